@@ -1,0 +1,319 @@
+package array
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MaxRank is the largest number of dimensions of a layout.
+const MaxRank = 8
+
+// ErrLayout is what every refused view operation wraps.
+var ErrLayout = errors.New("invalid layout")
+
+// Layout places the elements of an n-dimensional array in flat storage:
+// element (i0, i1, …) is at Offset + Σ ik·Strides[k]. Offset and strides count
+// elements. A Layout is immutable: operations return a new one.
+type Layout struct {
+	Shape   []int
+	Strides []int
+	Offset  int
+}
+
+// Contiguous returns the row-major layout of shape at offset 0. It fails on a
+// negative dimension, more than MaxRank dimensions or a size that overflows.
+func Contiguous(shape ...int) (Layout, error) {
+	if len(shape) > MaxRank {
+		return Layout{}, fmt.Errorf("%w: rank %d exceeds %d", ErrLayout, len(shape), MaxRank)
+	}
+	strides := make([]int, len(shape))
+	stride := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] < 0 {
+			return Layout{}, fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, shape)
+		}
+		strides[i] = stride
+		if d := max(shape[i], 1); stride > math.MaxInt/d {
+			return Layout{}, fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
+		} else {
+			stride *= d
+		}
+	}
+	return Layout{Shape: slices.Clone(shape), Strides: strides}, nil
+}
+
+// Size returns the number of elements.
+func (l Layout) Size() int {
+	n := 1
+	for _, d := range l.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Rank returns the number of dimensions.
+func (l Layout) Rank() int { return len(l.Shape) }
+
+// Dim returns the length of axis (negative counts from the end), or 0 where
+// there is no such axis.
+func (l Layout) Dim(axis int) int {
+	if axis < 0 {
+		axis += len(l.Shape)
+	}
+	if axis < 0 || axis >= len(l.Shape) {
+		return 0
+	}
+	return l.Shape[axis]
+}
+
+// IsContiguous reports whether the elements follow one another in row-major
+// order without gaps (the offset may be anything).
+func (l Layout) IsContiguous() bool {
+	stride := 1
+	for i := len(l.Shape) - 1; i >= 0; i-- {
+		if l.Shape[i] != 1 && l.Strides[i] != stride {
+			return l.Size() == 0
+		}
+		stride *= l.Shape[i]
+	}
+	return true
+}
+
+// Extent returns the half-open range of storage elements that the layout
+// touches; both are Offset when it has no elements.
+func (l Layout) Extent() (lo, hi int) {
+	if l.Size() == 0 {
+		return l.Offset, l.Offset
+	}
+	lo, hi = l.Offset, l.Offset+1
+	for i, d := range l.Shape {
+		if span := (d - 1) * l.Strides[i]; span < 0 {
+			lo += span
+		} else {
+			hi += span
+		}
+	}
+	return lo, hi
+}
+
+// Axis resolves an axis that may count from the end.
+func (l Layout) Axis(axis int) (int, error) {
+	if axis < -len(l.Shape) || axis >= len(l.Shape) {
+		return 0, fmt.Errorf("%w: axis %d of shape %v", ErrLayout, axis, l.Shape)
+	}
+	if axis < 0 {
+		axis += len(l.Shape)
+	}
+	return axis, nil
+}
+
+// Reshape returns a view with the given shape, where one dimension may be -1.
+// It fails where the strides would need a copy.
+func (l Layout) Reshape(shape ...int) (Layout, error) {
+	shape, err := l.inferShape(shape)
+	if err != nil {
+		return Layout{}, err
+	}
+	out, err := Contiguous(shape...)
+	if err != nil {
+		return Layout{}, err
+	}
+	out.Offset = l.Offset
+	if l.Size() == 0 || l.IsContiguous() {
+		return out, nil
+	}
+	c := l.Collapse()
+	if !splitStrides(c, out) {
+		return Layout{}, fmt.Errorf("%w: shape %v with strides %v cannot be viewed as %v; copy it first",
+			ErrLayout, l.Shape, l.Strides, shape)
+	}
+	return out, nil
+}
+
+func (l Layout) inferShape(shape []int) ([]int, error) {
+	shape = slices.Clone(shape)
+	known, free := 1, -1
+	for i, d := range shape {
+		switch {
+		case d == -1 && free < 0:
+			free = i
+		case d < 0:
+			return nil, fmt.Errorf("%w: reshape to %v", ErrLayout, shape)
+		case d > 0 && known > math.MaxInt/d:
+			return nil, fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
+		default:
+			known *= d
+		}
+	}
+	if free >= 0 && known > 0 && l.Size()%known == 0 {
+		shape[free] = l.Size() / known
+		known = l.Size()
+	}
+	if known != l.Size() || free >= 0 && shape[free] < 0 {
+		return nil, fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, l.Size(), shape)
+	}
+	return shape, nil
+}
+
+// splitStrides gives out the strides of the collapsed layout c, and reports
+// whether every collapsed axis splits evenly into axes of out.
+func splitStrides(c, out Layout) bool {
+	k := len(c.Shape) - 1
+	left, stride := 1, 1
+	if k >= 0 {
+		left, stride = c.Shape[k], c.Strides[k]
+	}
+	for i := len(out.Shape) - 1; i >= 0; i-- {
+		d := out.Shape[i]
+		if left == 1 && k > 0 && d > 1 {
+			k--
+			left, stride = c.Shape[k], c.Strides[k]
+		}
+		if d > 1 && left%d != 0 {
+			return false
+		}
+		out.Strides[i] = stride
+		stride *= d
+		left /= max(d, 1)
+	}
+	return left == 1 && k <= 0
+}
+
+// Collapse returns the same elements in the same order with as few axes as
+// possible: axes of length 1 go, neighbours that follow one another merge.
+func (l Layout) Collapse() Layout {
+	out := Layout{Offset: l.Offset}
+	for i, d := range l.Shape {
+		if d == 1 {
+			continue
+		}
+		if n := len(out.Shape); n > 0 && out.Strides[n-1] == l.Strides[i]*d {
+			out.Shape[n-1] *= d
+			out.Strides[n-1] = l.Strides[i]
+			continue
+		}
+		out.Shape = append(out.Shape, d)
+		out.Strides = append(out.Strides, l.Strides[i])
+	}
+	return out
+}
+
+// Transpose permutes the axes; without arguments it reverses them.
+func (l Layout) Transpose(axes ...int) (Layout, error) {
+	n := len(l.Shape)
+	if len(axes) == 0 {
+		for i := n - 1; i >= 0; i-- {
+			axes = append(axes, i)
+		}
+	}
+	if len(axes) != n {
+		return Layout{}, fmt.Errorf("%w: transpose of shape %v by axes %v", ErrLayout, l.Shape, axes)
+	}
+	out := Layout{Shape: make([]int, n), Strides: make([]int, n), Offset: l.Offset}
+	seen := [MaxRank]bool{}
+	for i, a := range axes {
+		a, err := l.Axis(a)
+		if err != nil || seen[a] {
+			return Layout{}, fmt.Errorf("%w: transpose of shape %v by axes %v", ErrLayout, l.Shape, axes)
+		}
+		seen[a] = true
+		out.Shape[i], out.Strides[i] = l.Shape[a], l.Strides[a]
+	}
+	return out, nil
+}
+
+// Slice keeps the elements start, start+step, … before stop of one axis.
+// 0 <= start <= stop <= the axis' length, step >= 1.
+func (l Layout) Slice(axis, start, stop, step int) (Layout, error) {
+	a, err := l.Axis(axis)
+	if err != nil {
+		return Layout{}, err
+	}
+	if start < 0 || stop < start || stop > l.Shape[a] || step < 1 {
+		return Layout{}, fmt.Errorf("%w: slice [%d:%d:%d] of axis %d of shape %v", ErrLayout, start, stop, step, axis, l.Shape)
+	}
+	out := Layout{Shape: slices.Clone(l.Shape), Strides: slices.Clone(l.Strides), Offset: l.Offset}
+	out.Shape[a] = (stop - start + step - 1) / step
+	if out.Shape[a] > 0 {
+		out.Offset += start * l.Strides[a]
+	}
+	out.Strides[a] *= step
+	return out, nil
+}
+
+// Broadcast repeats axes of length 1 (stride 0), and adds axes in front, until
+// the shape is as asked for.
+func (l Layout) Broadcast(shape ...int) (Layout, error) {
+	pad := len(shape) - len(l.Shape)
+	if pad < 0 || len(shape) > MaxRank {
+		return Layout{}, fmt.Errorf("%w: cannot broadcast %v to %v", ErrLayout, l.Shape, shape)
+	}
+	out := Layout{Shape: slices.Clone(shape), Strides: make([]int, len(shape)), Offset: l.Offset}
+	for i := range l.Shape {
+		switch {
+		case l.Shape[i] == shape[pad+i]:
+			out.Strides[pad+i] = l.Strides[i]
+		case l.Shape[i] != 1 || shape[pad+i] < 0:
+			return Layout{}, fmt.Errorf("%w: cannot broadcast %v to %v", ErrLayout, l.Shape, shape)
+		}
+	}
+	return out, nil
+}
+
+// ExpandDims inserts an axis of length 1 before axis (negative counts from the
+// end of the result).
+func (l Layout) ExpandDims(axis int) (Layout, error) {
+	n := len(l.Shape) + 1
+	if axis < 0 {
+		axis += n
+	}
+	if axis < 0 || axis >= n || n > MaxRank {
+		return Layout{}, fmt.Errorf("%w: expand axis %d of shape %v", ErrLayout, axis, l.Shape)
+	}
+	return Layout{
+		Shape:   slices.Insert(slices.Clone(l.Shape), axis, 1),
+		Strides: slices.Insert(slices.Clone(l.Strides), axis, 0),
+		Offset:  l.Offset,
+	}, nil
+}
+
+// Squeeze drops an axis of length 1.
+func (l Layout) Squeeze(axis int) (Layout, error) {
+	a, err := l.Axis(axis)
+	if err != nil {
+		return Layout{}, err
+	}
+	if l.Shape[a] != 1 {
+		return Layout{}, fmt.Errorf("%w: squeeze axis %d of shape %v", ErrLayout, axis, l.Shape)
+	}
+	return Layout{
+		Shape:   slices.Delete(slices.Clone(l.Shape), a, a+1),
+		Strides: slices.Delete(slices.Clone(l.Strides), a, a+1),
+		Offset:  l.Offset,
+	}, nil
+}
+
+// BroadcastShapes returns the common shape of NumPy broadcasting.
+func BroadcastShapes(a, b []int) ([]int, error) {
+	out := make([]int, max(len(a), len(b)))
+	for i := range out {
+		da, db := 1, 1
+		if k := i - len(out) + len(a); k >= 0 {
+			da = a[k]
+		}
+		if k := i - len(out) + len(b); k >= 0 {
+			db = b[k]
+		}
+		switch {
+		case da == db || db == 1:
+			out[i] = da
+		case da == 1:
+			out[i] = db
+		default:
+			return nil, fmt.Errorf("%w: shapes %v and %v do not broadcast", ErrLayout, a, b)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,145 @@
+/* The whole C ABI between Go and the shim.
+ *
+ * Rules: every function that can fail returns a kpx_result and fills *err
+ * (never NULL) when it is not KPX_OK. No exception and no Go pointer outlives a
+ * call: memory handed in is copied before the call returns. Handles are freed
+ * once, by their own destroy function; what the device still uses is released
+ * after its last use. Every function may be called from any thread, several at
+ * once; only the order of calls on one stream is the caller's business.
+ */
+#ifndef KPX_H
+#define KPX_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KPX_ABI_VERSION 1
+#define KPX_MAX_RANK 8
+
+typedef enum {
+    KPX_OK = 0,
+    KPX_UNSUPPORTED = 1,   /* this device or these operands: use the CPU */
+    KPX_INVALID = 2,       /* the caller's mistake */
+    KPX_OUT_OF_MEMORY = 3,
+    KPX_DEVICE_LOST = 4,
+    KPX_TIMEOUT = 5,
+    KPX_NO_VULKAN = 6,     /* no loader, no driver or no device */
+    KPX_INTERNAL = 7
+} kpx_result;
+
+typedef struct {
+    kpx_result code;
+    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY */
+    uint64_t available;
+    char message[512];
+} kpx_error;
+
+/* Same values as array.DType in Go and DT_* in shaders/include/types.h. */
+typedef enum {
+    KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8
+} kpx_dtype;
+
+typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
+
+typedef struct kpx_device kpx_device;
+typedef struct kpx_buffer kpx_buffer;
+typedef struct kpx_stream kpx_stream;
+typedef struct kpx_algorithm kpx_algorithm;
+
+/* A view of a buffer. Offset and strides count elements. buffer NULL: absent. */
+typedef struct {
+    kpx_buffer *buffer;
+    uint32_t dtype;
+    uint32_t access;
+    uint32_t rank;
+    uint32_t reserved;
+    int64_t offset;
+    int64_t shape[KPX_MAX_RANK];
+    int64_t strides[KPX_MAX_RANK];
+} kpx_array;
+
+/* ---- Library ---- */
+uint32_t kpx_abi_version(void);
+const char *kpx_build_id(void); /* hash over sources and shaders of this archive */
+
+/* ---- Devices ---- */
+typedef enum { KPX_DISCRETE = 0, KPX_INTEGRATED = 1, KPX_VIRTUAL = 2, KPX_CPU = 3, KPX_OTHER = 4 } kpx_device_type;
+
+typedef struct {
+    char name[256];
+    char driver[256];
+    char uuid[33];             /* 32 hex digits */
+    uint32_t type;             /* kpx_device_type */
+    uint32_t api_version;      /* as Vulkan packs it */
+    uint32_t vendor_id;
+    uint32_t subgroup_size;
+    uint64_t memory_total;     /* bytes of device-local heaps */
+    uint64_t memory_available; /* by VK_EXT_memory_budget, else memory_total */
+    uint64_t max_buffer_bytes; /* the largest single tensor */
+    uint32_t usable;           /* 0: cannot run the shim; why says what lacks */
+    char why[256];
+} kpx_device_info;
+
+/* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
+kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
+kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
+/* memory_budget in bytes, 0: what the device has. */
+kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err);
+/* Waits for all work, then frees the device. Buffers and streams still alive keep it alive until they are destroyed. */
+void kpx_device_close(kpx_device *device);
+
+typedef struct {
+    uint64_t live_buffers, live_bytes, peak_bytes; /* what callers hold */
+    uint64_t reserved_bytes;                       /* what was taken from the driver */
+    uint64_t pipelines_built;
+    uint64_t validation_messages;                  /* with KOMPUTE_GO_VALIDATION=1 */
+} kpx_device_stats;
+void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
+
+/* ---- Buffers: uninitialised device storage ---- */
+kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err);
+void kpx_buffer_destroy(kpx_buffer *buffer); /* at once, or after the last use on the device */
+
+/* ---- Streams: in order, recorded lazily ---- */
+kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err);
+void kpx_stream_destroy(kpx_stream *stream); /* drops pending work, waits for submitted work */
+
+/* Index of the op with this basename, or -1. */
+int32_t kpx_op_find(const char *name);
+/* Appends one op. KPX_UNSUPPORTED: nothing was appended, err->message says why. */
+kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n,
+                  const void *params, uint32_t size, kpx_error *err);
+/* Appends a copy of host memory into a buffer; the memory is read before the call returns. */
+kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes, kpx_error *err);
+/* Copies device memory to the host: submits, waits, copies. */
+kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes, kpx_error *err);
+/* Work appended from here on starts after value of the other stream; that must have been submitted. */
+kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err);
+/* Submits what is pending. *value: the timeline value that this stream reaches when all appended so far is done. */
+kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err);
+/* Waits until the stream has reached value; KPX_TIMEOUT after timeout_ns. */
+kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx_error *err);
+
+typedef struct {
+    uint64_t ops, dispatches, barriers, submits, descriptor_writes, recorded_commands;
+    uint64_t uploads, upload_bytes, downloads, download_bytes, waits;
+    uint64_t record_ns, submit_ns; /* host time */
+} kpx_stream_stats;
+void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
+
+/* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */
+kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes,
+                                kpx_algorithm **out, kpx_error *err);
+void kpx_algorithm_destroy(kpx_algorithm *algorithm); /* at once, or after the last use on the device */
+/* Appends one dispatch of groups workgroups. Every array must be contiguous and start where the device lets a binding start. */
+kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
+                        const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

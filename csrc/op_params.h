@@ -1,0 +1,108 @@
+// What an op call carries besides its arrays. Go's ops/params.go mirrors these
+// structs field by field, and a Go test reads this file to hold it to that.
+// Fields are 32-bit. The comment above a struct lists the op's arrays in order;
+// a "?" marks one that may be absent.
+#pragma once
+
+#include <cstdint>
+
+namespace kpx {
+
+// binary: a, b, out. All of one shape (the caller broadcasts); a and b of one
+// dtype; out the same, or bool for comparisons and logic. kind: BINARY_* of types.h.
+struct BinaryOp {
+    uint32_t kind;
+};
+
+// unary: x, out. kind: UNARY_* of types.h.
+struct UnaryOp {
+    uint32_t kind;
+};
+
+// copy: x, out. One shape and dtype, any layouts.
+struct CopyOp {
+    uint32_t reserved;
+};
+
+// cast: x, out. One shape, any layouts and dtypes.
+struct CastOp {
+    uint32_t reserved;
+};
+
+// silu_mul: gate, up, out. out = gate * sigmoid(gate) * up.
+struct SiLUMulOp {
+    uint32_t reserved;
+};
+
+// softmax: x, out. Over the last axis.
+struct SoftmaxOp {
+    uint32_t reserved;
+};
+
+// rms_norm: x, weight? [cols], out. Over the last axis.
+struct RMSNormOp {
+    float eps;
+};
+
+// arg_max: x, out (uint32, x's shape without the last axis). First of equals; a NaN wins.
+struct ArgMaxOp {
+    uint32_t reserved;
+};
+
+// gather: x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…].
+// axis is V's. A negative index counts from the end; outside it, zeros.
+struct GatherOp {
+    uint32_t axis;
+};
+
+// quantized_gather: w [V, K*bits/32] uint32, scales, biases [V, K/group_size], indices, out [indices…, K].
+struct QuantizedGatherOp {
+    uint32_t group_size;
+    uint32_t bits;
+};
+
+// dequantize: w [..., K*bits/32] uint32, scales, biases [..., K/group_size], out [..., K].
+struct DequantizeOp {
+    uint32_t group_size;
+    uint32_t bits;
+};
+
+// quantized_matmul: x [..., M, K], w, scales, biases, out [..., M, N].
+// transpose: w is [N, K*bits/32] and groups run along K; else w is [K, N*bits/32] and groups run along N.
+struct QuantizedMatMulOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t transpose;
+};
+
+// matmul: a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
+struct MatMulOp {
+    uint32_t reserved;
+};
+
+// rope: x [B, H, T, D], offset? int32 [1] or [B], freqs? float32 [dims/2], out [B, H, T, D].
+// The angle of position t and pair i is (offset + t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i].
+// offset of the struct holds when the array is absent.
+struct RoPEOp {
+    uint32_t dims;
+    uint32_t traditional;
+    float base;
+    float scale;
+    int32_t offset;
+};
+
+// sdpa: q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask? bool or float [B, Hq, Tq, Tk] (broadcast by
+// the caller), key_length? int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
+// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+struct SDPAOp {
+    float scale;
+    uint32_t causal;
+};
+
+// slice_update: dst (updated in place), update (dst's rank), start? int32 [rank].
+// start of the struct holds when the array is absent. A start is clamped so that the update fits, as in XLA.
+struct SliceUpdateOp {
+    int32_t start[8];
+};
+
+} // namespace kpx

@@ -1,0 +1,87 @@
+// Tensor bindings whose element type is a specialization constant: one SPIR-V
+// module serves every dtype, and the driver drops the branches not taken.
+//
+//   layout(local_size_x_id = 0) in;
+//   TENSOR_IN(0, x, 1)     // binding 0, spec constant 1 is its DT_*
+//   TENSOR_OUT(1, y, 2)
+//   ... y_store(i, 2.0 * x_load(j));
+//
+// Built twice: with NARROW, 8- and 16-bit elements are real types; without it
+// (devices that have no such storage) only 32-bit dtypes may be chosen.
+#ifndef TENSOR_GLSL
+#define TENSOR_GLSL
+
+#extension GL_GOOGLE_include_directive : require
+#ifdef NARROW
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_8bit_storage : require
+#endif
+
+#include "types.h"
+#include "convert.glsl"
+
+#define TENSOR_32(slot, name, qualifier) \
+    layout(set = 0, binding = slot) qualifier buffer name##_Block32 { uint data[]; } name##_32;
+
+#ifdef NARROW
+
+#define TENSOR_BLOCKS(slot, name, qualifier) \
+    TENSOR_32(slot, name, qualifier) \
+    layout(set = 0, binding = slot) qualifier buffer name##_Block16 { uint16_t data[]; } name##_16; \
+    layout(set = 0, binding = slot) qualifier buffer name##_Block8 { uint8_t data[]; } name##_8;
+
+#define TENSOR_BITS(name) \
+    uint name##_bits(uint i) { \
+        switch (name##_DT) { \
+        case DT_FLOAT16: case DT_BFLOAT16: return uint(name##_16.data[i]); \
+        case DT_BOOL: case DT_UINT8: return uint(name##_8.data[i]); \
+        default: return name##_32.data[i]; \
+        } \
+    }
+
+#define TENSOR_SET_BITS(name) \
+    void name##_set_bits(uint i, uint v) { \
+        switch (name##_DT) { \
+        case DT_FLOAT16: case DT_BFLOAT16: name##_16.data[i] = uint16_t(v); break; \
+        case DT_BOOL: case DT_UINT8: name##_8.data[i] = uint8_t(v); break; \
+        default: name##_32.data[i] = v; \
+        } \
+    }
+
+#else
+
+#define TENSOR_BLOCKS(slot, name, qualifier) TENSOR_32(slot, name, qualifier)
+#define TENSOR_BITS(name) uint name##_bits(uint i) { return name##_32.data[i]; }
+#define TENSOR_SET_BITS(name) void name##_set_bits(uint i, uint v) { name##_32.data[i] = v; }
+
+#endif
+
+// x_bits(i): the raw bits; x_load(i): the value as float; 
+#define TENSOR_LOADS(name) \
+    TENSOR_BITS(name) \
+    float name##_load(uint i) { return bits_to_float(name##_bits(i), name##_DT); }
+
+#define TENSOR_STORES(name) \
+    TENSOR_SET_BITS(name) \
+    void name##_store(uint i, float v) { name##_set_bits(i, float_to_bits(v, name##_DT)); }
+
+#define TENSOR_IN(slot, name, spec) \
+    layout(constant_id = spec) const uint name##_DT = DT_FLOAT32; \
+    TENSOR_BLOCKS(slot, name, readonly) \
+    TENSOR_LOADS(name)
+
+#define TENSOR_OUT(slot, name, spec) \
+    layout(constant_id = spec) const uint name##_DT = DT_FLOAT32; \
+    TENSOR_BLOCKS(slot, name, ) \
+    TENSOR_STORES(name)
+
+#define TENSOR_INOUT(slot, name, spec) \
+    layout(constant_id = spec) const uint name##_DT = DT_FLOAT32; \
+    TENSOR_BLOCKS(slot, name, ) \
+    TENSOR_LOADS(name) \
+    TENSOR_STORES(name)
+
+// Linear workgroup number of a grid that kpx::grid_1d folded into x and y.
+uint workgroup_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
+
+#endif
