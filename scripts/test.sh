@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Every test, in the order of the layers. Called by `./build.sh test`, which
+# has built the archive and exported what cgo needs. Argument: the build folder.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=$1
+
+step() { printf '\n==> %s\n' "$*"; }
+
+step 'C++ tests of the shim, under Vulkan validation'
+KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure
+
+step 'go vet'
+go vet ./...
+
+step 'Go tests on every backend, race detector, Vulkan validation'
+KOMPUTE_GO_VALIDATION=1 go test -race -timeout 60m ./...
+
+step 'Go tests without cgo: the CPU backend alone'
+CGO_ENABLED=0 go vet ./...
+CGO_ENABLED=0 go test ./...
+
+step 'builds with -tags nogpu, and for another architecture'
+go build -tags nogpu ./...
+CGO_ENABLED=0 GOARCH=arm64 go build ./...
+
+step 'a module outside this tree, against an installed archive'
+scripts/test_install.sh "$build"
+
+step 'programs'
+scripts/test_programs.sh
+echo
+echo 'all tests passed'
