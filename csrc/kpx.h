@@ -27,12 +27,13 @@ typedef enum {
     KPX_DEVICE_LOST = 4,
     KPX_TIMEOUT = 5,
     KPX_NO_VULKAN = 6,     /* no loader, no driver or no device */
-    KPX_INTERNAL = 7
+    KPX_INTERNAL = 7,
+    KPX_TOO_LARGE = 8      /* beyond what one tensor may hold on this device; requested and available are set */
 } kpx_result;
 
 typedef struct {
     kpx_result code;
-    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY */
+    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;

@@ -25,7 +25,8 @@ struct Array {
     std::shared_ptr<Buffer> buffer;
     uint32_t dtype = 0;
     uint32_t rank = 0;
-    int64_t offset = 0; // elements, as are the strides
+    uint64_t base = 0;  // bytes into the buffer where a binding of this view starts, aligned as the device asks
+    int64_t offset = 0; // elements from base; strides count elements too
     std::array<int64_t, KPX_MAX_RANK> shape{};
     std::array<int64_t, KPX_MAX_RANK> strides{};
 
@@ -46,7 +47,7 @@ inline Support supported() { return {}; }
 Support unsupported(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct Binding {
-    const Array &array; // bound whole-storage: kernels add their own element offset
+    const Array &array; // bound from its base to its last element: kernels add their own element offset
     kpx_access access;
 };
 
