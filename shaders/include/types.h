@@ -61,30 +61,51 @@ using uint = uint32_t;
 #define UNARY_ROUND 16
 #define UNARY_NOT 17
 
-// Most axes that a strided kernel walks; the lowering splits off the rest.
+// Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
+// Most axes that a kernel over two arrays walks: all there can be.
+#define MAX_RANK 8
 
-// --- one block per kernel family, in the order of shaders/ ---
-
-struct CopyParams {
+// Elements of an input and an output (copy, cast, unary): walk.glsl.
+struct Walk2Params {
     uint n;                   // elements
-    uint shape[MAX_DIMS];     // of both sides, row-major, padded in front with 1
-    uint in_strides[MAX_DIMS];
-    uint out_strides[MAX_DIMS];
+    uint shape[MAX_RANK];     // axis 0 is the outermost; unused ones are 1
+    uint in_strides[MAX_RANK];
+    uint out_strides[MAX_RANK];
     uint in_offset;
     uint out_offset;
 };
 
-struct RMSNormParams {
+// Elements of two inputs and an output (binary, silu_mul): walk.glsl.
+struct Walk3Params {
+    uint n;
+    uint shape[MAX_DIMS];
+    uint a_strides[MAX_DIMS];
+    uint b_strides[MAX_DIMS];
+    uint out_strides[MAX_DIMS];
+    uint a_offset;
+    uint b_offset;
+    uint out_offset;
+};
+
+// An array as rows along its last axis: rows.glsl. Part of other structs.
+struct RowParams {
     uint rows;
     uint cols;
-    uint shape[3];            // leading axes, padded in front with 1
-    uint x_strides[4];        // three leading axes, then the row
-    uint x_offset;
-    uint w_offset;
-    uint w_stride;
-    uint out_offset;          // out is contiguous
-    float eps;
+    uint shape[3];            // leading axes, the outermost first; unused ones are 1
+    uint strides[3];
+    uint col_stride;
+    uint offset;
+};
+
+// transfer: raw bytes between two buffers, by 32-bit words. The masks say which
+// bytes of the first and the last word are written.
+struct TransferParams {
+    uint words;
+    uint src;                 // words into the bindings
+    uint dst;
+    uint first_mask;
+    uint last_mask;           // if there is one word, first_mask alone counts
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,209 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+
+namespace kpx {
+
+const char *dtype_name(uint32_t dtype)
+{
+    static const char *const names[] = {"invalid", "float32", "float16", "bfloat16", "int32", "uint32", "bool", "uint8"};
+    return dtype < sizeof(names) / sizeof(names[0]) ? names[dtype] : "invalid";
+}
+
+// Whether every element's place in the storage can be counted in 32 bits.
+static bool fits_32_bits(const Array &x)
+{
+    int64_t last = x.offset;
+    for (uint32_t d = 0; d < x.rank; d++)
+        last += (x.shape[d] - 1) * x.strides[d];
+    return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
+}
+
+Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays)
+{
+    for (const Array *x : arrays) {
+        if (!*x)
+            continue;
+        if (x->dtype < DT_FLOAT32 || x->dtype > DT_UINT8)
+            return unsupported("unknown dtype %u", x->dtype);
+        if (x->element_size() < 4 && !lowering.device().storage16)
+            return unsupported("%s: the device lacks 8- and 16-bit storage", dtype_name(x->dtype));
+        if (!fits_32_bits(*x))
+            return unsupported("an operand of %" PRId64 " elements exceeds 32-bit indexing", x->size());
+    }
+    return supported();
+}
+
+bool same_shape(const Array &a, const Array &b)
+{
+    return a.rank == b.rank && std::equal(a.shape.begin(), a.shape.begin() + a.rank, b.shape.begin());
+}
+
+int64_t Axes::size() const
+{
+    int64_t n = 1;
+    for (uint32_t d = 0; d < rank; d++)
+        n *= shape[d];
+    return n;
+}
+
+// Whether axis d follows the last axis of joint in every array.
+static bool joins(const Axes &joint, std::initializer_list<const Array *> arrays, uint32_t d, int64_t length)
+{
+    uint32_t k = 0;
+    for (const Array *x : arrays) {
+        if (joint.strides[k++][joint.rank - 1] != x->strides[d] * length)
+            return false;
+    }
+    return true;
+}
+
+Axes collapse(std::initializer_list<const Array *> arrays, int axes)
+{
+    Axes joint;
+    const Array &first = **arrays.begin();
+    uint32_t k = 0;
+    for (const Array *x : arrays)
+        joint.offset[k++] = x->offset;
+    uint32_t n = axes < 0 ? first.rank : uint32_t(axes);
+    for (uint32_t d = 0; d < n; d++) {
+        int64_t length = first.shape[d];
+        if (length == 1)
+            continue;
+        if (joint.rank > 0 && joins(joint, arrays, d, length))
+            joint.shape[joint.rank - 1] *= length;
+        else
+            joint.shape[joint.rank++] = length;
+        k = 0;
+        for (const Array *x : arrays)
+            joint.strides[k++][joint.rank - 1] = x->strides[d];
+    }
+    return joint;
+}
+
+void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad)
+{
+    for (uint32_t d = 0; d < capacity; d++)
+        to[d] = d < rank ? uint32_t(from[d]) : pad;
+}
+
+RowParams rows_of(Lowering &lowering, Array &x)
+{
+    int lead = x.rank > 0 ? int(x.rank) - 1 : 0;
+    Axes axes = collapse({&x}, lead);
+    if (axes.rank > 3) {
+        x = contiguous(lowering, x);
+        axes = collapse({&x}, lead);
+    }
+    RowParams rows{};
+    rows.rows = uint32_t(axes.size());
+    rows.cols = x.rank > 0 ? uint32_t(x.dim(-1)) : 1;
+    fill(rows.shape, 3, axes.shape, axes.rank, 1);
+    fill(rows.strides, 3, axes.strides[0], axes.rank, 0);
+    rows.col_stride = x.rank > 0 ? uint32_t(x.stride(-1)) : 1;
+    rows.offset = uint32_t(x.offset);
+    return rows;
+}
+
+uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most)
+{
+    uint32_t threads = 32;
+    while (threads < cols && threads < most && threads * 2 <= device.max_workgroup_invocations)
+        threads *= 2;
+    return threads;
+}
+
+// Whether a copy may move two neighbouring elements as one twice as wide.
+static bool can_widen(const Axes &axes)
+{
+    if (axes.rank == 0 || axes.shape[axes.rank - 1] % 2 != 0)
+        return false;
+    for (uint32_t k = 0; k < 2; k++) {
+        if (axes.strides[k][axes.rank - 1] != 1 || axes.offset[k] % 2 != 0)
+            return false;
+        for (uint32_t d = 0; d + 1 < axes.rank; d++) {
+            if (axes.strides[k][d] % 2 != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void widen(Axes &axes)
+{
+    axes.shape[axes.rank - 1] /= 2;
+    for (uint32_t k = 0; k < 2; k++) {
+        axes.offset[k] /= 2;
+        for (uint32_t d = 0; d + 1 < axes.rank; d++)
+            axes.strides[k][d] /= 2;
+    }
+}
+
+void copy_array(Lowering &lowering, const Array &from, const Array &to)
+{
+    Axes axes = collapse({&from, &to});
+    if (axes.size() == 0)
+        return;
+    uint32_t bytes = from.element_size();
+    for (; bytes < 4 && can_widen(axes); bytes *= 2)
+        widen(axes);
+    uint32_t dtype = bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8; // bits only: any of that width
+    Walk2Params params{};
+    params.n = uint32_t(axes.size());
+    fill(params.shape, KPX_MAX_RANK, axes.shape, axes.rank, 1);
+    fill(params.in_strides, KPX_MAX_RANK, axes.strides[0], axes.rank, 0);
+    fill(params.out_strides, KPX_MAX_RANK, axes.strides[1], axes.rank, 0);
+    params.in_offset = uint32_t(axes.offset[0]);
+    params.out_offset = uint32_t(axes.offset[1]);
+    lowering.dispatch("copy", {ELEMENT_THREADS, dtype, dtype, std::max(axes.rank, 1u)}, {{from, KPX_READ}, {to, KPX_WRITE}},
+                      params, grid_elements(lowering.device(), params.n));
+}
+
+Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype)
+{
+    Array out = lowering.scratch(dtype, {x.size()});
+    out.rank = x.rank;
+    out.shape = x.shape;
+    int64_t stride = 1;
+    for (uint32_t d = x.rank; d-- > 0; stride *= x.shape[d])
+        out.strides[d] = stride;
+    return out;
+}
+
+Array contiguous(Lowering &lowering, const Array &x)
+{
+    if (x.contiguous())
+        return x;
+    Array dense = scratch_like(lowering, x, x.dtype);
+    copy_array(lowering, x, dense);
+    return dense;
+}
+
+Array dense_output(Lowering &lowering, const Array &out)
+{
+    return out.contiguous() ? out : scratch_like(lowering, out, out.dtype);
+}
+
+void store_output(Lowering &lowering, const Array &dense, const Array &out)
+{
+    if (!out.contiguous())
+        copy_array(lowering, dense, out);
+}
+
+Grid grid_1d(const DeviceTraits &device, int64_t groups)
+{
+    int64_t most = device.max_workgroup_count[0];
+    int64_t y = std::max<int64_t>(1, (groups + most - 1) / most);
+    return {uint32_t((groups + y - 1) / y), uint32_t(y), 1};
+}
+
+Grid grid_elements(const DeviceTraits &device, int64_t n)
+{
+    // Enough workgroups to fill any device several times; more only cost launches.
+    int64_t most = std::min<int64_t>(device.max_workgroup_count[0], 8192);
+    int64_t groups = (n + ELEMENT_THREADS - 1) / ELEMENT_THREADS;
+    return {uint32_t(std::max<int64_t>(1, std::min(groups, most))), 1, 1};
+}
+
+} // namespace kpx

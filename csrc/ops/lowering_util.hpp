@@ -1,0 +1,112 @@
+// What the lowerings share: checks of operands, joint layouts, grids, and
+// copies to contiguous scratch for kernels that want dense operands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "op.hpp"
+#include "op_params.h"
+
+namespace kpx {
+
+// ---- Checks. Each gives the reason, ready to be returned. ----
+
+const char *dtype_name(uint32_t dtype);
+inline bool is_float(uint32_t dtype) { return dtype >= DT_FLOAT32 && dtype <= DT_BFLOAT16; }
+inline bool is_integer(uint32_t dtype) { return dtype == DT_INT32 || dtype == DT_UINT32; }
+
+// Every present operand has a dtype that this device can store, fewer than
+// 2^31 elements, and element offsets that fit 32 bits. Absent ones are skipped.
+Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays);
+
+// Whether both have the same rank and dimensions.
+bool same_shape(const Array &a, const Array &b);
+
+// ---- Joint layouts ----
+
+constexpr uint32_t MAX_OPERANDS = 4;
+
+// Several arrays of one shape with as few common axes as possible: axes of
+// length 1 are gone, neighbours that follow one another in every array are one.
+// The order of elements is kept. Axis 0 is the outermost; rank 0 is one element.
+struct Axes {
+    uint32_t rank = 0;
+    std::array<int64_t, KPX_MAX_RANK> shape{};
+    std::array<std::array<int64_t, KPX_MAX_RANK>, MAX_OPERANDS> strides{}; // [array][axis]
+    std::array<int64_t, MAX_OPERANDS> offset{};
+
+    int64_t size() const;
+};
+
+// All arrays have the shape of the first one; `axes` leading axes are taken
+// (-1: all of them). At most MAX_OPERANDS arrays.
+Axes collapse(std::initializer_list<const Array *> arrays, int axes = -1);
+
+// Calls body(inner) for every index of the outer axes beyond the `keep`
+// innermost; inner has the rest, and the offsets of that index.
+template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F body)
+{
+    if (axes.rank <= keep) {
+        body(axes);
+        return;
+    }
+    Axes inner = axes;
+    inner.rank = axes.rank - 1;
+    for (uint32_t d = 0; d < inner.rank; d++) {
+        inner.shape[d] = axes.shape[d + 1];
+        for (uint32_t k = 0; k < MAX_OPERANDS; k++)
+            inner.strides[k][d] = axes.strides[k][d + 1];
+    }
+    for (int64_t i = 0; i < axes.shape[0]; i++) {
+        for (uint32_t k = 0; k < MAX_OPERANDS; k++)
+            inner.offset[k] = axes.offset[k] + i * axes.strides[k][0];
+        for_each_outer(inner, keep, body);
+    }
+}
+
+// Fills 32-bit kernel parameters with the axes from..rank-1 of one array's
+// values; what is left of the destination becomes `pad`.
+void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad);
+
+// ---- Rows: kernels that work along the last axis ----
+
+// x as rows along its last axis, with at most three leading axes. Where x has
+// more, it is replaced by a contiguous copy. x passed check_operands.
+RowParams rows_of(Lowering &lowering, Array &x);
+
+// Workgroup size for a row of cols elements: a power of two, 32 to `most`, as
+// far as the device allows.
+uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most = 256);
+
+// ---- Copies ----
+
+// Copies elements between arrays of one shape and dtype, any layouts. Both
+// passed check_operands. Source and destination elements must not overlap.
+void copy_array(Lowering &lowering, const Array &from, const Array &to);
+
+// x itself where it is contiguous, else a contiguous copy in scratch memory.
+Array contiguous(Lowering &lowering, const Array &x);
+
+// Uninitialised contiguous scratch memory with x's shape.
+Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype);
+
+// The contiguous array that a kernel writes instead of out: out itself, or
+// scratch that store_output copies to out afterwards.
+Array dense_output(Lowering &lowering, const Array &out);
+void store_output(Lowering &lowering, const Array &dense, const Array &out);
+
+// ---- Grids ----
+
+// Threads of an elementwise workgroup.
+constexpr uint32_t ELEMENT_THREADS = 256;
+
+// groups workgroups, folded into x and y; a kernel takes its number from
+// workgroup_index() and leaves where that is not below groups.
+Grid grid_1d(const DeviceTraits &device, int64_t groups);
+
+// Grid of a kernel whose threads stride over n elements (ELEMENTS in walk.glsl).
+Grid grid_elements(const DeviceTraits &device, int64_t n);
+
+} // namespace kpx
