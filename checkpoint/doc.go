@@ -1,0 +1,12 @@
+// Package checkpoint reads model folders in MLX form: config.json,
+// generation_config.json and the weights, which are one model.safetensors or
+// shards listed in model.safetensors.index.json.
+//
+// A folder comes from a directory, whose weights are then memory-mapped, or
+// from any [io/fs.FS], such as files embedded in the binary.
+//
+// Nothing in these files is trusted. Every length, offset, shape and name is
+// checked before use, nothing is allocated on the word of a header, and every
+// refusal is one of the typed errors [FormatError], [ConfigError],
+// [UnsupportedError], [MissingError] and [MismatchError].
+package checkpoint

@@ -1,0 +1,236 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The files of a checkpoint folder.
+const (
+	ConfigFile          = "config.json"
+	GenerationFile      = "generation_config.json"
+	WeightsFile         = "model.safetensors"
+	IndexFile           = "model.safetensors.index.json"
+	TokenizerFile       = "tokenizer.json"
+	TokenizerConfigFile = "tokenizer_config.json"
+)
+
+// Limits on the files that are read whole.
+const (
+	maxConfigFile = 16 << 20
+	maxIndexFile  = 64 << 20
+	maxOtherFile  = 256 << 20
+)
+
+// Checkpoint is an open model folder. It is safe for concurrent use, except
+// for Close.
+type Checkpoint struct {
+	Config     *Config
+	Generation *Generation // empty where generation_config.json is absent
+
+	root    string
+	fsys    fs.FS
+	files   []*File
+	tensors map[string]Tensor
+	bytes   int64
+}
+
+// Open opens the model folder at a path. Its weights are memory-mapped: they
+// take no memory until they are read, and must not shrink while open. Besides
+// the errors of the parts it fails with MissingError for a file that is not
+// there.
+func Open(dir string) (*Checkpoint, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, &MissingError{File: dir, Err: cause(err)}
+	}
+	if !info.IsDir() {
+		return nil, &FormatError{File: dir, Reason: "not a folder"}
+	}
+	return OpenFS(os.DirFS(dir), filepath.ToSlash(dir))
+}
+
+// OpenFS opens the model folder at the root of fsys; name stands for it in
+// messages. Files of the operating system are memory-mapped, others read.
+func OpenFS(fsys fs.FS, name string) (*Checkpoint, error) {
+	c := &Checkpoint{root: name, fsys: fsys, tensors: map[string]Tensor{}, Generation: &Generation{}}
+	data, err := readSmall(fsys, name, ConfigFile, maxConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	if c.Config, err = ParseConfig(path.Join(name, ConfigFile), data); err != nil {
+		return nil, err
+	}
+	data, err = readSmall(fsys, name, GenerationFile, maxConfigFile)
+	if err == nil {
+		c.Generation, err = ParseGeneration(path.Join(name, GenerationFile), data, c.Config.VocabSize)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := c.openWeights(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// openWeights opens what the index lists or, without an index, the one file.
+func (c *Checkpoint) openWeights() error {
+	data, err := readSmall(c.fsys, c.root, IndexFile, maxIndexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err := c.openShard(WeightsFile)
+		if err != nil {
+			return err
+		}
+		for _, name := range f.Names() {
+			c.add(f, name)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	weights, err := ParseIndex(path.Join(c.root, IndexFile), data)
+	if err != nil {
+		return err
+	}
+	return c.openShards(weights)
+}
+
+// openShards opens every shard of the weight map. The map decides: a tensor
+// must lie in the shard that it names and in no other; tensors that it does not
+// name are left alone.
+func (c *Checkpoint) openShards(weights map[string]string) error {
+	shards := slices.Compact(slices.Sorted(maps.Values(weights)))
+	open := make(map[string]*File, len(shards))
+	for _, shard := range shards {
+		f, err := c.openShard(shard)
+		if err != nil {
+			return err
+		}
+		open[shard] = f
+		for name := range f.tensors {
+			if want, ok := weights[name]; ok && want != shard {
+				return &FormatError{File: f.name, Tensor: name, Reason: fmt.Sprintf("%s places it in %q", IndexFile, want)}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		f := open[weights[name]]
+		if _, ok := f.tensors[name]; !ok {
+			return &MissingError{File: f.name, Tensor: name, Reason: IndexFile + " places it there"}
+		}
+		c.add(f, name)
+	}
+	return nil
+}
+
+func (c *Checkpoint) openShard(name string) (*File, error) {
+	f, err := openFile(c.fsys, c.root, name)
+	if err != nil {
+		return nil, err
+	}
+	c.files = append(c.files, f)
+	return f, nil
+}
+
+func (c *Checkpoint) add(f *File, name string) {
+	t := f.tensors[name]
+	c.tensors[name] = t
+	c.bytes += int64(len(t.Data))
+}
+
+// ParseIndex reads model.safetensors.index.json and returns its weight_map, the
+// shard of every tensor; file is its path, for messages. Shards are plain names
+// of files beside the index: a path that leads elsewhere is refused with
+// FormatError.
+func ParseIndex(file string, data []byte) (map[string]string, error) {
+	if err := checkJSON(data); err != nil {
+		return nil, &FormatError{File: file, Reason: err.Error()}
+	}
+	top, err := object(data)
+	if err != nil {
+		return nil, &FormatError{File: file, Reason: err.Error()}
+	}
+	entries, err := object(top["weight_map"])
+	if err != nil {
+		return nil, &FormatError{File: file, Reason: "weight_map: " + err.Error()}
+	}
+	weights := make(map[string]string, len(entries))
+	for tensor, raw := range entries {
+		var shard string
+		if kind(raw) != '"' || json.Unmarshal(raw, &shard) != nil {
+			return nil, &FormatError{File: file, Tensor: tensor, Reason: "its shard is not a string"}
+		}
+		if !plainName(shard) {
+			return nil, &FormatError{File: file, Tensor: tensor, Reason: fmt.Sprintf("shard %q is not the name of a file in this folder", shard)}
+		}
+		weights[tensor] = shard
+	}
+	return weights, nil
+}
+
+// plainName reports whether name is one path element on every system.
+func plainName(name string) bool {
+	return name != "." && fs.ValidPath(name) && filepath.IsLocal(name) && !strings.ContainsAny(name, "/\\:\x00")
+}
+
+// Name returns what stands for the folder in messages.
+func (c *Checkpoint) Name() string { return c.root }
+
+// Names returns the names of all tensors, sorted.
+func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
+
+// Bytes returns the size of all tensors together.
+func (c *Checkpoint) Bytes() int64 { return c.bytes }
+
+// Has reports whether there is a tensor of that name.
+func (c *Checkpoint) Has(name string) bool {
+	_, ok := c.tensors[name]
+	return ok
+}
+
+// Tensor returns the tensor of that name, or a MissingError.
+func (c *Checkpoint) Tensor(name string) (Tensor, error) {
+	t, ok := c.tensors[name]
+	if !ok {
+		return Tensor{}, &MissingError{File: c.root, Tensor: name}
+	}
+	return t, nil
+}
+
+// EOS returns the token ids that end a generation: generation_config.json's
+// where it gives any, else config.json's.
+func (c *Checkpoint) EOS() []int {
+	if len(c.Generation.EOS) > 0 {
+		return slices.Clone(c.Generation.EOS)
+	}
+	return slices.Clone(c.Config.EOS)
+}
+
+// ReadFile reads another file of the folder, such as TokenizerFile. It fails
+// with MissingError where there is none.
+func (c *Checkpoint) ReadFile(name string) ([]byte, error) {
+	return readSmall(c.fsys, c.root, name, maxOtherFile)
+}
+
+// FS returns the folder's files.
+func (c *Checkpoint) FS() fs.FS { return c.fsys }
+
+// Close unmaps the weights. Tensors must not be used after it.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.Close())
+	}
+	c.files, c.tensors = nil, map[string]Tensor{}
+	return errors.Join(errs...)
+}
