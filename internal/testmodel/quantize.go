@@ -1,0 +1,77 @@
+package testmodel
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/checkpoint"
+)
+
+// quantize encodes rows of in weights by MLX's affine rule with scales and
+// biases of type dtype, and returns the three tensors (without names) and what
+// they decode to.
+func quantize(w []float32, in int, q checkpoint.Affine, dtype array.DType) (codes []uint32, scales, biases, decoded []float32) {
+	words := in * q.Bits / 32
+	codes = make([]uint32, len(w)/in*words)
+	decoded = make([]float32, len(w))
+	for at := 0; at < len(w); at += q.GroupSize {
+		s, b := affineOf(w[at:at+q.GroupSize], q.Bits)
+		s, b = round(s, dtype), round(b, dtype)
+		scales, biases = append(scales, s), append(biases, b)
+		for i := at; i < at+q.GroupSize; i++ {
+			c := code(w[i], s, b, q.Bits)
+			decoded[i] = s*float32(c) + b
+			bit := i % in * q.Bits
+			put(codes[i/in*words:], bit, q.Bits, c)
+		}
+	}
+	return codes, scales, biases, decoded
+}
+
+// affineOf returns scale and bias of one group.
+func affineOf(group []float32, bits int) (scale, bias float32) {
+	lo, hi := group[0], group[0]
+	for _, v := range group {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	levels := float32(int(1)<<bits - 1)
+	s := max((hi-lo)/levels, 1e-7)
+	edge := hi
+	if math.Abs(float64(lo)) > math.Abs(float64(hi)) {
+		edge = lo
+	} else {
+		s = -s
+	}
+	q0 := float32(math.RoundToEven(float64(edge / s)))
+	if q0 == 0 {
+		return s, 0
+	}
+	return edge / q0, edge
+}
+
+// code returns the nearest code of v.
+func code(v, scale, bias float32, bits int) uint32 {
+	top := float64(int(1)<<bits - 1)
+	c := math.RoundToEven(float64((v - bias) / scale))
+	return uint32(min(max(c, 0), top))
+}
+
+// put writes a code of some bits at a bit position of a little-endian stream.
+func put(words []uint32, at, bits int, c uint32) {
+	word, shift := at/32, at%32
+	words[word] |= c << shift
+	if shift+bits > 32 {
+		words[word+1] |= c >> (32 - shift)
+	}
+}
+
+// round returns v as dtype stores it.
+func round(v float32, dtype array.DType) float32 {
+	switch dtype {
+	case array.Float16:
+		return array.F16FromFloat32(v).Float32()
+	case array.BFloat16:
+		return array.BF16FromFloat32(v).Float32()
+	}
+	return v
+}

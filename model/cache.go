@@ -1,0 +1,170 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// ErrCache says that a cache is full, closed or of another model.
+var ErrCache = errors.New("invalid key-value cache")
+
+// cacheStep is the multiple that capacities are rounded up to, in tokens.
+const cacheStep = 256
+
+// Cache holds the keys and values of the tokens that a model has seen, so that
+// a pass computes those of new tokens only. One sequence, one stream.
+type Cache interface {
+	// Len returns the number of tokens in the cache.
+	Len() int
+	// Capacity returns how many tokens fit.
+	Capacity() int
+	// Truncate forgets the tokens from position n on; 0 <= n <= Len, or an
+	// error that wraps ErrCache.
+	Truncate(n int) error
+	// Reserve makes room for n tokens in all. It copies what is there on s.
+	Reserve(s *kompute.Stream, n int) error
+	// Close frees the memory once the device is done with it.
+	Close() error
+}
+
+// KVCache is the [Cache] of a model whose activations are of type T.
+type KVCache[T kompute.Float] struct {
+	device        *kompute.Device
+	layers        []layerCache[T]
+	kvHeads, dim  int
+	len, capacity int
+	limit         int // the most tokens the model can take
+	closed        bool
+}
+
+// layerCache holds keys and values of one layer, each [1, Hkv, capacity, D].
+type layerCache[T kompute.Float] struct {
+	keys, values *kompute.Tensor[T]
+}
+
+// roundCapacity returns the capacity used for n tokens where at most limit fit.
+func roundCapacity(n, limit int) int {
+	return min((n+cacheStep-1)/cacheStep*cacheStep, limit)
+}
+
+func newKVCache[T kompute.Float](d *kompute.Device, layers, kvHeads, dim, capacity, limit int) (*KVCache[T], error) {
+	c := &KVCache[T]{device: d, kvHeads: kvHeads, dim: dim, limit: limit}
+	var err error
+	if c.capacity, err = c.fitting(capacity); err != nil {
+		return nil, err
+	}
+	if c.layers, err = c.allocate(layers, c.capacity); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// fitting returns the capacity to allocate for n tokens.
+func (c *KVCache[T]) fitting(n int) (int, error) {
+	if n < 1 || n > c.limit {
+		return 0, fmt.Errorf("%w: %d tokens asked for; the model's context holds 1 to %d", ErrCache, n, c.limit)
+	}
+	return roundCapacity(n, c.limit), nil
+}
+
+func (c *KVCache[T]) allocate(layers, capacity int) ([]layerCache[T], error) {
+	out := make([]layerCache[T], layers)
+	for i := range out {
+		for _, t := range []**kompute.Tensor[T]{&out[i].keys, &out[i].values} {
+			var err error
+			if *t, err = kompute.Zeros[T](c.device, 1, c.kvHeads, capacity, c.dim); err != nil {
+				return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
+			}
+		}
+	}
+	return out, nil
+}
+
+// Len implements [Cache].
+func (c *KVCache[T]) Len() int { return c.len }
+
+// Capacity implements [Cache].
+func (c *KVCache[T]) Capacity() int { return c.capacity }
+
+// Truncate implements [Cache].
+func (c *KVCache[T]) Truncate(n int) error {
+	if n < 0 || n > c.len {
+		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.len, n)
+	}
+	c.len = n
+	return nil
+}
+
+// Reserve implements [Cache].
+func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
+	if c.closed {
+		return fmt.Errorf("%w: closed", ErrCache)
+	}
+	if n <= c.capacity {
+		return nil
+	}
+	capacity, err := c.fitting(max(n, min(2*c.capacity, c.limit)))
+	if err != nil {
+		return err
+	}
+	grown, err := c.allocate(len(c.layers), capacity)
+	if err != nil {
+		return err
+	}
+	if c.len > 0 {
+		sc := s.Scope()
+		for i := range grown {
+			moveTokens(s, grown[i].keys, c.layers[i].keys, c.len)
+			moveTokens(s, grown[i].values, c.layers[i].values, c.len)
+		}
+		sc.Close()
+	}
+	if err := errors.Join(s.Err(), closeLayers(c.layers)); err != nil {
+		return errors.Join(err, closeLayers(grown))
+	}
+	c.layers, c.capacity = grown, capacity
+	return nil
+}
+
+// moveTokens copies the first n tokens of one cache tensor to another.
+func moveTokens[T kompute.Float](s *kompute.Stream, to, from *kompute.Tensor[T], n int) {
+	zero := ops.At(0)
+	ops.SliceUpdate(s, to, from.Slice(2, 0, n), zero, zero, zero, zero)
+}
+
+// Close implements [Cache]. Later calls do nothing.
+func (c *KVCache[T]) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return closeLayers(c.layers)
+}
+
+func closeLayers[T kompute.Float](layers []layerCache[T]) error {
+	var errs []error
+	for _, l := range layers {
+		for _, t := range []*kompute.Tensor[T]{l.keys, l.values} {
+			if t != nil {
+				errs = append(errs, t.Close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// append writes new keys and values [1, Hkv, T, D] at their place, and returns
+// the views [1, Hkv, keys, D] that attention reads. Where the device knows the
+// place, the views are the whole cache and length tells how much of it counts.
+func (l *layerCache[T]) append(s *kompute.Stream, k, v *kompute.Tensor[T], at place) (keys, values *kompute.Tensor[T], length *kompute.Tensor[int32]) {
+	ops.SliceUpdate(s, l.keys, k, at.start()...)
+	ops.SliceUpdate(s, l.values, v, at.start()...)
+	if at.state != nil {
+		return l.keys, l.values, at.keys()
+	}
+	end := at.first + k.Dim(2)
+	return l.keys.Slice(2, 0, end), l.values.Slice(2, 0, end), nil
+}

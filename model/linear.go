@@ -1,0 +1,69 @@
+package model
+
+import (
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// Linear is a projection x·Wᵀ + b of the last axis, with any storage of W.
+type Linear[T kompute.Float] interface {
+	// Forward maps [..., in] to [..., out].
+	Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T]
+}
+
+// Embedding is a table with one row per token, with any storage of the rows.
+type Embedding[T kompute.Float] interface {
+	// Forward maps token numbers [...] to rows [..., H].
+	Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T]
+	// Transposed returns the projection from H to the vocabulary that shares the table.
+	Transposed() Linear[T]
+}
+
+// dense is a matrix in the type of the activations.
+type dense[T kompute.Float] struct {
+	weight *kompute.Tensor[T] // [out, in]
+}
+
+func (l *dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return ops.MatMul(s, x, l.weight.Transpose())
+}
+
+// quantized is a matrix in MLX's affine quantization, whose scales and biases
+// have a type of their own.
+type quantized[T, S kompute.Float] struct {
+	weight         *kompute.Tensor[uint32] // [out, in*bits/32]
+	scales, biases *kompute.Tensor[S]      // [out, in/group size]
+	affine         ops.Affine
+}
+
+func (l *quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.affine, true)
+}
+
+// biased adds a vector to what another projection gives.
+type biased[T kompute.Float] struct {
+	Linear[T]
+	bias *kompute.Tensor[T] // [out]
+}
+
+func (l *biased[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return ops.Add(s, l.Linear.Forward(s, x), l.bias)
+}
+
+// denseEmbedding is a table in the type of the activations.
+type denseEmbedding[T kompute.Float] struct{ dense[T] }
+
+func (e *denseEmbedding[T]) Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T] {
+	return ops.Gather(s, e.weight, tokens, 0)
+}
+
+func (e *denseEmbedding[T]) Transposed() Linear[T] { return &e.dense }
+
+// quantizedEmbedding is a table in MLX's affine quantization.
+type quantizedEmbedding[T, S kompute.Float] struct{ quantized[T, S] }
+
+func (e *quantizedEmbedding[T, S]) Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T] {
+	return ops.QuantizedGather[T](s, e.weight, e.scales, e.biases, tokens, e.affine)
+}
+
+func (e *quantizedEmbedding[T, S]) Transposed() Linear[T] { return &e.quantized }
