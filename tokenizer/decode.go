@@ -1,0 +1,68 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// Decode returns the text of ids. Ids that are no token, as a model whose
+// vocabulary is padded may produce, stand for nothing. skipSpecial leaves special tokens
+// out. Bytes that are not UTF-8 become U+FFFD, one per maximal invalid sequence.
+func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
+	d := t.NewDecoder(skipSpecial)
+	var out []byte
+	for _, id := range ids {
+		out = d.push(out, id)
+	}
+	return string(out) + d.Flush()
+}
+
+// Decoder turns a stream of ids into text. A character may be spread over
+// several tokens: it is held back until it is complete, so every string that
+// Push returns is whole. It is not safe for concurrent use.
+type Decoder struct {
+	t           *Tokenizer
+	skipSpecial bool
+	pending     []byte // the start of an incomplete character, at most three bytes
+}
+
+// NewDecoder starts a stream; skipSpecial leaves special tokens out.
+func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
+	return &Decoder{t: t, skipSpecial: skipSpecial}
+}
+
+// Push takes the next id and returns the text that is now complete, maybe "".
+func (d *Decoder) Push(id int) string { return string(d.push(nil, id)) }
+
+// Flush ends the stream: what is still incomplete comes as U+FFFD.
+func (d *Decoder) Flush() string {
+	if len(d.pending) == 0 {
+		return ""
+	}
+	d.pending = d.pending[:0]
+	return string(utf8.RuneError)
+}
+
+func (d *Decoder) push(out []byte, id int) []byte {
+	e := d.t.tokens[id]
+	if e.special && d.skipSpecial {
+		return out
+	}
+	d.pending = append(d.pending, e.bytes...)
+	in := d.pending
+	for len(in) > 0 {
+		if r, n := utf8.DecodeRune(in); r != utf8.RuneError || n > 1 {
+			out = append(out, in[:n]...)
+			in = in[n:]
+			continue
+		}
+		n := 1 // length of the maximal invalid sequence: a character's proper start, or one byte
+		for n < len(in) && !utf8.FullRune(in[:n+1]) {
+			n++
+		}
+		if n == len(in) && !utf8.FullRune(in) {
+			break // it may still become a character
+		}
+		out = utf8.AppendRune(out, utf8.RuneError)
+		in = in[n:]
+	}
+	d.pending = append(d.pending[:0], in...)
+	return out
+}

@@ -1,0 +1,238 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// file is tokenizer.json. "truncation" and "padding" concern batches and do not
+// apply here.
+type file struct {
+	Model         json.RawMessage
+	AddedTokens   []addedToken `json:"added_tokens"`
+	Normalizer    json.RawMessage
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage `json:"post_processor"`
+	Decoder       json.RawMessage
+}
+
+// model is the "model" of tokenizer.json.
+type model struct {
+	Type         string
+	Dropout      *float64
+	Prefix       *string `json:"continuing_subword_prefix"`
+	Suffix       *string `json:"end_of_word_suffix"`
+	ByteFallback bool    `json:"byte_fallback"`
+	IgnoreMerges bool    `json:"ignore_merges"`
+	Vocab        map[string]int
+	Merges       []mergeLine
+}
+
+// mergeLine is one merge, written "a b" or ["a", "b"].
+type mergeLine struct{ left, right string }
+
+// UnmarshalJSON accepts both forms. The zero line stands for the "#version"
+// comment that old files start with.
+func (m *mergeLine) UnmarshalJSON(raw []byte) error {
+	var both []string
+	if err := json.Unmarshal(raw, &both); err != nil {
+		var line string
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return err
+		}
+		if strings.HasPrefix(line, "#version") {
+			return nil
+		}
+		both = strings.Split(line, " ")
+	}
+	if len(both) != 2 || both[0] == "" || both[1] == "" {
+		return fmt.Errorf("merge %s is not a pair of tokens", raw)
+	}
+	m.left, m.right = both[0], both[1]
+	return nil
+}
+
+// Load reads the contents of tokenizer.json. It fails with FormatError or
+// UnsupportedError.
+func Load(data []byte) (*Tokenizer, error) {
+	if !utf8.Valid(data) {
+		return nil, &FormatError{Reason: "not valid UTF-8"}
+	}
+	var f file
+	if err := decode("", data, &f); err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{tokens: map[int]entry{}, raw: &addedSet{}, normalized: &addedSet{}}
+	if err := t.loadModel(f.Model); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.forms, err = loadNormalizer(f.Normalizer, 0); err != nil {
+		return nil, err
+	}
+	if t.splitters, err = loadPreTokenizer(f.PreTokenizer); err != nil {
+		return nil, err
+	}
+	if err := onlyByteLevel("post_processor", f.PostProcessor, true, 0); err != nil {
+		return nil, err
+	}
+	if err := onlyByteLevel("decoder", f.Decoder, false, 0); err != nil {
+		return nil, err
+	}
+	return t, t.loadAdded(f.AddedTokens)
+}
+
+// decode is json.Unmarshal with a typed error.
+func decode(field string, raw []byte, into any) error {
+	if isNull(raw) {
+		return &FormatError{Field: field, Reason: "missing"}
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return &FormatError{Field: field, Reason: err.Error()}
+	}
+	return nil
+}
+
+func isNull(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}
+
+// loadModel reads vocabulary and merges.
+func (t *Tokenizer) loadModel(raw json.RawMessage) error {
+	var m model
+	if err := decode("model", raw, &m); err != nil {
+		return err
+	}
+	if m.Type != "BPE" {
+		return &UnsupportedError{Component: "model", Got: m.Type, Supported: []string{"BPE"}}
+	}
+	switch {
+	case m.Dropout != nil && *m.Dropout != 0:
+		return &UnsupportedError{Component: "model", Got: "dropout"}
+	case m.Prefix != nil && *m.Prefix != "":
+		return &UnsupportedError{Component: "model", Got: "continuing_subword_prefix"}
+	case m.Suffix != nil && *m.Suffix != "":
+		return &UnsupportedError{Component: "model", Got: "end_of_word_suffix"}
+	case m.ByteFallback:
+		return &UnsupportedError{Component: "model", Got: "byte_fallback"}
+	case len(m.Vocab) == 0:
+		return &FormatError{Field: "model.vocab", Reason: "empty"}
+	}
+	t.ids = m.Vocab
+	if m.IgnoreMerges {
+		t.bpe.whole = make(map[string]int32, len(m.Vocab))
+	}
+	for token, id := range m.Vocab {
+		if err := t.addVocab(token, id); err != nil {
+			return err
+		}
+	}
+	for b, r := range byteRune {
+		t.bpe.symbols[b] = -1
+		if id, ok := m.Vocab[string(r)]; ok {
+			t.bpe.symbols[b] = int32(id)
+		}
+	}
+	return t.loadMerges(m.Merges)
+}
+
+func (t *Tokenizer) addVocab(token string, id int) error {
+	if id < 0 || id >= math.MaxInt32 {
+		return &FormatError{Field: "model.vocab", Reason: fmt.Sprintf("token %q has id %d", token, id)}
+	}
+	if other, ok := t.tokens[id]; ok {
+		return &FormatError{Field: "model.vocab", Reason: fmt.Sprintf("tokens %q and %q share id %d", min(token, other.text), max(token, other.text), id)}
+	}
+	e := entry{text: token, bytes: tokenBytes(token)}
+	t.tokens[id] = e
+	t.limit = max(t.limit, id+1)
+	if t.bpe.whole != nil {
+		t.bpe.whole[e.bytes] = int32(id)
+	}
+	return nil
+}
+
+// loadMerges turns the merge list into pairs of ids. The position in the list is
+// the rank; of two equal pairs the later counts.
+func (t *Tokenizer) loadMerges(lines []mergeLine) error {
+	t.bpe.merges = make(map[uint64]merge, len(lines))
+	for rank, line := range lines {
+		if line == (mergeLine{}) {
+			continue
+		}
+		left, okLeft := t.ids[line.left]
+		right, okRight := t.ids[line.right]
+		joined, okJoined := t.ids[line.left+line.right]
+		if !okLeft || !okRight || !okJoined {
+			return &FormatError{Field: "model.merges", Reason: fmt.Sprintf("merge %d of %q and %q: a token is not in the vocabulary", rank, line.left, line.right)}
+		}
+		t.bpe.merges[pair(int32(left), int32(right))] = merge{rank: uint32(rank), token: int32(joined)}
+	}
+	return nil
+}
+
+// loadAdded enters the added tokens into vocabulary and tries.
+func (t *Tokenizer) loadAdded(added []addedToken) error {
+	for i := range added {
+		a := &added[i]
+		if a.ID < 0 || a.ID >= math.MaxInt32 {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %q has id %d", a.Content, a.ID)}
+		}
+		if a.Content == "" {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %d is empty", a.ID)}
+		}
+		if other, ok := t.tokens[a.ID]; ok && other.text != a.Content {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("tokens %q and %q share id %d", other.text, a.Content, a.ID)}
+		}
+		if id, ok := t.ids[a.Content]; ok && id != a.ID {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %q has ids %d and %d", a.Content, id, a.ID)}
+		}
+		t.tokens[a.ID] = entry{text: a.Content, bytes: a.Content, special: a.Special}
+		t.ids[a.Content] = a.ID
+		t.limit = max(t.limit, a.ID+1)
+		if !a.Normalized {
+			t.raw.add(a.Content, a)
+			continue
+		}
+		content := a.Content
+		for _, form := range t.forms {
+			content = normalize(form, content)
+		}
+		t.normalized.add(content, a)
+	}
+	return nil
+}
+
+// onlyByteLevel accepts ByteLevel, alone or in a Sequence, and null where that
+// is allowed. Nothing else is needed for byte-level models.
+func onlyByteLevel(field string, raw json.RawMessage, nullable bool, depth int) error {
+	if isNull(raw) && nullable {
+		return nil
+	}
+	var c struct {
+		Type       string
+		Processors []json.RawMessage
+		Decoders   []json.RawMessage
+	}
+	if err := decode(field, raw, &c); err != nil {
+		return err
+	}
+	inner := append(c.Processors, c.Decoders...)
+	switch {
+	case c.Type == "ByteLevel":
+		return nil
+	case c.Type != "Sequence" || len(inner) == 0 || depth == maxNesting:
+		return &UnsupportedError{Component: field, Got: c.Type, Supported: []string{"ByteLevel"}}
+	}
+	for _, raw := range inner {
+		if err := onlyByteLevel(field, raw, false, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

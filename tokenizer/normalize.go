@@ -1,0 +1,130 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// normalForms are the normalizers that this package knows.
+var normalForms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
+
+// loadNormalizer returns the forms to apply, in order. null is none.
+func loadNormalizer(raw json.RawMessage, depth int) ([]norm.Form, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	var n struct {
+		Type        string
+		Normalizers []json.RawMessage
+	}
+	if err := decode("normalizer", raw, &n); err != nil {
+		return nil, err
+	}
+	if form, ok := normalForms[n.Type]; ok {
+		return []norm.Form{form}, nil
+	}
+	if n.Type != "Sequence" || depth == maxNesting {
+		return nil, &UnsupportedError{Component: "normalizer", Got: n.Type, Supported: []string{"NFC", "NFD", "NFKC", "NFKD", "Sequence"}}
+	}
+	var forms []norm.Form
+	for _, raw := range n.Normalizers {
+		more, err := loadNormalizer(raw, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		forms = append(forms, more...)
+	}
+	return forms, nil
+}
+
+// normalize applies one form.
+func normalize(form norm.Form, s string) string {
+	if form.IsNormalString(s) {
+		return s
+	}
+	if longRun(s) {
+		return normalizeLong(form, s)
+	}
+	return form.String(s)
+}
+
+// longRun reports whether so many combining characters follow one another that
+// package norm might put a U+034F between them: it writes the stream-safe
+// format, which breaks a run after 30, and one character can expand to three.
+func longRun(s string) bool {
+	run := 0
+	for i := 0; i < len(s); {
+		p := norm.NFKD.PropertiesString(s[i:])
+		if p.LeadCCC() != 0 || p.TrailCCC() != 0 || p.CCC() != 0 {
+			if run++; run >= 10 {
+				return true
+			}
+		} else {
+			run = 0
+		}
+		i += max(p.Size(), 1)
+	}
+	return false
+}
+
+// normalizeLong is UAX #15 as written: decompose, order by combining class,
+// compose. It needs package norm only for single characters and pairs.
+func normalizeLong(form norm.Form, s string) string {
+	apart, compose := norm.NFD, form == norm.NFC || form == norm.NFKC
+	if form == norm.NFKC || form == norm.NFKD {
+		apart = norm.NFKD
+	}
+	var runes []rune
+	var buf [utf8.UTFMax]byte
+	for _, r := range s {
+		for _, d := range apart.String(string(buf[:utf8.EncodeRune(buf[:], r)])) {
+			runes = append(runes, d)
+		}
+	}
+	for i := 0; i < len(runes); {
+		end := i + 1
+		for end < len(runes) && class(runes[end]) != 0 {
+			end++
+		}
+		slices.SortStableFunc(runes[i:end], func(a, b rune) int { return int(class(a)) - int(class(b)) })
+		i = end
+	}
+	if compose {
+		runes = composeRunes(runes)
+	}
+	return string(runes)
+}
+
+func class(r rune) uint8 { return norm.NFD.PropertiesString(string(r)).CCC() }
+
+// composeRunes joins each character with the last starter before it, unless a
+// character between them blocks it.
+func composeRunes(in []rune) []rune {
+	out := in[:0]
+	starter, last := -1, uint8(0) // index in out; class of the last character kept after it
+	for _, r := range in {
+		c := class(r)
+		if starter >= 0 && (starter == len(out)-1 || last != 0 && last < c) {
+			if joined, ok := composePair(out[starter], r); ok {
+				out[starter] = joined
+				continue
+			}
+		}
+		if c == 0 {
+			starter = len(out)
+		}
+		last = c
+		out = append(out, r)
+	}
+	return out
+}
+
+// composePair returns the one character that a and b make, if there is one.
+func composePair(a, b rune) (rune, bool) {
+	s := norm.NFC.String(string([]rune{a, b}))
+	r, n := utf8.DecodeRuneInString(s)
+	return r, n == len(s)
+}
