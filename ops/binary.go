@@ -1,0 +1,155 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Integer is any element type with bits to shift and combine.
+type Integer interface {
+	int32 | uint32
+}
+
+// Logical is any element type with a truth value: nonzero is true.
+type Logical interface {
+	kompute.Number | bool
+}
+
+// binaryCPU holds what runs each kind on the CPU.
+var binaryCPU = func() (cpu [len(binaryNames)]func([]array.Array) error) {
+	for kind := range cpu {
+		cpu[kind] = func(a []array.Array) error {
+			return fallback.Binary(fallback.BinaryKind(kind), a[0], a[1], a[2])
+		}
+	}
+	return cpu
+}()
+
+// binary enqueues one kind of the binary op: T operands, an R result.
+func binary[R, T kompute.Element](s *kompute.Stream, kind fallback.BinaryKind, a, b *kompute.Tensor[T]) *kompute.Tensor[R] {
+	c := newCall(s, "binary")
+	c.label = binaryNames[kind]
+	input(&c, "a", a)
+	input(&c, "b", b)
+	return result[R](&c, c.broadcast(0), binaryOp{Kind: uint32(kind)}, binaryCPU[kind])
+}
+
+// Add returns a + b, element by element.
+//
+// As in all binary ops, a and b broadcast: shapes are aligned at their last
+// axes, and an axis of length 1, or a missing one, repeats. So [8, 1, 3] and
+// [5, 3] give [8, 5, 3], and a Scalar goes with everything; shapes that do not
+// fit are ErrShape. Integers wrap around.
+func Add[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryAdd, a, b)
+}
+
+// Sub returns a - b. Shapes broadcast as for Add; integers wrap around.
+func Sub[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinarySub, a, b)
+}
+
+// Mul returns a * b. Shapes broadcast as for Add; integers wrap around.
+func Mul[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryMul, a, b)
+}
+
+// Div returns a / b. Shapes broadcast as for Add. Integers are divided with
+// truncation toward zero, as in Go, and x / 0 is 0. (MLX's divide makes floats
+// of integers first; what this does is its floor_divide.)
+func Div[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryDiv, a, b)
+}
+
+// Max returns the larger of a and b; a NaN wins. Shapes broadcast as for Add.
+func Max[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryMax, a, b)
+}
+
+// Min returns the smaller of a and b; a NaN wins. Shapes broadcast as for Add.
+func Min[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryMin, a, b)
+}
+
+// Pow returns a to the power of b. Shapes broadcast as for Add. A negative
+// float to a power that is not whole is NaN. Integers wrap around, and an
+// integer to a negative power is 0.
+func Pow[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryPow, a, b)
+}
+
+// Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod 3
+// is 2. Shapes broadcast as for Add. x mod 0 is NaN for floats and 0 for
+// integers.
+func Mod[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryMod, a, b)
+}
+
+// Equal returns where a == b; a NaN equals nothing. Shapes broadcast as for Add.
+func Equal[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryEqual, a, b)
+}
+
+// NotEqual returns where a != b; a NaN differs from everything. Shapes broadcast
+// as for Add.
+func NotEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryNotEqual, a, b)
+}
+
+// Less returns where a < b. Shapes broadcast as for Add.
+func Less[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryLess, a, b)
+}
+
+// LessEqual returns where a <= b. Shapes broadcast as for Add.
+func LessEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryLessEqual, a, b)
+}
+
+// Greater returns where a > b. Shapes broadcast as for Add.
+func Greater[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryGreater, a, b)
+}
+
+// GreaterEqual returns where a >= b. Shapes broadcast as for Add.
+func GreaterEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryGreaterEqual, a, b)
+}
+
+// And returns where a and b are both nonzero. Shapes broadcast as for Add.
+func And[T Logical](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryAnd, a, b)
+}
+
+// Or returns where a or b is nonzero. Shapes broadcast as for Add.
+func Or[T Logical](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+	return binary[bool](s, fallback.BinaryOr, a, b)
+}
+
+// BitAnd returns a & b. Shapes broadcast as for Add.
+func BitAnd[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryBitAnd, a, b)
+}
+
+// BitOr returns a | b. Shapes broadcast as for Add.
+func BitOr[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryBitOr, a, b)
+}
+
+// BitXor returns a ^ b. Shapes broadcast as for Add.
+func BitXor[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryBitXor, a, b)
+}
+
+// ShiftLeft returns a << b. Shapes broadcast as for Add. A shift by 32 or more,
+// or by a negative number, gives 0.
+func ShiftLeft[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryShiftLeft, a, b)
+}
+
+// ShiftRight returns a >> b, which keeps the sign of an int32. Shapes broadcast
+// as for Add. A shift by 32 or more, or by a negative number, gives 0.
+func ShiftRight[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return binary[T](s, fallback.BinaryShiftRight, a, b)
+}

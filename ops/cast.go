@@ -1,0 +1,23 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func castCPU(a []array.Array) error { return fallback.Cast(a[0], a[1]) }
+
+// Cast converts every element of x to the type To, in x's shape:
+//
+//	h := ops.Cast[kompute.BFloat16](s, x)
+//
+// To a narrower float it rounds to nearest even, and what is too large becomes
+// infinite. From float to integer it truncates toward zero; what does not fit
+// is clamped to the type's range, and NaN gives 0. (MLX leaves those two
+// undefined.) Between integers it keeps the low bits. To bool, nonzero and NaN
+// are true; from bool, true is 1.
+func Cast[To, From kompute.Element](s *kompute.Stream, x *kompute.Tensor[From]) *kompute.Tensor[To] {
+	c := newCall(s, "cast")
+	return result[To](&c, input(&c, "x", x).Shape, castOp{}, castCPU)
+}

@@ -1,0 +1,209 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// maxElements bounds what kernels index, in 32 bits.
+const maxElements = math.MaxUint32
+
+// call is one op call while it is checked. The first thing found wrong stays;
+// later checks may be made all the same, and are ignored.
+type call struct {
+	op     string // the basename
+	label  string // what errors call it
+	stream *kompute.Stream
+	args   []kompute.Arg
+	err    error
+}
+
+func newCall(s *kompute.Stream, op string) call {
+	c := call{op: op, label: op, stream: s, args: make([]kompute.Arg, 0, 7)}
+	if s == nil {
+		c.fail(kompute.ErrInvalid, "the stream is nil")
+	}
+	return c
+}
+
+// fail records why the call is refused.
+func (c *call) fail(sentinel error, format string, args ...any) {
+	if c.err != nil {
+		return
+	}
+	e := &kompute.OpError{Op: c.label, Reason: fmt.Sprintf(format, args...), Err: sentinel}
+	for _, a := range c.args {
+		if a.View != nil {
+			e.Shapes = append(e.Shapes, a.View.Layout().Shape)
+			e.DTypes = append(e.DTypes, a.View.DType())
+		}
+	}
+	c.err = e
+}
+
+// operand checks what holds for every operand, appends it to the op's arrays
+// and returns its layout: the zero Layout where it is refused.
+func operand[T kompute.Element](c *call, name string, t *kompute.Tensor[T], arg func(*kompute.View) kompute.Arg) array.Layout {
+	if t == nil {
+		c.fail(kompute.ErrInvalid, "%s is nil", name)
+		return array.Layout{}
+	}
+	if err := t.Err(); err != nil {
+		c.fail(err, "%s is unusable", name)
+		return array.Layout{}
+	}
+	v := t.View()
+	c.args = append(c.args, arg(v))
+	switch {
+	case c.stream == nil:
+	case v.Device() != c.stream.Device():
+		c.fail(kompute.ErrDevice, "%s is on %s, the stream on %s", name, v.Device().Info().Name, c.stream.Device().Info().Name)
+	case v.Closed():
+		c.fail(kompute.ErrClosed, "%s was closed", name)
+	}
+	l := v.Layout()
+	if _, hi := l.Extent(); uint64(hi) > maxElements || !countable(l.Shape) {
+		c.fail(kompute.ErrTooLarge, "%s has elements past %d", name, uint32(maxElements))
+	}
+	return l
+}
+
+// input checks an operand that the op reads.
+func input[T kompute.Element](c *call, name string, t *kompute.Tensor[T]) array.Layout {
+	return operand(c, name, t, kompute.In)
+}
+
+// optional does so for one that may be nil; present tells whether it is there.
+func optional[T kompute.Element](c *call, name string, t *kompute.Tensor[T]) (l array.Layout, present bool) {
+	if t == nil {
+		c.args = append(c.args, kompute.Arg{})
+		return array.Layout{}, false
+	}
+	return input(c, name, t), true
+}
+
+// countable reports whether a shape has no more elements than kernels count.
+func countable(shape []int) bool {
+	n := uint64(1)
+	for _, d := range shape {
+		if d == 0 {
+			return true
+		}
+	}
+	for _, d := range shape {
+		if n *= uint64(d); n > maxElements {
+			return false
+		}
+	}
+	return true
+}
+
+// broadcast stretches the arrays from first on to one shape, and returns it.
+func (c *call) broadcast(first int) []int {
+	if c.err != nil {
+		return nil
+	}
+	shape := c.args[first].View.Layout().Shape
+	for _, a := range c.args[first+1:] {
+		var err error
+		if shape, err = array.BroadcastShapes(shape, a.View.Layout().Shape); err != nil {
+			c.fail(kompute.ErrShape, "the shapes do not broadcast")
+			return nil
+		}
+	}
+	if !countable(shape) {
+		c.fail(kompute.ErrTooLarge, "the common shape %v has more than %d elements", shape, uint32(maxElements))
+		return nil
+	}
+	for i := first; i < len(c.args); i++ {
+		c.stretch(i, shape)
+	}
+	return shape
+}
+
+// stretch replaces array i by its view of the given shape.
+func (c *call) stretch(i int, shape []int) {
+	if c.err != nil || equal(c.args[i].View.Layout().Shape, shape) {
+		return
+	}
+	l, err := c.args[i].View.Layout().Broadcast(shape...)
+	if err != nil {
+		c.fail(kompute.ErrShape, "shape %v does not broadcast to %v", c.args[i].View.Layout().Shape, shape)
+		return
+	}
+	c.relayout(i, l)
+}
+
+// relayout replaces array i by another view of the same storage.
+func (c *call) relayout(i int, l array.Layout) {
+	c.args[i].View = c.args[i].View.WithLayout(l)
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// result ends an op: it allocates the output, which is the last array, and
+// enqueues the op, or poisons the stream if a check failed.
+func result[T kompute.Element, P any](c *call, shape []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
+	if c.err == nil && len(shape) > array.MaxRank {
+		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(shape), array.MaxRank)
+	}
+	if c.err == nil && !countable(shape) {
+		c.fail(kompute.ErrTooLarge, "the result of shape %v has more than %d elements", shape, uint32(maxElements))
+	}
+	if c.err != nil {
+		return kompute.Failed[T](c.stream, c.err)
+	}
+	out := kompute.Output[T](c.stream, shape...)
+	if out.Err() != nil || out.Size() == 0 {
+		return out
+	}
+	c.enqueue(kompute.Out(out.View()), kompute.ParamBytes(&params), cpu)
+	return out
+}
+
+func (c *call) enqueue(out kompute.Arg, params []byte, cpu func([]array.Array) error) {
+	c.stream.Enqueue(kompute.Op{Name: c.op, Args: append(c.args, out), Params: params, CPU: cpu})
+}
+
+// lastAxis returns the length of the last axis, which the op needs.
+func (c *call) lastAxis(name string, l array.Layout) int {
+	if c.err == nil && l.Rank() == 0 {
+		c.fail(kompute.ErrShape, "%s has rank 0; its last axis is needed", name)
+	}
+	return l.Dim(-1)
+}
+
+// rank demands an exact rank.
+func (c *call) rank(name string, l array.Layout, rank int) bool {
+	if c.err == nil && l.Rank() != rank {
+		c.fail(kompute.ErrShape, "%s has rank %d, not %d", name, l.Rank(), rank)
+	}
+	return c.err == nil
+}
+
+// shape demands an exact shape.
+func (c *call) shape(name string, l array.Layout, want ...int) {
+	if c.err == nil && !equal(l.Shape, want) {
+		c.fail(kompute.ErrShape, "%s has shape %v, not %v", name, l.Shape, want)
+	}
+}
+
+func toUint32(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}

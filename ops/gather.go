@@ -1,0 +1,42 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Index is any element type that gather ops take as an index.
+type Index interface {
+	int32 | uint32
+}
+
+// Gather picks entries along one axis of x (negative counts from the end), as
+// MLX's and NumPy's take: of x [pre…, V, post…], axis pointing at V, and
+// indices of any shape, the result is [pre…, indices…, post…]. Of an embedding
+// table [V, D], axis 0 and token ids [B, T] it is [B, T, D].
+//
+// A negative index counts from the end: -1 is the last entry. An index outside
+// -V ≤ i < V gives zeros. (MLX leaves that undefined.)
+//
+// # Errors
+//
+// ErrShape if there is no such axis, or the result would have more than 8 axes.
+func Gather[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], axis int) *kompute.Tensor[T] {
+	c := newCall(s, "gather")
+	l := input(&c, "x", x)
+	il := input(&c, "indices", indices)
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	axis, err := l.Axis(axis)
+	if err != nil {
+		c.fail(kompute.ErrShape, "%v", err)
+		return kompute.Failed[T](s, c.err)
+	}
+	shape := make([]int, 0, l.Rank()+il.Rank())
+	shape = append(append(append(shape, l.Shape[:axis]...), il.Shape...), l.Shape[axis+1:]...)
+	return result[T](&c, shape, gatherOp{Axis: uint32(axis)}, func(a []array.Array) error {
+		return fallback.Gather(a[0], a[1], a[2], axis)
+	})
+}

@@ -1,0 +1,46 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func matMulCPU(a []array.Array) error { return fallback.MatMul(a[0], a[1], a[2]) }
+
+// MatMul multiplies matrices: a [..., M, K] and b [..., K, N] give [..., M, N].
+// The axes before the last two broadcast as for Add: [8, 1, 4, 16] and
+// [2, 16, 5] give [8, 2, 4, 5]. Transposed views cost no copy. Sums run in
+// float32 and are rounded once; with K = 0 they are 0.
+//
+// A vector takes part as a matrix: see Tensor.ExpandDims.
+//
+// # Errors
+//
+// ErrShape if an operand has fewer than two axes, K differs, or the leading
+// axes do not broadcast.
+func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+	c := newCall(s, "matmul")
+	al, bl := input(&c, "a", a), input(&c, "b", b)
+	switch {
+	case c.err != nil:
+	case al.Rank() < 2 || bl.Rank() < 2:
+		c.fail(kompute.ErrShape, "ranks are %d and %d, and must be 2 or more", al.Rank(), bl.Rank())
+	case al.Dim(-1) != bl.Dim(-2):
+		c.fail(kompute.ErrShape, "rows of a have %d elements, columns of b %d", al.Dim(-1), bl.Dim(-2))
+	}
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	batch, err := array.BroadcastShapes(al.Shape[:al.Rank()-2], bl.Shape[:bl.Rank()-2])
+	if err != nil {
+		c.fail(kompute.ErrShape, "the leading axes do not broadcast")
+		return kompute.Failed[T](s, c.err)
+	}
+	batch = slices.Clip(batch)
+	c.stretch(0, append(batch, al.Dim(-2), al.Dim(-1)))
+	c.stretch(1, append(batch, bl.Dim(-2), bl.Dim(-1)))
+	return result[T](&c, append(batch, al.Dim(-2), bl.Dim(-1)), matMulOp{}, matMulCPU)
+}

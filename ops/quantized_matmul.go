@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// QuantizedMatMul multiplies x [..., M, K] with a quantized matrix, to
+// [..., M, N].
+//
+// With transpose, w is [N, K*bits/32] with scales and biases [N, K/group], and
+// the product is x · wᵀ: the form of a linear layer. Without, w is
+// [K, N*bits/32] with scales and biases [K, N/group], and the product x · w.
+// So with group 64 and 4 bits, x [1, 5, 1024] and the transposed w [3072, 128]
+// with scales [3072, 16] give [1, 5, 3072].
+//
+// Elements of w are those of Dequantize but for rounding: sums run over
+// scale * Σ code·x + bias * Σ x in float32, and are rounded once. The type of
+// scales and biases is independent of that of x.
+//
+// # Errors
+//
+// ErrInvalid for a group size or bits that do not exist; ErrShape if x has fewer
+// than two axes, w is not a matrix, the shapes of w, scales and biases do not
+// fit each other, or K differs.
+func QuantizedMatMul[T, S kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Affine, transpose bool) *kompute.Tensor[T] {
+	c := newCall(s, "quantized_matmul")
+	l := input(&c, "x", x)
+	matrix := affine(&c, w, scales, biases, q)
+	if c.err == nil && l.Rank() < 2 {
+		c.fail(kompute.ErrShape, "x has rank %d, less than 2", l.Rank())
+	}
+	if !c.matrix(matrix) {
+		return kompute.Failed[T](s, c.err)
+	}
+	k, n := matrix[0], matrix[1]
+	if transpose {
+		k, n = n, k
+	}
+	if l.Dim(-1) != k {
+		c.fail(kompute.ErrShape, "rows of x have %d elements, w takes %d", l.Dim(-1), k)
+	}
+	shape := slices.Clone(l.Shape)
+	shape[len(shape)-1] = n
+	params := quantizedMatMulOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Transpose: toUint32(transpose)}
+	return result[T](&c, shape, params, func(a []array.Array) error {
+		return fallback.QuantizedMatMul(a[0], a[1], a[2], a[3], a[4], q.cpu(), transpose)
+	})
+}

@@ -1,0 +1,37 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// RMSNorm scales every row of x [..., N] to a root mean square of 1, and then
+// by weight [N] (Zhang and Sennrich, 2019):
+//
+//	x / sqrt(mean(x²) + eps) * weight
+//
+// weight may be nil, which is a weight of ones. Of [3, 4] with eps 0 the mean
+// square is 12.5, and the result [0.849, 1.131]. In float16 and bfloat16 all is
+// computed in float32, and rounded once.
+//
+// # Errors
+//
+// ErrShape for an x of rank 0 or another shape of weight; ErrInvalid for an eps
+// that is negative, NaN or infinite.
+func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
+	c := newCall(s, "rms_norm")
+	l := input(&c, "x", x)
+	cols := c.lastAxis("x", l)
+	if w, present := optional(&c, "weight", weight); present {
+		c.shape("weight", w, cols)
+	}
+	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
+		c.fail(kompute.ErrInvalid, "eps is %v", eps)
+	}
+	return result[T](&c, l.Shape, rmsNormOp{Eps: eps}, func(a []array.Array) error {
+		return fallback.RMSNorm(a[0], a[1], a[2], eps)
+	})
+}

@@ -1,0 +1,110 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// RoPEParams selects the form of rotary position embedding. The zero value is
+// the usual one: all of the head, half-split, base 10,000, scale 1.
+type RoPEParams struct {
+	// Dims is how many of the D elements of a head are rotated, from the first
+	// on; the others are copied. Even; 0 is all of D.
+	Dims int
+	// Traditional pairs neighbours, elements 2i and 2i+1, as the paper does;
+	// else pairs are i and i + Dims/2.
+	Traditional bool
+	// Base is θ of the angles; 0 is 10,000. Not together with Freqs.
+	Base float32
+	// Scale multiplies positions; 0 is 1.
+	Scale float32
+	// Freqs [Dims/2] gives the wavelengths of the pairs, as positions per
+	// radian, instead of Base^(2i/Dims). May be nil.
+	Freqs *kompute.Tensor[float32]
+}
+
+// RoPE rotates the pairs of x [B, H, T, D] by angles that grow with the position
+// (Su et al., 2021), and returns the same shape. Pair i at step t of the
+// sequence is turned by
+//
+//	(offset + t) * Scale * Base^(-2i/Dims), or (offset + t) * Scale / Freqs[i]
+//
+// so that (a, b) becomes (a·cos - b·sin, a·sin + b·cos). x is often a transposed
+// view of [B, T, H, D]; the result is contiguous [B, H, T, D].
+//
+// offset is At(n) for all of the batch, or AtDevice of an int32 tensor of shape
+// [], [1] or [B]. During decode it is the number of tokens seen before.
+//
+// # Errors
+//
+// ErrShape if x has not four axes, Freqs not Dims/2 elements, or a device offset
+// another shape; ErrInvalid if Dims is odd, negative or beyond D, Base or Scale
+// is negative or not finite, Base and Freqs are both given, or a host offset
+// leaves 32 bits.
+func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams, offset Position) *kompute.Tensor[T] {
+	c := newCall(s, "rope")
+	l := input(&c, "x", x)
+	if !c.rank("x", l, 4) {
+		return kompute.Failed[T](s, c.err)
+	}
+	p = p.resolve(&c, l.Dim(3))
+	if offset.set {
+		c.ropeOffset(offset.device, l.Dim(0))
+	} else {
+		c.args = append(c.args, kompute.Arg{})
+		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-l.Dim(2) {
+			c.fail(kompute.ErrInvalid, "the offset %d leaves 32 bits", offset.host)
+		}
+	}
+	if fl, present := optional(&c, "Freqs", p.Freqs); present {
+		c.shape("Freqs", fl, p.Dims/2)
+	}
+	params := ropeOp{
+		Dims: uint32(p.Dims), Traditional: toUint32(p.Traditional),
+		Base: p.Base, Scale: p.Scale, Offset: int32(offset.host),
+	}
+	return result[T](&c, l.Shape, params, func(a []array.Array) error {
+		return fallback.RoPE(a[0], a[1], a[2], a[3], fallback.RoPEParams{
+			Dims: p.Dims, Traditional: p.Traditional, Base: p.Base, Scale: p.Scale, Offset: offset.host,
+		})
+	})
+}
+
+// resolve checks the parameters for heads of d elements and fills in defaults.
+func (p RoPEParams) resolve(c *call, d int) RoPEParams {
+	if p.Dims == 0 {
+		p.Dims = d
+	}
+	if p.Dims < 0 || p.Dims > d || p.Dims%2 != 0 {
+		c.fail(kompute.ErrInvalid, "%d rotated elements of heads of %d", p.Dims, d)
+	}
+	if p.Base != 0 && p.Freqs != nil {
+		c.fail(kompute.ErrInvalid, "Base and Freqs are both given")
+	}
+	if p.Base == 0 {
+		p.Base = 10000
+	}
+	if p.Scale == 0 {
+		p.Scale = 1
+	}
+	if !(p.Base > 0 && p.Base <= math.MaxFloat32) || !(p.Scale > 0 && p.Scale <= math.MaxFloat32) {
+		c.fail(kompute.ErrInvalid, "base %v, scale %v", p.Base, p.Scale)
+	}
+	return p
+}
+
+// ropeOffset appends a device offset of a batch of b, as [1] or [b].
+func (c *call) ropeOffset(t *kompute.Tensor[int32], b int) {
+	l := input(c, "the offset", t)
+	switch {
+	case c.err != nil:
+	case l.Rank() == 0:
+		l, _ = l.ExpandDims(0)
+		c.relayout(len(c.args)-1, l)
+	case l.Rank() != 1 || l.Dim(0) != 1 && l.Dim(0) != b:
+		c.fail(kompute.ErrShape, "the offset has shape %v, not [], [1] or [%d]", l.Shape, b)
+	}
+}

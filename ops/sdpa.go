@@ -1,0 +1,105 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// SDPAParams says what an attention looks at. The zero value is full attention
+// with the usual scale.
+type SDPAParams[T kompute.Float] struct {
+	// Scale multiplies q·k; 0 is 1/sqrt(D).
+	Scale float32
+	// Causal lets query i see the keys up to L - Tq + i, where L is the key
+	// length: the last query sees every key.
+	Causal bool
+	// Mask is true where a query may see a key. It broadcasts to
+	// [B, Hq, Tq, Tk]; may be nil. Not together with Bias.
+	Mask *kompute.Tensor[bool]
+	// Bias is added to q·k·Scale. It broadcasts to [B, Hq, Tq, Tk]; -Inf hides a
+	// key; may be nil.
+	Bias *kompute.Tensor[T]
+	// KeyLength, of shape [] or [1], holds how many of the Tk keys exist when
+	// the op runs: the used part of a cache. It is clamped to 0…Tk; nil is Tk.
+	KeyLength *kompute.Tensor[int32]
+}
+
+// SDPA is scaled dot-product attention (Vaswani et al., 2017):
+//
+//	softmax(q·kᵀ * Scale + Bias) · v
+//
+// with q [B, Hq, Tq, D], k [B, Hkv, Tk, D] and v [B, Hkv, Tk, Dv], to
+// [B, Hq, Tq, Dv]. Hq is a multiple of Hkv, and query head h reads key head
+// h / (Hq/Hkv): with 16 and 8 heads, grouped-query attention of pairs. k and v
+// are often views of a longer cache [B, Hkv, capacity, D].
+//
+// Scores and sums are float32 whatever T is. A query that may see no key gives
+// zeros. (MLX gives NaN where a bool mask hides every key.)
+//
+// # Errors
+//
+// ErrShape if q, k or v have not four axes or contradict each other, a mask does
+// not broadcast, or KeyLength has not one element; ErrInvalid if Mask and Bias
+// are both given, or Scale is not finite.
+func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPAParams[T]) *kompute.Tensor[T] {
+	c := newCall(s, "sdpa")
+	ql, kl, vl := input(&c, "q", q), input(&c, "k", k), input(&c, "v", v)
+	if !c.rank("q", ql, 4) || !c.rank("k", kl, 4) || !c.rank("v", vl, 4) || !c.heads(ql, kl, vl) {
+		return kompute.Failed[T](s, c.err)
+	}
+	mask := len(c.args)
+	switch {
+	case p.Mask != nil && p.Bias != nil:
+		c.fail(kompute.ErrInvalid, "Mask and Bias are both given")
+	case p.Mask != nil:
+		input(&c, "Mask", p.Mask)
+	default:
+		optional(&c, "Bias", p.Bias)
+	}
+	if c.err == nil && c.args[mask].View != nil {
+		c.stretch(mask, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), kl.Dim(2)})
+	}
+	c.keyLength(p.KeyLength)
+	params := sdpaOp{Scale: p.Scale, Causal: toUint32(p.Causal)}
+	if params.Scale == 0 {
+		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(3), 1))))
+	}
+	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
+		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
+	}
+	return result[T](&c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, func(a []array.Array) error {
+		return fallback.SDPA(a[0], a[1], a[2], a[3], a[4], a[5], params.Scale, p.Causal)
+	})
+}
+
+// heads checks the shapes of q, k and v against each other.
+func (c *call) heads(q, k, v array.Layout) bool {
+	hq, hkv := q.Dim(1), k.Dim(1)
+	switch {
+	case q.Dim(0) != k.Dim(0) || q.Dim(0) != v.Dim(0):
+		c.fail(kompute.ErrShape, "batches of q, k and v differ: %d, %d and %d", q.Dim(0), k.Dim(0), v.Dim(0))
+	case hkv != v.Dim(1) || k.Dim(2) != v.Dim(2):
+		c.fail(kompute.ErrShape, "k has %d heads of %d keys, v %d of %d", hkv, k.Dim(2), v.Dim(1), v.Dim(2))
+	case q.Dim(3) != k.Dim(3):
+		c.fail(kompute.ErrShape, "q has heads of %d elements, k of %d", q.Dim(3), k.Dim(3))
+	case hkv == 0 && hq != 0, hkv != 0 && hq%hkv != 0:
+		c.fail(kompute.ErrShape, "%d query heads are not a multiple of %d key heads", hq, hkv)
+	}
+	return c.err == nil
+}
+
+// keyLength appends the key length, as [1].
+func (c *call) keyLength(t *kompute.Tensor[int32]) {
+	l, present := optional(c, "KeyLength", t)
+	switch {
+	case !present || c.err != nil:
+	case l.Rank() == 0:
+		l, _ = l.ExpandDims(0)
+		c.relayout(len(c.args)-1, l)
+	default:
+		c.shape("KeyLength", l, 1)
+	}
+}

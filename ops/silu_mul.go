@@ -1,0 +1,21 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func siLUMulCPU(a []array.Array) error { return fallback.SiLUMul(a[0], a[1], a[2]) }
+
+// SiLUMul returns gate * sigmoid(gate) * up, the gated unit between the
+// projections of a SwiGLU feed-forward block (Shazeer, 2020). In float16 and
+// bfloat16 it rounds once, where SiLU and Mul in turn round twice.
+//
+// gate and up broadcast as for Add. A shape mismatch is ErrShape.
+func SiLUMul[T kompute.Float](s *kompute.Stream, gate, up *kompute.Tensor[T]) *kompute.Tensor[T] {
+	c := newCall(s, "silu_mul")
+	input(&c, "gate", gate)
+	input(&c, "up", up)
+	return result[T](&c, c.broadcast(0), siLUMulOp{}, siLUMulCPU)
+}

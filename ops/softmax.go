@@ -1,0 +1,25 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func softmaxCPU(a []array.Array) error { return fallback.Softmax(a[0], a[1]) }
+
+// Softmax returns exp(x - max) / Σ exp(x - max) along the last axis: every row
+// of x [..., N] becomes N weights between 0 and 1 that sum to 1. Of [0, 0] it is
+// [0.5, 0.5].
+//
+// A row that holds NaN or +Inf, or nothing but -Inf, is NaN throughout.
+//
+// # Errors
+//
+// ErrShape for a tensor of rank 0.
+func Softmax[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+	c := newCall(s, "softmax")
+	l := input(&c, "x", x)
+	c.lastAxis("x", l)
+	return result[T](&c, l.Shape, softmaxOp{}, softmaxCPU)
+}

@@ -1,0 +1,536 @@
+#!/usr/bin/env python3
+"""Makes the vectors that ops/optest checks every backend against.
+
+Run from the root of the repository:
+
+    python3 -m venv /tmp/mlx
+    /tmp/mlx/bin/pip install "mlx[cpu]==0.32.*" numpy
+    /tmp/mlx/bin/python scripts/mlx_vectors.py
+
+It writes ops/optest/testdata/OP.safetensors, one file per op, the same bytes on
+every run: each case draws from a generator that is seeded with its name. The
+file's metadata holds the cases as JSON:
+
+    {"name", "params": {...}, "inputs": {operand: tensor}, "views": {operand: [view...]}, "out": tensor}
+
+A view is ["transpose", axes...], ["slice", axis, start, stop, step],
+["broadcast", shape...] or ["expand", axis]; it is applied to the stored operand
+before the op.
+
+What is computed in float16 or bfloat16 here is computed by MLX in float32, and
+rounded once at the end: that is what the ops promise, while MLX's own CPU
+kernels round in between. Cases whose meaning MLX leaves open, or where the ops
+deviate from it on purpose (their doc comments say where), are left out.
+"""
+
+import hashlib
+import json
+import pathlib
+import struct
+import zlib
+
+import mlx.core as mx
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "ops" / "optest" / "testdata"
+
+F32, F16, BF16 = mx.float32, mx.float16, mx.bfloat16
+I32, U32, BOOL, U8 = mx.int32, mx.uint32, mx.bool_, mx.uint8
+FLOATS = [F32, F16, BF16]
+NUMBERS = FLOATS + [I32, U32]
+CODES = {F32: "F32", F16: "F16", BF16: "BF16", I32: "I32", U32: "U32", BOOL: "BOOL", U8: "U8"}
+NAN, INF = float("nan"), float("inf")
+
+
+def short(dtype):
+    return CODES[dtype].lower()
+
+
+def raw(a):
+    """The bytes of an array; MLX hands bfloat16 to numpy as its bits."""
+    a = mx.contiguous(a)
+    return np.array(a.view(mx.uint16) if a.dtype == BF16 else a).tobytes()
+
+
+class File:
+    """The cases of one op."""
+
+    def __init__(self, op):
+        self.op, self.cases, self.tensors, self.names = op, [], {}, {}
+
+    def tensor(self, a):
+        data, shape = raw(a), list(a.shape)
+        key = hashlib.sha256(data + repr((CODES[a.dtype], shape)).encode()).hexdigest()
+        if key not in self.names:
+            self.names[key] = f"t{len(self.names)}"
+            self.tensors[self.names[key]] = (CODES[a.dtype], shape, data)
+        return self.names[key]
+
+    def add(self, name, inputs, out, params=None, views=None):
+        assert name not in [c["name"] for c in self.cases], name
+        self.cases.append({
+            "name": name, "params": params or {}, "views": views or {}, "out": self.tensor(out),
+            "inputs": {k: self.tensor(v) for k, v in inputs.items() if v is not None},
+        })
+
+    def save(self):
+        cases = json.dumps(self.cases, separators=(",", ":"))
+        header, body = {"__metadata__": {"mlx": mx.__version__, "op": self.op, "cases": cases}}, b""
+        for name, (dtype, shape, data) in self.tensors.items():
+            body += bytes(-len(body) % 8)
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+            body += data
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        (FOLDER / f"{self.op}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
+        print(f"{self.op}: {len(self.cases)} cases, {len(body):,} bytes")
+        return len(self.cases), len(body)
+
+
+def rng(name):
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+def normal(r, shape, dtype=F32, scale=1.0):
+    return mx.array((r.standard_normal(shape) * scale).astype(np.float32)).astype(dtype)
+
+
+def integers(r, lo, hi, shape, dtype=I32):
+    return mx.array(r.integers(lo, hi, shape).astype(np.int64)).astype(dtype)
+
+
+def numbers(r, shape, dtype):
+    """Any numbers of a type that arithmetic can take without overflow."""
+    if dtype == I32:
+        return integers(r, -50, 50, shape)
+    if dtype == U32:
+        return integers(r, 0, 100, shape, U32)
+    return normal(r, shape, dtype, 3.0)
+
+
+def up(a):
+    return None if a is None else a.astype(F32)
+
+
+def view(a, steps):
+    """Applies views as the Go reader does."""
+    for kind, *args in steps:
+        if kind == "transpose":
+            a = mx.transpose(a, args)
+        elif kind == "slice":
+            axis, start, stop, step = args
+            a = a[(slice(None),) * axis + (slice(start, stop, step),)]
+        elif kind == "broadcast":
+            a = mx.broadcast_to(a, args)
+        else:
+            a = mx.expand_dims(a, args[0])
+    return a
+
+
+AWKWARD = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 65000.0, INF, -INF, NAN]
+
+
+def binary(f):
+    arithmetic = {"add": mx.add, "sub": mx.subtract, "mul": mx.multiply, "div": mx.divide, "max": mx.maximum,
+                  "min": mx.minimum, "pow": mx.power, "mod": mx.remainder}
+    compare = {"equal": mx.equal, "not_equal": mx.not_equal, "less": mx.less, "less_equal": mx.less_equal,
+               "greater": mx.greater, "greater_equal": mx.greater_equal, "and": mx.logical_and, "or": mx.logical_or}
+    bits = {"bit_and": mx.bitwise_and, "bit_or": mx.bitwise_or, "bit_xor": mx.bitwise_xor,
+            "shift_left": mx.left_shift, "shift_right": mx.right_shift}
+
+    def case(kind, fn, dtype, label, a, b):
+        f.add(f"{kind}/{short(dtype)}/{label}", {"a": a, "b": b}, fn(a, b), {"kind": kind})
+
+    for kind, fn in {**arithmetic, **compare}.items():
+        for dtype in NUMBERS:
+            r = rng(f"binary {kind} {dtype}")
+            a, b = numbers(r, (3, 1, 5), dtype), numbers(r, (4, 5), dtype)
+            if kind == "pow":
+                a, b = (mx.abs(a), b) if dtype in FLOATS else (a, mx.abs(integers(r, 0, 6, (4, 5)).astype(dtype)))
+            if kind in ("mod", "div") and dtype in (I32, U32):
+                b = mx.where(b == 0, mx.array(7, dtype), b).astype(dtype)
+            run = fn
+            if kind == "div" and dtype in (I32, U32):
+                # The op truncates toward zero and MLX rounds down: alike where signs are.
+                a, b, run = mx.abs(a).astype(dtype), mx.abs(b).astype(dtype), mx.floor_divide
+            if kind in compare:
+                b = mx.where(b > 0, mx.broadcast_to(a[:1, 0], b.shape), b).astype(dtype)
+            case(kind, run, dtype, "broadcast", a, b)
+        for dtype in FLOATS:
+            a = mx.array(AWKWARD).astype(dtype)
+            if kind == "pow":  # infinities and NaN, but no overflow in between
+                a = mx.array([0.0, 1.0, -1.0, 0.5, 2.0, -2.0, INF, NAN]).astype(dtype)
+            case(kind, fn, dtype, "awkward", a[:, None], a[None, :])
+    for kind, fn in bits.items():
+        for dtype in (I32, U32):
+            r = rng(f"binary {kind} {dtype}")
+            a = integers(r, -2**31 if dtype == I32 else 0, 2**31, (3, 5), dtype)
+            b = integers(r, 0, 32, (5,), dtype) if "shift" in kind else integers(r, 0, 2**31, (5,), dtype)
+            case(kind, fn, dtype, "broadcast", a, b)
+    for kind in ("and", "or"):
+        a = mx.array([[True], [False]])
+        case(kind, compare[kind], BOOL, "broadcast", a, mx.array([True, False]))
+    big = mx.array([2**31 - 1, -2**31, 2**31 - 1, -1], dtype=I32)
+    for kind in ("add", "sub", "mul", "mod", "less"):
+        case(kind, {**arithmetic, **compare}[kind], I32, "wrap", big[:, None], big[None, :3])
+    r = rng("binary layouts")
+    a, b = normal(r, (6, 4, 10)), normal(r, (10, 8))
+    va, vb = [["transpose", 2, 0, 1], ["slice", 0, 1, 9, 2]], [["slice", 0, 2, 8, 1], ["slice", 1, 1, 8, 2]]
+    f.add("sub/f32/views", {"a": a, "b": b}, view(a, va) - view(b, vb), {"kind": "sub"}, {"a": va, "b": vb})
+    f.add("add/f32/rank8", {"a": a[:2, :2, :2][None, None, :, None, :, None, :, None], "b": b[:2, :1]},
+          a[:2, :2, :2][None, None, :, None, :, None, :, None] + b[:2, :1], {"kind": "add"})
+    for label, x, y in [("empty", mx.zeros((0, 3)), mx.zeros((3,))), ("scalar", mx.array(2.5), normal(r, (7,))),
+                        ("rank0", mx.array(2.5), mx.array(-1.5))]:
+        case("mul", mx.multiply, F32, label, x, y)
+
+
+def unary(f):
+    def gelu(x):
+        return x * 0.5 * (1 + mx.erf(x / 2**0.5))
+
+    floats = {"exp": mx.exp, "log": mx.log, "sqrt": mx.sqrt, "rsqrt": mx.rsqrt, "sin": mx.sin, "cos": mx.cos,
+              "tanh": mx.tanh, "sigmoid": mx.sigmoid, "silu": lambda x: x * mx.sigmoid(x), "gelu": gelu, "erf": mx.erf,
+              "floor": mx.floor, "ceil": mx.ceil, "round": mx.round}
+    numeric = {"neg": mx.negative, "abs": mx.abs, "square": mx.square}
+    undefined_at_inf = ("silu", "gelu", "sin", "cos")
+    for kind, fn in {**floats, **numeric, "not": mx.logical_not}.items():
+        for dtype in FLOATS:
+            r = rng(f"unary {kind} {dtype}")
+            x = normal(r, (5, 13), dtype, 4.0)
+            if kind in ("log", "sqrt", "rsqrt"):
+                x = mx.abs(x)
+            run = (lambda x: fn(x)) if kind in ("neg", "abs", "not") else (lambda x: fn(up(x)).astype(dtype))
+            f.add(f"{kind}/{short(dtype)}", {"x": x}, run(x), {"kind": kind})
+            special = [v for v in AWKWARD if not (kind in undefined_at_inf and abs(v) > 1e4)]
+            x = mx.array(special).astype(dtype)
+            f.add(f"{kind}/{short(dtype)}/awkward", {"x": x}, run(x), {"kind": kind})
+        if kind in numeric or kind == "not":
+            for dtype in (I32, U32):
+                x = numbers(rng(f"unary {kind} {dtype}"), (3, 7), dtype)
+                f.add(f"{kind}/{short(dtype)}", {"x": x}, fn(x), {"kind": kind})
+    x = mx.array([True, False, True])
+    f.add("not/bool", {"x": x}, mx.logical_not(x), {"kind": "not"})
+    x = mx.array([100.0, 1000.0, -2500.25, 5000.5, 9999.0])
+    for kind in ("sin", "cos"):
+        f.add(f"{kind}/f32/large", {"x": x}, floats[kind](x), {"kind": kind})
+    x, steps = normal(rng("unary views"), (4, 9, 6)), [["transpose", 1, 2, 0], ["slice", 0, 1, 8, 3]]
+    f.add("exp/f32/views", {"x": x}, mx.exp(view(x, steps)), {"kind": "exp"}, {"x": steps})
+
+
+def copy(f):
+    steps = {
+        "whole": [], "transposed": [["transpose", 2, 0, 1]], "rows": [["slice", 1, 1, 5, 2]], "odd": [["slice", 2, 1, 4, 1]],
+        "repeated": [["slice", 0, 1, 2, 1], ["broadcast", 3, 7, 5]], "empty": [["slice", 1, 3, 3, 1]],
+        "all": [["transpose", 1, 2, 0], ["slice", 0, 2, 7, 2], ["expand", 1], ["slice", 2, 1, 5, 1]],
+    }
+    for dtype in CODES:
+        x = mx.array(rng(f"copy {dtype}").integers(0, 100, (4, 7, 5))).astype(dtype)
+        for label, s in steps.items():
+            f.add(f"{short(dtype)}/{label}", {"x": x}, view(x, s), views={"x": s})
+
+
+def cast(f):
+    values = {
+        F32: AWKWARD[:-3] + [2049.0, 1.00390625, 1.01171875, 3.4e38, 1e-8, 6e-8, 70000.0, INF, -INF, NAN], I32: [0, 1, -1, 255, 2049, 65537, -2**31, 2**31 - 1, 16777217],
+        U32: [0, 1, 255, 256, 2049, 65537, 2**31, 2**32 - 1, 16777217], BOOL: [True, False, True], U8: [0, 1, 127, 128, 255],
+    }
+    values[F16] = values[BF16] = AWKWARD
+    for src in CODES:
+        for dst in CODES:
+            v = values[src]
+            if src in FLOATS and dst not in FLOATS + [BOOL]:  # only what is defined: in range and not NaN
+                v = [0.0, -0.0, 1.0, 0.5, 2.75, 100.0, 255.0] + ([-1.5, -100.9] if dst == I32 else [])
+            x = mx.array(v, dtype=src if src in (I32, U32, BOOL, U8) else F32).astype(src)
+            f.add(f"{short(src)}_{short(dst)}", {"x": x}, x.astype(dst))
+    x, s = normal(rng("cast views"), (5, 9)), [["transpose", 1, 0], ["slice", 0, 1, 8, 2]]
+    f.add("f32_bf16/views", {"x": x}, view(x, s).astype(BF16), views={"x": s})
+
+
+def silu_mul(f):
+    for dtype in FLOATS:
+        for shape in [(1, 1), (3, 257), (2, 3, 64), (0, 4)]:
+            r = rng(f"silu_mul {dtype} {shape}")
+            g, u = normal(r, shape, dtype, 3.0), normal(r, shape, dtype)
+            f.add(f"{short(dtype)}/{shape}", {"gate": g, "up": u}, (up(g) * mx.sigmoid(up(g)) * up(u)).astype(dtype))
+    r = rng("silu_mul views")
+    x, vg, vu = normal(r, (3, 20)), [["slice", 1, 0, 10, 1]], [["slice", 1, 10, 20, 1]]
+    g, u = view(x, vg), view(x, vu)
+    f.add("f32/halves", {"gate": x, "up": x}, g * mx.sigmoid(g) * u, views={"gate": vg, "up": vu})
+
+
+def softmax(f):
+    def case(name, x, steps=()):
+        out = mx.softmax(up(view(x, steps)), axis=-1).astype(x.dtype)
+        f.add(name, {"x": x}, out, views={"x": list(steps)})
+
+    for dtype in FLOATS:
+        for shape in [(1,), (3, 1), (4, 2, 33), (2, 1000), (1, 5000), (0, 3), (3, 0)]:
+            if shape[-1] >= 1000 and dtype == F16:
+                continue
+            case(f"{short(dtype)}/{shape}", normal(rng(f"softmax {dtype} {shape}"), shape, dtype, 4.0))
+        case(f"{short(dtype)}/awkward", mx.array([[0, 1, -INF], [INF, 1, 2], [NAN, 1, 2], [-INF] * 3, [6e4, 6e4, -6e4]]).astype(dtype))
+    x = normal(rng("softmax views"), (6, 3, 8))
+    case("f32/transposed", x, [["transpose", 1, 2, 0]])
+    case("bf16/strided", x.astype(BF16), [["slice", 2, 1, 8, 3], ["slice", 0, 1, 6, 2]])
+
+
+def rms_norm(f):
+    for dtype in FLOATS:
+        for shape in [(1,), (3, 1), (2, 3, 31), (5, 128), (2, 1000), (1, 5000), (0, 3), (3, 0)]:
+            if shape[-1] >= 1000 and dtype == F16:
+                continue
+            r = rng(f"rms_norm {dtype} {shape}")
+            x, w = normal(r, shape, dtype, 2.0), normal(r, shape[-1:], dtype)
+            for label, weight, eps in [("weight", w, 1e-6), ("plain", None, 1e-5)]:
+                out = mx.fast.rms_norm(up(x), up(weight), eps).astype(dtype) if x.size else x
+                f.add(f"{short(dtype)}/{shape}/{label}", {"x": x, "weight": weight}, out, {"eps": eps})
+    w = mx.array([1.0, 2.0, -1.0])
+    x = mx.array([[0, 0, 0], [1e-4, 0, 0], [1e15, 0, 1e15], [NAN, 1, 2]])
+    f.add("f32/awkward", {"x": x, "weight": w}, mx.fast.rms_norm(x, w, 1e-3), {"eps": 1e-3})
+    r = rng("rms_norm views")
+    x, w = normal(r, (4, 6, 5)), normal(r, (11,))
+    vx, vw = [["transpose", 2, 0, 1], ["slice", 2, 1, 6, 1]], [["slice", 0, 1, 11, 2]]
+    out = mx.fast.rms_norm(mx.contiguous(view(x, vx)), mx.contiguous(view(w, vw)), 1e-6)
+    f.add("f32/views", {"x": x, "weight": w}, out, {"eps": 1e-6}, {"x": vx, "weight": vw})
+
+
+def arg_max(f):
+    def case(name, x, axis=-1, steps=()):
+        f.add(name, {"x": x}, mx.argmax(view(x, steps), axis=axis), {"axis": axis}, {"x": list(steps)})
+
+    for dtype in NUMBERS:
+        r = rng(f"arg_max {dtype}")
+        case(f"{short(dtype)}/rows", numbers(r, (4, 3, 37), dtype))
+        case(f"{short(dtype)}/axis0", numbers(r, (19, 5), dtype), 0)
+        case(f"{short(dtype)}/axis1", numbers(r, (3, 17, 5), dtype), 1)
+        case(f"{short(dtype)}/equal", mx.array([[5, 5, 5], [1, 5, 5], [0, 0, 0]]).astype(dtype))
+        case(f"{short(dtype)}/one", mx.array([3]).astype(dtype))
+    for dtype in FLOATS:
+        case(f"{short(dtype)}/awkward", mx.array([[1, NAN, 5, NAN], [INF, 1, INF, 0], [-INF] * 4, [-INF, -INF, -1, -2]]).astype(dtype))
+    case("f32/long", normal(rng("arg_max long"), (2, 5003)))
+    case("f32/views", normal(rng("arg_max views"), (8, 6, 5)), -1, [["transpose", 2, 1, 0], ["slice", 2, 1, 8, 2]])
+    case("i32/extreme", mx.array([[-2**31, 2**31 - 1], [-2**31, -2**31]], dtype=I32))
+    case("u32/extreme", mx.array([[1, 2**32 - 1, 2**31]], dtype=U32))
+
+
+def gather(f):
+    def case(name, x, i, axis, views={}):
+        out = mx.take(view(x, views.get("x", [])), view(i, views.get("indices", [])), axis=axis)
+        f.add(name, {"x": x, "indices": i}, out, {"axis": axis}, views)
+
+    for dtype in CODES:
+        x = mx.array(rng(f"gather {dtype}").integers(0, 100, (7, 4, 5))).astype(dtype)
+        case(f"{short(dtype)}/rows", x, mx.array([[0, 6, -1], [3, 3, -7]], dtype=I32), 0)
+        case(f"{short(dtype)}/u32", x, mx.array([3, 0, 1, 3], dtype=U32), 1)
+        case(f"{short(dtype)}/last", x, mx.array([[4], [-5]], dtype=I32), -1)
+        case(f"{short(dtype)}/scalar", x, mx.array(2, dtype=I32), 1)
+    x, i = normal(rng("gather views"), (6, 9, 4)), mx.array([[0, 1, 2, 3], [4, 5, -1, -2]], dtype=I32)
+    case("f32/views", x, i, 1, {"x": [["transpose", 2, 0, 1], ["slice", 2, 1, 9, 2]], "indices": [["transpose", 1, 0]]})
+    case("f32/empty", x, mx.zeros((0, 2), dtype=I32), 0)
+
+
+def codes(r, rows, k, bits, group, dtype):
+    """Random codes of every value, with scales of either sign."""
+    w = mx.array(r.integers(0, 2**32, (*rows, k * bits // 32), dtype=np.uint32))
+    sign = r.choice([-1.0, 1.0], (*rows, k // group))
+    scales = mx.array((sign * r.uniform(0.2, 1.0, sign.shape) / 2**bits).astype(np.float32)).astype(dtype)
+    return w, scales, normal(r, sign.shape, dtype, 0.3)
+
+
+FORMS = [(bits, group) for bits in (2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
+
+
+def quantized(w, s, b, bits, group):
+    return mx.dequantize(w, up(s), up(b), group_size=group, bits=bits)
+
+
+def dequantize(f):
+    for n, (bits, group) in enumerate(FORMS):
+        for k, dtype in enumerate(FLOATS):
+            name = f"b{bits}g{group}/{short(dtype)}"
+            w, s, b = codes(rng("dequantize " + name), (3,), 256 if group == 128 else 128, bits, group, FLOATS[(n + k) % 3])
+            out = quantized(w, s, b, bits, group).astype(dtype)
+            f.add(name, {"w": w, "scales": s, "biases": b}, out, {"group_size": group, "bits": bits})
+    # What MLX's own quantization makes, of ordinary and awkward groups.
+    x = normal(rng("quantize"), (4, 64))
+    x = mx.concatenate([x, mx.zeros((1, 64)), mx.full((1, 64), -3.0), -mx.abs(x[:1]), mx.abs(x[:1]) * 1e-9])
+    for bits in (2, 3, 4, 5, 6, 8):
+        w, s, b = mx.quantize(x, group_size=64, bits=bits)
+        f.add(f"mlx/b{bits}", {"w": w, "scales": s, "biases": b}, quantized(w, s, b, bits, 64), {"group_size": 64, "bits": bits})
+    w, s, b = codes(rng("dequantize batch"), (2, 3, 2), 64, 4, 32, F32)
+    f.add("b4g32/batch", {"w": w, "scales": s, "biases": b}, quantized(w, s, b, 4, 32), {"group_size": 32, "bits": 4})
+
+
+def quantized_gather(f):
+    for n, (bits, group) in enumerate(FORMS):
+        name, dtype = f"b{bits}g{group}", FLOATS[n % 3]
+        w, s, b = codes(rng("quantized_gather " + name), (11,), 128, bits, group, FLOATS[n // 3 % 3])
+        i = mx.array([[0, 10, 3], [-1, 7, -11]], dtype=I32) if n % 2 else mx.array([10, 0, 5, 5], dtype=U32)
+        out = mx.take(quantized(w, s, b, bits, group), i, axis=0).astype(dtype)
+        f.add(name, {"w": w, "scales": s, "biases": b, "indices": i}, out, {"group_size": group, "bits": bits})
+
+
+def quantized_matmul(f):
+    def case(name, shape, n, bits, group, transpose, dtype, sdtype, steps=()):
+        r = rng("quantized_matmul " + name)
+        x = normal(r, shape, dtype)
+        k = view(x, steps).shape[-1]
+        w, s, b = codes(r, (n,) if transpose else (k,), k if transpose else n, bits, group, sdtype)
+        out = mx.quantized_matmul(up(mx.contiguous(view(x, steps))), w, up(s), up(b), transpose=transpose, group_size=group, bits=bits)
+        f.add(name, {"x": x, "w": w, "scales": s, "biases": b}, out.astype(dtype),
+              {"group_size": group, "bits": bits, "transpose": transpose}, {"x": list(steps)})
+
+    for n, (bits, group) in enumerate(FORMS):
+        for transpose in (True, False):
+            for m, dtype in enumerate(FLOATS):
+                rows = [1, 5, 13][(n + m) % 3]
+                size = 10 if transpose else 128
+                case(f"b{bits}g{group}{'t' if transpose else ''}/{short(dtype)}/{rows}", (rows, 128), size, bits, group, transpose,
+                     dtype, FLOATS[(n + 2 * m) % 3])
+    case("rows/40", (40, 64), 24, 4, 64, True, F32, BF16)
+    case("rows/17", (17, 32), 64, 4, 64, False, F32, BF16)
+    case("batch", (2, 3, 4, 64), 9, 4, 32, True, F32, F16)
+    case("long", (1, 3072), 5, 4, 128, True, BF16, BF16)
+    case("long_untransposed", (1, 1111), 32, 3, 32, False, F32, F32)
+    case("views", (64, 6, 2), 7, 8, 32, True, F32, F32, [["transpose", 2, 1, 0], ["slice", 1, 1, 6, 2]])
+
+
+def matmul(f):
+    def case(name, sa, sb, dtype, views={}):
+        r = rng("matmul " + name)
+        a, b = normal(r, sa, dtype), normal(r, sb, dtype)
+        out = mx.matmul(up(view(a, views.get("a", []))), up(view(b, views.get("b", [])))).astype(dtype)
+        f.add(name, {"a": a, "b": b}, out, views=views)
+
+    for dtype in FLOATS:
+        d = short(dtype)
+        case(f"{d}/1x1x1", (1, 1), (1, 1), dtype)
+        case(f"{d}/vector", (1, 67), (67, 33), dtype)
+        case(f"{d}/odd", (5, 19), (19, 7), dtype)
+        case(f"{d}/tile", (35, 40), (40, 37), dtype)
+        case(f"{d}/batch", (3, 1, 4, 9), (2, 9, 5), dtype)
+        case(f"{d}/transposed", (9, 11), (6, 11), dtype, {"b": [["transpose", 1, 0]]})
+        case(f"{d}/both", (2, 9, 8), (2, 6, 9), dtype, {n: [["transpose", 0, 2, 1]] for n in "ab"})
+        case(f"{d}/sliced", (9, 12), (12, 13), dtype,
+             {"a": [["slice", 1, 1, 12, 2]], "b": [["slice", 0, 0, 6, 1], ["slice", 1, 3, 13, 3]]})
+    case("f32/long", (2, 1500), (1500, 3), F32)
+    case("f32/inner0", (3, 0), (0, 4), F32)
+    case("f32/empty", (0, 3), (3, 4), F32)
+
+
+def rope(f):
+    def case(name, shape, dtype, dims, traditional, offset, base=None, scale=1.0, freqs=None, steps=()):
+        x = normal(rng("rope " + name), shape, dtype)
+        freqs = None if freqs is None else mx.array(freqs, dtype=F32)
+        device = isinstance(offset, list)
+        o = mx.array(offset, dtype=I32) if device else offset
+        out = mx.fast.rope(up(mx.contiguous(view(x, steps))), dims, traditional=traditional, base=None if freqs is not None else base or 10000.0,
+                           scale=scale, offset=o, freqs=freqs)
+        params = {"dims": dims, "traditional": traditional, "base": 0.0 if freqs is not None else base or 10000.0, "scale": scale}
+        inputs = {"x": x, "freqs": freqs}
+        if device:
+            inputs["offset"] = o
+        else:
+            params["offset"] = offset
+        f.add(name, inputs, out.astype(dtype), params, {"x": list(steps)})
+
+    for dtype in FLOATS:
+        for traditional in (False, True):
+            form = f"{short(dtype)}/{'traditional' if traditional else 'half'}"
+            case(f"{form}/whole", (1, 2, 5, 64), dtype, 64, traditional, 0)
+            case(f"{form}/offset", (2, 2, 3, 32), dtype, 32, traditional, 1000, 1e6)
+            case(f"{form}/partial", (1, 3, 2, 80), dtype, 32, traditional, 7, scale=0.25)
+            case(f"{form}/batch", (3, 2, 2, 32), dtype, 32, traditional, [5, 0, 900])
+            case(f"{form}/freqs", (2, 1, 3, 16), dtype, 8, traditional, [11], freqs=[1.0, 7.5, 100.0, 3000.0])
+            case(f"{form}/transposed", (2, 4, 3, 32), dtype, 32, traditional, 3, steps=[["transpose", 0, 2, 1, 3]])
+    case("f32/half/two", (1, 1, 1, 2), F32, 2, False, 4)
+    case("f32/half/far", (1, 1, 4, 128), F32, 128, False, 30000, 1e6)
+
+
+def sdpa(f):
+    def case(name, q, k, v, dtype, causal=False, mask=None, length=None, scale=None, views={}):
+        r = rng("sdpa " + name)
+        q, k, v = normal(r, q, dtype), normal(r, k, dtype), normal(r, v, dtype)
+        vq, vk, vv = (up(mx.contiguous(view(a, views.get(n, [])))) for n, a in (("q", q), ("k", k), ("v", v)))
+        shape = (vq.shape[0], vq.shape[1], vq.shape[2], vk.shape[2])
+        scale = scale or vq.shape[-1] ** -0.5
+        inputs, see, bias = {"q": q, "k": k, "v": v}, mx.ones(shape, dtype=BOOL), mx.zeros(shape)
+        n = shape[3] if length is None else length
+        see = see & (mx.arange(shape[3]) < n)
+        if causal:
+            see = see & (mx.arange(shape[3])[None, :] <= n - shape[2] + mx.arange(shape[2])[:, None])
+        if mask is not None:
+            dt, mshape = mask
+            if dt == BOOL:
+                inputs["mask"] = mx.array(r.random(mshape) < 0.6) | (mx.arange(mshape[-1]) == 0)
+                see = see & inputs["mask"]
+            else:
+                inputs["mask"] = normal(r, mshape, dtype, 2.0)
+                bias = bias + up(inputs["mask"])
+        if length is not None:
+            inputs["key_length"] = mx.array([length], dtype=I32)
+        assert mx.all(mx.any(see, axis=-1)).item(), name
+        bias = mx.where(see, bias, -INF)
+        out = mx.fast.scaled_dot_product_attention(vq, vk, vv, scale=scale, mask=bias)
+        f.add(name, inputs, out.astype(dtype), {"scale": scale, "causal": causal}, views)
+
+    for dtype in FLOATS:
+        d = short(dtype)
+        case(f"{d}/one", (1, 2, 1, 32), (1, 2, 9, 32), (1, 2, 9, 32), dtype)
+        case(f"{d}/grouped", (1, 4, 1, 64), (1, 2, 33, 64), (1, 2, 33, 64), dtype, scale=0.3)
+        case(f"{d}/causal", (2, 4, 7, 32), (2, 1, 7, 32), (2, 1, 7, 32), dtype, causal=True)
+        case(f"{d}/suffix", (1, 2, 3, 80), (1, 2, 12, 80), (1, 2, 12, 80), dtype, causal=True)
+        case(f"{d}/bool", (2, 2, 5, 32), (2, 2, 8, 32), (2, 2, 8, 32), dtype, mask=(BOOL, (2, 1, 5, 8)))
+        case(f"{d}/bias", (2, 2, 5, 32), (2, 1, 8, 32), (2, 1, 8, 32), dtype, mask=(F32, (5, 8)))
+        case(f"{d}/length", (1, 4, 1, 32), (1, 2, 40, 32), (1, 2, 40, 32), dtype, length=17)
+        case(f"{d}/length_causal", (1, 2, 4, 32), (1, 2, 20, 32), (1, 2, 20, 32), dtype, causal=True, length=13)
+        case(f"{d}/transposed", (1, 5, 2, 32), (1, 5, 2, 32), (1, 5, 2, 32), dtype, causal=True,
+             views={n: [["transpose", 0, 2, 1, 3]] for n in "qkv"})
+        case(f"{d}/cache", (1, 2, 2, 32), (1, 1, 64, 32), (1, 1, 64, 32), dtype,
+             views={n: [["slice", 2, 0, 21, 1]] for n in "kv"})
+    case("f32/head128", (1, 2, 2, 128), (1, 1, 10, 128), (1, 1, 10, 128), F32)
+    case("f32/head256", (1, 1, 2, 256), (1, 1, 5, 256), (1, 1, 5, 256), F32, causal=True)
+    case("f32/values", (1, 2, 3, 32), (1, 2, 6, 32), (1, 2, 6, 48), F32)
+    case("f32/long", (1, 2, 1, 32), (1, 1, 300, 32), (1, 1, 300, 32), F32)
+    case("f32/one_key", (1, 1, 1, 32), (1, 1, 1, 32), (1, 1, 1, 32), F32, causal=True)
+
+
+def slice_update(f):
+    def case(name, dst, update, start, device, dtype, views={}):
+        r = rng("slice_update " + name)
+        dst, update = (mx.array(r.integers(0, 100, s)).astype(dtype) for s in (dst, update))
+        vd, vu = view(dst, views.get("dst", [])), view(update, views.get("update", []))
+        inputs, params = {"dst": dst, "update": update}, {}
+        if device:
+            inputs["start"] = mx.array(start, dtype=I32)
+        else:
+            params["start"] = start
+        out = mx.slice_update(vd, vu, mx.array(start, dtype=I32), list(range(vd.ndim)))
+        f.add(name, inputs, out, params, views)
+
+    for dtype in CODES:
+        for device in (False, True):
+            d = f"{short(dtype)}/{'device' if device else 'host'}"
+            case(f"{d}/cache", (1, 2, 8, 5), (1, 2, 1, 5), [0, 0, 3, 0], device, dtype)
+            case(f"{d}/inner", (4, 7, 5), (2, 3, 2), [1, 4, 3], device, dtype)
+    case("f32/whole", (3, 4), (3, 4), [0, 0], False, F32)
+    case("f32/vector", (9,), (4,), [5], True, F32)
+    case("f32/empty", (3, 4), (0, 4), [1, 0], False, F32)
+    case("f32/views", (6, 4, 5), (4, 2, 3), [0, 3, 1], False, F32,
+         {"dst": [["transpose", 1, 0, 2]], "update": [["transpose", 1, 2, 0], ["slice", 0, 1, 2, 1]]})
+
+
+def main():
+    mx.set_default_device(mx.cpu)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    total = [0, 0]
+    for make in (arg_max, binary, cast, copy, dequantize, gather, matmul, quantized_gather, quantized_matmul, rms_norm, rope,
+                 sdpa, silu_mul, slice_update, softmax, unary):
+        f = File(make.__name__)
+        make(f)
+        total = [a + b for a, b in zip(total, f.save())]
+    print(f"all: {total[0]} cases, {total[1]:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
