@@ -1,0 +1,67 @@
+package tokenizer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dlclark/regexp2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// byRegex is what the pattern itself makes of a text.
+func byRegex(t require.TestingT, re *regexp2.Regexp, text string) []string {
+	pieces, err := splitRegex(re, nil, text)
+	require.NoError(t, err)
+	return pieces
+}
+
+func checkScan(t require.TestingT, re *regexp2.Regexp, text string) {
+	got, err := scanQwen(nil, text)
+	require.NoError(t, err)
+	require.Equal(t, byRegex(t, re, text), got, "text %q", text)
+}
+
+// TestScanEveryRune puts every character of the planes that Unicode uses into
+// contexts in which each alternative of the pattern could take it.
+func TestScanEveryRune(t *testing.T) {
+	re := regexp2.MustCompile(qwenPattern, regexp2.None)
+	for _, plane := range []struct{ from, to rune }{{0, 0xd7ff}, {0xe000, 0xf8ff}, {0xf900, 0x323ff}, {0xe0000, 0xe01ff}} {
+		for from := plane.from; from <= plane.to; from += 64 {
+			for _, context := range []string{"%a", " %", "a%1", "'%", "\n%\n", "!%!", " % "} {
+				var text strings.Builder // 64 characters in one text: fewer searches to start
+				for r := from; r < from+64; r++ {
+					text.WriteString(strings.ReplaceAll(context, "%", string(r)))
+				}
+				checkScan(t, re, text.String())
+			}
+		}
+	}
+}
+
+// TestScanProperty compares the two on random mixtures of what the pattern
+// tells apart.
+func TestScanProperty(t *testing.T) {
+	re := regexp2.MustCompile(qwenPattern, regexp2.None)
+	parts := rapid.SampledFrom([]string{
+		" ", " ", "\n", "\r", "\t", "\u00a0", "\u3000", "\u0085", "a", "Z", "é", "中", "1", "²", "Ⅻ", "'", "'s", "'LL", "'rE", "'v", "'ſ", "!", "…", "👍", "\u0301", "\u200d", "\x00",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		text := ""
+		for _, s := range rapid.SliceOfN(parts, 0, 40).Draw(t, "parts") {
+			text += s
+		}
+		checkScan(t, re, text)
+	})
+}
+
+// FuzzScan looks for a text on which scanQwen and the pattern differ.
+func FuzzScan(f *testing.F) {
+	re := regexp2.MustCompile(qwenPattern, regexp2.None)
+	for _, s := range []string{"", "Hello, world!", "  two  spaces \n\n x", "don't WE'LL 'sa", "\r\n 12 ab1\u00a0!\n", "'", " '", "\t\t!a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		checkScan(t, re, string([]rune(text)))
+	})
+}
