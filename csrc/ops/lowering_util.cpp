@@ -5,23 +5,31 @@
 
 namespace kpx {
 
-const char *dtype_name(uint32_t dtype)
-{
-    static const char *const names[] = {"invalid", "float32", "float16", "bfloat16", "int32", "uint32", "bool", "uint8"};
+const char *dtype_name(uint32_t dtype) {
+    static const char *const names[] = {"invalid", "float32", "float16", "bfloat16",
+                                        "int32",   "uint32",  "bool",    "uint8"};
     return dtype < sizeof(names) / sizeof(names[0]) ? names[dtype] : "invalid";
 }
 
 // Whether every element's place in the storage can be counted in 32 bits.
-static bool fits_32_bits(const Array &x)
-{
+static bool fits_32_bits(const Array &x) {
     int64_t last = x.offset;
     for (uint32_t d = 0; d < x.rank; d++)
         last += (x.shape[d] - 1) * x.strides[d];
     return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
 }
 
-Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays)
-{
+Support check_arrays(const OpCall &call, uint32_t n, uint32_t optional) {
+    if (call.n != n)
+        return unsupported("%u arrays instead of %u", call.n, n);
+    for (uint32_t k = 0; k < n; k++) {
+        if (!call.arrays[k] && !(optional >> k & 1))
+            return unsupported("array %u is absent", k);
+    }
+    return supported();
+}
+
+Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays) {
     for (const Array *x : arrays) {
         if (!*x)
             continue;
@@ -35,13 +43,11 @@ Support check_operands(const Lowering &lowering, std::initializer_list<const Arr
     return supported();
 }
 
-bool same_shape(const Array &a, const Array &b)
-{
+bool same_shape(const Array &a, const Array &b) {
     return a.rank == b.rank && std::equal(a.shape.begin(), a.shape.begin() + a.rank, b.shape.begin());
 }
 
-int64_t Axes::size() const
-{
+int64_t Axes::size() const {
     int64_t n = 1;
     for (uint32_t d = 0; d < rank; d++)
         n *= shape[d];
@@ -49,8 +55,7 @@ int64_t Axes::size() const
 }
 
 // Whether axis d follows the last axis of joint in every array.
-static bool joins(const Axes &joint, std::initializer_list<const Array *> arrays, uint32_t d, int64_t length)
-{
+static bool joins(const Axes &joint, std::initializer_list<const Array *> arrays, uint32_t d, int64_t length) {
     uint32_t k = 0;
     for (const Array *x : arrays) {
         if (joint.strides[k++][joint.rank - 1] != x->strides[d] * length)
@@ -59,8 +64,7 @@ static bool joins(const Axes &joint, std::initializer_list<const Array *> arrays
     return true;
 }
 
-Axes collapse(std::initializer_list<const Array *> arrays, int axes)
-{
+Axes collapse(std::initializer_list<const Array *> arrays, int axes) {
     Axes joint;
     const Array &first = **arrays.begin();
     uint32_t k = 0;
@@ -82,14 +86,47 @@ Axes collapse(std::initializer_list<const Array *> arrays, int axes)
     return joint;
 }
 
-void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad)
-{
+void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad) {
     for (uint32_t d = 0; d < capacity; d++)
         to[d] = d < rank ? uint32_t(from[d]) : pad;
 }
 
-RowParams rows_of(Lowering &lowering, Array &x)
-{
+void fill_back(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank,
+               uint32_t pad) {
+    uint32_t front = capacity - rank;
+    for (uint32_t d = 0; d < capacity; d++)
+        to[d] = d < front ? pad : uint32_t(from[d - front]);
+}
+
+Walk2::Walk2(const Axes &axes) : rank(std::max(axes.rank, 1u)) {
+    params.n = uint32_t(axes.size());
+    fill(params.shape, MAX_RANK, axes.shape, axes.rank, 1);
+    fill(params.in_strides, MAX_RANK, axes.strides[0], axes.rank, 0);
+    fill(params.out_strides, MAX_RANK, axes.strides[1], axes.rank, 0);
+    params.in_offset = uint32_t(axes.offset[0]);
+    params.out_offset = uint32_t(axes.offset[1]);
+}
+
+Walk3::Walk3(Lowering &lowering, const Array &a_, const Array &b_, const Array &out_) : a(a_), b(b_), out(out_) {
+    Axes axes = collapse({&a, &b, &out});
+    if (axes.rank > MAX_DIMS) {
+        a = contiguous(lowering, a_);
+        b = contiguous(lowering, b_);
+        out = dense_output(lowering, out_);
+        axes = collapse({&a, &b, &out});
+    }
+    rank = std::max(axes.rank, 1u);
+    params.n = uint32_t(axes.size());
+    fill(params.shape, MAX_DIMS, axes.shape, axes.rank, 1);
+    fill(params.a_strides, MAX_DIMS, axes.strides[0], axes.rank, 0);
+    fill(params.b_strides, MAX_DIMS, axes.strides[1], axes.rank, 0);
+    fill(params.out_strides, MAX_DIMS, axes.strides[2], axes.rank, 0);
+    params.a_offset = uint32_t(axes.offset[0]);
+    params.b_offset = uint32_t(axes.offset[1]);
+    params.out_offset = uint32_t(axes.offset[2]);
+}
+
+RowParams rows_of(Lowering &lowering, Array &x) {
     int lead = x.rank > 0 ? int(x.rank) - 1 : 0;
     Axes axes = collapse({&x}, lead);
     if (axes.rank > 3) {
@@ -99,24 +136,28 @@ RowParams rows_of(Lowering &lowering, Array &x)
     RowParams rows{};
     rows.rows = uint32_t(axes.size());
     rows.cols = x.rank > 0 ? uint32_t(x.dim(-1)) : 1;
-    fill(rows.shape, 3, axes.shape, axes.rank, 1);
-    fill(rows.strides, 3, axes.strides[0], axes.rank, 0);
+    fill_back(rows.shape, 3, axes.shape, axes.rank, 1);
+    fill_back(rows.strides, 3, axes.strides[0], axes.rank, 0);
     rows.col_stride = x.rank > 0 ? uint32_t(x.stride(-1)) : 1;
     rows.offset = uint32_t(x.offset);
     return rows;
 }
 
-uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most)
-{
+uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
     uint32_t threads = 32;
     while (threads < cols && threads < most && threads * 2 <= device.max_workgroup_invocations)
         threads *= 2;
     return threads;
 }
 
+Support check_row_length(int64_t cols, uint32_t threads) {
+    // Two passes and their reductions count against the same limit.
+    constexpr int64_t most = 30000;
+    return cols / threads > most ? unsupported("a row of %" PRId64 " elements is too long", cols) : supported();
+}
+
 // Whether a copy may move two neighbouring elements as one twice as wide.
-static bool can_widen(const Axes &axes)
-{
+static bool can_widen(const Axes &axes) {
     if (axes.rank == 0 || axes.shape[axes.rank - 1] % 2 != 0)
         return false;
     for (uint32_t k = 0; k < 2; k++) {
@@ -130,8 +171,7 @@ static bool can_widen(const Axes &axes)
     return true;
 }
 
-static void widen(Axes &axes)
-{
+static void widen(Axes &axes) {
     axes.shape[axes.rank - 1] /= 2;
     for (uint32_t k = 0; k < 2; k++) {
         axes.offset[k] /= 2;
@@ -140,8 +180,7 @@ static void widen(Axes &axes)
     }
 }
 
-void copy_array(Lowering &lowering, const Array &from, const Array &to)
-{
+void copy_array(Lowering &lowering, const Array &from, const Array &to) {
     Axes axes = collapse({&from, &to});
     if (axes.size() == 0)
         return;
@@ -149,19 +188,12 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to)
     for (; bytes < 4 && can_widen(axes); bytes *= 2)
         widen(axes);
     uint32_t dtype = bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8; // bits only: any of that width
-    Walk2Params params{};
-    params.n = uint32_t(axes.size());
-    fill(params.shape, KPX_MAX_RANK, axes.shape, axes.rank, 1);
-    fill(params.in_strides, KPX_MAX_RANK, axes.strides[0], axes.rank, 0);
-    fill(params.out_strides, KPX_MAX_RANK, axes.strides[1], axes.rank, 0);
-    params.in_offset = uint32_t(axes.offset[0]);
-    params.out_offset = uint32_t(axes.offset[1]);
-    lowering.dispatch("copy", {ELEMENT_THREADS, dtype, dtype, std::max(axes.rank, 1u)}, {{from, KPX_READ}, {to, KPX_WRITE}},
-                      params, grid_elements(lowering.device(), params.n));
+    Walk2 walk(axes);
+    lowering.dispatch("copy", {ELEMENT_THREADS, dtype, dtype, walk.rank}, {{from, KPX_READ}, {to, KPX_WRITE}},
+                      walk.params, grid_elements(lowering.device(), walk.params.n));
 }
 
-Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype)
-{
+Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype) {
     Array out = lowering.scratch(dtype, {x.size()});
     out.rank = x.rank;
     out.shape = x.shape;
@@ -171,8 +203,7 @@ Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype)
     return out;
 }
 
-Array contiguous(Lowering &lowering, const Array &x)
-{
+Array contiguous(Lowering &lowering, const Array &x) {
     if (x.contiguous())
         return x;
     Array dense = scratch_like(lowering, x, x.dtype);
@@ -180,26 +211,22 @@ Array contiguous(Lowering &lowering, const Array &x)
     return dense;
 }
 
-Array dense_output(Lowering &lowering, const Array &out)
-{
+Array dense_output(Lowering &lowering, const Array &out) {
     return out.contiguous() ? out : scratch_like(lowering, out, out.dtype);
 }
 
-void store_output(Lowering &lowering, const Array &dense, const Array &out)
-{
-    if (!out.contiguous())
+void store_output(Lowering &lowering, const Array &dense, const Array &out) {
+    if (dense.buffer != out.buffer)
         copy_array(lowering, dense, out);
 }
 
-Grid grid_1d(const DeviceTraits &device, int64_t groups)
-{
+Grid grid_1d(const DeviceTraits &device, int64_t groups) {
     int64_t most = device.max_workgroup_count[0];
     int64_t y = std::max<int64_t>(1, (groups + most - 1) / most);
     return {uint32_t((groups + y - 1) / y), uint32_t(y), 1};
 }
 
-Grid grid_elements(const DeviceTraits &device, int64_t n)
-{
+Grid grid_elements(const DeviceTraits &device, int64_t n) {
     // Enough workgroups to fill any device several times; more only cost launches.
     int64_t most = std::min<int64_t>(device.max_workgroup_count[0], 8192);
     int64_t groups = (n + ELEMENT_THREADS - 1) / ELEMENT_THREADS;

@@ -14,8 +14,18 @@ namespace kpx {
 // ---- Checks. Each gives the reason, ready to be returned. ----
 
 const char *dtype_name(uint32_t dtype);
-inline bool is_float(uint32_t dtype) { return dtype >= DT_FLOAT32 && dtype <= DT_BFLOAT16; }
-inline bool is_integer(uint32_t dtype) { return dtype == DT_INT32 || dtype == DT_UINT32; }
+inline bool is_float(uint32_t dtype) {
+    return dtype >= DT_FLOAT32 && dtype <= DT_BFLOAT16;
+}
+inline bool is_integer(uint32_t dtype) {
+    return dtype == DT_INT32 || dtype == DT_UINT32;
+}
+
+// The call has n arrays, the op's parameters, and no absent array but those whose bit is set in optional.
+Support check_arrays(const OpCall &call, uint32_t n, uint32_t optional);
+template <typename P> Support check_call(const OpCall &call, uint32_t n, uint32_t optional = 0) {
+    return call.as<P>() ? check_arrays(call, n, optional) : unsupported("the call's parameters have the wrong size");
+}
 
 // Every present operand has a dtype that this device can store, fewer than
 // 2^31 elements, and element offsets that fit 32 bits. Absent ones are skipped.
@@ -46,8 +56,7 @@ Axes collapse(std::initializer_list<const Array *> arrays, int axes = -1);
 
 // Calls body(inner) for every index of the outer axes beyond the `keep`
 // innermost; inner has the rest, and the offsets of that index.
-template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F body)
-{
+template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F body) {
     if (axes.rank <= keep) {
         body(axes);
         return;
@@ -66,9 +75,32 @@ template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F bod
     }
 }
 
-// Fills 32-bit kernel parameters with the axes from..rank-1 of one array's
-// values; what is left of the destination becomes `pad`.
+// Fills 32-bit kernel parameters with the first rank values; what is left of
+// the capacity becomes pad: behind them (fill), or before them (fill_back).
 void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad);
+void fill_back(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank,
+               uint32_t pad);
+
+// The joint walk of an input and an output, as walk.glsl reads it. rank is the
+// kernel's RANK, at least 1.
+struct Walk2 {
+    Walk2Params params{};
+    uint32_t rank;
+
+    explicit Walk2(const Axes &axes);
+    Walk2(const Array &in, const Array &out) : Walk2(collapse({&in, &out})) {}
+};
+
+// The same of two inputs and an output. Where they have more joint axes than
+// the kernel walks, a, b and out are contiguous stand-ins: store_output(out, …)
+// must follow the dispatch.
+struct Walk3 {
+    Walk3Params params{};
+    uint32_t rank;
+    Array a, b, out;
+
+    Walk3(Lowering &lowering, const Array &a, const Array &b, const Array &out);
+};
 
 // ---- Rows: kernels that work along the last axis ----
 
@@ -79,6 +111,10 @@ RowParams rows_of(Lowering &lowering, Array &x);
 // Workgroup size for a row of cols elements: a power of two, 32 to `most`, as
 // far as the device allows.
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most = 256);
+
+// Whether one workgroup of so many threads may loop over a row (some devices
+// stop a kernel after 65,535 iterations).
+Support check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 

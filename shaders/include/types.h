@@ -92,10 +92,119 @@ struct Walk3Params {
 struct RowParams {
     uint rows;
     uint cols;
-    uint shape[3];            // leading axes, the outermost first; unused ones are 1
+    uint shape[3];            // leading axes, padded in front with 1
     uint strides[3];
     uint col_stride;
     uint offset;
+};
+
+// dequantize: one thread per element of out, which is contiguous.
+struct DequantizeParams {
+    uint n;                   // elements of out
+    uint cols;                // of a row: K
+    uint shape[3];            // leading axes, padded in front with 1
+    uint w_strides[4];        // of the leading axes, then of the last one
+    uint s_strides[4];
+    uint b_strides[4];
+    uint w_offset;
+    uint s_offset;
+    uint b_offset;
+    uint out_offset;
+};
+
+// quantized_gather: one thread per element of out, which is contiguous.
+struct QuantizedGatherParams {
+    uint n;                   // elements of out
+    uint cols;                // of a row: K
+    uint vocabulary;          // rows of w
+    uint shape[MAX_DIMS];     // of indices, the outermost first; unused ones are 1
+    uint i_strides[MAX_DIMS];
+    uint w_strides[2];
+    uint s_strides[2];
+    uint b_strides[2];
+    uint i_offset;
+    uint w_offset;
+    uint s_offset;
+    uint b_offset;
+    uint out_offset;
+};
+
+// quantized_matmul: out [rows, n] is contiguous.
+struct QuantizedMatMulParams {
+    RowParams x;
+    uint n;
+    uint w_strides[2];        // of w as it is stored: rows, words
+    uint s_strides[2];
+    uint b_strides[2];
+    uint w_offset;
+    uint s_offset;
+    uint b_offset;
+    uint out_offset;
+    uint rows_per_slot;       // matvec: rows of w that a slot of lanes takes one after another
+};
+
+// matmul: out [batches, m, n] is contiguous.
+struct MatMulParams {
+    uint m;
+    uint n;
+    uint k;
+    uint batch;               // of the first of this dispatch
+    uint shape[3];            // batch axes, the outermost first; unused ones are 1
+    uint a_batch[3];          // strides of the batch axes
+    uint b_batch[3];
+    uint a_strides[2];        // m, k
+    uint b_strides[2];        // k, n
+    uint a_offset;
+    uint b_offset;
+    uint out_offset;
+};
+
+// rope: out [B, H, T, D] is contiguous.
+struct RoPEParams {
+    uint n;                   // threads that have something to do: B*H*T*(D - dims/2)
+    uint heads;
+    uint steps;
+    uint cols;                // D
+    uint dims;
+    uint x_strides[4];
+    uint x_offset;
+    uint out_offset;
+    int offset;               // of the position, where none is read from the device
+    uint position_offset;     // of the device's positions, and their stride over B
+    uint position_stride;
+    uint freqs_offset;
+    uint freqs_stride;
+    float scale;
+    float step_high;          // exponent of 2 per pair, -2*log2(base)/dims, as a sum;
+    float step_low;           // the high part has 12 bits, so that i * step_high is exact
+};
+
+// sdpa and sdpa_tiled. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
+struct SDPAParams {
+    uint heads;               // of queries
+    uint group;               // query heads per key head
+    uint queries;
+    uint keys;                // capacity; the length may be less
+    uint q_strides[4];
+    uint k_strides[4];
+    uint v_strides[4];
+    uint mask_strides[4];
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint mask_offset;
+    uint length_offset;
+    uint out_offset;
+    uint causal;
+    float scale;
+};
+
+// sdpa_combine: part [rows, splits, dv + 2] to out [rows, dv], both contiguous.
+struct SDPACombineParams {
+    uint rows;
+    uint splits;
+    uint dv;
+    uint out_offset;
 };
 
 // transfer: raw bytes between two buffers, by 32-bit words. The masks say which
@@ -106,6 +215,61 @@ struct TransferParams {
     uint dst;
     uint first_mask;
     uint last_mask;           // if there is one word, first_mask alone counts
+};
+
+// arg_max: out is dense.
+struct ArgMaxParams {
+    RowParams x;
+    uint parts;               // workgroups per row
+    uint run;                 // columns of each
+    uint out_offset;
+};
+
+// gather: x is [pre, axis, post], out [pre, indices, post] and dense.
+struct GatherParams {
+    uint n;                   // elements of out
+    uint post_size;
+    uint index_count;
+    uint axis_length;
+    uint axis_stride;
+    uint pre_shape[3];
+    uint pre_strides[3];
+    uint post_shape[3];
+    uint post_strides[3];
+    uint index_shape[3];
+    uint index_strides[3];
+    uint x_offset;
+    uint index_offset;
+    uint out_offset;
+};
+
+// rms_norm: out is dense.
+struct RMSNormParams {
+    RowParams x;
+    uint w_offset;
+    uint w_stride;
+    uint out_offset;
+    float eps;
+};
+
+// slice_update with the start on the device.
+struct SliceUpdateParams {
+    uint n;                   // elements of update
+    uint shape[3];            // its inner axes; the outermost of the four needs no length
+    uint in_strides[4];
+    uint out_strides[4];
+    uint in_offset;
+    uint out_offset;
+    uint room[MAX_RANK];      // the largest start of each axis
+    uint dst_strides[MAX_RANK];
+    uint start_offset;
+    uint start_stride;
+};
+
+// softmax: out is dense.
+struct SoftmaxParams {
+    RowParams x;
+    uint out_offset;
 };
 
 #ifdef __cplusplus
