@@ -28,6 +28,9 @@ func TestScanEveryRune(t *testing.T) {
 	re := regexp2.MustCompile(qwenPattern, regexp2.None)
 	for _, plane := range []struct{ from, to rune }{{0, 0xd7ff}, {0xe000, 0xf8ff}, {0xf900, 0x323ff}, {0xe0000, 0xe01ff}} {
 		for from := plane.from; from <= plane.to; from += 64 {
+			if uniform(from) && from/64%16 != 0 {
+				continue
+			}
 			for _, context := range []string{"%a", " %", "a%1", "'%", "\n%\n", "!%!", " % "} {
 				var text strings.Builder // 64 characters in one text: fewer searches to start
 				for r := from; r < from+64; r++ {
@@ -37,6 +40,17 @@ func TestScanEveryRune(t *testing.T) {
 			}
 		}
 	}
+}
+
+// uniform reports whether the 64 characters from r on are all of one kind, as in
+// the large blocks of ideographs, of which every sixteenth row will do.
+func uniform(r rune) bool {
+	for i := range rune(64) {
+		if kindOf(r+i) != kindOf(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // TestScanProperty compares the two on random mixtures of what the pattern
