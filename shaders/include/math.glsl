@@ -248,7 +248,7 @@ float m_gelu(float x) {
     if (abs(t) <= 1.0) {
         return 0.5 * x * (1.0 + erf_small(t));
     }
-    return is_negative(x) ? 0.5 * max(x, -100.0) * erfc_large(-t) : x * (1.0 - 0.5 * erfc_large(t));
+    return is_negative(x) ? 0.5 * x * erfc_large(-t) : x * (1.0 - 0.5 * erfc_large(t));
 }
 
 // --- pow and mod ---
