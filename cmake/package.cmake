@@ -1,0 +1,33 @@
+# kompute-go.pc twice: one that points into this tree, one for the install
+# prefix; and the install rules.
+
+file(STRINGS ${PROJECT_SOURCE_DIR}/csrc/kpx.h abi_line REGEX "^#define KPX_ABI_VERSION ")
+string(REGEX MATCH "[0-9]+" KPX_ABI_VERSION "${abi_line}")
+
+function(kpx_write_pc path libdir includedir prefix)
+    file(CONFIGURE OUTPUT ${path} CONTENT
+"prefix=@prefix@
+libdir=@libdir@
+includedir=@includedir@
+abi_version=@KPX_ABI_VERSION@
+
+Name: kompute-go
+Description: @PROJECT_DESCRIPTION@
+Version: @PROJECT_VERSION@
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -lkompute-go -lstdc++ -ldl -lpthread -lm
+" @ONLY)
+endfunction()
+
+kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc
+    ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_BINARY_DIR})
+
+# The prefix is known only when installing (cmake --install --prefix), so the
+# installed file finds it from its own place.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+kpx_write_pc(${PROJECT_BINARY_DIR}/install/kompute-go.pc
+    "\${prefix}/${CMAKE_INSTALL_LIBDIR}" "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}" "\${pcfiledir}/${up}")
+
+install(TARGETS kompute-go ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/csrc/kpx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/install/kompute-go.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

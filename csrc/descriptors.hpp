@@ -1,0 +1,47 @@
+// Descriptor sets for recordings. A recording owns the pools that its sets come
+// from; when it is done they are reset and serve the next.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include <vulkan/vulkan.hpp>
+
+namespace kpx {
+
+class Device;
+
+class DescriptorPools {
+  public:
+    explicit DescriptorPools(Device &device) : device_(device) {}
+    ~DescriptorPools();
+
+    static constexpr uint32_t kSets = 64;         // of one pool
+    static constexpr uint32_t kDescriptors = 512;
+
+    vk::DescriptorPool take();
+    void give_back(std::vector<vk::DescriptorPool> &pools);
+
+  private:
+    Device &device_;
+    std::mutex mutex_;
+    std::vector<vk::DescriptorPool> free_;
+};
+
+// Sets of one recording.
+class DescriptorArena {
+  public:
+    explicit DescriptorArena(Device &device) : device_(device) {}
+    ~DescriptorArena();
+    DescriptorArena(const DescriptorArena &) = delete;
+    DescriptorArena &operator=(const DescriptorArena &) = delete;
+
+    vk::DescriptorSet allocate(vk::DescriptorSetLayout layout, uint32_t descriptors);
+
+  private:
+    Device &device_;
+    std::vector<vk::DescriptorPool> pools_;
+    uint32_t sets_left_ = 0, descriptors_left_ = 0;
+};
+
+} // namespace kpx

@@ -1,0 +1,20 @@
+// The SPIR-V that cmake/shaders.cmake compiled into this archive, in manifest order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kpx {
+
+struct EmbeddedKernel {
+    const char *kernel;
+    const char *variant;
+    const char *features; // comma list of what a device must have
+    const uint32_t *spirv;
+    size_t bytes;
+};
+
+extern const EmbeddedKernel embedded_kernels[];
+extern const uint32_t embedded_kernel_count;
+
+} // namespace kpx

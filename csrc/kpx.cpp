@@ -1,0 +1,184 @@
+// The C ABI: every body inside the guard, every handle checked.
+#include "kpx.h"
+
+#include "algorithm.hpp"
+#include "build_id.h"
+#include "device_list.hpp"
+#include "guard.hpp"
+#include "handles.hpp"
+#include "lowering.hpp"
+#include "op_table.hpp"
+#include "stream.hpp"
+
+namespace kpx {
+
+namespace {
+
+template <typename Handle>
+auto &object_of(Handle *handle, const char *what) {
+    if (handle == nullptr || !handle->object) {
+        fail(KPX_INVALID, "no %s was given", what);
+    }
+    return handle->object;
+}
+
+// guarded(), and the answer of an op that this device cannot run.
+template <typename Body>
+kpx_result guarded_append(kpx_error *err, Body body) noexcept {
+    return guarded(err, [&] {
+        try {
+            body();
+        } catch (const Unsupported &answer) {
+            throw Error(KPX_UNSUPPORTED, answer.why);
+        }
+    });
+}
+
+} // namespace
+
+const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) { return object_of(handle, "buffer"); }
+const std::shared_ptr<Device> &device_of(const kpx_device *handle) { return object_of(handle, "device"); }
+const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle) { return object_of(handle, "stream"); }
+const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle) { return object_of(handle, "algorithm"); }
+
+} // namespace kpx
+
+using namespace kpx;
+
+extern "C" {
+
+uint32_t kpx_abi_version(void) { return KPX_ABI_VERSION; }
+const char *kpx_build_id(void) { return KPX_BUILD_ID; }
+
+kpx_result kpx_device_count(uint32_t *count, kpx_error *err) {
+    return guarded(err, [&] { *count = uint32_t(list_devices().size()); });
+}
+
+kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::vector<ListedDevice> list = list_devices();
+        if (index >= list.size()) {
+            fail(KPX_INVALID, "no Vulkan device %u: there are %zu", index, list.size());
+        }
+        *info = list[index].info;
+    });
+}
+
+kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_device{Device::open(index, memory_budget)}; });
+}
+
+void kpx_device_close(kpx_device *device) {
+    if (device != nullptr) {
+        (void)guarded(nullptr, [&] { device->object->settle(); });
+        delete device;
+    }
+}
+
+void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
+    *out = kpx_device_stats{};
+    (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
+}
+
+kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Device> &owner = device_of(device);
+        owner->check_alive();
+        *out = new kpx_buffer{owner->memory().allocate(bytes)};
+        owner->count_buffer(int64_t(bytes), 1);
+    });
+}
+
+void kpx_buffer_destroy(kpx_buffer *buffer) {
+    if (buffer != nullptr) {
+        (void)guarded(nullptr, [&] { buffer->object->device()->count_buffer(-int64_t(buffer->object->bytes()), -1); });
+        delete buffer;
+    }
+}
+
+kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_stream{Stream::create(device_of(device))}; });
+}
+
+void kpx_stream_destroy(kpx_stream *stream) {
+    if (stream != nullptr) {
+        stream->object->finish();
+        delete stream;
+    }
+}
+
+int32_t kpx_op_find(const char *name) { return find_op(name); }
+
+kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
+                  uint32_t size, kpx_error *err) {
+    return guarded_append(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        target->op(op_row(op).lower, arrays, n, params, size);
+    });
+}
+
+kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes,
+                      kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        target->upload(storage, offset, data, bytes);
+    });
+}
+
+kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes,
+                        kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        target->download(storage, offset, data, bytes);
+    });
+}
+
+kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Stream> source = stream_of(other);
+        target->depend(*source, value);
+    });
+}
+
+kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *value = target->flush();
+    });
+}
+
+kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream); // outlives a concurrent destroy
+        target->wait(value, timeout_ns);
+    });
+}
+
+void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out) {
+    *out = kpx_stream_stats{};
+    (void)guarded(nullptr, [&] { *out = stream_of(stream)->stats(); });
+}
+
+kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
+                                kpx_error *err) {
+    return guarded(err, [&] {
+        *out = new kpx_algorithm{std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec,
+                                                             push_bytes)};
+    });
+}
+
+void kpx_algorithm_destroy(kpx_algorithm *algorithm) { delete algorithm; }
+
+kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
+                        const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
+    return guarded_append(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        target->dispatch(algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes);
+    });
+}
+
+} // extern "C"

@@ -1,0 +1,173 @@
+#include "memory.hpp"
+
+#include <algorithm>
+
+#include "device.hpp"
+#include "device_list.hpp"
+#include "error.hpp"
+#include "tensors.hpp"
+
+namespace kpx {
+
+Buffer::Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
+               uint64_t capacity)
+    : device_(std::move(device)), block_(std::move(block)), offset_(offset), bytes_(bytes), capacity_(capacity) {}
+
+Buffer::~Buffer() { device_->memory().release(block_, offset_, capacity_); }
+
+Memory::Memory(Device &device, uint64_t budget)
+    : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
+      max_blocks_(device.limits().maxMemoryAllocationCount) {}
+
+std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
+    if (bytes > largest_) {
+        throw Error(KPX_TOO_LARGE,
+                    format("a tensor of %llu bytes is beyond this device's limit of %llu", (unsigned long long)bytes,
+                           (unsigned long long)largest_),
+                    bytes, largest_);
+    }
+    const uint64_t capacity = (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    uint64_t offset = 0;
+    std::shared_ptr<Block> block;
+    try {
+        block = obtain(capacity, offset);
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+        device_.collect(); // finished work may still hold storage
+        std::unique_lock<std::mutex> lock(mutex_);
+        drop_unused();
+        lock.unlock();
+        block = obtain(capacity, offset);
+    }
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    offset = 0;
+    if (capacity >= kLargeBytes) {
+        std::shared_ptr<Block> block = find_spare(capacity);
+        return block ? block : create(capacity, false);
+    }
+    if (std::shared_ptr<Block> block = find(capacity, offset)) {
+        return block;
+    }
+    uint64_t bytes = slabs_.empty() ? std::max(kFirstSlabBytes, capacity) : kSlabBytes;
+    bytes = std::min(bytes, std::max(available(bytes) / kAlignment * kAlignment, capacity));
+    std::shared_ptr<Block> slab = create(bytes, true);
+    offset = slab->ranges->take(capacity);
+    slabs_.push_back(slab);
+    return slab;
+}
+
+std::shared_ptr<Block> Memory::find(uint64_t capacity, uint64_t &offset) {
+    for (const std::shared_ptr<Block> &slab : slabs_) {
+        offset = slab->ranges->take(capacity);
+        if (offset != RangeAllocator::kNone) {
+            return slab;
+        }
+    }
+    return nullptr;
+}
+
+// A freed block that fits with at most a quarter wasted.
+std::shared_ptr<Block> Memory::find_spare(uint64_t capacity) {
+    auto best = spare_.end();
+    for (auto it = spare_.begin(); it != spare_.end(); ++it) {
+        const uint64_t bytes = (*it)->bytes;
+        if (bytes >= capacity && bytes - capacity <= capacity / 4 && (best == spare_.end() || bytes < (*best)->bytes)) {
+            best = it;
+        }
+    }
+    if (best == spare_.end()) {
+        return nullptr;
+    }
+    std::shared_ptr<Block> block = *best;
+    spare_.erase(best);
+    spare_bytes_ -= block->bytes;
+    return block;
+}
+
+uint64_t Memory::available(uint64_t most) const {
+    uint64_t bytes = heap_available(device_.physical(), device_.features().memory_budget, nullptr);
+    if (!device_.features().memory_budget) {
+        uint64_t total = 0;
+        heap_available(device_.physical(), false, &total);
+        bytes = std::min(bytes, total > reserved_ ? total - reserved_ : 0);
+    }
+    if (budget_ != 0) {
+        bytes = std::min(bytes, budget_ > reserved_ ? budget_ - reserved_ : 0);
+    }
+    return blocks_ >= max_blocks_ ? 0 : std::min(bytes, most);
+}
+
+std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
+    const uint64_t free = available(UINT64_MAX);
+    if (bytes > free) {
+        throw Error(KPX_OUT_OF_MEMORY,
+                    format("out of device memory: %llu bytes wanted, %llu available", (unsigned long long)bytes,
+                           (unsigned long long)free),
+                    bytes, free);
+    }
+    auto block = std::make_shared<Block>();
+    try {
+        block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
+    } catch (const Error &e) {
+        if (e.code == KPX_OUT_OF_MEMORY) {
+            throw Error(e.code, e.message, bytes, free);
+        }
+        throw;
+    }
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = bytes;
+    if (slab) {
+        block->ranges = std::make_unique<RangeAllocator>(bytes);
+    }
+    reserved_ += bytes;
+    blocks_++;
+    return block;
+}
+
+void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!block->ranges) {
+        spare_.push_back(block);
+        spare_bytes_ += block->bytes;
+        while (spare_bytes_ > kSpareBytes) {
+            spare_bytes_ -= spare_.front()->bytes;
+            drop(spare_.front());
+            spare_.erase(spare_.begin());
+        }
+        return;
+    }
+    block->ranges->give_back(offset, capacity);
+    // One empty slab stays, so that a loop of one buffer does not take and give a slab each time.
+    const auto unused = std::count_if(slabs_.begin(), slabs_.end(), [](const auto &s) { return s->ranges->empty(); });
+    if (block->ranges->empty() && unused > 1) {
+        slabs_.erase(std::find(slabs_.begin(), slabs_.end(), block));
+        drop(block);
+    }
+}
+
+// The tensor itself goes with the last reference to the block, which is the caller's.
+void Memory::drop(const std::shared_ptr<Block> &block) {
+    reserved_ -= block->bytes;
+    blocks_--;
+}
+
+void Memory::drop_unused() {
+    for (const std::shared_ptr<Block> &block : spare_) {
+        drop(block);
+    }
+    spare_.clear();
+    spare_bytes_ = 0;
+    auto unused = std::stable_partition(slabs_.begin(), slabs_.end(), [](const auto &s) { return !s->ranges->empty(); });
+    for (auto it = unused; it != slabs_.end(); ++it) {
+        drop(*it);
+    }
+    slabs_.erase(unused, slabs_.end());
+}
+
+} // namespace kpx

@@ -1,0 +1,18 @@
+// The ops of csrc/ops/ops.def by index.
+#pragma once
+
+#include "op.hpp"
+
+namespace kpx {
+
+struct OpRow {
+    const char *name;
+    LowerFn lower;
+};
+
+// Index of the op with this name, or -1.
+int32_t find_op(const char *name);
+// Throws KPX_INVALID for an index that is none.
+const OpRow &op_row(int32_t index);
+
+} // namespace kpx

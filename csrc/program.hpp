@@ -1,0 +1,73 @@
+// Work as a graph, before it is recorded: dispatches in the order of the ops,
+// with what each reads and writes. Lowerings append to it, plan() decides the
+// barriers, Recording records it. An eager window and a region are the same
+// thing here; they differ in how often the recording is submitted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <vulkan/vulkan.hpp>
+
+#include "kernels.hpp"
+#include "op.hpp"
+
+namespace kpx {
+
+// A range of a Vulkan buffer that a node binds.
+struct Use {
+    vk::Buffer buffer;
+    uint64_t offset; // bytes, aligned as the device asks
+    uint64_t bytes;
+    kpx_access access;
+};
+
+// One dispatch. Its uses and push constants are slices of the program's lists.
+struct Node {
+    vk::Pipeline pipeline;
+    Layout layout;
+    uint32_t first_use = 0;
+    uint32_t first_push = 0, push_bytes = 0;
+    Grid grid;
+    bool barrier = false; // set by plan(): wait for what ran before
+};
+
+class Program {
+  public:
+    // Where a program can be cut back to when an op fails half-way.
+    struct Mark {
+        size_t nodes, uses, push, kept;
+    };
+    Mark mark() const { return {nodes_.size(), uses_.size(), push_.size(), kept_.size()}; }
+    void cut(const Mark &mark);
+
+    // Appends a dispatch; its uses are given before, one per binding.
+    void use(const Use &use, std::shared_ptr<const void> owner);
+    void dispatch(vk::Pipeline pipeline, const Layout &layout, const void *push, uint32_t push_bytes, Grid grid);
+    // Holds an object until the work is done.
+    void keep(std::shared_ptr<const void> owner);
+    // The host reads what was written: the recording ends with a barrier to it.
+    void read_by_host() { read_by_host_ = true; }
+
+    bool empty() const { return nodes_.empty(); }
+    bool ends_at_host() const { return read_by_host_; }
+    const std::vector<Node> &nodes() const { return nodes_; }
+    const Use *uses(const Node &node) const { return uses_.data() + node.first_use; }
+    const void *push(const Node &node) const { return push_.data() + node.first_push; }
+    uint64_t barriers() const { return barriers_; }
+
+    // Marks the nodes that need a barrier before them: those that touch a range
+    // which a dispatch since the last barrier wrote, or write one that it read.
+    void plan();
+
+  private:
+    std::vector<Node> nodes_;
+    std::vector<Use> uses_;
+    std::vector<uint8_t> push_;
+    std::vector<std::shared_ptr<const void>> kept_;
+    bool read_by_host_ = false;
+    uint64_t barriers_ = 0;
+};
+
+} // namespace kpx

@@ -1,0 +1,105 @@
+#include "recording.hpp"
+
+#include <kompute/operations/OpBase.hpp>
+
+#include "device.hpp"
+#include "error.hpp"
+#include "tensors.hpp"
+
+namespace kpx {
+
+// Our entry into Kompute's recording: it is handed the command buffer.
+class RecordOp : public kp::OpBase {
+  public:
+    explicit RecordOp(Recording &recording) : recording_(&recording) {}
+    void record(const vk::CommandBuffer &commands) override {
+        recording_->commands_ = commands;
+        recording_->record(commands);
+    }
+    void preEval(const vk::CommandBuffer &) override {} // never called: we submit ourselves
+    void postEval(const vk::CommandBuffer &) override {}
+
+  private:
+    Recording *recording_;
+};
+
+namespace {
+
+using Stage = vk::PipelineStageFlagBits;
+using Access = vk::AccessFlagBits;
+
+void compute_barrier(vk::CommandBuffer commands) {
+    const vk::MemoryBarrier barrier(Access::eShaderWrite, Access::eShaderRead | Access::eShaderWrite);
+    commands.pipelineBarrier(Stage::eComputeShader, Stage::eComputeShader, {}, barrier, {}, {});
+}
+
+void host_barrier(vk::CommandBuffer commands) {
+    const vk::MemoryBarrier barrier(Access::eShaderWrite, Access::eHostRead);
+    commands.pipelineBarrier(Stage::eComputeShader, Stage::eHost, {}, barrier, {}, {});
+}
+
+} // namespace
+
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program)
+    : device_(std::move(device)), program_(std::move(program)), descriptors_(*device_) {
+    program_.plan();
+    sequence_ = make_sequence(*device_, queue);
+    sequence_->record(std::make_shared<RecordOp>(*this));
+    sequence_->end();
+}
+
+// The first barrier orders this work after the queue's earlier submissions,
+// which belong to this stream too.
+void Recording::record(const vk::CommandBuffer &commands) {
+    compute_barrier(commands);
+    counts_.barriers = 1;
+    vk::Pipeline bound;
+    for (const Node &node : program_.nodes()) {
+        if (node.barrier) {
+            compute_barrier(commands);
+            counts_.barriers++;
+        }
+        if (node.pipeline != bound) {
+            commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
+            bound = node.pipeline;
+            counts_.commands++;
+        }
+        const vk::DescriptorSet set = bind(node);
+        commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
+        if (node.push_bytes > 0) {
+            commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
+                                   program_.push(node));
+            counts_.commands++;
+        }
+        commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
+        counts_.dispatches++;
+        counts_.commands += 2;
+    }
+    if (program_.ends_at_host()) {
+        host_barrier(commands);
+        counts_.barriers++;
+    }
+    counts_.commands += counts_.barriers;
+}
+
+vk::DescriptorSet Recording::bind(const Node &node) {
+    constexpr uint32_t kBatch = 16;
+    const uint32_t n = node.layout.bindings;
+    const vk::DescriptorSet set = descriptors_.allocate(node.layout.set, n);
+    const Use *uses = program_.uses(node);
+    vk::DescriptorBufferInfo buffers[kBatch];
+    for (uint32_t first = 0; first < n; first += kBatch) {
+        const uint32_t count = std::min(kBatch, n - first);
+        for (uint32_t i = 0; i < count; i++) {
+            const Use &use = uses[first + i];
+            buffers[i] = vk::DescriptorBufferInfo(use.buffer, use.offset, use.bytes);
+        }
+        // Bindings of one type follow each other, so one write fills them all.
+        const vk::WriteDescriptorSet write(set, first, 0, count, vk::DescriptorType::eStorageBuffer, nullptr, buffers);
+        device_->handle().updateDescriptorSets(write, {});
+        counts_.descriptor_writes += count;
+    }
+    return set;
+}
+
+} // namespace kpx

@@ -1,0 +1,16 @@
+// A look at the caller's SPIR-V before a driver sees it: drivers trust what they
+// get, and crash on what is not well-formed.
+#pragma once
+
+#include <cstdint>
+
+namespace kpx {
+
+class Device;
+
+// Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main"
+// and storage buffers in set 0 below bindings, and KPX_UNSUPPORTED if it needs
+// what the device lacks.
+void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings);
+
+} // namespace kpx

@@ -1,0 +1,254 @@
+#include "stream.hpp"
+
+#include <chrono>
+
+#include "algorithm.hpp"
+#include "device.hpp"
+#include "error.hpp"
+#include "lowering.hpp"
+#include "recording.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Adds the nanoseconds of a scope to a counter.
+class Stopwatch {
+  public:
+    explicit Stopwatch(std::atomic<uint64_t> &sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
+    ~Stopwatch() {
+        const auto passed = std::chrono::steady_clock::now() - start_;
+        sum_ += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
+    }
+
+  private:
+    std::atomic<uint64_t> &sum_;
+    std::chrono::steady_clock::time_point start_;
+};
+
+} // namespace
+
+std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device) {
+    device->check_alive();
+    std::shared_ptr<Stream> stream(new Stream(device));
+    device->add_stream(stream);
+    return stream;
+}
+
+Stream::Stream(std::shared_ptr<Device> device)
+    : device_(std::move(device)), queue_(device_->next_queue()), timeline_(std::make_shared<Timeline>(device_)) {}
+
+Stream::~Stream() { finish(); }
+
+void Stream::finish() noexcept {
+    try {
+        Program dropped;
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            std::swap(dropped, program_);
+            waits_.clear();
+            staged_ = 0;
+        }
+        timeline_->wait(timeline_->submitted(), UINT64_MAX);
+    } catch (const std::exception &) {
+        // a lost device has nothing running any more
+    }
+    std::deque<InFlight> done;
+    std::lock_guard<std::mutex> lock(flight_mutex_);
+    std::swap(done, in_flight_);
+}
+
+void Stream::op(LowerFn lower, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
+    device_->check_alive();
+    std::vector<Array> checked;
+    checked.reserve(n);
+    for (uint32_t i = 0; i < n; i++) {
+        checked.push_back(make_array(*device_, arrays[i]));
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    const Program::Mark mark = program_.mark();
+    try {
+        ProgramLowering lowering(*device_, program_);
+        const Support support = lower(lowering, OpCall{checked.data(), n, params, size});
+        if (!support.ok()) {
+            throw Unsupported{support.why};
+        }
+    } catch (...) {
+        program_.cut(mark);
+        throw;
+    }
+    counters_.ops++;
+}
+
+void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
+                      const void *push, uint32_t push_bytes) {
+    device_->check_alive();
+    std::lock_guard<std::mutex> lock(mutex_);
+    const Program::Mark mark = program_.mark();
+    try {
+        append_algorithm(*device_, program_, algorithm, arrays, n, groups, push, push_bytes);
+    } catch (...) {
+        program_.cut(mark);
+        throw;
+    }
+    counters_.ops++;
+}
+
+void Stream::depend(const Stream &other, uint64_t value) {
+    if (other.device_ != device_) {
+        fail(KPX_INVALID, "a stream can only wait for a stream of its own device");
+    }
+    if (value > other.timeline_->submitted()) {
+        fail(KPX_INVALID, "a stream cannot wait for value %llu, which was not submitted", (unsigned long long)value);
+    }
+    if (&other == this || value == 0) {
+        return; // a stream is in order
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!program_.empty()) {
+        submit_pending();
+    }
+    for (Wait &wait : waits_) {
+        if (wait.timeline == other.timeline_) {
+            wait.value = std::max(wait.value, value);
+            return;
+        }
+    }
+    waits_.push_back({other.timeline_, value});
+}
+
+uint64_t Stream::flush() {
+    uint64_t value = 0;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        value = submit_pending();
+    }
+    throttle();
+    return value;
+}
+
+uint64_t Stream::submit_pending() {
+    device_->check_alive();
+    if (program_.empty() && waits_.empty()) {
+        return timeline_->submitted();
+    }
+    InFlight work{timeline_->submitted() + 1, staged_, nullptr, {}};
+    staged_ = 0;
+    if (!program_.empty()) {
+        Stopwatch watch(counters_.record_ns);
+        Program program;
+        std::swap(program, program_);
+        work.recording = std::make_unique<Recording>(device_, queue_, std::move(program));
+        const Recording::Counts &counts = work.recording->counts();
+        counters_.dispatches += counts.dispatches;
+        counters_.barriers += counts.barriers;
+        counters_.descriptor_writes += counts.descriptor_writes;
+        counters_.commands += counts.commands;
+    }
+    submit(std::move(work), std::move(waits_));
+    waits_.clear();
+    return timeline_->submitted();
+}
+
+void Stream::submit(InFlight work, std::vector<Wait> waits) {
+    Stopwatch watch(counters_.submit_ns);
+    const uint64_t value = work.value;
+    std::vector<vk::Semaphore> semaphores;
+    std::vector<uint64_t> values;
+    for (const Wait &wait : waits) {
+        semaphores.push_back(wait.timeline->semaphore());
+        values.push_back(wait.value);
+    }
+    const std::vector<vk::PipelineStageFlags> stages(waits.size(), vk::PipelineStageFlagBits::eComputeShader);
+    const vk::Semaphore signal = timeline_->semaphore();
+    const vk::TimelineSemaphoreSubmitInfo timeline(values, value);
+    const vk::CommandBuffer commands = work.recording ? work.recording->commands() : vk::CommandBuffer();
+    vk::SubmitInfo info(semaphores, stages, {}, signal);
+    info.pNext = &timeline;
+    info.commandBufferCount = work.recording ? 1 : 0;
+    info.pCommandBuffers = &commands;
+
+    work.waits = std::move(waits);
+    {
+        // Listed first: nothing may fail between the submission and its entry here.
+        std::lock_guard<std::mutex> lock(flight_mutex_);
+        in_flight_.push_back(std::move(work));
+    }
+    vk::Result result;
+    {
+        std::lock_guard<std::mutex> lock(queue_.mutex);
+        result = queue_.handle->submit(1, &info, nullptr);
+    }
+    if (result != vk::Result::eSuccess) {
+        std::unique_lock<std::mutex> lock(flight_mutex_);
+        InFlight failed = std::move(in_flight_.back());
+        in_flight_.pop_back();
+        lock.unlock();
+        device_->check(result, "vkQueueSubmit");
+    }
+    timeline_->set_submitted(value);
+    counters_.submits++;
+}
+
+// Keeps a caller that enqueues faster than the device runs from piling up work.
+void Stream::throttle() {
+    for (;;) {
+        uint64_t oldest = 0;
+        {
+            std::lock_guard<std::mutex> lock(flight_mutex_);
+            uint64_t staged = 0;
+            for (const InFlight &work : in_flight_) {
+                staged += work.staged;
+            }
+            if (in_flight_.size() < kMostInFlight && staged <= kMostStaged) {
+                return;
+            }
+            oldest = in_flight_.front().value;
+        }
+        timeline_->wait(oldest, UINT64_MAX);
+        collect();
+    }
+}
+
+void Stream::wait(uint64_t value, uint64_t timeout_ns) {
+    if (value > timeline_->submitted()) {
+        fail(KPX_INVALID, "cannot wait for value %llu, which was not submitted", (unsigned long long)value);
+    }
+    counters_.waits++;
+    timeline_->wait(value, timeout_ns);
+    collect();
+}
+
+void Stream::collect() {
+    std::deque<InFlight> done;
+    std::lock_guard<std::mutex> lock(flight_mutex_);
+    if (in_flight_.empty() || device_->lost()) {
+        return;
+    }
+    const uint64_t completed = timeline_->completed();
+    while (!in_flight_.empty() && in_flight_.front().value <= completed) {
+        done.push_back(std::move(in_flight_.front()));
+        in_flight_.pop_front();
+    }
+}
+
+kpx_stream_stats Stream::stats() const {
+    const Counters &c = counters_;
+    kpx_stream_stats out{};
+    out.ops = c.ops;
+    out.dispatches = c.dispatches;
+    out.barriers = c.barriers;
+    out.submits = c.submits;
+    out.descriptor_writes = c.descriptor_writes;
+    out.recorded_commands = c.commands;
+    out.uploads = c.uploads;
+    out.upload_bytes = c.upload_bytes;
+    out.downloads = c.downloads;
+    out.download_bytes = c.download_bytes;
+    out.waits = c.waits;
+    out.record_ns = c.record_ns;
+    out.submit_ns = c.submit_ns;
+    return out;
+}
+
+} // namespace kpx

@@ -1,0 +1,109 @@
+// A stream: work in order, appended to a program, recorded and submitted when
+// flushed. A timeline value per submission tells what is done.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "op.hpp"
+#include "program.hpp"
+#include "staging.hpp"
+#include "timeline.hpp"
+
+namespace kpx {
+
+class Algorithm;
+class Recording;
+struct Queue;
+
+class Stream {
+  public:
+    static std::shared_ptr<Stream> create(std::shared_ptr<Device> device);
+    ~Stream();
+    Stream(const Stream &) = delete;
+    Stream &operator=(const Stream &) = delete;
+
+    const std::shared_ptr<Device> &device() const { return device_; }
+    const std::shared_ptr<Timeline> &timeline() const { return timeline_; }
+
+    // Append work. Nothing stays appended when they throw.
+    void op(LowerFn lower, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
+    void dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
+                  const void *push, uint32_t push_bytes);
+    void upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes);
+    // Work appended from here on starts after value of the other timeline; what
+    // is pending is submitted first, so that it need not wait.
+    void depend(const Stream &other, uint64_t value);
+
+    // Submits, waits, copies to data.
+    void download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, void *data, uint64_t bytes);
+    // Submits what is pending and gives the value that is reached when it is done.
+    uint64_t flush();
+    void wait(uint64_t value, uint64_t timeout_ns);
+    // Releases what finished work holds.
+    void collect();
+    // Drops what is pending and waits for what was submitted.
+    void finish() noexcept;
+
+    kpx_stream_stats stats() const;
+
+  private:
+    static constexpr size_t kMostInFlight = 32;                       // submissions
+    static constexpr uint64_t kMostStaged = uint64_t(64) << 20;       // bytes of uploads in flight
+    static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;      // pending uploads that are submitted
+
+    struct Wait {
+        std::shared_ptr<Timeline> timeline;
+        uint64_t value;
+    };
+    struct InFlight {
+        uint64_t value;
+        uint64_t staged;
+        std::unique_ptr<Recording> recording;
+        std::vector<Wait> waits; // keep the semaphores that the submission waits on
+    };
+    struct Counters {
+        std::atomic<uint64_t> ops{0}, dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
+            uploads{0}, upload_bytes{0}, downloads{0}, download_bytes{0}, waits{0}, record_ns{0}, submit_ns{0};
+    };
+    struct Staged {
+        std::shared_ptr<HostBlock> block;
+        uint64_t offset;
+    };
+
+    explicit Stream(std::shared_ptr<Device> device);
+    uint64_t submit_pending(); // the caller holds mutex_
+    void submit(InFlight work, std::vector<Wait> waits);
+    void throttle();
+    Staged stage(uint64_t bytes, uint64_t phase);
+    void upload_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const uint8_t *data, uint64_t bytes);
+    uint64_t download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to, uint64_t bytes);
+    void check_range(const Buffer &buffer, uint64_t offset, const void *data, uint64_t bytes) const;
+
+    std::shared_ptr<Device> device_;
+    Queue &queue_;
+    std::shared_ptr<Timeline> timeline_;
+    mutable Counters counters_;
+
+    std::mutex mutex_; // guards what is pending
+    Program program_;
+    std::vector<Wait> waits_;
+    std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large
+    uint64_t staged_ = 0;                         // bytes of uploads in program_
+
+    std::mutex flight_mutex_; // guards in_flight_; taken last, and nothing is freed under it
+    std::deque<InFlight> in_flight_;
+};
+
+// Appends a dispatch that copies bytes; the offsets agree modulo 4.
+struct TransferEnd {
+    vk::Buffer buffer;
+    uint64_t offset;
+    std::shared_ptr<const void> owner;
+};
+void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes);
+
+} // namespace kpx

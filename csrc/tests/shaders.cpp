@@ -1,0 +1,11 @@
+#include "shaders.hpp"
+
+const std::vector<uint32_t> spirv_add_one =
+#include "spirv/add_one.inc"
+    ;
+const std::vector<uint32_t> spirv_mix_neighbours =
+#include "spirv/mix_neighbours.inc"
+    ;
+const std::vector<uint32_t> spirv_spin =
+#include "spirv/spin.inc"
+    ;

@@ -1,0 +1,7 @@
+// SPIR-V of the test shaders.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+extern const std::vector<uint32_t> spirv_add_one, spirv_mix_neighbours, spirv_spin;
