@@ -1,0 +1,73 @@
+package kompute
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// cpuBackend keeps all storage in host memory and runs ops through Op.CPU.
+type cpuBackend struct{}
+
+func openCPU(o options) *Device {
+	info := cpuInfo()
+	d := newDevice(info, o)
+	d.backend = cpuBackend{}
+	if d.budget = o.budget; d.budget == 0 {
+		// Beyond this Go itself would end the process.
+		d.budget = info.MemoryTotal
+	}
+	return d
+}
+
+func (cpuBackend) newQueue(s *Stream) (queue, error) { return &cpuQueue{s: s}, nil }
+
+func (cpuBackend) load(st *storage, _, _ int) ([]byte, int, error) { return st.hostMemory(), 0, nil }
+
+func (cpuBackend) freeBuffer(unsafe.Pointer) {}
+
+func (cpuBackend) stats(*DeviceStats) {}
+
+func (cpuBackend) close() {}
+
+// cpuInfo describes the CPU backend.
+func cpuInfo() DeviceInfo {
+	total, available := hostMemorySize()
+	return DeviceInfo{
+		Backend: "cpu", Name: cpuName(), Driver: "Go " + strings.TrimPrefix(runtime.Version(), "go"),
+		Type: "cpu", MemoryTotal: total, MemoryAvailable: available, Usable: true,
+	}
+}
+
+func cpuName() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		key, value, found := strings.Cut(line, ":")
+		if found && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return fmt.Sprintf("%s CPU", runtime.GOARCH)
+}
+
+// hostMemorySize returns bytes of RAM in all and to be had, 0 where unknown.
+func hostMemorySize() (total, available int64) {
+	text, _ := os.ReadFile("/proc/meminfo")
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			continue
+		}
+		switch key {
+		case "MemTotal":
+			total = kib << 10
+		case "MemAvailable":
+			available = kib << 10
+		}
+	}
+	return total, available
+}

@@ -1,0 +1,246 @@
+package kompute
+
+import (
+	"context"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// cpuQueue runs a stream's ops on the host. What was submitted is run by a
+// goroutine that exists only while there is some.
+type cpuQueue struct {
+	s *Stream
+
+	// Guarded by s.dev.mu.
+	items   []cpuItem // from first on: not done yet
+	first   int
+	next    []mark // what the next item must wait for besides its operands
+	running bool
+	waiters []cpuWaiter
+	submits uint64
+
+	arrays []array.Array // the worker's, reused
+}
+
+// cpuItem is an op with what other streams must have done before.
+type cpuItem struct {
+	op   Op
+	deps []mark
+}
+
+type cpuWaiter struct {
+	ticket uint64
+	ready  chan struct{}
+}
+
+func (q *cpuQueue) append(op Op) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if op.CPU == nil {
+		for _, a := range op.Args {
+			if a.View != nil {
+				a.View.st.unpin()
+			}
+		}
+		return opError(&op, "no CPU implementation was given", ErrUnsupported)
+	}
+	for op.busy() {
+		d.cond.Wait()
+	}
+	item := cpuItem{op: op, deps: q.next}
+	q.next = nil
+	for _, a := range op.Args {
+		if a.View != nil {
+			item.deps = q.s.conflicts(a.View.st, a.Access, item.deps)
+		}
+	}
+	q.push(item)
+	for _, m := range item.deps {
+		m.stream.queue.(*cpuQueue).start(m.ticket)
+	}
+	m := mark{q.s, q.s.appended}
+	for _, a := range op.Args {
+		if a.View == nil {
+			continue
+		}
+		if a.Access&AccessWrite != 0 {
+			a.View.st.wrote(m)
+		} else {
+			a.View.st.read(m)
+		}
+	}
+	return nil
+}
+
+// busy reports whether the content of an operand is being moved. The device's
+// mu is held.
+func (op Op) busy() bool {
+	for _, a := range op.Args {
+		if a.View != nil && a.View.st.busy {
+			return true
+		}
+	}
+	return false
+}
+
+// conflicts appends to deps what of other streams must be done before s
+// accesses st. dev.mu is held.
+func (s *Stream) conflicts(st *storage, access Access, deps []mark) []mark {
+	if st.writer.stream != s && st.writer.pending() {
+		deps = append(deps, st.writer)
+	}
+	if access&AccessWrite == 0 {
+		return deps
+	}
+	for _, m := range st.readers {
+		if m.stream != s && m.pending() {
+			deps = append(deps, m)
+		}
+	}
+	return deps
+}
+
+func (q *cpuQueue) push(item cpuItem) {
+	if q.first > 0 && len(q.items) == cap(q.items) {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, item)
+	q.s.appended++
+}
+
+func (q *cpuQueue) after(m mark) error {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	if m.pending() {
+		q.next = append(q.next, m)
+	}
+	return nil
+}
+
+func (q *cpuQueue) submit(ticket uint64) error {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.start(ticket)
+	return nil
+}
+
+// start lets the items up to ticket run. dev.mu is held.
+func (q *cpuQueue) start(ticket uint64) {
+	if ticket <= q.s.submitted {
+		return
+	}
+	q.s.submitted = min(ticket, q.s.appended)
+	q.submits++
+	if !q.running {
+		q.running = true
+		go q.work()
+	}
+}
+
+// work runs submitted items until there are none.
+func (q *cpuQueue) work() {
+	d := q.s.dev
+	d.mu.Lock()
+	for q.s.done < q.s.submitted {
+		item := q.items[q.first]
+		q.items[q.first] = cpuItem{}
+		if q.first++; q.first == len(q.items) {
+			q.items, q.first = q.items[:0], 0
+		}
+		if q.s.err == nil {
+			d.mu.Unlock()
+			err := q.run(item)
+			d.mu.Lock()
+			if err != nil && q.s.err == nil {
+				q.s.err = err
+			}
+		}
+		q.finish(item)
+	}
+	q.running = false
+	d.mu.Unlock()
+}
+
+// run does one item. dev.mu is not held.
+func (q *cpuQueue) run(item cpuItem) error {
+	for _, m := range item.deps {
+		if err := m.stream.queue.wait(context.Background(), m.ticket); err != nil {
+			return err
+		}
+	}
+	if err := q.inputsErr(item.op); err != nil {
+		return err
+	}
+	q.arrays = q.arrays[:0]
+	for _, a := range item.op.Args {
+		q.arrays = append(q.arrays, a.View.hostArray())
+	}
+	err := item.op.CPU(q.arrays)
+	clear(q.arrays)
+	if err != nil {
+		return q.s.located(item.op, "", err)
+	}
+	return nil
+}
+
+// inputsErr returns the error of another stream that was to make an operand.
+func (q *cpuQueue) inputsErr(op Op) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range op.Args {
+		if a.View != nil && a.Access&AccessRead != 0 {
+			if err := a.View.st.contentErr(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish ends an item. dev.mu is held.
+func (q *cpuQueue) finish(item cpuItem) {
+	for _, a := range item.op.Args {
+		if a.View != nil {
+			a.View.st.unpin()
+		}
+	}
+	q.s.done++
+	kept := q.waiters[:0]
+	for _, w := range q.waiters {
+		if w.ticket <= q.s.done {
+			close(w.ready)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	q.waiters = kept
+}
+
+func (q *cpuQueue) wait(ctx context.Context, ticket uint64) error {
+	d := q.s.dev
+	d.mu.Lock()
+	if q.s.done >= ticket {
+		d.mu.Unlock()
+		return nil
+	}
+	ready := make(chan struct{})
+	q.waiters = append(q.waiters, cpuWaiter{ticket, ready})
+	d.mu.Unlock()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() // the channel stays until the ticket is done
+	}
+}
+
+func (q *cpuQueue) stats(out *StreamStats) {
+	out.Dispatches = out.Ops
+	out.Submits = q.submits
+}
+
+func (q *cpuQueue) close() {}

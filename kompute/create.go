@@ -1,0 +1,187 @@
+package kompute
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// New makes a tensor with a copy of data, in row-major order. Without a shape
+// the tensor has one axis, or none if data is one element and shape is given as
+// an empty slice. Errors are ErrShape, ErrTooLarge, ErrOutOfMemory, ErrClosed
+// and, for a nil device, ErrInvalid.
+func New[T Element](d *Device, data []T, shape ...int) (*Tensor[T], error) {
+	if shape == nil {
+		shape = []int{len(data)}
+	}
+	t, err := create[T](d, "new", shape)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.fill("new", data); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	t.v.st.addNet()
+	return t, nil
+}
+
+// fill gives fresh storage its content.
+func (t *Tensor[T]) fill(op string, data []T) error {
+	if len(data) != t.Size() {
+		return &OpError{Op: op, Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements given", len(data)), Err: ErrShape}
+	}
+	copy(t.v.st.hostMemory(), array.Bytes(data))
+	t.v.st.dev.mu.Lock()
+	t.v.st.hostValid = true
+	t.v.st.dev.mu.Unlock()
+	return nil
+}
+
+// Empty makes a tensor with any content. Errors are as for New.
+func Empty[T Element](d *Device, shape ...int) (*Tensor[T], error) {
+	t, err := create[T](d, "empty", shape)
+	if err != nil {
+		return nil, err
+	}
+	t.v.st.addNet()
+	return t, nil
+}
+
+// Zeros makes a tensor of zeros. Errors are as for New.
+func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
+	t, err := create[T](d, "zeros", shape)
+	if err != nil {
+		return nil, err
+	}
+	// Fresh pages of the system are zero already, and take no memory until
+	// they are written.
+	t.v.st.host = alignedBytes(t.v.st.bytes)
+	t.v.st.hostValid = true
+	t.v.st.addNet()
+	return t, nil
+}
+
+// Wrap makes a view of memory of the caller's without copying it, such as
+// mapped weights. data must hold exactly the elements of shape, and must not
+// change until the view and all views of it are closed; owner is kept alive
+// until then. It cannot be written, neither by Write nor by an op. Only data
+// that is not aligned for dtype is copied. Errors are as for New, and ErrDType.
+func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
+	fail := func(reason string, err error) (*View, error) {
+		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: reason, Err: err}
+	}
+	if dtype.Size() == 0 {
+		return fail("no element type", ErrDType)
+	}
+	v := new(View)
+	if err := makeView(v, d, "wrap", dtype, shape); err != nil {
+		return nil, err
+	}
+	st := v.st
+	if len(data) != st.bytes {
+		_ = v.Close()
+		return fail(fmt.Sprintf("%d bytes given, %d needed", len(data), st.bytes), ErrShape)
+	}
+	if address := uintptr(unsafe.Pointer(unsafe.SliceData(data))); address%uintptr(dtype.Size()) == 0 {
+		st.host, st.owner = data, owner
+	} else {
+		st.host = slices.Clip(append(alignedBytes(len(data))[:0], data...))
+	}
+	st.readOnly, st.hostValid = true, true
+	st.addNet()
+	return v, nil
+}
+
+// create makes a tensor with contiguous storage of its own, for which no net is
+// set yet.
+func create[T Element](d *Device, op string, shape []int) (*Tensor[T], error) {
+	t := new(Tensor[T])
+	if err := makeView(&t.v, d, op, array.DTypeOf[T](), shape); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// makeView sets v to a contiguous view of fresh storage.
+func makeView(v *View, d *Device, op string, dtype DType, shape []int) error {
+	fail := func(reason string, err error) error {
+		return &OpError{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{dtype}, Reason: reason, Err: err}
+	}
+	if d == nil {
+		return fail("the device is nil", ErrInvalid)
+	}
+	l, err := array.Contiguous(shape...)
+	if err != nil {
+		return fail(err.Error(), ErrShape)
+	}
+	n := l.Size()
+	if n > math.MaxInt/dtype.Size() {
+		return fail("more bytes than can be counted", ErrTooLarge)
+	}
+	st, err := d.newStorage(n * dtype.Size())
+	if err != nil {
+		return fail("", err)
+	}
+	v.st, v.dtype, v.layout = st, dtype, l
+	return nil
+}
+
+// Output makes a tensor for the result of an op on s, with any content. It
+// belongs to the innermost open scope of s. If it cannot be made, s is
+// poisoned, and the tensor's Err says why.
+func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
+	if s == nil {
+		return Failed[T](nil, errNilStream)
+	}
+	t, err := create[T](s.dev, "output", shape)
+	if err != nil {
+		return Failed[T](s, err)
+	}
+	s.own(t.v.st)
+	return t
+}
+
+// Constant makes a tensor with a copy of data, as New does; it belongs to the
+// innermost open scope of s, and without a shape it has rank 0. A failure
+// poisons s.
+func Constant[T Element](s *Stream, data []T, shape ...int) *Tensor[T] {
+	if s == nil {
+		return Failed[T](nil, errNilStream)
+	}
+	t, err := create[T](s.dev, "constant", shape)
+	if err != nil {
+		return Failed[T](s, err)
+	}
+	if err := t.fill("constant", data); err != nil {
+		_ = t.Close()
+		return Failed[T](s, err)
+	}
+	s.own(t.v.st)
+	return t
+}
+
+var errNilStream = fmt.Errorf("the stream is nil: %w", ErrInvalid)
+
+// Failed poisons s with err and returns a tensor of rank 0 whose Err is err:
+// what an op returns when it refuses its operands. s may be nil.
+func Failed[T Element](s *Stream, err error) *Tensor[T] {
+	if err == nil {
+		err = fmt.Errorf("failed for no reason given: %w", ErrInvalid)
+	}
+	if s != nil {
+		s.Fail(err)
+	}
+	return &Tensor[T]{v: View{dtype: array.DTypeOf[T](), err: err}}
+}
+
+// ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields: what
+// Op.Params is.
+func ParamBytes[P any](p *P) []byte {
+	out := make([]byte, unsafe.Sizeof(*p))
+	copy(out, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
+	return out
+}

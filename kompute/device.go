@@ -1,0 +1,163 @@
+package kompute
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+)
+
+// DeviceInfo describes a device.
+type DeviceInfo struct {
+	Backend         string // "vulkan" or "cpu"
+	Index           int    // among the devices of its backend, best first
+	Name            string
+	Driver          string
+	UUID            string // 32 hex digits; empty for the CPU backend
+	Type            string // "discrete", "integrated", "virtual", "cpu" or "other"
+	APIVersion      string // of Vulkan, as "1.3.0"; empty for the CPU backend
+	SubgroupSize    int
+	MemoryTotal     int64 // bytes
+	MemoryAvailable int64 // bytes that can be had now, as far as the driver tells
+	MaxTensorBytes  int64 // the largest single tensor; 0: no limit but memory
+	Usable          bool
+	Why             string // why it is not usable
+}
+
+// Device is an open device: where tensors live and streams run. Its methods may
+// be called from any goroutine.
+type Device struct {
+	info      DeviceInfo
+	why       string
+	opts      options
+	backend   backend
+	ownMemory bool  // the device has memory apart from the host's
+	budget    int64 // bytes of live storage that this package admits; 0: any
+	pool      hostPool
+
+	// mu guards all bookkeeping of the device: storage, streams, events,
+	// scopes. It is never held while waiting for work.
+	mu        sync.Mutex
+	cond      *sync.Cond // something stopped being busy or in use
+	closed    bool
+	users     int // calls that the device must outlive
+	streams   map[*Stream]struct{}
+	resources *resource // live ones
+	live      int
+	liveBytes int64
+	peakBytes int64
+	transfers transferCounts
+	logged    map[[2]string]bool // fallbacks, by op and reason
+}
+
+type transferCounts struct {
+	uploads, uploadBytes, downloads, downloadBytes uint64
+}
+
+func newDevice(info DeviceInfo, opts options) *Device {
+	d := &Device{info: info, opts: opts, streams: make(map[*Stream]struct{}), logged: make(map[[2]string]bool)}
+	d.cond = sync.NewCond(&d.mu)
+	return d
+}
+
+// Backend returns "vulkan" or "cpu".
+func (d *Device) Backend() string { return d.info.Backend }
+
+// Info describes the device as it was when it was opened.
+func (d *Device) Info() DeviceInfo { return d.info }
+
+// Why tells why Open("auto") took the CPU; it is empty otherwise.
+func (d *Device) Why() string { return d.why }
+
+// NewStream makes a stream on the device. Its error is ErrClosed, or the
+// driver's.
+func (d *Device) NewStream() (*Stream, error) {
+	s := &Stream{dev: d}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, fmt.Errorf("the device is %w", ErrClosed)
+	}
+	d.users++
+	d.mu.Unlock()
+	q, err := d.backend.newQueue(s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leave()
+	if err != nil {
+		return nil, err
+	}
+	s.queue = q
+	d.streams[s] = struct{}{}
+	return s, nil
+}
+
+// Close waits for all work, closes the streams, and frees the device and the
+// memory of every tensor on it: what is still open gives ErrClosed from then
+// on. Closing again does nothing.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	var streams []*Stream
+	for s := range d.streams {
+		streams = append(streams, s)
+	}
+	d.mu.Unlock()
+	var first error
+	for _, s := range streams {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	for d.users > 0 || len(d.streams) > 0 {
+		late := d.anyStream()
+		if late == nil {
+			d.cond.Wait()
+			continue
+		}
+		d.mu.Unlock()
+		_ = late.Close() // made while the others were closing
+		d.mu.Lock()
+	}
+	for r := d.resources; r != nil; r = r.next {
+		r.freeBuffer()
+	}
+	d.mu.Unlock()
+	d.backend.close()
+	d.pool.clear()
+	return first
+}
+
+func (d *Device) anyStream() *Stream {
+	for s := range d.streams {
+		return s
+	}
+	return nil
+}
+
+// logFallback logs once for each op and reason.
+func (d *Device) logFallback(op, reason string) {
+	if d.opts.logger == nil {
+		return
+	}
+	key := [2]string{op, reason}
+	d.mu.Lock()
+	seen := d.logged[key]
+	d.logged[key] = true
+	d.mu.Unlock()
+	if !seen {
+		d.opts.logger.Warn("op runs on the CPU", slog.String("op", op), slog.String("reason", reason), slog.String("device", d.info.Name))
+	}
+}
+
+// collect asks the garbage collector for tensors that nobody closed. Their
+// cleanups run soon after.
+func collect() {
+	runtime.GC()
+	runtime.Gosched()
+}

@@ -1,0 +1,71 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+)
+
+// Event is a point in a stream's work.
+type Event struct{ m mark }
+
+// Record returns the point after everything enqueued so far, and starts that
+// work.
+func (s *Stream) Record() *Event {
+	_ = s.Flush() // a failure poisons the stream, and the event with it
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	return &Event{mark{s, s.appended}}
+}
+
+// Wait makes what is enqueued on s from here on start after the event. The
+// caller does not wait. An event of another device poisons s with ErrDevice.
+func (s *Stream) Wait(ev *Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ev == nil {
+		s.Fail(fmt.Errorf("Stream.Wait: the event is nil: %w", ErrInvalid))
+		return
+	}
+	other := ev.m.stream
+	if other.dev != s.dev {
+		s.Fail(fmt.Errorf("Stream.Wait: the event is %w", ErrDevice))
+		return
+	}
+	s.dev.mu.Lock()
+	pending, err := ev.m.pending(), s.state()
+	s.dev.mu.Unlock()
+	if err != nil || !pending || other == s {
+		return
+	}
+	if err := other.submit(ev.m.ticket); err != nil {
+		s.Fail(err)
+		return
+	}
+	if err := s.queue.after(ev.m); err != nil {
+		s.Fail(err)
+	}
+}
+
+// Done reports whether the work before the event is known to be done.
+func (ev *Event) Done() bool {
+	ev.m.stream.dev.mu.Lock()
+	defer ev.m.stream.dev.mu.Unlock()
+	return !ev.m.pending()
+}
+
+// Wait waits for the event. It returns the error of the event's stream, or the
+// context's if that ends first.
+func (ev *Event) Wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !ev.Done() {
+		if err := ev.m.wait(ctx); err != nil {
+			return err
+		}
+	}
+	d := ev.m.stream.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return ev.m.stream.err
+}

@@ -1,0 +1,134 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+)
+
+// withHost calls f with host memory that holds the newest content of the bytes
+// lo to hi, and the offset at which that memory starts in the storage. It waits
+// for the op that writes the storage last, and for nothing else.
+func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, base int)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d := st.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		if err := st.usable(); err != nil {
+			return err
+		}
+		if err := st.contentErr(); err != nil {
+			return err
+		}
+		if st.source == nil || !st.writer.pending() {
+			break
+		}
+		if err := d.waitUnlocked(ctx, st.writer); err != nil {
+			return err
+		}
+	}
+	st.acquire()
+	defer st.releaseBusy()
+	d.users++
+	defer d.leave()
+	d.mu.Unlock()
+	mem, base, err := d.backend.load(st, lo, hi)
+	if err == nil {
+		f(mem, base)
+	}
+	d.mu.Lock()
+	return err
+}
+
+// leave ends a use of the device that Close waits for. d.mu is held.
+func (d *Device) leave() {
+	if d.users--; d.users == 0 {
+		d.cond.Broadcast()
+	}
+}
+
+// waitUnlocked waits for m with d.mu released.
+func (d *Device) waitUnlocked(ctx context.Context, m mark) error {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	return m.wait(ctx)
+}
+
+// modifyHost calls f with the storage's host memory, to be written. whole tells
+// that f writes all of it; else the content is made current first. From then on
+// the host's copy is the newest.
+func (st *storage) modifyHost(ctx context.Context, whole bool, f func(mem []byte)) error {
+	if st.readOnly {
+		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d := st.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		if err := st.usable(); err != nil {
+			return err
+		}
+		if !whole {
+			if err := st.contentErr(); err != nil {
+				return err
+			}
+		}
+		m, busy := st.hostConflict(whole)
+		if !busy {
+			break
+		}
+		if err := d.waitUnlocked(ctx, m); err != nil {
+			return err
+		}
+	}
+	st.acquire()
+	defer st.releaseBusy()
+	d.users++
+	defer d.leave()
+	err := d.modifyBusy(st, whole, f)
+	if err == nil {
+		st.hostValid, st.deviceValid = true, false
+		if whole {
+			st.err, st.source = nil, nil
+		}
+	}
+	return err
+}
+
+// modifyBusy does the copying of modifyHost, with d.mu released.
+func (d *Device) modifyBusy(st *storage, whole bool, f func(mem []byte)) error {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	if !whole {
+		if _, _, err := d.backend.load(st, 0, st.bytes); err != nil {
+			return err
+		}
+	}
+	f(st.hostMemory())
+	return nil
+}
+
+// hostConflict returns work that must be done before host memory is written.
+// Where the device has memory of its own, only content that must come down
+// matters: ops in flight use the device's copy. d.mu is held.
+func (st *storage) hostConflict(whole bool) (mark, bool) {
+	if st.dev.ownMemory && (whole || st.source == nil) {
+		return mark{}, false
+	}
+	if st.writer.pending() {
+		return st.writer, true
+	}
+	if !st.dev.ownMemory {
+		for _, m := range st.readers {
+			if m.pending() {
+				return m, true
+			}
+		}
+	}
+	return mark{}, false
+}

@@ -1,0 +1,119 @@
+package kompute
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Devices lists what Open can open: Vulkan devices, best first (discrete,
+// integrated, virtual, CPU drivers), and last the CPU backend, which is always
+// there. The error tells why there is no Vulkan; the list is good all the same.
+func Devices() ([]DeviceInfo, error) {
+	list, err := vulkanDevices()
+	return append(list, cpuInfo()), err
+}
+
+// Open opens a device:
+//
+//	"auto"         the best usable Vulkan device, else the CPU (see Device.Why)
+//	"cpu"          the CPU backend
+//	"vulkan"       the best usable Vulkan device
+//	"vulkan:1"     the Vulkan device with this index in Devices
+//	"vulkan:NAME"  the first whose name contains NAME, in any case
+//	"vulkan:UUID"  the one with this UUID, 32 hex digits, dashes or not
+//
+// An empty specification is "auto". What is asked for by name is never replaced
+// by something else: the error is ErrNoVulkan or ErrNoDevice, with the reason,
+// or the driver's.
+func Open(spec string, opts ...Option) (*Device, error) {
+	o := makeOptions(opts)
+	backend, which, _ := strings.Cut(strings.TrimSpace(spec), ":")
+	switch strings.ToLower(backend) {
+	case "", "auto":
+		if which == "" {
+			return openAuto(o), nil
+		}
+	case "cpu":
+		if which == "" {
+			return openCPU(o), nil
+		}
+	case "vulkan":
+		d, err := openNamed(strings.TrimSpace(which), o)
+		if err != nil {
+			return nil, fmt.Errorf("open %q: %w", spec, err)
+		}
+		return d, nil
+	}
+	return nil, fmt.Errorf("open %q: %w: want auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID", spec, ErrNoDevice)
+}
+
+func openAuto(o options) *Device {
+	d, err := openNamed("", o)
+	if err == nil {
+		return d
+	}
+	d = openCPU(o)
+	d.why = err.Error()
+	return d
+}
+
+// openNamed opens the Vulkan device that which selects, or the best.
+func openNamed(which string, o options) (*Device, error) {
+	list, err := vulkanDevices()
+	if err != nil {
+		return nil, err
+	}
+	if which != "" {
+		info, err := selectDevice(list, which)
+		if err != nil {
+			return nil, err
+		}
+		return openVulkan(info, o)
+	}
+	var reasons []error
+	for _, info := range list {
+		if !info.Usable {
+			reasons = append(reasons, fmt.Errorf("%s: %s", info.Name, info.Why))
+			continue
+		}
+		d, err := openVulkan(info, o)
+		if err == nil {
+			return d, nil
+		}
+		reasons = append(reasons, fmt.Errorf("%s: %w", info.Name, err))
+	}
+	return nil, fmt.Errorf("no usable Vulkan device (%w): %w", ErrNoDevice, errors.Join(reasons...))
+}
+
+// selectDevice finds a device by index, UUID or part of its name.
+func selectDevice(list []DeviceInfo, which string) (DeviceInfo, error) {
+	match := func(info DeviceInfo) bool {
+		return strings.Contains(strings.ToLower(info.Name), strings.ToLower(which))
+	}
+	if index, err := strconv.Atoi(which); err == nil {
+		match = func(info DeviceInfo) bool { return info.Index == index }
+	} else if uuid := strings.ToLower(strings.ReplaceAll(which, "-", "")); isUUID(uuid) {
+		match = func(info DeviceInfo) bool { return info.UUID == uuid }
+	}
+	var names []string
+	for _, info := range list {
+		names = append(names, fmt.Sprintf("%d: %s", info.Index, info.Name))
+		if !match(info) {
+			continue
+		}
+		if !info.Usable {
+			return info, fmt.Errorf("%w: %s cannot be used: %s", ErrNoDevice, info.Name, info.Why)
+		}
+		return info, nil
+	}
+	return DeviceInfo{}, fmt.Errorf("%w: %q; there are %s", ErrNoDevice, which, strings.Join(names, ", "))
+}
+
+func isUUID(s string) bool {
+	if len(s) != 32 {
+		return false
+	}
+	return strings.Trim(s, "0123456789abcdef") == ""
+}

@@ -1,0 +1,62 @@
+package kompute
+
+import "log/slog"
+
+// Option changes how Open opens a device.
+type Option func(*options)
+
+type options struct {
+	budget      int64
+	windowOps   int
+	windowBytes int64
+	logger      *slog.Logger
+	strict      bool
+}
+
+// The window within which a stream collects ops before it starts them.
+const (
+	defaultWindowOps   = 100
+	defaultWindowBytes = 50 << 20
+)
+
+// WithMemoryBudget limits the bytes that live tensors may take on the device.
+// 0, the default, means what the device has.
+func WithMemoryBudget(bytes int64) Option {
+	return func(o *options) { o.budget = max(bytes, 0) }
+}
+
+// WithWindow sets after how many ops, or how many bytes of operands, a stream
+// starts the work that it has collected. A value below 1 leaves the default:
+// 100 ops, 50 MiB.
+func WithWindow(ops int, bytes int64) Option {
+	return func(o *options) {
+		if ops > 0 {
+			o.windowOps = ops
+		}
+		if bytes > 0 {
+			o.windowBytes = bytes
+		}
+	}
+}
+
+// WithLogger tells where to log that an op fell back to the CPU: once for each
+// op and reason. Without it nothing is logged.
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) { o.logger = l }
+}
+
+// WithStrict makes it an error, ErrUnsupported, when a Vulkan device cannot run
+// an op, instead of running it on the CPU.
+func WithStrict() Option {
+	return func(o *options) { o.strict = true }
+}
+
+func makeOptions(opts []Option) options {
+	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes}
+	for _, set := range opts {
+		if set != nil {
+			set(&o)
+		}
+	}
+	return o
+}

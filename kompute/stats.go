@@ -1,0 +1,106 @@
+package kompute
+
+import (
+	"maps"
+	"time"
+)
+
+// DeviceStats counts what a device holds and has done since it was opened.
+type DeviceStats struct {
+	LiveTensors        int   // storages that were not closed; views do not count
+	LiveBytes          int64 // of them
+	PeakBytes          int64 // the most they ever were
+	ReservedBytes      int64 // taken from the driver
+	PipelinesBuilt     uint64
+	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
+	Uploads            uint64
+	UploadBytes        uint64
+	Downloads          uint64
+	DownloadBytes      uint64
+}
+
+// StreamStats counts what a stream has done since it was made.
+type StreamStats struct {
+	Ops              uint64 // enqueued, those included that ran on the CPU
+	Dispatches       uint64
+	Barriers         uint64
+	Submits          uint64
+	DescriptorWrites uint64
+	RecordedCommands uint64
+	Uploads          uint64
+	UploadBytes      uint64
+	Downloads        uint64 // of what the stream wrote
+	DownloadBytes    uint64
+	Waits            uint64 // Synchronize
+	RecordTime       time.Duration
+	SubmitTime       time.Duration
+	// Fallbacks counts ops that ran on the CPU though the device is another,
+	// by op and reason.
+	Fallbacks map[string]map[string]int
+}
+
+// Stats returns the device's counters.
+func (d *Device) Stats() DeviceStats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := DeviceStats{
+		LiveTensors: d.live, LiveBytes: d.liveBytes, PeakBytes: d.peakBytes,
+		Uploads: d.transfers.uploads, UploadBytes: d.transfers.uploadBytes,
+		Downloads: d.transfers.downloads, DownloadBytes: d.transfers.downloadBytes,
+	}
+	if !d.closed {
+		d.backend.stats(&out)
+	}
+	return out
+}
+
+// Stats returns the stream's counters. Those that only the native library
+// knows are zero once the stream is closed.
+func (s *Stream) Stats() StreamStats {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	out := StreamStats{
+		Ops: s.ops, Waits: s.waits,
+		Uploads: s.transfers.uploads, UploadBytes: s.transfers.uploadBytes,
+		Downloads: s.transfers.downloads, DownloadBytes: s.transfers.downloadBytes,
+		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)),
+	}
+	for op, reasons := range s.fallbacks {
+		out.Fallbacks[op] = maps.Clone(reasons)
+	}
+	s.queue.stats(&out)
+	return out
+}
+
+// countFallback notes that op ran on the CPU. dev.mu is held.
+func (s *Stream) countFallback(op, reason string) {
+	if s.fallbacks == nil {
+		s.fallbacks = make(map[string]map[string]int)
+	}
+	if s.fallbacks[op] == nil {
+		s.fallbacks[op] = make(map[string]int)
+	}
+	s.fallbacks[op][reason]++
+}
+
+// uploaded and downloaded count a transfer. dev.mu is held; s may be nil.
+func (d *Device) uploaded(s *Stream, bytes int) {
+	for _, c := range d.counts(s) {
+		c.uploads++
+		c.uploadBytes += uint64(bytes)
+	}
+}
+
+func (d *Device) downloaded(s *Stream, bytes int) {
+	for _, c := range d.counts(s) {
+		c.downloads++
+		c.downloadBytes += uint64(bytes)
+	}
+}
+
+func (d *Device) counts(s *Stream) []*transferCounts {
+	if s == nil {
+		return []*transferCounts{&d.transfers}
+	}
+	return []*transferCounts{&d.transfers, &s.transfers}
+}

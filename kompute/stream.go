@@ -1,0 +1,347 @@
+package kompute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// Stream runs operations in the order in which they are enqueued. Two streams
+// may overlap.
+//
+// Enqueue returns at once: work is collected, and starts when the window is
+// full (see WithWindow), on Flush, Record or Synchronize, and when something
+// that it makes is read. Work on a tensor that another stream wrote, or still
+// reads, starts after that; the order is kept on the device and costs the
+// caller nothing. Goroutines may share a stream; then the order between their
+// ops is theirs to fix.
+//
+// The first op that fails poisons the stream. What was enqueued before it may
+// have run; nothing after it does. The error comes back from Err, Synchronize
+// and every read of a tensor that the stream wrote, and an op of another stream
+// that takes such a tensor fails with it.
+//
+// A wait that is cancelled returns at once with the context's error, and leaves
+// the work alone.
+type Stream struct {
+	dev   *Device
+	queue queue
+
+	// mu orders what is appended. It is taken before dev.mu, and held across
+	// calls of the native library that append.
+	mu           sync.Mutex
+	pendingOps   int   // since the last submission from here
+	pendingBytes int64 // of their operands
+
+	// Guarded by dev.mu.
+	err       error
+	closed    bool
+	appended  uint64 // ticket of the work appended last
+	submitted uint64 // all work up to here was started
+	done      uint64 // all work up to here is known to be done
+	scope     *Scope // innermost open one
+	spare     []*storage
+	ops       uint64
+	waits     uint64
+	transfers transferCounts
+	fallbacks map[string]map[string]int
+}
+
+// Access says what an op does with an operand.
+type Access uint8
+
+// The kinds of access. They are part of the C ABI (csrc/kpx.h).
+const (
+	AccessRead      Access = 1
+	AccessWrite     Access = 2
+	AccessReadWrite Access = 3
+)
+
+// Arg is an operand of an Op. One without a View is absent.
+type Arg struct {
+	View   *View
+	Access Access
+}
+
+// In is an operand that the op reads.
+func In(v *View) Arg { return Arg{View: v, Access: AccessRead} }
+
+// Out is an operand of which the op writes every element and reads none.
+func Out(v *View) Arg { return Arg{View: v, Access: AccessWrite} }
+
+// InOut is an operand that the op reads and writes, or of which it writes only
+// some elements.
+func InOut(v *View) Arg { return Arg{View: v, Access: AccessReadWrite} }
+
+// Op is one operation for Stream.Enqueue. Package ops makes them.
+type Op struct {
+	// Name is the op's basename, by which the native library knows it. One that
+	// it does not know runs through CPU.
+	Name string
+	// Args in the order that csrc/op_params.h gives. The stream keeps the slice.
+	Args []Arg
+	// Params is the memory of the op's parameter struct (see ParamBytes).
+	Params []byte
+	// CPU runs the op on host arrays, one for each of Args, absent ones zero.
+	// The arrays are only valid during the call. It is called on the CPU device,
+	// and elsewhere if the device does not support the op.
+	CPU func(args []array.Array) error
+}
+
+// Device returns the stream's device.
+func (s *Stream) Device() *Device { return s.dev }
+
+// Enqueue appends op. It never waits for the device, except when the op falls
+// back to the CPU, which needs its operands. A failure poisons the stream.
+//
+// An operand that was closed gives ErrClosed, one of another device ErrDevice,
+// one that failed its own error; a layout that leaves its storage, more than
+// eight dimensions and a write to wrapped memory give ErrInvalid.
+func (s *Stream) Enqueue(op Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.admit(op)
+	if err == nil {
+		err = s.queue.append(op)
+	}
+	if err != nil {
+		s.refuse(op, err)
+		return
+	}
+	s.pendingOps++
+	s.pendingBytes += operandBytes(op)
+	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
+		_ = s.flushLocked() // a failure poisons the stream
+	}
+}
+
+func operandBytes(op Op) int64 {
+	n := 0
+	for _, a := range op.Args {
+		if a.View != nil {
+			n += a.View.layout.Size() * a.View.dtype.Size()
+		}
+	}
+	return int64(n)
+}
+
+// admit checks what must hold before op reaches a backend, and pins its
+// storages there: until the op is done on the CPU, until it is appended
+// elsewhere.
+func (s *Stream) admit(op Op) error {
+	for i, a := range op.Args {
+		if err := s.checkArg(a); err != nil {
+			return s.located(op, fmt.Sprintf("operand %d", i), err)
+		}
+	}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if err := s.state(); err != nil {
+		return err
+	}
+	for i, a := range op.Args {
+		if a.View == nil {
+			continue
+		}
+		if err := a.View.usable(); err != nil {
+			return s.located(op, fmt.Sprintf("operand %d", i), err)
+		}
+		if err := a.View.st.contentErr(); err != nil && a.Access != AccessWrite {
+			return err
+		}
+	}
+	for _, a := range op.Args {
+		if a.View != nil {
+			a.View.st.pins++
+		}
+	}
+	s.ops++
+	return nil
+}
+
+// located says where an error of one operand belongs, unless it knows already.
+func (s *Stream) located(op Op, where string, err error) error {
+	var known *OpError
+	if errors.As(err, &known) {
+		return err
+	}
+	return opError(&op, where, err)
+}
+
+// checkArg checks what does not change about an operand.
+func (s *Stream) checkArg(a Arg) error {
+	v := a.View
+	switch {
+	case v == nil:
+		return nil
+	case v.Err() != nil:
+		return v.Err()
+	case a.Access < AccessRead || a.Access > AccessReadWrite:
+		return ErrInvalid
+	case v.st.dev != s.dev:
+		return fmt.Errorf("%s: %w", v.st.dev.info.Name, ErrDevice)
+	case v.st.readOnly && a.Access != AccessRead:
+		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
+	case v.layout.Rank() > array.MaxRank:
+		return fmt.Errorf("rank %d exceeds %d: %w", v.layout.Rank(), array.MaxRank, ErrInvalid)
+	}
+	if lo, hi := v.layout.Extent(); lo < 0 || hi*v.dtype.Size() > v.st.bytes && hi > lo {
+		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", lo, hi, v.st.bytes, ErrInvalid)
+	}
+	return nil
+}
+
+// state returns why nothing can be enqueued, if so. dev.mu is held.
+func (s *Stream) state() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.closed {
+		return fmt.Errorf("the stream is %w", ErrClosed)
+	}
+	return nil
+}
+
+// refuse poisons the stream, and the results that op would have made.
+func (s *Stream) refuse(op Op, err error) {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.fail(err)
+	for _, a := range op.Args {
+		if a.View != nil && a.View.st != nil && a.View.st.dev == s.dev && a.Access&AccessWrite != 0 && !a.View.st.readOnly {
+			a.View.st.err = err
+		}
+	}
+}
+
+// fail keeps the first error. dev.mu is held. A stream that was closed in
+// order stays so: what it has written can be read.
+func (s *Stream) fail(err error) {
+	if s.err == nil && !s.closed {
+		s.err = err
+	}
+}
+
+// Fail poisons the stream with err, as an op that fails does. A nil error is
+// ErrInvalid.
+func (s *Stream) Fail(err error) {
+	if err == nil {
+		err = fmt.Errorf("Stream.Fail(nil): %w", ErrInvalid)
+	}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.fail(err)
+}
+
+// Err returns the error that poisoned the stream, ErrClosed after Close, or
+// nil. Work that has not run yet may still fail; Synchronize knows.
+func (s *Stream) Err() error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	return s.state()
+}
+
+// Flush starts all work enqueued so far, and does not wait for it. It returns
+// the stream's error.
+func (s *Stream) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flushLocked()
+}
+
+func (s *Stream) flushLocked() error {
+	s.pendingOps, s.pendingBytes = 0, 0
+	s.dev.mu.Lock()
+	ticket, err, closed := s.appended, s.err, s.closed
+	s.dev.mu.Unlock()
+	if err != nil || closed {
+		return s.Err()
+	}
+	if err := s.submit(ticket); err != nil {
+		return err
+	}
+	return s.Err()
+}
+
+// submit starts all work up to ticket. Neither mu is held.
+func (s *Stream) submit(ticket uint64) error {
+	s.dev.mu.Lock()
+	started := s.submitted >= ticket
+	s.dev.mu.Unlock()
+	if started {
+		return nil
+	}
+	err := s.queue.submit(ticket)
+	if err != nil {
+		s.Fail(err)
+	}
+	return err
+}
+
+// wait starts work up to m if need be, and waits for it.
+func (m mark) wait(ctx context.Context) error {
+	if err := m.stream.submit(m.ticket); err != nil {
+		return err
+	}
+	err := m.stream.queue.wait(ctx, m.ticket)
+	if err != nil && ctx.Err() == nil {
+		m.stream.Fail(err)
+	}
+	return err
+}
+
+// Synchronize starts all work enqueued so far and waits until it is done. It
+// returns the stream's error, or the context's if that ends first.
+func (s *Stream) Synchronize(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.Flush(); err != nil {
+		return err
+	}
+	s.dev.mu.Lock()
+	m := mark{s, s.appended}
+	pending := m.pending()
+	s.waits++
+	s.dev.mu.Unlock()
+	if pending {
+		if err := m.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
+// Close waits for the stream's work, closes its scopes and frees it. What it
+// has written stays readable. Closing again does nothing. It returns the error
+// that poisoned the stream.
+func (s *Stream) Close() error {
+	_ = s.Flush()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dev.mu.Lock()
+	if s.closed {
+		s.dev.mu.Unlock()
+		return s.err
+	}
+	s.closed = true
+	for s.scope != nil {
+		s.scope.close()
+	}
+	m := mark{s, s.appended}
+	s.dev.mu.Unlock()
+	err := m.wait(context.Background())
+	s.queue.close()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.done = ^uint64(0)
+	delete(s.dev.streams, s)
+	s.dev.cond.Broadcast()
+	if s.err == nil {
+		s.err = err
+	}
+	return s.err
+}

@@ -1,0 +1,71 @@
+package kompute
+
+import "github.com/kompute-go/kompute-go/array"
+
+// overlaps reports whether a broadcast axis places elements on one another.
+func overlaps(l array.Layout) bool {
+	if l.Size() == 0 {
+		return false
+	}
+	for i, d := range l.Shape {
+		if d > 1 && l.Strides[i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// gather copies the elements of a view to dst in row-major order.
+func gather[T Element](dst, storage []T, l array.Layout) {
+	walk(l, func(i, at, n, stride int) {
+		if stride == 1 {
+			copy(dst[i:i+n], storage[at:at+n])
+			return
+		}
+		for k := range n {
+			dst[i+k] = storage[at+k*stride]
+		}
+	})
+}
+
+// scatter copies src, in row-major order, to the elements of a view.
+func scatter[T Element](storage []T, l array.Layout, src []T) {
+	walk(l, func(i, at, n, stride int) {
+		if stride == 1 {
+			copy(storage[at:at+n], src[i:i+n])
+			return
+		}
+		for k := range n {
+			storage[at+k*stride] = src[i+k]
+		}
+	})
+}
+
+// walk calls f for each run of the innermost axis: it starts with element i of
+// the view, in row-major order, at place at of the storage.
+func walk(l array.Layout, f func(i, at, n, stride int)) {
+	size := l.Size()
+	if size == 0 {
+		return
+	}
+	l = l.Collapse()
+	k := len(l.Shape) - 1
+	if k < 0 {
+		f(0, l.Offset, 1, 1)
+		return
+	}
+	n, stride := l.Shape[k], l.Strides[k]
+	var index [array.MaxRank]int
+	at := l.Offset
+	for i := 0; i < size; i += n {
+		f(i, at, n, stride)
+		for a := k - 1; a >= 0; a-- {
+			at += l.Strides[a]
+			if index[a]++; index[a] < l.Shape[a] {
+				break
+			}
+			at -= index[a] * l.Strides[a]
+			index[a] = 0
+		}
+	}
+}

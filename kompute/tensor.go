@@ -1,0 +1,202 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// Tensor is a typed view: shape, strides and an offset, in elements, over
+// storage that other tensors may share. Shape and place never change; the
+// content does when ops or Write change it.
+//
+// View operations return a tensor at once, without moving anything. One that
+// cannot be done returns a tensor whose Err says why; an op that gets it
+// poisons its stream with that error.
+type Tensor[T Element] struct{ v View }
+
+// As returns the view as a tensor. It is the same view: closing one closes the
+// other. It gives ErrDType if T is not the view's element type.
+func As[T Element](v *View) (*Tensor[T], error) {
+	if v == nil {
+		return nil, &OpError{Op: "as", Reason: "the view is nil", Err: ErrInvalid}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if want := array.DTypeOf[T](); v.dtype != want {
+		return nil, &OpError{Op: "as", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "the elements are not " + want.String(), Err: ErrDType}
+	}
+	return (*Tensor[T])(unsafe.Pointer(v)), nil // a Tensor is a View and nothing else
+}
+
+// View returns the tensor without its element type, for op authors. It is never
+// nil, and closed when the tensor is.
+func (t *Tensor[T]) View() *View { return &t.v }
+
+// Err tells why the tensor is unusable, or nil.
+func (t *Tensor[T]) Err() error { return t.v.Err() }
+
+// Device returns the tensor's device, or nil if Err is not nil.
+func (t *Tensor[T]) Device() *Device { return t.v.Device() }
+
+// Shape returns the lengths of the axes. The slice must not be changed.
+func (t *Tensor[T]) Shape() []int { return t.v.layout.Shape }
+
+// Strides returns the distance of neighbours along each axis, in elements. The
+// slice must not be changed.
+func (t *Tensor[T]) Strides() []int { return t.v.layout.Strides }
+
+// Dim returns the length of an axis, which may count from the end; 0 if there
+// is none.
+func (t *Tensor[T]) Dim(axis int) int { return t.v.layout.Dim(axis) }
+
+// Rank returns the number of axes.
+func (t *Tensor[T]) Rank() int { return t.v.layout.Rank() }
+
+// Size returns the number of elements; that of a failed tensor is 0.
+func (t *Tensor[T]) Size() int {
+	if t.v.st == nil {
+		return 0
+	}
+	return t.v.layout.Size()
+}
+
+// DType returns the element type.
+func (t *Tensor[T]) DType() DType { return array.DTypeOf[T]() }
+
+// Close gives the tensor up. Its memory is freed with the last view of it,
+// after the last op that uses it. Closing again does nothing.
+func (t *Tensor[T]) Close() error { return t.v.Close() }
+
+// String describes the tensor without its content.
+func (t *Tensor[T]) String() string {
+	if err := t.v.Err(); err != nil {
+		return fmt.Sprintf("failed tensor: %v", err)
+	}
+	return fmt.Sprintf("%v%v", t.v.dtype, t.v.layout.Shape)
+}
+
+// view makes a tensor of the layout that a view operation came to.
+func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
+	out := new(Tensor[T])
+	switch {
+	case t.v.st == nil:
+		out.v.err = t.v.Err()
+	case err != nil:
+		out.v.err = &OpError{Op: op, Shapes: [][]int{t.v.layout.Shape}, DTypes: []DType{t.v.dtype}, Reason: err.Error(), Err: ErrShape}
+	default:
+		t.v.derive(&out.v, t.v.dtype, l)
+	}
+	if out.v.err != nil {
+		out.v.dtype = array.DTypeOf[T]()
+	}
+	return out
+}
+
+// Reshape views the same elements, in the same order, in another shape; one
+// length may be -1. It gives ErrShape if the sizes differ, or if no strides
+// place the elements so, as after most transpositions: copy those first.
+func (t *Tensor[T]) Reshape(shape ...int) *Tensor[T] {
+	l, err := t.v.layout.Reshape(shape...)
+	return t.view("reshape", l, err)
+}
+
+// Transpose permutes the axes; without arguments it reverses them.
+func (t *Tensor[T]) Transpose(axes ...int) *Tensor[T] {
+	l, err := t.v.layout.Transpose(axes...)
+	return t.view("transpose", l, err)
+}
+
+// Slice keeps the elements start to stop of one axis,
+// 0 <= start <= stop <= the axis' length.
+func (t *Tensor[T]) Slice(axis, start, stop int) *Tensor[T] {
+	return t.SliceStep(axis, start, stop, 1)
+}
+
+// SliceStep keeps every step-th element from start to before stop of one axis.
+func (t *Tensor[T]) SliceStep(axis, start, stop, step int) *Tensor[T] {
+	l, err := t.v.layout.Slice(axis, start, stop, step)
+	return t.view("slice", l, err)
+}
+
+// Broadcast repeats axes of length 1, and adds axes in front, up to shape.
+func (t *Tensor[T]) Broadcast(shape ...int) *Tensor[T] {
+	l, err := t.v.layout.Broadcast(shape...)
+	return t.view("broadcast", l, err)
+}
+
+// ExpandDims inserts an axis of length 1 before axis; a negative one counts
+// from the end of the result.
+func (t *Tensor[T]) ExpandDims(axis int) *Tensor[T] {
+	l, err := t.v.layout.ExpandDims(axis)
+	return t.view("expand_dims", l, err)
+}
+
+// Squeeze drops an axis of length 1.
+func (t *Tensor[T]) Squeeze(axis int) *Tensor[T] {
+	l, err := t.v.layout.Squeeze(axis)
+	return t.view("squeeze", l, err)
+}
+
+// Read waits for the op that writes the tensor last and returns the elements in
+// row-major order. It returns the error of the stream that made them, ErrClosed,
+// or the context's error, which leaves the work alone.
+func (t *Tensor[T]) Read(ctx context.Context) ([]T, error) {
+	dst := make([]T, t.Size())
+	if err := t.ReadInto(ctx, dst); err != nil {
+		return nil, err
+	}
+	return dst, nil
+}
+
+// ReadInto is Read into memory of the caller's. dst must have the tensor's
+// size, else it is ErrShape.
+func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
+	if err := t.v.Err(); err != nil {
+		return err
+	}
+	l := t.v.layout
+	if len(dst) != l.Size() {
+		return &OpError{Op: "read", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("into %d elements", len(dst)), Err: ErrShape}
+	}
+	if err := t.v.open(); err != nil {
+		return err
+	}
+	lo, hi := l.Extent()
+	size := sizeOf[T]()
+	return t.v.st.withHost(ctx, lo*size, hi*size, func(mem []byte, base int) {
+		l.Offset -= base / size
+		gather(dst, array.Storage[T](array.Array{Data: mem}), l)
+	})
+}
+
+// Write copies data, in row-major order, through the view. It waits for ops
+// that still need what it overwrites. data must have the tensor's size, and
+// axes must not be broadcast, else it is ErrShape; wrapped memory is
+// read-only, which is ErrInvalid.
+func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
+	if err := t.v.Err(); err != nil {
+		return err
+	}
+	l := t.v.layout
+	if len(data) != l.Size() || overlaps(l) {
+		return &OpError{Op: "write", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements into strides %v", len(data), l.Strides), Err: ErrShape}
+	}
+	if err := t.v.open(); err != nil {
+		return err
+	}
+	whole := wholeStorage(l, t.v.st.bytes/sizeOf[T]())
+	return t.v.st.modifyHost(ctx, whole, func(mem []byte) {
+		scatter(array.Storage[T](array.Array{Data: mem}), l, data)
+	})
+}
+
+// open returns ErrClosed if the view was closed.
+func (v *View) open() error {
+	v.st.dev.mu.Lock()
+	defer v.st.dev.mu.Unlock()
+	return v.usable()
+}

@@ -1,0 +1,142 @@
+package kompute
+
+import (
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// View is an untyped view of storage: what ops take as operands. Shape, strides
+// and offset never change. As gives it its element type back.
+type View struct {
+	st     *storage
+	dtype  DType
+	layout array.Layout
+	err    error // why there is nothing to view
+
+	// Guarded by the device's mu.
+	closed   bool
+	borrowed bool   // does not keep the storage open
+	gen      uint32 // see storage.gen
+}
+
+// errZeroView is the error of a tensor or view that nothing of this package made.
+var errZeroView = fmt.Errorf("a tensor without storage: %w", ErrInvalid)
+
+// DType returns the element type.
+func (v *View) DType() DType { return v.dtype }
+
+// Layout returns shape, strides and offset in elements. Its slices must not be
+// changed.
+func (v *View) Layout() array.Layout { return v.layout }
+
+// Device returns the device of the storage, or nil if Err is not nil.
+func (v *View) Device() *Device {
+	if v.st == nil {
+		return nil
+	}
+	return v.st.dev
+}
+
+// Err tells why the view is unusable: the error of the view operation, or of
+// the op, that was to make it.
+func (v *View) Err() error {
+	if v.err == nil && v.st == nil {
+		return errZeroView
+	}
+	return v.err
+}
+
+// Closed reports whether the view, its storage or its device was closed.
+func (v *View) Closed() bool {
+	if v.st == nil {
+		return false
+	}
+	v.st.dev.mu.Lock()
+	defer v.st.dev.mu.Unlock()
+	return v.usable() != nil
+}
+
+// usable returns ErrClosed where it applies. dev.mu is held.
+func (v *View) usable() error {
+	if v.closed {
+		return fmt.Errorf("the tensor is %w", ErrClosed)
+	}
+	return v.st.usable()
+}
+
+// Close gives the view up. The storage is freed with its last view, after the
+// last op that uses it. Closing again does nothing.
+func (v *View) Close() error {
+	if v.st == nil {
+		return nil
+	}
+	d := v.st.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !v.closed {
+		v.closed = true
+		if !v.borrowed {
+			v.st.drop(v.gen)
+		}
+	}
+	return nil
+}
+
+// WithLayout returns the storage in another layout, for the operands of an op.
+// It is borrowed: it does not keep the storage open and needs no Close. A
+// layout that leaves the storage is refused when it is enqueued.
+func (v *View) WithLayout(l array.Layout) *View {
+	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
+}
+
+// hostArray returns the view on host memory. The storage is pinned, and dev.mu
+// not held.
+func (v *View) hostArray() array.Array {
+	if v == nil {
+		return array.Array{}
+	}
+	return array.Array{DType: v.dtype, Layout: v.layout, Data: v.st.hostMemory()}
+}
+
+// derive sets dst to a view of v's storage that counts.
+func (v *View) derive(dst *View, dtype DType, l array.Layout) {
+	d := v.st.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := v.usable(); err != nil {
+		dst.err = err
+		return
+	}
+	v.st.refs++
+	*dst = View{st: v.st, dtype: dtype, layout: l, gen: v.st.gen}
+}
+
+// wholeStorage reports whether l places one element on each of the first n
+// elements of the storage.
+func wholeStorage(l array.Layout, n int) bool {
+	if l.Size() != n || l.Offset != 0 {
+		return n == 0
+	}
+	if l.IsContiguous() {
+		return true
+	}
+	// A permutation of a contiguous layout: each stride is the product of the
+	// axes that have smaller ones.
+	var used [array.MaxRank]bool
+	stride := 1
+	for range l.Shape {
+		found := false
+		for i, d := range l.Shape {
+			if !used[i] && d > 1 && l.Strides[i] == stride {
+				used[i], found = true, true
+				stride *= d
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return stride == n
+}
