@@ -1,0 +1,61 @@
+package fallback
+
+import "github.com/kompute-go/kompute-go/array"
+
+// Copy copies x to out, of one shape and type, whatever their layouts.
+//
+// Errors: ErrInvalid for other shapes or types.
+func Copy(x, out array.Array) error {
+	c := checker{op: "copy"}
+	c.array("x", &x)
+	c.array("out", &out)
+	c.shape("out", &out, x.Shape)
+	c.dtype("out", &out, x.DType)
+	if c.err != nil {
+		return c.err
+	}
+	copyArray(&x, &out)
+	return nil
+}
+
+// copyArray copies sound arrays of one shape and of types of one size.
+func copyArray(x, out *array.Array) {
+	l := newLoop(len(x.Shape), x, out)
+	switch x.DType.Size() {
+	case 4:
+		copyElements[uint32](&l, x, out)
+	case 2:
+		copyElements[uint16](&l, x, out)
+	default:
+		copyElements[uint8](&l, x, out)
+	}
+}
+
+func copyElements[T uint32 | uint16 | uint8](l *loop, x, out *array.Array) {
+	src, dst := storage[T](x), storage[T](out)
+	inner := l.inner()
+	l.blocks(0.5, func(off offsets, n int) {
+		copyRow(dst, off[1], inner[1], src, off[0], inner[0], n)
+	})
+}
+
+// copyRow copies n elements between strided rows.
+func copyRow[T uint32 | uint16 | uint8](dst []T, to, toStride int, src []T, from, fromStride, n int) {
+	if fromStride == 1 || n == 1 {
+		scatter(dst, to, toStride, src[from:from+n])
+		return
+	}
+	if toStride == 1 {
+		row := dst[to : to+n]
+		for i := range row {
+			row[i] = src[from]
+			from += fromStride
+		}
+		return
+	}
+	for range n {
+		dst[to] = src[from]
+		to += toStride
+		from += fromStride
+	}
+}

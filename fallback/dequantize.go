@@ -1,0 +1,48 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// Dequantize writes the elements of a quantized array: w [..., K*bits/32] uint32,
+// scales and biases [..., K/group] of float types, out [..., K] of a float type.
+// See Affine for the format.
+//
+// Errors: ErrInvalid for other shapes or types, or a format that does not exist.
+func Dequantize(w, scales, biases, out array.Array, q Affine) error {
+	c := checker{op: "dequantize"}
+	a := c.affine(&w, &scales, &biases, q)
+	c.float("out", &out)
+	if c.err == nil {
+		c.shape("out", &out, append(w.Shape[:len(w.Shape)-1:len(w.Shape)-1], a.cols))
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if a.cols == 0 {
+		return nil
+	}
+	last := len(w.Shape) - 1
+	l := newLoop(last, &w, &scales, &biases, &out)
+	l.each(0.5*float64(a.cols), func(at cursor, lo, hi int) {
+		scratch := borrow(a.rowSpace() + a.cols)
+		defer scratch.release()
+		for range hi - lo {
+			a.writeRow(at.off[0], at.off[1], at.off[2], &out, at.off[3], scratch.f)
+			at.next()
+		}
+	})
+	return nil
+}
+
+// writeRow dequantizes the row that starts at the given elements of w, scales and
+// biases to the last axis of out.
+func (a *affine) writeRow(w, scales, biases int, out *array.Array, off int, space []float32) {
+	stride := out.Strides[len(out.Strides)-1]
+	buf := cut(&space, a.cols)
+	row := a.row(w, scales, biases, space)
+	res := place(out, off, stride, a.cols, buf)
+	simd.Dequantize(res, a.cols, &row, 1)
+	storeFloats(out, off, stride, res)
+}

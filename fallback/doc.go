@@ -1,0 +1,16 @@
+// Package fallback runs every op on the CPU, in Go: the whole CPU backend, and
+// the way out where a device lacks a kernel. One file per op, with the basename
+// that the op has in every layer.
+//
+// Ops take host arrays of any strides and offset; an absent operand is the zero
+// array. Outputs are allocated by the caller and have the right shape; only
+// SliceUpdate writes to an operand that it also keeps. An output must not
+// overlap an operand, unless it is the very same view.
+//
+// Arithmetic on floats runs in float32, whatever the elements are, and is
+// rounded once when it is stored, to the nearest, ties to even.
+//
+// Every op checks its operands again and returns an error that wraps ErrInvalid,
+// naming the op, the operand and the reason. Large ops use all of GOMAXPROCS;
+// any number of goroutines may call ops at once.
+package fallback

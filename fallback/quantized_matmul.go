@@ -1,0 +1,146 @@
+package fallback
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// QuantizedMatMul multiplies x [..., M, K] with a quantized matrix to out
+// [..., M, N]. With transpose, w is [N, K*bits/32] uint32 with scales and biases
+// [N, K/group], and out = x·wᵀ; without, w is [K, N*bits/32] with scales and
+// biases [K, N/group], and out = x·w. x and out have one float type, independent
+// of that of scales and biases. Sums run in float32.
+//
+// Errors: ErrInvalid for other shapes or types, or a format that does not exist.
+func QuantizedMatMul(x, w, scales, biases, out array.Array, q Affine, transpose bool) error {
+	c := checker{op: "quantized_matmul"}
+	a := c.affine(&w, &scales, &biases, q)
+	c.rank("w", &w, 2)
+	c.float("x", &x)
+	c.float("out", &out)
+	c.dtype("out", &out, x.DType)
+	if c.err == nil && len(x.Shape) < 2 {
+		c.fail("x has shape %v, less than 2 axes", x.Shape)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	k, n := w.Shape[0], a.cols
+	if transpose {
+		k, n = n, k
+	}
+	last := len(x.Shape) - 1
+	if x.Shape[last] != k {
+		c.fail("rows of x have %d elements, w takes %d", x.Shape[last], k)
+	}
+	c.shape("out", &out, append(slices.Clone(x.Shape[:last]), n))
+	if c.err != nil || out.Size() == 0 {
+		return c.err
+	}
+	rows := out.Size() / n
+	if transpose && rows <= maxVectorRows && k > 0 {
+		a.vectors(&x, &out, rows)
+		return nil
+	}
+	// One matrix of all rows: a tile of w serves every one of them.
+	flatX, flatOut := flatten(&x, rows), flatten(&out, rows)
+	if flatX != nil && flatOut != nil {
+		a.product(flatX, flatOut, transpose)
+		return nil
+	}
+	a.product(&x, &out, transpose)
+	return nil
+}
+
+// flatten views an array as a matrix of rows, or returns nil where that needs a
+// copy.
+func flatten(x *array.Array, rows int) *array.Array {
+	l, err := x.Reshape(rows, x.Dim(-1))
+	if err != nil {
+		return nil
+	}
+	return &array.Array{DType: x.DType, Layout: l, Data: x.Data}
+}
+
+// maxVectorRows is up to how many rows of x are multiplied by the codes
+// themselves; for more, dequantized tiles are faster.
+const maxVectorRows = 3
+
+// vectorBlock is how many rows of w are multiplied at a time.
+const vectorBlock = 64
+
+// vectors multiplies each row of x with the codes of w [N, K].
+func (a *affine) vectors(x, out *array.Array, rows int) {
+	n := a.w.Shape[0]
+	last := len(x.Shape) - 1
+	space := simd.RowSpace(a.cols, a.GroupSize)
+	scratch := borrow(rows*space + a.cols)
+	defer scratch.release()
+	rest := scratch.f
+	l := newLoop(last, x, out)
+	at := l.seek(l.rank, 0)
+	var prepared [maxVectorRows]simd.Row
+	var start [maxVectorRows]int
+	for i := range rows {
+		row := floats(x, at.off[0], x.Strides[last], a.cols, scratch.f[rows*space:])
+		prepared[i] = simd.PrepareRow(cut(&rest, space), row, a.GroupSize, a.Bits)
+		start[i] = at.off[1]
+		at.next()
+	}
+	stride := out.Strides[last]
+	cost := 0.06 * float64(a.cols*rows)
+	if simd.Active() == simd.Generic {
+		cost *= 16
+	}
+	parallel(n, cost, func(lo, hi int) {
+		scratch := borrow(vectorBlock * (1 + a.rowSpace()))
+		defer scratch.release()
+		space := scratch.f
+		sums := cut(&space, vectorBlock)
+		for ; lo < hi; lo += vectorBlock {
+			count := min(vectorBlock, hi-lo)
+			w := a.rows(lo, lo+count, 0, a.groups, space)
+			for i := range rows {
+				res := place(out, start[i]+lo*stride, stride, count, sums)
+				simd.QuantDots(res, &w, prepared[i], count)
+				storeFloats(out, start[i]+lo*stride, stride, res)
+			}
+		}
+	})
+}
+
+// product multiplies with tiles of w that are dequantized once for many rows.
+func (a *affine) product(x, out *array.Array, transpose bool) {
+	r := len(x.Shape)
+	outLoop := newLoop(r-2, out)
+	g := gemm{
+		batches: outLoop.size, m: x.Shape[r-2], n: out.Shape[r-1], k: x.Shape[r-1],
+		out: out, outLoop: &outLoop, dots: transpose, tileCost: 1,
+	}
+	if g.k == 0 {
+		g.a = func(int) rowMatrix { return rowMatrix{} }
+	} else {
+		var release func()
+		g.a, release = floatMatrices(x)
+		defer release()
+	}
+	// Tiles are 64 KiB and hold whole groups.
+	g.tileK, g.tileN = 128, 128
+	if transpose {
+		g.tileK, g.tileN = 512, 32
+	}
+	g.tile = func(_, k0, kn, n0, nn int, buf []float32) rowMatrix {
+		row, rows, col, cols := k0, kn, n0, nn
+		if transpose {
+			row, rows, col, cols = n0, nn, k0, kn
+		}
+		scratch := borrow(rows * 2 * (cols / a.GroupSize))
+		defer scratch.release()
+		w := a.rows(row, row+rows, col/a.GroupSize, (col+cols)/a.GroupSize, scratch.f)
+		simd.Dequantize(buf, cols, &w, rows)
+		return rowMatrix{buf, cols}
+	}
+	g.run()
+}

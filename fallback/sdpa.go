@@ -1,0 +1,236 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// SDPA is scaled dot-product attention, softmax(q·kᵀ·scale + mask)·v, with
+// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] and out
+// [B, Hq, Tq, Dv] of one float type. Query head h reads key head h/(Hq/Hkv).
+//
+// mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
+// added; it may be absent. keyLength, int32 [1], says how many keys exist; absent,
+// all Tk. causal lets query i see keys up to L - Tq + i, where L is the key
+// length. A query that sees no key gives zeros.
+//
+// Errors: ErrInvalid for other shapes or types.
+func SDPA(q, k, v, mask, keyLength, out array.Array, scale float32, causal bool) error {
+	c := checker{op: "sdpa"}
+	c.attention(&q, &k, &v, &out)
+	if mask.Present() {
+		c.array("mask", &mask)
+		if c.err == nil && mask.DType != array.Bool && !mask.DType.IsFloat() {
+			c.fail("mask has type %v, not bool or a float", mask.DType)
+		}
+		c.shape("mask", &mask, []int{q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)})
+	}
+	length := k.Dim(2)
+	if keyLength.Present() {
+		c.array("keyLength", &keyLength)
+		c.dtype("keyLength", &keyLength, array.Int32)
+		c.shape("keyLength", &keyLength, []int{1})
+		if c.err == nil {
+			length = min(max(int(storage[int32](&keyLength)[keyLength.Offset]), 0), length)
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if out.Size() > 0 {
+		a := attention{q: &q, k: &k, v: &v, mask: &mask, out: &out, scale: scale, causal: causal, keys: length}
+		a.run()
+	}
+	return nil
+}
+
+// attention checks the shapes and types of q, k, v and out.
+func (c *checker) attention(q, k, v, out *array.Array) {
+	names := [...]string{"q", "k", "v", "out"}
+	for i, a := range []*array.Array{q, k, v, out} {
+		c.float(names[i], a)
+		c.rank(names[i], a, 4)
+		c.dtype(names[i], a, q.DType)
+	}
+	if c.err != nil {
+		return
+	}
+	c.shape("k", k, []int{q.Shape[0], k.Shape[1], k.Shape[2], q.Shape[3]})
+	c.shape("v", v, []int{q.Shape[0], k.Shape[1], k.Shape[2], v.Shape[3]})
+	c.shape("out", out, []int{q.Shape[0], q.Shape[1], q.Shape[2], v.Shape[3]})
+	if heads := k.Shape[1]; heads == 0 && q.Shape[1] != 0 || heads != 0 && q.Shape[1]%heads != 0 {
+		c.fail("%d query heads are not a multiple of %d key heads", q.Shape[1], heads)
+	}
+}
+
+// attention is one call: blocks of queries against blocks of keys, with a
+// running softmax (Milakov and Gimelshein, 2018), so that scores never take more
+// than one block. The queries of all heads that read one key head go together.
+type attention struct {
+	q, k, v, mask, out *array.Array
+	scale              float32
+	causal             bool
+	keys               int // that exist
+}
+
+const (
+	queryRows = 32  // most rows of a block of queries
+	keyRows   = 128 // keys of a block
+)
+
+// queryBlock is the state of one block of queries. Row r is query
+// t0 + r%queries of head head0 + r/queries.
+type queryBlock struct {
+	*attention
+	batch, keyHead     int
+	head0, t0, queries int
+	rows               int
+	q, scores, sums    []float32 // [rows, D], [rows, keyRows], [rows, Dv]
+	keyBuf, maskBuf    []float32
+	largest, total     []float32 // [rows]: the softmax so far
+}
+
+func (a *attention) run() {
+	batches, heads, queries := a.q.Shape[0], a.k.Shape[1], a.q.Shape[2]
+	group := a.q.Shape[1] / heads
+	headsPer := min(group, queryRows)
+	headBlocks := (group + headsPer - 1) / headsPer
+	perBlock := min(max(queryRows/headsPer, 1), queries)
+	blocks := (queries + perBlock - 1) / perBlock
+	d, dv := a.q.Shape[3], a.v.Shape[3]
+	rows := headsPer * perBlock
+	cost := 0.1 * float64(rows*a.keys*(d+dv+30))
+	parallel(batches*heads*headBlocks*blocks, cost, func(lo, hi int) {
+		scratch := borrow(rows*(d+keyRows+dv+2) + keyRows*max(d, dv) + keyRows)
+		defer scratch.release()
+		for i := lo; i < hi; i++ {
+			// The last queries see the most keys: they come first.
+			block, rest := blocks-1-i%blocks, i/blocks
+			headBlock, rest := rest%headBlocks, rest/headBlocks
+			b := queryBlock{attention: a, keyHead: rest % heads, batch: rest / heads, t0: block * perBlock}
+			b.queries = min(perBlock, queries-b.t0)
+			first := headBlock * headsPer
+			b.head0 = b.keyHead*group + first
+			b.rows = min(headsPer, group-first) * b.queries
+			b.attend(scratch.f)
+		}
+	})
+}
+
+// index returns the head and the step of a row.
+func (b *queryBlock) index(row int) (head, step int) {
+	return b.head0 + row/b.queries, b.t0 + row%b.queries
+}
+
+// visible returns how many keys the query at a step may see at most.
+func (b *queryBlock) visible(step int) int {
+	if !b.causal {
+		return b.keys
+	}
+	return min(max(b.keys-b.attention.q.Shape[2]+step+1, 0), b.keys)
+}
+
+// attend computes and stores the rows of the block.
+func (b *queryBlock) attend(space []float32) {
+	d, dv := b.attention.q.Shape[3], b.v.Shape[3]
+	b.q = cut(&space, b.rows*d)
+	b.scores = cut(&space, b.rows*keyRows)
+	b.sums = cut(&space, b.rows*dv)
+	b.largest = cut(&space, b.rows)
+	b.total = cut(&space, b.rows)
+	b.maskBuf = cut(&space, keyRows)
+	b.keyBuf = space
+	clear(b.sums)
+	clear(b.total)
+	for r := range b.rows {
+		b.largest[r] = float32(math.Inf(-1))
+		head, step := b.index(r)
+		row := b.q[r*d : (r+1)*d]
+		loadFloats(row, b.attention.q, elementAt(b.attention.q, []int{b.batch, head, step}), b.attention.q.Strides[3])
+		simd.Scale(row, b.scale)
+	}
+	keys := b.visible(b.t0 + b.queries - 1)
+	for k0 := 0; k0 < keys; k0 += keyRows {
+		n := min(keyRows, keys-k0)
+		k := b.keyTile(b.k, k0, n, d)
+		simd.Dots(b.scores, keyRows, b.q, d, b.rows, k.data, k.ld, n, d, false)
+		for r := range b.rows {
+			b.softmax(r, k0, n)
+		}
+		v := b.keyTile(b.v, k0, n, dv)
+		simd.MulAdd(b.sums, dv, b.scores, keyRows, b.rows, v.data, v.ld, dv, n, true)
+	}
+	b.store(dv)
+}
+
+// keyTile returns keys k0… of k or v as rows of d numbers.
+func (b *queryBlock) keyTile(a *array.Array, k0, n, d int) rowMatrix {
+	if d == 0 {
+		return rowMatrix{}
+	}
+	off := elementAt(a, []int{b.batch, b.keyHead, k0})
+	return tileRows(a, off, a.Strides[2], n, a.Strides[3], d, 1, b.keyBuf)
+}
+
+// softmax turns the scores of a row against keys k0… into weights, relative to
+// the largest score so far, and rescales what was summed before.
+func (b *queryBlock) softmax(r, k0, n int) {
+	scores := b.scores[r*keyRows : r*keyRows+n]
+	head, step := b.index(r)
+	if b.mask.Present() {
+		b.addMask(scores, elementAt(b.mask, []int{b.batch, head, step, k0}))
+	}
+	hidden := float32(math.Inf(-1))
+	for j := max(b.visible(step)-k0, 0); j < n; j++ {
+		scores[j] = hidden
+	}
+	largest := max(b.largest[r], simd.Max(scores))
+	if largest == hidden { // nothing seen yet, but NaNs go on
+		for j, s := range scores {
+			scores[j] = 0
+			if s != s {
+				scores[j], b.total[r] = s, s
+			}
+		}
+		return
+	}
+	if b.largest[r] != largest {
+		f := simd.Exp32(b.largest[r] - largest)
+		b.largest[r] = largest
+		b.total[r] *= f
+		dv := len(b.sums) / b.rows
+		simd.Scale(b.sums[r*dv:(r+1)*dv], f)
+	}
+	b.total[r] += simd.ExpSum(scores, scores, largest)
+}
+
+// addMask hides or shifts scores by the mask from an element on.
+func (b *queryBlock) addMask(scores []float32, off int) {
+	stride := b.mask.Strides[3]
+	if b.mask.DType == array.Bool {
+		seen, hidden := storage[uint8](b.mask), float32(math.Inf(-1))
+		for j := range scores {
+			if seen[off+j*stride] == 0 {
+				scores[j] = hidden
+			}
+		}
+		return
+	}
+	for j, m := range floats(b.mask, off, stride, len(scores), b.maskBuf) {
+		scores[j] += m
+	}
+}
+
+// store divides by the sum of the weights and rounds.
+func (b *queryBlock) store(dv int) {
+	for r := range b.rows {
+		sums := b.sums[r*dv : (r+1)*dv]
+		if b.total[r] != 0 { // else no key was seen, and the sums are 0
+			simd.Scale(sums, 1/b.total[r])
+		}
+		head, step := b.index(r)
+		storeFloats(b.out, elementAt(b.out, []int{b.batch, head, step}), b.out.Strides[3], sums)
+	}
+}

@@ -1,0 +1,174 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// UnaryKind is a kind of the unary op. The values are those of UNARY_* in
+// shaders/include/types.h.
+type UnaryKind uint32
+
+// The kinds of the unary op.
+const (
+	UnaryNeg UnaryKind = iota
+	UnaryAbs
+	UnaryExp
+	UnaryLog
+	UnarySqrt
+	UnaryRsqrt
+	UnarySin
+	UnaryCos
+	UnaryTanh
+	UnarySigmoid
+	UnarySiLU
+	UnaryGELU
+	UnaryErf
+	UnarySquare
+	UnaryFloor
+	UnaryCeil
+	UnaryRound
+	UnaryNot
+	unaryKinds
+)
+
+// integral reports whether the kind exists for integers.
+func (k UnaryKind) integral() bool {
+	return k == UnaryNeg || k == UnaryAbs || k == UnarySquare || k >= UnaryFloor && k <= UnaryNot
+}
+
+// Unary computes out = kind(x), element by element. x and out have one shape and
+// type, but Not gives bool and takes anything, nonzero being true. Round goes to
+// the nearest, ties to even; GELU is x·(1 + erf(x/√2))/2. On integers, which
+// wrap around, there are Neg, Abs, Square and, doing nothing, Floor, Ceil and
+// Round.
+//
+// Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
+func Unary(kind UnaryKind, x, out array.Array) error {
+	c := checker{op: "unary"}
+	c.array("x", &x)
+	c.array("out", &out)
+	c.shape("out", &out, x.Shape)
+	if kind >= unaryKinds {
+		c.fail("kind %d does not exist", kind)
+	}
+	if kind == UnaryNot {
+		c.dtype("out", &out, array.Bool)
+	} else {
+		c.dtype("out", &out, x.DType)
+		if x.DType == array.Bool || !kind.integral() && !x.DType.IsFloat() {
+			c.fail("kind %d does not exist for %v", kind, x.DType)
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	switch l := newLoop(len(x.Shape), &x, &out); x.DType {
+	case array.Int32:
+		unaryInts[int32](kind, &l, &x, &out)
+	case array.Uint32:
+		unaryInts[uint32](kind, &l, &x, &out)
+	case array.Bool, array.Uint8:
+		unaryInts[uint8](kind, &l, &x, &out)
+	default:
+		unaryFloats(kind, &l, &x, &out)
+	}
+	return nil
+}
+
+func unaryFloats(kind UnaryKind, l *loop, x, out *array.Array) {
+	inner := l.inner()
+	f := unaryFloat(kind)
+	l.blocks(10, func(off offsets, n int) {
+		scratch := borrow(2 * blockSize)
+		defer scratch.release()
+		buf := scratch.f
+		in := floats(x, off[0], inner[0], n, cut(&buf, n))
+		if kind == UnaryNot {
+			bools := storage[uint8](out)
+			for i, v := range in {
+				bools[off[1]+i*inner[1]] = toByte(v == 0)
+			}
+			return
+		}
+		res := place(out, off[1], inner[1], n, buf)
+		for i, v := range in {
+			res[i] = f(v)
+		}
+		storeFloats(out, off[1], inner[1], res)
+	})
+}
+
+// unaryFloat returns the function of one kind. Transcendental functions are
+// computed in float64 and rounded.
+func unaryFloat(kind UnaryKind) func(float32) float32 {
+	switch kind {
+	case UnaryNeg:
+		return func(x float32) float32 { return -x }
+	case UnaryAbs:
+		return func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+	case UnarySquare:
+		return func(x float32) float32 { return x * x }
+	case UnarySqrt:
+		return func(x float32) float32 { return float32(math.Sqrt(float64(x))) }
+	}
+	g := unaryFloat64(kind)
+	return func(x float32) float32 { return float32(g(float64(x))) }
+}
+
+func unaryFloat64(kind UnaryKind) func(float64) float64 {
+	switch kind {
+	case UnaryExp:
+		return math.Exp
+	case UnaryLog:
+		return math.Log
+	case UnaryRsqrt:
+		return func(x float64) float64 { return 1 / math.Sqrt(x) }
+	case UnarySin:
+		return math.Sin
+	case UnaryCos:
+		return math.Cos
+	case UnaryTanh:
+		return math.Tanh
+	case UnarySigmoid:
+		return func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	case UnarySiLU:
+		return func(x float64) float64 { return x / (1 + math.Exp(-x)) }
+	case UnaryGELU:
+		return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }
+	case UnaryErf:
+		return math.Erf
+	case UnaryFloor:
+		return math.Floor
+	case UnaryCeil:
+		return math.Ceil
+	default:
+		return math.RoundToEven
+	}
+}
+
+func unaryInts[T integer](kind UnaryKind, l *loop, x, out *array.Array) {
+	inner := l.inner()
+	in := storage[T](x)
+	l.blocks(1, func(off offsets, n int) {
+		if kind == UnaryNot {
+			bools := storage[uint8](out)
+			for i := range n {
+				bools[off[1]+i*inner[1]] = toByte(in[off[0]+i*inner[0]] == 0)
+			}
+			return
+		}
+		res := storage[T](out)
+		for i := range n {
+			v := in[off[0]+i*inner[0]]
+			switch {
+			case kind == UnaryNeg, kind == UnaryAbs && v < 0:
+				v = -v
+			case kind == UnarySquare:
+				v *= v
+			}
+			res[off[1]+i*inner[1]] = v
+		}
+	})
+}
