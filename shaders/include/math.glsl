@@ -181,6 +181,17 @@ float m_cos(float x) { return m_sincos(x).y; }
 
 // --- functions of the exponential ---
 
+// a * b = x + y exactly (Dekker): halves of 12 bits multiply without rounding.
+vec2 product_exact(float a, float b) {
+    float ah = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u);
+    float bh = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u);
+    precise float al = a - ah;
+    precise float bl = b - bh;
+    precise float p = a * b;
+    precise float error = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+    return vec2(p, error);
+}
+
 float m_tanh(float x) {
     if (is_nan(x)) {
         return x;
@@ -216,9 +227,9 @@ float erf_small(float x) { // |x| <= 1
     return x * (q * z + 1.12837911);
 }
 
-// 1 - erf(t) for t >= 1: exp(-t*t) * q((t-2)/(t+2)) / (t+2), q fitted to t = 11, where it has vanished.
-float erfc_large(float t) {
-    t = min(t, 11.0);
+// 1 - erf(t) for t >= 1, where tt is t * t as a sum of two floats:
+// exp(-t*t) * q((t-2)/(t+2)) / (t+2), q fitted to t = 11, where it has vanished.
+float erfc_large(float t, vec2 tt) {
     float v = (t - 2.0) / (t + 2.0);
     float q = -0.00148385006;
     q = q * v + 0.00317855319;
@@ -228,15 +239,15 @@ float erfc_large(float t) {
     q = q * v + 0.279473841;
     q = q * v - 0.687160611;
     q = q * v + 1.02158272;
-    return m_exp(-t * t) * q / (t + 2.0);
+    return m_exp(-tt.x) * (1.0 - tt.y) * q / (t + 2.0);
 }
 
 float m_erf(float x) {
     if (is_nan(x)) {
         return x;
     }
-    float a = abs(x);
-    return a <= 1.0 ? erf_small(x) : with_sign_of(1.0 - erfc_large(a), x);
+    float a = min(abs(x), 11.0);
+    return a <= 1.0 ? erf_small(x) : with_sign_of(1.0 - erfc_large(a, product_exact(a, a)), x);
 }
 
 // x * (1 + erf(x/sqrt(2))) / 2, without cancellation for negative x.
@@ -244,25 +255,15 @@ float m_gelu(float x) {
     if (is_nan(x)) {
         return x;
     }
-    float t = x * 0.707106781;
-    if (abs(t) <= 1.0) {
-        return 0.5 * x * (1.0 + erf_small(t));
+    if (abs(x) <= 1.41421354) {
+        return 0.5 * x * (1.0 + erf_small(x * 0.707106781));
     }
-    return is_negative(x) ? 0.5 * x * erfc_large(-t) : x * (1.0 - 0.5 * erfc_large(t));
+    float a = min(abs(x), 15.5);
+    float half_erfc = 0.5 * erfc_large(a * 0.707106781, 0.5 * product_exact(a, a));
+    return is_negative(x) ? x * half_erfc : x * (1.0 - half_erfc);
 }
 
 // --- pow and mod ---
-
-// a * b = x + y exactly (Dekker): halves of 12 bits multiply without rounding.
-vec2 product_exact(float a, float b) {
-    float ah = uintBitsToFloat(floatBitsToUint(a) & 0xfffff000u);
-    float bh = uintBitsToFloat(floatBitsToUint(b) & 0xfffff000u);
-    precise float al = a - ah;
-    precise float bl = b - bh;
-    precise float p = a * b;
-    precise float error = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
-    return vec2(p, error);
-}
 
 // a + b = x + y exactly (Knuth).
 vec2 sum_exact(float a, float b) {
