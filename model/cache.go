@@ -115,12 +115,10 @@ func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
 		return err
 	}
 	if c.len > 0 {
-		sc := s.Scope()
 		for i := range grown {
 			moveTokens(s, grown[i].keys, c.layers[i].keys, c.len)
 			moveTokens(s, grown[i].values, c.layers[i].values, c.len)
 		}
-		sc.Close()
 	}
 	if err := errors.Join(s.Err(), closeLayers(c.layers)); err != nil {
 		return errors.Join(err, closeLayers(grown))
@@ -131,8 +129,9 @@ func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
 
 // moveTokens copies the first n tokens of one cache tensor to another.
 func moveTokens[T kompute.Float](s *kompute.Stream, to, from *kompute.Tensor[T], n int) {
-	zero := ops.At(0)
-	ops.SliceUpdate(s, to, from.Slice(2, 0, n), zero, zero, zero, zero)
+	used := from.Slice(2, 0, n)
+	defer closeAll(used)
+	ops.SliceUpdate(s, to, used)
 }
 
 // Close implements [Cache]. Later calls do nothing.
@@ -156,15 +155,18 @@ func closeLayers[T kompute.Float](layers []layerCache[T]) error {
 	return errors.Join(errs...)
 }
 
-// append writes new keys and values [1, Hkv, T, D] at their place, and returns
-// the views [1, Hkv, keys, D] that attention reads. Where the device knows the
-// place, the views are the whole cache and length tells how much of it counts.
-func (l *layerCache[T]) append(s *kompute.Stream, k, v *kompute.Tensor[T], at place) (keys, values *kompute.Tensor[T], length *kompute.Tensor[int32]) {
-	ops.SliceUpdate(s, l.keys, k, at.start()...)
-	ops.SliceUpdate(s, l.values, v, at.start()...)
-	if at.state != nil {
-		return l.keys, l.values, at.keys()
+// attend adds new keys and values [1, Hkv, T, D] to the cache and returns the
+// attention of the queries q [1, Hq, T, D] over all keys so far, [1, Hq, T, D].
+// Where the device knows the place, attention sees the whole cache, and a length.
+func (l *layerCache[T]) attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], at *place, scale float32) *kompute.Tensor[T] {
+	ops.SliceUpdate(s, l.keys, k, at.cacheStart()...)
+	ops.SliceUpdate(s, l.values, v, at.cacheStart()...)
+	p := ops.SDPAParams[T]{Scale: scale, Causal: true, KeyLength: at.keys}
+	if at.onDevice {
+		return ops.SDPA(s, q, l.keys, l.values, p)
 	}
 	end := at.first + k.Dim(2)
-	return l.keys.Slice(2, 0, end), l.values.Slice(2, 0, end), nil
+	keys, values := l.keys.Slice(2, 0, end), l.values.Slice(2, 0, end)
+	defer closeAll(keys, values)
+	return ops.SDPA(s, q, keys, values, p)
 }

@@ -21,11 +21,12 @@ type Embedding[T kompute.Float] interface {
 
 // dense is a matrix in the type of the activations.
 type dense[T kompute.Float] struct {
-	weight *kompute.Tensor[T] // [out, in]
+	weight     *kompute.Tensor[T] // [out, in]
+	transposed *kompute.Tensor[T] // a view of it, [in, out]
 }
 
 func (l *dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return ops.MatMul(s, x, l.weight.Transpose())
+	return ops.MatMul(s, x, l.transposed)
 }
 
 // quantized is a matrix in MLX's affine quantization, whose scales and biases

@@ -159,7 +159,7 @@ func (l *loader[T]) embedding(path string, tokens, width int) Embedding[T] {
 // table loads the matrix of a module in the form it has.
 func (l *loader[T]) table(m checkpoint.Module) Embedding[T] {
 	if !m.Quantized {
-		return &denseEmbedding[T]{dense[T]{weight: l.activation(m.Weight)}}
+		return &denseEmbedding[T]{l.matrix(m.Weight)}
 	}
 	switch m.Scales.DType {
 	case array.Float32:
@@ -169,6 +169,16 @@ func (l *loader[T]) table(m checkpoint.Module) Embedding[T] {
 	default:
 		return quantizedTable[kompute.BFloat16](l, m)
 	}
+}
+
+func (l *loader[T]) matrix(t checkpoint.Tensor) dense[T] {
+	weight := l.activation(t)
+	if weight == nil {
+		return dense[T]{}
+	}
+	transposed := weight.Transpose()
+	l.owned = append(l.owned, transposed)
+	return dense[T]{weight, transposed}
 }
 
 func quantizedTable[S, T kompute.Float](l *loader[T], m checkpoint.Module) Embedding[T] {

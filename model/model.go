@@ -154,9 +154,10 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	if err != nil {
 		return kompute.Failed[float32](s, err)
 	}
+	defer at.close()
 	sc := s.Scope()
 	defer sc.Close()
-	x := m.net.Hidden(s, p.Tokens, cache, at)
+	x := m.net.Hidden(s, p.Tokens, cache, &at)
 	n := p.Tokens.Dim(1)
 	if p.State == nil {
 		cache.len = at.first + n
@@ -183,7 +184,10 @@ func (m *loaded[T]) place(p Pass) (*KVCache[T], place, error) {
 	case p.State == nil && cache.len+p.Tokens.Dim(1) > cache.capacity:
 		return nil, place{}, fmt.Errorf("%w: full: %d tokens after %d, capacity %d", ErrCache, p.Tokens.Dim(1), cache.len, cache.capacity)
 	}
-	return cache, place{first: cache.len, state: p.State}, nil
+	if p.State != nil {
+		return cache, atState(p.State), nil
+	}
+	return cache, place{first: cache.len}, nil
 }
 
 // toFloat32 widens logits, without work where they are float32 already.

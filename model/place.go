@@ -5,13 +5,6 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// place says where the new tokens of a pass go: the host knows, or the device
-// does, and then the same work, recorded once, serves every position.
-type place struct {
-	first int                    // position of the first new token, from the host
-	state *kompute.Tensor[int32] // [StateSize], from the device; nil: first holds
-}
-
 // StateSize is the length of the device tensor that [NewState] fills.
 const StateSize = 5
 
@@ -23,26 +16,47 @@ func NewState(position, n int) []int32 {
 	return []int32{0, 0, int32(position), 0, int32(position + n)}
 }
 
-// position is where RoPE starts to count.
-func (p place) position() ops.Position {
-	if p.state != nil {
-		return ops.AtDevice(p.state.Slice(0, 2, 3))
+// place says where the new tokens of a pass go: the host knows, or the device
+// does, and then the same work, recorded once, serves every position.
+type place struct {
+	first    int                    // position of the first new token, from the host
+	onDevice bool                   // the device knows, and first is 0
+	position *kompute.Tensor[int32] // [1], where RoPE starts to count
+	start    *kompute.Tensor[int32] // [4], where the cache is updated
+	keys     *kompute.Tensor[int32] // [1], how many keys there are then; nil from the host
+}
+
+// atState returns the place that a device tensor as of [NewState] holds.
+func atState(state *kompute.Tensor[int32]) place {
+	return place{onDevice: true, start: state.Slice(0, 0, 4), position: state.Slice(0, 2, 3), keys: state.Slice(0, 4, 5)}
+}
+
+// close gives the views of the state up.
+func (p *place) close() {
+	if p.onDevice {
+		closeAll(p.position, p.start, p.keys)
+	}
+}
+
+// ropeOffset is where RoPE starts to count.
+func (p *place) ropeOffset() ops.Position {
+	if p.onDevice {
+		return ops.AtDevice(p.position)
 	}
 	return ops.At(p.first)
 }
 
-// start is where new keys and values go in a cache [1, Hkv, capacity, D].
-func (p place) start() []ops.Position {
-	if p.state != nil {
-		return []ops.Position{ops.AtDevice(p.state.Slice(0, 0, 4))}
+// cacheStart is where new keys and values go in a cache [1, Hkv, capacity, D].
+func (p *place) cacheStart() []ops.Position {
+	if p.onDevice {
+		return []ops.Position{ops.AtDevice(p.start)}
 	}
 	return []ops.Position{ops.At(0), ops.At(0), ops.At(p.first), ops.At(0)}
 }
 
-// keys is the number of keys there are, on the device, or nil.
-func (p place) keys() *kompute.Tensor[int32] {
-	if p.state == nil {
-		return nil
+// closeAll closes views whose storage lives on.
+func closeAll[E kompute.Element](views ...*kompute.Tensor[E]) {
+	for _, v := range views {
+		_ = v.Close() // closing a view has nothing that could fail
 	}
-	return p.state.Slice(0, 4, 5)
 }

@@ -20,7 +20,7 @@ type Qwen3[T kompute.Float] struct {
 
 // Hidden returns the states after the last block, before the final norm:
 // tokens [1, T] to [1, T, H].
-func (m *Qwen3[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], cache *KVCache[T], at place) *kompute.Tensor[T] {
+func (m *Qwen3[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], cache *KVCache[T], at *place) *kompute.Tensor[T] {
 	x := m.Embedding.Forward(s, tokens)
 	for i := range m.Blocks {
 		x = m.Blocks[i].Forward(s, x, &cache.layers[i], at)
@@ -42,7 +42,7 @@ type Block[T kompute.Float] struct {
 }
 
 // Forward maps [1, T, H] to [1, T, H].
-func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *layerCache[T], at place) *kompute.Tensor[T] {
+func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *layerCache[T], at *place) *kompute.Tensor[T] {
 	x = ops.Add(s, x, b.Attention.Forward(s, b.AttentionNorm.Forward(s, x), kv, at))
 	return ops.Add(s, x, b.MLP.Forward(s, b.MLPNorm.Forward(s, x)))
 }
@@ -58,19 +58,17 @@ type Attention[T kompute.Float] struct {
 }
 
 // Forward maps [1, T, H] to [1, T, H], and adds T keys and values to kv.
-func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *layerCache[T], at place) *kompute.Tensor[T] {
+func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *layerCache[T], at *place) *kompute.Tensor[T] {
 	q := a.rotate(s, a.QNorm.Forward(s, heads(a.Q.Forward(s, x), a.Heads)), at)
 	k := a.rotate(s, a.KNorm.Forward(s, heads(a.K.Forward(s, x), a.Groups)), at)
 	v := byHead(heads(a.V.Forward(s, x), a.Groups))
 
-	keys, values, length := kv.append(s, k, v, at)
-	o := ops.SDPA(s, q, keys, values, ops.SDPAParams[T]{Scale: a.Scale, Causal: true, KeyLength: length})
-	return a.Out.Forward(s, join(s, o))
+	return a.Out.Forward(s, join(s, kv.attend(s, q, k, v, at, a.Scale)))
 }
 
 // rotate applies rotary position embedding: [1, T, heads, D] to [1, heads, T, D].
-func (a *Attention[T]) rotate(s *kompute.Stream, x *kompute.Tensor[T], at place) *kompute.Tensor[T] {
-	return ops.RoPE(s, byHead(x), a.RoPE, at.position())
+func (a *Attention[T]) rotate(s *kompute.Stream, x *kompute.Tensor[T], at *place) *kompute.Tensor[T] {
+	return ops.RoPE(s, byHead(x), a.RoPE, at.ropeOffset())
 }
 
 // heads splits the last axis: [1, T, n*D] to [1, T, n, D].

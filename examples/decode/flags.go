@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/sample"
+)
+
+// demoPrompts are answered, one after the other, where no --prompt is given.
+var demoPrompts = []string{"Hi what is your name", "你好啊"}
+
+// options is what the command line asks for.
+type options struct {
+	model       string // folder, or empty for the embedded model
+	prompts     []string
+	system      string
+	maxTokens   int
+	sampling    sample.Params
+	device      string
+	dtype       array.DType // 0: auto
+	raw         bool
+	prefillStep int
+	chat        bool
+	listDevices bool
+	json        bool
+	quiet       bool
+}
+
+// dtypes are the values of --dtype.
+var dtypes = map[string]array.DType{
+	"auto": 0, "float32": array.Float32, "float16": array.Float16, "bfloat16": array.BFloat16,
+}
+
+// usageError is a command line that asks for something that cannot be.
+type usageError struct{ flag, reason string }
+
+// Error names the flag.
+func (e *usageError) Error() string { return fmt.Sprintf("--%s: %s", e.flag, e.reason) }
+
+// parseFlags reads the command line; "-" as the prompt is all of stdin. It
+// returns flag.ErrHelp after it has printed the help to stderr.
+func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, error) {
+	o := &options{}
+	var prompt, dtype string
+	fs := flag.NewFlagSet("decode", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.model, "model", "", "`folder` of a Qwen3 checkpoint in MLX form (default: the embedded demo model)")
+	fs.StringVar(&prompt, "prompt", "", "`text` to answer; - reads stdin (default: two demo prompts)")
+	fs.StringVar(&o.system, "system", "", "system message, a `text`")
+	fs.IntVar(&o.maxTokens, "max-tokens", 256, "most tokens to generate")
+	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
+	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "keep the likeliest tokens up to this probability; 1 keeps all")
+	fs.IntVar(&o.sampling.TopK, "top-k", 0, "keep this many of the likeliest tokens; 0 keeps all")
+	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "keep tokens at least this likely, relative to the likeliest")
+	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "seed of the random numbers")
+	fs.StringVar(&o.device, "device", "auto", "auto, cpu, vulkan, vulkan:`INDEX` or vulkan:NAME")
+	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
+	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
+	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
+	fs.BoolVar(&o.chat, "chat", false, "talk: read one message a line, and remember the conversation")
+	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
+	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
+	fs.BoolVar(&o.quiet, "quiet", false, "print the text and nothing else")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			printHelp(fs, stderr)
+		}
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q (a prompt goes after --prompt)", fs.Arg(0))
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var ok bool
+	if o.dtype, ok = dtypes[dtype]; !ok {
+		return nil, &usageError{"dtype", fmt.Sprintf("%q is not auto, float32, bfloat16 or float16", dtype)}
+	}
+	if err := o.check(given); err != nil {
+		return nil, err
+	}
+	return o, o.readPrompt(prompt, given["prompt"], stdin)
+}
+
+// check refuses values out of range and flags that exclude each other.
+func (o *options) check(given map[string]bool) error {
+	switch {
+	case o.maxTokens < 1:
+		return &usageError{"max-tokens", fmt.Sprintf("%d is less than 1", o.maxTokens)}
+	case o.prefillStep < 1:
+		return &usageError{"prefill-step", fmt.Sprintf("%d is less than 1", o.prefillStep)}
+	case o.json && o.quiet:
+		return &usageError{"json", "excludes --quiet"}
+	case o.chat && o.json:
+		return &usageError{"chat", "excludes --json"}
+	case o.chat && o.raw:
+		return &usageError{"chat", "excludes --raw"}
+	case o.chat && given["prompt"]:
+		return &usageError{"chat", "excludes --prompt; messages come from stdin"}
+	case o.raw && given["system"]:
+		return &usageError{"raw", "excludes --system, which only a chat template can place"}
+	}
+	return o.sampling.Validate()
+}
+
+// readPrompt settles which prompts to answer.
+func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
+	switch {
+	case o.chat || o.listDevices:
+	case !given && o.json:
+		o.prompts = demoPrompts[:1]
+	case !given:
+		o.prompts = demoPrompts
+	case prompt == "-":
+		text, err := io.ReadAll(stdin)
+		if err != nil {
+			return &usageError{"prompt", "reading stdin: " + err.Error()}
+		}
+		o.prompts = []string{strings.TrimSuffix(string(text), "\n")}
+	default:
+		o.prompts = []string{prompt}
+	}
+	return nil
+}
+
+// printHelp prints the flags with two dashes, as this program documents them.
+func printHelp(fs *flag.FlagSet, out io.Writer) {
+	fmt.Fprint(out, "usage: decode [flags]\n\nAnswers prompts with a Qwen3 language model, on a GPU through Vulkan or on the CPU.\n\n")
+	fs.VisitAll(func(f *flag.Flag) {
+		name, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(out, "  --%s %s\n        %s", f.Name, name, usage)
+		if f.DefValue != "" && f.DefValue != "false" && !strings.Contains(usage, "default") {
+			fmt.Fprintf(out, " (default %s)", f.DefValue)
+		}
+		fmt.Fprintln(out)
+	})
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kompute-go/kompute-go/generate"
+)
+
+// report is what --json prints.
+type report struct {
+	Model            string                    `json:"model"`
+	Device           string                    `json:"device"`
+	Backend          string                    `json:"backend"`
+	Prompt           string                    `json:"prompt"`
+	PromptIDs        []int                     `json:"prompt_ids"`
+	GeneratedIDs     []int                     `json:"generated_ids"`
+	Text             string                    `json:"text"`
+	FinishReason     string                    `json:"finish_reason"`
+	LoadSeconds      float64                   `json:"load_seconds"`
+	TimeToFirstToken float64                   `json:"time_to_first_token_seconds"`
+	PromptTPS        float64                   `json:"prompt_tps"`
+	GenerationTPS    float64                   `json:"generation_tps"`
+	PeakMemoryBytes  int64                     `json:"peak_memory_bytes"`
+	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
+	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
+}
+
+func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
+	rep := report{
+		Model: a.folder.Name(), Device: a.device.Info().Name, Backend: a.device.Backend(),
+		Prompt: prompt, PromptIDs: ids, GeneratedIDs: r.IDs, Text: r.Text, FinishReason: r.Finish,
+		LoadSeconds: a.loadTime.Seconds(), TimeToFirstToken: r.FirstToken.Seconds(),
+		PromptTPS: r.PromptRate(), GenerationTPS: r.DecodeRate(),
+		PeakMemoryBytes: a.device.Stats().PeakBytes,
+		Fallbacks:       a.session.Stream().Stats().Fallbacks,
+		Stats:           r.Work,
+	}
+	if rep.Fallbacks == nil {
+		rep.Fallbacks = map[string]map[string]int{}
+	}
+	if rep.GeneratedIDs == nil {
+		rep.GeneratedIDs = []int{}
+	}
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(rep)
+}
+
+// summary is the line after an answer.
+func (a *app) summary(prompt int, r *generate.Result) string {
+	parts := []string{
+		fmt.Sprintf("%s (%s)", a.device.Info().Name, a.device.Backend()),
+		fmt.Sprintf("%d + %d tokens", prompt, len(r.IDs)),
+		fmt.Sprintf("first token after %s", r.FirstToken.Round(time.Millisecond/10)),
+		fmt.Sprintf("%.1f tokens/s", r.DecodeRate()),
+	}
+	if r.Finish != generate.FinishStop {
+		parts = append(parts, "ended by "+r.Finish)
+	}
+	for op, reasons := range a.session.Stream().Stats().Fallbacks {
+		for reason, n := range reasons {
+			parts = append(parts, fmt.Sprintf("%s ran %d times on the CPU: %s", op, n, reason))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// oneLine joins the lines of an error that holds several.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kompute-go/kompute-go/generate"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/models"
+)
+
+// run is the program. It returns the exit code: 0, or 1 after one line on
+// stderr. Cancelling ctx ends it cleanly with what was reached.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	o, err := parseFlags(args, stdin, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+	case o.listDevices:
+		err = listDevices(stdout, o.json)
+	default:
+		err = decode(ctx, o, stdin, stdout, stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "decode:", oneLine(err))
+		return 1
+	}
+	return 0
+}
+
+// decode checks everything that files alone can tell, then opens the device,
+// loads the model and answers.
+func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	folder, err := openFolder(o.model)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, folder)
+	prompts, err := encodePrompts(folder, o)
+	if err != nil {
+		return err
+	}
+	device, err := kompute.Open(o.device)
+	if err != nil {
+		return fmt.Errorf("--device %s: %w", o.device, err)
+	}
+	defer closeInto(&err, device)
+	if why := device.Why(); why != "" && !o.quiet {
+		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
+	}
+	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr}
+	if err := a.load(prompts); err != nil {
+		return err
+	}
+	defer closeInto(&err, a)
+	if o.chat {
+		return a.chat(ctx, stdin)
+	}
+	for i, p := range prompts {
+		if err := a.answer(ctx, o.prompts[i], p); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openFolder(dir string) (*generate.Folder, error) {
+	if dir == "" {
+		return generate.OpenFS(models.Mote(), models.MoteName)
+	}
+	return generate.Open(dir)
+}
+
+// encodePrompts turns the prompts into tokens that the model can take.
+func encodePrompts(f *generate.Folder, o *options) ([][]int, error) {
+	out := make([][]int, len(o.prompts))
+	for i, p := range o.prompts {
+		var err error
+		if o.raw {
+			out[i], err = f.EncodeText(p)
+		} else {
+			out[i], err = f.EncodeChat(generate.Turn(o.system, p))
+		}
+		if err == nil {
+			err = f.CheckPrompt(out[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--prompt: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// app is a loaded model and where its answers go.
+type app struct {
+	*options
+	folder         *generate.Folder
+	device         *kompute.Device
+	model          model.Model
+	session        *generate.Session
+	loadTime       time.Duration
+	stdout, stderr io.Writer
+}
+
+// load puts the model on the device, with a cache for the longest of prompts.
+func (a *app) load(prompts [][]int) error {
+	longest := 0
+	for _, p := range prompts {
+		longest = max(longest, len(p))
+	}
+	capacity := min(longest+a.maxTokens, a.folder.Checkpoint.Config.MaxPositions)
+	bar := newBar(a.stderr, "loading", !a.quiet && !a.json)
+	defer bar.close()
+	start := time.Now()
+	var err error
+	a.model, err = a.folder.Load(a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.set})
+	if err != nil {
+		return err
+	}
+	a.session, err = generate.NewSession(a.model, a.folder.Tokenizer, capacity)
+	a.loadTime = time.Since(start)
+	if err != nil {
+		return errors.Join(err, a.model.Close())
+	}
+	return nil
+}
+
+// Close frees session and model.
+func (a *app) Close() error {
+	return errors.Join(a.session.Close(), a.model.Close())
+}
+
+// generate continues a prompt, and passes its text to onText.
+func (a *app) generate(ctx context.Context, prompt []int, onText func(string) error) (*generate.Result, error) {
+	bar := newBar(a.stderr, "prompt", !a.quiet && !a.json)
+	defer bar.close()
+	return a.session.Generate(ctx, prompt, generate.Options{
+		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(),
+		OnText: func(text string) error {
+			bar.close()
+			return onText(text)
+		},
+		OnPrefill: func(done, total int) { bar.set(int64(done), int64(total)) },
+	})
+}
+
+// answer answers one prompt in the form that the flags ask for.
+func (a *app) answer(ctx context.Context, prompt string, ids []int) error {
+	if a.json {
+		r, err := a.generate(ctx, ids, func(string) error { return nil })
+		if err != nil {
+			return err
+		}
+		return a.writeJSON(prompt, ids, r)
+	}
+	if !a.quiet {
+		if _, err := fmt.Fprintf(a.stdout, "> %s\n", prompt); err != nil {
+			return err
+		}
+	}
+	r, err := a.generate(ctx, ids, a.print)
+	if err != nil {
+		return err
+	}
+	return a.finish(len(ids), r)
+}
+
+// print writes text as it comes.
+func (a *app) print(text string) error {
+	_, err := io.WriteString(a.stdout, text)
+	return err
+}
+
+// finish ends the text and sums up.
+func (a *app) finish(prompt int, r *generate.Result) error {
+	if a.quiet {
+		return a.print("\n")
+	}
+	return a.print(fmt.Sprintf("\n\n[%s]\n\n", a.summary(prompt, r)))
+}
+
+// closeInto closes c and keeps its error where there is none yet.
+func closeInto(err *error, c io.Closer) {
+	if e := c.Close(); *err == nil {
+		*err = e
+	}
+}

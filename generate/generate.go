@@ -1,0 +1,285 @@
+// Package generate turns prompts into text: it opens a model folder with its
+// tokenizer and chat template, and runs the decode loop.
+//
+//	folder, err := generate.Open("models/mote-4bit")
+//	prompt, err := folder.Encode(chat.Message{Role: "user", Content: "Hi"})
+//	m, err := folder.Load(device, model.Options{})
+//	session, err := generate.NewSession(m, folder.Tokenizer, 1024)
+//	result, err := session.Generate(ctx, prompt, generate.Options{EOS: folder.EOS()})
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/ops"
+	"github.com/kompute-go/kompute-go/sample"
+	"github.com/kompute-go/kompute-go/tokenizer"
+)
+
+// ErrPrompt is what a [PromptError] wraps.
+var ErrPrompt = errors.New("invalid prompt")
+
+// PromptError says why a prompt cannot be answered.
+type PromptError struct{ Reason string }
+
+// Error gives the reason.
+func (e *PromptError) Error() string { return fmt.Sprintf("%v: %s", ErrPrompt, e.Reason) }
+
+// Unwrap returns ErrPrompt.
+func (e *PromptError) Unwrap() error { return ErrPrompt }
+
+// The reasons why a generation ends.
+const (
+	FinishStop      = "stop"      // the model ended its turn
+	FinishLength    = "length"    // the limit of tokens, or the end of the context
+	FinishCancelled = "cancelled" // the context was cancelled
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxTokens   = 256
+	DefaultPrefillStep = 512
+)
+
+// Options says how to generate. The zero value is greedy, with the defaults.
+type Options struct {
+	MaxTokens   int // most tokens to generate; 0 is DefaultMaxTokens
+	Sampling    sample.Params
+	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
+	EOS         []int // tokens that end the turn
+	// OnText, if not nil, gets the text as it comes, in whole characters. An
+	// error ends the generation, and Generate returns it.
+	OnText func(text string) error
+	// OnPrefill, if not nil, is told how much of a long prompt has been fed.
+	OnPrefill func(done, total int)
+}
+
+// Result is what a generation gave.
+type Result struct {
+	IDs    []int  // generated tokens, with the one that ended the turn
+	Text   string // their text, without special tokens
+	Finish string // FinishStop, FinishLength or FinishCancelled
+	// Fed is how many tokens of the prompt were not in the cache yet.
+	Fed int
+	// FirstToken is the time from the start to the first token; the whole prompt
+	// is read in it. Decode is the time from there to the last token.
+	FirstToken, Decode time.Duration
+	// Work is what the stream did for the tokens after the first.
+	Work Work
+}
+
+// Work counts what the stream did for the tokens after the first.
+type Work struct {
+	Tokens           int    `json:"tokens"`
+	Ops              uint64 `json:"ops"`
+	Dispatches       uint64 `json:"dispatches"`
+	Barriers         uint64 `json:"barriers"`
+	Submits          uint64 `json:"submits"`
+	DescriptorWrites uint64 `json:"descriptor_writes"`
+	RecordedCommands uint64 `json:"recorded_commands"`
+	HostNanos        int64  `json:"host_ns"` // time the host took to record and submit
+}
+
+// work returns what happened between two readings of a stream's counters.
+func work(before, after kompute.StreamStats, tokens int) Work {
+	return Work{
+		Tokens:           max(tokens, 0),
+		Ops:              after.Ops - before.Ops,
+		Dispatches:       after.Dispatches - before.Dispatches,
+		Barriers:         after.Barriers - before.Barriers,
+		Submits:          after.Submits - before.Submits,
+		DescriptorWrites: after.DescriptorWrites - before.DescriptorWrites,
+		RecordedCommands: after.RecordedCommands - before.RecordedCommands,
+		HostNanos:        (after.RecordTime - before.RecordTime + after.SubmitTime - before.SubmitTime).Nanoseconds(),
+	}
+}
+
+// PromptRate returns tokens of the prompt per second.
+func (r *Result) PromptRate() float64 { return rate(r.Fed, r.FirstToken) }
+
+// DecodeRate returns tokens per second after the first.
+func (r *Result) DecodeRate() float64 { return rate(len(r.IDs)-1, r.Decode) }
+
+func rate(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+func (o *Options) fill() error {
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	if o.PrefillStep == 0 {
+		o.PrefillStep = DefaultPrefillStep
+	}
+	if o.MaxTokens < 0 || o.PrefillStep < 0 {
+		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)
+	}
+	return nil
+}
+
+// Generate continues the prompt, token by token, until the model ends its turn,
+// MaxTokens are there, the context is full or ctx is cancelled; the last is no
+// error, and the result holds what was reached. What the prompt has in common
+// with the tokens already in the cache is not fed again.
+//
+// It fails with PromptError for an empty prompt, one beyond the model's context
+// or with tokens outside its vocabulary, and with the errors of the sampling
+// parameters and of the device.
+func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
+	if err := errors.Join(o.fill(), o.Sampling.Validate()); err != nil {
+		return nil, err
+	}
+	if err := checkPrompt(s.model.Config(), prompt); err != nil {
+		return nil, err
+	}
+	if err := s.cache.Reserve(s.stream, min(len(prompt)+o.MaxTokens, s.model.Config().MaxPositions)); err != nil {
+		return nil, err
+	}
+	sampler, err := sample.New(o.Sampling)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Session: s, options: &o, sampler: sampler, text: s.words.NewDecoder(true), result: &Result{}}
+	err = r.run(ctx, prompt)
+	if tail := r.text.Flush(); tail != "" && err == nil {
+		err = r.emit(tail)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err, r.result.Finish = nil, FinishCancelled
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.result.Text = r.all.String()
+	return r.result, nil
+}
+
+// run is one generation.
+type run struct {
+	*Session
+	options *Options
+	sampler *sample.Sampler
+	text    *tokenizer.Decoder
+	all     strings.Builder // the text so far
+	logits  []float32
+	result  *Result
+}
+
+func (r *run) run(ctx context.Context, prompt []int) error {
+	start := time.Now()
+	piece, err := r.resume(prompt)
+	if err != nil {
+		return err
+	}
+	r.result.Fed = len(piece)
+	if piece, err = r.prefill(ctx, piece, r.options); err != nil {
+		return err
+	}
+	tokens, err := r.upload(piece)
+	if err != nil {
+		return err
+	}
+	next, err := r.step(ctx, tokens, piece)
+	if err != nil {
+		return err
+	}
+	first := time.Now()
+	r.result.FirstToken = first.Sub(start)
+	before := r.stream.Stats()
+	next, err = r.decode(ctx, next)
+	r.result.Decode = time.Since(first)
+	r.result.Work = work(before, r.stream.Stats(), len(r.result.IDs)-1)
+	if next != nil {
+		err = errors.Join(err, next.Close())
+	}
+	return err
+}
+
+// decode feeds each token back until something ends the generation. It returns
+// the token that was not fed.
+func (r *run) decode(ctx context.Context, next *kompute.Tensor[uint32]) (*kompute.Tensor[uint32], error) {
+	for {
+		id := r.result.IDs[len(r.result.IDs)-1]
+		if slices.Contains(r.options.EOS, id) {
+			r.result.Finish = FinishStop
+			return next, nil
+		}
+		if err := r.emit(r.text.Push(id)); err != nil {
+			return next, err
+		}
+		if len(r.result.IDs) >= r.options.MaxTokens || r.cache.Len() >= r.model.Config().MaxPositions {
+			r.result.Finish = FinishLength
+			return next, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return next, err
+		}
+		var err error
+		if next, err = r.step(ctx, next, []int{id}); err != nil {
+			return next, err
+		}
+	}
+}
+
+// step feeds tokens, whose numbers are ids, and chooses the next one, which it
+// notes and returns on the device, as [1, 1]. It closes tokens.
+func (r *run) step(ctx context.Context, tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
+	sc := r.stream.Scope()
+	logits := r.model.Forward(r.stream, model.Pass{Tokens: tokens, Cache: r.cache})
+	r.seen = append(r.seen, ids...)
+	next, id, err := r.choose(ctx, sc, logits)
+	sc.Close()
+	if err = errors.Join(err, tokens.Close()); err != nil {
+		if next != nil {
+			err = errors.Join(err, next.Close())
+		}
+		return nil, err
+	}
+	r.result.IDs = append(r.result.IDs, id)
+	return next, nil
+}
+
+// choose picks the next token from logits [1, 1, V]: greedy on the device, of
+// which the host reads four bytes, else from the logits on the host.
+func (r *run) choose(ctx context.Context, sc *kompute.Scope, logits *kompute.Tensor[float32]) (*kompute.Tensor[uint32], int, error) {
+	if r.options.Sampling.Greedy() {
+		next := kompute.Keep(sc, ops.ArgMax(r.stream, logits, -1))
+		var id [1]uint32
+		err := next.ReadInto(ctx, id[:])
+		return next, int(id[0]), err
+	}
+	if len(r.logits) == 0 {
+		r.logits = make([]float32, r.model.Config().VocabSize)
+	}
+	if err := logits.ReadInto(ctx, r.logits); err != nil {
+		return nil, 0, err
+	}
+	id, err := r.sampler.Sample(r.logits, uint64(len(r.result.IDs)))
+	if err != nil {
+		return nil, 0, err
+	}
+	next, err := r.upload([]int{int(id)})
+	return next, int(id), err
+}
+
+// emit passes text on.
+func (r *run) emit(text string) error {
+	if text == "" {
+		return nil
+	}
+	r.all.WriteString(text)
+	if r.options.OnText == nil {
+		return nil
+	}
+	return r.options.OnText(text)
+}

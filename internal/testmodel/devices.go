@@ -1,0 +1,33 @@
+package testmodel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// EachDevice runs fn as a subtest on the CPU backend and on every usable Vulkan
+// device, opened with the given options. It checks that nothing stays alive.
+func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...kompute.Option) {
+	t.Helper()
+	devices, _ := kompute.Devices()
+	for _, info := range devices {
+		if !info.Usable {
+			continue
+		}
+		spec := "cpu"
+		if info.Backend != "cpu" {
+			spec = fmt.Sprintf("%s:%d", info.Backend, info.Index)
+		}
+		t.Run(spec, func(t *testing.T) {
+			d, err := kompute.Open(spec, opts...)
+			require.NoError(t, err)
+			fn(t, d)
+			require.Zero(t, d.Stats().LiveTensors, "tensors left open")
+			require.NoError(t, d.Close())
+		})
+	}
+}
