@@ -90,6 +90,10 @@ func (v *View) WithLayout(l array.Layout) *View {
 	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
 }
 
+// SameStorage reports whether both are views of one storage, and so may share
+// elements.
+func (v *View) SameStorage(other *View) bool { return v.st != nil && v.st == other.st }
+
 // hostArray returns the view on host memory. The storage is pinned, and dev.mu
 // not held.
 func (v *View) hostArray() array.Array {
