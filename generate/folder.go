@@ -1,9 +1,11 @@
 package generate
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/chat"
 	"github.com/kompute-go/kompute-go/checkpoint"
@@ -61,6 +63,17 @@ func (f *Folder) readText() error {
 	if f.Tokenizer, err = tokenizer.Load(data); err != nil {
 		return fmt.Errorf("%s: %w", path.Join(f.Name(), checkpoint.TokenizerFile), err)
 	}
+	f.Template, err = chat.Open(f.Checkpoint.FS())
+	if errors.Is(err, chat.ErrNoTemplate) {
+		err = nil
+	}
+	if err != nil {
+		file := chat.TokenizerConfigFile
+		if _, missing := fs.Stat(f.Checkpoint.FS(), chat.TemplateFile); missing == nil && errors.Is(err, chat.ErrTemplate) {
+			file = chat.TemplateFile
+		}
+		return fmt.Errorf("%s: %w", path.Join(f.Name(), file), err)
+	}
 	return nil
 }
 
@@ -94,7 +107,12 @@ func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	case f.Template == nil:
 		return nil, &PromptError{f.Name() + " has no chat template; a raw prompt needs none"}
 	}
-	text, err := f.Template.Render(messages)
+	for _, m := range messages {
+		if !utf8.ValidString(m.Content) {
+			return f.Tokenizer.Encode(m.Content) // its error says where
+		}
+	}
+	text, err := f.Template.Render(messages, chat.Options{AddGenerationPrompt: true})
 	if err != nil {
 		return nil, err
 	}
