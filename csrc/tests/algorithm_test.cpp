@@ -1,0 +1,115 @@
+// The caller's own SPIR-V: what is refused, and why.
+#include "shaders.hpp"
+#include "test.hpp"
+
+static kpx_result create(const Device &device, const std::vector<uint32_t> &spirv, uint32_t bindings, uint32_t push_bytes,
+                         kpx_error *err) {
+    kpx_algorithm *algorithm = nullptr;
+    const kpx_result result =
+        kpx_algorithm_create(device.get(), spirv.data(), spirv.size(), bindings, nullptr, 0, push_bytes, &algorithm, err);
+    kpx_algorithm_destroy(algorithm);
+    return result;
+}
+
+TEST(bad_spirv_is_refused) {
+    kpx_error err{};
+    Device device = open_device();
+    REQUIRE_CODE(KPX_INVALID, create(device, {}, 1, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, create(device, {1, 2, 3, 4, 5, 6, 7}, 1, 4, &err));
+    std::vector<uint32_t> cut(spirv_add_one.begin(), spirv_add_one.end() - 3);
+    REQUIRE_CODE(KPX_INVALID, create(device, cut, 1, 4, &err));
+    std::vector<uint32_t> header(spirv_add_one.begin(), spirv_add_one.begin() + 5);
+    REQUIRE_CODE(KPX_INVALID, create(device, header, 1, 4, &err)); // no entry point
+    std::vector<uint32_t> zeroed = spirv_add_one;
+    zeroed[5] = 0; // an instruction of no words
+    REQUIRE_CODE(KPX_INVALID, create(device, zeroed, 1, 4, &err));
+    std::vector<uint32_t> future = spirv_add_one;
+    future[1] = 0x00020000;
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, future, 1, 4, &err));
+}
+
+TEST(algorithms_must_fit_their_shader_and_device) {
+    kpx_error err{};
+    Device device = open_device();
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_mix_neighbours, 1, 4, &err)); // it uses two
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 0, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 100000, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 1, 3, &err));
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 1, 1 << 20, &err));
+    kpx_algorithm *algorithm = nullptr;
+    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_create(device.get(), nullptr, 100, 1, nullptr, 0, 4, &algorithm, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(), 1, nullptr,
+                                                   1000, 4, &algorithm, &err));
+}
+
+TEST(dispatches_must_fit_their_algorithm) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    Buffer buffer = new_buffer(device, 4096);
+    const uint32_t one[3] = {1, 1, 1}, none[3] = {1, 0, 1}, many[3] = {UINT32_MAX, 1, 1}, n = 64;
+    const kpx_array good = words_of(buffer, 64, KPX_READ_WRITE);
+    auto dispatch = [&](kpx_array array, const uint32_t *groups, uint32_t arrays, uint32_t push_bytes) {
+        const kpx_array list[2] = {array, array};
+        return kpx_dispatch(stream.get(), add.get(), list, arrays, groups, &n, push_bytes, &err);
+    };
+    upload(stream, buffer, std::vector<uint32_t>(1024, 1));
+    REQUIRE_OK(dispatch(good, one, 1, 4));
+    REQUIRE_CODE(KPX_INVALID, dispatch(good, none, 1, 4));
+    REQUIRE_CODE(KPX_INVALID, dispatch(good, many, 1, 4));
+    REQUIRE_CODE(KPX_INVALID, dispatch(good, one, 2, 4));
+    REQUIRE_CODE(KPX_INVALID, dispatch(good, one, 1, 0));
+    REQUIRE_CODE(KPX_INVALID, dispatch(kpx_array{}, one, 1, 4));
+    kpx_array odd = good;
+    odd.offset = 1;
+    REQUIRE_CODE(KPX_INVALID, dispatch(odd, one, 1, 4));
+    kpx_array gaps = good;
+    gaps.strides[0] = 2;
+    REQUIRE_CODE(KPX_INVALID, dispatch(gaps, one, 1, 4));
+    kpx_array beyond = good;
+    beyond.shape[0] = 1025;
+    REQUIRE_CODE(KPX_INVALID, dispatch(beyond, one, 1, 4));
+    kpx_array huge = good;
+    huge.shape[0] = INT64_MAX;
+    huge.strides[0] = INT64_MAX;
+    REQUIRE_CODE(KPX_INVALID, dispatch(huge, one, 1, 4));
+    kpx_array negative = good;
+    negative.strides[0] = -1;
+    REQUIRE_CODE(KPX_INVALID, dispatch(negative, one, 1, 4));
+    kpx_array unknown = good;
+    unknown.dtype = 99;
+    REQUIRE_CODE(KPX_INVALID, dispatch(unknown, one, 1, 4));
+    kpx_array deep = good;
+    deep.rank = KPX_MAX_RANK + 1;
+    REQUIRE_CODE(KPX_INVALID, dispatch(deep, one, 1, 4));
+    kpx_array aimless = good;
+    aimless.access = 0;
+    REQUIRE_CODE(KPX_INVALID, dispatch(aimless, one, 1, 4));
+    CHECK(stats_of(stream).ops == 1); // the refused ones left nothing behind
+    CHECK(download(stream, buffer, 1)[0] == 2);
+}
+
+TEST(specialization_constants_arrive) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer buffer = new_buffer(device, 256);
+    upload(stream, buffer, std::vector<uint32_t>(64, 2));
+    for (uint32_t factor : {5u, 7u}) {
+        Algorithm add = new_algorithm(device, spirv_add_one, 1, {factor}, 4);
+        const uint32_t grid[3] = {1, 1, 1}, n = 64;
+        const kpx_array array = words_of(buffer, 64, KPX_READ_WRITE);
+        REQUIRE_OK(kpx_dispatch(stream.get(), add.get(), &array, 1, grid, &n, 4, &err));
+    }
+    CHECK(download(stream, buffer, 1)[0] == (2 * 5 + 1) * 7 + 1);
+}
+
+TEST(unknown_ops_are_refused) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    CHECK(kpx_op_find("no_such_op") == -1 && kpx_op_find("") == -1 && kpx_op_find(nullptr) == -1);
+    REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), -1, nullptr, 0, nullptr, 0, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), 10000, nullptr, 0, nullptr, 0, &err));
+}

@@ -1,0 +1,74 @@
+// Devices: listing, opening, errors.
+#include <cstring>
+
+#include "test.hpp"
+
+TEST(library_says_what_it_is) {
+    CHECK(kpx_abi_version() == KPX_ABI_VERSION);
+    CHECK(strlen(kpx_build_id()) == 64);
+}
+
+TEST(devices_are_ranked_and_described) {
+    kpx_error err{};
+    uint32_t count = 0, last_type = 0;
+    REQUIRE_OK(kpx_device_count(&count, &err));
+    CHECK(count > 0);
+    for (uint32_t i = 0; i < count; i++) {
+        kpx_device_info info;
+        REQUIRE_OK(kpx_device_describe(i, &info, &err));
+        CHECK(info.name[0] != 0 && info.driver[0] != 0 && strlen(info.uuid) == 32);
+        CHECK(info.type >= last_type);
+        last_type = info.type;
+        CHECK(info.usable == (info.why[0] == 0));
+        if (info.usable) {
+            CHECK(info.memory_total > 0 && info.memory_available <= info.memory_total);
+            CHECK(info.max_buffer_bytes >= (uint64_t(1) << 27) && info.max_buffer_bytes < (uint64_t(1) << 32));
+        }
+    }
+    kpx_device_info info;
+    REQUIRE_CODE(KPX_INVALID, kpx_device_describe(count, &info, &err));
+    kpx_device *device = nullptr;
+    REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, 0, &device, &err));
+    CHECK(device == nullptr);
+}
+
+TEST(device_lives_until_its_last_child_goes) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer buffer = new_buffer(device, 4096);
+    device.reset();
+    upload(stream, buffer, {1, 2, 3});
+    CHECK((download(stream, buffer, 3) == std::vector<uint32_t>{1, 2, 3}));
+}
+
+TEST(two_devices_do_not_mix) {
+    kpx_error err{};
+    Device one = open_device(), two = open_device();
+    Stream stream = new_stream(one), other = new_stream(two);
+    Buffer foreign = new_buffer(two, 64);
+    uint32_t word = 1;
+    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), foreign.get(), 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_download(stream.get(), foreign.get(), 0, &word, 4, &err));
+    upload(other, foreign, {5});
+    const uint64_t value = flush(other);
+    REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(stream.get(), other.get(), value, &err));
+    CHECK(download(other, foreign, 1)[0] == 5);
+}
+
+TEST(null_handles_are_refused) {
+    kpx_error err{};
+    uint64_t value = 0;
+    uint32_t word = 0;
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    REQUIRE_CODE(KPX_INVALID, kpx_flush(nullptr, &value, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_wait(nullptr, 0, 0, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), nullptr, 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(stream.get(), nullptr, 0, &err));
+    kpx_buffer *buffer = nullptr;
+    REQUIRE_CODE(KPX_INVALID, kpx_buffer_create(nullptr, 4, &buffer, &err));
+    kpx_device_close(nullptr);
+    kpx_buffer_destroy(nullptr);
+    kpx_stream_destroy(nullptr);
+    kpx_algorithm_destroy(nullptr);
+}

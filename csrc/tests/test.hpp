@@ -1,0 +1,84 @@
+// A test is a function; CHECK and REQUIRE_OK report where and what. Handles are
+// freed by their owners, so that a failed test leaves nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kpx.h"
+
+struct Failure {
+    std::string text;
+};
+
+struct Test {
+    const char *name;
+    void (*run)();
+};
+std::vector<Test> &tests();
+struct Register {
+    Register(const char *name, void (*run)()) { tests().push_back({name, run}); }
+};
+
+#define TEST(name)                                                                                                     \
+    static void name();                                                                                                \
+    static const Register register_##name(#name, name);                                                                \
+    static void name()
+
+#define TEXT_(x) #x
+#define AT_(line) __FILE__ ":" TEXT_(line) ": "
+#define WHERE AT_(__LINE__)
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            throw Failure{WHERE #condition};                                                                           \
+    } while (0)
+
+// A call that must succeed; err is the kpx_error in scope.
+#define REQUIRE_OK(call)                                                                                               \
+    do {                                                                                                               \
+        if ((call) != KPX_OK)                                                                                          \
+            throw Failure{WHERE #call ": " + std::string(err.message)};                                                \
+    } while (0)
+
+// A call that must fail with that code and say something.
+#define REQUIRE_CODE(code_, call)                                                                                      \
+    do {                                                                                                               \
+        err = kpx_error{};                                                                                             \
+        const kpx_result got_ = (call);                                                                                \
+        if (got_ != (code_) || err.code != (code_) || err.message[0] == 0)                                             \
+            throw Failure{WHERE #call ": got " + std::to_string(got_) + " \"" + err.message + "\", not " #code_};      \
+    } while (0)
+
+template <typename T, void (*Free)(T *)>
+struct Freed {
+    void operator()(T *handle) const { Free(handle); }
+};
+using Device = std::unique_ptr<kpx_device, Freed<kpx_device, kpx_device_close>>;
+using Buffer = std::unique_ptr<kpx_buffer, Freed<kpx_buffer, kpx_buffer_destroy>>;
+using Stream = std::unique_ptr<kpx_stream, Freed<kpx_stream, kpx_stream_destroy>>;
+using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algorithm_destroy>>;
+
+Device open_device(uint64_t budget = 0);
+Buffer new_buffer(const Device &device, uint64_t bytes);
+Stream new_stream(const Device &device);
+Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv, uint32_t bindings,
+                        const std::vector<uint32_t> &spec, uint32_t push_bytes);
+
+// A contiguous uint32 array of n elements at the start of a buffer.
+kpx_array words_of(const Buffer &buffer, int64_t n, kpx_access access);
+void upload(const Stream &stream, const Buffer &buffer, const std::vector<uint32_t> &data);
+std::vector<uint32_t> download(const Stream &stream, const Buffer &buffer, size_t n);
+uint64_t flush(const Stream &stream);
+kpx_stream_stats stats_of(const Stream &stream);
+kpx_device_stats stats_of(const Device &device);
+
+// Deterministic numbers.
+struct Random {
+    uint64_t state;
+    uint32_t next();
+    uint32_t below(uint32_t n) { return next() % n; }
+};
