@@ -37,12 +37,12 @@ func (q *cpuQueue) append(op Op) error {
 	d := q.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if op.uploadOnly {
+		op.unpin()
+		return nil
+	}
 	if op.CPU == nil {
-		for _, a := range op.Args {
-			if a.View != nil {
-				a.View.st.unpin()
-			}
-		}
+		op.unpin()
 		return opError(&op, "no CPU implementation was given", ErrUnsupported)
 	}
 	for op.busy() {
@@ -71,6 +71,15 @@ func (q *cpuQueue) append(op Op) error {
 		}
 	}
 	return nil
+}
+
+// unpin lets the operands' storages go. The device's mu is held.
+func (op Op) unpin() {
+	for _, a := range op.Args {
+		if a.View != nil {
+			a.View.st.unpin()
+		}
+	}
 }
 
 // busy reports whether the content of an operand is being moved. The device's
@@ -203,11 +212,7 @@ func (q *cpuQueue) inputsErr(op Op) error {
 
 // finish ends an item. dev.mu is held.
 func (q *cpuQueue) finish(item cpuItem) {
-	for _, a := range item.op.Args {
-		if a.View != nil {
-			a.View.st.unpin()
-		}
-	}
+	item.op.unpin()
 	q.s.done++
 	kept := q.waiters[:0]
 	for _, w := range q.waiters {

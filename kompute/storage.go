@@ -26,11 +26,11 @@ type storage struct {
 	deviceValid bool   // Vulkan: the device's buffer has it
 	busy        bool
 	closed      bool
-	refs        int    // views that were not closed
-	gen         uint32 // views of an older generation do not count (see Keep)
-	pins        int    // ops and copies that use the memory now
-	scope       *Scope // who closes it; nil: the last view
-	err         error  // the content was never made, because of this
+	refs        int     // views that were not closed
+	gen         uint32  // views of an older generation do not count (see Keep)
+	pins        int     // ops and copies that use the memory now
+	scope       *Scope  // who closes it; nil: the last view
+	err         error   // the content was never made, because of this
 	source      *Stream // whose op made the content; nil: the host
 	writer      mark
 	readers     []mark // since the last write, at most one a stream

@@ -89,6 +89,11 @@ type Op struct {
 	// The arrays are only valid during the call. It is called on the CPU device,
 	// and elsewhere if the device does not support the op.
 	CPU func(args []array.Array) error
+
+	algorithm  *Algorithm // dispatch this instead of a native op
+	groups     [3]uint32
+	push       []uint32
+	uploadOnly bool // bring the operands to the device and do nothing else
 }
 
 // Device returns the stream's device.

@@ -1,0 +1,93 @@
+package kompute
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// algorithmResource is the native handle, apart from the Algorithm so that its
+// cleanup does not hold it.
+type algorithmResource struct {
+	d      *Device
+	native native
+	handle unsafe.Pointer
+	closed bool
+	users  int
+}
+
+// create makes the native kernel.
+func (a *Algorithm) create(b *vulkanBackend, spirv, spec []uint32) error {
+	d := a.device
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return fmt.Errorf("the device is %w", ErrClosed)
+	}
+	d.users++
+	d.mu.Unlock()
+	handle, err := b.native.createAlgorithm(spirv, len(a.args), spec, 4*len(a.push))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leave()
+	if err != nil {
+		return fmt.Errorf("algorithm: %w", err)
+	}
+	a.handle = handle
+	a.res = &algorithmResource{d: d, native: b.native, handle: handle}
+	runtime.AddCleanup(a, func(r *algorithmResource) { r.close() }, a.res)
+	return nil
+}
+
+// Close frees the kernel after its last dispatch; the tensors stay. Closing
+// again does nothing.
+func (a *Algorithm) Close() error {
+	a.res.close()
+	return nil
+}
+
+func (r *algorithmResource) close() {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if !r.closed {
+		r.closed = true
+		r.free()
+	}
+}
+
+// enter keeps the handle from being freed; false if it was.
+func (r *algorithmResource) enter() bool {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.users++
+	return true
+}
+
+func (r *algorithmResource) leave() {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.users--
+	r.free()
+}
+
+// free gives the handle back once it is closed and not in use.
+func (r *algorithmResource) free() {
+	if r.closed && r.users == 0 && r.handle != nil {
+		r.native.destroyAlgorithm(r.handle)
+		r.handle = nil
+	}
+}
+
+// op returns one dispatch of the algorithm, with other push constants if given.
+func (a *Algorithm) op(push []uint32) (Op, error) {
+	if len(push) == 0 {
+		push = a.push
+	}
+	if len(push) != len(a.push) {
+		return Op{}, fmt.Errorf("%d push constants for an algorithm made with %d: %w", len(push), len(a.push), ErrInvalid)
+	}
+	return Op{Name: "algorithm", Args: a.args, algorithm: a, groups: a.groups, push: push}, nil
+}

@@ -1,0 +1,255 @@
+//go:build cgo && !nogpu
+
+package kompute
+
+/*
+#cgo pkg-config: kompute-go
+#include <stdlib.h>
+#include <kpx.h>
+
+// Set in the tree, where the archive may be newer than what Go has cached.
+#ifndef KPX_EXPECT_BUILD_ID
+#define KPX_EXPECT_BUILD_ID ""
+#endif
+static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
+
+// Nothing here calls back into Go, and nothing keeps memory that it is given.
+#cgo nocallback kpx_buffer_create
+#cgo nocallback kpx_buffer_destroy
+#cgo nocallback kpx_op
+#cgo nocallback kpx_dispatch
+#cgo nocallback kpx_flush
+#cgo nocallback kpx_upload
+#cgo nocallback kpx_download
+#cgo nocallback kpx_stream_depend
+#cgo nocallback kpx_wait
+#cgo noescape kpx_buffer_create
+#cgo noescape kpx_op
+#cgo noescape kpx_dispatch
+#cgo noescape kpx_flush
+#cgo noescape kpx_upload
+#cgo noescape kpx_download
+#cgo noescape kpx_stream_depend
+#cgo noescape kpx_wait
+*/
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// cgoDevice implements native by the C ABI.
+type cgoDevice struct{ p *C.kpx_device }
+
+// The array structs of both languages must be the same.
+var _ [0]struct{} = [unsafe.Sizeof(nativeArray{}) - C.sizeof_kpx_array]struct{}{}
+
+// checkLibrary makes sure, once, that the library linked in is the one that this
+// code was written for.
+var checkLibrary = sync.OnceValue(func() error {
+	if got, want := C.kpx_abi_version(), C.uint32_t(C.KPX_ABI_VERSION); got != want {
+		return fmt.Errorf("%w: the kompute-go library has ABI %d, its header %d: install both anew", ErrInternal, got, want)
+	}
+	want, got := C.GoString(C.expected_build_id()), C.GoString(C.kpx_build_id())
+	if want != "" && got != want {
+		return fmt.Errorf("%w: the kompute-go library is build %s, this program was compiled for %s: compile it again", ErrInternal, got, want)
+	}
+	return nil
+})
+
+func goError(code C.kpx_result, e *C.kpx_error) error {
+	return nativeError(int(code), uint64(e.requested), uint64(e.available), C.GoString(&e.message[0]))
+}
+
+func vulkanDevices() ([]DeviceInfo, error) {
+	if err := checkLibrary(); err != nil {
+		return nil, err
+	}
+	var e C.kpx_error
+	var n C.uint32_t
+	if code := C.kpx_device_count(&n, &e); code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	list := make([]DeviceInfo, n)
+	for i := range list {
+		var info C.kpx_device_info
+		if code := C.kpx_device_describe(C.uint32_t(i), &info, &e); code != C.KPX_OK {
+			return nil, goError(code, &e)
+		}
+		list[i] = deviceInfo(i, &info)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: the loader knows no device", ErrNoVulkan)
+	}
+	return list, nil
+}
+
+func deviceInfo(index int, c *C.kpx_device_info) DeviceInfo {
+	kinds := map[C.uint32_t]string{C.KPX_DISCRETE: "discrete", C.KPX_INTEGRATED: "integrated", C.KPX_VIRTUAL: "virtual", C.KPX_CPU: "cpu"}
+	kind, known := kinds[c._type]
+	if !known {
+		kind = "other"
+	}
+	v := uint32(c.api_version)
+	return DeviceInfo{
+		Backend: "vulkan", Index: index, Name: C.GoString(&c.name[0]), Driver: C.GoString(&c.driver[0]),
+		UUID: C.GoString(&c.uuid[0]), Type: kind, APIVersion: fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff),
+		SubgroupSize: int(c.subgroup_size), MemoryTotal: int64(c.memory_total), MemoryAvailable: int64(c.memory_available),
+		MaxTensorBytes: int64(c.max_buffer_bytes), Usable: c.usable != 0, Why: C.GoString(&c.why[0]),
+	}
+}
+
+func openVulkan(info DeviceInfo, o options) (*Device, error) {
+	var e C.kpx_error
+	var p *C.kpx_device
+	if code := C.kpx_device_open(C.uint32_t(info.Index), C.uint64_t(o.budget), &p, &e); code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return newVulkanDevice(info, &cgoDevice{p}, o)
+}
+
+func (d *cgoDevice) createBuffer(bytes int) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_buffer
+	if code := C.kpx_buffer_create(d.p, C.uint64_t(bytes), &p, &e); code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) destroyBuffer(buffer unsafe.Pointer) {
+	C.kpx_buffer_destroy((*C.kpx_buffer)(buffer))
+}
+
+func (d *cgoDevice) createStream() (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_stream
+	if code := C.kpx_stream_create(d.p, &p, &e); code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) destroyStream(stream unsafe.Pointer) {
+	C.kpx_stream_destroy((*C.kpx_stream)(stream))
+}
+
+func (d *cgoDevice) findOp(name string) int32 {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return int32(C.kpx_op_find(c))
+}
+
+func (d *cgoDevice) op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error {
+	var e C.kpx_error
+	code := C.kpx_op((*C.kpx_stream)(stream), C.int32_t(op), cArrays(arrays), C.uint32_t(len(arrays)),
+		unsafe.Pointer(unsafe.SliceData(params)), C.uint32_t(len(params)), &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func cArrays(arrays []nativeArray) *C.kpx_array {
+	return (*C.kpx_array)(unsafe.Pointer(unsafe.SliceData(arrays)))
+}
+
+func (d *cgoDevice) dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error {
+	var e C.kpx_error
+	g := [3]C.uint32_t{C.uint32_t(groups[0]), C.uint32_t(groups[1]), C.uint32_t(groups[2])}
+	code := C.kpx_dispatch((*C.kpx_stream)(stream), (*C.kpx_algorithm)(algorithm), cArrays(arrays), C.uint32_t(len(arrays)),
+		&g[0], unsafe.Pointer(unsafe.SliceData(push)), C.uint32_t(4*len(push)), &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func (d *cgoDevice) upload(stream, buffer unsafe.Pointer, offset int, data []byte) error {
+	var e C.kpx_error
+	code := C.kpx_upload((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset),
+		unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func (d *cgoDevice) download(stream, buffer unsafe.Pointer, offset int, data []byte) error {
+	var e C.kpx_error
+	code := C.kpx_download((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset),
+		unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func (d *cgoDevice) depend(stream, other unsafe.Pointer, value uint64) error {
+	var e C.kpx_error
+	if code := C.kpx_stream_depend((*C.kpx_stream)(stream), (*C.kpx_stream)(other), C.uint64_t(value), &e); code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func (d *cgoDevice) flush(stream unsafe.Pointer) (uint64, error) {
+	var e C.kpx_error
+	var value C.uint64_t
+	if code := C.kpx_flush((*C.kpx_stream)(stream), &value, &e); code != C.KPX_OK {
+		return 0, goError(code, &e)
+	}
+	return uint64(value), nil
+}
+
+func (d *cgoDevice) wait(stream unsafe.Pointer, value, timeout uint64) (bool, error) {
+	var e C.kpx_error
+	switch code := C.kpx_wait((*C.kpx_stream)(stream), C.uint64_t(value), C.uint64_t(timeout), &e); code {
+	case C.KPX_OK:
+		return true, nil
+	case C.KPX_TIMEOUT:
+		return false, nil
+	default:
+		return false, goError(code, &e)
+	}
+}
+
+func (d *cgoDevice) createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_algorithm
+	code := C.kpx_algorithm_create(d.p, (*C.uint32_t)(unsafe.SliceData(spirv)), C.uint64_t(len(spirv)), C.uint32_t(bindings),
+		(*C.uint32_t)(unsafe.SliceData(spec)), C.uint32_t(len(spec)), C.uint32_t(pushBytes), &p, &e)
+	if code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) destroyAlgorithm(algorithm unsafe.Pointer) {
+	C.kpx_algorithm_destroy((*C.kpx_algorithm)(algorithm))
+}
+
+func (d *cgoDevice) deviceStats(out *DeviceStats) {
+	var c C.kpx_device_stats
+	C.kpx_device_get_stats(d.p, &c)
+	out.ReservedBytes = int64(c.reserved_bytes)
+	out.PipelinesBuilt = uint64(c.pipelines_built)
+	out.ValidationMessages = uint64(c.validation_messages)
+}
+
+func (d *cgoDevice) streamStats(stream unsafe.Pointer, out *StreamStats) {
+	var c C.kpx_stream_stats
+	C.kpx_stream_get_stats((*C.kpx_stream)(stream), &c)
+	out.Dispatches = uint64(c.dispatches)
+	out.Barriers = uint64(c.barriers)
+	out.Submits = uint64(c.submits)
+	out.DescriptorWrites = uint64(c.descriptor_writes)
+	out.RecordedCommands = uint64(c.recorded_commands)
+	out.RecordTime = time.Duration(c.record_ns)
+	out.SubmitTime = time.Duration(c.submit_ns)
+}
+
+func (d *cgoDevice) close() { C.kpx_device_close(d.p) }

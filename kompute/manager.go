@@ -1,0 +1,117 @@
+package kompute
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Manager is the entry of Kompute's own face: it opens a device and makes
+// algorithms and sequences on it. Tensors are made by New and its siblings with
+// Manager.Device.
+type Manager struct {
+	device *Device
+	stream *Stream
+}
+
+// AnyTensor is a tensor of any element type.
+type AnyTensor interface {
+	View() *View
+	Err() error
+}
+
+// NewManager opens a device as Open does. Algorithms need a Vulkan device.
+func NewManager(spec string, opts ...Option) (*Manager, error) {
+	d, err := Open(spec, opts...)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.NewStream()
+	if err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return &Manager{d, s}, nil
+}
+
+// Device returns the manager's device.
+func (m *Manager) Device() *Device { return m.device }
+
+// Close closes the device with all that was made on it.
+func (m *Manager) Close() error { return m.device.Close() }
+
+// Words returns numbers as the 32-bit words of specialization and push
+// constants.
+func Words[T float32 | int32 | uint32](values ...T) []uint32 {
+	out := make([]uint32, len(values))
+	for i := range values {
+		out[i] = *(*uint32)(unsafe.Pointer(&values[i]))
+	}
+	return out
+}
+
+// Algorithm is the caller's own kernel with the tensors it works on.
+type Algorithm struct {
+	device *Device
+	handle unsafe.Pointer
+	args   []Arg
+	groups [3]uint32
+	push   []uint32
+	res    *algorithmResource
+}
+
+// Algorithm makes a kernel of SPIR-V with the entry point "main". Tensor i is
+// bound to binding i of descriptor set 0; each must be contiguous and start
+// where the device lets a binding start, as whole tensors do. workgroup is the
+// number of workgroups of a dispatch along x, y and z; all zero, it is one
+// workgroup for each element of the first tensor. spec are the specialization
+// constants 0, 1, …, push the push constants, which a dispatch may replace with
+// as many others.
+//
+// Errors are ErrUnsupported on the CPU backend, ErrInvalid for unusable SPIR-V
+// or tensors, ErrDevice for tensors of another device, or the driver's.
+func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, workgroup [3]uint32, spec, push []uint32) (*Algorithm, error) {
+	b, vulkan := m.device.backend.(*vulkanBackend)
+	if !vulkan {
+		return nil, fmt.Errorf("an algorithm needs a Vulkan device, this is %q: %w", m.device.Backend(), ErrUnsupported)
+	}
+	a := &Algorithm{device: m.device, groups: workgroup, push: append([]uint32(nil), push...)}
+	for i, t := range tensors {
+		if err := a.bind(t); err != nil {
+			return nil, fmt.Errorf("tensor %d of an algorithm: %w", i, err)
+		}
+	}
+	if workgroup == [3]uint32{} && len(tensors) > 0 {
+		a.groups = [3]uint32{uint32(a.args[0].View.layout.Size()), 1, 1}
+	}
+	if len(spirv) == 0 {
+		return nil, fmt.Errorf("an algorithm without SPIR-V: %w", ErrInvalid)
+	}
+	if err := a.create(b, spirv, spec); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// bind adds a tensor. What the kernel does with it is not known, so it counts
+// as read and written; wrapped memory, which is read-only, as read.
+func (a *Algorithm) bind(t AnyTensor) error {
+	if t == nil {
+		return fmt.Errorf("nil: %w", ErrInvalid)
+	}
+	if err := t.Err(); err != nil {
+		return err
+	}
+	v := t.View()
+	if v.st.dev != a.device {
+		return ErrDevice
+	}
+	arg := InOut(v)
+	if v.st.readOnly {
+		arg = In(v)
+	}
+	a.args = append(a.args, arg)
+	return nil
+}
+
+// Sequence makes an empty sequence on the manager's stream.
+func (m *Manager) Sequence() *Sequence { return &Sequence{stream: m.stream} }

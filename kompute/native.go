@@ -1,0 +1,86 @@
+package kompute
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// native is csrc/kpx.h for one open device, in Go's types: cgo.go implements
+// it, and tests do. Handles are opaque. Memory passed in is not kept.
+type native interface {
+	createBuffer(bytes int) (unsafe.Pointer, error)
+	destroyBuffer(buffer unsafe.Pointer)
+	createStream() (unsafe.Pointer, error)
+	destroyStream(stream unsafe.Pointer)
+	// findOp returns the index of an op, or a negative number.
+	findOp(name string) int32
+	op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error
+	dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error
+	upload(stream, buffer unsafe.Pointer, offset int, data []byte) error
+	download(stream, buffer unsafe.Pointer, offset int, data []byte) error
+	depend(stream, other unsafe.Pointer, value uint64) error
+	flush(stream unsafe.Pointer) (value uint64, err error)
+	// wait reports whether the stream reached value within the timeout.
+	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
+	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error)
+	destroyAlgorithm(algorithm unsafe.Pointer)
+	deviceStats(*DeviceStats)
+	streamStats(stream unsafe.Pointer, out *StreamStats)
+	close()
+}
+
+// nativeArray is kpx_array, field by field.
+type nativeArray struct {
+	buffer   unsafe.Pointer
+	dtype    uint32
+	access   uint32
+	rank     uint32
+	reserved uint32
+	offset   int64
+	shape    [array.MaxRank]int64
+	strides  [array.MaxRank]int64
+}
+
+// The codes of kpx_result.
+const (
+	codeUnsupported = 1
+	codeInvalid     = 2
+	codeOutOfMemory = 3
+	codeDeviceLost  = 4
+	codeTimeout     = 5
+	codeNoVulkan    = 6
+	codeTooLarge    = 8
+)
+
+// unsupportedError is the one answer of the native library upon which an op
+// goes to the CPU.
+type unsupportedError struct{ reason string }
+
+func (e *unsupportedError) Error() string { return fmt.Sprintf("%v: %s", ErrUnsupported, e.reason) }
+
+func (e *unsupportedError) Unwrap() error { return ErrUnsupported }
+
+// nativeError makes an error of a kpx_error.
+func nativeError(code int, requested, available uint64, message string) error {
+	kind := ErrInternal
+	switch code {
+	case codeUnsupported:
+		return &unsupportedError{message}
+	case codeOutOfMemory:
+		if requested > 0 {
+			return &MemoryError{Requested: int64(requested), Available: int64(available)}
+		}
+		kind = ErrOutOfMemory
+	case codeInvalid:
+		kind = ErrInvalid
+	case codeDeviceLost:
+		kind = ErrDeviceLost
+	case codeNoVulkan:
+		kind = ErrNoVulkan
+	case codeTooLarge:
+		kind = ErrTooLarge
+	}
+	return fmt.Errorf("%w: %s", kind, message)
+}

@@ -1,0 +1,173 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Sequence is a list of operations that Eval runs in order, as often as it is
+// called. Each sees what the one before has written: nothing needs a barrier.
+// An error in Record comes back from Eval.
+type Sequence struct {
+	stream *Stream
+
+	mu      sync.Mutex
+	ops     []Operation
+	err     error
+	pending *Event // after what EvalAsync started
+}
+
+// Operation is what a Sequence records: SyncDevice, SyncLocal or Dispatch.
+type Operation struct {
+	kind      operationKind
+	tensors   []AnyTensor
+	algorithm *Algorithm
+	push      []uint32
+}
+
+type operationKind uint8
+
+const (
+	noOperation operationKind = iota
+	syncDevice
+	syncLocal
+	dispatch
+)
+
+// SyncDevice brings tensors to the device. Work that needs them would do so
+// too; this does it earlier.
+func SyncDevice(tensors ...AnyTensor) Operation {
+	return Operation{kind: syncDevice, tensors: slices.Clone(tensors)}
+}
+
+// SyncLocal brings tensors to the host at the end of the evaluation, so that
+// Read finds them there.
+func SyncLocal(tensors ...AnyTensor) Operation {
+	return Operation{kind: syncLocal, tensors: slices.Clone(tensors)}
+}
+
+// Dispatch runs an algorithm, with its own push constants or with those given,
+// which must be as many.
+func Dispatch(a *Algorithm, push ...uint32) Operation {
+	return Operation{kind: dispatch, algorithm: a, push: slices.Clone(push)}
+}
+
+// Record adds operations and returns the sequence.
+func (q *Sequence) Record(ops ...Operation) *Sequence {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, op := range ops {
+		if err := op.check(); err != nil && q.err == nil {
+			q.err = fmt.Errorf("operation %d of a sequence: %w", len(q.ops)+i, err)
+		}
+	}
+	q.ops = append(q.ops, ops...)
+	return q
+}
+
+// check finds what is wrong with an operation before it is evaluated.
+func (o Operation) check() error {
+	switch {
+	case o.kind == noOperation:
+		return fmt.Errorf("empty: %w", ErrInvalid)
+	case o.kind == dispatch && o.algorithm == nil:
+		return fmt.Errorf("no algorithm: %w", ErrInvalid)
+	case o.kind == dispatch:
+		_, err := o.algorithm.op(o.push)
+		return err
+	}
+	for _, t := range o.tensors {
+		if t == nil {
+			return fmt.Errorf("nil tensor: %w", ErrInvalid)
+		}
+		if err := t.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Clear forgets the operations and the error.
+func (q *Sequence) Clear() *Sequence {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ops, q.err = nil, nil
+	return q
+}
+
+// Eval runs the operations and waits for them. It returns the first error of
+// Record, of an operation, or of the context; if the context ends first, the
+// work goes on.
+func (q *Sequence) Eval(ctx context.Context) error {
+	if err := q.EvalAsync(); err != nil {
+		return err
+	}
+	return q.EvalAwait(ctx)
+}
+
+// EvalAsync starts the operations and does not wait; EvalAwait does.
+func (q *Sequence) EvalAsync() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return q.err
+	}
+	for _, o := range q.ops {
+		switch o.kind {
+		case syncDevice:
+			q.stream.Enqueue(uploadOp(o.tensors))
+		case dispatch:
+			op, err := o.algorithm.op(o.push)
+			if err != nil {
+				return err
+			}
+			q.stream.Enqueue(op)
+		}
+	}
+	q.pending = q.stream.Record()
+	return q.stream.Err()
+}
+
+// EvalAwait waits for what EvalAsync started last, and then does what SyncLocal
+// asks for. Without EvalAsync it does nothing.
+func (q *Sequence) EvalAwait(ctx context.Context) error {
+	q.mu.Lock()
+	event, ops := q.pending, slices.Clone(q.ops)
+	q.mu.Unlock()
+	if event == nil {
+		return nil
+	}
+	if err := event.Wait(ctx); err != nil {
+		return err
+	}
+	for _, o := range ops {
+		if o.kind != syncLocal {
+			continue
+		}
+		for _, t := range o.tensors {
+			if err := t.View().bringHome(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bringHome makes the whole storage current on the host.
+func (v *View) bringHome(ctx context.Context) error {
+	if err := v.open(); err != nil {
+		return err
+	}
+	return v.st.withHost(ctx, 0, v.st.bytes, func([]byte, int) {})
+}
+
+// uploadOp is the op that SyncDevice stands for.
+func uploadOp(tensors []AnyTensor) Op {
+	op := Op{Name: "sync_device", uploadOnly: true}
+	for _, t := range tensors {
+		op.Args = append(op.Args, In(t.View()))
+	}
+	return op
+}

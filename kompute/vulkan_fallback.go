@@ -1,0 +1,90 @@
+package kompute
+
+import (
+	"context"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// fallback runs on the host an op that the device does not support. It waits
+// for the operands that the op reads; what it writes is current on the host
+// from then on, and goes up when the device needs it.
+func (q *vulkanQueue) fallback(op Op, reason string) error {
+	d := q.s.dev
+	if d.opts.strict || op.CPU == nil {
+		return opError(&op, reason, ErrUnsupported)
+	}
+	d.mu.Lock()
+	q.s.countFallback(op.Name, reason)
+	d.mu.Unlock()
+	d.logFallback(op.Name, reason)
+	if err := q.bringDown(op); err != nil {
+		return err
+	}
+	arrays := make([]array.Array, len(op.Args))
+	for i, a := range op.Args {
+		arrays[i] = a.View.hostArray()
+	}
+	err := op.CPU(arrays)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range op.Args {
+		if a.View == nil {
+			continue
+		}
+		st := a.View.st
+		if err == nil && a.Access&AccessWrite != 0 {
+			st.hostValid, st.deviceValid = true, false
+			st.source, st.err = q.s, nil
+		}
+		st.busy = false
+	}
+	d.cond.Broadcast()
+	if err != nil {
+		return q.s.located(op, "", err)
+	}
+	return nil
+}
+
+// bringDown makes the operands whose content matters current on the host, and
+// makes all operands busy.
+func (q *vulkanQueue) bringDown(op Op) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		if st := op.staleOnHost(); st != nil {
+			d.mu.Unlock()
+			err := st.withHost(context.Background(), 0, st.bytes, func([]byte, int) {})
+			d.mu.Lock()
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if !op.busy() {
+			break
+		}
+		d.cond.Wait()
+	}
+	for _, a := range op.Args {
+		if a.View != nil {
+			a.View.st.busy = true
+		}
+	}
+	return nil
+}
+
+// staleOnHost returns an operand's storage whose content the host has not, and
+// needs. dev.mu is held.
+func (op Op) staleOnHost() *storage {
+	for _, a := range op.Args {
+		if a.View == nil || a.overwrites() {
+			continue
+		}
+		if st := a.View.st; st.deviceValid && !st.hostValid {
+			return st
+		}
+	}
+	return nil
+}

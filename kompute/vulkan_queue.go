@@ -1,0 +1,382 @@
+package kompute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// vulkanQueue hands a stream's work to the native library, which records it
+// when it is submitted.
+type vulkanQueue struct {
+	s      *Stream
+	b      *vulkanBackend
+	handle unsafe.Pointer
+
+	// Guarded by s.mu.
+	arrays []nativeArray           // of the op being appended, reused
+	seen   map[*vulkanQueue]uint64 // tickets of others that all work from here on is behind
+
+	// Guarded by s.dev.mu.
+	windows []window // submitted, by ticket; older ones may be missing
+	users   int      // calls that use handle without s.mu
+	closed  bool
+}
+
+// window says which value of the native timeline covers the work up to ticket.
+type window struct{ ticket, value uint64 }
+
+// mostWindows bounds the list of windows. Waiting for a later window than
+// needed is right, only longer.
+const mostWindows = 256
+
+func (q *vulkanQueue) append(op Op) error {
+	defer q.unpin(op)
+	for _, a := range op.Args {
+		if a.View != nil {
+			if err := q.ready(a); err != nil {
+				return q.s.located(op, "", err)
+			}
+		}
+	}
+	if op.uploadOnly {
+		return nil
+	}
+	err := q.record(op)
+	var no *unsupportedError
+	if errors.As(err, &no) && op.algorithm == nil {
+		return q.fallback(op, no.reason)
+	}
+	if err != nil {
+		return q.s.located(op, "", err)
+	}
+	q.done(op)
+	return nil
+}
+
+func (q *vulkanQueue) unpin(op Op) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	op.unpin()
+}
+
+// ready sees to it that an operand's storage has device memory, with current
+// content if any of it matters, and that work from here on comes after what
+// other streams do with it.
+func (q *vulkanQueue) ready(a Arg) error {
+	st, d := a.View.st, q.s.dev
+	if st.bytes == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for st.busy {
+		d.cond.Wait()
+	}
+	upload := st.hostValid && !st.deviceValid && !a.overwrites()
+	deps := q.conflicts(st, upload || a.Access&AccessWrite != 0)
+	if st.res.buf != nil && !upload && len(deps) == 0 {
+		return nil
+	}
+	st.acquire()
+	defer st.releaseBusy()
+	mem := st.host
+	d.mu.Unlock()
+	err := q.provide(st, deps, mem, upload)
+	d.mu.Lock()
+	if err == nil && upload {
+		st.deviceValid = true
+		q.s.appended++
+		st.writer = mark{q.s, q.s.appended}
+		st.readers = st.readers[:0]
+		d.uploaded(q.s, st.bytes)
+	}
+	return err
+}
+
+// provide does the native calls of ready. st is busy, dev.mu not held.
+func (q *vulkanQueue) provide(st *storage, deps []mark, mem []byte, upload bool) error {
+	if st.res.buf == nil {
+		buf, err := q.b.buffer(q.s, st.bytes)
+		if err != nil {
+			return err
+		}
+		st.res.buf = buf
+	}
+	for _, m := range deps {
+		if err := q.after(m); err != nil {
+			return err
+		}
+	}
+	if !upload {
+		return nil
+	}
+	return q.b.native.upload(q.handle, st.res.buf, 0, mem)
+}
+
+// overwrites reports whether the op leaves nothing of the storage's content.
+func (a Arg) overwrites() bool {
+	v := a.View
+	return a.Access == AccessWrite && wholeStorage(v.layout, v.st.bytes/v.dtype.Size())
+}
+
+// conflicts returns what of other streams must come before q accesses st.
+// That the host knows it to be done is not enough: the device has to know that
+// its memory is visible. dev.mu is held.
+func (q *vulkanQueue) conflicts(st *storage, write bool) []mark {
+	var deps []mark
+	if q.mustFollow(st.writer) {
+		deps = append(deps, st.writer)
+	}
+	if !write {
+		return deps
+	}
+	for _, m := range st.readers {
+		if q.mustFollow(m) {
+			deps = append(deps, m)
+		}
+	}
+	return deps
+}
+
+func (q *vulkanQueue) mustFollow(m mark) bool {
+	if m.stream == nil || m.stream == q.s || m.ticket == 0 {
+		return false
+	}
+	other := m.stream.queue.(*vulkanQueue)
+	return !other.closed && q.seen[other] < m.ticket
+}
+
+// after makes the work appended from here on wait for m, on the device.
+func (q *vulkanQueue) after(m mark) error {
+	other := m.stream.queue.(*vulkanQueue)
+	if other == q || q.seen[other] >= m.ticket {
+		return nil
+	}
+	if err := m.stream.submit(m.ticket); err != nil {
+		return err
+	}
+	d := q.s.dev
+	d.mu.Lock()
+	w, open := other.enter(m.ticket)
+	if !open {
+		delete(q.seen, other)
+	}
+	d.mu.Unlock()
+	if !open {
+		return nil // it has waited for all its work
+	}
+	err := q.b.native.depend(q.handle, other.handle, w.value)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	other.leave()
+	if err == nil {
+		q.seen[other] = max(w.ticket, m.ticket)
+		q.forgetClosed()
+	}
+	return err
+}
+
+// forgetClosed keeps seen from growing with every stream there ever was.
+func (q *vulkanQueue) forgetClosed() {
+	if len(q.seen) < 64 {
+		return
+	}
+	for other := range q.seen {
+		if other.closed {
+			delete(q.seen, other)
+		}
+	}
+}
+
+// record makes the native call that appends op.
+func (q *vulkanQueue) record(op Op) error {
+	q.arrays = q.arrays[:0]
+	for _, a := range op.Args {
+		na, err := q.nativeArray(a)
+		if err != nil {
+			return err
+		}
+		q.arrays = append(q.arrays, na)
+	}
+	defer clear(q.arrays)
+	if op.algorithm != nil {
+		if !op.algorithm.res.enter() {
+			return fmt.Errorf("the algorithm is %w", ErrClosed)
+		}
+		defer op.algorithm.res.leave()
+		return q.b.native.dispatch(q.handle, op.algorithm.handle, q.arrays, op.groups, op.push)
+	}
+	index := q.b.findOp(op.Name)
+	if index < 0 {
+		return &unsupportedError{"no native kernel"}
+	}
+	return q.b.native.op(q.handle, index, q.arrays, op.Params)
+}
+
+// nativeArray describes an operand to the native library. One that has no
+// elements gets memory all the same: NULL would mean that it is absent.
+func (q *vulkanQueue) nativeArray(a Arg) (nativeArray, error) {
+	if a.View == nil {
+		return nativeArray{}, nil
+	}
+	v := a.View
+	l := v.layout
+	out := nativeArray{
+		buffer: v.st.res.buf, dtype: uint32(v.dtype), access: uint32(a.Access), rank: uint32(len(l.Shape)), offset: int64(l.Offset),
+	}
+	for i := range l.Shape {
+		out.shape[i], out.strides[i] = int64(l.Shape[i]), int64(l.Strides[i])
+	}
+	if l.Size() > 0 {
+		return out, nil
+	}
+	out.offset = 0
+	var err error
+	if out.buffer == nil {
+		out.buffer, err = q.b.placeholder()
+	}
+	return out, err
+}
+
+// done notes what op, which was appended, does with its operands.
+func (q *vulkanQueue) done(op Op) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.s.appended++
+	m := mark{q.s, q.s.appended}
+	for _, a := range op.Args {
+		switch {
+		case a.View == nil:
+		case a.Access&AccessWrite == 0:
+			a.View.st.read(m)
+		default:
+			st := a.View.st
+			st.wrote(m)
+			st.deviceValid, st.hostValid = true, false
+			if !st.busy {
+				st.dropHost()
+			}
+		}
+	}
+}
+
+func (q *vulkanQueue) submit(ticket uint64) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.s.submitted >= ticket || q.closed {
+		return nil
+	}
+	covered := q.s.appended
+	q.users++
+	d.mu.Unlock()
+	value, err := q.b.native.flush(q.handle)
+	d.mu.Lock()
+	q.leave()
+	if err == nil && covered > q.s.submitted {
+		q.s.submitted = covered
+		q.windows = append(q.windows, window{covered, value})
+		if len(q.windows) > mostWindows {
+			q.windows = append(q.windows[:0], q.windows[mostWindows/2:]...)
+		}
+	}
+	return err
+}
+
+// enter returns the first window that covers ticket and keeps the queue from
+// being freed; false if that has happened. dev.mu is held.
+func (q *vulkanQueue) enter(ticket uint64) (window, bool) {
+	if q.closed {
+		return window{}, false
+	}
+	q.users++
+	for _, w := range q.windows {
+		if w.ticket >= ticket {
+			return w, true
+		}
+	}
+	return window{}, true // nothing was appended, so nothing is waited for
+}
+
+func (q *vulkanQueue) leave() {
+	if q.users--; q.users == 0 && q.closed {
+		q.s.dev.cond.Broadcast()
+	}
+}
+
+// The slices in which a wait that can be cancelled asks whether it is.
+const (
+	firstSlice = time.Millisecond
+	lastSlice  = 5 * time.Millisecond
+)
+
+func (q *vulkanQueue) wait(ctx context.Context, ticket uint64) error {
+	d := q.s.dev
+	d.mu.Lock()
+	if q.s.done >= ticket {
+		d.mu.Unlock()
+		return nil
+	}
+	w, open := q.enter(ticket)
+	d.mu.Unlock()
+	if !open {
+		return nil
+	}
+	err := q.waitFor(ctx, w.value)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q.leave()
+	if err == nil && w.ticket > q.s.done {
+		q.s.done = w.ticket
+		q.trim()
+	}
+	return err
+}
+
+func (q *vulkanQueue) waitFor(ctx context.Context, value uint64) error {
+	slice := firstSlice
+	for {
+		timeout := uint64(slice)
+		if ctx.Done() == nil {
+			timeout = ^uint64(0)
+		}
+		reached, err := q.b.native.wait(q.handle, value, timeout)
+		if err != nil || reached {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slice = min(2*slice, lastSlice)
+	}
+}
+
+// trim forgets windows that are done, but for the last: other streams may
+// still have to be told about it. dev.mu is held.
+func (q *vulkanQueue) trim() {
+	n := 0
+	for n+1 < len(q.windows) && q.windows[n+1].ticket <= q.s.done {
+		n++
+	}
+	q.windows = append(q.windows[:0], q.windows[n:]...)
+}
+
+func (q *vulkanQueue) stats(out *StreamStats) {
+	if !q.closed {
+		q.b.native.streamStats(q.handle, out)
+	}
+}
+
+func (q *vulkanQueue) close() {
+	d := q.s.dev
+	d.mu.Lock()
+	q.closed = true
+	for q.users > 0 {
+		d.cond.Wait()
+	}
+	d.mu.Unlock()
+	q.b.native.destroyStream(q.handle)
+}
