@@ -1,0 +1,70 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The sentinels that the errors of this package wrap.
+var (
+	// ErrNoTemplate says that a model has no chat template.
+	ErrNoTemplate = errors.New("no chat template")
+	// ErrFormat says that tokenizer_config.json is malformed.
+	ErrFormat = errors.New("malformed tokenizer configuration")
+	// ErrTemplate says that a template is malformed or failed.
+	ErrTemplate = errors.New("chat template")
+)
+
+// TemplateError reports a template that could not be parsed or rendered. It
+// wraps ErrTemplate.
+type TemplateError struct {
+	Stage  string // "parse" or "render"
+	Reason string // for raise_exception, the template's own message
+}
+
+// Error names the stage and the reason.
+func (e *TemplateError) Error() string {
+	return fmt.Sprintf("%v: %s: %s", ErrTemplate, e.Stage, e.Reason)
+}
+
+// Unwrap returns ErrTemplate.
+func (e *TemplateError) Unwrap() error { return ErrTemplate }
+
+// FormatError reports a malformed tokenizer_config.json. It wraps ErrFormat.
+type FormatError struct {
+	Field  string // the JSON field, or empty for the whole file
+	Reason string
+}
+
+// Error names the field and the reason.
+func (e *FormatError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("%v: %s", ErrFormat, e.Reason)
+	}
+	return fmt.Sprintf("%v: %s: %s", ErrFormat, e.Field, e.Reason)
+}
+
+// Unwrap returns ErrFormat.
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// NoTemplateError reports a model without the template asked for. It wraps
+// ErrNoTemplate.
+type NoTemplateError struct {
+	Name  string   // the name asked for, or empty
+	Known []string // the names there are
+}
+
+// Error names the template and what there is instead.
+func (e *NoTemplateError) Error() string {
+	s := ErrNoTemplate.Error()
+	if e.Name != "" {
+		s += fmt.Sprintf(" named %q", e.Name)
+	}
+	if len(e.Known) > 0 {
+		s += fmt.Sprintf(" (there are: %q)", e.Known)
+	}
+	return s
+}
+
+// Unwrap returns ErrNoTemplate.
+func (e *NoTemplateError) Unwrap() error { return ErrNoTemplate }

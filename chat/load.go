@@ -1,0 +1,144 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The files that a chat template may be in.
+const (
+	TemplateFile        = "chat_template.jinja"
+	TokenizerConfigFile = "tokenizer_config.json"
+)
+
+// DefaultName is the template used where a model has several.
+const DefaultName = "default"
+
+// Open finds the default template of a model folder: chat_template.jinja, which
+// newer models have, or else tokenizer_config.json. It fails with
+// NoTemplateError, FormatError or TemplateError.
+func Open(fsys fs.FS) (*Template, error) {
+	config, err := fs.ReadFile(fsys, TokenizerConfigFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		config, err = []byte("{}"), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	source, err := fs.ReadFile(fsys, TemplateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Load(config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields, err := parseConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(source) {
+		return nil, &TemplateError{Stage: "parse", Reason: "not valid UTF-8"}
+	}
+	return compile(string(source), fields)
+}
+
+// Load compiles the chat_template of a tokenizer_config.json: a string, or a
+// list of {"name", "template"}, of which it takes "default" or the only one. It
+// fails with NoTemplateError, FormatError or TemplateError.
+func Load(tokenizerConfig []byte) (*Template, error) { return LoadNamed(tokenizerConfig, "") }
+
+// LoadNamed is Load for one of several templates, such as "tool_use". The empty
+// name is the default.
+func LoadNamed(tokenizerConfig []byte, name string) (*Template, error) {
+	fields, err := parseConfig(tokenizerConfig)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := templates(fields["chat_template"])
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Sorted(maps.Keys(sources))
+	if name == "" {
+		name = DefaultName
+		if len(known) == 1 {
+			name = known[0]
+		}
+	}
+	source, ok := sources[name]
+	switch {
+	case len(known) == 0:
+		return nil, &NoTemplateError{}
+	case !ok:
+		return nil, &NoTemplateError{Name: name, Known: known}
+	}
+	return compile(source, fields)
+}
+
+func parseConfig(data []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(data) {
+		return nil, &FormatError{Reason: "not valid UTF-8"}
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, &FormatError{Reason: err.Error()}
+	}
+	return fields, nil
+}
+
+// templates returns the sources by name.
+func templates(raw json.RawMessage) (map[string]string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var source string
+	if json.Unmarshal(raw, &source) == nil {
+		return map[string]string{DefaultName: source}, nil
+	}
+	var list []struct{ Name, Template *string }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, &FormatError{Field: "chat_template", Reason: "neither a string nor a list of named templates"}
+	}
+	out := map[string]string{}
+	for i, entry := range list {
+		if entry.Name == nil || entry.Template == nil {
+			return nil, &FormatError{Field: "chat_template", Reason: fmt.Sprintf("entry %d has no name or no template", i)}
+		}
+		if _, dup := out[*entry.Name]; dup {
+			return nil, &FormatError{Field: "chat_template", Reason: fmt.Sprintf("two templates are named %q", *entry.Name)}
+		}
+		out[*entry.Name] = *entry.Template
+	}
+	return out, nil
+}
+
+// compile parses a template and adds the special tokens, which templates know
+// by name: bos_token, eos_token, pad_token, …
+func compile(source string, fields map[string]json.RawMessage) (*Template, error) {
+	t, err := Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	t.tokens = map[string]string{}
+	for name, raw := range fields {
+		if !strings.HasSuffix(name, "_token") {
+			continue
+		}
+		var text string
+		var token struct{ Content *string }
+		switch {
+		case string(raw) == "null":
+		case json.Unmarshal(raw, &text) == nil:
+			t.tokens[name] = text
+		case json.Unmarshal(raw, &token) == nil && token.Content != nil:
+			t.tokens[name] = *token.Content
+		}
+	}
+	return t, nil
+}
