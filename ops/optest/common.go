@@ -1,0 +1,55 @@
+package optest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func has(list []string, s string) bool { return slices.Contains(list, s) }
+
+func concat[T any](lists ...[]T) []T { return slices.Concat(lists...) }
+
+// name names a case.
+func name(dtype array.DType, label string, shape []int) string {
+	out := dtype.String()
+	if label != "" {
+		out += "/" + label
+	}
+	if shape != nil {
+		out += "/" + strings.ReplaceAll(strings.Trim(fmt.Sprint(shape), "[]"), " ", "x")
+	}
+	return out
+}
+
+// round rounds exact results to what the type can hold, as the last step of an
+// op does.
+func round(dtype array.DType, exact []float64) []float64 {
+	if !dtype.IsFloat() {
+		return exact
+	}
+	return floats(dense(dtype, exact, len(exact)))
+}
+
+// rows calls f with each row along the last axis.
+func rows(a array.Array, f func(row []float64)) {
+	n := a.Dim(-1)
+	all := floats(a)
+	for ; len(all) >= n && n > 0; all = all[n:] {
+		f(all[:n])
+	}
+}
+
+// moved returns a view with one axis moved to the end.
+func moved(a array.Array, axis int) array.Array {
+	axes := make([]int, 0, a.Rank())
+	for i := range a.Rank() {
+		if i != axis {
+			axes = append(axes, i)
+		}
+	}
+	a.Layout = must(a.Transpose(append(axes, axis)...))
+	return a
+}

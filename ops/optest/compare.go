@@ -1,0 +1,153 @@
+package optest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// bound says how far a result may be off: Relative times the larger of |want|
+// and Share of the largest |want| of all, plus Absolute.
+type bound struct{ Relative, Share, Absolute float64 }
+
+// defaultBound is that of ops which sum: about one rounding of the element type,
+// two for 16-bit floats where the oracle is rounded too.
+func defaultBound(dtype array.DType) bound {
+	switch dtype {
+	case array.Float16:
+		return bound{1.1e-3, 1, 1.2e-7}
+	case array.BFloat16:
+		return bound{8.5e-3, 1, 1e-37}
+	}
+	return bound{1e-5, 1, 1e-37}
+}
+
+// pointwiseBound is that of ops which compute each element on its own.
+func pointwiseBound(dtype array.DType) bound {
+	b := defaultBound(dtype)
+	b.Share = 0
+	return b
+}
+
+// differ compares a result with what it should be, and says what is wrong.
+func differ(got, want []float64, exact bool, b bound) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d elements, want %d", len(got), len(want))
+	}
+	var largest, worst float64
+	for _, w := range want {
+		if !math.IsInf(w, 0) {
+			largest = max(largest, math.Abs(w))
+		}
+	}
+	at, bad := -1, 0
+	for i, w := range want {
+		off := excess(got[i], w, largest, exact, b)
+		if off > 1 {
+			bad++
+		}
+		if off > max(worst, 1) {
+			worst, at = off, i
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("element %d is %v, want %v: %.3g times the bound (%d of %d are off)", at, got[at], want[at], worst, bad, len(got))
+}
+
+// excess is the error of an element as a multiple of what is allowed.
+func excess(got, want, largest float64, exact bool, b bound) float64 {
+	switch {
+	case got == want || math.IsNaN(got) && math.IsNaN(want):
+		return 0
+	case exact || math.IsNaN(got) || math.IsNaN(want) || math.IsInf(want, 0) || math.IsInf(got, 0):
+		return math.Inf(1)
+	}
+	return math.Abs(got-want) / (b.Relative*max(math.Abs(want), b.Share*largest) + b.Absolute)
+}
+
+// floats returns the elements in order, as float64; every type fits exactly.
+func floats(a array.Array) []float64 {
+	out := make([]float64, 0, a.Size())
+	get := getter(a)
+	walk(a.Layout, func(i int) { out = append(out, get(i)) })
+	return out
+}
+
+// getter reads one element of the storage.
+func getter(a array.Array) func(int) float64 {
+	switch a.DType {
+	case array.Float32:
+		s := array.Storage[float32](a)
+		return func(i int) float64 { return float64(s[i]) }
+	case array.Float16:
+		s := array.Storage[array.F16](a)
+		return func(i int) float64 { return float64(s[i].Float32()) }
+	case array.BFloat16:
+		s := array.Storage[array.BF16](a)
+		return func(i int) float64 { return float64(s[i].Float32()) }
+	case array.Int32:
+		s := array.Storage[int32](a)
+		return func(i int) float64 { return float64(s[i]) }
+	case array.Uint32:
+		s := array.Storage[uint32](a)
+		return func(i int) float64 { return float64(s[i]) }
+	}
+	return func(i int) float64 { return float64(a.Data[i]) } // bool and uint8
+}
+
+// setter writes one element of the storage, rounded to its type.
+func setter(a array.Array) func(int, float64) {
+	switch a.DType {
+	case array.Float32:
+		s := array.Storage[float32](a)
+		return func(i int, v float64) { s[i] = float32(v) }
+	case array.Float16:
+		s := array.Storage[array.F16](a)
+		return func(i int, v float64) { s[i] = array.F16FromFloat32(float32(v)) }
+	case array.BFloat16:
+		s := array.Storage[array.BF16](a)
+		return func(i int, v float64) { s[i] = array.BF16FromFloat32(float32(v)) }
+	case array.Int32:
+		s := array.Storage[int32](a)
+		return func(i int, v float64) { s[i] = int32(v) }
+	case array.Uint32:
+		s := array.Storage[uint32](a)
+		return func(i int, v float64) { s[i] = uint32(v) }
+	case array.Bool:
+		return func(i int, v float64) {
+			a.Data[i] = 0
+			if v != 0 {
+				a.Data[i] = 1
+			}
+		}
+	}
+	return func(i int, v float64) { a.Data[i] = uint8(v) }
+}
+
+// walk calls f with the storage index of every element, in row-major order.
+func walk(l array.Layout, f func(index int)) {
+	if l.Size() == 0 {
+		return
+	}
+	at := make([]int, l.Rank())
+	index := l.Offset
+	for {
+		f(index)
+		k := l.Rank() - 1
+		for ; k >= 0; k-- {
+			at[k]++
+			index += l.Strides[k]
+			if at[k] < l.Shape[k] {
+				break
+			}
+			index -= at[k] * l.Strides[k]
+			at[k] = 0
+		}
+		if k < 0 {
+			return
+		}
+	}
+}

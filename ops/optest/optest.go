@@ -1,0 +1,185 @@
+// Package optest is the conformance suite of the ops: what any backend must
+// pass. Run it from a test on a device of your own:
+//
+//	func TestConformance(t *testing.T) {
+//		dev, err := kompute.Open("vulkan")
+//		require.NoError(t, err)
+//		defer dev.Close()
+//		optest.Run(t, dev)
+//	}
+//
+// Three oracles stand behind it: vectors that MLX computed (testdata, made by
+// scripts/mlx_vectors.py), for every device; formulas in float64 in this
+// package, for the CPU device; and the CPU device, for the others. Cases come from
+// tables and, by rapid, at random: shapes, element types, and layouts such as
+// transposed, sliced, broadcast and oddly placed views. Further it checks that a
+// view and its copy give the same bits, that bad calls are refused with the right
+// error before they reach the device, that nothing falls back to the CPU, and
+// that no tensor is left behind.
+package optest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// suite is what there is to test of one op.
+type suite struct {
+	op        string                    // its basename
+	run       func(*call) *kompute.View // enqueues a case
+	reference func(c *Case) []float64   // its formula, in float64
+	exact     func(c *Case) bool        // whether results are exact
+	bound     func(c *Case) bound       // the error allowed, else defaultBound
+	cases     func() []Case             // the table
+	random    func(t *rapid.T) Case     // one at random
+	valid     func() Case               // one that is refused once something is changed
+	optional  []string                  // operands that may be absent
+	rejects   []reject
+	extra     func(*testing.T, *kompute.Device) // what fits no case
+}
+
+// suites lists all ops; each is in the file of its op's basename.
+func suites() []suite {
+	return []suite{
+		argMaxSuite(), binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), matMulSuite(),
+		quantizedGatherSuite(), quantizedMatMulSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
+		sliceUpdateSuite(), softmaxSuite(), unarySuite(),
+	}
+}
+
+// Run tests every op on dev. The device stays open.
+func Run(t *testing.T, dev *kompute.Device) {
+	cpu, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cpu.Close()) })
+	live := dev.Stats().LiveTensors
+	for _, u := range suites() {
+		t.Run(u.op, func(t *testing.T) {
+			r := &runner{suite: u, dev: dev, cpu: cpu}
+			t.Run("mlx", r.vectors)
+			t.Run("table", r.table)
+			t.Run("random", func(t *testing.T) { rapid.Check(t, r.property) })
+			t.Run("rejects", r.rejected)
+			if u.extra != nil {
+				t.Run("extra", func(t *testing.T) { u.extra(t, dev) })
+			}
+		})
+	}
+	require.Equal(t, live, dev.Stats().LiveTensors, "tensors left behind")
+}
+
+// runner tests one op on one device.
+type runner struct {
+	suite
+	dev, cpu *kompute.Device
+}
+
+// Case is one call of an op on host data.
+type Case struct {
+	Name   string
+	In     map[string]array.Array // operands by name, in any layout
+	Params Params
+	To     array.DType // the result's type where operands do not tell
+}
+
+// dtype returns the element type of an operand.
+func (c *Case) dtype(name string) array.DType { return c.In[name].DType }
+
+// Params are the parameters of all ops; the JSON names are those of the vectors.
+type Params struct {
+	Kind        string  `json:"kind"`
+	Eps         float32 `json:"eps"`
+	Axis        int     `json:"axis"`
+	GroupSize   int     `json:"group_size"`
+	Bits        int     `json:"bits"`
+	Transpose   bool    `json:"transpose"`
+	Dims        int     `json:"dims"`
+	Traditional bool    `json:"traditional"`
+	Base        float32 `json:"base"`
+	Scale       float32 `json:"scale"`
+	Offset      int     `json:"offset"`
+	Causal      bool    `json:"causal"`
+	Start       []int   `json:"start"`
+}
+
+// tester is what rapid.T and testing.T share.
+type tester interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// table runs the fixed cases against the oracle.
+func (r *runner) table(t *testing.T) {
+	for _, c := range r.cases() {
+		t.Run(c.Name, func(t *testing.T) { r.against(t, &c, r.oracle(t, &c)) })
+	}
+}
+
+// vectors runs MLX's cases.
+func (r *runner) vectors(t *testing.T) {
+	for _, v := range readVectors(t, r.op) {
+		t.Run(v.Name, func(t *testing.T) { r.against(t, &v.Case, v.want) })
+	}
+}
+
+// property checks a random case against the oracle, and that copies of its
+// operands give the same bits.
+func (r *runner) property(t *rapid.T) {
+	c := r.random(t)
+	got := r.against(t, &c, r.oracle(t, &c))
+	dense := c
+	dense.In = map[string]array.Array{}
+	for name, a := range c.In {
+		dense.In[name] = compact(a)
+	}
+	again := r.result(t, r.dev, &dense)
+	require.Equal(t, got.Data, again.Data, "a view and its copy differ")
+}
+
+// oracle returns what the case should give.
+func (r *runner) oracle(t tester, c *Case) []float64 {
+	t.Helper()
+	if r.dev.Backend() == "cpu" {
+		return r.reference(c)
+	}
+	return floats(r.result(t, r.cpu, c))
+}
+
+// against runs the case on the device and compares.
+func (r *runner) against(t tester, c *Case, want []float64) array.Array {
+	t.Helper()
+	got := r.result(t, r.dev, c)
+	exact := r.exact != nil && r.exact(c)
+	b := defaultBound(got.DType)
+	if r.bound != nil {
+		b = r.bound(c)
+	}
+	if why := differ(floats(got), want, exact, b); why != "" {
+		t.Fatalf("%s %s: %s", r.op, describe(c, got), why)
+	}
+	return got
+}
+
+// result runs the case on a device and reads what came out.
+func (r *runner) result(t tester, dev *kompute.Device, c *Case) array.Array {
+	t.Helper()
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	scope := s.Scope()
+	defer scope.Close()
+	in := upload(t, dev, c.In)
+	defer in.close()
+	got, err := download(context.Background(), r.run(&call{Case: c, s: s, in: in.views}))
+	require.NoErrorf(t, err, "%s %s", r.op, describe(c, array.Array{}))
+	require.Emptyf(t, s.Stats().Fallbacks, "%s %s fell back to the CPU", r.op, describe(c, got))
+	return got
+}

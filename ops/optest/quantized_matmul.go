@@ -1,0 +1,134 @@
+package optest
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+func runQuantizedMatMulOf[T, S kompute.Float](c *call) *kompute.View {
+	return ops.QuantizedMatMul(c.s, tensor[T](c, "x"), tensor[uint32](c, "w"), tensor[S](c, "scales"), tensor[S](c, "biases"),
+		c.affine(), c.Params.Transpose).View()
+}
+
+func runQuantizedMatMulOn[T kompute.Float](c *call) *kompute.View {
+	return byFloat(c.dtype("scales"), runQuantizedMatMulOf[T, float32], runQuantizedMatMulOf[T, array.F16], runQuantizedMatMulOf[T, array.BF16])(c)
+}
+
+func runQuantizedMatMul(c *call) *kompute.View {
+	return byFloat(c.dtype("x"), runQuantizedMatMulOn[float32], runQuantizedMatMulOn[array.F16], runQuantizedMatMulOn[array.BF16])(c)
+}
+
+func referenceQuantizedMatMul(c *Case) []float64 {
+	w := unpack(c)
+	n := c.In["w"].Dim(0)
+	k := len(w) / max(n, 1)
+	if !c.Params.Transpose { // w is [k, n]
+		n, k = k, n
+	}
+	var out []float64
+	rows(c.In["x"], func(x []float64) {
+		for j := range n {
+			sum := 0.0
+			for i, v := range x {
+				if c.Params.Transpose {
+					sum += v * w[j*k+i]
+				} else {
+					sum += v * w[i*n+j]
+				}
+			}
+			out = append(out, sum)
+		}
+	})
+	return round(c.dtype("x"), out)
+}
+
+// quantizedProduct makes a case: x [lead…, k] times a matrix to [lead…, n].
+func quantizedProduct(f form, r source, dtype, scales array.DType, transpose bool, k, n int, lead ...int) Case {
+	grouped, other := k, n
+	if !transpose {
+		grouped, other = n, k
+	}
+	in := f.quantized(r, scales, grouped, other)
+	in["x"] = r.normal(dtype, 1, append(lead[:len(lead):len(lead)], k)...)
+	p := f.params()
+	p.Transpose = transpose
+	label := fmt.Sprintf("%v/%v/%v/%dx%d", f, scales, map[bool]string{true: "transposed", false: "plain"}[transpose], k, n)
+	return Case{Name: name(dtype, label, lead), In: in, Params: p}
+}
+
+func quantizedMatMulCases() []Case {
+	var cases []Case
+	for i, f := range forms() {
+		for j, dtype := range floatTypes {
+			for l, m := range []int{1, 2, 8, 9, 16, 33} {
+				scales := floatTypes[(i+j+l)%3]
+				r := newSource(uint64(i*100 + l))
+				cases = append(cases,
+					quantizedProduct(f, r, dtype, scales, true, 256, 11+l, m),
+					quantizedProduct(f, r, dtype, scales, false, 13+l, 128*(1+l%2), m))
+			}
+		}
+	}
+	f, r := form{4, 64}, newSource(1)
+	wide := form{4, 128}
+	return append(cases,
+		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 64, 9, 2, 3, 2),
+		quantizedProduct(f, r, array.Float32, array.BFloat16, false, 9, 64, 2, 3, 2),
+		quantizedProduct(f, r, array.Float32, array.Float32, true, 64, 1, 1),
+		quantizedProduct(f, r, array.Float32, array.Float32, true, 64, 5, 0),
+		quantizedProduct(f, r, array.Float32, array.Float32, true, 64, 0, 3),
+		quantizedProduct(wide, r, array.Float32, array.BFloat16, true, 9728, 16, 1),
+		quantizedProduct(wide, r, array.BFloat16, array.BFloat16, true, 9728, 16, 3),
+		quantizedProduct(wide, r, array.Float32, array.BFloat16, false, 3000, 128, 1),
+		quantizedProduct(wide, r, array.Float32, array.BFloat16, true, 256, 2048, 1),
+		quantizedProduct(wide, r, array.BFloat16, array.BFloat16, true, 256, 512, 65),
+		quantizedProduct(form{8, 32}, r, array.Float16, array.Float16, true, 1024, 70, 130))
+}
+
+func randomQuantizedMatMul(t *rapid.T) Case {
+	f, r := drawForm(t), drawSource(t)
+	dtype := drawType(t, "type", floatTypes)
+	lead := append(drawShape(t, "batch", 0, 3, 6), rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(1, 70)).Draw(t, "rows"))
+	grouped, other := f.group*rapid.IntRange(1, 4).Draw(t, "groups"), rapid.IntRange(1, 40).Draw(t, "other")
+	transpose := rapid.Bool().Draw(t, "transpose")
+	k, p := grouped, f.params()
+	if p.Transpose = transpose; !transpose {
+		k = other
+	}
+	in := drawQuantized(t, r, f, grouped, other)
+	in["x"] = drawLayout(t, "x", r.normal(dtype, 1, append(lead, k)...))
+	return Case{In: in, Params: p}
+}
+
+func quantizedMatMulSuite() suite {
+	rejects := affineRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Affine) error {
+		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
+	})
+	q := ops.Affine{GroupSize: 32, Bits: 4}
+	product := func(x []int, transpose bool) func(e *env) error {
+		return func(e *env) error {
+			return ops.QuantizedMatMul(e.s, e.f32(x...), e.u32(3, 8), e.f32(3, 2), e.f32(3, 2), q, transpose).Err()
+		}
+	}
+	return suite{
+		op: "quantized_matmul", run: runQuantizedMatMul, reference: referenceQuantizedMatMul, cases: quantizedMatMulCases,
+		random: randomQuantizedMatMul,
+		bound:  func(c *Case) bound { return sumBound(c.dtype("x"), c.In["x"].Dim(-1)) },
+		valid: func() Case {
+			return quantizedProduct(form{4, 32}, newSource(1), array.Float32, array.Float32, true, 64, 3, 2)
+		},
+		rejects: append(rejects,
+			reject{"inner", kompute.ErrShape, product([]int{2, 63}, true)},
+			reject{"inner untransposed", kompute.ErrShape, product([]int{2, 64}, false)},
+			reject{"vector", kompute.ErrShape, product([]int{64}, true)},
+			reject{"rank 0", kompute.ErrShape, product(nil, true)},
+			reject{"matrix of rank 3", kompute.ErrShape, func(e *env) error {
+				return ops.QuantizedMatMul(e.s, e.f32(2, 64), e.u32(2, 3, 8), e.f32(2, 3, 2), e.f32(2, 3, 2), q, true).Err()
+			}}),
+	}
+}

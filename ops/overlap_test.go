@@ -1,0 +1,68 @@
+package ops
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// drawView draws a view of a small storage.
+func drawView(t *rapid.T, label string) array.Layout {
+	l := array.Layout{Offset: rapid.IntRange(0, 30).Draw(t, label+" offset")}
+	for range rapid.IntRange(0, 4).Draw(t, label+" rank") {
+		l.Shape = append(l.Shape, rapid.IntRange(0, 4).Draw(t, label+" length"))
+		l.Strides = append(l.Strides, rapid.IntRange(0, 20).Draw(t, label+" stride"))
+	}
+	return l
+}
+
+// elements counts the visits to every storage element.
+func elements(l array.Layout) map[int]int {
+	out := map[int]int{}
+	var visit func(axis, at int)
+	visit = func(axis, at int) {
+		if axis == l.Rank() {
+			out[at]++
+			return
+		}
+		for i := range l.Shape[axis] {
+			visit(axis+1, at+i*l.Strides[axis])
+		}
+	}
+	visit(0, l.Offset)
+	return out
+}
+
+func TestOverlap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawView(t, "a"), drawView(t, "b")
+		shared, twice := false, false
+		inB := elements(b)
+		for at, n := range elements(a) {
+			shared = shared || inB[at] > 0
+			twice = twice || n > 1
+		}
+		require.Equal(t, shared, overlap(a, b))
+		require.Equal(t, twice, repeats(a))
+	})
+}
+
+func TestOverlapOfLargeSlices(t *testing.T) {
+	base, err := array.Contiguous(8, 4096, 32, 128)
+	require.NoError(t, err)
+	slice := func(axis, start, stop int) array.Layout {
+		l, err := base.Slice(axis, start, stop, 1)
+		require.NoError(t, err)
+		l, err = l.Transpose(0, 2, 1, 3)
+		require.NoError(t, err)
+		return l
+	}
+	require.False(t, overlap(slice(1, 0, 1000), slice(1, 1000, 4096)))
+	require.False(t, overlap(slice(3, 0, 64), slice(3, 64, 128)))
+	require.True(t, overlap(slice(3, 0, 65), slice(3, 64, 128)))
+	require.True(t, overlap(slice(2, 5, 6), slice(1, 77, 78)))
+	require.False(t, repeats(slice(0, 0, 8)))
+}
