@@ -8,6 +8,9 @@
 
 #define REDUCE_THREADS 1024
 
+// Before any use of gl_WorkGroupSize, which is silently 1 until then.
+layout(local_size_x_id = 0) in;
+
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_arithmetic : require
 

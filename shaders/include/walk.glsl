@@ -10,6 +10,8 @@
 #ifndef WALK_GLSL
 #define WALK_GLSL
 
+layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
+
 // Few iterations each: kpx::grid_elements launches enough threads.
 #define ELEMENTS(i) for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
 
