@@ -58,7 +58,7 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "keep this many of the likeliest tokens; 0 keeps all")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "keep tokens at least this likely, relative to the likeliest")
 	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "seed of the random numbers")
-	fs.StringVar(&o.device, "device", "auto", "auto, cpu, vulkan, vulkan:`INDEX` or vulkan:NAME")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
@@ -133,7 +133,7 @@ func printHelp(fs *flag.FlagSet, out io.Writer) {
 	fmt.Fprint(out, "usage: decode [flags]\n\nAnswers prompts with a Qwen3 language model, on a GPU through Vulkan or on the CPU.\n\n")
 	fs.VisitAll(func(f *flag.Flag) {
 		name, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(out, "  --%s %s\n        %s", f.Name, name, usage)
+		fmt.Fprintf(out, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+name), usage)
 		if f.DefValue != "" && f.DefValue != "false" && !strings.Contains(usage, "default") {
 			fmt.Fprintf(out, " (default %s)", f.DefValue)
 		}
