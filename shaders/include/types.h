@@ -140,7 +140,7 @@ struct QuantizedMatMulParams {
     uint s_offset;
     uint b_offset;
     uint out_offset;
-    uint rows_per_slot;       // matvec: rows of w that a slot of lanes takes one after another
+    uint rows_per_group;      // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
 // matmul: out [batches, m, n] is contiguous.
@@ -157,6 +157,13 @@ struct MatMulParams {
     uint a_offset;
     uint b_offset;
     uint out_offset;
+};
+
+// matmul_vec: a few rows of a times rows of b that are contiguous along k; out
+// [batches, m, n] is contiguous.
+struct MatMulVecParams {
+    MatMulParams matmul;
+    uint rows_per_group;      // columns of b that a workgroup takes
 };
 
 // rope: out [B, H, T, D] is contiguous.
@@ -181,6 +188,7 @@ struct RoPEParams {
 
 // sdpa and sdpa_tiled. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
 struct SDPAParams {
+    uint rows;                // B * Hq * Tq
     uint heads;               // of queries
     uint group;               // query heads per key head
     uint queries;

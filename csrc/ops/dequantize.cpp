@@ -1,0 +1,57 @@
+// Arrays: w, scales, biases, out.
+#include "ops/affine.hpp"
+
+namespace kpx {
+
+static void fill_strides(uint32_t (&to)[4], const Axes &axes, uint32_t which, const Array &array) {
+    fill(to, 3, axes.strides[which], axes.rank, 0);
+    to[3] = uint32_t(array.stride(-1));
+}
+
+Support lower_dequantize(Lowering &lowering, const OpCall &call) {
+    const auto *op = call.as<DequantizeOp>();
+    if (op == nullptr || call.n != 4) {
+        return unsupported("dequantize takes 4 arrays");
+    }
+    Array w = call.arrays[0], scales = call.arrays[1], biases = call.arrays[2];
+    const Array &out = call.arrays[3];
+    if (Support s = check_operands(lowering, {&w, &scales, &biases, &out}); !s.ok()) {
+        return s;
+    }
+    if (!out || out.rank == 0 || !is_float(out.dtype) || out.rank != w.rank) {
+        return unsupported("out must be a float array of the rank of w");
+    }
+    if (Support s = check_affine(w, scales, biases, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
+        return s;
+    }
+    if (out.size() == 0) {
+        return supported();
+    }
+    Axes axes = collapse({&w, &scales, &biases}, int(w.rank) - 1);
+    if (axes.rank > 3) {
+        w = contiguous(lowering, w);
+        scales = contiguous(lowering, scales);
+        biases = contiguous(lowering, biases);
+        axes = collapse({&w, &scales, &biases}, int(w.rank) - 1);
+    }
+    const Array dense = dense_output(lowering, out);
+    DequantizeParams p{};
+    p.n = uint32_t(out.size());
+    p.cols = uint32_t(out.dim(-1));
+    fill(p.shape, 3, axes.shape, axes.rank, 1);
+    fill_strides(p.w_strides, axes, 0, w);
+    fill_strides(p.s_strides, axes, 1, scales);
+    fill_strides(p.b_strides, axes, 2, biases);
+    p.w_offset = uint32_t(w.offset);
+    p.s_offset = uint32_t(scales.offset);
+    p.b_offset = uint32_t(biases.offset);
+    p.out_offset = uint32_t(dense.offset);
+    lowering.dispatch("dequantize",
+                      {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, op->group_size, dense.dtype},
+                      {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
+                      grid_elements(lowering.device(), p.n));
+    store_output(lowering, dense, out);
+    return supported();
+}
+
+} // namespace kpx

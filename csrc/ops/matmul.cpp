@@ -1,0 +1,133 @@
+// Arrays: a, b, out.
+#include "ops/matvec.hpp"
+#include "ops/tiles.hpp"
+
+namespace kpx {
+
+namespace {
+
+Support check_matmul(const Lowering &lowering, const OpCall &call) {
+    const Array &a = call.arrays[0], &b = call.arrays[1], &out = call.arrays[2];
+    if (Support s = check_operands(lowering, {&a, &b, &out}); !s.ok()) {
+        return s;
+    }
+    if (!a || !b || !out || !is_float(a.dtype) || !is_float(b.dtype) || !is_float(out.dtype)) {
+        return unsupported("operands must be floats");
+    }
+    if (a.rank < 2 || a.rank != b.rank || a.rank != out.rank) {
+        return unsupported("ranks %u, %u and %u", a.rank, b.rank, out.rank);
+    }
+    for (uint32_t d = 0; d + 2 < a.rank; d++) {
+        if (a.shape[d] != b.shape[d] || a.shape[d] != out.shape[d]) {
+            return unsupported("batch axes differ");
+        }
+    }
+    if (a.dim(-1) != b.dim(-2) || a.dim(-2) != out.dim(-2) || b.dim(-1) != out.dim(-1)) {
+        return unsupported("matrices do not fit");
+    }
+    return supported();
+}
+
+// A product of matrices over up to three batch axes.
+struct Product {
+    const Array &a, &b, &out;
+    MatMulParams p{};
+    int64_t batches = 1;
+};
+
+// Whether each row of b (along k) can be read by 16 bytes.
+bool wide(const Product &x) {
+    const int64_t elements = 16 / x.b.element_size();
+    bool even = x.p.b_strides[0] == 1 && x.p.k % elements == 0 && x.p.b_strides[1] % elements == 0 &&
+                x.p.b_offset % elements == 0;
+    for (uint32_t stride : x.p.b_batch) {
+        even = even && stride % elements == 0;
+    }
+    return even;
+}
+
+void dispatch_vec(Lowering &lowering, const Product &x) {
+    const Matvec v = plan_matvec(lowering.device(), x.p.m, x.p.k, x.p.n);
+    Grid grid = grid_1d(lowering.device(), v.groups);
+    const int64_t most = lowering.device().max_workgroup_count[2];
+    for (int64_t done = 0; done < x.batches; done += grid.z) {
+        MatMulVecParams p{x.p, v.rows_per_group};
+        p.matmul.batch = uint32_t(done);
+        grid.z = uint32_t(std::min(most, x.batches - done));
+        lowering.dispatch(
+            "matmul_vec",
+            {v.threads, x.a.dtype, x.b.dtype, x.out.dtype, v.rows, v.chunk, v.lanes, uint32_t(wide(x))},
+            {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
+    }
+}
+
+void dispatch_tiled(Lowering &lowering, const Product &x) {
+    const Tiles t = plan_tiles(lowering.device(), x.p.m, x.p.n, x.batches);
+    Grid grid = grid_1d(lowering.device(), t.count(x.p.m, x.p.n));
+    const int64_t most = lowering.device().max_workgroup_count[2];
+    for (int64_t done = 0; done < x.batches; done += grid.z) {
+        MatMulParams p = x.p;
+        p.batch = uint32_t(done);
+        grid.z = uint32_t(std::min(most, x.batches - done));
+        lowering.dispatch(t.large ? "matmul_tiled_large" : "matmul_tiled",
+                          {t.threads(), x.a.dtype, x.b.dtype, x.out.dtype, t.threads_m, t.threads_n,
+                           uint32_t(p.a_strides[0] < p.a_strides[1]), uint32_t(p.b_strides[1] < p.b_strides[0])},
+                          {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
+    }
+}
+
+void dispatch(Lowering &lowering, const Product &x) {
+    const bool along_k = x.p.b_strides[0] == 1 || x.p.k <= 1;
+    if (x.p.m <= Matvec::kMostRows && along_k && x.p.k <= Matvec::kMostLength) {
+        dispatch_vec(lowering, x);
+    } else {
+        dispatch_tiled(lowering, x);
+    }
+}
+
+} // namespace
+
+Support lower_matmul(Lowering &lowering, const OpCall &call) {
+    if (call.as<MatMulOp>() == nullptr || call.n != 3) {
+        return unsupported("matmul takes 3 arrays");
+    }
+    if (Support s = check_matmul(lowering, call); !s.ok()) {
+        return s;
+    }
+    const Array &a = call.arrays[0], &b = call.arrays[1], &out = call.arrays[2];
+    if (out.size() == 0) {
+        return supported();
+    }
+    const Array dense = dense_output(lowering, out);
+    Product x{a, b, dense};
+    x.p.m = uint32_t(a.dim(-2));
+    x.p.n = uint32_t(b.dim(-1));
+    x.p.k = uint32_t(a.dim(-1));
+    fill(x.p.a_strides, 2, {a.stride(-2), a.stride(-1)}, 2, 0);
+    fill(x.p.b_strides, 2, {b.stride(-2), b.stride(-1)}, 2, 0);
+
+    const int lead = int(a.rank) - 2;
+    Axes axes = collapse({&a, &b, &dense}, lead);
+    // One matrix b for all batches: batches of rows of a are just more rows.
+    const bool shared = std::all_of(axes.strides[1].begin(), axes.strides[1].begin() + axes.rank,
+                                    [](int64_t stride) { return stride == 0; });
+    if (const Axes rows = collapse({&a}, lead + 1); shared && rows.rank <= 1) {
+        x.p.m = uint32_t(rows.size());
+        x.p.a_strides[0] = rows.rank > 0 ? uint32_t(rows.strides[0][0]) : 0;
+        axes.rank = 0;
+    }
+    for_each_outer(axes, 3, [&](const Axes &inner) {
+        fill(x.p.shape, 3, inner.shape, inner.rank, 1);
+        fill(x.p.a_batch, 3, inner.strides[0], inner.rank, 0);
+        fill(x.p.b_batch, 3, inner.strides[1], inner.rank, 0);
+        x.p.a_offset = uint32_t(inner.offset[0]);
+        x.p.b_offset = uint32_t(inner.offset[1]);
+        x.p.out_offset = uint32_t(inner.offset[2]);
+        x.batches = inner.size();
+        dispatch(lowering, x);
+    });
+    store_output(lowering, dense, out);
+    return supported();
+}
+
+} // namespace kpx

@@ -1,0 +1,47 @@
+// How the kernels that multiply a few rows of x with each row of a matrix
+// (quantized_matmul_vec, matmul_vec) are launched.
+#pragma once
+
+#include <algorithm>
+
+#include "op.hpp"
+
+namespace kpx {
+
+struct Matvec {
+    static constexpr int64_t kMostRows = 8;          // of x in one workgroup
+    static constexpr int64_t kMostLength = 1 << 24;  // of a row: keeps every loop short
+    static constexpr int64_t kSharedFloats = 7168;   // 28 of the 32 KB that every device has
+    static constexpr int64_t kGroups = 512;          // enough workgroups; beyond, each takes more rows
+
+    uint32_t threads = 0;
+    uint32_t lanes = 0; // of a slot, where it is no subgroup
+    uint32_t rows = 0;  // of x in one workgroup
+    uint32_t chunk = 0; // elements of a row of x in shared memory at a time
+    uint32_t rows_per_group = 0;
+    uint32_t groups = 0;
+    uint32_t row_blocks = 0;
+};
+
+// x_rows rows of length k, and a matrix of n rows.
+inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k, int64_t n) {
+    Matvec v;
+    v.lanes = device.subgroup_arithmetic ? device.subgroup_size : device.is_cpu ? 8 : 32;
+    uint32_t slots = n >= 1024 || device.is_cpu ? 8 : n >= 512 ? 4 : 2;
+    while (slots > 1 && slots * v.lanes > std::min(device.max_workgroup_invocations, 256u)) {
+        slots /= 2;
+    }
+    v.threads = slots * v.lanes;
+    v.row_blocks = uint32_t((x_rows + Matvec::kMostRows - 1) / Matvec::kMostRows);
+    v.rows = uint32_t((x_rows + v.row_blocks - 1) / v.row_blocks);
+    // In steps, so that not every length is a pipeline of its own.
+    const int64_t step = k <= 1024 ? 256 : 1024;
+    const int64_t most = Matvec::kSharedFloats / v.rows / 256 * 256;
+    v.chunk = uint32_t(std::max<int64_t>(256, std::min((k + step - 1) / step * step, most)));
+    const int64_t turns = (n + slots * Matvec::kGroups - 1) / (slots * Matvec::kGroups);
+    v.rows_per_group = uint32_t(turns * slots);
+    v.groups = uint32_t((n + v.rows_per_group - 1) / v.rows_per_group);
+    return v;
+}
+
+} // namespace kpx

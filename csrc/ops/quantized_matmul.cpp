@@ -1,0 +1,114 @@
+// Arrays: x, w, scales, biases, out.
+#include "ops/affine.hpp"
+#include "ops/matvec.hpp"
+#include "ops/tiles.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Up to so many rows of x the matrix-vector kernel takes them in blocks, which
+// spreads over more workgroups than tiles do.
+constexpr int64_t kVecRows = 16;
+
+struct Product {
+    const QuantizedMatMulOp &op;
+    const Array &x, &w, &scales, &biases, &out;
+    QuantizedMatMulParams p{};
+};
+
+Support check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const OpCall &call) {
+    const Array &x = call.arrays[0], &w = call.arrays[1], &out = call.arrays[4];
+    if (Support s = check_operands(lowering, {&x, &w, &call.arrays[2], &call.arrays[3], &out}); !s.ok()) {
+        return s;
+    }
+    if (!x || !out || !w || w.rank != 2 || x.rank < 1 || x.rank != out.rank) {
+        return unsupported("x and out must have one rank, w be a matrix");
+    }
+    if (!is_float(x.dtype) || !is_float(out.dtype)) {
+        return unsupported("x and out must be floats");
+    }
+    const int64_t k = x.dim(-1), n = out.dim(-1);
+    if (w.dim(0) != (op.transpose != 0 ? n : k)) {
+        return unsupported("x and w do not fit");
+    }
+    for (uint32_t d = 0; d + 1 < x.rank; d++) {
+        if (x.shape[d] != out.shape[d]) {
+            return unsupported("x and out differ in their leading axes");
+        }
+    }
+    return check_affine(w, call.arrays[2], call.arrays[3], op.bits, op.group_size, op.transpose != 0 ? k : n);
+}
+
+// How many words of w may be loaded at once: as many as each unit of 32 codes
+// (bits words) is a multiple of, and starts at a multiple of.
+uint32_t vector_words(const Product &x) {
+    for (uint32_t words : {4u, 2u}) {
+        if (x.p.w_strides[1] == 1 && x.op.bits % words == 0 && x.p.w_offset % words == 0 && x.p.w_strides[0] % words == 0) {
+            return words;
+        }
+    }
+    return 1;
+}
+
+void dispatch_vec(Lowering &lowering, Product &x) {
+    const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n);
+    x.p.rows_per_group = v.rows_per_group;
+    // Loads in flight for each lane, as far as its units and registers go.
+    const uint32_t units = std::max(1u, (std::min(v.chunk, x.p.x.cols) / 32 + v.lanes - 1) / v.lanes);
+    const uint32_t batch = v.rows > 2 || x.op.bits > 4 ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
+    Grid grid = grid_1d(lowering.device(), v.groups);
+    grid.z = v.row_blocks;
+    lowering.dispatch("quantized_matmul_vec",
+                      {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.op.group_size, x.out.dtype,
+                       v.rows, v.chunk, v.lanes, vector_words(x), batch},
+                      {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}},
+                      x.p, grid);
+}
+
+void dispatch_tiled(Lowering &lowering, const Product &x) {
+    const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
+    lowering.dispatch(t.large ? "quantized_matmul_tiled_large" : "quantized_matmul_tiled",
+                      {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.op.group_size, x.out.dtype,
+                       t.threads_m, t.threads_n, x.op.transpose},
+                      {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}},
+                      x.p, grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
+}
+
+} // namespace
+
+Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
+    const auto *op = call.as<QuantizedMatMulOp>();
+    if (op == nullptr || call.n != 5) {
+        return unsupported("quantized_matmul takes 5 arrays");
+    }
+    if (Support s = check_product(lowering, *op, call); !s.ok()) {
+        return s;
+    }
+    const Array &w = call.arrays[1], &scales = call.arrays[2], &biases = call.arrays[3], &out = call.arrays[4];
+    Array rows = call.arrays[0];
+    if (out.size() == 0) {
+        return supported();
+    }
+    const Array dense = dense_output(lowering, out);
+    const RowParams row_params = rows_of(lowering, rows);
+    Product x{*op, rows, w, scales, biases, dense};
+    x.p.x = row_params;
+    x.p.n = uint32_t(out.dim(-1));
+    fill(x.p.w_strides, 2, w.strides, 2, 0);
+    fill(x.p.s_strides, 2, scales.strides, 2, 0);
+    fill(x.p.b_strides, 2, biases.strides, 2, 0);
+    x.p.w_offset = uint32_t(w.offset);
+    x.p.s_offset = uint32_t(scales.offset);
+    x.p.b_offset = uint32_t(biases.offset);
+    x.p.out_offset = uint32_t(dense.offset);
+    if (op->transpose != 0 && x.p.x.rows <= kVecRows && x.p.x.cols <= Matvec::kMostLength) {
+        dispatch_vec(lowering, x);
+    } else {
+        dispatch_tiled(lowering, x);
+    }
+    store_output(lowering, dense, out);
+    return supported();
+}
+
+} // namespace kpx

@@ -1,0 +1,165 @@
+// Arrays: q, k, v, mask?, key_length?, out.
+#include <algorithm>
+
+#include "ops/lowering_util.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr int64_t kValuesChunk = 256; // DV_CHUNK of sdpa.comp
+constexpr int64_t kLaneQuads = 32;    // most quads of a head that a lane holds
+constexpr int64_t kKeysPerSplit = 256;
+constexpr int64_t kMostSplits = 64;
+constexpr int64_t kGroups = 512; // enough workgroups: beyond, keys are not split
+
+struct Attention {
+    Array q, k, v, mask, length, out;
+    SDPAParams p{};
+    uint32_t d = 0, dv = 0;
+};
+
+Support check_mask(const Array &q, const Array &k, const Array &mask) {
+    if (!mask) {
+        return supported();
+    }
+    if (mask.dtype != DT_BOOL && !is_float(mask.dtype)) {
+        return unsupported("a mask of %s", dtype_name(mask.dtype));
+    }
+    if (mask.rank != 4 || mask.dim(0) != q.dim(0) || mask.dim(1) != q.dim(1) || mask.dim(2) != q.dim(2) ||
+        mask.dim(3) != k.dim(2)) {
+        return unsupported("the mask is not [B, Hq, Tq, Tk]");
+    }
+    return supported();
+}
+
+Support check_attention(const Attention &a) {
+    for (const Array *x : {&a.q, &a.k, &a.v, &a.out}) {
+        if (!*x || x->rank != 4 || !is_float(x->dtype)) {
+            return unsupported("q, k, v and out must be floats of rank 4");
+        }
+    }
+    if (a.k.dim(0) != a.q.dim(0) || a.v.dim(0) != a.q.dim(0) || a.v.dim(1) != a.k.dim(1) || a.v.dim(2) != a.k.dim(2) ||
+        a.k.dim(3) != a.q.dim(3)) {
+        return unsupported("q, k and v do not fit");
+    }
+    if (a.out.dim(0) != a.q.dim(0) || a.out.dim(1) != a.q.dim(1) || a.out.dim(2) != a.q.dim(2) ||
+        a.out.dim(3) != a.v.dim(3)) {
+        return unsupported("out is not [B, Hq, Tq, Dv]");
+    }
+    if (a.k.dim(1) == 0 || a.q.dim(1) % a.k.dim(1) != 0) {
+        return unsupported("%lld query heads for %lld key heads", (long long)a.q.dim(1), (long long)a.k.dim(1));
+    }
+    if (a.length && (a.length.dtype != DT_INT32 || a.length.size() != 1)) {
+        return unsupported("key_length must be int32 [1]");
+    }
+    return check_mask(a.q, a.k, a.mask);
+}
+
+void fill_params(Attention &a, const SDPAOp &op) {
+    a.d = uint32_t(a.q.dim(3));
+    a.dv = uint32_t(a.v.dim(3));
+    SDPAParams &p = a.p;
+    p.rows = uint32_t(a.q.dim(0) * a.q.dim(1) * a.q.dim(2));
+    p.heads = uint32_t(a.q.dim(1));
+    p.group = uint32_t(a.q.dim(1) / a.k.dim(1));
+    p.queries = uint32_t(a.q.dim(2));
+    p.keys = uint32_t(a.k.dim(2));
+    fill(p.q_strides, 4, a.q.strides, 4, 0);
+    fill(p.k_strides, 4, a.k.strides, 4, 0);
+    fill(p.v_strides, 4, a.v.strides, 4, 0);
+    fill(p.mask_strides, 4, a.mask.strides, a.mask.rank, 0);
+    p.q_offset = uint32_t(a.q.offset);
+    p.k_offset = uint32_t(a.k.offset);
+    p.v_offset = uint32_t(a.v.offset);
+    p.mask_offset = uint32_t(a.mask.offset);
+    p.length_offset = uint32_t(a.length.offset);
+    p.causal = op.causal;
+    p.scale = op.scale;
+}
+
+uint32_t mask_kind(const Attention &a) { return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2; }
+
+// Whether every row of x can be read by four elements.
+uint32_t by_quads(const Array &x) {
+    bool even = x.stride(3) == 1 && x.dim(3) % 4 == 0 && x.offset % 4 == 0;
+    for (int axis = 0; axis < 3; axis++) {
+        even = even && (x.dim(axis) == 1 || x.stride(axis) % 4 == 0);
+    }
+    return even;
+}
+
+// Over how many workgroups the keys of a query are spread. By the capacity of
+// the cache, since the length is known on the device alone.
+int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
+    const int64_t needed = int64_t(a.p.keys) / (1 << 20) + 1; // keeps loops short
+    if (device.is_cpu) {
+        return needed;
+    }
+    const int64_t wanted = std::min<int64_t>((a.p.keys + kKeysPerSplit - 1) / kKeysPerSplit, kGroups / a.p.rows);
+    return std::max(needed, std::min(wanted, kMostSplits));
+}
+
+Support dispatch_rows(Lowering &lowering, const Attention &a) {
+    const DeviceTraits &device = lowering.device();
+    const uint32_t lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
+    uint32_t slots = 8;
+    while (slots > 1 && slots * lanes > std::min(device.max_workgroup_invocations, 256u)) {
+        slots /= 2;
+    }
+    const int64_t k_quads = std::max<int64_t>(1, (int64_t(a.d) + lanes * 4 - 1) / (lanes * 4));
+    const int64_t v_quads = (std::min<int64_t>(a.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
+    if (k_quads > kLaneQuads) {
+        return unsupported("heads of %u elements", a.d);
+    }
+    const int64_t splits = plan_splits(device, a);
+    const Array to =
+        splits > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), splits, int64_t(a.dv) + 2}) : a.out;
+    SDPAParams p = a.p;
+    p.out_offset = uint32_t(to.offset);
+    const Array &mask = a.mask ? a.mask : a.q;
+    const Array &length = a.length ? a.length : a.q;
+    Grid grid = grid_1d(device, int64_t(p.rows) * ((a.dv + kValuesChunk - 1) / kValuesChunk));
+    grid.z = uint32_t(splits);
+    lowering.dispatch("sdpa",
+                      {slots * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, to.dtype, a.d, a.dv, by_quads(a.k),
+                       by_quads(a.v), uint32_t(k_quads), uint32_t(v_quads), mask_kind(a), uint32_t(bool(a.length)),
+                       uint32_t(splits > 1), lanes},
+                      {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {to, KPX_WRITE}},
+                      p, grid);
+    if (splits > 1) {
+        const SDPACombineParams c{p.rows, uint32_t(splits), a.dv, uint32_t(a.out.offset)};
+        lowering.dispatch("sdpa_combine", {ELEMENT_THREADS, a.out.dtype}, {{to, KPX_READ}, {a.out, KPX_WRITE}}, c,
+                          grid_elements(device, a.out.size()));
+    }
+    return supported();
+}
+
+} // namespace
+
+Support lower_sdpa(Lowering &lowering, const OpCall &call) {
+    const auto *op = call.as<SDPAOp>();
+    if (op == nullptr || call.n != 6) {
+        return unsupported("sdpa takes 6 arrays");
+    }
+    Attention a{call.arrays[0], call.arrays[1], call.arrays[2], call.arrays[3], call.arrays[4], call.arrays[5]};
+    if (Support s = check_operands(lowering, {&a.q, &a.k, &a.v, &a.mask, &a.length, &a.out}); !s.ok()) {
+        return s;
+    }
+    if (Support s = check_attention(a); !s.ok()) {
+        return s;
+    }
+    if (a.out.size() == 0) {
+        return supported();
+    }
+    const Array out = a.out;
+    a.out = dense_output(lowering, out);
+    fill_params(a, *op);
+    if (Support s = dispatch_rows(lowering, a); !s.ok()) {
+        return s;
+    }
+    store_output(lowering, a.out, out);
+    return supported();
+}
+
+} // namespace kpx

@@ -1,0 +1,34 @@
+// Shape of the workgroups of tile.glsl.
+#pragma once
+
+#include "ops/lowering_util.hpp"
+
+namespace kpx {
+
+struct Tiles {
+    uint32_t threads_m = 16, threads_n = 16;
+    bool large = false; // kernels built with TILE_QUADS=2: twice as many results a side for each thread
+
+    uint32_t threads() const { return threads_m * threads_n; }
+    int64_t count(int64_t m, int64_t n) const {
+        const int64_t tile_m = int64_t(threads_m) * (large ? 8 : 4), tile_n = int64_t(threads_n) * (large ? 8 : 4);
+        return ((m + tile_m - 1) / tile_m) * ((n + tile_n - 1) / tile_n);
+    }
+};
+
+// Tiles for a product of m by n results, batches times.
+inline Tiles plan_tiles(const DeviceTraits &device, int64_t m, int64_t n, int64_t batches) {
+    Tiles t;
+    if (device.max_workgroup_invocations < 256 || m <= 32) {
+        t.threads_m = m <= 16 ? 4 : 8;
+    }
+    Tiles large;
+    large.large = true;
+    // Larger tiles read less, but only where enough of them keep the device busy.
+    if (t.threads_m == 16 && !device.is_cpu && large.count(m, n) * batches >= 128) {
+        return large;
+    }
+    return t;
+}
+
+} // namespace kpx

@@ -1,0 +1,54 @@
+// Matrices in affine quantization: element i of a row is
+// scale[i / GROUP] * code[i] + bias[i / GROUP]. The codes of a row are one
+// little-endian bit stream of BITS each (2, 3, 4, 5, 6 or 8), lowest bits first,
+// in 32-bit words; 3, 5 and 6 bits cross words. 32 codes fill BITS words, and a
+// group is a multiple of 32 codes, so a unit of 32 codes starts at a word and
+// has one scale and one bias.
+//
+// Before the include: #define AFFINE_SLOT, the binding of the words (scales and
+// biases follow), and AFFINE_SPEC, the first of four specialization constants:
+// dtypes of scales and biases, BITS, GROUP.
+#ifndef AFFINE_GLSL
+#define AFFINE_GLSL
+
+#extension GL_EXT_control_flow_attributes : require
+
+#include "tensor.glsl"
+
+layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block { uint data[]; } w;
+layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block2 { uvec2 data[]; } w_2;
+layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block4 { uvec4 data[]; } w_4;
+TENSOR_IN(AFFINE_SLOT + 1, scales, AFFINE_SPEC)
+TENSOR_IN(AFFINE_SLOT + 2, biases, AFFINE_SPEC + 1)
+layout(constant_id = AFFINE_SPEC + 2) const uint BITS = 4;
+layout(constant_id = AFFINE_SPEC + 3) const uint GROUP = 64;
+
+const uint CODE_MASK = (1u << BITS) - 1u;
+const uint FRACTION_SHIFT = 23u - BITS; // where a code stands in a float's mantissa
+#define FRACTION_SCALE float(1u << BITS)
+
+// Code i of the row whose words start at `row`, `stride` apart.
+uint affine_code(uint row, uint stride, uint i) {
+    uint bit = i * BITS;
+    uint at = row + (bit >> 5) * stride;
+    uint shift = bit & 31u;
+    uint v = w.data[at] >> shift;
+    if (shift + BITS > 32u) {
+        v |= w.data[at + stride] << (32u - shift);
+    }
+    return v & CODE_MASK;
+}
+
+// Bits bit..bit+31 of a stream of which `words` holds enough.
+#define AFFINE_WINDOW(words, bit) \
+    (((bit) & 31u) == 0u ? words[(bit) >> 5] \
+                         : (words[(bit) >> 5] >> ((bit) & 31u)) | (words[((bit) >> 5) + 1u] << (32u - ((bit) & 31u))))
+
+// 1 + code / 2^BITS, where the code stands at bit `shift` of v. Bits put into
+// the mantissa of 1.0 cost less than an integer's conversion to float.
+float affine_fraction(uint v, uint shift) {
+    uint placed = shift > FRACTION_SHIFT ? v >> (shift - FRACTION_SHIFT) : v << (FRACTION_SHIFT - shift);
+    return uintBitsToFloat((placed & (CODE_MASK << FRACTION_SHIFT)) | 0x3f800000u);
+}
+
+#endif

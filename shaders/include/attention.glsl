@@ -1,0 +1,40 @@
+// What the attention kernels share: which keys a query sees, and their bias.
+// Scores are in units of log2, so that exp2 serves.
+//
+// Before the include: bindings mask (MASK_KIND 1: bool, 2: floats) and lengths,
+// the push constants p.
+#ifndef ATTENTION_GLSL
+#define ATTENTION_GLSL
+
+const float LOG2_E = 1.44269504;
+const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
+
+// Keys that exist when the kernel runs.
+uint key_length() {
+    return HAS_LENGTH != 0 ? uint(clamp(lengths[p.length_offset], 0, int(p.keys))) : p.keys;
+}
+
+// One past the last key that query i may see.
+uint key_end(uint length, uint i) {
+    return p.causal != 0 ? uint(clamp(int(length) - int(p.queries) + int(i) + 1, 0, int(length))) : length;
+}
+
+// The mask's row of a query.
+uint mask_row(uint batch, uint head, uint i) {
+    return p.mask_offset + batch * p.mask_strides[0] + head * p.mask_strides[1] + i * p.mask_strides[2];
+}
+
+// What to add to the score of a key, LOWEST if the query must not see it.
+float key_bias(uint row, uint key) {
+    if (MASK_KIND == 0) {
+        return 0.0;
+    }
+    uint at = row + key * p.mask_strides[3];
+    if (MASK_KIND == 1) {
+        return mask_bits(at) != 0 ? 0.0 : LOWEST;
+    }
+    float bias = mask_load(at) * LOG2_E;
+    return bias < LOWEST ? LOWEST : bias;
+}
+
+#endif
