@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func TestRun(t *testing.T) {
+	if _, err := exec.LookPath("glslc"); err != nil {
+		t.Skip("needs glslc")
+	}
+	var out bytes.Buffer
+	err := run(t.Context(), &out)
+	if errors.Is(err, kompute.ErrNoVulkan) || errors.Is(err, kompute.ErrNoDevice) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "[1 2.5 4 5.5] ... 1499.5")
+}
+
+func TestCompileErrors(t *testing.T) {
+	if _, err := exec.LookPath("glslc"); err == nil {
+		_, err := compile(t.Context(), []byte("not GLSL"))
+		require.ErrorContains(t, err, "glslc")
+	}
+	t.Setenv("PATH", "")
+	_, err := compile(t.Context(), scaleSource)
+	require.ErrorIs(t, err, exec.ErrNotFound)
+	require.ErrorContains(t, err, "apt-get install glslc")
+}
