@@ -70,21 +70,21 @@ func argMaxRows[K int64 | float32](x, out *array.Array, find func(x *array.Array
 	at := l.seek(l.rank, 0)
 	res := storage[uint32](out)
 	for row := range l.size {
-		_, best := firstMax(keys[row*pieces : (row+1)*pieces])
+		best := firstMax(keys[row*pieces : (row+1)*pieces])
 		res[at.off[1]] = uint32(places[row*pieces+best])
 		at.next()
 	}
 }
 
-// firstMax returns the largest key, or the first NaN, and its place.
-func firstMax[K int64 | float32 | integer](keys []K) (K, int) {
-	best, place := keys[0], 0
+// firstMax returns where the largest key is, or the first NaN.
+func firstMax[K int64 | float32](keys []K) int {
+	best := 0
 	for i, k := range keys {
-		if k > best || k != k && best == best {
-			best, place = k, i
+		if k > keys[best] || k != k && keys[best] == keys[best] {
+			best = i
 		}
 	}
-	return best, place
+	return best
 }
 
 func argMaxInts[T integer](x *array.Array, off, stride, n int) (int, int64) {

@@ -95,43 +95,40 @@ func tableFor(p RoPEParams, freqs *array.Array, steps int) *ropeTable {
 	p.Traditional = false // the angles do not depend on it
 	if freqs.Present() {
 		p.Base = 0
-		return newTable(p, waves(p, freqs), steps)
+		return newTable(p, freqs, steps)
 	}
 	if t := lastTable.Load(); t != nil && t.params == p && t.steps == steps {
 		return t
 	}
-	t := newTable(p, waves(p, freqs), steps)
+	t := newTable(p, freqs, steps)
 	if len(t.cos) <= maxKept {
 		lastTable.Store(t)
 	}
 	return t
 }
 
-// waves returns the angle per position of each pair.
-func waves(p RoPEParams, freqs *array.Array) []float32 {
-	out := make([]float32, p.Dims/2)
-	if freqs.Present() {
-		s := storage[float32](freqs)
-		for i := range out {
-			out[i] = 1 / s[freqs.Offset+i*freqs.Strides[0]]
-		}
-		return out
-	}
-	for i := range out {
-		out[i] = float32(math.Pow(float64(p.Base), -2*float64(i)/float64(p.Dims)))
-	}
-	return out
-}
-
-func newTable(p RoPEParams, waves []float32, steps int) *ropeTable {
-	half := len(waves)
+// newTable computes the table. Angles are rounded to float32 as on a device.
+func newTable(p RoPEParams, freqs *array.Array, steps int) *ropeTable {
+	half := p.Dims / 2
 	both := make([]float32, 2*steps*half)
 	t := &ropeTable{params: p, steps: steps, cos: both[:steps*half], sin: both[steps*half:]}
+	waves := make([]float32, half) // radians per position, or positions per radian
+	for i := range waves {
+		if freqs.Present() {
+			waves[i] = storage[float32](freqs)[freqs.Offset+i*freqs.Strides[0]]
+		} else {
+			waves[i] = float32(math.Pow(float64(p.Base), -2*float64(i)/float64(p.Dims)))
+		}
+	}
 	parallel(steps, 40*float64(half), func(lo, hi int) {
 		for step := lo; step < hi; step++ {
 			position := float32(p.Offset+step) * p.Scale
 			for i, w := range waves {
-				sin, cos := math.Sincos(float64(position * w))
+				angle := position * w
+				if freqs.Present() {
+					angle = position / w
+				}
+				sin, cos := math.Sincos(float64(angle))
 				t.sin[step*half+i] = float32(sin)
 				t.cos[step*half+i] = float32(cos)
 			}
@@ -193,4 +190,3 @@ func rotateNeighbours(dst, x, cos, sin []float32) {
 		dst[2*i+1] = a*sin[i] + b*c
 	}
 }
-

@@ -1,0 +1,190 @@
+package fallback
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func TestRoPE(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype := g.dtype("type", floatTypes)
+		shape := []int{g.int("b", 1, 3), g.int("h", 0, 4), g.int("t", 1, 9), g.int("d", 0, 70)}
+		p := RoPEParams{
+			Dims: 2 * g.int("pairs", 0, shape[3]/2), Traditional: g.bool("traditional"),
+			Base: float32(g.int("base", 2, 100000)), Scale: []float32{1, 0.5, 2}[g.int("scale", 0, 2)], Offset: g.int("offset", 0, 50),
+		}
+		var offset, freqs array.Array
+		if g.bool("offsets") {
+			n := []int{1, shape[0]}[g.int("offsets", 0, 1)]
+			offset = g.array(array.Int32, []int{n}, func() float64 { return float64(g.rng.IntN(50)) })
+		}
+		if g.bool("freqs") {
+			freqs = g.array(array.Float32, []int{p.Dims / 2}, func() float64 { return 1 + 100*g.rng.Float64() })
+		}
+		x, out := g.array(dtype, shape, g.normal), g.output(dtype, shape)
+		require.NoError(g, RoPE(x, offset, freqs, out, p))
+		requireClose(g, ropeWant(x, offset, freqs, p), out, 1e-5, 1)
+		untouched(g, out)
+	})
+}
+
+func ropeWant(x, offset, freqs array.Array, p RoPEParams) []float64 {
+	var want []float64
+	each(x.Shape, func(at []int) {
+		b, h, step, d := at[0], at[1], at[2], at[3]
+		if d >= p.Dims {
+			want = append(want, value(x, at...))
+			return
+		}
+		first := p.Offset
+		if offset.Present() {
+			first = int(value(offset, min(b, offset.Shape[0]-1)))
+		}
+		i, apart, second := d%max(p.Dims/2, 1), p.Dims/2, d >= p.Dims/2
+		one := i
+		if p.Traditional {
+			i, apart, second = d/2, 1, d%2 == 1
+			one = 2 * i
+		}
+		angle := float64(first+step) * float64(p.Scale)
+		if freqs.Present() {
+			angle /= value(freqs, i)
+		} else {
+			angle *= math.Pow(float64(p.Base), -2*float64(i)/float64(p.Dims))
+		}
+		u, v := value(x, b, h, step, one), value(x, b, h, step, one+apart)
+		sin, cos := math.Sincos(angle)
+		if second {
+			want = append(want, u*sin+v*cos)
+		} else {
+			want = append(want, u*cos-v*sin)
+		}
+	})
+	return want
+}
+
+func TestRoPEErrors(t *testing.T) {
+	x := must(t, make([]float32, 4), 1, 1, 1, 4)
+	none := array.Array{}
+	p := RoPEParams{Dims: 4, Base: 10000, Scale: 1}
+	require.NoError(t, RoPE(x, none, none, x, p))
+	require.ErrorIs(t, RoPE(x, none, none, x, RoPEParams{Dims: 3}), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, none, none, x, RoPEParams{Dims: 6}), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, none, none, x, RoPEParams{Dims: -2}), ErrInvalid)
+	require.ErrorIs(t, RoPE(must(t, make([]float32, 4), 1, 1, 4), none, none, x, p), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, x, none, x, p), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, must(t, []int32{1, 2}, 2), none, x, p), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, none, must(t, []float32{1}, 1), x, p), ErrInvalid)
+	require.ErrorIs(t, RoPE(x, none, must(t, []int32{1, 2}, 2), x, p), ErrInvalid)
+}
+
+func TestSDPA(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype := g.dtype("type", floatTypes)
+		b, kv, group := g.int("b", 1, 2), g.int("kv heads", 1, 2), g.int("group", 1, 3)
+		if g.int("many heads", 0, 20) == 0 {
+			group = 35
+		}
+		tq, tk := g.length("queries", 40), g.length("keys", 300)
+		d, dv := g.length("d", 128), g.length("dv", 40)
+		if b*kv*group*tq*tk*(d+dv) > 1<<19 {
+			g.Skip("too large")
+		}
+		heads := kv * group
+		q := g.array(dtype, []int{b, heads, tq, d}, g.normal)
+		k := g.array(dtype, []int{b, kv, tk, d}, g.normal)
+		v := g.array(dtype, []int{b, kv, tk, dv}, g.normal)
+		var mask, length array.Array
+		switch g.int("mask", 0, 2) {
+		case 1:
+			mask = g.array(array.Bool, []int{b, heads, tq, tk}, func() float64 { return float64(g.rng.IntN(2)) })
+		case 2:
+			mask = g.array(dtype, []int{b, heads, tq, tk}, func() float64 {
+				if g.rng.IntN(3) == 0 {
+					return math.Inf(-1)
+				}
+				return g.normal()
+			})
+		}
+		if g.bool("length") {
+			length = g.array(array.Int32, []int{1}, func() float64 { return float64(g.rng.IntN(tk+4) - 1) })
+		}
+		causal := g.bool("causal")
+		out := g.output(dtype, []int{b, heads, tq, dv})
+		require.NoError(g, SDPA(q, k, v, mask, length, out, 0.3, causal))
+		requireClose(g, sdpaWant(q, k, v, mask, length, float64(float32(0.3)), causal), out, 4e-6, 3)
+		untouched(g, out)
+	})
+}
+
+func sdpaWant(q, k, v, mask, length array.Array, scale float64, causal bool) []float64 {
+	var want []float64
+	tq, tk, group := q.Shape[2], k.Shape[2], q.Shape[1]/k.Shape[1]
+	keys := tk
+	if length.Present() {
+		keys = min(max(int(value(length, 0)), 0), tk)
+	}
+	each(q.Shape[:3], func(at []int) {
+		b, h, i := at[0], at[1], at[2]
+		sums, total := make([]float64, v.Shape[3]), 0.0
+		for j := range keys {
+			if causal && j > keys-tq+i {
+				break
+			}
+			score := 0.0
+			for d := range q.Shape[3] {
+				score += value(q, b, h, i, d) * value(k, b, h/group, j, d)
+			}
+			score *= scale
+			if mask.Present() && mask.DType == array.Bool && value(mask, b, h, i, j) == 0 {
+				continue
+			}
+			if mask.Present() && mask.DType != array.Bool {
+				score += value(mask, b, h, i, j)
+			}
+			weight := math.Exp(score)
+			total += weight
+			for d := range sums {
+				sums[d] += weight * value(v, b, h/group, j, d)
+			}
+		}
+		for _, s := range sums {
+			if total > 0 {
+				s /= total
+			}
+			want = append(want, s)
+		}
+	})
+	return want
+}
+
+func TestSDPAEdges(t *testing.T) {
+	none := array.Array{}
+	q := must(t, []float32{float32(nan)}, 1, 1, 1, 1)
+	k := must(t, []float32{1, 1}, 1, 1, 2, 1)
+	out := must(t, []float32{5}, 1, 1, 1, 1)
+	require.NoError(t, SDPA(q, k, k, none, none, out, 1, false))
+	require.True(t, math.IsNaN(value(out, 0, 0, 0, 0)), "a NaN is handed on")
+
+	// Keys past the length do not count, whatever they hold.
+	q = must(t, []float32{1}, 1, 1, 1, 1)
+	junk := must(t, []float32{2, float32(nan)}, 1, 1, 2, 1)
+	require.NoError(t, SDPA(q, junk, junk, none, must(t, []int32{1}, 1), out, 1, true))
+	require.Equal(t, 2.0, value(out, 0, 0, 0, 0))
+
+	x := must(t, []float32{1}, 1, 1, 1, 1)
+	require.ErrorIs(t, SDPA(must(t, []float32{1}, 1, 1, 1), k, k, none, none, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, x, none, none, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, must(t, []float32{1, 1}, 1, 2, 1, 1), k, none, none, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, q, none, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, must(t, []int32{1, 1}, 1, 1, 1, 2), none, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, none, x, out, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, none, none, k, 1, false), ErrInvalid)
+	heads := must(t, []float32{1, 1, 1}, 1, 3, 1, 1)
+	two := must(t, []float32{1, 1}, 1, 2, 1, 1)
+	require.ErrorContains(t, SDPA(heads, two, two, none, none, heads, 1, false), "3 query heads")
+}

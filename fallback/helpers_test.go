@@ -1,0 +1,268 @@
+package fallback
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+var (
+	floatTypes = []array.DType{array.Float32, array.Float16, array.BFloat16}
+	intTypes   = []array.DType{array.Int32, array.Uint32, array.Uint8}
+	allTypes   = []array.DType{array.Float32, array.Float16, array.BFloat16, array.Int32, array.Uint32, array.Bool, array.Uint8}
+)
+
+// forLevels runs a test with every instruction set of this processor.
+func forLevels(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	for _, level := range simd.Levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer simd.Use(simd.Use(level))
+			f(t)
+		})
+	}
+}
+
+// check runs a property with every instruction set.
+func check(t *testing.T, property func(g *gen)) {
+	t.Helper()
+	forLevels(t, func(t *testing.T) {
+		rapid.Check(t, func(r *rapid.T) {
+			seed := rapid.Uint64().Draw(r, "seed")
+			property(&gen{T: r, rng: rand.New(rand.NewPCG(seed, 1))})
+		})
+	})
+}
+
+// gen draws the operands of a test.
+type gen struct {
+	*rapid.T
+	rng *rand.Rand
+}
+
+func (g *gen) int(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(g.T, name) }
+func (g *gen) bool(name string) bool           { return rapid.Bool().Draw(g.T, name) }
+
+func (g *gen) dtype(name string, of []array.DType) array.DType {
+	return rapid.SampledFrom(of).Draw(g.T, name)
+}
+
+// shape draws a shape; now and then it is large, or empty.
+func (g *gen) shape(minRank, maxRank int) []int {
+	rank := g.int("rank", minRank, maxRank)
+	shape, size := make([]int, rank), 1
+	for i := range shape {
+		hi := 5
+		switch g.int("length", 0, 12) {
+		case 0:
+			hi = 40
+		case 1:
+			hi = 2500
+		}
+		shape[i] = g.int("dim", 1, max(1, min(hi, 6000/size)))
+		if g.int("empty", 0, 40) == 0 {
+			shape[i] = 0
+		}
+		size *= max(shape[i], 1)
+	}
+	return shape
+}
+
+// layout draws a layout: permuted, stepped, with gaps and an offset, and if
+// repeat is set perhaps broadcast along some axes.
+func (g *gen) layout(shape []int, repeat bool) (array.Layout, int) {
+	l, err := array.Contiguous(shape...)
+	require.NoError(g, err)
+	if g.int("plain", 0, 2) == 0 {
+		return l, l.Size()
+	}
+	order := rapid.Permutation(indices(len(shape))).Draw(g.T, "order")
+	if g.bool("ordered") {
+		order = indices(len(shape))
+	}
+	stride := 1
+	for i := len(order) - 1; i >= 0; i-- {
+		axis := order[i]
+		if repeat && g.int("repeat", 0, 6) == 0 {
+			l.Strides[axis] = 0
+			continue
+		}
+		stride *= []int{1, 1, 1, 1, 2, 3}[g.int("step", 0, 5)]
+		l.Strides[axis] = stride
+		stride *= max(shape[axis], 1)
+		stride += g.int("gap", 0, 1) * g.int("gap size", 0, 3)
+	}
+	l.Offset = g.int("offset", 0, 3)
+	_, hi := l.Extent()
+	return l, hi + g.int("rest", 0, 2)
+}
+
+func indices(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// array draws an operand filled with numbers from value.
+func (g *gen) array(dtype array.DType, shape []int, value func() float64) array.Array {
+	l, n := g.layout(shape, true)
+	return g.fill(array.Array{DType: dtype, Layout: l}, n, value)
+}
+
+// output draws an output filled with junk.
+func (g *gen) output(dtype array.DType, shape []int) array.Array {
+	l, n := g.layout(shape, false)
+	return g.fill(array.Array{DType: dtype, Layout: l}, n, func() float64 { return 77 })
+}
+
+func (g *gen) fill(a array.Array, n int, value func() float64) array.Array {
+	flat, err := array.New(a.DType, n)
+	require.NoError(g, err)
+	for i := range n {
+		setAt(flat, i, value())
+	}
+	a.Data = flat.Data
+	return a
+}
+
+// normal draws from a normal distribution.
+func (g *gen) normal() float64 { return g.rng.NormFloat64() }
+
+// small draws small whole numbers, also negative ones.
+func (g *gen) small() float64 { return float64(g.rng.IntN(9) - 4) }
+
+// getAt reads a storage element.
+func getAt(a array.Array, i int) float64 {
+	switch a.DType {
+	case array.Float32:
+		return float64(array.Storage[float32](a)[i])
+	case array.Float16:
+		return float64(array.Storage[array.F16](a)[i].Float32())
+	case array.BFloat16:
+		return float64(array.Storage[array.BF16](a)[i].Float32())
+	case array.Int32:
+		return float64(array.Storage[int32](a)[i])
+	case array.Uint32:
+		return float64(array.Storage[uint32](a)[i])
+	default:
+		return float64(a.Data[i])
+	}
+}
+
+// setAt writes a storage element; integers wrap around.
+func setAt(a array.Array, i int, v float64) {
+	switch a.DType {
+	case array.Float32:
+		array.Storage[float32](a)[i] = float32(v)
+	case array.Float16:
+		array.Storage[array.F16](a)[i] = array.F16FromFloat32(float32(v))
+	case array.BFloat16:
+		array.Storage[array.BF16](a)[i] = array.BF16FromFloat32(float32(v))
+	case array.Int32:
+		array.Storage[int32](a)[i] = int32(int64(v))
+	case array.Uint32:
+		array.Storage[uint32](a)[i] = uint32(int64(v))
+	case array.Bool:
+		a.Data[i] = toByte(v != 0)
+	default:
+		a.Data[i] = uint8(int64(v))
+	}
+}
+
+// values reads an array in row-major order.
+func values(a array.Array) []float64 {
+	out := make([]float64, 0, a.Size())
+	each(a.Shape, func(at []int) { out = append(out, getAt(a, elementAt(&a, at))) })
+	return out
+}
+
+// each visits the indices of a shape in row-major order.
+func each(shape []int, f func(at []int)) {
+	if slices.Contains(shape, 0) {
+		return
+	}
+	at := make([]int, len(shape))
+	for {
+		f(at)
+		axis := len(shape) - 1
+		for ; axis >= 0; axis-- {
+			if at[axis]++; at[axis] < shape[axis] {
+				break
+			}
+			at[axis] = 0
+		}
+		if axis < 0 {
+			return
+		}
+	}
+}
+
+// value reads the element at given indices.
+func value(a array.Array, at ...int) float64 { return getAt(a, elementAt(&a, at)) }
+
+// rounding is the relative error of rounding to a type.
+func rounding(d array.DType) float64 {
+	switch d {
+	case array.Float16:
+		return 0x1p-11
+	case array.BFloat16:
+		return 0x1p-8
+	}
+	return 0x1p-24
+}
+
+// requireClose compares with numbers computed in float64. tolerance is the
+// error relative to scale that float32 arithmetic may make; storing adds the
+// rounding of the type.
+func requireClose(t require.TestingT, want []float64, got array.Array, tolerance, scale float64) {
+	for i, g := range values(got) {
+		w := want[i]
+		if math.IsNaN(w) || math.IsInf(w, 0) {
+			require.Truef(t, math.IsNaN(w) && math.IsNaN(g) || g == w, "element %d of %v: want %v, got %v", i, got.Shape, w, g)
+			continue
+		}
+		limit := tolerance*max(scale, math.Abs(w)) + 1.01*rounding(got.DType)*math.Abs(w) + 1e-7
+		if !(math.Abs(g-w) <= limit) {
+			require.Failf(t, "not close", "element %d of %v %v: want %v, got %v, limit %v", i, got.DType, got.Shape, w, g, limit)
+		}
+	}
+}
+
+// requireSame compares exactly; NaNs are equal.
+func requireSame(t require.TestingT, want []float64, got array.Array) {
+	for i, g := range values(got) {
+		if w := want[i]; w != g && !(math.IsNaN(w) && math.IsNaN(g)) {
+			require.Failf(t, "not the same", "element %d of %v %v: want %v, got %v", i, got.DType, got.Shape, w, g)
+		}
+	}
+}
+
+// untouched checks that an op wrote nothing but the elements of out.
+func untouched(t require.TestingT, out array.Array) {
+	n := len(out.Data) / out.DType.Size()
+	mine := make([]bool, n)
+	each(out.Shape, func(at []int) { mine[elementAt(&out, at)] = true })
+	junk, _ := array.New(out.DType, 1)
+	setAt(junk, 0, 77)
+	for i := range n {
+		if !mine[i] {
+			require.Equal(t, getAt(junk, 0), getAt(out, i), "element %d is not of the output", i)
+		}
+	}
+}
+
+// must makes a contiguous array for tests of single cases.
+func must[T array.Element](t testing.TB, data []T, shape ...int) array.Array {
+	a, err := array.Of(data, shape...)
+	require.NoError(t, err)
+	return a
+}

@@ -1,0 +1,246 @@
+package fallback
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// matMulWant multiplies [..., m, k] by [..., k, n], read by index. It also returns
+// the largest sum of magnitudes, to which rounding errors are in proportion.
+func matMulWant(batch []int, m, n, k int, a, b func(batch []int, i, j int) float64) (want []float64, scale float64) {
+	each(append(slices.Clone(batch), m, n), func(at []int) {
+		r := len(batch)
+		sum, size := 0.0, 0.0
+		for l := range k {
+			term := a(at[:r], at[r], l) * b(at[:r], l, at[r+1])
+			sum += term
+			size += math.Abs(term)
+		}
+		want = append(want, sum)
+		scale = max(scale, size)
+	})
+	return want, scale
+}
+
+// reader reads a matrix in a batch.
+func reader(a array.Array) func(batch []int, i, j int) float64 {
+	return func(batch []int, i, j int) float64 { return value(a, append(slices.Clone(batch), i, j)...) }
+}
+
+// length draws a matrix dimension: often small, at times beyond a tile.
+func (g *gen) length(name string, large int) int {
+	switch g.int(name+" kind", 0, 10) {
+	case 0:
+		return g.int(name, 0, 1)
+	case 1, 2:
+		return g.int(name, 1, large)
+	}
+	return g.int(name, 1, 20)
+}
+
+func TestMatMul(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype := g.dtype("type", floatTypes)
+		var batch []int
+		for range g.int("batch axes", 0, 3) {
+			batch = append(batch, g.int("batch", 1, 3))
+		}
+		m, n, k := g.length("m", 70), g.length("n", 300), g.length("k", 700)
+		if m*n*k > 1<<19 {
+			g.Skip("too large")
+		}
+		a := g.array(dtype, append(slices.Clone(batch), m, k), g.normal)
+		b := g.array(dtype, append(slices.Clone(batch), k, n), g.normal)
+		if g.bool("columns") {
+			b = g.array(dtype, append(slices.Clone(batch), n, k), g.normal)
+			r := len(batch)
+			axes := append(indices(r), r+1, r)
+			l, err := b.Transpose(axes...)
+			require.NoError(g, err)
+			b.Layout = l
+		}
+		out := g.output(dtype, append(slices.Clone(batch), m, n))
+		require.NoError(g, MatMul(a, b, out))
+		want, scale := matMulWant(batch, m, n, k, reader(a), reader(b))
+		requireClose(g, want, out, 2e-6, scale)
+		untouched(g, out)
+	})
+}
+
+func TestMatMulErrors(t *testing.T) {
+	x := must(t, []float32{1, 2, 3, 4}, 2, 2)
+	require.ErrorIs(t, MatMul(x, must(t, []float32{1, 2}, 2), x), ErrInvalid)
+	require.ErrorIs(t, MatMul(must(t, []float32{1, 2}, 2), x, x), ErrInvalid)
+	require.ErrorIs(t, MatMul(x, must(t, []float32{1, 2}, 1, 2), x), ErrInvalid)
+	require.ErrorIs(t, MatMul(x, x, must(t, []float32{1, 2}, 1, 2)), ErrInvalid)
+	require.ErrorIs(t, MatMul(x, must(t, make([]array.F16, 4), 2, 2), x), ErrInvalid)
+	i := must(t, []int32{1, 2, 3, 4}, 2, 2)
+	require.ErrorIs(t, MatMul(i, i, i), ErrInvalid)
+}
+
+// quantized is a random quantized matrix.
+type quantized struct {
+	w, scales, biases array.Array
+	q                 Affine
+}
+
+func (g *gen) quantized(rows, groups int, q Affine) quantized {
+	words := groups * q.GroupSize * q.Bits / 32
+	scaleType := g.dtype("scale type", floatTypes)
+	small := func() float64 { return g.normal() / math.Exp2(float64(q.Bits)) }
+	return quantized{
+		w:      g.array(array.Uint32, []int{rows, words}, func() float64 { return float64(g.rng.Uint32()) }),
+		scales: g.array(scaleType, []int{rows, groups}, small),
+		biases: g.array(scaleType, []int{rows, groups}, g.normal),
+		q:      q,
+	}
+}
+
+// at returns an element, from the definition.
+func (m quantized) at(row, col int) float64 {
+	code := 0.0
+	for b := range m.q.Bits {
+		bit := col*m.q.Bits + b
+		word := uint32(value(m.w, row, bit/32))
+		code += float64(word >> (bit % 32) & 1 << b)
+	}
+	g := col / m.q.GroupSize
+	return value(m.scales, row, g)*code + value(m.biases, row, g)
+}
+
+func eachFormat(t *testing.T, f func(t *testing.T, q Affine)) {
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for _, group := range []int{32, 64, 128} {
+			q := Affine{GroupSize: group, Bits: bits}
+			t.Run(fmt.Sprintf("bits=%d/group=%d", bits, group), func(t *testing.T) { f(t, q) })
+		}
+	}
+}
+
+func TestQuantizedMatMul(t *testing.T) {
+	eachFormat(t, func(t *testing.T, q Affine) {
+		for _, transpose := range []bool{true, false} {
+			t.Run(fmt.Sprint("transpose=", transpose), func(t *testing.T) {
+				check(t, func(g *gen) { quantizedMatMulCase(g, q, transpose) })
+			})
+		}
+	})
+}
+
+func quantizedMatMulCase(g *gen, q Affine, transpose bool) {
+	m, other := g.length("m", 70), g.length("n", 90)
+	groups := g.int("groups", 0, max(1, 640/q.GroupSize))
+	if m*other*groups > 20*20*8 {
+		g.Skip("too large")
+	}
+	w := g.quantized(other, groups, q)
+	k, n := groups*q.GroupSize, other
+	if !transpose {
+		k, n = n, k
+	}
+	var batch []int
+	if g.bool("batched") {
+		batch = []int{g.int("batch", 1, 3)}
+	}
+	dtype := g.dtype("type", floatTypes)
+	x := g.array(dtype, append(slices.Clone(batch), m, k), g.normal)
+	out := g.output(dtype, append(slices.Clone(batch), m, n))
+	require.NoError(g, QuantizedMatMul(x, w.w, w.scales, w.biases, out, q, transpose))
+	elements := make([]float64, k*n)
+	for i := range k {
+		for j := range n {
+			if transpose {
+				elements[i*n+j] = w.at(j, i)
+			} else {
+				elements[i*n+j] = w.at(i, j)
+			}
+		}
+	}
+	want, scale := matMulWant(batch, m, n, k, reader(x), func(_ []int, i, j int) float64 { return elements[i*n+j] })
+	requireClose(g, want, out, 2e-6, scale)
+	untouched(g, out)
+}
+
+func TestDequantize(t *testing.T) {
+	eachFormat(t, func(t *testing.T, q Affine) {
+		check(t, func(g *gen) {
+			rows, groups := g.int("rows", 0, 9), g.int("groups", 0, 5)
+			w := g.quantized(rows, groups, q)
+			out := g.output(g.dtype("type", floatTypes), []int{rows, groups * q.GroupSize})
+			require.NoError(g, Dequantize(w.w, w.scales, w.biases, out, q))
+			var want []float64
+			each(out.Shape, func(at []int) { want = append(want, w.at(at[0], at[1])) })
+			requireClose(g, want, out, 3e-7, 1)
+			untouched(g, out)
+		})
+	})
+}
+
+func TestQuantizedGather(t *testing.T) {
+	eachFormat(t, func(t *testing.T, q Affine) {
+		check(t, func(g *gen) {
+			rows, groups := g.int("rows", 1, 9), g.int("groups", 0, 3)
+			w := g.quantized(rows, groups, q)
+			index := g.array(g.dtype("index type", indexTypes), []int{g.int("a", 0, 4), g.int("b", 1, 4)}, func() float64 { return g.index(rows) })
+			out := g.output(g.dtype("type", floatTypes), append(slices.Clone(index.Shape), groups*q.GroupSize))
+			require.NoError(g, QuantizedGather(w.w, w.scales, w.biases, index, out, q))
+			var want []float64
+			each(out.Shape, func(at []int) {
+				if row, ok := resolve(index.DType, value(index, at[0], at[1]), rows); ok {
+					want = append(want, w.at(row, at[2]))
+				} else {
+					want = append(want, 0)
+				}
+			})
+			requireClose(g, want, out, 3e-7, 1)
+			untouched(g, out)
+		})
+	})
+}
+
+func TestDequantizeRanks(t *testing.T) {
+	w := must(t, []uint32{0x76543210, 0xfedcba98, 0, 0}, 4)
+	s, b := must(t, []float32{2}, 1), must(t, []array.F16{array.F16FromFloat32(-1)}, 1)
+	out := must(t, make([]float32, 32), 32)
+	require.NoError(t, Dequantize(w, s, b, out, Affine{32, 4}))
+	require.Equal(t, []float64{-1, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, -1}, values(out)[:17])
+}
+
+func TestQuantizedErrors(t *testing.T) {
+	q := Affine{32, 4}
+	w := must(t, make([]uint32, 8), 2, 4)
+	s := must(t, make([]float32, 2), 2, 1)
+	x, out := must(t, make([]float32, 32), 1, 32), must(t, make([]float32, 2), 1, 2)
+	wide := must(t, make([]float32, 64), 2, 32)
+	require.NoError(t, QuantizedMatMul(x, w, s, s, out, q, true))
+	require.NoError(t, Dequantize(w, s, s, wide, q))
+
+	require.ErrorContains(t, Dequantize(w, s, s, wide, Affine{48, 4}), "group size 48")
+	require.ErrorContains(t, Dequantize(w, s, s, wide, Affine{32, 7}), "7 bits")
+	require.ErrorIs(t, Dequantize(w, s, s, wide, Affine{32, 8}), ErrInvalid)
+	require.ErrorIs(t, Dequantize(wide, s, s, wide, q), ErrInvalid)
+	require.ErrorIs(t, Dequantize(w, w, s, wide, q), ErrInvalid)
+	require.ErrorIs(t, Dequantize(w, s, must(t, []float32{1}, 1, 1), wide, q), ErrInvalid)
+	require.ErrorIs(t, Dequantize(w, must(t, []float32{1}, 1), s, wide, q), ErrInvalid)
+	require.ErrorIs(t, Dequantize(must(t, []uint32{0}), s, s, wide, q), ErrInvalid)
+	require.ErrorIs(t, Dequantize(w, s, s, x, q), ErrInvalid)
+
+	require.ErrorIs(t, QuantizedMatMul(x, w, s, s, out, q, false), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMul(out, w, s, s, out, q, true), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMul(must(t, make([]float32, 32), 32), w, s, s, out, q, true), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMul(must(t, make([]array.F16, 32), 1, 32), w, s, s, out, q, true), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMul(w, w, s, s, out, q, true), ErrInvalid)
+
+	index := must(t, []int32{0, 1}, 2)
+	require.NoError(t, QuantizedGather(w, s, s, index, wide, q))
+	require.ErrorIs(t, QuantizedGather(w, s, s, s, wide, q), ErrInvalid)
+	require.ErrorIs(t, QuantizedGather(w, s, s, index, x, q), ErrInvalid)
+	row := must(t, make([]uint32, 4), 4)
+	require.ErrorIs(t, QuantizedGather(row, must(t, []float32{1}, 1), must(t, []float32{1}, 1), index, wide, q), ErrInvalid)
+}

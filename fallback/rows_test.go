@@ -1,0 +1,148 @@
+package fallback
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func TestSoftmax(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype, shape := g.dtype("type", floatTypes), g.shape(1, 8)
+		x := g.array(dtype, shape, func() float64 {
+			if g.rng.IntN(50) == 0 {
+				return math.Inf(-1)
+			}
+			return 20 * g.normal()
+		})
+		out := g.output(dtype, shape)
+		require.NoError(g, Softmax(x, out))
+		requireClose(g, softmaxWant(values(x), shape[len(shape)-1]), out, 2e-6, 0)
+		untouched(g, out)
+	})
+}
+
+func softmaxWant(x []float64, cols int) []float64 {
+	for i := 0; i < len(x); i += cols {
+		row := x[i : i+cols]
+		largest, sum := math.Inf(-1), 0.0
+		for _, v := range row {
+			largest = max(largest, v)
+		}
+		for j, v := range row {
+			row[j] = math.Exp(v - largest)
+			sum += row[j]
+		}
+		for j := range row {
+			row[j] /= sum
+		}
+	}
+	return x
+}
+
+func TestSoftmaxEdges(t *testing.T) {
+	for _, row := range [][]float32{{float32(nan), 1, 2}, {float32(inf), 1, 2}, {float32(-inf), float32(-inf), float32(-inf)}} {
+		out := must(t, make([]float32, 3), 1, 3)
+		require.NoError(t, Softmax(must(t, row, 1, 3), out))
+		require.True(t, math.IsNaN(value(out, 0, 0)))
+	}
+	f32, scalar := must(t, []float32{1}, 1), must(t, []float32{1})
+	require.ErrorIs(t, Softmax(scalar, scalar), ErrInvalid)
+	require.ErrorIs(t, Softmax(f32, must(t, []array.F16{0}, 1)), ErrInvalid)
+	require.ErrorIs(t, Softmax(must(t, []int32{1}, 1), f32), ErrInvalid)
+}
+
+func TestRMSNorm(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype, shape := g.dtype("type", floatTypes), g.shape(1, 8)
+		cols := shape[len(shape)-1]
+		x := g.array(dtype, shape, g.normal)
+		weight := array.Array{}
+		if g.bool("weighted") {
+			weight = g.array(g.dtype("weight type", floatTypes), []int{cols}, g.normal)
+		}
+		out := g.output(dtype, shape)
+		require.NoError(g, RMSNorm(x, weight, out, 1e-5))
+		want := values(x)
+		for i := 0; i < len(want); i += max(cols, 1) {
+			row, sum := want[i:i+cols], 0.0
+			for _, v := range row {
+				sum += v * v
+			}
+			f := 1 / math.Sqrt(sum/float64(cols)+1e-5)
+			for j := range row {
+				row[j] *= f
+				if weight.Present() {
+					row[j] *= value(weight, j)
+				}
+			}
+		}
+		requireClose(g, want, out, 2e-6, 0)
+		untouched(g, out)
+	})
+	x, scalar := must(t, []float32{1, 2}, 2), must(t, []float32{1})
+	require.ErrorIs(t, RMSNorm(scalar, array.Array{}, scalar, 0), ErrInvalid)
+	require.ErrorIs(t, RMSNorm(x, scalar, x, 0), ErrInvalid)
+	require.ErrorIs(t, RMSNorm(x, must(t, []int32{1, 2}, 2), x, 0), ErrInvalid)
+	require.ErrorIs(t, RMSNorm(x, array.Array{}, must(t, []array.BF16{0, 0}, 2), 0), ErrInvalid)
+	// In place.
+	require.NoError(t, RMSNorm(x, array.Array{}, x, 0))
+	require.InDelta(t, 2/math.Sqrt(2.5), value(x, 1), 1e-6)
+}
+
+func TestArgMax(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype, shape := g.dtype("type", allTypes), g.shape(1, 8)
+		cols := &shape[len(shape)-1]
+		*cols = max(*cols, 1)
+		if g.int("long", 0, 20) == 0 {
+			shape = []int{g.int("rows", 1, 3), 3*argMaxPiece + 5}
+			cols = &shape[1]
+		}
+		nans := g.bool("NaN")
+		x := g.array(dtype, shape, func() float64 {
+			if nans && dtype.IsFloat() && g.rng.IntN(20) == 0 {
+				return nan
+			}
+			return math.Abs(g.small())
+		})
+		out := g.output(array.Uint32, shape[:len(shape)-1])
+		require.NoError(g, ArgMax(x, out))
+		all, want := values(x), []float64{}
+		for i := 0; i < len(all); i += *cols {
+			best := 0
+			for j, v := range all[i : i+*cols] {
+				b := all[i+best]
+				if v > b || math.IsNaN(v) && !math.IsNaN(b) {
+					best = j
+				}
+			}
+			want = append(want, float64(best))
+		}
+		requireSame(g, want, out)
+		untouched(g, out)
+	})
+}
+
+func TestArgMaxEdges(t *testing.T) {
+	x := make([]float32, 4*argMaxPiece)
+	for i := range x {
+		x[i] = float32(mirror(i, 15))
+	}
+	out := must(t, []uint32{9})
+	require.NoError(t, ArgMax(must(t, x, len(x)), out))
+	require.Equal(t, 32767.0, value(out))
+	x[3*argMaxPiece], x[argMaxPiece+9] = float32(nan), float32(nan)
+	require.NoError(t, ArgMax(must(t, x, len(x)), out))
+	require.Equal(t, float64(argMaxPiece+9), value(out))
+	require.NoError(t, ArgMax(must(t, []int32{math.MinInt32, math.MaxInt32 - 1, math.MaxInt32}, 3), out))
+	require.Equal(t, 2.0, value(out))
+
+	require.ErrorIs(t, ArgMax(out, out), ErrInvalid)
+	require.ErrorIs(t, ArgMax(must(t, []float32{}, 0), out), ErrInvalid)
+	require.ErrorIs(t, ArgMax(must(t, x, len(x)), must(t, []float32{1})), ErrInvalid)
+	require.ErrorIs(t, ArgMax(must(t, x, 2, len(x)/2), out), ErrInvalid)
+}
