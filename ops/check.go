@@ -52,7 +52,9 @@ func operand[T kompute.Element](c *call, name string, t *kompute.Tensor[T], arg 
 		return array.Layout{}
 	}
 	if err := t.Err(); err != nil {
-		c.fail(err, "%s is unusable", name)
+		if c.err == nil {
+			c.err = err // it tells already which op refused what
+		}
 		return array.Layout{}
 	}
 	v := t.View()

@@ -19,8 +19,10 @@ func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("RAPID_CHECKS")); err == nil {
 		checks = n
 	}
-	if err := flag.Set("rapid.checks", strconv.Itoa(checks)); err != nil {
-		panic(err)
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }

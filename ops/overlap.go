@@ -34,11 +34,13 @@ func repeats(l array.Layout) bool {
 		return false
 	}
 	for i, n := range l.Shape {
+		if n > 1 && l.Strides[i] == 0 {
+			return true
+		}
+	}
+	for i, n := range l.Shape {
 		if n == 1 {
 			continue
-		}
-		if l.Strides[i] == 0 {
-			return true
 		}
 		// Two different indices whose first difference is along axis i.
 		all := []span{{l.Strides[i], 1, n - 1}}

@@ -2,7 +2,6 @@ package optest
 
 import (
 	"fmt"
-	"math"
 
 	"pgregory.net/rapid"
 
@@ -69,10 +68,9 @@ func drawQuantized(t *rapid.T, r source, f form, k int, lead ...int) map[string]
 	return in
 }
 
-// sumBound is that of sums of n products: rounding errors of float32 add up
-// like a random walk.
-func sumBound(dtype array.DType, n int) bound {
-	b := defaultBound(dtype)
-	b.Relative += 3e-7 * math.Sqrt(float64(n))
-	return b
+// largestElement returns the magnitude that the elements of a quantized matrix
+// do not pass.
+func largestElement(c *Case) float64 {
+	codes := float64(int(1)<<c.Params.Bits - 1)
+	return largest(floats(c.In["scales"]))*codes + largest(floats(c.In["biases"]))
 }

@@ -30,20 +30,33 @@ func pointwiseBound(dtype array.DType) bound {
 	return b
 }
 
+// sumBound is that of sums of n products of the given magnitude, which may
+// cancel: rounding errors of float32 add up like a random walk.
+func sumBound(dtype array.DType, n int, magnitude float64) bound {
+	b := defaultBound(dtype)
+	b.Absolute += 3e-7 * math.Sqrt(float64(n)) * magnitude
+	return b
+}
+
+// largest returns the largest finite magnitude.
+func largest(values []float64) float64 {
+	m := 0.0
+	for _, v := range values {
+		if !math.IsInf(v, 0) && !math.IsNaN(v) {
+			m = max(m, math.Abs(v))
+		}
+	}
+	return m
+}
+
 // differ compares a result with what it should be, and says what is wrong.
 func differ(got, want []float64, exact bool, b bound) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d elements, want %d", len(got), len(want))
 	}
-	var largest, worst float64
-	for _, w := range want {
-		if !math.IsInf(w, 0) {
-			largest = max(largest, math.Abs(w))
-		}
-	}
-	at, bad := -1, 0
+	at, bad, worst, most := -1, 0, 0.0, largest(want)
 	for i, w := range want {
-		off := excess(got[i], w, largest, exact, b)
+		off := excess(got[i], w, most, exact, b)
 		if off > 1 {
 			bad++
 		}
@@ -58,14 +71,14 @@ func differ(got, want []float64, exact bool, b bound) string {
 }
 
 // excess is the error of an element as a multiple of what is allowed.
-func excess(got, want, largest float64, exact bool, b bound) float64 {
+func excess(got, want, most float64, exact bool, b bound) float64 {
 	switch {
 	case got == want || math.IsNaN(got) && math.IsNaN(want):
 		return 0
 	case exact || math.IsNaN(got) || math.IsNaN(want) || math.IsInf(want, 0) || math.IsInf(got, 0):
 		return math.Inf(1)
 	}
-	return math.Abs(got-want) / (b.Relative*max(math.Abs(want), b.Share*largest) + b.Absolute)
+	return math.Abs(got-want) / (b.Relative*max(math.Abs(want), b.Share*most) + b.Absolute)
 }
 
 // floats returns the elements in order, as float64; every type fits exactly.

@@ -52,8 +52,7 @@ func dequantizeSuite() suite {
 	rejects := affineRejects(call)
 	return suite{
 		op: "dequantize", run: runDequantize, reference: referenceDequantize, cases: dequantizeCases, random: randomDequantize,
-		// scale*code and bias may cancel.
-		bound: func(c *Case) bound { return defaultBound(c.To) },
+		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) }, // scale*code and bias may cancel
 		valid: func() Case {
 			f := form{4, 32}
 			return Case{In: f.quantized(newSource(1), array.Float32, 64, 3), Params: f.params(), To: array.Float32}

@@ -85,8 +85,10 @@ func randomMatMul(t *rapid.T) Case {
 
 func matMulSuite() suite {
 	return suite{
-		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, random: randomMatMul,
-		bound: func(c *Case) bound { return sumBound(c.dtype("a"), c.In["a"].Dim(-1)) },
+		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, random: randomMatMul, reorders: true,
+		bound: func(c *Case) bound {
+			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{In: map[string]array.Array{"a": r.normal(array.Float32, 1, 2, 3), "b": r.normal(array.Float32, 1, 3, 4)}}

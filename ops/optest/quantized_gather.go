@@ -80,7 +80,7 @@ func quantizedGatherSuite() suite {
 	return suite{
 		op: "quantized_gather", run: runQuantizedGather, reference: referenceQuantizedGather, cases: quantizedGatherCases,
 		random: randomQuantizedGather,
-		bound:  func(c *Case) bound { return defaultBound(c.To) },
+		bound:  func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
 		valid: func() Case {
 			f := form{4, 32}
 			in := f.quantized(newSource(1), array.Float32, 64, 3)

@@ -118,7 +118,9 @@ func quantizedMatMulSuite() suite {
 	return suite{
 		op: "quantized_matmul", run: runQuantizedMatMul, reference: referenceQuantizedMatMul, cases: quantizedMatMulCases,
 		random: randomQuantizedMatMul,
-		bound:  func(c *Case) bound { return sumBound(c.dtype("x"), c.In["x"].Dim(-1)) },
+		bound: func(c *Case) bound {
+			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
+		},
 		valid: func() Case {
 			return quantizedProduct(form{4, 32}, newSource(1), array.Float32, array.Float32, true, 64, 3, 2)
 		},

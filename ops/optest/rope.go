@@ -82,7 +82,7 @@ func ropeBound(c *Case) bound {
 	}
 	far = (far + float64(c.In["x"].Dim(2))) * max(float64(c.Params.Scale), 1)
 	b := defaultBound(c.dtype("x"))
-	b.Relative += far * 4e-7
+	b.Absolute += (far*4e-7 + 1e-6) * largest(floats(c.In["x"]))
 	return b
 }
 

@@ -236,7 +236,7 @@ func sdpaSuite() suite {
 	return suite{
 		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA,
 		optional: []string{"mask", "key_length"},
-		bound:    func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3)) },
+		bound:    func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
 		valid: func() Case {
 			c := attention(newSource(1), array.Float32, 1, 2, 1, 3, 4, 8)
 			c.In["mask"], c.In["key_length"] = dense(array.Bool, []float64{1, 1, 1, 0}, 4), dense(array.Int32, []float64{3}, 1)

@@ -47,7 +47,7 @@ func runUnary(c *call) *kompute.View {
 
 var unaryFormulas = map[string]func(float64) float64{
 	"neg": func(x float64) float64 { return -x }, "abs": math.Abs, "exp": math.Exp, "log": math.Log, "sqrt": math.Sqrt,
-	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(math.Abs(x)) * math.Sqrt(x) / math.Sqrt(x) }, "sin": math.Sin, "cos": math.Cos,
+	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) }, "sin": math.Sin, "cos": math.Cos,
 	"tanh": math.Tanh, "sigmoid": sigmoid, "silu": func(x float64) float64 { return x * sigmoid(x) },
 	"gelu": func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) }, "erf": math.Erf,
 	"square": func(x float64) float64 { return x * x }, "floor": math.Floor, "ceil": math.Ceil, "round": math.RoundToEven,
