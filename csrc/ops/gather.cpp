@@ -46,8 +46,14 @@ Support lower_gather(Lowering &lowering, const OpCall &call) {
     checked = check_operands(lowering, {&x, &indices, &out});
     if (!checked.ok() || out.size() == 0)
         return checked;
-    if (x.size() == 0)
-        return unsupported("the gathered axis is empty");
+    if (x.size() == 0) { // every index is outside: nothing is read, but something must be bound
+        Array none = indices;
+        none.dtype = x.dtype;
+        none.rank = x.rank;
+        none.shape = x.shape;
+        none.strides = {};
+        x = none;
+    }
     Sides sides = sides_of(x, axis);
     if (sides.pre.rank > 3 || sides.post.rank > 3) {
         x = contiguous(lowering, x);
