@@ -1,8 +1,8 @@
 // Package generate turns prompts into text: it opens a model folder with its
 // tokenizer and chat template, and runs the decode loop.
 //
-//	folder, err := generate.Open("models/mote-4bit")
-//	prompt, err := folder.Encode(chat.Message{Role: "user", Content: "Hi"})
+//	folder, err := generate.Open("path/to/model")
+//	prompt, err := folder.EncodeChat(generate.Turn("", "Hi"))
 //	m, err := folder.Load(device, model.Options{})
 //	session, err := generate.NewSession(m, folder.Tokenizer, 1024)
 //	result, err := session.Generate(ctx, prompt, generate.Options{EOS: folder.EOS()})
@@ -73,6 +73,9 @@ type Result struct {
 	FirstToken, Decode time.Duration
 	// Work is what the stream did for the tokens after the first.
 	Work Work
+	// Fallbacks counts ops that ran on the CPU though the device is another, by
+	// op and reason.
+	Fallbacks map[string]map[string]int
 }
 
 // Work counts what the stream did for the tokens after the first.
@@ -99,6 +102,23 @@ func work(before, after kompute.StreamStats, tokens int) Work {
 		RecordedCommands: after.RecordedCommands - before.RecordedCommands,
 		HostNanos:        (after.RecordTime - before.RecordTime + after.SubmitTime - before.SubmitTime).Nanoseconds(),
 	}
+}
+
+// fallbacks returns the counts that grew between two readings, and by how much.
+func fallbacks(before, after kompute.StreamStats) map[string]map[string]int {
+	grown := map[string]map[string]int{}
+	for op, reasons := range after.Fallbacks {
+		for reason, n := range reasons {
+			if n -= before.Fallbacks[op][reason]; n == 0 {
+				continue
+			}
+			if grown[op] == nil {
+				grown[op] = map[string]int{}
+			}
+			grown[op][reason] = n
+		}
+	}
+	return grown
 }
 
 // PromptRate returns tokens of the prompt per second.
@@ -149,6 +169,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Resul
 	if err != nil {
 		return nil, err
 	}
+	before := s.stream.Stats()
 	r := &run{Session: s, options: &o, sampler: sampler, text: s.words.NewDecoder(true), result: &Result{}}
 	err = r.run(ctx, prompt)
 	if tail := r.text.Flush(); tail != "" && err == nil {
@@ -161,6 +182,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Resul
 		return nil, err
 	}
 	r.result.Text = r.all.String()
+	r.result.Fallbacks = fallbacks(before, s.stream.Stats())
 	return r.result, nil
 }
 

@@ -62,6 +62,8 @@ func TestGoldenGreedy(t *testing.T) {
 				require.Equal(t, want, text.String())
 				require.Equal(t, map[bool]string{true: FinishStop, false: FinishLength}[ended], r.Finish)
 				require.Equal(t, len(c.GeneratedIDs)-1, r.Work.Tokens)
+				require.Empty(t, r.Fallbacks)
+				require.NotNil(t, r.Fallbacks)
 				require.Positive(t, r.PromptRate())
 				require.Positive(t, r.DecodeRate())
 			}

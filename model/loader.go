@@ -40,7 +40,11 @@ func (l *loader[T]) grow(t checkpoint.Tensor, bytes int64) {
 		l.fail(&FitError{What: fmt.Sprintf("%s: tensor %q", t.File, t.Name), Device: l.device.Info().Name, Needed: bytes, Available: limit, Limit: "for one tensor"})
 	}
 	l.bytes += bytes
-	if l.stream != nil && l.progress != nil {
+}
+
+// report tells how much has been loaded.
+func (l *loader[T]) report() {
+	if l.progress != nil {
 		l.progress(l.bytes)
 	}
 }
@@ -64,6 +68,8 @@ func wrap[E kompute.Element, T kompute.Float](l *loader[T], t checkpoint.Tensor)
 		return nil
 	}
 	l.owned = append(l.owned, out)
+	l.stream.Upload(out)
+	l.report()
 	return out
 }
 
@@ -100,6 +106,7 @@ func convert[From, T kompute.Float](l *loader[T], t checkpoint.Tensor) *kompute.
 	out := ops.Cast[T](l.stream, from)
 	l.bytes, l.owned = before, append(l.owned[:owned], out)
 	l.grow(t, int64(t.Size()*array.DTypeOf[T]().Size()))
+	l.report()
 	if err := errors.Join(l.stream.Flush(), from.Close()); err != nil {
 		l.fail(fmt.Errorf("%s: tensor %q: %w", t.File, t.Name, err))
 	}

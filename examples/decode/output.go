@@ -35,11 +35,8 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 		LoadSeconds: a.loadTime.Seconds(), TimeToFirstToken: r.FirstToken.Seconds(),
 		PromptTPS: r.PromptRate(), GenerationTPS: r.DecodeRate(),
 		PeakMemoryBytes: a.device.Stats().PeakBytes,
-		Fallbacks:       a.session.Stream().Stats().Fallbacks,
+		Fallbacks:       r.Fallbacks,
 		Stats:           r.Work,
-	}
-	if rep.Fallbacks == nil {
-		rep.Fallbacks = map[string]map[string]int{}
 	}
 	if rep.GeneratedIDs == nil {
 		rep.GeneratedIDs = []int{}
@@ -61,7 +58,7 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 	if r.Finish != generate.FinishStop {
 		parts = append(parts, "ended by "+r.Finish)
 	}
-	for op, reasons := range a.session.Stream().Stats().Fallbacks {
+	for op, reasons := range r.Fallbacks {
 		for reason, n := range reasons {
 			parts = append(parts, fmt.Sprintf("%s ran %d times on the CPU: %s", op, n, reason))
 		}
