@@ -1,0 +1,354 @@
+package kompute
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A reshaped alias of what the device has just written must neither read stale
+// host bytes nor send them up over the fresh ones.
+func TestReshapeOfAFreshArray(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(6), 2, 3)
+		alias := closing(t, x.Reshape(3, 2))
+		runInto(s, "neg", x, x)
+		again := closing(t, x.Reshape(6))
+		y := closing(t, run(s, "neg", alias))
+		require.Equal(t, []float32{0, -1, -2, -3, -4, -5}, read(t, alias))
+		require.Equal(t, []float32{0, -1, -2, -3, -4, -5}, read(t, again))
+		require.Equal(t, upTo(6), read(t, y))
+		require.LessOrEqual(t, s.Stats().Uploads, uint64(1))
+	})
+}
+
+func TestTransposeBetweenOps(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(6), 2, 3)
+		y := closing(t, run(s, "neg", x))
+		z := closing(t, run(s, "copy", closing(t, y.Transpose())))
+		require.Equal(t, []float32{0, -3, -1, -4, -2, -5}, read(t, z))
+		w := closing(t, run(s, "add", closing(t, z.Transpose()), x))
+		require.Equal(t, make([]float32, 6), read(t, w))
+	})
+}
+
+// A part written on the device, then everything read on the host.
+func TestSliceWrittenOnTheDeviceThenReadWhole(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(12), 3, 4)
+		row := tensor(t, d, []float32{100, 101, 102, 103}, 1, 4)
+		runInto(s, "copy", closing(t, x.Slice(0, 1, 2)), row)
+		require.Equal(t, []float32{0, 1, 2, 3, 100, 101, 102, 103, 8, 9, 10, 11}, read(t, x))
+		column := closing(t, x.Slice(1, 3, 4))
+		require.NoError(t, column.Write(bg, []float32{-1, -2, -3}))
+		y := closing(t, run(s, "neg", x))
+		require.Equal(t, []float32{0, -1, -2, 1, -100, -101, -102, 2, -8, -9, -10, 3}, read(t, y))
+	})
+}
+
+func TestViewOutlivesItsBase(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x, err := New(d, upTo(6), 2, 3)
+		require.NoError(t, err)
+		row := x.Slice(0, 1, 2)
+		require.NoError(t, x.Close())
+		require.NoError(t, x.Close())
+		_, err = x.Read(bg)
+		require.ErrorIs(t, err, ErrClosed)
+		require.Equal(t, []float32{3, 4, 5}, read(t, row))
+		y := closing(t, run(s, "neg", row))
+		require.NoError(t, row.Close())
+		require.Equal(t, []float32{-3, -4, -5}, read(t, y))
+		require.Equal(t, 1, d.Stats().LiveTensors)
+	})
+}
+
+// A cache that is larger than its used part: rows are added one by one, and
+// the part used so far is read by ops and by the host.
+func TestCacheLargerThanItsUsedPart(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		cache, err := Zeros[float32](d, 8, 4)
+		require.NoError(t, err)
+		defer cache.Close()
+		var want []float32
+		for i := range 5 {
+			row := make([]float32, 4)
+			for k := range row {
+				row[k] = float32(10*i + k)
+			}
+			want = append(want, row...)
+			x := tensor(t, d, row, 1, 4)
+			runInto(s, "copy", closing(t, cache.Slice(0, i, i+1)), x)
+			used := closing(t, cache.Slice(0, 0, i+1))
+			doubled := closing(t, run(s, "add", used, used))
+			for k, v := range read(t, doubled) {
+				require.Equal(t, 2*want[k], v)
+			}
+		}
+		require.Equal(t, append(slices.Clone(want), make([]float32, 12)...), read(t, cache))
+	})
+}
+
+func TestOutputsAreNeverUploadedAndReadsDownloadOnce(t *testing.T) {
+	for _, open := range []func(t *testing.T) *Device{
+		func(t *testing.T) *Device { d, _ := openFake(t); return d },
+		vulkanOrSkip,
+	} {
+		t.Run("", func(t *testing.T) {
+			d := open(t)
+			s := newStream(t, d)
+			x := tensor(t, d, upTo(100))
+			y := closing(t, run(s, "neg", x))
+			for range 5 {
+				y = closing(t, run(s, "add", y, x))
+			}
+			require.NoError(t, s.Synchronize(bg))
+			stats := s.Stats()
+			require.EqualValues(t, 1, stats.Uploads, "x, once")
+			require.EqualValues(t, 400, stats.UploadBytes)
+			require.Zero(t, stats.Downloads)
+
+			read(t, x)
+			require.Zero(t, d.Stats().Downloads, "the host still has x")
+			for range 3 {
+				read(t, y)
+				read(t, closing(t, y.Reshape(10, 10)))
+			}
+			stats = s.Stats()
+			require.EqualValues(t, 1, stats.Downloads, "y, once")
+			require.EqualValues(t, 400, stats.DownloadBytes)
+			require.Equal(t, d.Stats().Downloads, stats.Downloads)
+
+			require.NoError(t, y.Write(bg, upTo(100)))
+			read(t, closing(t, run(s, "neg", y)))
+			require.EqualValues(t, 2, s.Stats().Uploads, "y, which the host wrote")
+		})
+	}
+}
+
+func TestReadingAPartDownloadsThatPart(t *testing.T) {
+	for _, open := range []func(t *testing.T) *Device{
+		func(t *testing.T) *Device { d, _ := openFake(t); return d },
+		vulkanOrSkip,
+	} {
+		t.Run("", func(t *testing.T) {
+			d := open(t)
+			s := newStream(t, d)
+			x := tensor(t, d, upTo(1000), 100, 10)
+			y := closing(t, run(s, "neg", x))
+			row := closing(t, closing(t, y.Slice(0, 53, 54)).Slice(1, 3, 10))
+			require.Equal(t, []float32{-533, -534, -535, -536, -537, -538, -539}, read(t, row))
+			require.LessOrEqual(t, d.Stats().DownloadBytes, uint64(28+16))
+		})
+	}
+}
+
+// An output that covers the storage in another order is not uploaded first;
+// one that covers a part is.
+func TestPartialWritesKeepTheRest(t *testing.T) {
+	d, _ := openFake(t)
+	s := newStream(t, d)
+	x, y := tensor(t, d, upTo(6), 2, 3), tensor(t, d, make([]float32, 6), 3, 2)
+	s.Enqueue(makeOp(d, "copy", In(x.View()), Out(closing(t, y.Transpose()).View())))
+	require.Equal(t, []float32{0, 3, 1, 4, 2, 5}, read(t, y))
+	require.EqualValues(t, 1, d.Stats().Uploads, "x alone")
+
+	z := tensor(t, d, []float32{7, 7, 7, 7}, 2, 2)
+	s.Enqueue(makeOp(d, "neg", In(closing(t, x.Slice(0, 0, 1)).View()), Out(closing(t, closing(t, z.Reshape(1, 4)).Slice(1, 0, 3)).View())))
+	require.Equal(t, []float32{0, -1, -2, 7}, read(t, z))
+	require.EqualValues(t, 2, d.Stats().Uploads, "and z, of which a part stays")
+}
+
+func TestHostWriteWaitsForNothingWhereTheDeviceHasItsOwnMemory(t *testing.T) {
+	d, f := openFake(t)
+	f.gate = make(chan struct{})
+	s := newStream(t, d)
+	x := tensor(t, d, upTo(4))
+	y := closing(t, run(s, "neg", x))
+	require.NoError(t, s.Flush())
+	require.NoError(t, x.Write(bg, []float32{9, 9, 9, 9}))
+	z := closing(t, run(s, "neg", x))
+	close(f.gate)
+	require.Equal(t, []float32{0, -1, -2, -3}, read(t, y), "enqueued before the write")
+	require.Equal(t, []float32{-9, -9, -9, -9}, read(t, z))
+}
+
+func TestHostWriteOnTheCPUWaitsForReaders(t *testing.T) {
+	d := openTest(t, "cpu")
+	s := newStream(t, d)
+	gate := make(chan struct{})
+	x := tensor(t, d, upTo(4))
+	y := closing(t, Output[float32](s, 4))
+	s.Enqueue(Op{Name: "slow", Args: []Arg{In(x.View()), Out(y.View())}, CPU: gated(gate, "neg")})
+	ctx, cancel := contextFor(20)
+	defer cancel()
+	require.ErrorIs(t, x.Write(ctx, make([]float32, 4)), ctx.Err())
+	close(gate)
+	require.NoError(t, x.Write(bg, make([]float32, 4)))
+	require.Equal(t, []float32{0, -1, -2, -3}, read(t, y))
+}
+
+// cacheModel drives random work over several streams against plain Go slices.
+type cacheModel struct {
+	d       *Device
+	streams []*Stream
+	tensors []*Tensor[float32]
+	want    [][]float32
+}
+
+const modelRows, modelColumns = 4, 6
+
+func (m *cacheModel) Check(*rapid.T) {}
+
+func (m *cacheModel) draw(rt *rapid.T) (int, *Stream) {
+	if len(m.tensors) == 0 {
+		rt.Skip("no tensors")
+	}
+	return rapid.IntRange(0, len(m.tensors)-1).Draw(rt, "tensor"), rapid.SampledFrom(m.streams).Draw(rt, "stream")
+}
+
+func (m *cacheModel) add(x *Tensor[float32], want []float32) {
+	m.tensors, m.want = append(m.tensors, x), append(m.want, want)
+}
+
+// New makes a tensor from the host.
+func (m *cacheModel) New(rt *rapid.T) {
+	if len(m.tensors) > 8 {
+		rt.Skip("enough tensors")
+	}
+	data := rapid.SliceOfN(rapid.Float32Range(-8, 8), modelRows*modelColumns, modelRows*modelColumns).Draw(rt, "data")
+	x, err := New(m.d, data, modelRows, modelColumns)
+	require.NoError(rt, err)
+	m.add(x, slices.Clone(data))
+}
+
+// Op makes a tensor by an op.
+func (m *cacheModel) Op(rt *rapid.T) {
+	i, s := m.draw(rt)
+	k, _ := m.draw(rt)
+	if len(m.tensors) > 8 {
+		rt.Skip("enough tensors")
+	}
+	want := make([]float32, len(m.want[i]))
+	for e := range want {
+		want[e] = m.want[i][e] + m.want[k][e]
+	}
+	m.add(run(s, "add", m.tensors[i], m.tensors[k]), want)
+}
+
+// OpIntoPart writes the rows of one tensor into a part of another.
+func (m *cacheModel) OpIntoPart(rt *rapid.T) {
+	i, s := m.draw(rt)
+	k, _ := m.draw(rt)
+	from, to := rapid.IntRange(0, modelRows-1).Draw(rt, "from"), rapid.IntRange(0, modelRows-1).Draw(rt, "to")
+	if i == k && from == to {
+		rt.Skip("onto itself")
+	}
+	src, dst := m.tensors[i].Slice(0, from, from+1), m.tensors[k].Slice(0, to, to+1)
+	runInto(s, "neg", dst, src)
+	for c := range modelColumns {
+		m.want[k][to*modelColumns+c] = -m.want[i][from*modelColumns+c]
+	}
+	_, _ = src.Close(), dst.Close()
+}
+
+// InPlace negates a tensor where it is, through a view.
+func (m *cacheModel) InPlace(rt *rapid.T) {
+	i, s := m.draw(rt)
+	v := m.tensors[i].Transpose()
+	runInto(s, "neg", v, v)
+	_ = v.Close()
+	for e := range m.want[i] {
+		m.want[i][e] = -m.want[i][e]
+	}
+}
+
+// HostWrite writes a column, or everything.
+func (m *cacheModel) HostWrite(rt *rapid.T) {
+	i, _ := m.draw(rt)
+	value := rapid.Float32Range(-8, 8).Draw(rt, "value")
+	lo := rapid.IntRange(0, modelColumns-1).Draw(rt, "lo")
+	hi := rapid.IntRange(lo+1, modelColumns).Draw(rt, "hi")
+	v := m.tensors[i].Slice(1, lo, hi)
+	data := make([]float32, v.Size())
+	for e := range data {
+		data[e] = value
+	}
+	require.NoError(rt, v.Write(bg, data))
+	_ = v.Close()
+	for r := range modelRows {
+		for c := lo; c < hi; c++ {
+			m.want[i][r*modelColumns+c] = value
+		}
+	}
+}
+
+// Read compares a tensor, through a view.
+func (m *cacheModel) Read(rt *rapid.T) {
+	i, _ := m.draw(rt)
+	v := m.tensors[i].Reshape(-1)
+	got, err := v.Read(bg)
+	require.NoError(rt, err)
+	require.Equal(rt, m.want[i], got)
+	_ = v.Close()
+}
+
+// PartialRead compares one row.
+func (m *cacheModel) PartialRead(rt *rapid.T) {
+	i, _ := m.draw(rt)
+	r := rapid.IntRange(0, modelRows-1).Draw(rt, "row")
+	v := m.tensors[i].Slice(0, r, r+1)
+	got, err := v.Read(bg)
+	require.NoError(rt, err)
+	require.Equal(rt, m.want[i][r*modelColumns:(r+1)*modelColumns], got)
+	_ = v.Close()
+}
+
+// Fallback negates a tensor by an op that only the CPU can run.
+func (m *cacheModel) Fallback(rt *rapid.T) {
+	i, s := m.draw(rt)
+	v := m.tensors[i].View()
+	s.Enqueue(Op{Name: "only_on_the_cpu", Args: []Arg{In(v), Out(v)}, CPU: testOps["neg"]})
+	for e := range m.want[i] {
+		m.want[i][e] = -m.want[i][e]
+	}
+}
+
+// Close closes a tensor, perhaps with work on it pending.
+func (m *cacheModel) Close(rt *rapid.T) {
+	i, _ := m.draw(rt)
+	require.NoError(rt, m.tensors[i].Close())
+	m.tensors, m.want = slices.Delete(m.tensors, i, i+1), slices.Delete(m.want, i, i+1)
+}
+
+// Flush starts a stream's work.
+func (m *cacheModel) Flush(rt *rapid.T) {
+	require.NoError(rt, rapid.SampledFrom(m.streams).Draw(rt, "stream").Flush())
+}
+
+func TestTensorCacheAgainstAModel(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		streams := []*Stream{newStream(t, d), newStream(t, d), newStream(t, d)}
+		rapid.Check(t, func(rt *rapid.T) {
+			m := &cacheModel{d: d, streams: streams}
+			rt.Repeat(rapid.StateMachineActions(m))
+			for i, x := range m.tensors {
+				got, err := x.Read(bg)
+				require.NoError(rt, err)
+				require.Equal(rt, m.want[i], got)
+				require.NoError(rt, x.Close())
+			}
+		})
+		for _, s := range streams {
+			require.NoError(t, s.Err())
+		}
+	})
+}

@@ -1,0 +1,43 @@
+//go:build cgo && !nogpu
+
+package kompute
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// errNotBuilt never happens in this build.
+var errNotBuilt = errors.New("built without Vulkan")
+
+func TestDevicesListsVulkanFirstAndTheCPULast(t *testing.T) {
+	list, err := Devices()
+	require.NoError(t, err)
+	require.Greater(t, len(list), 1)
+	for i, info := range list[:len(list)-1] {
+		require.Equal(t, "vulkan", info.Backend)
+		require.Equal(t, i, info.Index)
+		require.NotEmpty(t, info.Name)
+		require.Len(t, info.UUID, 32)
+		require.Positive(t, info.MaxTensorBytes)
+	}
+	require.Equal(t, "cpu", list[len(list)-1].Backend)
+}
+
+func TestOpenByIndexNameAndUUID(t *testing.T) {
+	list, err := Devices()
+	require.NoError(t, err)
+	info := list[0]
+	for _, spec := range []string{"vulkan", "vulkan:0", "vulkan:" + info.Name[:4], "vulkan:" + info.UUID} {
+		d := openTest(t, spec)
+		require.Equal(t, info.UUID, d.Info().UUID, spec)
+		require.Empty(t, d.Why())
+	}
+	_, err = Open("vulkan:no such name")
+	require.ErrorIs(t, err, ErrNoDevice)
+	require.ErrorContains(t, err, info.Name)
+	_, err = Open("vulkan:1000")
+	require.ErrorIs(t, err, ErrNoDevice)
+}

@@ -1,0 +1,167 @@
+package kompute
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var bg = context.Background()
+
+// How long what must happen may take, and how often it is looked for.
+const (
+	waitLimit = 10 * time.Second
+	waitStep  = time.Millisecond
+)
+
+// testOps are the host's implementations of the ops that tests enqueue. The
+// names are those of native ops where there is one.
+var testOps = map[string]func([]array.Array) error{
+	"copy": func(a []array.Array) error {
+		return each(a, func(x ...float32) float32 { return x[0] })
+	},
+	"neg": func(a []array.Array) error {
+		return each(a, func(x ...float32) float32 { return -x[0] })
+	},
+	"add": func(a []array.Array) error {
+		return each(a, func(x ...float32) float32 { return x[0] + x[1] })
+	},
+	"fail": func([]array.Array) error { return errTest },
+}
+
+var errTest = errors.New("made to fail")
+
+// each sets the last array to f of the others, element by element.
+func each(arrays []array.Array, f func(...float32) float32) error {
+	n := len(arrays) - 1
+	columns := make([][]float32, n)
+	for i, a := range arrays[:n] {
+		columns[i] = make([]float32, a.Size())
+		gather(columns[i], array.Storage[float32](a), a.Layout)
+	}
+	out := make([]float32, arrays[n].Size())
+	x := make([]float32, n)
+	for k := range out {
+		for i := range x {
+			x[i] = columns[i][k]
+		}
+		out[k] = f(x...)
+	}
+	scatter(array.Storage[float32](arrays[n]), arrays[n].Layout, out)
+	return nil
+}
+
+// nativeNames maps the tests' ops to real ones with their parameters.
+var nativeNames = map[string]Op{
+	"copy": {Name: "copy", Params: make([]byte, 4)},
+	"add":  {Name: "binary", Params: make([]byte, 4)}, // BINARY_ADD
+	"neg":  {Name: "unary", Params: make([]byte, 4)},  // UNARY_NEG
+}
+
+// makeOp makes an op for a device.
+func makeOp(d *Device, name string, args ...Arg) Op {
+	op := Op{Name: name, Args: args, CPU: testOps[name]}
+	if real, found := nativeNames[name]; found && d.info.Name != "fake" {
+		op.Name, op.Params = real.Name, real.Params
+	}
+	return op
+}
+
+// run enqueues an op with a fresh output of the first operand's shape.
+func run(s *Stream, name string, in ...*Tensor[float32]) *Tensor[float32] {
+	var args []Arg
+	for _, t := range in {
+		if err := t.Err(); err != nil {
+			return Failed[float32](s, err)
+		}
+		args = append(args, In(t.View()))
+	}
+	out := Output[float32](s, in[0].Shape()...)
+	if out.Err() == nil {
+		s.Enqueue(makeOp(s.dev, name, append(args, Out(out.View()))...))
+	}
+	return out
+}
+
+// runInto enqueues an op whose output is a part of a tensor's storage.
+func runInto(s *Stream, name string, out *Tensor[float32], in ...*Tensor[float32]) {
+	var args []Arg
+	for _, t := range in {
+		args = append(args, In(t.View()))
+	}
+	s.Enqueue(makeOp(s.dev, name, append(args, InOut(out.View()))...))
+}
+
+// onDevices runs a test on the CPU, on the fake, and on Vulkan if it was built
+// in: then a machine without a device fails.
+func onDevices(t *testing.T, test func(t *testing.T, d *Device), opts ...Option) {
+	t.Run("cpu", func(t *testing.T) { test(t, openTest(t, "cpu", opts...)) })
+	t.Run("fake", func(t *testing.T) {
+		d, _ := openFake(t, opts...)
+		test(t, d)
+	})
+	if _, err := vulkanDevices(); !errors.Is(err, errNotBuilt) {
+		t.Run("vulkan", func(t *testing.T) { test(t, openTest(t, "vulkan", opts...)) })
+	}
+}
+
+// openTest opens a device that the test must leave without live tensors.
+func openTest(t testing.TB, spec string, opts ...Option) *Device {
+	d, err := Open(spec, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeTest(t, d) })
+	return d
+}
+
+func closeTest(t testing.TB, d *Device) {
+	before := d.Stats()
+	_ = d.Close() // a poisoned stream may be what the test is about
+	require.Zero(t, before.ValidationMessages, "messages of the validation layer")
+	if !t.Failed() {
+		require.Zero(t, before.LiveTensors, "tensors were not closed")
+		require.Zero(t, before.LiveBytes)
+	}
+}
+
+func newStream(t testing.TB, d *Device) *Stream {
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	return s
+}
+
+// tensor makes a tensor that is closed at the end of the test.
+func tensor(t testing.TB, d *Device, data []float32, shape ...int) *Tensor[float32] {
+	x, err := New(d, data, shape...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	return x
+}
+
+// closing closes a tensor at the end of the test.
+func closing(t testing.TB, x *Tensor[float32]) *Tensor[float32] {
+	require.NoError(t, x.Err())
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	return x
+}
+
+func read[T Element](t testing.TB, x *Tensor[T]) []T {
+	got, err := x.Read(bg)
+	require.NoError(t, err)
+	return got
+}
+
+func upTo(n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(i)
+	}
+	return out
+}

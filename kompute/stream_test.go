@@ -1,0 +1,393 @@
+package kompute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// gated is an op that waits for the gate.
+func gated(gate <-chan struct{}, name string) func([]array.Array) error {
+	return func(a []array.Array) error {
+		<-gate
+		return testOps[name](a)
+	}
+}
+
+func contextFor(milliseconds int) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Duration(milliseconds)*time.Millisecond)
+}
+
+// vulkanOrSkip opens a Vulkan device where that is built in.
+func vulkanOrSkip(t *testing.T) *Device {
+	if _, err := vulkanDevices(); errors.Is(err, errNotBuilt) {
+		t.Skip(err)
+	}
+	return openTest(t, "vulkan")
+}
+
+func TestStreamRunsInOrder(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, []float32{1, 2})
+		acc := x
+		for range 20 {
+			acc = closing(t, run(s, "add", acc, x))
+		}
+		require.Equal(t, []float32{21, 42}, read(t, acc))
+		require.NoError(t, s.Synchronize(bg))
+		require.EqualValues(t, 20, s.Stats().Ops)
+		require.Empty(t, s.Stats().Fallbacks)
+		require.Same(t, d, s.Device())
+	})
+}
+
+func TestWindowsStartByThemselves(t *testing.T) {
+	d, f := openFake(t, WithWindow(10, 1<<40))
+	s := newStream(t, d)
+	x := tensor(t, d, upTo(4))
+	for i := range 35 {
+		closing(t, run(s, "neg", x))
+		require.EqualValues(t, (i+1)/10, f.submits)
+	}
+	require.NoError(t, s.Synchronize(bg))
+	require.EqualValues(t, 4, f.submits)
+
+	d, f = openFake(t, WithWindow(0, 100))
+	s = newStream(t, d)
+	x = tensor(t, d, upTo(10))
+	closing(t, run(s, "neg", x))
+	require.Zero(t, f.submits, "80 bytes")
+	closing(t, run(s, "neg", x))
+	require.EqualValues(t, 1, f.submits, "160 bytes")
+}
+
+func TestStreamsDependOnEachOther(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		a, b := newStream(t, d), newStream(t, d)
+		x := tensor(t, d, upTo(1000))
+		y := x
+		for i := range 20 {
+			s := a
+			if i%2 == 1 {
+				s = b
+			}
+			y = closing(t, run(s, "neg", y))
+			runInto(s, "add", y, y, x) // b reads what a wrote, and the other way round
+		}
+		require.True(t, slices.Equal(upTo(1000), read(t, y)), "x - x and back, ten times")
+		// A writer waits for another stream's reader.
+		z := closing(t, run(a, "add", x, x))
+		w := closing(t, run(b, "neg", z))
+		runInto(a, "add", z, z, z)
+		require.Equal(t, float32(-2*999), read(t, w)[999])
+		require.Equal(t, float32(4*999), read(t, z)[999])
+	})
+}
+
+// What the host has waited for needs no waiting, but the device must know once.
+func TestDependenciesAreToldOnce(t *testing.T) {
+	d, f := openFake(t)
+	a, b := newStream(t, d), newStream(t, d)
+	x := tensor(t, d, upTo(10))
+	y := closing(t, run(a, "neg", x))
+	require.NoError(t, a.Synchronize(bg))
+	for range 10 {
+		closing(t, run(b, "add", x, y))
+	}
+	require.NoError(t, b.Synchronize(bg))
+	require.Equal(t, 1, f.depends)
+	require.NoError(t, a.Close())
+	c := newStream(t, d)
+	require.Equal(t, float32(-9), read(t, closing(t, run(c, "copy", y)))[9], "of a closed stream")
+}
+
+func TestEvents(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		a, b := newStream(t, d), newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		require.True(t, a.Record().Done(), "nothing was enqueued")
+		y := closing(t, run(a, "neg", x))
+		ev := a.Record()
+		b.Wait(ev)
+		a.Wait(ev)
+		z := closing(t, run(b, "copy", y))
+		require.NoError(t, b.Synchronize(bg))
+		require.NoError(t, ev.Wait(bg))
+		require.True(t, ev.Done())
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
+
+		other := openTest(t, "cpu")
+		s := newStream(t, other)
+		s.Wait(ev)
+		require.ErrorIs(t, s.Err(), ErrDevice)
+		s = newStream(t, other)
+		s.Wait(nil)
+		require.ErrorIs(t, s.Err(), ErrInvalid)
+	})
+}
+
+func TestEventOrdersStreamsWithoutData(t *testing.T) {
+	d := openTest(t, "cpu")
+	a, b := newStream(t, d), newStream(t, d)
+	gate := make(chan struct{})
+	var mu sync.Mutex
+	var order []string
+	note := func(s *Stream, name string, wait <-chan struct{}) {
+		s.Enqueue(Op{Name: name, CPU: func([]array.Array) error {
+			if wait != nil {
+				<-wait
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, name)
+			return nil
+		}})
+	}
+	note(a, "first", gate)
+	b.Wait(a.Record())
+	note(b, "second", nil)
+	require.NoError(t, b.Flush())
+	time.Sleep(5 * time.Millisecond)
+	close(gate)
+	require.NoError(t, b.Synchronize(bg))
+	require.Equal(t, []string{"first", "second"}, order)
+}
+
+func TestPoison(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		before := closing(t, run(s, "neg", x))
+		s.Fail(errTest)
+		s.Fail(errors.New("another"))
+		after := closing(t, run(s, "neg", x))
+		require.Equal(t, errTest, s.Err(), "the first stays")
+		require.Equal(t, errTest, s.Flush())
+		require.Equal(t, errTest, s.Synchronize(bg))
+		for _, y := range []*Tensor[float32]{before, after} {
+			_, err := y.Read(bg)
+			require.Equal(t, errTest, err)
+		}
+		require.Equal(t, upTo(4), read(t, x), "which the stream did not write")
+
+		// It spreads by data, and by nothing else.
+		other := newStream(t, d)
+		fine := closing(t, run(other, "neg", x))
+		require.NoError(t, other.Synchronize(bg))
+		bad := closing(t, run(other, "copy", after))
+		require.Equal(t, errTest, other.Synchronize(bg))
+		_, err := bad.Read(bg)
+		require.Equal(t, errTest, err)
+		_, err = fine.Read(bg)
+		require.Equal(t, errTest, err)
+		require.Equal(t, errTest, s.Close())
+		require.Equal(t, errTest, s.Close())
+
+		require.NoError(t, after.Write(bg, upTo(4)), "new content from the host")
+		require.Equal(t, upTo(4), read(t, after))
+		s = newStream(t, d)
+		s.Fail(nil)
+		require.ErrorIs(t, s.Err(), ErrInvalid)
+	})
+}
+
+func TestOpThatFailsPoisons(t *testing.T) {
+	d := openTest(t, "cpu")
+	s := newStream(t, d)
+	x := tensor(t, d, upTo(4), 2, 2)
+	y := closing(t, run(s, "fail", x))
+	z := closing(t, run(s, "neg", y))
+	other := newStream(t, d)
+	w := closing(t, run(other, "neg", z))
+	for _, bad := range []*Tensor[float32]{y, z, w} {
+		_, err := bad.Read(bg)
+		require.ErrorIs(t, err, errTest)
+		var op *OpError
+		require.ErrorAs(t, err, &op)
+		require.Equal(t, "fail", op.Op)
+		require.Equal(t, [][]int{{2, 2}, {2, 2}}, op.Shapes)
+	}
+	require.ErrorIs(t, s.Synchronize(bg), errTest)
+	require.ErrorIs(t, other.Synchronize(bg), errTest)
+}
+
+func TestNativeFailuresPoison(t *testing.T) {
+	lost := nativeError(codeDeviceLost, 0, 0, "VK_ERROR_DEVICE_LOST")
+	for _, call := range []string{"neg", "upload", "flush", "wait", "download"} {
+		t.Run(call, func(t *testing.T) {
+			d, f := openFake(t)
+			s := newStream(t, d)
+			x := tensor(t, d, upTo(4))
+			f.mu.Lock()
+			f.failing[call] = lost
+			f.gate = make(chan struct{})
+			f.mu.Unlock()
+			y := closing(t, run(s, "neg", x))
+			if call == "download" {
+				close(f.gate)
+			}
+			_, err := y.Read(bg)
+			require.ErrorIs(t, err, ErrDeviceLost)
+			if call != "download" {
+				require.ErrorIs(t, s.Err(), ErrDeviceLost)
+				close(f.gate)
+			}
+			f.mu.Lock()
+			clear(f.failing)
+			f.cond.Broadcast()
+			f.mu.Unlock()
+		})
+	}
+}
+
+func TestEnqueueRefusesBadOperands(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		x := tensor(t, d, upTo(6), 2, 3)
+		other := openTest(t, "cpu")
+		foreign := tensor(t, other, upTo(6))
+		closed, err := New(d, upTo(6))
+		require.NoError(t, err)
+		require.NoError(t, closed.Close())
+		layout := func(l array.Layout) *View { return x.View().WithLayout(l) }
+		for name, c := range map[string]struct {
+			arg  Arg
+			want error
+		}{
+			"closed":   {In(closed.View()), ErrClosed},
+			"foreign":  {In(foreign.View()), ErrDevice},
+			"zero":     {In(&View{}), ErrInvalid},
+			"access":   {Arg{View: x.View(), Access: 7}, ErrInvalid},
+			"beyond":   {In(layout(array.Layout{Shape: []int{7}, Strides: []int{1}})), ErrInvalid},
+			"before":   {In(layout(array.Layout{Shape: []int{2}, Strides: []int{-1}})), ErrInvalid},
+			"too many": {In(layout(array.Layout{Shape: make([]int, 9), Strides: make([]int, 9)})), ErrInvalid},
+			"failed":   {In(Failed[float32](nil, errTest).View()), errTest},
+		} {
+			s := newStream(t, d)
+			out := Output[float32](s, 2, 3)
+			s.Enqueue(makeOp(d, "neg", c.arg, Out(out.View())))
+			require.ErrorIs(t, s.Err(), c.want, name)
+			_, err := out.Read(bg)
+			require.ErrorIs(t, err, c.want, name)
+			require.NoError(t, out.Close())
+			require.ErrorIs(t, s.Close(), c.want, name)
+		}
+	})
+}
+
+func TestStreamCloseFinishesItsWork(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		y := closing(t, run(s, "neg", x))
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, y))
+		require.ErrorIs(t, s.Err(), ErrClosed)
+		require.ErrorIs(t, s.Synchronize(bg), ErrClosed)
+		late := run(s, "neg", x)
+		require.NoError(t, late.Err())
+		_, err := late.Read(bg)
+		require.ErrorIs(t, err, ErrClosed)
+		require.NoError(t, late.Close())
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, y), "still")
+	})
+}
+
+func TestCancelledWaitsReturnAtOnceAndLeaveTheWorkAlone(t *testing.T) {
+	check := func(t *testing.T, d *Device, open func(), slow func(s *Stream, x *Tensor[float32]) *Tensor[float32]) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		y := closing(t, slow(s, x))
+		ev := s.Record()
+		for name, wait := range map[string]func(context.Context) error{
+			"Synchronize": s.Synchronize,
+			"Event.Wait":  ev.Wait,
+			"Read":        func(ctx context.Context) error { _, err := y.Read(ctx); return err },
+		} {
+			ctx, cancel := contextFor(20)
+			start := time.Now()
+			require.ErrorIs(t, wait(ctx), context.DeadlineExceeded, name)
+			require.Less(t, time.Since(start), time.Second, name)
+			require.ErrorIs(t, wait(ctx), context.DeadlineExceeded, name)
+			cancel()
+		}
+		require.NoError(t, x.Close(), "while the work needs it")
+		require.NoError(t, s.Err())
+		z := closing(t, run(s, "neg", y))
+		open()
+		require.Equal(t, upTo(4), read(t, z))
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, y))
+	}
+	t.Run("cpu", func(t *testing.T) {
+		gate := make(chan struct{})
+		check(t, openTest(t, "cpu"), func() { close(gate) }, func(s *Stream, x *Tensor[float32]) *Tensor[float32] {
+			y := Output[float32](s, 4)
+			s.Enqueue(Op{Name: "slow", Args: []Arg{In(x.View()), Out(y.View())}, CPU: gated(gate, "neg")})
+			return y
+		})
+	})
+	t.Run("fake", func(t *testing.T) {
+		d, f := openFake(t)
+		f.gate = make(chan struct{})
+		check(t, d, func() { close(f.gate) }, func(s *Stream, x *Tensor[float32]) *Tensor[float32] { return run(s, "neg", x) })
+	})
+}
+
+// Eight goroutines share four streams and their inputs; the results are the
+// same every time.
+func TestEightGoroutinesOnFourStreams(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		var streams [4]*Stream
+		for i := range streams {
+			streams[i] = newStream(t, d)
+		}
+		shared := tensor(t, d, upTo(256))
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				if err := goroutineWork(d, streams[:], shared, g); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, s := range streams {
+			require.NoError(t, s.Synchronize(bg))
+		}
+	})
+}
+
+func goroutineWork(d *Device, streams []*Stream, shared *Tensor[float32], g int) error {
+	own, err := New(d, []float32{float32(g)}, 1)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	wide := own.Broadcast(256)
+	defer wide.Close()
+	for round := range 15 {
+		x := run(streams[(g+round)%4], "add", shared, wide)
+		y := run(streams[(g+round+1)%4], "neg", x)
+		z := run(streams[(g+round+2)%4], "add", y, y)
+		got, err := z.Read(bg)
+		if err != nil {
+			return err
+		}
+		for i, v := range got {
+			if want := -2 * float32(i+g); v != want {
+				return fmt.Errorf("goroutine %d, round %d: element %d is %v, not %v", g, round, i, v, want)
+			}
+		}
+		_, _, _ = x.Close(), y.Close(), z.Close()
+	}
+	return nil
+}
