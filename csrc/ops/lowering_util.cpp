@@ -143,17 +143,23 @@ RowParams rows_of(Lowering &lowering, Array &x) {
     return rows;
 }
 
+// Iterations that one thread may make over a row: two passes and their
+// reductions count against the 65,535 after which some devices stop a kernel.
+constexpr int64_t ROW_ITERATIONS = 30000;
+
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
+    // A CPU runs the threads of a workgroup one after another: few suffice there.
+    int64_t wanted = device.is_cpu ? std::min<int64_t>(most, 32) : most;
+    wanted = std::max(std::min(wanted, cols), cols / ROW_ITERATIONS);
     uint32_t threads = 32;
-    while (threads < cols && threads < most && threads * 2 <= device.max_workgroup_invocations)
+    while (threads < wanted && threads < 1024 && threads * 2 <= device.max_workgroup_invocations)
         threads *= 2;
     return threads;
 }
 
 Support check_row_length(int64_t cols, uint32_t threads) {
-    // Two passes and their reductions count against the same limit.
-    constexpr int64_t most = 30000;
-    return cols / threads > most ? unsupported("a row of %" PRId64 " elements is too long", cols) : supported();
+    return cols / threads > ROW_ITERATIONS ? unsupported("a row of %" PRId64 " elements is too long", cols)
+                                           : supported();
 }
 
 // Whether a copy may move two neighbouring elements as one twice as wide.
