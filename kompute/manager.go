@@ -8,10 +8,7 @@ import (
 // Manager is the entry of Kompute's own face: it opens a device and makes
 // algorithms and sequences on it. Tensors are made by New and its siblings with
 // Manager.Device.
-type Manager struct {
-	device *Device
-	stream *Stream
-}
+type Manager struct{ device *Device }
 
 // AnyTensor is a tensor of any element type.
 type AnyTensor interface {
@@ -25,12 +22,7 @@ func NewManager(spec string, opts ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.NewStream()
-	if err != nil {
-		_ = d.Close()
-		return nil, err
-	}
-	return &Manager{d, s}, nil
+	return &Manager{d}, nil
 }
 
 // Device returns the manager's device.
@@ -113,5 +105,10 @@ func (a *Algorithm) bind(t AnyTensor) error {
 	return nil
 }
 
-// Sequence makes an empty sequence on the manager's stream.
-func (m *Manager) Sequence() *Sequence { return &Sequence{stream: m.stream} }
+// Sequence makes an empty sequence with a stream of its own. Close frees it
+// before the manager does.
+func (m *Manager) Sequence() *Sequence {
+	q := &Sequence{device: m.device}
+	q.stream, q.err = m.device.NewStream()
+	return q
+}

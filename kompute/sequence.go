@@ -11,9 +11,10 @@ import (
 // called. Each sees what the one before has written: nothing needs a barrier.
 // An error in Record comes back from Eval.
 type Sequence struct {
-	stream *Stream
+	device *Device
 
 	mu      sync.Mutex
+	stream  *Stream // nil if it could not be made
 	ops     []Operation
 	err     error
 	pending *Event // after what EvalAsync started
@@ -89,12 +90,29 @@ func (o Operation) check() error {
 	return nil
 }
 
-// Clear forgets the operations and the error.
+// Clear waits for what was started, and forgets the operations and the error.
 func (q *Sequence) Clear() *Sequence {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ops, q.err = nil, nil
+	_ = q.close() // an error of the past is what Clear is for
+	q.ops, q.pending = nil, nil
+	q.stream, q.err = q.device.NewStream()
 	return q
+}
+
+// Close waits for what was started and frees the sequence. Evaluating it again
+// is ErrClosed; closing it again does nothing.
+func (q *Sequence) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.close()
+}
+
+func (q *Sequence) close() error {
+	if q.stream == nil {
+		return nil
+	}
+	return q.stream.Close()
 }
 
 // Eval runs the operations and waits for them. It returns the first error of

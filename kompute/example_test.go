@@ -1,0 +1,61 @@
+package kompute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func ExampleNew() {
+	dev, err := kompute.Open("auto")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+
+	x, err := kompute.New(dev, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer x.Close()
+	columns := x.Transpose() // a view: nothing moves
+	defer columns.Close()
+
+	data, err := columns.Read(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(columns.Shape(), data)
+	// Output: [3 2] [1 4 2 5 3 6]
+}
+
+func ExampleOpen() {
+	// Asking for something by name never gives something else.
+	_, err := kompute.Open("vulkan:a device that nobody has")
+	fmt.Println(errors.Is(err, kompute.ErrNoDevice) || errors.Is(err, kompute.ErrNoVulkan))
+	// Output: true
+}
+
+// A decode loop frees the intermediate tensors of each step at once.
+func ExampleStream_Scope() {
+	dev, err := kompute.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	s, err := dev.NewStream()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		scope := s.Scope()
+		kompute.Constant(s, []float32{1, 2, 3}, 3)
+		fmt.Print(dev.Stats().LiveTensors, " ")
+		scope.Close()
+	}
+	fmt.Println(dev.Stats().LiveTensors)
+	// Output: 1 1 1 0
+}
