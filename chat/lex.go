@@ -239,6 +239,9 @@ func (l *lexer) tag(t tag) error {
 			}
 			brackets = brackets[:len(brackets)-1]
 			code.WriteByte(' ') // keeps "}}" and "%}" from ending the tag early
+		case isName(c):
+			code.WriteString(l.name(code.String()))
+			continue
 		case !isCode(c):
 			return fmt.Errorf("unexpected %q", c)
 		}
@@ -252,10 +255,26 @@ func matches(open, close byte) bool {
 	return open == '(' && close == ')' || open == '[' && close == ']' || open == '{' && close == '}'
 }
 
-// isCode reports whether c can stand in Jinja code outside of strings.
-func isCode(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(" \t\n_+-*/%~|.,:=!<>", c) >= 0
+// name consumes a name or a number. A filter that this package does itself gets
+// another name.
+func (l *lexer) name(before string) string {
+	start := l.pos
+	for l.pos < len(l.src) && isName(l.src[l.pos]) {
+		l.pos++
+	}
+	name := l.src[start:l.pos]
+	if _, own := ownFilters[name]; own && strings.HasSuffix(strings.TrimRight(before, " \t\n"), "|") {
+		return filterPrefix + name
+	}
+	return name
 }
+
+func isName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// isCode reports whether c can stand in Jinja code outside of names and strings.
+func isCode(c byte) bool { return strings.IndexByte(" \t\n+-*/%~|.,:=!<>", c) >= 0 }
 
 // guardMacro gives a macro one more parameter, whose default value counts the
 // calls: nothing else stops a macro that calls itself for ever.

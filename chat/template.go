@@ -99,6 +99,9 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 	for i, s := range t.literals {
 		data[fmt.Sprintf("%s%d", literalPrefix, i)] = jinja.NewString(s)
 	}
+	for name, filter := range ownFilters {
+		data[filterPrefix+name] = jinja.NewCallable(name, filter)
+	}
 	for name, token := range t.tokens {
 		data[name] = jinja.NewString(token)
 	}
