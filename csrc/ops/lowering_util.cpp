@@ -149,7 +149,8 @@ constexpr int64_t ROW_ITERATIONS = 30000;
 
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
     // A CPU runs the threads of a workgroup one after another: few suffice there.
-    int64_t wanted = device.is_cpu ? std::min<int64_t>(most, 32) : most;
+    // Long rows need more, or their sums lose digits and their loops grow long.
+    int64_t wanted = device.is_cpu ? std::min<int64_t>(most, cols / 1024) : most;
     wanted = std::max(std::min(wanted, cols), cols / ROW_ITERATIONS);
     uint32_t threads = 32;
     while (threads < wanted && threads < 1024 && threads * 2 <= device.max_workgroup_invocations)
