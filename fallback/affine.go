@@ -91,21 +91,22 @@ func (a *affine) rows(lo, hi, g0, g1 int, space []float32) simd.Weights {
 		return out
 	}
 	if stride == 1 || words == 1 {
-		out.Codes = a.codes(a.w.Offset+lo*a.w.Strides[0]+first*stride, (n-1)*a.w.Strides[0]+words, 1)
+		out.Codes = a.w.Data[(a.w.Offset+lo*a.w.Strides[0]+first*stride)*4:]
 		return out
 	}
 	out.RowBytes = words * 4
 	out.Codes = make([]byte, 0, n*words*4)
 	for i := lo; i < hi; i++ {
-		out.Codes = append(out.Codes, a.codes(a.w.Offset+i*a.w.Strides[0]+first*stride, words, stride)...)
+		out.Codes = append(out.Codes, a.codes(a.w.Offset+i*a.w.Strides[0]+first*stride, words, stride)[:words*4]...)
 	}
 	return out
 }
 
-// codes returns n words of w from off on, stride apart, as bytes.
+// codes returns n words of w from off on, stride apart, as bytes; there may be
+// more.
 func (a *affine) codes(off, n, stride int) []byte {
 	if stride == 1 || n <= 1 {
-		return a.w.Data[off*4 : (off+n)*4]
+		return a.w.Data[off*4:]
 	}
 	out := make([]byte, n*4)
 	words := storage[uint32](a.w)

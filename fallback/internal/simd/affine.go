@@ -13,18 +13,6 @@ type Weights struct {
 	Bits           int // 2, 3, 4, 5, 6 or 8
 }
 
-// pad is how many bytes a vector form may read past the codes of a row.
-const pad = 16
-
-// Readable reports whether rows can be read by the vector forms: these read a
-// little further than the codes reach.
-func (w *Weights) Readable(rows int) bool {
-	return len(w.Codes) >= w.RowBytes*(rows-1)+w.rowCodes()+pad
-}
-
-// rowCodes returns the bytes of one row's codes.
-func (w *Weights) rowCodes() int { return w.Groups * w.GroupSize / 8 * w.Bits }
-
 // Row is a float32 row prepared as a factor of quantized products.
 type Row struct {
 	values []float32 // in the order the kernel wants
@@ -45,7 +33,6 @@ func PrepareRow(space, x []float32, groupSize, bits int) Row {
 }
 
 // QuantDots sets out[i] to the product of row i of w with x, for i < rows.
-// Padded rows (see Readable) use the vector forms.
 func QuantDots(out []float32, w *Weights, x Row, rows int) {
 	if rows <= 0 || quantDotsVector(out, w, x, rows) {
 		return

@@ -1,4 +1,4 @@
-//go:build !neverset
+//go:build !amd64
 
 package simd
 

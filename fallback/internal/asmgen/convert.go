@@ -1,0 +1,71 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// eights writes a function that handles n, a multiple of 8, elements of src, 8 at
+// a time. from and to are element sizes.
+func eights(name, doc, signature string, from, to int, prepare, body func(src, dst Mem)) {
+	text(doc, "%s", name)(signature)
+	dst, src, n := arg("dst"), arg("src"), arg("n")
+	prepare(Mem{}, Mem{})
+	Label("loop")
+	body(Mem{Base: src}, Mem{Base: dst})
+	ADDQ(U8(8*from), src)
+	ADDQ(U8(8*to), dst)
+	SUBQ(U8(8), n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// constant puts a dword into every lane.
+func constant(bits uint32) reg.VecVirtual {
+	r, x, y := GP32(), XMM(), YMM()
+	MOVL(U32(bits), r)
+	VMOVD(r, x)
+	VPBROADCASTD(x, y)
+	return y
+}
+
+func conversions() {
+	none := func(_, _ Mem) {}
+	const widen, narrow = "(dst *float32, src *uint16, n int)", "(dst *uint16, src *float32, n int)"
+	eights("fromBF16AVX2", "widens bfloat16 numbers; n is a multiple of 8.", widen, 2, 4, none, func(src, dst Mem) {
+		y := YMM()
+		VPMOVZXWD(src, y)
+		VPSLLD(U8(16), y, y)
+		VMOVDQU(y, dst)
+	})
+	eights("fromF16AVX2", "widens binary16 numbers; n is a multiple of 8.", widen, 2, 4, none, func(src, dst Mem) {
+		y := YMM()
+		VCVTPH2PS(src, y)
+		VMOVUPS(y, dst)
+	})
+	eights("toF16AVX2", "rounds to binary16 numbers; n is a multiple of 8.", narrow, 4, 2, none, func(src, dst Mem) {
+		y := YMM()
+		VMOVUPS(src, y)
+		VCVTPS2PH(U8(0), y, dst)
+	})
+	var one, round, quiet reg.VecVirtual
+	eights("toBF16AVX2", "rounds to bfloat16 numbers; n is a multiple of 8.", narrow, 4, 2, func(_, _ Mem) {
+		one, round, quiet = constant(1), constant(0x7fff), constant(0x40)
+	}, func(src, dst Mem) {
+		bits, up, odd, nan := YMM(), YMM(), YMM(), YMM()
+		VMOVUPS(src, bits)
+		VPSRLD(U8(16), bits, up)
+		VPAND(one, up, odd)
+		VPADDD(round, odd, odd)
+		VPADDD(bits, odd, odd)
+		VPSRLD(U8(16), odd, odd)
+		VCMPPS(U8(3), bits, bits, nan) // unordered
+		VPOR(quiet, up, up)
+		VPBLENDVB(nan, up, odd, odd)
+		VPACKUSDW(odd, odd, odd)
+		VPERMQ(U8(0x08), odd, odd)
+		VMOVDQU(odd.AsX(), dst)
+	})
+}

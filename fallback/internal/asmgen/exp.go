@@ -1,0 +1,151 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// exponential holds the constants of exp, the same as those of simd.Exp32.
+type exponential struct {
+	lo, hi, log2E, ln2Hi, ln2Lo, bias reg.VecVirtual
+	terms                             []Mem
+}
+
+var expTable *Mem
+
+// expTerms are the polynomial's coefficients, from x⁷ down, each in 8 lanes.
+var expTerms = []float64{1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1}
+
+func newExponential() *exponential {
+	if expTable == nil {
+		table := GLOBL("expterms", 8|16)
+		for i, c := range expTerms {
+			for lane := range 8 {
+				DATA(32*i+4*lane, U32(math.Float32bits(float32(c))))
+			}
+		}
+		expTable = &table
+	}
+	e := &exponential{
+		lo: float(-104), hi: float(89), log2E: float(math.Log2E),
+		ln2Hi: float(0.693359375), ln2Lo: float(-2.12194440e-4), bias: constant(127),
+	}
+	for i := range expTerms {
+		e.terms = append(e.terms, expTable.Offset(32*i))
+	}
+	return e
+}
+
+func float(f float64) reg.VecVirtual { return constant(math.Float32bits(float32(f))) }
+
+// emit replaces x by e^x. A NaN stays: it is the operand that min and max return.
+func (e *exponential) emit(x reg.VecVirtual) {
+	n, p := YMM(), YMM()
+	VMINPS(x, e.hi, x)
+	VMAXPS(x, e.lo, x)
+	VMULPS(e.log2E, x, n)
+	VROUNDPS(U8(0), n, n)
+	VFNMADD231PS(e.ln2Hi, n, x)
+	VFNMADD231PS(e.ln2Lo, n, x)
+	VMOVUPS(e.terms[0], p)
+	for _, c := range e.terms[1:] {
+		VFMADD213PS(c, x, p)
+	}
+	half := YMM()
+	VCVTPS2DQ(n, n)
+	VPSRAD(U8(1), n, half)
+	VPSUBD(half, n, n)
+	for _, power := range []reg.VecVirtual{half, n} {
+		VPADDD(e.bias, power, power)
+		VPSLLD(U8(23), power, power)
+		VMULPS(power, p, p)
+	}
+	VMOVAPS(p, x)
+}
+
+func exponentials() {
+	var e *exponential
+	var shift, sum reg.VecVirtual
+	text("sets dst = e^(src-shift) and returns the sum; n is a multiple of 8.", "expSumAVX2")("(dst *float32, src *float32, n int, shift float32) float32")
+	e = newExponential()
+	shift, sum = YMM(), YMM()
+	avx2.zero(sum)
+	first := Load(Param("shift"), XMM()).(reg.VecVirtual)
+	VBROADCASTSS(first, shift)
+	dst, src, n := arg("dst"), arg("src"), arg("n")
+	Label("loop")
+	x := YMM()
+	VMOVUPS(Mem{Base: src}, x)
+	VSUBPS(shift, x, x)
+	e.emit(x)
+	VADDPS(x, sum, sum)
+	VMOVUPS(x, Mem{Base: dst})
+	next(src, dst, n)
+	Store(avx2.sum(sum), ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+
+	text("sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.", "siluMulAVX2")("(dst *float32, gate *float32, up *float32, n int)")
+	e = newExponential()
+	one, sign := float(1), constant(1<<31)
+	dst, gate, up, n := arg("dst"), arg("gate"), arg("up"), arg("n")
+	Label("loop")
+	g, t := YMM(), YMM()
+	VMOVUPS(Mem{Base: gate}, g)
+	VXORPS(sign, g, t)
+	e.emit(t)
+	VADDPS(one, t, t)
+	VDIVPS(t, g, g)
+	VMULPS(Mem{Base: up}, g, g)
+	VMOVUPS(g, Mem{Base: dst})
+	ADDQ(U8(32), up)
+	next(gate, dst, n)
+	VZEROUPPER()
+	RET()
+
+	text("returns the largest of src that is not a NaN; n is a multiple of 8.", "maxAVX2")("(src *float32, n int) float32")
+	src, n = arg("src"), arg("n")
+	largest := float(math.Inf(-1))
+	Label("loop")
+	VMOVUPS(Mem{Base: src}, x)
+	VMAXPS(largest, x, largest)
+	ADDQ(U8(32), src)
+	SUBQ(U8(8), n)
+	JNZ(LabelRef("loop"))
+	upper := XMM()
+	VEXTRACTF128(U8(1), largest, upper)
+	low := largest.AsX().(reg.VecVirtual)
+	VMAXPS(upper, low, low)
+	VPERMILPS(U8(0x4e), low, upper)
+	VMAXPS(upper, low, low)
+	VPERMILPS(U8(0xb1), low, upper)
+	VMAXPS(upper, low, low)
+	Store(low, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+
+	text("multiplies dst by f; n is a multiple of 8.", "scaleAVX2")("(dst *float32, n int, f float32)")
+	dst, n = arg("dst"), arg("n")
+	f := YMM()
+	first = Load(Param("f"), XMM()).(reg.VecVirtual)
+	VBROADCASTSS(first, f)
+	Label("loop")
+	VMULPS(Mem{Base: dst}, f, x)
+	VMOVUPS(x, Mem{Base: dst})
+	ADDQ(U8(32), dst)
+	SUBQ(U8(8), n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// next moves on by 8 numbers and loops.
+func next(src, dst, n reg.GPVirtual) {
+	ADDQ(U8(32), src)
+	ADDQ(U8(32), dst)
+	SUBQ(U8(8), n)
+	JNZ(LabelRef("loop"))
+}

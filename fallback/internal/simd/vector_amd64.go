@@ -1,0 +1,212 @@
+package simd
+
+import (
+	"math"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Best returns the highest level of this processor.
+func Best() Level {
+	x := &cpu.X86
+	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C || !x.HasBMI2 {
+		return Generic
+	}
+	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
+		return AVX2
+	}
+	return AVX512
+}
+
+// eights returns the part of a length that the vector forms, which take 8 numbers
+// at a time, can do; the caller does the rest.
+func eights(n int) int {
+	if active == Generic {
+		return 0
+	}
+	return n &^ 7
+}
+
+func fromBF16Vector(dst []float32, src []uint16) int {
+	n := eights(len(src))
+	if n > 0 {
+		fromBF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func toBF16Vector(dst []uint16, src []float32) int {
+	n := eights(len(src))
+	if n > 0 {
+		toBF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func fromF16Vector(dst []float32, src []uint16) int {
+	n := eights(len(src))
+	if n > 0 {
+		fromF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func toF16Vector(dst []uint16, src []float32) int {
+	n := eights(len(src))
+	if n > 0 {
+		toF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func expSumVector(dst, x []float32, shift float32) (int, float32) {
+	n := eights(len(x))
+	if n == 0 {
+		return 0, 0
+	}
+	return n, expSumAVX2(&dst[:n][0], &x[0], n, shift)
+}
+
+func siluMulVector(dst, gate, up []float32) int {
+	n := eights(len(gate))
+	if n > 0 {
+		siluMulAVX2(&dst[:n][0], &gate[0], &up[:n][0], n)
+	}
+	return n
+}
+
+func maxVector(x []float32) (int, float32) {
+	n := eights(len(x))
+	if n == 0 {
+		return 0, float32(math.Inf(-1))
+	}
+	return n, maxAVX2(&x[0], n)
+}
+
+func scaleVector(y []float32, f float32) int {
+	n := eights(len(y))
+	if n > 0 {
+		scaleAVX2(&y[0], n, f)
+	}
+	return n
+}
+
+func dotsVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) bool {
+	if active == Generic {
+		return false
+	}
+	_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(n-1)*ldb+k-1]
+	more := toInt(add)
+	i := 0
+	for ; i+4 <= m; i += 4 {
+		dotsRows4(c[i*ldc:], ldc, a[i*lda:], lda, b, ldb, n, k, more)
+	}
+	for ; i < m; i++ {
+		dotsRow(c[i*ldc:], a[i*lda:], b, ldb, n, k, more)
+	}
+	return true
+}
+
+func dotsRows4(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, k, add int) {
+	j := 0
+	if active == AVX512 {
+		for ; j+4 <= n; j += 4 {
+			dots4x4AVX512(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+		}
+		for ; j < n; j++ {
+			dots4x1AVX512(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+		}
+		return
+	}
+	for ; j+2 <= n; j += 2 {
+		dots4x2AVX2(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+	}
+	for ; j < n; j++ {
+		dots4x1AVX2(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+	}
+}
+
+func dotsRow(c, a, b []float32, ldb, n, k, add int) {
+	j := 0
+	if active == AVX512 {
+		for ; j+4 <= n; j += 4 {
+			dots1x4AVX512(&c[j], 0, &a[0], 0, &b[j*ldb], ldb, k, add)
+		}
+		for ; j < n; j++ {
+			dots1x1AVX512(&c[j], 0, &a[0], 0, &b[j*ldb], ldb, k, add)
+		}
+		return
+	}
+	for ; j+4 <= n; j += 4 {
+		dots1x4AVX2(&c[j], 0, &a[0], 0, &b[j*ldb], ldb, k, add)
+	}
+	for ; j < n; j++ {
+		dots1x1AVX2(&c[j], 0, &a[0], 0, &b[j*ldb], ldb, k, add)
+	}
+}
+
+func mulAddVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) bool {
+	if active == Generic {
+		return false
+	}
+	_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(k-1)*ldb+n-1]
+	more, lanes := toInt(add), 8
+	if active == AVX512 {
+		lanes = 16
+	}
+	i, fours := 0, m&^3
+	for j := 0; j < n && fours > 0; {
+		width := min(2*lanes, n-j)
+		if width < 2*lanes {
+			width = min(lanes, width)
+		}
+		for i = 0; i < fours; i += 4 {
+			mulAddStrip4(&c[i*ldc+j], ldc, &a[i*lda], lda, &b[j], ldb, k, more, width, lanes)
+		}
+		j += width
+	}
+	for i = fours; i < m; i++ {
+		for j := 0; j < n; {
+			width := min(8*lanes, n-j)
+			if width < 8*lanes {
+				width = min(lanes, width)
+			}
+			mulAddStrip1(&c[i*ldc+j], &a[i*lda], &b[j], ldb, k, more, width, lanes)
+			j += width
+		}
+	}
+	return true
+}
+
+func mulAddStrip4(c *float32, ldc int, a *float32, lda int, b *float32, ldb, k, add, width, lanes int) {
+	switch {
+	case lanes == 16 && width == 32:
+		mulAdd4x2AVX512(c, ldc, a, lda, b, ldb, k, add)
+	case lanes == 16:
+		mulAdd4xtailAVX512(c, ldc, a, lda, b, ldb, k, add, width)
+	case width == 16:
+		mulAdd4x2AVX2(c, ldc, a, lda, b, ldb, k, add)
+	default:
+		mulAdd4xtailAVX2(c, ldc, a, lda, b, ldb, k, add, width)
+	}
+}
+
+func mulAddStrip1(c, a, b *float32, ldb, k, add, width, lanes int) {
+	switch {
+	case lanes == 16 && width == 128:
+		mulAdd1x8AVX512(c, 0, a, 0, b, ldb, k, add)
+	case lanes == 16:
+		mulAdd1xtailAVX512(c, 0, a, 0, b, ldb, k, add, width)
+	case width == 64:
+		mulAdd1x8AVX2(c, 0, a, 0, b, ldb, k, add)
+	default:
+		mulAdd1xtailAVX2(c, 0, a, 0, b, ldb, k, add, width)
+	}
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
