@@ -2,6 +2,7 @@ package array
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -16,11 +17,15 @@ type Array struct {
 // Present reports whether a is an operand at all.
 func (a Array) Present() bool { return a.DType != 0 }
 
-// New returns a zeroed, contiguous host array.
+// New returns a zeroed, contiguous host array. It fails with ErrLayout where
+// Contiguous does, and for a DType that is none.
 func New(dtype DType, shape ...int) (Array, error) {
 	l, err := Contiguous(shape...)
 	if err != nil {
 		return Array{}, err
+	}
+	if size := dtype.Size(); size == 0 || l.Size() > math.MaxInt/size {
+		return Array{}, fmt.Errorf("%w: %d elements of type %v", ErrLayout, l.Size(), dtype)
 	}
 	return Array{DType: dtype, Layout: l, Data: alignedBytes(l.Size() * dtype.Size())}, nil
 }
@@ -41,7 +46,7 @@ func Of[T Element](data []T, shape ...int) (Array, error) {
 		return Array{}, err
 	}
 	if l.Size() != len(data) {
-		return Array{}, fmt.Errorf("%w: %d elements for shape %v", ErrLayout, len(data), shape)
+		return Array{}, fmt.Errorf("%w: %d elements for shape %v", ErrLayout, len(data), l.Shape)
 	}
 	return Array{DType: DTypeOf[T](), Layout: l, Data: Bytes(data)}, nil
 }

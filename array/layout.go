@@ -25,23 +25,50 @@ type Layout struct {
 // Contiguous returns the row-major layout of shape at offset 0. It fails on a
 // negative dimension, more than MaxRank dimensions or a size that overflows.
 func Contiguous(shape ...int) (Layout, error) {
-	if len(shape) > MaxRank {
-		return Layout{}, fmt.Errorf("%w: rank %d exceeds %d", ErrLayout, len(shape), MaxRank)
+	l := makeLayout(len(shape))
+	copy(l.Shape, shape)
+	return l.rowMajor()
+}
+
+// makeLayout returns a layout of n axes, all zero, in one allocation. Errors
+// below format copies of their arguments, so that a caller's shape can stay on
+// its stack.
+func makeLayout(n int) Layout {
+	buf := make([]int, 2*n)
+	return Layout{Shape: buf[:n:n], Strides: buf[n:]}
+}
+
+// rowMajor sets the strides of a fresh layout.
+func (l Layout) rowMajor() (Layout, error) {
+	if len(l.Shape) > MaxRank {
+		return Layout{}, fmt.Errorf("%w: rank %d exceeds %d", ErrLayout, len(l.Shape), MaxRank)
 	}
-	strides := make([]int, len(shape))
 	stride := 1
-	for i := len(shape) - 1; i >= 0; i-- {
-		if shape[i] < 0 {
-			return Layout{}, fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, shape)
+	for i := len(l.Shape) - 1; i >= 0; i-- {
+		if l.Shape[i] < 0 {
+			return Layout{}, fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, l.Shape)
 		}
-		strides[i] = stride
-		if d := max(shape[i], 1); stride > math.MaxInt/d {
-			return Layout{}, fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
-		} else {
-			stride *= d
+		l.Strides[i] = stride
+		d := max(l.Shape[i], 1)
+		if stride > math.MaxInt/d {
+			return Layout{}, fmt.Errorf("%w: shape %v overflows", ErrLayout, l.Shape)
 		}
+		stride *= d
 	}
-	return Layout{Shape: slices.Clone(shape), Strides: strides}, nil
+	return l, nil
+}
+
+// checkSize fails where the number of elements overflows.
+func (l Layout) checkSize() error {
+	n := 1
+	for _, d := range l.Shape {
+		d = max(d, 1)
+		if n > math.MaxInt/d {
+			return fmt.Errorf("%w: shape %v overflows", ErrLayout, l.Shape)
+		}
+		n *= d
+	}
+	return nil
 }
 
 // Size returns the number of elements.
@@ -112,11 +139,12 @@ func (l Layout) Axis(axis int) (int, error) {
 // Reshape returns a view with the given shape, where one dimension may be -1.
 // It fails where the strides would need a copy.
 func (l Layout) Reshape(shape ...int) (Layout, error) {
-	shape, err := l.inferShape(shape)
-	if err != nil {
+	out := makeLayout(len(shape))
+	copy(out.Shape, shape)
+	if err := l.inferShape(out.Shape); err != nil {
 		return Layout{}, err
 	}
-	out, err := Contiguous(shape...)
+	out, err := out.rowMajor()
 	if err != nil {
 		return Layout{}, err
 	}
@@ -124,25 +152,24 @@ func (l Layout) Reshape(shape ...int) (Layout, error) {
 	if l.Size() == 0 || l.IsContiguous() {
 		return out, nil
 	}
-	c := l.Collapse()
-	if !splitStrides(c, out) {
+	if !splitStrides(l.Collapse(), out) {
 		return Layout{}, fmt.Errorf("%w: shape %v with strides %v cannot be viewed as %v; copy it first",
-			ErrLayout, l.Shape, l.Strides, shape)
+			ErrLayout, l.Shape, l.Strides, out.Shape)
 	}
 	return out, nil
 }
 
-func (l Layout) inferShape(shape []int) ([]int, error) {
-	shape = slices.Clone(shape)
+// inferShape replaces a length of -1 in shape, and checks the size.
+func (l Layout) inferShape(shape []int) error {
 	known, free := 1, -1
 	for i, d := range shape {
 		switch {
 		case d == -1 && free < 0:
 			free = i
 		case d < 0:
-			return nil, fmt.Errorf("%w: reshape to %v", ErrLayout, shape)
+			return fmt.Errorf("%w: reshape to %v", ErrLayout, shape)
 		case d > 0 && known > math.MaxInt/d:
-			return nil, fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
+			return fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
 		default:
 			known *= d
 		}
@@ -152,9 +179,9 @@ func (l Layout) inferShape(shape []int) ([]int, error) {
 		known = l.Size()
 	}
 	if known != l.Size() || free >= 0 && shape[free] < 0 {
-		return nil, fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, l.Size(), shape)
+		return fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, l.Size(), shape)
 	}
-	return shape, nil
+	return nil
 }
 
 // splitStrides gives out the strides of the collapsed layout c, and reports
@@ -203,25 +230,30 @@ func (l Layout) Collapse() Layout {
 // Transpose permutes the axes; without arguments it reverses them.
 func (l Layout) Transpose(axes ...int) (Layout, error) {
 	n := len(l.Shape)
-	if len(axes) == 0 {
-		for i := n - 1; i >= 0; i-- {
-			axes = append(axes, i)
-		}
+	if len(axes) != 0 && len(axes) != n || n > MaxRank {
+		return Layout{}, l.refuse("transpose", axes)
 	}
-	if len(axes) != n {
-		return Layout{}, fmt.Errorf("%w: transpose of shape %v by axes %v", ErrLayout, l.Shape, axes)
-	}
-	out := Layout{Shape: make([]int, n), Strides: make([]int, n), Offset: l.Offset}
+	out := makeLayout(n)
+	out.Offset = l.Offset
 	seen := [MaxRank]bool{}
-	for i, a := range axes {
-		a, err := l.Axis(a)
+	for i := range n {
+		from := n - 1 - i
+		if len(axes) > 0 {
+			from = axes[i]
+		}
+		a, err := l.Axis(from)
 		if err != nil || seen[a] {
-			return Layout{}, fmt.Errorf("%w: transpose of shape %v by axes %v", ErrLayout, l.Shape, axes)
+			return Layout{}, l.refuse("transpose", axes)
 		}
 		seen[a] = true
 		out.Shape[i], out.Strides[i] = l.Shape[a], l.Strides[a]
 	}
 	return out, nil
+}
+
+// refuse is the error of an operation with integer arguments.
+func (l Layout) refuse(op string, args []int) error {
+	return fmt.Errorf("%w: cannot %s %v to %v", ErrLayout, op, l.Shape, slices.Clone(args))
 }
 
 // Slice keeps the elements start, start+step, … before stop of one axis.
@@ -234,13 +266,24 @@ func (l Layout) Slice(axis, start, stop, step int) (Layout, error) {
 	if start < 0 || stop < start || stop > l.Shape[a] || step < 1 {
 		return Layout{}, fmt.Errorf("%w: slice [%d:%d:%d] of axis %d of shape %v", ErrLayout, start, stop, step, axis, l.Shape)
 	}
-	out := Layout{Shape: slices.Clone(l.Shape), Strides: slices.Clone(l.Strides), Offset: l.Offset}
-	out.Shape[a] = (stop - start + step - 1) / step
-	if out.Shape[a] > 0 {
+	out := l.clone()
+	out.Shape[a] = 0
+	if stop > start {
+		out.Shape[a] = (stop-start-1)/step + 1
 		out.Offset += start * l.Strides[a]
 	}
-	out.Strides[a] *= step
+	if out.Shape[a] > 1 { // else the step may be anything, even overflow
+		out.Strides[a] *= step
+	}
 	return out, nil
+}
+
+func (l Layout) clone() Layout {
+	out := makeLayout(len(l.Shape))
+	copy(out.Shape, l.Shape)
+	copy(out.Strides, l.Strides)
+	out.Offset = l.Offset
+	return out
 }
 
 // Broadcast repeats axes of length 1 (stride 0), and adds axes in front, until
@@ -248,18 +291,23 @@ func (l Layout) Slice(axis, start, stop, step int) (Layout, error) {
 func (l Layout) Broadcast(shape ...int) (Layout, error) {
 	pad := len(shape) - len(l.Shape)
 	if pad < 0 || len(shape) > MaxRank {
-		return Layout{}, fmt.Errorf("%w: cannot broadcast %v to %v", ErrLayout, l.Shape, shape)
+		return Layout{}, l.refuse("broadcast", shape)
 	}
-	out := Layout{Shape: slices.Clone(shape), Strides: make([]int, len(shape)), Offset: l.Offset}
-	for i := range l.Shape {
+	out := makeLayout(len(shape))
+	copy(out.Shape, shape)
+	out.Offset = l.Offset
+	for i, d := range shape {
 		switch {
-		case l.Shape[i] == shape[pad+i]:
-			out.Strides[pad+i] = l.Strides[i]
-		case l.Shape[i] != 1 || shape[pad+i] < 0:
-			return Layout{}, fmt.Errorf("%w: cannot broadcast %v to %v", ErrLayout, l.Shape, shape)
+		case d < 0:
+			return Layout{}, l.refuse("broadcast", shape)
+		case i < pad:
+		case l.Shape[i-pad] == d:
+			out.Strides[i] = l.Strides[i-pad]
+		case l.Shape[i-pad] != 1:
+			return Layout{}, l.refuse("broadcast", shape)
 		}
 	}
-	return out, nil
+	return out, out.checkSize()
 }
 
 // ExpandDims inserts an axis of length 1 before axis (negative counts from the
@@ -272,11 +320,14 @@ func (l Layout) ExpandDims(axis int) (Layout, error) {
 	if axis < 0 || axis >= n || n > MaxRank {
 		return Layout{}, fmt.Errorf("%w: expand axis %d of shape %v", ErrLayout, axis, l.Shape)
 	}
-	return Layout{
-		Shape:   slices.Insert(slices.Clone(l.Shape), axis, 1),
-		Strides: slices.Insert(slices.Clone(l.Strides), axis, 0),
-		Offset:  l.Offset,
-	}, nil
+	out := makeLayout(n)
+	out.Offset = l.Offset
+	copy(out.Shape, l.Shape[:axis])
+	copy(out.Strides, l.Strides[:axis])
+	out.Shape[axis] = 1
+	copy(out.Shape[axis+1:], l.Shape[axis:])
+	copy(out.Strides[axis+1:], l.Strides[axis:])
+	return out, nil
 }
 
 // Squeeze drops an axis of length 1.
@@ -288,14 +339,17 @@ func (l Layout) Squeeze(axis int) (Layout, error) {
 	if l.Shape[a] != 1 {
 		return Layout{}, fmt.Errorf("%w: squeeze axis %d of shape %v", ErrLayout, axis, l.Shape)
 	}
-	return Layout{
-		Shape:   slices.Delete(slices.Clone(l.Shape), a, a+1),
-		Strides: slices.Delete(slices.Clone(l.Strides), a, a+1),
-		Offset:  l.Offset,
-	}, nil
+	out := makeLayout(len(l.Shape) - 1)
+	out.Offset = l.Offset
+	copy(out.Shape, l.Shape[:a])
+	copy(out.Strides, l.Strides[:a])
+	copy(out.Shape[a:], l.Shape[a+1:])
+	copy(out.Strides[a:], l.Strides[a+1:])
+	return out, nil
 }
 
-// BroadcastShapes returns the common shape of NumPy broadcasting.
+// BroadcastShapes returns the common shape of NumPy broadcasting. It may have
+// more elements than an int counts: Layout.Broadcast refuses that.
 func BroadcastShapes(a, b []int) ([]int, error) {
 	out := make([]int, max(len(a), len(b)))
 	for i := range out {
