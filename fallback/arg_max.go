@@ -1,9 +1,8 @@
 package fallback
 
 import (
-	"slices"
-
 	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 )
 
 // ArgMax finds where the largest element of each row is: out [...] is uint32, and
@@ -102,7 +101,7 @@ func argMaxFloats(x *array.Array, off, stride, n int) (int, float32) {
 	scratch := borrow(n)
 	defer scratch.release()
 	row := floats(x, off, stride, n, scratch.f)
-	m := slices.Max(row) // NaN if there is one
+	m := simd.Max(row) // NaN if there is one
 	for i, v := range row {
 		if v == m || m != m && v != v {
 			return i, m

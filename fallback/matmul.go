@@ -81,6 +81,10 @@ func tileRows(b *array.Array, off, rowStride, rows, stride, n, uses int, buf []f
 		transposeRows(storage[float32](b), off, rows, stride, n, buf)
 		return rowMatrix{buf, n}
 	}
+	if stride == 1 && rowStride == n {
+		loadFloats(buf[:rows*n], b, off, 1)
+		return rowMatrix{buf, n}
+	}
 	for i := range rows {
 		loadFloats(buf[i*n:(i+1)*n], b, off+i*rowStride, stride)
 	}

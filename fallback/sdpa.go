@@ -187,13 +187,8 @@ func (b *queryBlock) softmax(r, k0, n int) {
 		scores[j] = hidden
 	}
 	largest := max(b.largest[r], simd.Max(scores))
-	if largest == hidden { // nothing seen yet, but NaNs go on
-		for j, s := range scores {
-			scores[j] = 0
-			if s != s {
-				scores[j], b.total[r] = s, s
-			}
-		}
+	if largest == hidden { // nothing seen yet
+		clear(scores)
 		return
 	}
 	if b.largest[r] != largest {

@@ -59,13 +59,11 @@ func SiLUMul(dst, gate, up []float32) {
 	}
 }
 
-// Max returns the largest of x that is not a NaN, or -Inf.
+// Max returns the largest of x, NaN if there is one, or -Inf for nothing.
 func Max(x []float32) float32 {
 	done, m := maxVector(x)
 	for _, v := range x[done:] {
-		if v > m {
-			m = v
-		}
+		m = max(m, v)
 	}
 	return m
 }

@@ -189,7 +189,7 @@ func expSumAVX2(dst *float32, src *float32, n int, shift float32) float32
 //go:noescape
 func siluMulAVX2(dst *float32, gate *float32, up *float32, n int)
 
-// maxAVX2 returns the largest of src that is not a NaN; n is a multiple of 8.
+// maxAVX2 returns the largest of src, or NaN if there is one; n is a multiple of 8.
 //
 //go:noescape
 func maxAVX2(src *float32, n int) float32

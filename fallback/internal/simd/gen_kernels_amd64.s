@@ -2609,10 +2609,13 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVL         $0xff800000, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y1
+	VXORPS       Y2, Y2, Y2
 
 loop:
 	VMOVUPS      (AX), Y0
 	VMAXPS       Y1, Y0, Y1
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VORPS        Y0, Y2, Y2
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, CX
 	JNZ          loop
@@ -2622,7 +2625,13 @@ loop:
 	VMAXPS       X0, X1, X1
 	VPERMILPS    $0xb1, X1, X0
 	VMAXPS       X0, X1, X1
-	MOVSS        X1, ret+16(FP)
+	VMOVMSKPS    Y2, CX
+	TESTL        CX, CX
+	JZ           done
+	VPCMPEQD     X1, X1, X1
+
+done:
+	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
 

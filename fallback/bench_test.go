@@ -1,0 +1,199 @@
+package fallback
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func randomFloats(b *testing.B, dtype array.DType, shape ...int) array.Array {
+	a, err := array.New(dtype, shape...)
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range a.Size() {
+		setAt(a, i, rng.NormFloat64())
+	}
+	return a
+}
+
+func randomCodes(b *testing.B, shape ...int) array.Array {
+	a, err := array.New(array.Uint32, shape...)
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range array.Storage[uint32](a) {
+		array.Storage[uint32](a)[i] = rng.Uint32()
+	}
+	return a
+}
+
+func BenchmarkQuantizedMatMul(b *testing.B) {
+	for _, c := range []struct {
+		m, n, k, bits, group int
+		transpose            bool
+	}{
+		{1, 256, 256, 4, 128, true}, {1, 768, 256, 4, 128, true}, {1, 2048, 256, 4, 128, true}, {1, 2560, 4096, 4, 128, true},
+		{1, 2560, 4096, 8, 128, true}, {1, 2560, 4096, 4, 32, true}, {1, 2560, 4096, 3, 64, true}, {1, 2560, 4096, 4, 64, false},
+		{2, 2560, 4096, 4, 128, true}, {3, 2560, 4096, 4, 128, true}, {4, 2560, 4096, 4, 128, true}, {8, 2560, 4096, 4, 128, true}, {64, 2560, 4096, 4, 128, true}, {512, 2560, 4096, 4, 128, true}, {512, 768, 256, 4, 128, true},
+		{64, 2560, 4096, 4, 64, false},
+	} {
+		b.Run(fmt.Sprintf("m=%d/n=%d/k=%d/bits=%d/group=%d/transpose=%v", c.m, c.n, c.k, c.bits, c.group, c.transpose), func(b *testing.B) {
+			rows, cols := c.n, c.k
+			if !c.transpose {
+				rows, cols = cols, rows
+			}
+			w := randomCodes(b, rows, cols*c.bits/32)
+			s := randomFloats(b, array.BFloat16, rows, cols/c.group)
+			x, out := randomFloats(b, array.BFloat16, c.m, c.k), randomFloats(b, array.BFloat16, c.m, c.n)
+			b.SetBytes(int64(len(w.Data)))
+			for b.Loop() {
+				if err := QuantizedMatMul(x, w, s, s, out, Affine{c.group, c.bits}, c.transpose); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(2*float64(c.m*c.n*c.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+		})
+	}
+}
+
+func BenchmarkMatMul(b *testing.B) {
+	for _, n := range []int{64, 256, 1024} {
+		for _, dtype := range []array.DType{array.Float32, array.BFloat16} {
+			b.Run(fmt.Sprintf("%d/%v", n, dtype), func(b *testing.B) {
+				x, out := randomFloats(b, dtype, n, n), randomFloats(b, dtype, n, n)
+				for b.Loop() {
+					if err := MatMul(x, x, out); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(2*float64(n*n*n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+			})
+		}
+	}
+}
+
+func BenchmarkSDPA(b *testing.B) {
+	for _, c := range []struct{ tq, tk int }{{1, 64}, {1, 512}, {1, 4096}, {512, 512}} {
+		b.Run(fmt.Sprintf("tq=%d/tk=%d", c.tq, c.tk), func(b *testing.B) {
+			q, out := randomFloats(b, array.BFloat16, 1, 4, c.tq, 128), randomFloats(b, array.BFloat16, 1, 4, c.tq, 128)
+			k := randomFloats(b, array.BFloat16, 1, 2, c.tk, 128)
+			for b.Loop() {
+				if err := SDPA(q, k, k, array.Array{}, array.Array{}, out, 0.1, true); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSmall(b *testing.B) {
+	row, wide := randomFloats(b, array.BFloat16, 1, 1, 256), randomFloats(b, array.BFloat16, 1, 1, 768)
+	weight := randomFloats(b, array.BFloat16, 256)
+	rowOut, wideOut := randomFloats(b, array.BFloat16, 1, 1, 256), randomFloats(b, array.BFloat16, 1, 1, 768)
+	headsOut, logitsOut := randomFloats(b, array.BFloat16, 1, 4, 1, 128), randomFloats(b, array.BFloat16, 1, 2048)
+	heads, logits := randomFloats(b, array.BFloat16, 1, 4, 1, 128), randomFloats(b, array.BFloat16, 1, 2048)
+	place, _ := array.New(array.Uint32, 1)
+	none := array.Array{}
+	for _, c := range []struct {
+		name string
+		run  func() error
+	}{
+		{"Add", func() error { return Binary(BinaryAdd, row, row, rowOut) }},
+		{"RMSNorm", func() error { return RMSNorm(row, weight, rowOut, 1e-6) }},
+		{"SiLUMul", func() error { return SiLUMul(wide, wide, wideOut) }},
+		{"RoPE", func() error { return RoPE(heads, none, none, headsOut, RoPEParams{Dims: 128, Base: 1e6, Scale: 1, Offset: 7}) }},
+		{"Copy", func() error { return Copy(row, rowOut) }},
+		{"Softmax", func() error { return Softmax(logits, logitsOut) }},
+		{"ArgMax", func() error { return ArgMax(logits, place) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkToken runs the ops of one token of the demo model: 6 layers, hidden
+// 256, 4 and 2 heads of 128, MLP of 768, vocabulary 2,048, 4 bits in groups of
+// 128.
+func BenchmarkToken(b *testing.B) {
+	for _, dtype := range []array.DType{array.Float32, array.BFloat16} {
+		b.Run(dtype.String(), func(b *testing.B) {
+			token := newToken(b, dtype)
+			for b.Loop() {
+				if err := token(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+func newToken(b *testing.B, dtype array.DType) func() error {
+	const hidden, heads, kv, d, ff, vocab, seen = 256, 4, 2, 128, 768, 2048, 200
+	q := Affine{128, 4}
+	floats := func(shape ...int) array.Array { return randomFloats(b, dtype, shape...) }
+	type linear struct{ w, s, b, out array.Array }
+	newLinear := func(n, k int) *linear {
+		return &linear{randomCodes(b, n, k/8), floats(n, k/128), floats(n, k/128), floats(1, n)}
+	}
+	var err error
+	do := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	mul := func(l *linear, x array.Array) array.Array {
+		do(QuantizedMatMul(x, l.w, l.s, l.b, l.out, q, true))
+		return l.out
+	}
+	view := func(a array.Array, shape ...int) array.Array {
+		l, e := a.Reshape(shape...)
+		do(e)
+		a.Layout = l
+		return a
+	}
+	none := array.Array{}
+	rope := RoPEParams{Dims: d, Base: 1e6, Scale: 1, Offset: seen}
+	norm, headNorm := floats(hidden), floats(d)
+	x, y := floats(1, hidden), floats(1, hidden)
+	wq, wk, wv, wo := newLinear(heads*d, hidden), newLinear(kv*d, hidden), newLinear(kv*d, hidden), newLinear(hidden, heads*d)
+	gate, up, down, head := newLinear(ff, hidden), newLinear(ff, hidden), newLinear(hidden, ff), newLinear(vocab, hidden)
+	keys, vals := floats(1, kv, 512, d), floats(1, kv, 512, d)
+	used := func(a array.Array) array.Array {
+		a.Layout, _ = a.Slice(2, 0, seen+1, 1)
+		return a
+	}
+	attended, product := floats(1, heads, 1, d), floats(1, ff)
+	next, _ := array.New(array.Uint32, 1)
+	index, _ := array.New(array.Int32, 1)
+	return func() error {
+		do(QuantizedGather(head.w, head.s, head.b, index, x, q))
+		for range 6 {
+			do(RMSNorm(x, norm, y, 1e-6))
+			qh, kh := view(mul(wq, y), 1, heads, 1, d), view(mul(wk, y), 1, kv, 1, d)
+			do(RMSNorm(qh, headNorm, qh, 1e-6))
+			do(RMSNorm(kh, headNorm, kh, 1e-6))
+			do(RoPE(qh, none, none, qh, rope))
+			do(RoPE(kh, none, none, kh, rope))
+			do(SliceUpdate(keys, kh, none, []int{0, 0, seen, 0}))
+			do(SliceUpdate(vals, view(mul(wv, y), 1, kv, 1, d), none, []int{0, 0, seen, 0}))
+			do(SDPA(qh, used(keys), used(vals), none, none, attended, 0.09, true))
+			do(Binary(BinaryAdd, x, mul(wo, view(attended, 1, heads*d)), x))
+			do(RMSNorm(x, norm, y, 1e-6))
+			do(SiLUMul(mul(gate, y), mul(up, y), product))
+			do(Binary(BinaryAdd, x, mul(down, product), x))
+		}
+		do(RMSNorm(x, norm, y, 1e-6))
+		do(ArgMax(mul(head, y), next))
+		return err
+	}
+}
