@@ -61,7 +61,15 @@ var checkLibrary = sync.OnceValue(func() error {
 })
 
 func goError(code C.kpx_result, e *C.kpx_error) error {
-	return nativeError(int(code), uint64(e.requested), uint64(e.available), C.GoString(&e.message[0]))
+	// Not C.GoString, which would move every kpx_error to the heap.
+	text := make([]byte, 0, len(e.message))
+	for _, c := range e.message {
+		if c == 0 {
+			break
+		}
+		text = append(text, byte(c))
+	}
+	return nativeError(int(code), uint64(e.requested), uint64(e.available), string(text))
 }
 
 func vulkanDevices() ([]DeviceInfo, error) {

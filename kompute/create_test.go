@@ -228,7 +228,8 @@ func TestPoolReusesMemoryByClass(t *testing.T) {
 		require.LessOrEqual(t, class, max(64, n*5/4))
 		require.Equal(t, class, sizeClass(class))
 	}
-	p.put(make([]byte, 0, poolLimit+1))
+	p.put(make([]byte, 0, 1000))
+	p.put(make([]byte, 0, sizeClass(poolLimit+1)))
 	require.Zero(t, p.bytes, "what is too large is not kept")
 }
 

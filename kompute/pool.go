@@ -45,11 +45,11 @@ func (p *hostPool) get(n int) []byte {
 	return alignedBytes(class)[:n]
 }
 
-// put takes back what get returned.
+// put takes back what get returned, and drops other memory.
 func (p *hostPool) put(mem []byte) {
 	class := cap(mem)
-	if class == 0 {
-		return
+	if class == 0 || class != sizeClass(class) {
+		return // it was not made here
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,8 @@ type storage struct {
 	err         error   // the content was never made, because of this
 	source      *Stream // whose op made the content; nil: the host
 	writer      mark
-	readers     []mark // since the last write, at most one a stream
+	readers     []mark  // since the last write, at most one a stream
+	reader      [1]mark // where readers starts out
 }
 
 // resource is what must be given back for a storage: apart from it, so that a
@@ -63,6 +64,7 @@ func (d *Device) newStorage(bytes int) (*storage, error) {
 	}
 	res := &resource{dev: d, bytes: bytes}
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
+	st.readers = st.reader[:0]
 	d.mu.Lock()
 	err := d.admitBytes(int64(bytes))
 	if err == nil {

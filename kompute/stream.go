@@ -99,8 +99,9 @@ type Op struct {
 // Device returns the stream's device.
 func (s *Stream) Device() *Device { return s.dev }
 
-// Enqueue appends op. It never waits for the device, except when the op falls
-// back to the CPU, which needs its operands. A failure poisons the stream.
+// Enqueue appends op. It does not wait for the device, except when the op falls
+// back to the CPU, which needs its operands, and when more windows are under
+// way than the driver takes. A failure poisons the stream.
 //
 // An operand that was closed gives ErrClosed, one of another device ErrDevice,
 // one that failed its own error; a layout that leaves its storage, more than

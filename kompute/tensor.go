@@ -34,10 +34,15 @@ func As[T Element](v *View) (*Tensor[T], error) {
 
 // View returns the tensor without its element type, for op authors. It is never
 // nil, and closed when the tensor is.
-func (t *Tensor[T]) View() *View { return &t.v }
+func (t *Tensor[T]) View() *View {
+	if t == nil {
+		return &View{dtype: array.DTypeOf[T]()}
+	}
+	return &t.v
+}
 
-// Err tells why the tensor is unusable, or nil.
-func (t *Tensor[T]) Err() error { return t.v.Err() }
+// Err tells why the tensor is unusable, or nil. A nil tensor is unusable too.
+func (t *Tensor[T]) Err() error { return t.View().Err() }
 
 // Device returns the tensor's device, or nil if Err is not nil.
 func (t *Tensor[T]) Device() *Device { return t.v.Device() }

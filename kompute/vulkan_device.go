@@ -23,7 +23,7 @@ type vulkanBackend struct {
 
 // newVulkanDevice makes a Device of an open native one.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
-	d := newDevice(info, o)
+	d := newDevice(info, o.withOps(defaultWindowOps))
 	d.ownMemory = true
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
 	d.backend = b
@@ -102,7 +102,7 @@ func (b *vulkanBackend) buffer(s *Stream, bytes int) (unsafe.Pointer, error) {
 	return b.native.createBuffer(bytes)
 }
 
-// operand returns the handle that stands for a storage without bytes.
+// placeholder returns the handle that stands for a storage without bytes.
 func (b *vulkanBackend) placeholder() (unsafe.Pointer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,7 +2,6 @@ package kompute
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 	"unsafe"
@@ -45,8 +44,7 @@ func (q *vulkanQueue) append(op Op) error {
 		return nil
 	}
 	err := q.record(op)
-	var no *unsupportedError
-	if errors.As(err, &no) && op.algorithm == nil {
+	if no, is := err.(*unsupportedError); is && op.algorithm == nil {
 		return q.fallback(op, no.reason)
 	}
 	if err != nil {
