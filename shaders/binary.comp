@@ -52,7 +52,7 @@ float arithmetic_float(float u, float v) {
     case BINARY_ADD: return u + v;
     case BINARY_SUB: return u - v;
     case BINARY_MUL: return u * v;
-    case BINARY_DIV: return u / v;
+    case BINARY_DIV: return m_div(u, v);
     case BINARY_POW: return m_pow(u, v);
     default: return m_mod(u, v);
     }

@@ -3,36 +3,67 @@
 #extension GL_GOOGLE_include_directive : require
 
 #include "tensor.glsl"
-#include "rows.glsl"
-#include "reduce.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_IN(1, w, 2)
 TENSOR_OUT(2, y, 3)
 layout(constant_id = 4) const uint HAS_WEIGHT = 1;
+layout(constant_id = 5) const uint ITEMS = 4;
 layout(push_constant) uniform Push { RMSNormParams p; };
+
+#define ROW_ITEMS ITEMS
+#include "rows.glsl"
+#include "reduce.glsl"
+
+float block[MAX_ITEMS];
+float gain[MAX_ITEMS];
+
+void load_block(uint from, uint first) {
+    for (uint k = 0u; k < ITEMS; k++) {
+        uint c = row_column(first, k);
+        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : 0.0;
+    }
+}
+
+void load_gain(uint first) {
+    for (uint k = 0u; k < ITEMS; k++) {
+        uint c = row_column(first, k);
+        gain[k] = HAS_WEIGHT != 0u && c < p.x.cols ? w_load(p.w_offset + c * p.w_stride) : 1.0;
+    }
+}
 
 void main() {
     uint row = workgroup_index();
     if (row >= p.x.rows) {
         return;
     }
-    uint t = gl_LocalInvocationID.x;
-    uint threads = gl_WorkGroupSize.x;
     uint from = row_start(p.x, row);
+    bool one_block = p.x.cols <= row_block();
+    if (one_block) {
+        load_gain(0u); // under way while the sum is made
+    }
     float squares = 0.0;
-    for (uint c = t; c < p.x.cols; c += threads) {
-        float v = x_load(from + c * p.x.col_stride);
-        squares += v * v;
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        load_block(from, first);
+        float part = 0.0; // summed apart: fewer roundings on the way
+        for (uint k = 0u; k < ITEMS; k++) {
+            part += block[k] * block[k];
+        }
+        squares += part;
     }
     float scale = inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
     uint to = p.out_offset + row * p.x.cols;
-    for (uint c = t; c < p.x.cols; c += threads) {
-        float v = x_load(from + c * p.x.col_stride) * scale;
-        if (HAS_WEIGHT != 0u) {
-            v *= w_load(p.w_offset + c * p.w_stride);
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        if (!one_block) {
+            load_block(from, first);
+            load_gain(first);
         }
-        y_store(to + c, v);
+        for (uint k = 0u; k < ITEMS; k++) {
+            uint c = row_column(first, k);
+            if (c < p.x.cols) {
+                y_store(to + c, block[k] * scale * gain[k]);
+            }
+        }
     }
 }

@@ -6,33 +6,48 @@
 
 #include "tensor.glsl"
 #include "math.glsl"
-#include "rows.glsl"
-#include "reduce.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
+layout(constant_id = 3) const uint ITEMS = 4;
 layout(push_constant) uniform Push { SoftmaxParams p; };
+
+#define ROW_ITEMS ITEMS
+#include "rows.glsl"
+#include "reduce.glsl"
+
+float block[MAX_ITEMS];
+
+void load_block(uint from, uint first) {
+    for (uint k = 0u; k < ITEMS; k++) {
+        uint c = row_column(first, k);
+        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : -make_inf();
+    }
+}
 
 void main() {
     uint row = workgroup_index();
     if (row >= p.x.rows) {
         return;
     }
-    uint t = gl_LocalInvocationID.x;
-    uint threads = gl_WorkGroupSize.x;
     uint from = row_start(p.x, row);
-    const float minus_inf = -make_inf();
-    float top = minus_inf;
+    float top = -make_inf();
     float sum = 0.0;
-    for (uint c = t; c < p.x.cols; c += threads) {
-        float v = x_load(from + c * p.x.col_stride);
-        if (v > top) {
-            sum = sum * m_exp(top - v) + 1.0;
-            top = v;
-        } else if (floatBitsToUint(v) != floatBitsToUint(minus_inf)) { // which adds nothing, but -inf - -inf is a NaN
-            sum += m_exp(v - top);
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        load_block(from, first);
+        float old = top;
+        bool counts = false; // -inf adds nothing, but relative to -inf it would be a NaN
+        for (uint k = 0u; k < ITEMS; k++) {
+            top = max(top, block[k]);
+            counts = counts || floatBitsToUint(block[k]) != 0xff800000u;
         }
+        sum = sum != 0.0 ? sum * m_exp(old - top) : 0.0;
+        float part = 0.0; // summed apart: fewer roundings on the way
+        for (uint k = 0u; counts && k < ITEMS; k++) {
+            part += m_exp(block[k] - top);
+        }
+        sum += part;
     }
     float row_top = workgroup_max(top);
     if (sum != 0.0) {
@@ -40,7 +55,15 @@ void main() {
     }
     float scale = 1.0 / workgroup_add(sum);
     uint to = p.out_offset + row * p.x.cols;
-    for (uint c = t; c < p.x.cols; c += threads) {
-        y_store(to + c, m_exp(x_load(from + c * p.x.col_stride) - row_top) * scale);
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        if (p.x.cols > row_block()) {
+            load_block(from, first);
+        }
+        for (uint k = 0u; k < ITEMS; k++) {
+            uint c = row_column(first, k);
+            if (c < p.x.cols) {
+                y_store(to + c, m_exp(block[k] - row_top) * scale);
+            }
+        }
     }
 }

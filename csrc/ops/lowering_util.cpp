@@ -158,6 +158,11 @@ uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
     return threads;
 }
 
+RowShape row_shape(const DeviceTraits &device, int64_t cols) {
+    uint32_t items = cols <= 1024 ? 4 : 8;
+    return {row_threads(device, (cols + items - 1) / items, 1024), items};
+}
+
 Support check_row_length(int64_t cols, uint32_t threads) {
     return cols / threads > ROW_ITERATIONS ? unsupported("a row of %" PRId64 " elements is too long", cols)
                                            : supported();

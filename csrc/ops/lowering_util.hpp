@@ -112,6 +112,12 @@ RowParams rows_of(Lowering &lowering, Array &x);
 // far as the device allows.
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most = 256);
 
+// How one workgroup takes a row: in blocks of items columns per thread (rows.glsl).
+struct RowShape {
+    uint32_t threads, items;
+};
+RowShape row_shape(const DeviceTraits &device, int64_t cols);
+
 // Whether one workgroup of so many threads may loop over a row (some devices
 // stop a kernel after 65,535 iterations).
 Support check_row_length(int64_t cols, uint32_t threads);

@@ -22,15 +22,14 @@ Support lower_rms_norm(Lowering &lowering, const OpCall &call) {
     params.eps = call.as<RMSNormOp>()->eps;
     params.w_offset = weight ? uint32_t(weight.offset) : 0;
     params.w_stride = weight ? uint32_t(weight.strides[0]) : 0;
-    // Up to 256 threads a row suffice for any model's width; only very long rows are worth a larger workgroup.
-    uint32_t threads = row_threads(lowering.device(), params.x.cols, params.x.cols > 16384 ? 1024 : 256);
-    checked = check_row_length(params.x.cols, threads);
+    RowShape shape = row_shape(lowering.device(), params.x.cols);
+    checked = check_row_length(params.x.cols, shape.threads);
     if (!checked.ok())
         return checked;
     Array dense = dense_output(lowering, out);
     params.out_offset = uint32_t(dense.offset);
     const Array &w = weight ? weight : x;
-    lowering.dispatch("rms_norm", {threads, x.dtype, w.dtype, out.dtype, weight ? 1u : 0u},
+    lowering.dispatch("rms_norm", {shape.threads, x.dtype, w.dtype, out.dtype, weight ? 1u : 0u, shape.items},
                       {{x, KPX_READ}, {w, KPX_READ}, {dense, KPX_WRITE}}, params,
                       grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);

@@ -18,14 +18,14 @@ Support lower_softmax(Lowering &lowering, const OpCall &call) {
         return checked;
     SoftmaxParams params{};
     params.x = rows_of(lowering, x);
-    uint32_t threads = row_threads(lowering.device(), params.x.cols, 1024);
-    checked = check_row_length(params.x.cols, threads);
+    RowShape shape = row_shape(lowering.device(), params.x.cols);
+    checked = check_row_length(params.x.cols, shape.threads);
     if (!checked.ok())
         return checked;
     Array dense = dense_output(lowering, out);
     params.out_offset = uint32_t(dense.offset);
-    lowering.dispatch("softmax", {threads, x.dtype, out.dtype}, {{x, KPX_READ}, {dense, KPX_WRITE}}, params,
-                      grid_1d(lowering.device(), params.x.rows));
+    lowering.dispatch("softmax", {shape.threads, x.dtype, out.dtype, shape.items}, {{x, KPX_READ}, {dense, KPX_WRITE}},
+                      params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
     return supported();
 }

@@ -108,6 +108,14 @@ float m_rsqrt(float x) {
     return is_inf(x) ? 0.0 : inversesqrt(x);
 }
 
+// a / b; some devices multiply by the reciprocal, which is no normal number for |b| > 2^126.
+float m_div(float a, float b) {
+    if (magnitude_bits(b) >= 0x7e800000u && !is_inf(b)) {
+        return (a * 0.0625) / (b * 0.0625);
+    }
+    return a / b;
+}
+
 // --- sin and cos: exact reduction at any magnitude ---
 
 // 64 bits of 1/(2*pi) from the bit that an odd mantissa's weight asks for; word
