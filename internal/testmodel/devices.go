@@ -10,7 +10,8 @@ import (
 )
 
 // EachDevice runs fn as a subtest on the CPU backend and on every usable Vulkan
-// device, opened with the given options. It checks that nothing stays alive.
+// device, opened with the given options. It checks that nothing stays alive,
+// and that the validation layer, where it is on, had nothing to say.
 func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...kompute.Option) {
 	t.Helper()
 	devices, _ := kompute.Devices()
@@ -27,6 +28,7 @@ func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...
 			require.NoError(t, err)
 			fn(t, d)
 			require.Zero(t, d.Stats().LiveTensors, "tensors left open")
+			require.Zero(t, d.Stats().ValidationMessages)
 			require.NoError(t, d.Close())
 		})
 	}
