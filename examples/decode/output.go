@@ -56,7 +56,7 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 		fmt.Sprintf("%.1f tokens/s", r.DecodeRate()),
 	}
 	if r.Finish != generate.FinishStop {
-		parts = append(parts, "ended by "+r.Finish)
+		parts = append(parts, "ended: "+r.Finish)
 	}
 	for op, reasons := range r.Fallbacks {
 		for reason, n := range reasons {

@@ -131,7 +131,7 @@ func TestCancelled(t *testing.T) {
 	var stderr bytes.Buffer
 	w := &cancelAfter{n: 5, cancel: cancel}
 	require.Zero(t, run(ctx, []string{"--device=cpu"}, nil, w, &stderr), stderr.String())
-	require.Contains(t, w.out.String(), "ended by cancelled")
+	require.Contains(t, w.out.String(), "ended: cancelled")
 	require.NotContains(t, w.out.String(), "你好啊", "the second prompt is not begun")
 
 	in, _ := io.Pipe() // a user who types nothing
