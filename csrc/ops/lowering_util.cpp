@@ -168,43 +168,6 @@ Support check_row_length(int64_t cols, uint32_t threads) {
                                            : supported();
 }
 
-// Whether a copy may move two neighbouring elements as one twice as wide.
-static bool can_widen(const Axes &axes) {
-    if (axes.rank == 0 || axes.shape[axes.rank - 1] % 2 != 0)
-        return false;
-    for (uint32_t k = 0; k < 2; k++) {
-        if (axes.strides[k][axes.rank - 1] != 1 || axes.offset[k] % 2 != 0)
-            return false;
-        for (uint32_t d = 0; d + 1 < axes.rank; d++) {
-            if (axes.strides[k][d] % 2 != 0)
-                return false;
-        }
-    }
-    return true;
-}
-
-static void widen(Axes &axes) {
-    axes.shape[axes.rank - 1] /= 2;
-    for (uint32_t k = 0; k < 2; k++) {
-        axes.offset[k] /= 2;
-        for (uint32_t d = 0; d + 1 < axes.rank; d++)
-            axes.strides[k][d] /= 2;
-    }
-}
-
-void copy_array(Lowering &lowering, const Array &from, const Array &to) {
-    Axes axes = collapse({&from, &to});
-    if (axes.size() == 0)
-        return;
-    uint32_t bytes = from.element_size();
-    for (; bytes < 4 && can_widen(axes); bytes *= 2)
-        widen(axes);
-    uint32_t dtype = bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8; // bits only: any of that width
-    Walk2 walk(axes);
-    lowering.dispatch("copy", {ELEMENT_THREADS, dtype, dtype, walk.rank}, {{from, KPX_READ}, {to, KPX_WRITE}},
-                      walk.params, grid_elements(lowering.device(), walk.params.n));
-}
-
 Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype) {
     Array out = lowering.scratch(dtype, {x.size()});
     out.rank = x.rank;

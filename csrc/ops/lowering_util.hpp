@@ -124,7 +124,7 @@ Support check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 
-// Copies elements between arrays of one shape and dtype, any layouts. Both
+// Copies elements between arrays of one shape and dtype, any layouts (copy.cpp). Both
 // passed check_operands. Source and destination elements must not overlap.
 void copy_array(Lowering &lowering, const Array &from, const Array &to);
 
