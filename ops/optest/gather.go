@@ -101,7 +101,7 @@ func gatherSuite() suite {
 				return ops.Gather(e.s, e.f32(1, 1, 1, 1, 1), e.i32(1, 1, 1, 1, 1), 0).Err()
 			}},
 			{"result size", kompute.ErrTooLarge, func(e *env) error {
-				return ops.Gather(e.s, e.repeated(2, 1<<17), e.i32(1).Broadcast(1<<17), 0).Err()
+				return ops.Gather(e.s, e.repeated(2, 1<<17), own(e.t, e.i32(1).Broadcast(1<<17)), 0).Err()
 			}},
 		},
 	}

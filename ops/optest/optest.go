@@ -63,6 +63,8 @@ func Run(t *testing.T, dev *kompute.Device) {
 	for _, u := range suites() {
 		t.Run(u.op, func(t *testing.T) {
 			r := &runner{suite: u, dev: dev, cpu: cpu}
+			built := dev.Stats().PipelinesBuilt
+			defer func() { t.Logf("%d pipelines built", dev.Stats().PipelinesBuilt-built) }()
 			t.Run("mlx", r.vectors)
 			t.Run("table", r.table)
 			t.Run("random", func(t *testing.T) { rapid.Check(t, r.property) })

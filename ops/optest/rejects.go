@@ -28,8 +28,7 @@ type env struct {
 func zeros[T kompute.Element](e *env, shape []int) *kompute.Tensor[T] {
 	x, err := kompute.Zeros[T](e.dev, shape...)
 	require.NoError(e.t, err)
-	e.t.Cleanup(func() { _ = x.Close() })
-	return x
+	return own(e.t, x)
 }
 
 func (e *env) f32(shape ...int) *kompute.Tensor[float32]  { return zeros[float32](e, shape) }
@@ -39,8 +38,12 @@ func (e *env) boolean(shape ...int) *kompute.Tensor[bool] { return zeros[bool](e
 
 // repeated returns one element as a tensor of any size.
 func (e *env) repeated(shape ...int) *kompute.Tensor[float32] {
-	x := e.f32().Broadcast(shape...)
-	e.t.Cleanup(func() { _ = x.Close() })
+	return own(e.t, e.f32().Broadcast(shape...))
+}
+
+// own closes a tensor at the end of the test.
+func own[T kompute.Element](t *testing.T, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+	t.Cleanup(func() { _ = x.Close() })
 	return x
 }
 

@@ -120,8 +120,10 @@ func sliceUpdateAround(t *testing.T, dev *kompute.Device) {
 	defer base.Close()
 	scope := s.Scope()
 	defer scope.Close()
-	grid := base.Slice(0, 3, len(data)).Reshape(7, 9)
-	view := grid.SliceStep(1, 1, 8, 2).Transpose() // [4, 7], odd columns 1 to 7
+	flat := own(t, base.Slice(0, 3, len(data)))
+	grid := own(t, flat.Reshape(7, 9))
+	odd := own(t, grid.SliceStep(1, 1, 8, 2))
+	view := own(t, odd.Transpose()) // [4, 7]: columns 1, 3, 5 and 7
 	update, err := kompute.New(dev, []array.F16{0xf000, 0xf001, 0xf002, 0xf003}, 2, 2)
 	require.NoError(t, err)
 	defer update.Close()
@@ -132,14 +134,16 @@ func sliceUpdateAround(t *testing.T, dev *kompute.Device) {
 	got, err := base.Read(ctx)
 	require.NoError(t, err)
 	require.Equal(t, data, got)
-	part, err := view.Slice(0, 1, 3).Slice(1, 5, 7).Read(ctx)
+	rows := own(t, view.Slice(0, 1, 3))
+	part, err := own(t, rows.Slice(1, 5, 7)).Read(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []array.F16{0xf000, 0xf001, 0xf002, 0xf003}, part)
 	// Parts of one storage that do not meet may be source and destination.
-	ops.SliceUpdate(s, grid.Slice(1, 0, 4), grid.Slice(1, 5, 9))
-	moved, err := grid.Slice(1, 0, 4).Read(ctx)
+	left, right := own(t, grid.Slice(1, 0, 4)), own(t, grid.Slice(1, 5, 9))
+	ops.SliceUpdate(s, left, right)
+	want, err := right.Read(ctx)
 	require.NoError(t, err)
-	want, err := grid.Slice(1, 5, 9).Read(ctx)
+	moved, err := left.Read(ctx)
 	require.NoError(t, err)
 	require.Equal(t, want, moved)
 }
@@ -181,13 +185,14 @@ func sliceUpdateSuite() suite {
 				return ops.SliceUpdate(e.s, x, x)
 			})},
 			{"overlap", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x, x.Slice(0, 2, 4), ops.At(3), ops.At(0))
+				return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.At(3), ops.At(0))
 			})},
 			{"transposed", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x.Slice(1, 0, 6), x.Slice(1, 0, 6).Transpose())
+				square := own(e.t, x.Slice(1, 0, 6))
+				return ops.SliceUpdate(e.s, square, own(e.t, square.Transpose()))
 			})},
 			{"overlap somewhere", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x, x.Slice(0, 2, 4), ops.AtDevice(e.i32(2)))
+				return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.AtDevice(e.i32(2)))
 			})},
 		},
 	}
