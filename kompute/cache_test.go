@@ -151,6 +151,29 @@ func TestReadingAPartDownloadsThatPart(t *testing.T) {
 	}
 }
 
+func TestUploadBringsTensorsEarly(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x, y := tensor(t, d, upTo(4)), tensor(t, d, upTo(8))
+		s.Upload(x, y, x)
+		if d.Backend() == "vulkan" {
+			require.EqualValues(t, 2, s.Stats().Uploads)
+		}
+		z := closing(t, run(s, "neg", x))
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
+		require.LessOrEqual(t, s.Stats().Uploads, uint64(2))
+		require.True(t, x.View().SameStorage(closing(t, x.Reshape(2, 2)).View()))
+		require.False(t, x.View().SameStorage(y.View()))
+		require.False(t, (&View{}).SameStorage(&View{}))
+
+		for _, bad := range []AnyTensor{nil, (*Tensor[float32])(nil), x.Reshape(5)} {
+			s := newStream(t, d)
+			s.Upload(x, bad)
+			require.Error(t, s.Err())
+		}
+	})
+}
+
 // An output that covers the storage in another order is not uploaded first;
 // one that covers a part is.
 func TestPartialWritesKeepTheRest(t *testing.T) {

@@ -14,7 +14,7 @@ type cpuBackend struct{}
 
 func openCPU(o options) *Device {
 	info := cpuInfo()
-	d := newDevice(info, o.withOps(defaultWindowOpsCPU))
+	d := newDevice(info, o)
 	d.backend = cpuBackend{}
 	if d.budget = o.budget; d.budget == 0 {
 		// Beyond this Go itself would end the process.

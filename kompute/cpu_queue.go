@@ -73,26 +73,6 @@ func (q *cpuQueue) append(op Op) error {
 	return nil
 }
 
-// unpin lets the operands' storages go. The device's mu is held.
-func (op Op) unpin() {
-	for _, a := range op.Args {
-		if a.View != nil {
-			a.View.st.unpin()
-		}
-	}
-}
-
-// busy reports whether the content of an operand is being moved. The device's
-// mu is held.
-func (op Op) busy() bool {
-	for _, a := range op.Args {
-		if a.View != nil && a.View.st.busy {
-			return true
-		}
-	}
-	return false
-}
-
 // conflicts appends to deps what of other streams must be done before s
 // accesses st. dev.mu is held.
 func (s *Stream) conflicts(st *storage, access Access, deps []mark) []mark {

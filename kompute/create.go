@@ -177,11 +177,3 @@ func Failed[T Element](s *Stream, err error) *Tensor[T] {
 	}
 	return &Tensor[T]{v: View{dtype: array.DTypeOf[T](), err: err}}
 }
-
-// ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields: what
-// Op.Params is.
-func ParamBytes[P any](p *P) []byte {
-	out := make([]byte, unsafe.Sizeof(*p))
-	copy(out, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
-	return out
-}

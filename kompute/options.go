@@ -13,12 +13,10 @@ type options struct {
 	strict      bool
 }
 
-// The window within which a stream collects ops before it starts them. On the
-// CPU starting costs next to nothing, and waiting leaves it idle.
+// The window within which a stream collects ops before it starts them.
 const (
-	defaultWindowOps    = 100
-	defaultWindowOpsCPU = 8
-	defaultWindowBytes  = 50 << 20
+	defaultWindowOps   = 100
+	defaultWindowBytes = 50 << 20
 )
 
 // WithMemoryBudget limits the bytes that live tensors may take on the device.
@@ -29,7 +27,7 @@ func WithMemoryBudget(bytes int64) Option {
 
 // WithWindow sets after how many ops, or how many bytes of operands, a stream
 // starts the work that it has collected. A value below 1 leaves the default:
-// 100 ops, or 8 on the CPU backend, and 50 MiB.
+// 100 ops, 50 MiB.
 func WithWindow(ops int, bytes int64) Option {
 	return func(o *options) {
 		if ops > 0 {
@@ -54,19 +52,11 @@ func WithStrict() Option {
 }
 
 func makeOptions(opts []Option) options {
-	o := options{windowBytes: defaultWindowBytes}
+	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes}
 	for _, set := range opts {
 		if set != nil {
 			set(&o)
 		}
-	}
-	return o
-}
-
-// withOps sets how many ops make a window, where no option did.
-func (o options) withOps(ops int) options {
-	if o.windowOps == 0 {
-		o.windowOps = ops
 	}
 	return o
 }

@@ -2,11 +2,8 @@ package kompute
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/kompute-go/kompute-go/array"
 )
 
 // Stream runs operations in the order in which they are enqueued. Two streams
@@ -50,52 +47,6 @@ type Stream struct {
 	fallbacks map[string]map[string]int
 }
 
-// Access says what an op does with an operand.
-type Access uint8
-
-// The kinds of access. They are part of the C ABI (csrc/kpx.h).
-const (
-	AccessRead      Access = 1
-	AccessWrite     Access = 2
-	AccessReadWrite Access = 3
-)
-
-// Arg is an operand of an Op. One without a View is absent.
-type Arg struct {
-	View   *View
-	Access Access
-}
-
-// In is an operand that the op reads.
-func In(v *View) Arg { return Arg{View: v, Access: AccessRead} }
-
-// Out is an operand of which the op writes every element and reads none.
-func Out(v *View) Arg { return Arg{View: v, Access: AccessWrite} }
-
-// InOut is an operand that the op reads and writes, or of which it writes only
-// some elements.
-func InOut(v *View) Arg { return Arg{View: v, Access: AccessReadWrite} }
-
-// Op is one operation for Stream.Enqueue. Package ops makes them.
-type Op struct {
-	// Name is the op's basename, by which the native library knows it. One that
-	// it does not know runs through CPU.
-	Name string
-	// Args in the order that csrc/op_params.h gives. The stream keeps the slice.
-	Args []Arg
-	// Params is the memory of the op's parameter struct (see ParamBytes).
-	Params []byte
-	// CPU runs the op on host arrays, one for each of Args, absent ones zero.
-	// The arrays are only valid during the call. It is called on the CPU device,
-	// and elsewhere if the device does not support the op.
-	CPU func(args []array.Array) error
-
-	algorithm  *Algorithm // dispatch this instead of a native op
-	groups     [3]uint32
-	push       []uint32
-	uploadOnly bool // bring the operands to the device and do nothing else
-}
-
 // Device returns the stream's device.
 func (s *Stream) Device() *Device { return s.dev }
 
@@ -122,82 +73,6 @@ func (s *Stream) Enqueue(op Op) {
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
 		_ = s.flushLocked() // a failure poisons the stream
 	}
-}
-
-func operandBytes(op Op) int64 {
-	n := 0
-	for _, a := range op.Args {
-		if a.View != nil {
-			n += a.View.layout.Size() * a.View.dtype.Size()
-		}
-	}
-	return int64(n)
-}
-
-// admit checks what must hold before op reaches a backend, and pins its
-// storages there: until the op is done on the CPU, until it is appended
-// elsewhere.
-func (s *Stream) admit(op Op) error {
-	for i, a := range op.Args {
-		if err := s.checkArg(a); err != nil {
-			return s.located(op, fmt.Sprintf("operand %d", i), err)
-		}
-	}
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	if err := s.state(); err != nil {
-		return err
-	}
-	for i, a := range op.Args {
-		if a.View == nil {
-			continue
-		}
-		if err := a.View.usable(); err != nil {
-			return s.located(op, fmt.Sprintf("operand %d", i), err)
-		}
-		if err := a.View.st.contentErr(); err != nil && a.Access != AccessWrite {
-			return err
-		}
-	}
-	for _, a := range op.Args {
-		if a.View != nil {
-			a.View.st.pins++
-		}
-	}
-	s.ops++
-	return nil
-}
-
-// located says where an error of one operand belongs, unless it knows already.
-func (s *Stream) located(op Op, where string, err error) error {
-	var known *OpError
-	if errors.As(err, &known) {
-		return err
-	}
-	return opError(&op, where, err)
-}
-
-// checkArg checks what does not change about an operand.
-func (s *Stream) checkArg(a Arg) error {
-	v := a.View
-	switch {
-	case v == nil:
-		return nil
-	case v.Err() != nil:
-		return v.Err()
-	case a.Access < AccessRead || a.Access > AccessReadWrite:
-		return ErrInvalid
-	case v.st.dev != s.dev:
-		return fmt.Errorf("%s: %w", v.st.dev.info.Name, ErrDevice)
-	case v.st.readOnly && a.Access != AccessRead:
-		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
-	case v.layout.Rank() > array.MaxRank:
-		return fmt.Errorf("rank %d exceeds %d: %w", v.layout.Rank(), array.MaxRank, ErrInvalid)
-	}
-	if lo, hi := v.layout.Extent(); lo < 0 || hi*v.dtype.Size() > v.st.bytes && hi > lo {
-		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", lo, hi, v.st.bytes, ErrInvalid)
-	}
-	return nil
 }
 
 // state returns why nothing can be enqueued, if so. dev.mu is held.

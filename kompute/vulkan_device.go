@@ -23,7 +23,7 @@ type vulkanBackend struct {
 
 // newVulkanDevice makes a Device of an open native one.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
-	d := newDevice(info, o.withOps(defaultWindowOps))
+	d := newDevice(info, o)
 	d.ownMemory = true
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
 	d.backend = b

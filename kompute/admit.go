@@ -1,0 +1,74 @@
+package kompute
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// admit checks what must hold before op reaches a backend, and pins its
+// storages there: until the op is done on the CPU, until it is appended
+// elsewhere.
+func (s *Stream) admit(op Op) error {
+	for i, a := range op.Args {
+		if err := s.checkArg(a); err != nil {
+			return s.located(op, fmt.Sprintf("operand %d", i), err)
+		}
+	}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if err := s.state(); err != nil {
+		return err
+	}
+	for i, a := range op.Args {
+		if a.View == nil {
+			continue
+		}
+		if err := a.View.usable(); err != nil {
+			return s.located(op, fmt.Sprintf("operand %d", i), err)
+		}
+		if err := a.View.st.contentErr(); err != nil && !a.overwrites() {
+			return err
+		}
+	}
+	for _, a := range op.Args {
+		if a.View != nil {
+			a.View.st.pins++
+		}
+	}
+	s.ops++
+	return nil
+}
+
+// located says where an error of one operand belongs, unless it knows already.
+func (s *Stream) located(op Op, where string, err error) error {
+	var known *OpError
+	if errors.As(err, &known) {
+		return err
+	}
+	return opError(&op, where, err)
+}
+
+// checkArg checks what does not change about an operand.
+func (s *Stream) checkArg(a Arg) error {
+	v := a.View
+	switch {
+	case v == nil:
+		return nil
+	case v.Err() != nil:
+		return v.Err()
+	case a.Access < AccessRead || a.Access > AccessReadWrite:
+		return ErrInvalid
+	case v.st.dev != s.dev:
+		return fmt.Errorf("%s: %w", v.st.dev.info.Name, ErrDevice)
+	case v.st.readOnly && a.Access != AccessRead:
+		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
+	case v.layout.Rank() > array.MaxRank:
+		return fmt.Errorf("rank %d exceeds %d: %w", v.layout.Rank(), array.MaxRank, ErrInvalid)
+	}
+	if lo, hi := v.layout.Extent(); lo < 0 || hi*v.dtype.Size() > v.st.bytes && hi > lo {
+		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", lo, hi, v.st.bytes, ErrInvalid)
+	}
+	return nil
+}
