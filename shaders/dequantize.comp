@@ -9,7 +9,7 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 1
 #include "affine.glsl"
 
-TENSOR_OUT(3, y, 5)
+TENSOR_OUT(3, y, 4)
 
 layout(push_constant) uniform Push { DequantizeParams p; };
 
@@ -25,7 +25,7 @@ void main() {
         uint s_row = p.s_offset + c.x * p.s_strides[0] + c.y * p.s_strides[1] + c.z * p.s_strides[2];
         uint b_row = p.b_offset + c.x * p.b_strides[0] + c.y * p.b_strides[1] + c.z * p.b_strides[2];
         float code = float(affine_code(w_row, p.w_strides[3], col));
-        uint group = col / GROUP;
+        uint group = col >> p.group_shift;
         y_store(p.out_offset + i,
                 scales_load(s_row + group * p.s_strides[3]) * code + biases_load(b_row + group * p.b_strides[3]));
     }

@@ -26,7 +26,7 @@ layout(push_constant) uniform Push { MatMulVecParams p; };
 void stage(uint from, uint k0) {
     uint count = min(p.matmul.k - k0, STAGED_CHUNK);
     for (uint m = 0; m < STAGED_ROWS; m++) {
-        uint at = from + m * p.matmul.a_strides[0] + k0 * p.matmul.a_strides[1];
+        uint at = from + min(m, p.matmul.m - 1) * p.matmul.a_strides[0] + k0 * p.matmul.a_strides[1];
         for (uint i = gl_LocalInvocationIndex; i < STAGED_CHUNK; i += gl_WorkGroupSize.x) {
             staged_set(m, i, i < count ? a_load(at + i * p.matmul.a_strides[1]) : 0.0);
         }
@@ -99,9 +99,9 @@ void main() {
             }
         }
         [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
-            if (m < STAGED_ROWS) {
+            if (m < STAGED_ROWS) { // of which those past a's last are copies of it
                 float sum = slot_sum(acc[m]);
-                if (column < columns && slot_lane() == 0) {
+                if (m < p.matmul.m && column < columns && slot_lane() == 0) {
                     y_store(p.matmul.out_offset + (batch * p.matmul.m + m) * p.matmul.n + column, sum);
                 }
             }

@@ -9,8 +9,8 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 1
 #include "affine.glsl"
 
-TENSOR_IN(3, index, 5)
-TENSOR_OUT(4, y, 6)
+TENSOR_IN(3, index, 4)
+TENSOR_OUT(4, y, 5)
 
 layout(push_constant) uniform Push { QuantizedGatherParams p; };
 
@@ -35,7 +35,7 @@ void main() {
         }
         float v = 0.0;
         if (row < p.vocabulary) {
-            uint group = col / GROUP;
+            uint group = col >> p.group_shift;
             float code = float(affine_code(p.w_offset + row * p.w_strides[0], p.w_strides[1], col));
             v = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]) * code +
                 biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);

@@ -11,10 +11,10 @@ layout(local_size_x_id = 0) in;
 #include "rows.glsl"
 
 TENSOR_IN(0, x, 1)
-TENSOR_OUT(4, y, 6)
-layout(constant_id = 9) const uint TRANSPOSE = 1;
+TENSOR_OUT(4, y, 5)
+layout(constant_id = 8) const uint TRANSPOSE = 1;
 
-#define TILE_SPEC 7
+#define TILE_SPEC 6
 #include "tile.glsl"
 
 layout(push_constant) uniform Push { QuantizedMatMulParams p; };
@@ -48,7 +48,7 @@ void dequantize8(uint row, uint first, out float v[8]) {
         words[0] = (words[0] >> bit) | (words[1] << (32 - bit));
         words[1] = (words[1] >> bit) | (words[2] << (32 - bit));
     }
-    uint group = first / GROUP;
+    uint group = first >> p.group_shift;
     float scale = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]);
     float bias = biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
     [[unroll]] for (uint j = 0; j < 8; j++) {

@@ -13,14 +13,14 @@ layout(local_size_x_id = 0) in;
 #include "rows.glsl"
 
 TENSOR_IN(0, x, 1)
-TENSOR_OUT(4, y, 6)
+TENSOR_OUT(4, y, 5)
 
-#define STAGED_SPEC 7
+#define STAGED_SPEC 6
 #include "staged.glsl"
-#define SLOT_SPEC 9
+#define SLOT_SPEC 8
 #include "slots.glsl"
-layout(constant_id = 10) const uint VECTOR = 1; // words that may be loaded at once: 1, 2 or 4
-layout(constant_id = 11) const uint BATCH = 1;  // units that a lane loads before it computes, at most 4
+layout(constant_id = 9) const uint VECTOR = 1; // words that may be loaded at once: 1, 2 or 4
+layout(constant_id = 10) const uint BATCH = 1;  // units that a lane loads before it computes, at most 4
 
 layout(push_constant) uniform Push { QuantizedMatMulParams p; };
 
@@ -123,7 +123,7 @@ void add_chunk(uint row, uint k0) {
         [[unroll]] for (uint i = 0; i < 4; i++) {
             uint unit = first + i * lanes;
             if (i < BATCH && unit < units) {
-                uint group = (k0 + unit * 32) / GROUP;
+                uint group = (k0 + unit * 32) >> p.group_shift;
                 load_unit(from + (k0 / 32 + unit) * BITS * p.w_strides[1], words[i]);
                 affine[i] = vec2(scales_load(scales_from + group * p.s_strides[1]),
                                  biases_load(biases_from + group * p.b_strides[1]));
@@ -156,7 +156,7 @@ void main() {
             }
         }
         [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
-            if (m < STAGED_ROWS) {
+            if (m < STAGED_ROWS) { // of which those past the last of x are copies of it
                 float sum = slot_sum(acc[m]);
                 if (row < rows && first_row() + m < p.x.rows && slot_lane() == 0) {
                     y_store(p.out_offset + (first_row() + m) * p.n + row, sum);

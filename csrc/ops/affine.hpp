@@ -5,6 +5,8 @@
 
 namespace kpx {
 
+inline uint32_t group_shift(uint32_t group) { return group == 32 ? 5 : group == 64 ? 6 : 7; }
+
 // Whether w, scales and biases are a matrix (with leading axes) of rows of cols
 // elements in this quantization, or why not.
 inline Support check_affine(const Array &w, const Array &scales, const Array &biases, uint32_t bits, uint32_t group,

@@ -38,6 +38,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     DequantizeParams p{};
     p.n = uint32_t(out.size());
     p.cols = uint32_t(out.dim(-1));
+    p.group_shift = group_shift(op->group_size);
     fill(p.shape, 3, axes.shape, axes.rank, 1);
     fill_strides(p.w_strides, axes, 0, w);
     fill_strides(p.s_strides, axes, 1, scales);
@@ -47,7 +48,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
     lowering.dispatch("dequantize",
-                      {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, op->group_size, dense.dtype},
+                      {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, dense.dtype},
                       {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
                       grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);

@@ -16,7 +16,7 @@ struct Matvec {
 
     uint32_t threads = 0;
     uint32_t lanes = 0; // of a slot, where it is no subgroup
-    uint32_t rows = 0;  // of x in one workgroup
+    uint32_t rows = 1;  // of x in one workgroup
     uint32_t chunk = 0; // elements of a row of x in shared memory at a time
     uint32_t rows_per_group = 0;
     uint32_t groups = 0;
@@ -33,8 +33,10 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
     }
     v.threads = slots * v.lanes;
     v.row_blocks = uint32_t((x_rows + Matvec::kMostRows - 1) / Matvec::kMostRows);
-    v.rows = uint32_t((x_rows + v.row_blocks - 1) / v.row_blocks);
-    // In steps, so that not every length is a pipeline of its own.
+    // In steps, so that not every number and length is a pipeline of its own.
+    while (v.rows * v.row_blocks < x_rows) {
+        v.rows *= 2;
+    }
     const int64_t step = k <= 1024 ? 256 : 1024;
     const int64_t most = Matvec::kSharedFloats / v.rows / 256 * 256;
     v.chunk = uint32_t(std::max<int64_t>(256, std::min((k + step - 1) / step * step, most)));

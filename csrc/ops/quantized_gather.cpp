@@ -35,6 +35,7 @@ Support lower_quantized_gather(Lowering &lowering, const OpCall &call) {
     p.n = uint32_t(out.size());
     p.cols = uint32_t(out.dim(-1));
     p.vocabulary = uint32_t(w.dim(0));
+    p.group_shift = group_shift(op->group_size);
     fill(p.shape, MAX_DIMS, axes.shape, axes.rank, 1);
     fill(p.i_strides, MAX_DIMS, axes.strides[0], axes.rank, 0);
     fill(p.w_strides, 2, w.strides, 2, 0);
@@ -47,7 +48,7 @@ Support lower_quantized_gather(Lowering &lowering, const OpCall &call) {
     p.out_offset = uint32_t(dense.offset);
     lowering.dispatch(
         "quantized_gather",
-        {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, op->group_size, indices.dtype, dense.dtype},
+        {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, indices.dtype, dense.dtype},
         {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}}, p,
         grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);

@@ -44,7 +44,8 @@ Support check_product(const Lowering &lowering, const QuantizedMatMulOp &op, con
 // (bits words) is a multiple of, and starts at a multiple of.
 uint32_t vector_words(const Product &x) {
     for (uint32_t words : {4u, 2u}) {
-        if (x.p.w_strides[1] == 1 && x.op.bits % words == 0 && x.p.w_offset % words == 0 && x.p.w_strides[0] % words == 0) {
+        if (x.p.w_strides[1] == 1 && x.op.bits % words == 0 && x.p.w_offset % words == 0 &&
+            x.p.w_strides[0] % words == 0) {
             return words;
         }
     }
@@ -59,20 +60,21 @@ void dispatch_vec(Lowering &lowering, Product &x) {
     const uint32_t batch = v.rows > 2 || x.op.bits > 4 ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
     Grid grid = grid_1d(lowering.device(), v.groups);
     grid.z = v.row_blocks;
-    lowering.dispatch("quantized_matmul_vec",
-                      {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.op.group_size, x.out.dtype,
-                       v.rows, v.chunk, v.lanes, vector_words(x), batch},
-                      {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}},
-                      x.p, grid);
+    lowering.dispatch(
+        "quantized_matmul_vec",
+        {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, v.rows, v.chunk,
+         v.lanes, vector_words(x), batch},
+        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
 }
 
 void dispatch_tiled(Lowering &lowering, const Product &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
-    lowering.dispatch(t.large ? "quantized_matmul_tiled_large" : "quantized_matmul_tiled",
-                      {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.op.group_size, x.out.dtype,
-                       t.threads_m, t.threads_n, x.op.transpose},
-                      {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}},
-                      x.p, grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
+    lowering.dispatch(
+        t.large ? "quantized_matmul_tiled_large" : "quantized_matmul_tiled",
+        {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, t.threads_m,
+         t.threads_n, x.op.transpose},
+        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
+        grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
 } // namespace
@@ -95,6 +97,7 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     Product x{*op, rows, w, scales, biases, dense};
     x.p.x = row_params;
     x.p.n = uint32_t(out.dim(-1));
+    x.p.group_shift = group_shift(op->group_size);
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     fill(x.p.s_strides, 2, scales.strides, 2, 0);
     fill(x.p.b_strides, 2, biases.strides, 2, 0);

@@ -19,8 +19,10 @@ struct Tiles {
 // Tiles for a product of m by n results, batches times.
 inline Tiles plan_tiles(const DeviceTraits &device, int64_t m, int64_t n, int64_t batches) {
     Tiles t;
-    if (device.max_workgroup_invocations < 256 || m <= 32) {
-        t.threads_m = m <= 16 ? 4 : 8;
+    if (m <= 16) {
+        t.threads_m = 4;
+    } else if (device.max_workgroup_invocations < 256) {
+        t.threads_m = 8;
     }
     Tiles large;
     large.large = true;

@@ -1,13 +1,13 @@
 // Matrices in affine quantization: element i of a row is
-// scale[i / GROUP] * code[i] + bias[i / GROUP]. The codes of a row are one
+// scale[i / group] * code[i] + bias[i / group]. The codes of a row are one
 // little-endian bit stream of BITS each (2, 3, 4, 5, 6 or 8), lowest bits first,
 // in 32-bit words; 3, 5 and 6 bits cross words. 32 codes fill BITS words, and a
 // group is a multiple of 32 codes, so a unit of 32 codes starts at a word and
 // has one scale and one bias.
 //
 // Before the include: #define AFFINE_SLOT, the binding of the words (scales and
-// biases follow), and AFFINE_SPEC, the first of four specialization constants:
-// dtypes of scales and biases, BITS, GROUP.
+// biases follow), and AFFINE_SPEC, the first of three specialization constants:
+// dtypes of scales and biases, BITS.
 #ifndef AFFINE_GLSL
 #define AFFINE_GLSL
 
@@ -21,7 +21,6 @@ layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block4 { uvec4 data[]; 
 TENSOR_IN(AFFINE_SLOT + 1, scales, AFFINE_SPEC)
 TENSOR_IN(AFFINE_SLOT + 2, biases, AFFINE_SPEC + 1)
 layout(constant_id = AFFINE_SPEC + 2) const uint BITS = 4;
-layout(constant_id = AFFINE_SPEC + 3) const uint GROUP = 64;
 
 const uint CODE_MASK = (1u << BITS) - 1u;
 const uint FRACTION_SHIFT = 23u - BITS; // where a code stands in a float's mantissa

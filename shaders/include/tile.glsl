@@ -53,21 +53,26 @@ void tile_clear() {
 }
 
 // Between a barrier after the fills and one before the next.
-void tile_multiply() {
-    uint am = tile_thread_m();
-    uint bn = tile_thread_n();
-    [[unroll]] for (uint k = 0; k < TILE_K; k++) {
-        vec4 b[TILE_QUADS];
-        [[unroll]] for (uint q = 0; q < TILE_QUADS; q++) {
-            b[q] = tile_b[k * B_PITCH + bn + q * THREADS_N];
-        }
-        [[unroll]] for (uint h = 0; h < TILE_QUADS; h++) {
-            vec4 a = tile_a[k * A_PITCH + am + h * THREADS_M];
-            [[unroll]] for (uint c = 0; c < 4; c++) {
-                [[unroll]] for (uint q = 0; q < TILE_QUADS; q++) {
-                    tile_acc[h * 4 + c][q] += a[c] * b[q];
-                }
+void tile_multiply_row(uint k) {
+    uint at = k * B_PITCH + tile_thread_n();
+    vec4 b[TILE_QUADS];
+    [[unroll]] for (uint q = 0; q < TILE_QUADS; q++) {
+        b[q] = tile_b[at + q * THREADS_N];
+    }
+    [[unroll]] for (uint h = 0; h < TILE_QUADS; h++) {
+        vec4 a = tile_a[k * A_PITCH + tile_thread_m() + h * THREADS_M];
+        [[unroll]] for (uint c = 0; c < 4; c++) {
+            [[unroll]] for (uint q = 0; q < TILE_QUADS; q++) {
+                tile_acc[h * 4 + c][q] += a[c] * b[q];
             }
+        }
+    }
+}
+
+void tile_multiply() {
+    [[dont_unroll]] for (uint k = 0; k < TILE_K; k += 4) { // unrolled by 4: the whole takes drivers long to compile
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            tile_multiply_row(k + i);
         }
     }
 }

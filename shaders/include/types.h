@@ -102,6 +102,7 @@ struct RowParams {
 struct DequantizeParams {
     uint n;                   // elements of out
     uint cols;                // of a row: K
+    uint group_shift;         // log2 of the group size, as below
     uint shape[3];            // leading axes, padded in front with 1
     uint w_strides[4];        // of the leading axes, then of the last one
     uint s_strides[4];
@@ -117,6 +118,7 @@ struct QuantizedGatherParams {
     uint n;                   // elements of out
     uint cols;                // of a row: K
     uint vocabulary;          // rows of w
+    uint group_shift;
     uint shape[MAX_DIMS];     // of indices, the outermost first; unused ones are 1
     uint i_strides[MAX_DIMS];
     uint w_strides[2];
@@ -133,6 +135,7 @@ struct QuantizedGatherParams {
 struct QuantizedMatMulParams {
     RowParams x;
     uint n;
+    uint group_shift;
     uint w_strides[2];        // of w as it is stored: rows, words
     uint s_strides[2];
     uint b_strides[2];
