@@ -57,49 +57,19 @@ func (c *checker) affine(w, scales, biases *array.Array, q Affine) affine {
 	return affine{Affine: q, w: w, scales: scales, biases: biases, cols: groups * q.GroupSize, groups: groups}
 }
 
-// rowSpace returns how many float32 numbers row and rows need per row.
-func (a *affine) rowSpace() int { return 2*a.groups + a.w.Shape[len(a.w.Shape)-1] }
+// rowSpace returns how many float32 numbers row needs.
+func (a *affine) rowSpace() int { return 2 * a.groups }
 
 // row returns the row that starts at the given elements of w, scales and biases.
 // space, of rowSpace numbers, holds what must be converted.
 func (a *affine) row(w, scales, biases int, space []float32) simd.Weights {
 	last := len(a.w.Shape) - 1
-	words := a.w.Shape[last]
 	return simd.Weights{
-		Codes:    a.codes(w, words, a.w.Strides[last]),
-		RowBytes: words * 4,
-		Scales:   floats(a.scales, scales, a.scales.Strides[last], a.groups, space[:a.groups]),
-		Biases:   floats(a.biases, biases, a.biases.Strides[last], a.groups, space[a.groups:]),
-		Groups:   a.groups, GroupSize: a.GroupSize, Bits: a.Bits,
+		Codes:  a.codes(w, a.w.Shape[last], a.w.Strides[last]),
+		Scales: floats(a.scales, scales, a.scales.Strides[last], a.groups, space[:a.groups]),
+		Biases: floats(a.biases, biases, a.biases.Strides[last], a.groups, space[a.groups:]),
+		Groups: a.groups, GroupSize: a.GroupSize, Bits: a.Bits,
 	}
-}
-
-// rows returns rows [lo, hi) of groups [g0, g1) of a matrix. space, of rowSpace
-// numbers per row, holds what must be converted.
-func (a *affine) rows(lo, hi, g0, g1 int, space []float32) simd.Weights {
-	n, groups := hi-lo, g1-g0
-	words := groups * a.GroupSize / 32 * a.Bits
-	first := g0 * a.GroupSize / 32 * a.Bits
-	out := simd.Weights{
-		RowBytes: a.w.Strides[0] * 4,
-		Scales:   matrixFloats(a.scales, lo, n, g0, groups, space[:n*groups]),
-		Biases:   matrixFloats(a.biases, lo, n, g0, groups, space[n*groups:2*n*groups]),
-		Groups:   groups, GroupSize: a.GroupSize, Bits: a.Bits,
-	}
-	stride := a.w.Strides[1]
-	if n == 0 || groups == 0 {
-		return out
-	}
-	if stride == 1 || words == 1 {
-		out.Codes = a.w.Data[(a.w.Offset+lo*a.w.Strides[0]+first*stride)*4:]
-		return out
-	}
-	out.RowBytes = words * 4
-	out.Codes = make([]byte, 0, n*words*4)
-	for i := lo; i < hi; i++ {
-		out.Codes = append(out.Codes, a.codes(a.w.Offset+i*a.w.Strides[0]+first*stride, words, stride)[:words*4]...)
-	}
-	return out
 }
 
 // codes returns n words of w from off on, stride apart, as bytes; there may be
@@ -116,15 +86,50 @@ func (a *affine) codes(off, n, stride int) []byte {
 	return out
 }
 
-// matrixFloats returns a block of a matrix as contiguous float32: the storage
-// itself where that is possible, else a copy in buf.
-func matrixFloats(a *array.Array, row, rows, col, cols int, buf []float32) []float32 {
-	off := a.Offset + row*a.Strides[0] + col*a.Strides[1]
-	if a.Strides[1] == 1 && (a.Strides[0] == cols || rows == 1) {
-		return floats(a, off, 1, rows*cols, buf)
+// factors are the scales and biases of a matrix as float32, rows stride apart.
+type factors struct {
+	scales, biases rowMatrix
+	release        func()
+}
+
+// factors converts the scales and biases of a matrix, where that is needed.
+func (a *affine) factors() factors {
+	if a.groups == 0 || a.scales.Shape[0] == 0 {
+		return factors{release: func() {}}
 	}
-	for i := range rows {
-		loadFloats(buf[i*cols:(i+1)*cols], a, off+i*a.Strides[0], a.Strides[1])
+	scales, done := floatMatrices(a.scales)
+	biases, alsoDone := floatMatrices(a.biases)
+	f := factors{scales(0), biases(0), func() { done(); alsoDone() }}
+	if f.scales.ld != f.biases.ld { // views of unlike strides
+		done()
+		alsoDone()
+		scales, done := floatCopy(a.scales)
+		biases, alsoDone := floatCopy(a.biases)
+		f = factors{scales(0), biases(0), func() { done(); alsoDone() }}
 	}
-	return buf
+	return f
+}
+
+// rows returns groups [g0, g1) of rows [lo, hi) of a matrix.
+func (a *affine) rows(f *factors, lo, hi, g0, g1 int) simd.Weights {
+	groups := g1 - g0
+	words := groups * a.GroupSize / 32 * a.Bits
+	out := simd.Weights{Groups: groups, GroupSize: a.GroupSize, Bits: a.Bits, Stride: f.scales.ld}
+	if lo == hi || groups == 0 {
+		return out
+	}
+	at := lo*f.scales.ld + g0
+	out.Scales, out.Biases = f.scales.data[at:], f.biases.data[at:]
+	rowStride, stride := a.w.Strides[0], a.w.Strides[1]
+	off := a.w.Offset + lo*rowStride + g0*a.GroupSize/32*a.Bits*stride
+	if stride == 1 || words == 1 {
+		out.Codes, out.RowBytes = a.w.Data[off*4:], rowStride*4
+		return out
+	}
+	out.RowBytes = words * 4
+	out.Codes = make([]byte, 0, (hi-lo)*words*4)
+	for i := range hi - lo {
+		out.Codes = append(out.Codes, a.codes(off+i*rowStride, words, stride)[:words*4]...)
+	}
+	return out
 }

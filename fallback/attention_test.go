@@ -91,9 +91,7 @@ func TestSDPA(t *testing.T) {
 		}
 		tq, tk := g.length("queries", 40), g.length("keys", 300)
 		d, dv := g.length("d", 128), g.length("dv", 40)
-		if b*kv*group*tq*tk*(d+dv) > 1<<19 {
-			g.Skip("too large")
-		}
+		tq = min(tq, max(1, 1<<19/max(b*kv*group*tk*(d+dv), 1)))
 		heads := kv * group
 		q := g.array(dtype, []int{b, heads, tq, d}, g.normal)
 		k := g.array(dtype, []int{b, kv, tk, d}, g.normal)

@@ -104,7 +104,9 @@ func BenchmarkSmall(b *testing.B) {
 		{"Add", func() error { return Binary(BinaryAdd, row, row, rowOut) }},
 		{"RMSNorm", func() error { return RMSNorm(row, weight, rowOut, 1e-6) }},
 		{"SiLUMul", func() error { return SiLUMul(wide, wide, wideOut) }},
-		{"RoPE", func() error { return RoPE(heads, none, none, headsOut, RoPEParams{Dims: 128, Base: 1e6, Scale: 1, Offset: 7}) }},
+		{"RoPE", func() error {
+			return RoPE(heads, none, none, headsOut, RoPEParams{Dims: 128, Base: 1e6, Scale: 1, Offset: 7})
+		}},
 		{"Copy", func() error { return Copy(row, rowOut) }},
 		{"Softmax", func() error { return Softmax(logits, logitsOut) }},
 		{"ArgMax", func() error { return ArgMax(logits, place) }},

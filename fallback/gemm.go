@@ -84,7 +84,7 @@ func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
 // back.
 func floatMatrices(a *array.Array) (matrix func(batch int) rowMatrix, release func()) {
 	r := len(a.Shape)
-	rows, cols := a.Shape[r-2], a.Shape[r-1]
+	cols := a.Shape[r-1]
 	if a.DType == array.Float32 && (a.Strides[r-1] == 1 || cols == 1) {
 		l := newLoop(r-2, a)
 		s, ld := storage[float32](a), a.Strides[r-2]
@@ -93,13 +93,17 @@ func floatMatrices(a *array.Array) (matrix func(batch int) rowMatrix, release fu
 			return rowMatrix{s[at.off[0]:], ld}
 		}, func() {}
 	}
+	return floatCopy(a)
+}
+
+// floatCopy is floatMatrices where there must be a copy.
+func floatCopy(a *array.Array) (matrix func(batch int) rowMatrix, release func()) {
+	r := len(a.Shape)
+	rows, cols := a.Shape[r-2], a.Shape[r-1]
 	b := borrow(a.Size())
-	l := newLoop(r-1, a)
-	l.each(float64(cols), func(at cursor, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			loadFloats(b.f[i*cols:(i+1)*cols], a, at.off[0], a.Strides[r-1])
-			at.next()
-		}
-	})
+	l, _ := array.Contiguous(a.Shape...)
+	to := array.Array{DType: array.Float32, Layout: l, Data: array.Bytes(b.f)}
+	both := newLoop(r, a, &to)
+	castFloats(&both, a, &to)
 	return func(batch int) rowMatrix { return rowMatrix{b.f[batch*rows*cols:], cols} }, b.release
 }

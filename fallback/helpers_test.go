@@ -36,22 +36,48 @@ func check(t *testing.T, property func(g *gen)) {
 	forLevels(t, func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			seed := rapid.Uint64().Draw(r, "seed")
-			property(&gen{T: r, rng: rand.New(rand.NewPCG(seed, 1))})
+			property(&gen{TestingT: r, rapid: r, rng: rand.New(rand.NewPCG(seed, 1))})
 		})
 	})
 }
 
-// gen draws the operands of a test.
-type gen struct {
-	*rapid.T
-	rng *rand.Rand
+// sample runs a property a few times with every instruction set, for cases that
+// are many already.
+func sample(t *testing.T, property func(g *gen)) {
+	t.Helper()
+	forLevels(t, func(t *testing.T) {
+		for seed := range uint64(6) {
+			property(&gen{TestingT: t, rng: rand.New(rand.NewPCG(seed, 2))})
+		}
+	})
 }
 
-func (g *gen) int(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(g.T, name) }
-func (g *gen) bool(name string) bool           { return rapid.Bool().Draw(g.T, name) }
+// gen draws the operands of a test, from rapid or, without it, at random.
+type gen struct {
+	require.TestingT
+	rapid *rapid.T
+	rng   *rand.Rand
+}
+
+func (g *gen) int(name string, lo, hi int) int {
+	if g.rapid == nil {
+		return lo + g.rng.IntN(hi-lo+1)
+	}
+	return rapid.IntRange(lo, hi).Draw(g.rapid, name)
+}
+
+func (g *gen) bool(name string) bool { return g.int(name, 0, 1) == 1 }
 
 func (g *gen) dtype(name string, of []array.DType) array.DType {
-	return rapid.SampledFrom(of).Draw(g.T, name)
+	return of[g.int(name, 0, len(of)-1)]
+}
+
+// order draws a permutation of n axes.
+func (g *gen) order(n int) []int {
+	if g.rapid == nil {
+		return g.rng.Perm(n)
+	}
+	return rapid.Permutation(indices(n)).Draw(g.rapid, "order")
 }
 
 // shape draws a shape; now and then it is large, or empty.
@@ -83,7 +109,7 @@ func (g *gen) layout(shape []int, repeat bool) (array.Layout, int) {
 	if g.int("plain", 0, 2) == 0 {
 		return l, l.Size()
 	}
-	order := rapid.Permutation(indices(len(shape))).Draw(g.T, "order")
+	order := g.order(len(shape))
 	if g.bool("ordered") {
 		order = indices(len(shape))
 	}

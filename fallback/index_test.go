@@ -28,13 +28,13 @@ func TestGather(t *testing.T) {
 		axis := g.int("axis", 0, len(shape)-1)
 		picks := g.shape(0, 3)
 		outShape := slices.Concat(shape[:axis], picks, shape[axis+1:])
-		size := 1
-		for _, d := range outShape {
-			size *= d
+		for i, size := 0, 1; i < len(outShape); i++ { // not too large
+			outShape[i] = min(outShape[i], max(1, 1<<15/size))
+			size *= max(outShape[i], 1)
 		}
-		if size > 1<<16 {
-			g.Skip("too large")
-		}
+		copy(shape, outShape[:axis])
+		copy(picks, outShape[axis:])
+		copy(shape[axis+1:], outShape[axis+len(picks):])
 		x := g.array(dtype, shape, func() float64 { return float64(g.rng.IntN(256)) })
 		index := g.array(g.dtype("index type", indexTypes), picks, func() float64 { return g.index(shape[axis]) })
 		out := g.output(dtype, outShape)

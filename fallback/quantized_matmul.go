@@ -66,7 +66,7 @@ func flatten(x *array.Array, rows int) *array.Array {
 
 // maxVectorRows is up to how many rows of x are multiplied by the codes
 // themselves; for more, dequantized tiles are faster.
-const maxVectorRows = 3
+const maxVectorRows = 4
 
 // vectorBlock is how many rows of w are multiplied at a time.
 const vectorBlock = 64
@@ -94,16 +94,16 @@ func (a *affine) vectors(x, out *array.Array, rows int) {
 	if simd.Active() == simd.Generic {
 		cost *= 16
 	}
+	f := a.factors()
+	defer f.release()
 	parallel(n, cost, func(lo, hi int) {
-		scratch := borrow(vectorBlock * (1 + a.rowSpace()))
-		defer scratch.release()
-		space := scratch.f
-		sums := cut(&space, vectorBlock)
+		sums := borrow(vectorBlock)
+		defer sums.release()
 		for ; lo < hi; lo += vectorBlock {
 			count := min(vectorBlock, hi-lo)
-			w := a.rows(lo, lo+count, 0, a.groups, space)
+			w := a.rows(&f, lo, lo+count, 0, a.groups)
 			for i := range rows {
-				res := place(out, start[i]+lo*stride, stride, count, sums)
+				res := place(out, start[i]+lo*stride, stride, count, sums.f)
 				simd.QuantDots(res, &w, prepared[i], count)
 				storeFloats(out, start[i]+lo*stride, stride, res)
 			}
@@ -126,6 +126,8 @@ func (a *affine) product(x, out *array.Array, transpose bool) {
 		g.a, release = floatMatrices(x)
 		defer release()
 	}
+	f := a.factors()
+	defer f.release()
 	// Tiles are 64 KiB and hold whole groups.
 	g.tileK, g.tileN = 128, 128
 	if transpose {
@@ -136,9 +138,7 @@ func (a *affine) product(x, out *array.Array, transpose bool) {
 		if transpose {
 			row, rows, col, cols = n0, nn, k0, kn
 		}
-		scratch := borrow(rows * 2 * (cols / a.GroupSize))
-		defer scratch.release()
-		w := a.rows(row, row+rows, col/a.GroupSize, (col+cols)/a.GroupSize, scratch.f)
+		w := a.rows(&f, row, row+rows, col/a.GroupSize, (col+cols)/a.GroupSize)
 		simd.Dequantize(buf, cols, &w, rows)
 		return rowMatrix{buf, cols}
 	}

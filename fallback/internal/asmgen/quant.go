@@ -106,12 +106,12 @@ func quantDots(v isa, rows, bits int) {
 		name = "any"
 	}
 	text(fmt.Sprintf("sets out to the products of x with count blocks of %d quantized rows.", rows),
-		"quantDots%s_%d%s", name, rows, v.name)("(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)")
+		"quantDots%s_%d%s", name, rows, v.name)("(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)")
 	d := newDecoder(v, bits)
-	scales, biases, rowBytes, groupBytes := arg("scales"), arg("biases"), arg("rowBytes"), scaled("groups")
-	code, triple := GP64(), tripled(groupBytes)
+	rowBytes, stride := arg("rowBytes"), scaled("stride")
+	code, scales, biases, triple := GP64(), GP64(), GP64(), tripled(stride)
 	codeRow := rowPointers(code, rowBytes, rows)
-	scaleRow, biasRow := rowsAt(scales, groupBytes, triple), rowsAt(biases, groupBytes, triple)
+	scaleRow, biasRow := rowsAt(scales, stride, triple), rowsAt(biases, stride, triple)
 	total, part := v.vecs(rows), v.vecs(rows)
 	iota := v.vec()
 	if d.table() {
@@ -120,6 +120,8 @@ func quantDots(v isa, rows, bits int) {
 
 	Label("block")
 	MOVQ(slot("codes"), code)
+	MOVQ(slot("scales"), scales)
+	MOVQ(slot("biases"), biases)
 	for _, r := range total {
 		v.zero(r)
 	}
@@ -141,23 +143,22 @@ func quantDots(v isa, rows, bits int) {
 	DECQ(group)
 	JNZ(LabelRef("group"))
 
-	out, codes := arg("out"), arg("codes")
+	out := arg("out")
 	if rows == 4 {
 		VMOVUPS(v.sum4(total), Mem{Base: out})
+		SHLQ(U8(2), rowBytes)
+		SHLQ(U8(2), stride)
 	} else {
 		VMOVSS(v.sum(total[0]), Mem{Base: out})
 	}
-	ADDQ(U8(4*rows), out)
-	MOVQ(out, slot("out"))
-	Comment("Scales and biases have moved by one row already")
-	for range rows - 1 {
-		ADDQ(groupBytes, scales)
-		ADDQ(groupBytes, biases)
+	ADDQ(U8(4*rows), slot("out"))
+	ADDQ(rowBytes, slot("codes"))
+	ADDQ(stride, slot("scales"))
+	ADDQ(stride, slot("biases"))
+	if rows == 4 {
+		SHRQ(U8(2), rowBytes)
+		SHRQ(U8(2), stride)
 	}
-	for range rows {
-		ADDQ(rowBytes, codes)
-	}
-	MOVQ(codes, slot("codes"))
 	DECQ(slot("count"))
 	JNZ(LabelRef("block"))
 	VZEROUPPER()

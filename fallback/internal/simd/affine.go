@@ -6,9 +6,9 @@ type Weights struct {
 	// Codes holds the rows, RowBytes apart.
 	Codes    []byte
 	RowBytes int
-	// Scales and Biases hold Groups numbers per row, one row after the other.
+	// Scales and Biases hold Groups numbers per row, rows Stride apart.
 	Scales, Biases []float32
-	Groups         int
+	Groups, Stride int
 	GroupSize      int // a multiple of 32
 	Bits           int // 2, 3, 4, 5, 6 or 8
 }
@@ -48,7 +48,7 @@ func QuantDots(out []float32, w *Weights, x Row, rows int) {
 			for _, v := range xs {
 				total += v
 			}
-			sum += w.Scales[i*w.Groups+g]*dotGo(group[:w.GroupSize], xs) + w.Biases[i*w.Groups+g]*total
+			sum += w.Scales[i*w.Stride+g]*dotGo(group[:w.GroupSize], xs) + w.Biases[i*w.Stride+g]*total
 		}
 		out[i] = sum
 	}
@@ -66,7 +66,7 @@ func Dequantize(dst []float32, ld int, w *Weights, rows int) {
 			at := i*ld + g*w.GroupSize
 			out := dst[at : at+w.GroupSize]
 			unpack(out, codes[g*w.GroupSize/8*w.Bits:], w.Bits)
-			scale, bias := w.Scales[i*w.Groups+g], w.Biases[i*w.Groups+g]
+			scale, bias := w.Scales[i*w.Stride+g], w.Biases[i*w.Stride+g]
 			for j, q := range out {
 				out[j] = scale*q + bias
 			}

@@ -118,7 +118,7 @@ func (w *Weights) padded(i int) Weights {
 	copy(codes, w.Codes[i*w.RowBytes:])
 	row := *w
 	row.Codes, row.RowBytes = codes, len(codes)
-	row.Scales, row.Biases = w.Scales[i*w.Groups:(i+1)*w.Groups], w.Biases[i*w.Groups:(i+1)*w.Groups]
+	row.Scales, row.Biases = w.Scales[i*w.Stride:], w.Biases[i*w.Stride:]
 	return row
 }
 
@@ -127,13 +127,13 @@ func quantDotsRows(out []float32, w *Weights, x Row, row, count int, four bool) 
 	codes := w.Codes[row*w.RowBytes:]
 	rows := len(out)
 	_ = codes[(rows-1)*w.RowBytes+w.rowCodes()-1]
-	scales := w.Scales[row*w.Groups : (row+rows)*w.Groups]
-	biases := w.Biases[row*w.Groups : (row+rows)*w.Groups]
+	scales := w.Scales[row*w.Stride:][:(rows-1)*w.Stride+w.Groups]
+	biases := w.Biases[row*w.Stride:][:(rows-1)*w.Stride+w.Groups]
 	f, c, step, lanes := w.kernel(four)
-	f(&out[0], &codes[0], w.RowBytes, &scales[0], &biases[0], &x.values[0], &x.sums[0], count, w.Groups, w.GroupSize/lanes, c, step)
+	f(&out[0], &codes[0], w.RowBytes, &scales[0], &biases[0], &x.values[0], &x.sums[0], count, w.Groups, w.Stride, w.GroupSize/lanes, c, step)
 }
 
-type quantDotsFunc func(out *float32, codes *byte, rowBytes int, scales, biases, x, sums *float32, count, groups, vectors int, control *byte, step int)
+type quantDotsFunc func(out *float32, codes *byte, rowBytes int, scales, biases, x, sums *float32, count, groups, stride, vectors int, control *byte, step int)
 
 // kernel returns the function for the weights' bits, its control block, and the
 // bytes and number of the codes of a vector.
@@ -182,7 +182,7 @@ func dequantizeVector(dst []float32, ld int, w *Weights, rows int) bool {
 func dequantizeRow(dst []float32, w *Weights, row int) {
 	codes := w.Codes[row*w.RowBytes:]
 	_ = codes[w.rowCodes()-1]
-	scales, biases := w.Scales[row*w.Groups:(row+1)*w.Groups], w.Biases[row*w.Groups:(row+1)*w.Groups]
+	scales, biases := w.Scales[row*w.Stride:][:w.Groups], w.Biases[row*w.Stride:][:w.Groups]
 	c := &anyControls[w.Bits].shuffle[0]
 	if active == AVX512 {
 		dequantizeAVX512(&dst[0], &codes[0], &scales[0], &biases[0], w.Groups, w.GroupSize/16, c, 2*w.Bits)

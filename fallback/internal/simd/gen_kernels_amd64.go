@@ -32,17 +32,17 @@ func mulAdd4xtailAVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb 
 // quantDots4_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDots4_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots4_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDots8_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDots8_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots8_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDotsany_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDotsany_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDotsany_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // dots1x1AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
@@ -62,17 +62,17 @@ func mulAdd1xtailAVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb 
 // quantDots4_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDots4_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots4_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDots8_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDots8_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots8_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDotsany_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDotsany_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDotsany_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // dequantizeAVX2 writes scale·code + bias for the groups of one row.
 //
@@ -107,17 +107,17 @@ func mulAdd4xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ld
 // quantDots4_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDots4_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots4_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDots8_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDots8_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots8_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDotsany_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
 //
 //go:noescape
-func quantDotsany_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDotsany_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // dots1x1AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
@@ -137,17 +137,17 @@ func mulAdd1xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ld
 // quantDots4_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDots4_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots4_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDots8_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDots8_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDots8_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // quantDotsany_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
 //
 //go:noescape
-func quantDotsany_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+func quantDotsany_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // dequantizeAVX512 writes scale·code + bias for the groups of one row.
 //

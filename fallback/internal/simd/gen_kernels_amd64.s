@@ -412,22 +412,22 @@ loop:
 	VZEROUPPER
 	RET
 
-// func quantDots4_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots4_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·quantDots4_4AVX2(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
+TEXT ·quantDots4_4AVX2(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
 	VMOVDQU      64(AX), Y0
 	VPBROADCASTD 128(AX), Y1
-	MOVQ         scales+24(FP), AX
-	MOVQ         biases+32(FP), CX
-	MOVQ         rowBytes+16(FP), DX
-	MOVQ         groups+64(FP), BX
-	SHLQ         $0x02, BX
-	LEAQ         (BX)(BX*2), DI
-	LEAQ         (DX)(DX*2), R8
+	MOVQ         rowBytes+16(FP), AX
+	MOVQ         stride+72(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DI
+	LEAQ         (AX)(AX*2), R8
 
 block:
-	MOVQ   codes+8(FP), SI
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
@@ -437,100 +437,92 @@ block:
 	MOVQ   groups+64(FP), R11
 
 group:
-	MOVQ   vectors+72(FP), R12
+	MOVQ   vectors+80(FP), R12
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
 codes:
-	VPBROADCASTD (SI), Y10
+	VPBROADCASTD (DX), Y10
 	VPSRLVD      Y0, Y10, Y10
 	VPAND        Y1, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VFMADD231PS  (R9), Y10, Y6
-	VPBROADCASTD (SI)(DX*1), Y10
+	VPBROADCASTD (DX)(AX*1), Y10
 	VPSRLVD      Y0, Y10, Y10
 	VPAND        Y1, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VFMADD231PS  (R9), Y10, Y7
-	VPBROADCASTD (SI)(DX*2), Y10
+	VPBROADCASTD (DX)(AX*2), Y10
 	VPSRLVD      Y0, Y10, Y10
 	VPAND        Y1, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VFMADD231PS  (R9), Y10, Y8
-	VPBROADCASTD (SI)(R8*1), Y10
+	VPBROADCASTD (DX)(R8*1), Y10
 	VPSRLVD      Y0, Y10, Y10
 	VPAND        Y1, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VFMADD231PS  (R9), Y10, Y9
-	ADDQ         $0x04, SI
+	ADDQ         $0x04, DX
 	ADDQ         $0x20, R9
 	DECQ         R12
 	JNZ          codes
 	VMOVUPS      (R10), Y11
 	ADDQ         $0x20, R10
-	VBROADCASTSS (CX), Y10
+	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y10, Y11, Y2
-	VBROADCASTSS (AX), Y10
+	VBROADCASTSS (BX), Y10
 	VFMADD231PS  Y10, Y6, Y2
-	VBROADCASTSS (CX)(BX*1), Y10
+	VBROADCASTSS (SI)(CX*1), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	VBROADCASTSS (AX)(BX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y10
 	VFMADD231PS  Y10, Y7, Y3
-	VBROADCASTSS (CX)(BX*2), Y10
+	VBROADCASTSS (SI)(CX*2), Y10
 	VFMADD231PS  Y10, Y11, Y4
-	VBROADCASTSS (AX)(BX*2), Y10
+	VBROADCASTSS (BX)(CX*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (SI)(DI*1), Y10
 	VFMADD231PS  Y10, Y11, Y5
-	VBROADCASTSS (AX)(DI*1), Y10
+	VBROADCASTSS (BX)(DI*1), Y10
 	VFMADD231PS  Y10, Y9, Y5
-	ADDQ         $0x04, AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	DECQ         R11
 	JNZ          group
-	MOVQ         out+0(FP), SI
-	MOVQ         codes+8(FP), R9
+	MOVQ         out+0(FP), DX
 	VHADDPS      Y3, Y2, Y2
 	VHADDPS      Y5, Y4, Y4
 	VHADDPS      Y4, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X2
-	VMOVUPS      X2, (SI)
-	ADDQ         $0x10, SI
-	MOVQ         SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	MOVQ R9, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS      X2, (DX)
+	SHLQ         $0x02, AX
+	SHLQ         $0x02, CX
+	ADDQ         $0x10, out+0(FP)
+	ADDQ         AX, codes+8(FP)
+	ADDQ         CX, scales+24(FP)
+	ADDQ         CX, biases+32(FP)
+	SHRQ         $0x02, AX
+	SHRQ         $0x02, CX
+	DECQ         count+56(FP)
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func quantDots8_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots8_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·quantDots8_4AVX2(SB), NOSPLIT, $0-96
-	MOVQ scales+24(FP), AX
-	MOVQ biases+32(FP), CX
-	MOVQ rowBytes+16(FP), DX
-	MOVQ groups+64(FP), BX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), DI
-	LEAQ (DX)(DX*2), R8
+TEXT ·quantDots8_4AVX2(SB), NOSPLIT, $0-104
+	MOVQ rowBytes+16(FP), AX
+	MOVQ stride+72(FP), CX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), DI
+	LEAQ (AX)(AX*2), R8
 
 block:
-	MOVQ   codes+8(FP), SI
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -540,97 +532,89 @@ block:
 	MOVQ   groups+64(FP), R11
 
 group:
-	MOVQ   vectors+72(FP), R12
+	MOVQ   vectors+80(FP), R12
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
 codes:
-	VPMOVZXBD    (SI), Y8
+	VPMOVZXBD    (DX), Y8
 	VCVTDQ2PS    Y8, Y8
 	VFMADD231PS  (R9), Y8, Y4
-	VPMOVZXBD    (SI)(DX*1), Y8
+	VPMOVZXBD    (DX)(AX*1), Y8
 	VCVTDQ2PS    Y8, Y8
 	VFMADD231PS  (R9), Y8, Y5
-	VPMOVZXBD    (SI)(DX*2), Y8
+	VPMOVZXBD    (DX)(AX*2), Y8
 	VCVTDQ2PS    Y8, Y8
 	VFMADD231PS  (R9), Y8, Y6
-	VPMOVZXBD    (SI)(R8*1), Y8
+	VPMOVZXBD    (DX)(R8*1), Y8
 	VCVTDQ2PS    Y8, Y8
 	VFMADD231PS  (R9), Y8, Y7
-	ADDQ         $0x08, SI
+	ADDQ         $0x08, DX
 	ADDQ         $0x20, R9
 	DECQ         R12
 	JNZ          codes
 	VMOVUPS      (R10), Y9
 	ADDQ         $0x20, R10
-	VBROADCASTSS (CX), Y8
+	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y8, Y9, Y0
-	VBROADCASTSS (AX), Y8
+	VBROADCASTSS (BX), Y8
 	VFMADD231PS  Y8, Y4, Y0
-	VBROADCASTSS (CX)(BX*1), Y8
+	VBROADCASTSS (SI)(CX*1), Y8
 	VFMADD231PS  Y8, Y9, Y1
-	VBROADCASTSS (AX)(BX*1), Y8
+	VBROADCASTSS (BX)(CX*1), Y8
 	VFMADD231PS  Y8, Y5, Y1
-	VBROADCASTSS (CX)(BX*2), Y8
+	VBROADCASTSS (SI)(CX*2), Y8
 	VFMADD231PS  Y8, Y9, Y2
-	VBROADCASTSS (AX)(BX*2), Y8
+	VBROADCASTSS (BX)(CX*2), Y8
 	VFMADD231PS  Y8, Y6, Y2
-	VBROADCASTSS (CX)(DI*1), Y8
+	VBROADCASTSS (SI)(DI*1), Y8
 	VFMADD231PS  Y8, Y9, Y3
-	VBROADCASTSS (AX)(DI*1), Y8
+	VBROADCASTSS (BX)(DI*1), Y8
 	VFMADD231PS  Y8, Y7, Y3
-	ADDQ         $0x04, AX
-	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
 	DECQ         R11
 	JNZ          group
-	MOVQ         out+0(FP), SI
-	MOVQ         codes+8(FP), R9
+	MOVQ         out+0(FP), DX
 	VHADDPS      Y1, Y0, Y0
 	VHADDPS      Y3, Y2, Y2
 	VHADDPS      Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VMOVUPS      X0, (SI)
-	ADDQ         $0x10, SI
-	MOVQ         SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	MOVQ R9, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS      X0, (DX)
+	SHLQ         $0x02, AX
+	SHLQ         $0x02, CX
+	ADDQ         $0x10, out+0(FP)
+	ADDQ         AX, codes+8(FP)
+	ADDQ         CX, scales+24(FP)
+	ADDQ         CX, biases+32(FP)
+	SHRQ         $0x02, AX
+	SHRQ         $0x02, CX
+	DECQ         count+56(FP)
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func quantDotsany_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDotsany_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·quantDotsany_4AVX2(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
+TEXT ·quantDotsany_4AVX2(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
 	VMOVDQU      64(AX), Y0
 	VPBROADCASTD 128(AX), Y1
 	VMOVDQU      (AX), Y2
-	MOVQ         step+88(FP), AX
-	MOVQ         scales+24(FP), CX
-	MOVQ         biases+32(FP), DX
-	MOVQ         rowBytes+16(FP), BX
-	MOVQ         groups+64(FP), SI
-	SHLQ         $0x02, SI
-	LEAQ         (SI)(SI*2), R8
-	LEAQ         (BX)(BX*2), R9
+	MOVQ         step+96(FP), AX
+	MOVQ         rowBytes+16(FP), CX
+	MOVQ         stride+72(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), R8
+	LEAQ         (CX)(CX*2), R9
 
 block:
-	MOVQ   codes+8(FP), DI
+	MOVQ   codes+8(FP), BX
+	MOVQ   scales+24(FP), SI
+	MOVQ   biases+32(FP), DI
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
@@ -640,88 +624,80 @@ block:
 	MOVQ   groups+64(FP), R12
 
 group:
-	MOVQ   vectors+72(FP), R13
+	MOVQ   vectors+80(FP), R13
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
 codes:
-	VPBROADCASTQ (DI), Y11
+	VPBROADCASTQ (BX), Y11
 	VPSHUFB      Y2, Y11, Y11
 	VPSRLVD      Y0, Y11, Y11
 	VPAND        Y1, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
 	VFMADD231PS  (R10), Y11, Y7
-	VPBROADCASTQ (DI)(BX*1), Y11
+	VPBROADCASTQ (BX)(CX*1), Y11
 	VPSHUFB      Y2, Y11, Y11
 	VPSRLVD      Y0, Y11, Y11
 	VPAND        Y1, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
 	VFMADD231PS  (R10), Y11, Y8
-	VPBROADCASTQ (DI)(BX*2), Y11
+	VPBROADCASTQ (BX)(CX*2), Y11
 	VPSHUFB      Y2, Y11, Y11
 	VPSRLVD      Y0, Y11, Y11
 	VPAND        Y1, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
 	VFMADD231PS  (R10), Y11, Y9
-	VPBROADCASTQ (DI)(R9*1), Y11
+	VPBROADCASTQ (BX)(R9*1), Y11
 	VPSHUFB      Y2, Y11, Y11
 	VPSRLVD      Y0, Y11, Y11
 	VPAND        Y1, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
 	VFMADD231PS  (R10), Y11, Y10
-	ADDQ         AX, DI
+	ADDQ         AX, BX
 	ADDQ         $0x20, R10
 	DECQ         R13
 	JNZ          codes
 	VMOVUPS      (R11), Y12
 	ADDQ         $0x20, R11
-	VBROADCASTSS (DX), Y11
+	VBROADCASTSS (DI), Y11
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (CX), Y11
+	VBROADCASTSS (SI), Y11
 	VFMADD231PS  Y11, Y7, Y3
-	VBROADCASTSS (DX)(SI*1), Y11
+	VBROADCASTSS (DI)(DX*1), Y11
 	VFMADD231PS  Y11, Y12, Y4
-	VBROADCASTSS (CX)(SI*1), Y11
+	VBROADCASTSS (SI)(DX*1), Y11
 	VFMADD231PS  Y11, Y8, Y4
-	VBROADCASTSS (DX)(SI*2), Y11
+	VBROADCASTSS (DI)(DX*2), Y11
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (CX)(SI*2), Y11
+	VBROADCASTSS (SI)(DX*2), Y11
 	VFMADD231PS  Y11, Y9, Y5
-	VBROADCASTSS (DX)(R8*1), Y11
+	VBROADCASTSS (DI)(R8*1), Y11
 	VFMADD231PS  Y11, Y12, Y6
-	VBROADCASTSS (CX)(R8*1), Y11
+	VBROADCASTSS (SI)(R8*1), Y11
 	VFMADD231PS  Y11, Y10, Y6
-	ADDQ         $0x04, CX
-	ADDQ         $0x04, DX
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, DI
 	DECQ         R12
 	JNZ          group
-	MOVQ         out+0(FP), DI
-	MOVQ         codes+8(FP), R10
+	MOVQ         out+0(FP), BX
 	VHADDPS      Y4, Y3, Y3
 	VHADDPS      Y6, Y5, Y5
 	VHADDPS      Y5, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X3
-	VMOVUPS      X3, (DI)
-	ADDQ         $0x10, DI
-	MOVQ         DI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ BX, R10
-	ADDQ BX, R10
-	ADDQ BX, R10
-	ADDQ BX, R10
-	MOVQ R10, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS      X3, (BX)
+	SHLQ         $0x02, CX
+	SHLQ         $0x02, DX
+	ADDQ         $0x10, out+0(FP)
+	ADDQ         CX, codes+8(FP)
+	ADDQ         DX, scales+24(FP)
+	ADDQ         DX, biases+32(FP)
+	SHRQ         $0x02, CX
+	SHRQ         $0x02, DX
+	DECQ         count+56(FP)
+	JNZ          block
 	VZEROUPPER
 	RET
 
@@ -886,187 +862,178 @@ loop:
 	VZEROUPPER
 	RET
 
-// func quantDots4_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots4_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·quantDots4_1AVX2(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
+TEXT ·quantDots4_1AVX2(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
 	VMOVDQU      64(AX), Y0
 	VPBROADCASTD 128(AX), Y1
-	MOVQ         scales+24(FP), AX
-	MOVQ         biases+32(FP), CX
-	MOVQ         rowBytes+16(FP), DX
-	MOVQ         groups+64(FP), BX
-	SHLQ         $0x02, BX
-	LEAQ         (BX)(BX*2), BX
+	MOVQ         rowBytes+16(FP), AX
+	MOVQ         stride+72(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
 
 block:
-	MOVQ   codes+8(FP), BX
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VXORPS Y2, Y2, Y2
-	MOVQ   x+40(FP), SI
-	MOVQ   sums+48(FP), DI
-	MOVQ   groups+64(FP), R8
-
-group:
-	MOVQ   vectors+72(FP), R9
-	VXORPS Y3, Y3, Y3
-
-codes:
-	VPBROADCASTD (BX), Y4
-	VPSRLVD      Y0, Y4, Y4
-	VPAND        Y1, Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  (SI), Y4, Y3
-	ADDQ         $0x04, BX
-	ADDQ         $0x20, SI
-	DECQ         R9
-	JNZ          codes
-	VMOVUPS      (DI), Y5
-	ADDQ         $0x20, DI
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y5, Y2
-	VBROADCASTSS (AX), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         $0x04, AX
-	ADDQ         $0x04, CX
-	DECQ         R8
-	JNZ          group
-	MOVQ         out+0(FP), BX
-	MOVQ         codes+8(FP), SI
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VHADDPS      X2, X2, X2
-	VHADDPS      X2, X2, X2
-	VMOVSS       X2, (BX)
-	ADDQ         $0x04, BX
-	MOVQ         BX, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ DX, SI
-	MOVQ SI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
-	VZEROUPPER
-	RET
-
-// func quantDots8_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·quantDots8_1AVX2(SB), NOSPLIT, $0-96
-	MOVQ scales+24(FP), AX
-	MOVQ biases+32(FP), CX
-	MOVQ rowBytes+16(FP), DX
-	MOVQ groups+64(FP), BX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), BX
-
-block:
-	MOVQ   codes+8(FP), BX
-	VXORPS Y0, Y0, Y0
-	MOVQ   x+40(FP), SI
-	MOVQ   sums+48(FP), DI
-	MOVQ   groups+64(FP), R8
-
-group:
-	MOVQ   vectors+72(FP), R9
-	VXORPS Y1, Y1, Y1
-
-codes:
-	VPMOVZXBD    (BX), Y2
-	VCVTDQ2PS    Y2, Y2
-	VFMADD231PS  (SI), Y2, Y1
-	ADDQ         $0x08, BX
-	ADDQ         $0x20, SI
-	DECQ         R9
-	JNZ          codes
-	VMOVUPS      (DI), Y3
-	ADDQ         $0x20, DI
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y3, Y0
-	VBROADCASTSS (AX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         $0x04, AX
-	ADDQ         $0x04, CX
-	DECQ         R8
-	JNZ          group
-	MOVQ         out+0(FP), BX
-	MOVQ         codes+8(FP), SI
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VHADDPS      X0, X0, X0
-	VHADDPS      X0, X0, X0
-	VMOVSS       X0, (BX)
-	ADDQ         $0x04, BX
-	MOVQ         BX, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ DX, SI
-	MOVQ SI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
-	VZEROUPPER
-	RET
-
-// func quantDotsany_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·quantDotsany_1AVX2(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
-	VMOVDQU      64(AX), Y0
-	VPBROADCASTD 128(AX), Y1
-	VMOVDQU      (AX), Y2
-	MOVQ         step+88(FP), AX
-	MOVQ         scales+24(FP), CX
-	MOVQ         biases+32(FP), DX
-	MOVQ         rowBytes+16(FP), BX
-	MOVQ         groups+64(FP), SI
-	SHLQ         $0x02, SI
-	LEAQ         (SI)(SI*2), SI
-
-block:
-	MOVQ   codes+8(FP), SI
-	VXORPS Y3, Y3, Y3
 	MOVQ   x+40(FP), DI
 	MOVQ   sums+48(FP), R8
 	MOVQ   groups+64(FP), R9
 
 group:
-	MOVQ   vectors+72(FP), R10
+	MOVQ   vectors+80(FP), R10
+	VXORPS Y3, Y3, Y3
+
+codes:
+	VPBROADCASTD (DX), Y4
+	VPSRLVD      Y0, Y4, Y4
+	VPAND        Y1, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  (DI), Y4, Y3
+	ADDQ         $0x04, DX
+	ADDQ         $0x20, DI
+	DECQ         R10
+	JNZ          codes
+	VMOVUPS      (R8), Y5
+	ADDQ         $0x20, R8
+	VBROADCASTSS (SI), Y4
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         R9
+	JNZ          group
+	MOVQ         out+0(FP), DX
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VHADDPS      X2, X2, X2
+	VHADDPS      X2, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         AX, codes+8(FP)
+	ADDQ         CX, scales+24(FP)
+	ADDQ         CX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          block
+	VZEROUPPER
+	RET
+
+// func quantDots8_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·quantDots8_1AVX2(SB), NOSPLIT, $0-104
+	MOVQ rowBytes+16(FP), AX
+	MOVQ stride+72(FP), CX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), DX
+
+block:
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	MOVQ   x+40(FP), DI
+	MOVQ   sums+48(FP), R8
+	MOVQ   groups+64(FP), R9
+
+group:
+	MOVQ   vectors+80(FP), R10
+	VXORPS Y1, Y1, Y1
+
+codes:
+	VPMOVZXBD    (DX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  (DI), Y2, Y1
+	ADDQ         $0x08, DX
+	ADDQ         $0x20, DI
+	DECQ         R10
+	JNZ          codes
+	VMOVUPS      (R8), Y3
+	ADDQ         $0x20, R8
+	VBROADCASTSS (SI), Y2
+	VFMADD231PS  Y2, Y3, Y0
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         R9
+	JNZ          group
+	MOVQ         out+0(FP), DX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
+	VHADDPS      X0, X0, X0
+	VMOVSS       X0, (DX)
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         AX, codes+8(FP)
+	ADDQ         CX, scales+24(FP)
+	ADDQ         CX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          block
+	VZEROUPPER
+	RET
+
+// func quantDotsany_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·quantDotsany_1AVX2(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
+	VMOVDQU      64(AX), Y0
+	VPBROADCASTD 128(AX), Y1
+	VMOVDQU      (AX), Y2
+	MOVQ         step+96(FP), AX
+	MOVQ         rowBytes+16(FP), CX
+	MOVQ         stride+72(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), BX
+
+block:
+	MOVQ   codes+8(FP), BX
+	MOVQ   scales+24(FP), SI
+	MOVQ   biases+32(FP), DI
+	VXORPS Y3, Y3, Y3
+	MOVQ   x+40(FP), R8
+	MOVQ   sums+48(FP), R9
+	MOVQ   groups+64(FP), R10
+
+group:
+	MOVQ   vectors+80(FP), R11
 	VXORPS Y4, Y4, Y4
 
 codes:
-	VPBROADCASTQ (SI), Y5
+	VPBROADCASTQ (BX), Y5
 	VPSHUFB      Y2, Y5, Y5
 	VPSRLVD      Y0, Y5, Y5
 	VPAND        Y1, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VFMADD231PS  (DI), Y5, Y4
-	ADDQ         AX, SI
-	ADDQ         $0x20, DI
-	DECQ         R10
-	JNZ          codes
-	VMOVUPS      (R8), Y6
+	VFMADD231PS  (R8), Y5, Y4
+	ADDQ         AX, BX
 	ADDQ         $0x20, R8
-	VBROADCASTSS (DX), Y5
+	DECQ         R11
+	JNZ          codes
+	VMOVUPS      (R9), Y6
+	ADDQ         $0x20, R9
+	VBROADCASTSS (DI), Y5
 	VFMADD231PS  Y5, Y6, Y3
-	VBROADCASTSS (CX), Y5
+	VBROADCASTSS (SI), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $0x04, CX
-	ADDQ         $0x04, DX
-	DECQ         R9
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, DI
+	DECQ         R10
 	JNZ          group
-	MOVQ         out+0(FP), SI
-	MOVQ         codes+8(FP), DI
+	MOVQ         out+0(FP), BX
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X3
 	VHADDPS      X3, X3, X3
 	VHADDPS      X3, X3, X3
-	VMOVSS       X3, (SI)
-	ADDQ         $0x04, SI
-	MOVQ         SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, DI
-	MOVQ DI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVSS       X3, (BX)
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         CX, codes+8(FP)
+	ADDQ         DX, scales+24(FP)
+	ADDQ         DX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          block
 	VZEROUPPER
 	RET
 
@@ -1576,23 +1543,23 @@ loop:
 	VZEROUPPER
 	RET
 
-// func quantDots4_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots4_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512F
-TEXT ·quantDots4_4AVX512(SB), NOSPLIT, $0-96
-	MOVQ      control+80(FP), AX
+TEXT ·quantDots4_4AVX512(SB), NOSPLIT, $0-104
+	MOVQ      control+88(FP), AX
 	VMOVDQU32 64(AX), Z0
-	MOVQ      scales+24(FP), AX
-	MOVQ      biases+32(FP), CX
-	MOVQ      rowBytes+16(FP), DX
-	MOVQ      groups+64(FP), BX
-	SHLQ      $0x02, BX
-	LEAQ      (BX)(BX*2), DI
-	LEAQ      (DX)(DX*2), R8
-	MOVQ      control+80(FP), SI
-	VMOVDQU32 (SI), Z9
+	MOVQ      rowBytes+16(FP), AX
+	MOVQ      stride+72(FP), CX
+	SHLQ      $0x02, CX
+	LEAQ      (CX)(CX*2), DI
+	LEAQ      (AX)(AX*2), R8
+	MOVQ      control+88(FP), DX
+	VMOVDQU32 (DX), Z9
 
 block:
-	MOVQ   codes+8(FP), SI
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -1601,44 +1568,43 @@ block:
 	MOVQ   groups+64(FP), R10
 
 group:
-	MOVQ             vectors+72(FP), R11
-	VBROADCASTSS     (CX), Z5
-	VFMADD231PS.BCST (AX), Z9, Z5
-	VBROADCASTSS     (CX)(BX*1), Z6
-	VFMADD231PS.BCST (AX)(BX*1), Z9, Z6
-	VBROADCASTSS     (CX)(BX*2), Z7
-	VFMADD231PS.BCST (AX)(BX*2), Z9, Z7
-	VBROADCASTSS     (CX)(DI*1), Z8
-	VFMADD231PS.BCST (AX)(DI*1), Z9, Z8
+	MOVQ             vectors+80(FP), R11
+	VBROADCASTSS     (SI), Z5
+	VFMADD231PS.BCST (BX), Z9, Z5
+	VBROADCASTSS     (SI)(CX*1), Z6
+	VFMADD231PS.BCST (BX)(CX*1), Z9, Z6
+	VBROADCASTSS     (SI)(CX*2), Z7
+	VFMADD231PS.BCST (BX)(CX*2), Z9, Z7
+	VBROADCASTSS     (SI)(DI*1), Z8
+	VFMADD231PS.BCST (BX)(DI*1), Z9, Z8
 
 codes:
 	VMOVUPS       (R9), Z10
-	VPBROADCASTQ  (SI), Z11
+	VPBROADCASTQ  (DX), Z11
 	VPSRLVD       Z0, Z11, Z11
 	VPERMPS       Z5, Z11, Z11
 	VFMADD231PS   Z11, Z10, Z1
-	VPBROADCASTQ  (SI)(DX*1), Z11
+	VPBROADCASTQ  (DX)(AX*1), Z11
 	VPSRLVD       Z0, Z11, Z11
 	VPERMPS       Z6, Z11, Z11
 	VFMADD231PS   Z11, Z10, Z2
-	VPBROADCASTQ  (SI)(DX*2), Z11
+	VPBROADCASTQ  (DX)(AX*2), Z11
 	VPSRLVD       Z0, Z11, Z11
 	VPERMPS       Z7, Z11, Z11
 	VFMADD231PS   Z11, Z10, Z3
-	VPBROADCASTQ  (SI)(R8*1), Z11
+	VPBROADCASTQ  (DX)(R8*1), Z11
 	VPSRLVD       Z0, Z11, Z11
 	VPERMPS       Z8, Z11, Z11
 	VFMADD231PS   Z11, Z10, Z4
-	ADDQ          $0x08, SI
+	ADDQ          $0x08, DX
 	ADDQ          $0x40, R9
 	DECQ          R11
 	JNZ           codes
-	ADDQ          $0x04, AX
-	ADDQ          $0x04, CX
+	ADDQ          $0x04, BX
+	ADDQ          $0x04, SI
 	DECQ          R10
 	JNZ           group
-	MOVQ          out+0(FP), SI
-	MOVQ          codes+8(FP), R9
+	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y1
 	VEXTRACTF64X4 $0x01, Z2, Y5
@@ -1652,40 +1618,33 @@ codes:
 	VHADDPS       Y3, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X5
 	VADDPS        X5, X1, X1
-	VMOVUPS       X1, (SI)
-	ADDQ          $0x10, SI
-	MOVQ          SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	MOVQ R9, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS       X1, (DX)
+	SHLQ          $0x02, AX
+	SHLQ          $0x02, CX
+	ADDQ          $0x10, out+0(FP)
+	ADDQ          AX, codes+8(FP)
+	ADDQ          CX, scales+24(FP)
+	ADDQ          CX, biases+32(FP)
+	SHRQ          $0x02, AX
+	SHRQ          $0x02, CX
+	DECQ          count+56(FP)
+	JNZ           block
 	VZEROUPPER
 	RET
 
-// func quantDots8_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots8_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512F
-TEXT ·quantDots8_4AVX512(SB), NOSPLIT, $0-96
-	MOVQ scales+24(FP), AX
-	MOVQ biases+32(FP), CX
-	MOVQ rowBytes+16(FP), DX
-	MOVQ groups+64(FP), BX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), DI
-	LEAQ (DX)(DX*2), R8
+TEXT ·quantDots8_4AVX512(SB), NOSPLIT, $0-104
+	MOVQ rowBytes+16(FP), AX
+	MOVQ stride+72(FP), CX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), DI
+	LEAQ (AX)(AX*2), R8
 
 block:
-	MOVQ   codes+8(FP), SI
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1695,53 +1654,52 @@ block:
 	MOVQ   groups+64(FP), R11
 
 group:
-	MOVQ   vectors+72(FP), R12
+	MOVQ   vectors+80(FP), R12
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
 codes:
-	VPMOVZXBD     (SI), Z8
+	VPMOVZXBD     (DX), Z8
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   (R9), Z8, Z4
-	VPMOVZXBD     (SI)(DX*1), Z8
+	VPMOVZXBD     (DX)(AX*1), Z8
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   (R9), Z8, Z5
-	VPMOVZXBD     (SI)(DX*2), Z8
+	VPMOVZXBD     (DX)(AX*2), Z8
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   (R9), Z8, Z6
-	VPMOVZXBD     (SI)(R8*1), Z8
+	VPMOVZXBD     (DX)(R8*1), Z8
 	VCVTDQ2PS     Z8, Z8
 	VFMADD231PS   (R9), Z8, Z7
-	ADDQ          $0x10, SI
+	ADDQ          $0x10, DX
 	ADDQ          $0x40, R9
 	DECQ          R12
 	JNZ           codes
 	VMOVUPS       (R10), Y9
 	ADDQ          $0x20, R10
-	VBROADCASTSS  (CX), Z8
+	VBROADCASTSS  (SI), Z8
 	VFMADD231PS   Z8, Z9, Z0
-	VBROADCASTSS  (AX), Z8
+	VBROADCASTSS  (BX), Z8
 	VFMADD231PS   Z8, Z4, Z0
-	VBROADCASTSS  (CX)(BX*1), Z8
+	VBROADCASTSS  (SI)(CX*1), Z8
 	VFMADD231PS   Z8, Z9, Z1
-	VBROADCASTSS  (AX)(BX*1), Z8
+	VBROADCASTSS  (BX)(CX*1), Z8
 	VFMADD231PS   Z8, Z5, Z1
-	VBROADCASTSS  (CX)(BX*2), Z8
+	VBROADCASTSS  (SI)(CX*2), Z8
 	VFMADD231PS   Z8, Z9, Z2
-	VBROADCASTSS  (AX)(BX*2), Z8
+	VBROADCASTSS  (BX)(CX*2), Z8
 	VFMADD231PS   Z8, Z6, Z2
-	VBROADCASTSS  (CX)(DI*1), Z8
+	VBROADCASTSS  (SI)(DI*1), Z8
 	VFMADD231PS   Z8, Z9, Z3
-	VBROADCASTSS  (AX)(DI*1), Z8
+	VBROADCASTSS  (BX)(DI*1), Z8
 	VFMADD231PS   Z8, Z7, Z3
-	ADDQ          $0x04, AX
-	ADDQ          $0x04, CX
+	ADDQ          $0x04, BX
+	ADDQ          $0x04, SI
 	DECQ          R11
 	JNZ           group
-	MOVQ          out+0(FP), SI
-	MOVQ          codes+8(FP), R9
+	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z0, Y8
 	VADDPS        Y8, Y0, Y0
 	VEXTRACTF64X4 $0x01, Z1, Y8
@@ -1755,45 +1713,38 @@ codes:
 	VHADDPS       Y2, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X8
 	VADDPS        X8, X0, X0
-	VMOVUPS       X0, (SI)
-	ADDQ          $0x10, SI
-	MOVQ          SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ BX, AX
-	ADDQ BX, CX
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	ADDQ DX, R9
-	MOVQ R9, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS       X0, (DX)
+	SHLQ          $0x02, AX
+	SHLQ          $0x02, CX
+	ADDQ          $0x10, out+0(FP)
+	ADDQ          AX, codes+8(FP)
+	ADDQ          CX, scales+24(FP)
+	ADDQ          CX, biases+32(FP)
+	SHRQ          $0x02, AX
+	SHRQ          $0x02, CX
+	DECQ          count+56(FP)
+	JNZ           block
 	VZEROUPPER
 	RET
 
-// func quantDotsany_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDotsany_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·quantDotsany_4AVX512(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
+TEXT ·quantDotsany_4AVX512(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
 	VMOVDQU32    64(AX), Z0
 	VPBROADCASTD 128(AX), Z1
 	VMOVDQU32    (AX), Z2
-	MOVQ         step+88(FP), AX
-	MOVQ         scales+24(FP), CX
-	MOVQ         biases+32(FP), DX
-	MOVQ         rowBytes+16(FP), BX
-	MOVQ         groups+64(FP), SI
-	SHLQ         $0x02, SI
-	LEAQ         (SI)(SI*2), R8
-	LEAQ         (BX)(BX*2), R9
+	MOVQ         step+96(FP), AX
+	MOVQ         rowBytes+16(FP), CX
+	MOVQ         stride+72(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), R8
+	LEAQ         (CX)(CX*2), R9
 
 block:
-	MOVQ   codes+8(FP), DI
+	MOVQ   codes+8(FP), BX
+	MOVQ   scales+24(FP), SI
+	MOVQ   biases+32(FP), DI
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -1803,65 +1754,64 @@ block:
 	MOVQ   groups+64(FP), R12
 
 group:
-	MOVQ   vectors+72(FP), R13
+	MOVQ   vectors+80(FP), R13
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 
 codes:
-	VBROADCASTI32X4 (DI), Z11
+	VBROADCASTI32X4 (BX), Z11
 	VPSHUFB         Z2, Z11, Z11
 	VPSRLVD         Z0, Z11, Z11
 	VPANDD          Z1, Z11, Z11
 	VCVTDQ2PS       Z11, Z11
 	VFMADD231PS     (R10), Z11, Z7
-	VBROADCASTI32X4 (DI)(BX*1), Z11
+	VBROADCASTI32X4 (BX)(CX*1), Z11
 	VPSHUFB         Z2, Z11, Z11
 	VPSRLVD         Z0, Z11, Z11
 	VPANDD          Z1, Z11, Z11
 	VCVTDQ2PS       Z11, Z11
 	VFMADD231PS     (R10), Z11, Z8
-	VBROADCASTI32X4 (DI)(BX*2), Z11
+	VBROADCASTI32X4 (BX)(CX*2), Z11
 	VPSHUFB         Z2, Z11, Z11
 	VPSRLVD         Z0, Z11, Z11
 	VPANDD          Z1, Z11, Z11
 	VCVTDQ2PS       Z11, Z11
 	VFMADD231PS     (R10), Z11, Z9
-	VBROADCASTI32X4 (DI)(R9*1), Z11
+	VBROADCASTI32X4 (BX)(R9*1), Z11
 	VPSHUFB         Z2, Z11, Z11
 	VPSRLVD         Z0, Z11, Z11
 	VPANDD          Z1, Z11, Z11
 	VCVTDQ2PS       Z11, Z11
 	VFMADD231PS     (R10), Z11, Z10
-	ADDQ            AX, DI
+	ADDQ            AX, BX
 	ADDQ            $0x40, R10
 	DECQ            R13
 	JNZ             codes
 	VMOVUPS         (R11), Y12
 	ADDQ            $0x20, R11
-	VBROADCASTSS    (DX), Z11
+	VBROADCASTSS    (DI), Z11
 	VFMADD231PS     Z11, Z12, Z3
-	VBROADCASTSS    (CX), Z11
+	VBROADCASTSS    (SI), Z11
 	VFMADD231PS     Z11, Z7, Z3
-	VBROADCASTSS    (DX)(SI*1), Z11
+	VBROADCASTSS    (DI)(DX*1), Z11
 	VFMADD231PS     Z11, Z12, Z4
-	VBROADCASTSS    (CX)(SI*1), Z11
+	VBROADCASTSS    (SI)(DX*1), Z11
 	VFMADD231PS     Z11, Z8, Z4
-	VBROADCASTSS    (DX)(SI*2), Z11
+	VBROADCASTSS    (DI)(DX*2), Z11
 	VFMADD231PS     Z11, Z12, Z5
-	VBROADCASTSS    (CX)(SI*2), Z11
+	VBROADCASTSS    (SI)(DX*2), Z11
 	VFMADD231PS     Z11, Z9, Z5
-	VBROADCASTSS    (DX)(R8*1), Z11
+	VBROADCASTSS    (DI)(R8*1), Z11
 	VFMADD231PS     Z11, Z12, Z6
-	VBROADCASTSS    (CX)(R8*1), Z11
+	VBROADCASTSS    (SI)(R8*1), Z11
 	VFMADD231PS     Z11, Z10, Z6
-	ADDQ            $0x04, CX
-	ADDQ            $0x04, DX
+	ADDQ            $0x04, SI
+	ADDQ            $0x04, DI
 	DECQ            R12
 	JNZ             group
-	MOVQ            out+0(FP), DI
-	MOVQ            codes+8(FP), R10
+	MOVQ            out+0(FP), BX
 	VEXTRACTF64X4   $0x01, Z3, Y11
 	VADDPS          Y11, Y3, Y3
 	VEXTRACTF64X4   $0x01, Z4, Y11
@@ -1875,24 +1825,17 @@ codes:
 	VHADDPS         Y5, Y3, Y3
 	VEXTRACTF128    $0x01, Y3, X11
 	VADDPS          X11, X3, X3
-	VMOVUPS         X3, (DI)
-	ADDQ            $0x10, DI
-	MOVQ            DI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ SI, CX
-	ADDQ SI, DX
-	ADDQ BX, R10
-	ADDQ BX, R10
-	ADDQ BX, R10
-	ADDQ BX, R10
-	MOVQ R10, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVUPS         X3, (BX)
+	SHLQ            $0x02, CX
+	SHLQ            $0x02, DX
+	ADDQ            $0x10, out+0(FP)
+	ADDQ            CX, codes+8(FP)
+	ADDQ            DX, scales+24(FP)
+	ADDQ            DX, biases+32(FP)
+	SHRQ            $0x02, CX
+	SHRQ            $0x02, DX
+	DECQ            count+56(FP)
+	JNZ             block
 	VZEROUPPER
 	RET
 
@@ -2059,188 +2002,179 @@ loop:
 	VZEROUPPER
 	RET
 
-// func quantDots4_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots4_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512F
-TEXT ·quantDots4_1AVX512(SB), NOSPLIT, $0-96
-	MOVQ      control+80(FP), AX
+TEXT ·quantDots4_1AVX512(SB), NOSPLIT, $0-104
+	MOVQ      control+88(FP), AX
 	VMOVDQU32 64(AX), Z0
-	MOVQ      scales+24(FP), AX
-	MOVQ      biases+32(FP), CX
-	MOVQ      rowBytes+16(FP), DX
-	MOVQ      groups+64(FP), BX
-	SHLQ      $0x02, BX
-	LEAQ      (BX)(BX*2), BX
-	MOVQ      control+80(FP), BX
-	VMOVDQU32 (BX), Z3
+	MOVQ      rowBytes+16(FP), AX
+	MOVQ      stride+72(FP), CX
+	SHLQ      $0x02, CX
+	LEAQ      (CX)(CX*2), DX
+	MOVQ      control+88(FP), DX
+	VMOVDQU32 (DX), Z3
 
 block:
-	MOVQ   codes+8(FP), BX
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VPXORD Z1, Z1, Z1
-	MOVQ   x+40(FP), SI
-	MOVQ   groups+64(FP), DI
+	MOVQ   x+40(FP), DI
+	MOVQ   groups+64(FP), R8
 
 group:
-	MOVQ             vectors+72(FP), R8
-	VBROADCASTSS     (CX), Z2
-	VFMADD231PS.BCST (AX), Z3, Z2
+	MOVQ             vectors+80(FP), R9
+	VBROADCASTSS     (SI), Z2
+	VFMADD231PS.BCST (BX), Z3, Z2
 
 codes:
-	VMOVUPS       (SI), Z4
-	VPBROADCASTQ  (BX), Z5
+	VMOVUPS       (DI), Z4
+	VPBROADCASTQ  (DX), Z5
 	VPSRLVD       Z0, Z5, Z5
 	VPERMPS       Z2, Z5, Z5
 	VFMADD231PS   Z5, Z4, Z1
-	ADDQ          $0x08, BX
-	ADDQ          $0x40, SI
-	DECQ          R8
+	ADDQ          $0x08, DX
+	ADDQ          $0x40, DI
+	DECQ          R9
 	JNZ           codes
-	ADDQ          $0x04, AX
-	ADDQ          $0x04, CX
-	DECQ          DI
+	ADDQ          $0x04, BX
+	ADDQ          $0x04, SI
+	DECQ          R8
 	JNZ           group
-	MOVQ          out+0(FP), BX
-	MOVQ          codes+8(FP), SI
+	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X1
 	VHADDPS       X1, X1, X1
 	VHADDPS       X1, X1, X1
-	VMOVSS        X1, (BX)
-	ADDQ          $0x04, BX
-	MOVQ          BX, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ DX, SI
-	MOVQ SI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVSS        X1, (DX)
+	ADDQ          $0x04, out+0(FP)
+	ADDQ          AX, codes+8(FP)
+	ADDQ          CX, scales+24(FP)
+	ADDQ          CX, biases+32(FP)
+	DECQ          count+56(FP)
+	JNZ           block
 	VZEROUPPER
 	RET
 
-// func quantDots8_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDots8_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512F
-TEXT ·quantDots8_1AVX512(SB), NOSPLIT, $0-96
-	MOVQ scales+24(FP), AX
-	MOVQ biases+32(FP), CX
-	MOVQ rowBytes+16(FP), DX
-	MOVQ groups+64(FP), BX
-	SHLQ $0x02, BX
-	LEAQ (BX)(BX*2), BX
+TEXT ·quantDots8_1AVX512(SB), NOSPLIT, $0-104
+	MOVQ rowBytes+16(FP), AX
+	MOVQ stride+72(FP), CX
+	SHLQ $0x02, CX
+	LEAQ (CX)(CX*2), DX
 
 block:
-	MOVQ   codes+8(FP), BX
+	MOVQ   codes+8(FP), DX
+	MOVQ   scales+24(FP), BX
+	MOVQ   biases+32(FP), SI
 	VPXORD Z0, Z0, Z0
-	MOVQ   x+40(FP), SI
-	MOVQ   sums+48(FP), DI
-	MOVQ   groups+64(FP), R8
+	MOVQ   x+40(FP), DI
+	MOVQ   sums+48(FP), R8
+	MOVQ   groups+64(FP), R9
 
 group:
-	MOVQ   vectors+72(FP), R9
+	MOVQ   vectors+80(FP), R10
 	VPXORD Z1, Z1, Z1
 
 codes:
-	VPMOVZXBD     (BX), Z2
+	VPMOVZXBD     (DX), Z2
 	VCVTDQ2PS     Z2, Z2
-	VFMADD231PS   (SI), Z2, Z1
-	ADDQ          $0x10, BX
-	ADDQ          $0x40, SI
-	DECQ          R9
+	VFMADD231PS   (DI), Z2, Z1
+	ADDQ          $0x10, DX
+	ADDQ          $0x40, DI
+	DECQ          R10
 	JNZ           codes
-	VMOVUPS       (DI), Y3
-	ADDQ          $0x20, DI
-	VBROADCASTSS  (CX), Z2
+	VMOVUPS       (R8), Y3
+	ADDQ          $0x20, R8
+	VBROADCASTSS  (SI), Z2
 	VFMADD231PS   Z2, Z3, Z0
-	VBROADCASTSS  (AX), Z2
+	VBROADCASTSS  (BX), Z2
 	VFMADD231PS   Z2, Z1, Z0
-	ADDQ          $0x04, AX
-	ADDQ          $0x04, CX
-	DECQ          R8
+	ADDQ          $0x04, BX
+	ADDQ          $0x04, SI
+	DECQ          R9
 	JNZ           group
-	MOVQ          out+0(FP), BX
-	MOVQ          codes+8(FP), SI
+	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VADDPS        Y2, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X2
 	VADDPS        X2, X0, X0
 	VHADDPS       X0, X0, X0
 	VHADDPS       X0, X0, X0
-	VMOVSS        X0, (BX)
-	ADDQ          $0x04, BX
-	MOVQ          BX, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ DX, SI
-	MOVQ SI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVSS        X0, (DX)
+	ADDQ          $0x04, out+0(FP)
+	ADDQ          AX, codes+8(FP)
+	ADDQ          CX, scales+24(FP)
+	ADDQ          CX, biases+32(FP)
+	DECQ          count+56(FP)
+	JNZ           block
 	VZEROUPPER
 	RET
 
-// func quantDotsany_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, vectors int, control *byte, step int)
+// func quantDotsany_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·quantDotsany_1AVX512(SB), NOSPLIT, $0-96
-	MOVQ         control+80(FP), AX
+TEXT ·quantDotsany_1AVX512(SB), NOSPLIT, $0-104
+	MOVQ         control+88(FP), AX
 	VMOVDQU32    64(AX), Z0
 	VPBROADCASTD 128(AX), Z1
 	VMOVDQU32    (AX), Z2
-	MOVQ         step+88(FP), AX
-	MOVQ         scales+24(FP), CX
-	MOVQ         biases+32(FP), DX
-	MOVQ         rowBytes+16(FP), BX
-	MOVQ         groups+64(FP), SI
-	SHLQ         $0x02, SI
-	LEAQ         (SI)(SI*2), SI
+	MOVQ         step+96(FP), AX
+	MOVQ         rowBytes+16(FP), CX
+	MOVQ         stride+72(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), BX
 
 block:
-	MOVQ   codes+8(FP), SI
+	MOVQ   codes+8(FP), BX
+	MOVQ   scales+24(FP), SI
+	MOVQ   biases+32(FP), DI
 	VPXORD Z3, Z3, Z3
-	MOVQ   x+40(FP), DI
-	MOVQ   sums+48(FP), R8
-	MOVQ   groups+64(FP), R9
+	MOVQ   x+40(FP), R8
+	MOVQ   sums+48(FP), R9
+	MOVQ   groups+64(FP), R10
 
 group:
-	MOVQ   vectors+72(FP), R10
+	MOVQ   vectors+80(FP), R11
 	VPXORD Z4, Z4, Z4
 
 codes:
-	VBROADCASTI32X4 (SI), Z5
+	VBROADCASTI32X4 (BX), Z5
 	VPSHUFB         Z2, Z5, Z5
 	VPSRLVD         Z0, Z5, Z5
 	VPANDD          Z1, Z5, Z5
 	VCVTDQ2PS       Z5, Z5
-	VFMADD231PS     (DI), Z5, Z4
-	ADDQ            AX, SI
-	ADDQ            $0x40, DI
-	DECQ            R10
+	VFMADD231PS     (R8), Z5, Z4
+	ADDQ            AX, BX
+	ADDQ            $0x40, R8
+	DECQ            R11
 	JNZ             codes
-	VMOVUPS         (R8), Y6
-	ADDQ            $0x20, R8
-	VBROADCASTSS    (DX), Z5
+	VMOVUPS         (R9), Y6
+	ADDQ            $0x20, R9
+	VBROADCASTSS    (DI), Z5
 	VFMADD231PS     Z5, Z6, Z3
-	VBROADCASTSS    (CX), Z5
+	VBROADCASTSS    (SI), Z5
 	VFMADD231PS     Z5, Z4, Z3
-	ADDQ            $0x04, CX
-	ADDQ            $0x04, DX
-	DECQ            R9
+	ADDQ            $0x04, SI
+	ADDQ            $0x04, DI
+	DECQ            R10
 	JNZ             group
-	MOVQ            out+0(FP), SI
-	MOVQ            codes+8(FP), DI
+	MOVQ            out+0(FP), BX
 	VEXTRACTF64X4   $0x01, Z3, Y5
 	VADDPS          Y5, Y3, Y3
 	VEXTRACTF128    $0x01, Y3, X5
 	VADDPS          X5, X3, X3
 	VHADDPS         X3, X3, X3
 	VHADDPS         X3, X3, X3
-	VMOVSS          X3, (SI)
-	ADDQ            $0x04, SI
-	MOVQ            SI, out+0(FP)
-
-	// Scales and biases have moved by one row already
-	ADDQ BX, DI
-	MOVQ DI, codes+8(FP)
-	DECQ count+56(FP)
-	JNZ  block
+	VMOVSS          X3, (BX)
+	ADDQ            $0x04, out+0(FP)
+	ADDQ            CX, codes+8(FP)
+	ADDQ            DX, scales+24(FP)
+	ADDQ            DX, biases+32(FP)
+	DECQ            count+56(FP)
+	JNZ             block
 	VZEROUPPER
 	RET
 
