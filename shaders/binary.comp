@@ -5,8 +5,8 @@
 #extension GL_GOOGLE_include_directive : require
 
 #include "tensor.glsl"
-#include "math.glsl"
 #include "integer.glsl"
+#include "power.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, a, 1)
