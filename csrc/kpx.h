@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 1
+#define KPX_ABI_VERSION 2
 #define KPX_MAX_RANK 8
 
 typedef enum {
@@ -49,6 +49,7 @@ typedef struct kpx_device kpx_device;
 typedef struct kpx_buffer kpx_buffer;
 typedef struct kpx_stream kpx_stream;
 typedef struct kpx_algorithm kpx_algorithm;
+typedef struct kpx_region kpx_region;
 
 /* A view of a buffer. Offset and strides count elements. buffer NULL: absent. */
 typedef struct {
@@ -96,6 +97,7 @@ typedef struct {
     uint64_t live_buffers, live_bytes, peak_bytes; /* what callers hold */
     uint64_t reserved_bytes;                       /* what was taken from the driver */
     uint64_t pipelines_built;
+    uint64_t allocations;                          /* so far: storage, staging blocks and descriptor pools taken */
     uint64_t validation_messages;                  /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
@@ -103,6 +105,10 @@ void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
 /* ---- Buffers: uninitialised device storage ---- */
 kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err);
 void kpx_buffer_destroy(kpx_buffer *buffer); /* at once, or after the last use on the device */
+/* Storage that host and device both see, zeroed, mapped at *memory as long as the buffer's handle lives. For a few bytes that a
+ * region writes every time: what work up to a value wrote is there to read once kpx_wait has seen that value. What the
+ * host writes, work submitted later reads. */
+kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory, kpx_error *err);
 
 /* ---- Streams: in order, recorded lazily ---- */
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err);
@@ -128,8 +134,37 @@ typedef struct {
     uint64_t ops, dispatches, barriers, submits, descriptor_writes, recorded_commands;
     uint64_t uploads, upload_bytes, downloads, download_bytes, waits;
     uint64_t record_ns, submit_ns; /* host time */
+    uint64_t replays;              /* of regions. What they run counts as dispatches and barriers */
 } kpx_stream_stats;
 void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
+
+/* ---- Regions: ops recorded once, submitted again and again ---- */
+/* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not captured:
+ * they go ahead of it as ordinary work. kpx_flush, kpx_download and kpx_stream_depend submit only ordinary work meanwhile.
+ * KPX_INVALID if the stream is capturing already. */
+kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
+/* Ends the capture, also when it fails, and submits ordinary work. Buffers whose handles were destroyed since they were
+ * created are the region's own: what it writes before it reads is planned into memory by lifetime and holds nothing
+ * between replays. */
+kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
+void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anything; ordinary work stays */
+/* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into the
+ * same submission). Any stream of the region's device may replay it, several at once; their order is the caller's business.
+ * *value as in kpx_flush. Nothing is recorded, written to a descriptor or allocated. KPX_INVALID on a capturing stream. */
+kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
+
+typedef struct {
+    uint64_t ops, fused_ops;          /* as appended; as recorded, after the passes of csrc/fusion */
+    uint64_t dispatches, barriers;    /* of one replay */
+    uint64_t descriptor_writes, recorded_commands; /* done once */
+    uint64_t transient_bytes_unplanned, transient_bytes; /* what the region's own buffers take without and with planning */
+    uint64_t record_ns;               /* host time of kpx_capture_end */
+} kpx_region_stats;
+void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
+/* Writes a JSON description (ops with what they were fused from; dispatches with kernel, grid, reads, writes and barriers;
+ * memory), at most size bytes and no end mark, and returns its whole length. text may be NULL if size is 0. */
+uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
+void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
 
 /* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,

@@ -1,0 +1,48 @@
+// A pass finds groups of nodes that one op can do, and replaces them.
+//
+// csrc/fusion/<name>.cpp defines `void kpx::pass_<name>(Graph &)`, passes.def
+// lists it, csrc/tests/<name>_test.cpp tests it. A pass
+// - walks the graph from a node that it can tell (node.is("quantized_matmul")),
+// - follows data by producer() and uses_after(), comparing views by same_view()
+//   or same_data(),
+// - builds the fused node with NodeBuilder: a row of ops.def like any other,
+//   with a lowering in csrc/ops, which no Go function calls,
+// - calls replace(), which checks everything that makes the rewrite wrong (lost
+//   results, order, no support on this device) and answers false then: the
+//   group stays as it is, and the pass tries the next, maybe a smaller one.
+// Passes run in the order of passes.def, each once, so that one may build on
+// the nodes of another. They run over eager windows and over regions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace kpx {
+
+struct Pass {
+    const char *name;
+    void (*run)(Graph &graph);
+};
+
+#define KPX_PASS(name) void pass_##name(Graph &graph);
+#include "fusion/passes.def"
+#undef KPX_PASS
+
+// All passes, in order. Tests may add their own before they create a stream.
+std::vector<Pass> &all_passes();
+
+// The passes that a stream runs: all but those that the environment variable
+// KOMPUTE_GO_DISABLE_FUSION names ("name,name" or "all") when it is created.
+class PassSet {
+  public:
+    PassSet();
+    bool empty() const { return passes_.empty(); }
+    void run(Graph &graph) const;
+
+  private:
+    std::vector<Pass> passes_;
+};
+
+} // namespace kpx
