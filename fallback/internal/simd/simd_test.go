@@ -1,0 +1,208 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// forLevels runs a test with every instruction set of this processor.
+func forLevels(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	for _, level := range Levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer Use(Use(level))
+			require.Equal(t, level, Active())
+			f(t)
+		})
+	}
+}
+
+func sameFloat(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+func TestWidenEveryHalf(t *testing.T) {
+	forLevels(t, func(t *testing.T) {
+		all, out := make([]uint16, 1<<16), make([]float32, 1<<16)
+		for i := range all {
+			all[i] = uint16(i)
+		}
+		FromF16(out, all)
+		for i, v := range out {
+			require.True(t, sameFloat(array.F16(i).Float32(), v), "%#x: %v", i, v)
+		}
+		FromBF16(out, all)
+		for i, v := range out {
+			require.True(t, sameFloat(array.BF16(i).Float32(), v), "%#x: %v", i, v)
+		}
+	})
+}
+
+func TestNarrow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	in := make([]float32, 1<<18+5)
+	for i := range in {
+		in[i] = math.Float32frombits(rng.Uint32())
+		if i%2 == 0 { // near the numbers, and the ties, of 16 bits
+			in[i] = array.F16(rng.Uint32()).Float32() * (1 + float32(rng.IntN(5)-2)*0x1p-12)
+		}
+	}
+	forLevels(t, func(t *testing.T) {
+		out := make([]uint16, len(in))
+		ToF16(out, in)
+		for i, v := range in {
+			want, got := array.F16FromFloat32(v), array.F16(out[i])
+			if !sameFloat(want.Float32(), got.Float32()) {
+				require.Failf(t, "binary16", "%v: want %#x, got %#x", v, want, got)
+			}
+		}
+		ToBF16(out, in)
+		for i, v := range in {
+			want, got := array.BF16FromFloat32(v), array.BF16(out[i])
+			if want != got {
+				require.Failf(t, "bfloat16", "%v: want %#x, got %#x", v, want, got)
+			}
+		}
+	})
+}
+
+func TestExp(t *testing.T) {
+	special := []float32{0, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), -103.9, -104.1, 88.8, 88.7, -87.4, 1e30, -1e30, math.SmallestNonzeroFloat32}
+	in := make([]float32, 0, 40000)
+	in = append(in, special...)
+	for x := float32(-105); x < 90; x += 0.005 {
+		in = append(in, x)
+	}
+	forLevels(t, func(t *testing.T) {
+		out := make([]float32, len(in))
+		sum := ExpSum(out, in, 0)
+		require.True(t, sum != sum)
+		for i, v := range in {
+			want := math.Exp(float64(v))
+			w := float32(want)
+			if w != w || math.IsInf(float64(w), 0) {
+				require.True(t, sameFloat(w, out[i]), "e^%v: %v", v, out[i])
+				continue
+			}
+			require.LessOrEqual(t, math.Abs(float64(out[i])-want), 3e-7*want+2*math.SmallestNonzeroFloat32, "e^%v: %v", v, out[i])
+		}
+		require.InDelta(t, math.E+1, ExpSum(out[:2], []float32{3, 2}, 2), 1e-6)
+	})
+}
+
+func TestMaxAndScale(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	forLevels(t, func(t *testing.T) {
+		require.Equal(t, float32(math.Inf(-1)), Max(nil))
+		for n := 1; n < 70; n++ {
+			x, want := make([]float32, n), float32(math.Inf(-1))
+			for i := range x {
+				x[i] = rng.Float32() - 2
+				want = max(want, x[i])
+			}
+			require.Equal(t, want, Max(x))
+			y := append([]float32{}, x...)
+			Scale(y, -3)
+			for i := range x {
+				require.Equal(t, x[i]*-3, y[i])
+			}
+			x[rng.IntN(n)] = float32(math.NaN())
+			m := Max(x)
+			require.True(t, m != m)
+		}
+	})
+}
+
+// TestMatrices compares every instruction set with float64, around the sizes
+// where one kernel hands over to another.
+func TestMatrices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	random := func(n int) []float32 {
+		out := make([]float32, n)
+		for i := range out {
+			out[i] = rng.Float32() - 0.5
+		}
+		return out
+	}
+	forLevels(t, func(t *testing.T) {
+		for range 400 {
+			m, n, k := 1+rng.IntN(9), 1+rng.IntN(150), 1+rng.IntN(60)
+			lda, ldb, ldt, ldc := k+rng.IntN(3), n+rng.IntN(3), k+rng.IntN(3), n+rng.IntN(3)
+			a, b, bt, c := random(m*lda), random(k*ldb), random(n*ldt), random(m*ldc)
+			for i := range n {
+				for l := range k {
+					bt[i*ldt+l] = b[l*ldb+i]
+				}
+			}
+			add := rng.IntN(2) == 1
+			want := append([]float32{}, c...)
+			for i := range m {
+				for j := range n {
+					sum := 0.0
+					if add {
+						sum = float64(c[i*ldc+j])
+					}
+					for l := range k {
+						sum += float64(a[i*lda+l]) * float64(b[l*ldb+j])
+					}
+					want[i*ldc+j] = float32(sum)
+				}
+			}
+			d := append([]float32{}, c...)
+			MulAdd(c, ldc, a, lda, m, b, ldb, n, k, add)
+			Dots(d, ldc, a, lda, m, bt, ldt, n, k, add)
+			require.InDeltaSlice(t, want, c, 1e-5)
+			require.InDeltaSlice(t, want, d, 1e-5)
+		}
+		require.Equal(t, float32(0), Dot(nil, nil))
+		c := []float32{7}
+		Dots(c, 1, nil, 0, 1, nil, 0, 1, 0, true)
+		MulAdd(c, 1, nil, 0, 1, nil, 0, 1, 0, true)
+		require.Equal(t, float32(7), c[0])
+		MulAdd(c, 1, nil, 0, 1, nil, 0, 1, 0, false)
+		require.Equal(t, float32(0), c[0])
+	})
+}
+
+// TestLevelsAgreeOnCodes holds the assembly to the plain form, with rows that end
+// where the storage does.
+func TestLevelsAgreeOnCodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 300 {
+		bits := []int{2, 3, 4, 5, 6, 8}[rng.IntN(6)]
+		size := 32 << rng.IntN(3)
+		rows, groups := 1+rng.IntN(11), 1+rng.IntN(4)
+		w := Weights{Groups: groups, Stride: groups + rng.IntN(2), GroupSize: size, Bits: bits}
+		w.RowBytes = w.Groups*size/8*bits + 4*rng.IntN(2)
+		w.Codes = make([]byte, (rows-1)*w.RowBytes+groups*size/8*bits)
+		for i := range w.Codes {
+			w.Codes[i] = byte(rng.Uint32())
+		}
+		x := make([]float32, groups*size)
+		w.Scales, w.Biases = make([]float32, rows*w.Stride), make([]float32, rows*w.Stride)
+		for _, s := range [][]float32{x, w.Scales, w.Biases} {
+			for i := range s {
+				s[i] = rng.Float32() - 0.5
+			}
+		}
+		var sums, elements [][]float32
+		for _, level := range Levels() {
+			before := Use(level)
+			out := make([]float32, rows)
+			QuantDots(out, &w, PrepareRow(make([]float32, RowSpace(len(x), size)), x, size, bits), rows)
+			all := make([]float32, rows*len(x))
+			Dequantize(all, len(x), &w, rows)
+			sums, elements = append(sums, out), append(elements, all)
+			Use(before)
+		}
+		for i := range sums {
+			require.InDeltaSlice(t, sums[0], sums[i], 1e-4*math.Exp2(float64(bits)))
+			require.InDeltaSlice(t, elements[0], elements[i], 1e-4)
+		}
+	}
+}
