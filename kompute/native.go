@@ -33,14 +33,14 @@ type native interface {
 
 // nativeArray is kpx_array, field by field.
 type nativeArray struct {
-	buffer   unsafe.Pointer
-	dtype    uint32
-	access   uint32
-	rank     uint32
-	reserved uint32
-	offset   int64
-	shape    [array.MaxRank]int64
-	strides  [array.MaxRank]int64
+	buffer  unsafe.Pointer
+	dtype   uint32
+	access  uint32
+	rank    uint32
+	_       uint32
+	offset  int64
+	shape   [array.MaxRank]int64
+	strides [array.MaxRank]int64
 }
 
 // The codes of kpx_result.
