@@ -117,7 +117,7 @@ func quantizedMatMulSuite() suite {
 	}
 	return suite{
 		op: "quantized_matmul", run: runQuantizedMatMul, reference: referenceQuantizedMatMul, cases: quantizedMatMulCases,
-		random: randomQuantizedMatMul,
+		random: randomQuantizedMatMul, thin: 7,
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
 		},

@@ -193,12 +193,23 @@ func sdpaMasks(dtype array.DType) []Case {
 	return cases
 }
 
+// sdpaVariants are what random cases choose from: each builds kernels of its own.
+var sdpaVariants = []struct {
+	dtype  array.DType
+	d      int
+	mask   string
+	length bool
+}{
+	{array.Float32, 64, "", false}, {array.Float32, 128, "bool", true}, {array.BFloat16, 128, "", true},
+	{array.BFloat16, 80, "bias", false}, {array.Float16, 32, "bias", true}, {array.Float16, 256, "bool", false},
+}
+
 func randomSDPA(t *rapid.T) Case {
-	r, dtype := drawSource(t), drawType(t, "type", floatTypes)
+	r, v := drawSource(t), rapid.SampledFrom(sdpaVariants).Draw(t, "variant")
+	dtype, d := v.dtype, v.d
 	hkv := rapid.IntRange(1, 3).Draw(t, "key heads")
 	tq := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, 9), rapid.IntRange(1, 70)).Draw(t, "queries")
 	tk := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 600)).Draw(t, "keys")
-	d := rapid.SampledFrom([]int{32, 64, 80, 128, 256}).Draw(t, "D")
 	if tq*tk*d > 400000 {
 		tq = 1
 	}
@@ -208,13 +219,13 @@ func randomSDPA(t *rapid.T) Case {
 		c.In[name] = drawLayout(t, name, c.In[name])
 	}
 	mask := drawPart(t, "mask", []int{b, c.In["q"].Dim(1), tq, tk})
-	switch rapid.SampledFrom([]string{"none", "bool", "bias"}).Draw(t, "mask kind") {
+	switch v.mask {
 	case "bool":
 		c.In["mask"] = drawLayout(t, "mask", r.integers(array.Bool, 0, 1, mask...))
 	case "bias":
 		c.In["mask"] = drawLayout(t, "mask", r.normal(dtype, 2, mask...))
 	}
-	if rapid.Bool().Draw(t, "has length") {
+	if v.length {
 		c.In["key_length"] = dense(array.Int32, []float64{float64(rapid.IntRange(0, tk).Draw(t, "length"))}, 1)
 	}
 	c.Params.Causal = rapid.Bool().Draw(t, "causal")
@@ -234,7 +245,7 @@ func sdpaSuite() suite {
 	}
 	type params = ops.SDPAParams[float32]
 	return suite{
-		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA,
+		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA, thin: 2,
 		optional: []string{"mask", "key_length"},
 		bound:    func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
 		valid: func() Case {
