@@ -3,21 +3,21 @@ module github.com/kompute-go/kompute-go
 go 1.26.0
 
 require (
+	github.com/ardanlabs/jinja v1.4.0
+	github.com/dlclark/regexp2 v1.12.0
+	github.com/edsrzf/mmap-go v1.2.0
+	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
+	github.com/x448/float16 v0.8.4
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
+	golang.org/x/text v0.43.0
 	pgregory.net/rapid v1.3.0
 )
 
 require (
-	github.com/ardanlabs/jinja v1.4.0 // indirect
-	github.com/dlclark/regexp2 v1.12.0 // indirect
-	github.com/edsrzf/mmap-go v1.2.0 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/schollz/progressbar/v3 v3.19.1 // indirect
-	github.com/x448/float16 v0.8.4 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/term v0.47.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
 )

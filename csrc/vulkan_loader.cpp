@@ -76,10 +76,15 @@ void listen_to_validation(vk::Instance instance) {
 
 // The library stays open: the dispatcher points into it.
 vk::DynamicLoader *open_library() {
+    const char *chosen = getenv("KOMPUTE_GO_VULKAN_LIBRARY");
+    const bool standard = chosen == nullptr || *chosen == '\0';
     try {
-        return new vk::DynamicLoader();
+        return standard ? new vk::DynamicLoader() : new vk::DynamicLoader(chosen);
     } catch (const std::runtime_error &) {
-        fail(KPX_NO_VULKAN, "libvulkan.so.1 is not installed");
+        if (standard) {
+            fail(KPX_NO_VULKAN, "libvulkan.so.1 is not installed");
+        }
+        fail(KPX_NO_VULKAN, "KOMPUTE_GO_VULKAN_LIBRARY: cannot open %s", chosen);
     }
 }
 
