@@ -17,7 +17,7 @@ func Devices() ([]DeviceInfo, error) {
 
 // Open opens a device:
 //
-//	"auto"         the best usable Vulkan device, else the CPU (see Device.Why)
+//	"auto"         the best usable Vulkan device, else the CPU (Device.Why says why)
 //	"cpu"          the CPU backend
 //	"vulkan"       the best usable Vulkan device
 //	"vulkan:1"     the Vulkan device with this index in Devices
@@ -33,7 +33,7 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	switch strings.ToLower(backend) {
 	case "", "auto":
 		if which == "" {
-			return openAuto(o), nil
+			return openAuto(o)
 		}
 	case "cpu":
 		if which == "" {
@@ -49,14 +49,17 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	return nil, fmt.Errorf("open %q: %w: want auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID", spec, ErrNoDevice)
 }
 
-func openAuto(o options) *Device {
+// openAuto takes the CPU only where there is no Vulkan or no device of it. Any
+// other failure, as a native library of another build, is a fault that must not
+// hide behind a slower backend.
+func openAuto(o options) (*Device, error) {
 	d, err := openNamed("", o)
-	if err == nil {
-		return d
+	if err == nil || !errors.Is(err, ErrNoVulkan) && !errors.Is(err, ErrNoDevice) {
+		return d, err
 	}
 	d = openCPU(o)
 	d.why = err.Error()
-	return d
+	return d, nil
 }
 
 // openNamed opens the Vulkan device that which selects, or the best.
