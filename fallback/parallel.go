@@ -18,18 +18,22 @@ import (
 const (
 	pollTime = 50 * time.Microsecond
 	idleTime = 20 * time.Millisecond
-	maxQueue = 256
 )
 
 var (
-	queue   = make(chan *job, maxQueue)
-	workers atomic.Int32
+	board    [16]atomic.Pointer[job] // where callers post their jobs
+	posted   atomic.Int32            // jobs on the board
+	workers  atomic.Int32            // all of them
+	polling  atomic.Int32            // those that look at the board
+	sleeping atomic.Int32            // those that wait for wake
+	wake     = make(chan struct{}, 1024)
 )
 
 // job is a loop over n units, cut into chunks that are handed out in order.
 type job struct {
 	run      func(lo, hi int)
 	n, chunk int
+	room     atomic.Int32 // workers that may still join
 	next     atomic.Int64 // first unit that nobody has taken
 	left     atomic.Int64 // units not finished
 	finished sync.WaitGroup
@@ -43,7 +47,7 @@ func parallel(n int, cost float64, run func(lo, hi int)) {
 	if n <= 0 {
 		return
 	}
-	const worthwhile = 6000 // a chunk's least cost
+	const worthwhile = 3000 // a chunk's least cost
 	total := float64(n) * cost
 	if n == 1 || total < 2*worthwhile {
 		run(0, n)
@@ -55,29 +59,51 @@ func parallel(n int, cost float64, run func(lo, hi int)) {
 		run(0, n)
 		return
 	}
+	// Some chunks for each thread: more threads on a short job only disturb it.
+	helpers := min(threads-1, max(parts/3, 1))
 	j := &job{run: run, n: n, chunk: (n + parts - 1) / parts}
+	j.room.Store(int32(helpers))
 	j.left.Store(int64(n))
 	j.finished.Add(1)
-	j.offer(min(threads, parts) - 1)
+	place := j.post()
+	if place != nil {
+		callWorkers(helpers)
+	}
 	j.work()
 	j.wait()
+	if place != nil {
+		place.Store(nil)
+		posted.Add(-1)
+	}
 	if p := j.panicked.Load(); p != nil {
 		panic(*p)
 	}
 }
 
-// offer asks for helpers, and starts workers where there are fewer.
-func (j *job) offer(helpers int) {
-	for range helpers {
-		select {
-		case queue <- j:
-		default: // so much is queued that all workers are busy
-			return
+// post puts the job on the board. If that is full, the cores have enough to do.
+func (j *job) post() *atomic.Pointer[job] {
+	for i := range board {
+		if board[i].CompareAndSwap(nil, j) {
+			posted.Add(1)
+			return &board[i]
 		}
 	}
-	for {
+	return nil
+}
+
+// callWorkers sees to it that so many workers look at the board.
+func callWorkers(want int) {
+	missing := want - int(polling.Load())
+	for range min(missing, int(sleeping.Load())) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+		missing--
+	}
+	for ; missing > 0; missing-- {
 		n := workers.Load()
-		if int(n) >= helpers {
+		if int(n) >= want {
 			return
 		}
 		if workers.CompareAndSwap(n, n+1) {
@@ -126,38 +152,54 @@ func (j *job) wait() {
 
 // worker takes jobs until there have been none for idleTime.
 func worker() {
+	defer workers.Add(-1)
+	timer := time.NewTimer(idleTime)
+	defer timer.Stop()
 	for {
-		j := nextJob()
-		if j == nil {
-			workers.Add(-1)
+		poll()
+		sleeping.Add(1)
+		timer.Reset(idleTime)
+		select {
+		case <-wake:
+			sleeping.Add(-1)
+		case <-timer.C:
+			sleeping.Add(-1)
 			return
 		}
-		j.work()
 	}
 }
 
-// nextJob polls, then sleeps, and gives up after idleTime.
-func nextJob() *job {
+// poll works on posted jobs until there have been none for pollTime.
+func poll() {
+	polling.Add(1)
+	defer polling.Add(-1)
 	start := time.Now()
 	for i := 1; ; i++ {
-		select {
-		case j := <-queue:
-			return j
-		default:
+		if j := findJob(); j != nil {
+			polling.Add(-1)
+			j.work()
+			polling.Add(1)
+			start = time.Now()
 		}
 		if i%64 == 0 {
 			if time.Since(start) > pollTime {
-				break
+				return
 			}
 			runtime.Gosched()
 		}
 	}
-	timer := time.NewTimer(idleTime)
-	defer timer.Stop()
-	select {
-	case j := <-queue:
-		return j
-	case <-timer.C:
+}
+
+// findJob joins a job with room that has chunks that nobody has taken.
+func findJob() *job {
+	if posted.Load() == 0 {
 		return nil
 	}
+	for i := range board {
+		j := board[i].Load()
+		if j != nil && int(j.next.Load()) < j.n && j.room.Load() > 0 && j.room.Add(-1) >= 0 {
+			return j
+		}
+	}
+	return nil
 }
