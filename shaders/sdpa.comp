@@ -18,16 +18,14 @@ layout(set = 0, binding = 4) readonly buffer Lengths { int lengths[]; };
 TENSOR_OUT(5, y, 5)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
-layout(constant_id = 6) const uint D = 128;
-layout(constant_id = 7) const uint DV = 128;
-layout(constant_id = 8) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
-layout(constant_id = 9) const uint V_VECTOR = 0;
-layout(constant_id = 10) const uint K_QUADS = 1; // of a lane
-layout(constant_id = 11) const uint V_QUADS = 1;
-layout(constant_id = 12) const uint MASK_KIND = 0;
-layout(constant_id = 13) const uint HAS_LENGTH = 0;
-layout(constant_id = 14) const uint SPLIT = 0;
-#define SLOT_SPEC 15
+layout(constant_id = 6) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
+layout(constant_id = 7) const uint V_VECTOR = 0;
+layout(constant_id = 8) const uint K_QUADS = 1; // of a lane
+layout(constant_id = 9) const uint V_QUADS = 1;
+layout(constant_id = 10) const uint MASK_KIND = 0;
+layout(constant_id = 11) const uint HAS_LENGTH = 0;
+layout(constant_id = 12) const uint SPLIT = 0;
+#define SLOT_SPEC 13
 #include "slots.glsl"
 
 layout(push_constant) uniform Push { SDPAParams p; };
@@ -55,7 +53,7 @@ void load_q(uint from) {
         q_row[i] = vec4(0.0);
         [[unroll]] for (uint c = 0; c < 4; c++) {
             uint d = lane_quad(i) * 4 + c;
-            if (d < D) {
+            if (d < p.d) {
                 q_row[i][c] = q_load(from + d * p.q_strides[3]) * (p.scale * LOG2_E);
             }
         }
@@ -65,10 +63,10 @@ void load_q(uint from) {
 vec4 load_k(uint from, uint quad) {
     vec4 r = vec4(0.0);
     if (K_VECTOR != 0) {
-        return quad * 4 < D ? k_quad(from + quad * 4) : r;
+        return quad * 4 < p.d ? k_quad(from + quad * 4) : r;
     }
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        if (quad * 4 + c < D) {
+        if (quad * 4 + c < p.d) {
             r[c] = k_load(from + (quad * 4 + c) * p.k_strides[3]);
         }
     }
@@ -78,14 +76,14 @@ vec4 load_k(uint from, uint quad) {
 vec4 load_v(uint from, uint first, uint quad) {
     vec4 r = vec4(0.0);
     uint d = first + quad * 4;
-    if (quad * 4 >= DV_CHUNK || d >= DV) {
+    if (quad * 4 >= DV_CHUNK || d >= p.dv) {
         return r;
     }
     if (V_VECTOR != 0) {
         return v_quad(from + d);
     }
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        if (d + c < DV) {
+        if (d + c < p.dv) {
             r[c] = v_load(from + (d + c) * p.v_strides[3]);
         }
     }
@@ -163,8 +161,8 @@ void store_row(uint row, uint dv_first) {
         }
     }
     barrier();
-    uint count = min(DV - dv_first, DV_CHUNK);
-    uint to = p.out_offset + (SPLIT != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (DV + 2) : row * DV);
+    uint count = min(p.dv - dv_first, DV_CHUNK);
+    uint to = p.out_offset + (SPLIT != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
     float factor = SPLIT != 0 ? 1.0 : weight == 0.0 ? 0.0 : 1.0 / weight;
     for (uint d = gl_LocalInvocationIndex; d < count; d += gl_WorkGroupSize.x) {
         float sum = 0.0;
@@ -174,13 +172,13 @@ void store_row(uint row, uint dv_first) {
         y_store(to + dv_first + d, sum * factor);
     }
     if (SPLIT != 0 && dv_first == 0 && gl_LocalInvocationIndex == 0) {
-        y_store(to + DV, highest);
-        y_store(to + DV + 1, weight);
+        y_store(to + p.dv, highest);
+        y_store(to + p.dv + 1, weight);
     }
 }
 
 void main() {
-    uint chunks = (DV + DV_CHUNK - 1) / DV_CHUNK;
+    uint chunks = (p.dv + DV_CHUNK - 1) / DV_CHUNK;
     uint dv_first = workgroup_index() % chunks * DV_CHUNK;
     uint row = workgroup_index() / chunks;
     uint head = row / p.queries;

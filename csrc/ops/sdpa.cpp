@@ -11,12 +11,14 @@ constexpr int64_t kValuesChunk = 256; // DV_CHUNK of sdpa.comp
 constexpr int64_t kLaneQuads = 32;    // most quads of a head that a lane holds
 constexpr int64_t kKeysPerSplit = 256;
 constexpr int64_t kMostSplits = 64;
-constexpr int64_t kGroups = 512; // enough workgroups: beyond, keys are not split
+constexpr uint32_t kTile = 64;              // TILE of sdpa_tiled.comp
+constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
+constexpr int64_t kTiledGroups = 32;        // fewer leave most of a device idle
+constexpr int64_t kGroups = 512;            // enough workgroups: beyond, keys are not split
 
 struct Attention {
     Array q, k, v, mask, length, out;
     SDPAParams p{};
-    uint32_t d = 0, dv = 0;
 };
 
 Support check_mask(const Array &q, const Array &k, const Array &mask) {
@@ -57,14 +59,14 @@ Support check_attention(const Attention &a) {
 }
 
 void fill_params(Attention &a, const SDPAOp &op) {
-    a.d = uint32_t(a.q.dim(3));
-    a.dv = uint32_t(a.v.dim(3));
     SDPAParams &p = a.p;
     p.rows = uint32_t(a.q.dim(0) * a.q.dim(1) * a.q.dim(2));
     p.heads = uint32_t(a.q.dim(1));
     p.group = uint32_t(a.q.dim(1) / a.k.dim(1));
     p.queries = uint32_t(a.q.dim(2));
     p.keys = uint32_t(a.k.dim(2));
+    p.d = uint32_t(a.q.dim(3));
+    p.dv = uint32_t(a.v.dim(3));
     fill(p.q_strides, 4, a.q.strides, 4, 0);
     fill(p.k_strides, 4, a.k.strides, 4, 0);
     fill(p.v_strides, 4, a.v.strides, 4, 0);
@@ -78,7 +80,9 @@ void fill_params(Attention &a, const SDPAOp &op) {
     p.scale = op.scale;
 }
 
-uint32_t mask_kind(const Attention &a) { return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2; }
+uint32_t mask_kind(const Attention &a) {
+    return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2;
+}
 
 // Whether every row of x can be read by four elements.
 uint32_t by_quads(const Array &x) {
@@ -100,6 +104,30 @@ int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
     return std::max(needed, std::min(wanted, kMostSplits));
 }
 
+// Workgroups of sdpa_tiled; 0 where it cannot run or sdpa serves better.
+int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
+    if (a.p.d == 0 || a.p.dv > kValuesChunk || a.p.keys > kMostTiledKeys || device.max_workgroup_invocations < 256) {
+        return 0;
+    }
+    const int64_t rows = int64_t(a.p.queries) * a.p.group;
+    const int64_t groups = (rows + kTile - 1) / kTile * (a.p.rows / a.p.queries / a.p.group);
+    const bool worth = device.is_cpu ? rows >= 16 : rows >= kTile && groups >= kTiledGroups;
+    return worth ? groups : 0;
+}
+
+void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
+    SDPAParams p = a.p;
+    p.out_offset = uint32_t(a.out.offset);
+    const Array &mask = a.mask ? a.mask : a.q;
+    const Array &length = a.length ? a.length : a.q;
+    lowering.dispatch(
+        "sdpa_tiled",
+        {256, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, a.out.dtype, by_quads(a.k), by_quads(a.v), mask_kind(a),
+         uint32_t(bool(a.length)), (p.dv + kTile - 1) / kTile},
+        {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {a.out, KPX_WRITE}},
+        p, grid_1d(lowering.device(), groups));
+}
+
 Support dispatch_rows(Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
@@ -107,28 +135,28 @@ Support dispatch_rows(Lowering &lowering, const Attention &a) {
     while (slots > 1 && slots * lanes > std::min(device.max_workgroup_invocations, 256u)) {
         slots /= 2;
     }
-    const int64_t k_quads = std::max<int64_t>(1, (int64_t(a.d) + lanes * 4 - 1) / (lanes * 4));
-    const int64_t v_quads = (std::min<int64_t>(a.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
+    const int64_t k_quads = std::max<int64_t>(1, (int64_t(a.p.d) + lanes * 4 - 1) / (lanes * 4));
+    const int64_t v_quads = (std::min<int64_t>(a.p.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
     if (k_quads > kLaneQuads) {
-        return unsupported("heads of %u elements", a.d);
+        return unsupported("heads of %u elements", a.p.d);
     }
     const int64_t splits = plan_splits(device, a);
     const Array to =
-        splits > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), splits, int64_t(a.dv) + 2}) : a.out;
+        splits > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), splits, int64_t(a.p.dv) + 2}) : a.out;
     SDPAParams p = a.p;
     p.out_offset = uint32_t(to.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
-    Grid grid = grid_1d(device, int64_t(p.rows) * ((a.dv + kValuesChunk - 1) / kValuesChunk));
+    Grid grid = grid_1d(device, int64_t(p.rows) * ((a.p.dv + kValuesChunk - 1) / kValuesChunk));
     grid.z = uint32_t(splits);
-    lowering.dispatch("sdpa",
-                      {slots * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, to.dtype, a.d, a.dv, by_quads(a.k),
-                       by_quads(a.v), uint32_t(k_quads), uint32_t(v_quads), mask_kind(a), uint32_t(bool(a.length)),
-                       uint32_t(splits > 1), lanes},
-                      {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {to, KPX_WRITE}},
-                      p, grid);
+    lowering.dispatch(
+        "sdpa",
+        {slots * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, to.dtype, by_quads(a.k), by_quads(a.v),
+         uint32_t(k_quads), uint32_t(v_quads), mask_kind(a), uint32_t(bool(a.length)), uint32_t(splits > 1), lanes},
+        {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {to, KPX_WRITE}}, p,
+        grid);
     if (splits > 1) {
-        const SDPACombineParams c{p.rows, uint32_t(splits), a.dv, uint32_t(a.out.offset)};
+        const SDPACombineParams c{p.rows, uint32_t(splits), a.p.dv, uint32_t(a.out.offset)};
         lowering.dispatch("sdpa_combine", {ELEMENT_THREADS, a.out.dtype}, {{to, KPX_READ}, {a.out, KPX_WRITE}}, c,
                           grid_elements(device, a.out.size()));
     }
@@ -155,7 +183,9 @@ Support lower_sdpa(Lowering &lowering, const OpCall &call) {
     const Array out = a.out;
     a.out = dense_output(lowering, out);
     fill_params(a, *op);
-    if (Support s = dispatch_rows(lowering, a); !s.ok()) {
+    if (const int64_t groups = plan_tiles(lowering.device(), a); groups > 0) {
+        dispatch_tiled(lowering, a, groups);
+    } else if (Support s = dispatch_rows(lowering, a); !s.ok()) {
         return s;
     }
     store_output(lowering, a.out, out);

@@ -196,6 +196,8 @@ struct SDPAParams {
     uint group;               // query heads per key head
     uint queries;
     uint keys;                // capacity; the length may be less
+    uint d;                   // elements of a head of q and k
+    uint dv;                  // of v
     uint q_strides[4];
     uint k_strides[4];
     uint v_strides[4];
