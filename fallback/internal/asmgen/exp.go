@@ -67,11 +67,16 @@ func (e *exponential) emit(x reg.VecVirtual) {
 }
 
 func exponentials() {
-	var e *exponential
-	var shift, sum reg.VecVirtual
+	expSum()
+	siluMul()
+	maximum()
+	scale()
+}
+
+func expSum() {
 	text("sets dst = e^(src-shift) and returns the sum; n is a multiple of 8.", "expSumAVX2")("(dst *float32, src *float32, n int, shift float32) float32")
-	e = newExponential()
-	shift, sum = YMM(), YMM()
+	e := newExponential()
+	shift, sum := YMM(), YMM()
 	avx2.zero(sum)
 	first := Load(Param("shift"), XMM()).(reg.VecVirtual)
 	VBROADCASTSS(first, shift)
@@ -87,9 +92,11 @@ func exponentials() {
 	Store(avx2.sum(sum), ReturnIndex(0))
 	VZEROUPPER()
 	RET()
+}
 
+func siluMul() {
 	text("sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.", "siluMulAVX2")("(dst *float32, gate *float32, up *float32, n int)")
-	e = newExponential()
+	e := newExponential()
 	one, sign := float(1), constant(1<<31)
 	dst, gate, up, n := arg("dst"), arg("gate"), arg("up"), arg("n")
 	Label("loop")
@@ -105,10 +112,12 @@ func exponentials() {
 	next(gate, dst, n)
 	VZEROUPPER()
 	RET()
+}
 
+func maximum() {
 	text("returns the largest of src, or NaN if there is one; n is a multiple of 8.", "maxAVX2")("(src *float32, n int) float32")
-	src, n = arg("src"), arg("n")
-	largest, nan := float(math.Inf(-1)), YMM()
+	src, n := arg("src"), arg("n")
+	x, largest, nan := YMM(), float(math.Inf(-1)), YMM()
 	avx2.zero(nan)
 	Label("loop")
 	VMOVUPS(Mem{Base: src}, x)
@@ -134,11 +143,13 @@ func exponentials() {
 	Store(low, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
+}
 
+func scale() {
 	text("multiplies dst by f; n is a multiple of 8.", "scaleAVX2")("(dst *float32, n int, f float32)")
-	dst, n = arg("dst"), arg("n")
-	f := YMM()
-	first = Load(Param("f"), XMM()).(reg.VecVirtual)
+	dst, n := arg("dst"), arg("n")
+	x, f := YMM(), YMM()
+	first := Load(Param("f"), XMM()).(reg.VecVirtual)
 	VBROADCASTSS(first, f)
 	Label("loop")
 	VMULPS(Mem{Base: dst}, f, x)
