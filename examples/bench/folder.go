@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/checkpoint"
+	"github.com/kompute-go/kompute-go/models"
+)
+
+// shardBytes is where a new shard begins.
+const shardBytes = 1 << 30
+
+// writeFolder makes a checkpoint folder of that shape with random weights, the
+// same for the same seed. Its tokenizer is the demo model's, so that the folder
+// is whole; text of it means nothing.
+func writeFolder(dir string, s shape, seed uint64) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	config, err := json.MarshalIndent(s.config(), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644); err != nil {
+		return err
+	}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		data, err := fs.ReadFile(models.Mote(), name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	w := shardWriter{dir: dir, index: map[string]string{}}
+	rng := rand.NewChaCha8([32]byte{0: byte(seed), 1: byte(seed >> 8), 2: byte(seed >> 16), 3: byte(seed >> 24)})
+	for _, m := range s.modules() {
+		if err := w.add(randomModule(rng, m, s)...); err != nil {
+			return err
+		}
+	}
+	norms := s.norms()
+	for _, name := range slices.Sorted(maps.Keys(norms)) {
+		if err := w.add(bf16Tensor(name, []int{norms[name]}, func() float32 { return 1 })); err != nil {
+			return err
+		}
+	}
+	return w.close()
+}
+
+// randomModule makes a matrix of uniform codes, scaled so that a product keeps
+// the variance of its input.
+func randomModule(rng *rand.ChaCha8, m module, s shape) []checkpoint.Tensor {
+	codes := make([]byte, m.out*m.in*s.bits/8)
+	_, _ = rng.Read(codes) // never fails
+	levels := float64(int(1)<<s.bits - 1)
+	deviation := math.Sqrt((levels*levels + 2*levels) / 12)
+	scale := 1 / (deviation * math.Sqrt(float64(m.in)))
+	groups := []int{m.out, m.in / s.groupSize}
+	return []checkpoint.Tensor{
+		{Name: m.path + ".weight", DType: array.Uint32, Shape: []int{m.out, m.in * s.bits / 32}, Data: codes},
+		bf16Tensor(m.path+".scales", groups, func() float32 { return float32(scale) }),
+		bf16Tensor(m.path+".biases", groups, func() float32 { return float32(-scale * levels / 2) }),
+	}
+}
+
+func bf16Tensor(name string, shape []int, value func() float32) checkpoint.Tensor {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	data := make([]byte, 2*n)
+	for i := range n {
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(array.BF16FromFloat32(value())))
+	}
+	return checkpoint.Tensor{Name: name, DType: array.BFloat16, Shape: shape, Data: data}
+}
+
+// shardWriter collects tensors and writes a shard whenever one is full.
+type shardWriter struct {
+	dir     string
+	pending []checkpoint.Tensor
+	bytes   int
+	total   int64
+	shards  int
+	index   map[string]string
+}
+
+func (w *shardWriter) add(tensors ...checkpoint.Tensor) error {
+	for _, t := range tensors {
+		w.pending = append(w.pending, t)
+		w.bytes += len(t.Data)
+	}
+	if w.bytes < shardBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *shardWriter) flush() error {
+	w.shards++
+	name := fmt.Sprintf("model-%05d.safetensors", w.shards)
+	for _, t := range w.pending {
+		w.index[t.Name] = name
+	}
+	w.total += int64(w.bytes)
+	tensors := w.pending
+	w.pending, w.bytes = nil, 0
+	return checkpoint.WriteFile(filepath.Join(w.dir, name), tensors, map[string]string{"format": "mlx"})
+}
+
+func (w *shardWriter) close() error {
+	if len(w.pending) > 0 {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(filepath.Join(w.dir, checkpoint.IndexFile))
+	if err != nil {
+		return err
+	}
+	if err := checkpoint.WriteIndex(f, w.index, w.total); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}
