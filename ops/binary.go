@@ -56,8 +56,8 @@ func Mul[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.
 }
 
 // Div returns a / b. Shapes broadcast as for Add. Integers are divided with
-// truncation toward zero, as in Go, and x / 0 is 0. (MLX's divide makes floats
-// of integers first; what this does is its floor_divide.)
+// truncation toward zero, as in Go, so -7 / 2 is -3, and x / 0 is 0. (MLX's
+// divide makes floats of integers first, and its floor_divide gives -4.)
 func Div[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryDiv, a, b)
 }
@@ -81,7 +81,8 @@ func Pow[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.
 
 // Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod 3
 // is 2. Shapes broadcast as for Add. x mod 0 is NaN for floats and 0 for
-// integers.
+// integers. (For integers Div and Mod so round differently: a is not always
+// a/b*b + a mod b.)
 func Mod[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryMod, a, b)
 }

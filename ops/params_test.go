@@ -12,8 +12,22 @@ import (
 )
 
 var paramStructs = []any{
-	binaryOp{}, unaryOp{}, copyOp{}, castOp{}, siLUMulOp{}, softmaxOp{}, rmsNormOp{}, argMaxOp{}, gatherOp{}, quantizedGatherOp{},
-	dequantizeOp{}, quantizedMatMulOp{}, matMulOp{}, ropeOp{}, sdpaOp{}, sliceUpdateOp{},
+	binaryOp{},
+	unaryOp{},
+	copyOp{},
+	castOp{},
+	siLUMulOp{},
+	softmaxOp{},
+	rmsNormOp{},
+	argMaxOp{},
+	gatherOp{},
+	quantizedGatherOp{},
+	dequantizeOp{},
+	quantizedMatMulOp{},
+	matMulOp{},
+	ropeOp{},
+	sdpaOp{},
+	sliceUpdateOp{},
 }
 
 // field is a member of a parameter struct, as C spells it.

@@ -37,7 +37,8 @@ type SDPAParams[T kompute.Float] struct {
 // are often views of a longer cache [B, Hkv, capacity, D].
 //
 // Scores and sums are float32 whatever T is. A query that may see no key gives
-// zeros. (MLX gives NaN where a bool mask hides every key.)
+// zeros. (MLX gives NaN where -Inf hides every key, and the mean of v where a
+// bool mask does.)
 //
 // # Errors
 //

@@ -219,8 +219,10 @@ func binaryCases() []Case {
 		for _, dtype := range kindTypes(kind) {
 			r := newSource(uint64(len(cases)))
 			add := func(name string, a, b array.Array) {
-				cases = append(cases, Case{Name: kind + "/" + dtype.String() + "/" + name,
-					In: map[string]array.Array{"a": a, "b": b}, Params: Params{Kind: kind}})
+				cases = append(cases, Case{
+					Name: kind + "/" + dtype.String() + "/" + name,
+					In:   map[string]array.Array{"a": a, "b": b}, Params: Params{Kind: kind},
+				})
 			}
 			a, b := binaryOperands(r, kind, dtype, []int{7, 3}, []int{7, 3})
 			add("same", a, b)
@@ -243,10 +245,12 @@ func binaryCases() []Case {
 	}
 	r := newSource(1)
 	cases = append(cases, Case{Name: "add/large", Params: Params{Kind: "add"}, In: map[string]array.Array{
-		"a": r.normal(array.Float32, 1, 3, 70001), "b": r.normal(array.Float32, 1, 70001)}},
+		"a": r.normal(array.Float32, 1, 3, 70001), "b": r.normal(array.Float32, 1, 70001),
+	}},
 		Case{Name: "mul/rank8", Params: Params{Kind: "mul"}, In: map[string]array.Array{
 			"a": place(r.normal(array.Float32, 1, 2, 3, 2, 1, 2, 3, 2, 2), "transposed"),
-			"b": place(r.normal(array.Float32, 1, 2, 1, 2, 3, 2, 1, 2, 2), "strided")}})
+			"b": place(r.normal(array.Float32, 1, 2, 1, 2, 3, 2, 1, 2, 2), "strided"),
+		}})
 	return cases
 }
 
@@ -256,7 +260,8 @@ func randomBinary(t *rapid.T) Case {
 	shape := drawShape(t, "shape", 0, 6, 3000)
 	a, b := binaryOperands(drawSource(t), kind, dtype, drawPart(t, "a", shape), drawPart(t, "b", shape))
 	return Case{Params: Params{Kind: kind}, In: map[string]array.Array{
-		"a": drawLayout(t, "a", a), "b": drawLayout(t, "b", b)}}
+		"a": drawLayout(t, "a", a), "b": drawLayout(t, "b", b),
+	}}
 }
 
 // drawPart draws a shape that broadcasts to the given one.
@@ -280,7 +285,8 @@ func binarySuite() suite {
 		valid: func() Case {
 			r := newSource(1)
 			return Case{Params: Params{Kind: "add"}, In: map[string]array.Array{
-				"a": r.normal(array.Float32, 1, 2, 3), "b": r.normal(array.Float32, 1, 3)}}
+				"a": r.normal(array.Float32, 1, 2, 3), "b": r.normal(array.Float32, 1, 3),
+			}}
 		},
 		rejects: []reject{
 			{"shapes", kompute.ErrShape, func(e *env) error { return ops.Add(e.s, e.f32(2, 3), e.f32(2)).Err() }},

@@ -71,8 +71,10 @@ func castEdges(dtype array.DType) array.Array {
 	case array.Uint32:
 		v = []float64{0, 1, 255, 256, 2049, 65519, 65520, 16777217, 1 << 31, math.MaxUint32}
 	default:
-		v = []float64{0, math.Copysign(0, -1), 0.5, -0.5, 0.9999, -0.9999, 1.5, -1.5, 2.5, 255.5, 256, -1, 2049, 2051, 65504, 65519,
-			65520, 1 << 31, 1 << 32, -(1 << 31), 3e9, -3e9, 5e9, 1e30, -1e30, 6e-8, 3e-8, 2.9e-8, 1e-5, math.Inf(1), math.Inf(-1), math.NaN()}
+		v = []float64{
+			0, math.Copysign(0, -1), 0.5, -0.5, 0.9999, -0.9999, 1.5, -1.5, 2.5, 255.5, 256, -1, 2049, 2051, 65504, 65519,
+			65520, 1 << 31, 1 << 32, -(1 << 31), 3e9, -3e9, 5e9, 1e30, -1e30, 6e-8, 3e-8, 2.9e-8, 1e-5, math.Inf(1), math.Inf(-1), math.NaN(),
+		}
 	}
 	return dense(dtype, v, len(v))
 }

@@ -68,7 +68,8 @@ func gatherCases() []Case {
 		Case{Name: "embedding", In: map[string]array.Array{"x": table, "indices": newSource(20).integers(array.Int32, 0, 2047, 1, 65)}},
 		Case{Name: "no entries", In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 0, 5), "indices": outside}},
 		Case{Name: "rank 8", Params: Params{Axis: 3}, In: map[string]array.Array{
-			"x": place(newSource(21).normal(array.Float32, 1, 2, 2, 3, 7, 2, 2), "transposed"), "indices": dense(array.Int32, []float64{1, -1, 6}, 1, 3, 1)}})
+			"x": place(newSource(21).normal(array.Float32, 1, 2, 2, 3, 7, 2, 2), "transposed"), "indices": dense(array.Int32, []float64{1, -1, 6}, 1, 3, 1),
+		}})
 }
 
 func randomGather(t *rapid.T) Case {

@@ -102,8 +102,10 @@ func ropeCases() []Case {
 			add("partial", Params{Dims: 24, Offset: 5, Scale: 0.5}, map[string]array.Array{"x": r.normal(dtype, 1, 2, 2, 7, 64)})
 			add("scalar offset", Params{}, map[string]array.Array{"x": r.normal(dtype, 1, 3, 2, 4, 32), "offset": dense(array.Int32, []float64{40})})
 			add("one offset", Params{}, map[string]array.Array{"x": r.normal(dtype, 1, 3, 2, 4, 32), "offset": dense(array.Int32, []float64{40}, 1)})
-			add("offsets", Params{}, map[string]array.Array{"x": r.normal(dtype, 1, 3, 2, 4, 32),
-				"offset": place(dense(array.Int32, []float64{0, 300, 7}, 3), "strided")})
+			add("offsets", Params{}, map[string]array.Array{
+				"x":      r.normal(dtype, 1, 3, 2, 4, 32),
+				"offset": place(dense(array.Int32, []float64{0, 300, 7}, 3), "strided"),
+			})
 			freqs := dense(array.Float32, []float64{1, 2.5, 10, 100, 1000, 1e4, 1e5, 3e5}, 8)
 			add("freqs", Params{Dims: 16, Offset: 100}, map[string]array.Array{"x": r.normal(dtype, 1, 1, 2, 3, 20), "freqs": place(freqs, "strided")})
 			x := r.normal(dtype, 1, 2, 9, 4, 128) // [B, T, H, D]
@@ -154,8 +156,10 @@ func ropeSuite() suite {
 		optional: []string{"freqs", "offset"},
 		valid: func() Case {
 			r := newSource(1)
-			return Case{Params: Params{Dims: 8}, In: map[string]array.Array{"x": r.normal(array.Float32, 1, 2, 3, 2, 8),
-				"offset": dense(array.Int32, []float64{1, 2}, 2), "freqs": r.integers(array.Float32, 1, 9, 4)}}
+			return Case{Params: Params{Dims: 8}, In: map[string]array.Array{
+				"x":      r.normal(array.Float32, 1, 2, 3, 2, 8),
+				"offset": dense(array.Int32, []float64{1, 2}, 2), "freqs": r.integers(array.Float32, 1, 9, 4),
+			}}
 		},
 		rejects: []reject{
 			{"rank 3", kompute.ErrShape, rope(ops.RoPEParams{}, ops.At(0), 2, 3, 8)},

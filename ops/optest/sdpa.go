@@ -200,8 +200,12 @@ var sdpaVariants = []struct {
 	mask   string
 	length bool
 }{
-	{array.Float32, 64, "", false}, {array.Float32, 128, "bool", true}, {array.BFloat16, 128, "", true},
-	{array.BFloat16, 80, "bias", false}, {array.Float16, 32, "bias", true}, {array.Float16, 256, "bool", false},
+	{array.Float32, 64, "", false},
+	{array.Float32, 128, "bool", true},
+	{array.BFloat16, 128, "", true},
+	{array.BFloat16, 80, "bias", false},
+	{array.Float16, 32, "bias", true},
+	{array.Float16, 256, "bool", false},
 }
 
 func randomSDPA(t *rapid.T) Case {

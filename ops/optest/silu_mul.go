@@ -36,10 +36,12 @@ func siLUMulCases() []Case {
 		for _, shape := range [][]int{{1}, {3, 1023}, {2, 1, 3072}, {5, 0}, {}} {
 			r := newSource(5)
 			cases = append(cases, Case{Name: name(dtype, "", shape), In: map[string]array.Array{
-				"gate": r.normal(dtype, 4, shape...), "up": r.normal(dtype, 1, shape...)}})
+				"gate": r.normal(dtype, 4, shape...), "up": r.normal(dtype, 1, shape...),
+			}})
 		}
 		cases = append(cases, Case{Name: name(dtype, "broadcast", nil), In: map[string]array.Array{
-			"gate": newSource(6).normal(dtype, 4, 3, 1, 9), "up": newSource(7).normal(dtype, 1, 4, 1)}})
+			"gate": newSource(6).normal(dtype, 4, 3, 1, 9), "up": newSource(7).normal(dtype, 1, 4, 1),
+		}})
 	}
 	far := dense(array.Float32, []float64{80, -80, 200, -200, 0, 1e30, -1e30}, 7)
 	return append(cases, Case{Name: "far", In: map[string]array.Array{"gate": far, "up": dense(array.Float32, []float64{1}, 1)}})

@@ -63,8 +63,10 @@ func sliceUpdateCases() []Case {
 			cases = append(cases, Case{Name: name(dst.DType, label+"/host", nil), Params: Params{Start: at}, In: map[string]array.Array{"dst": dst, "update": update}})
 		}
 		if len(start) > 0 {
-			cases = append(cases, Case{Name: name(dst.DType, label+"/device", nil),
-				In: map[string]array.Array{"dst": dst, "update": update, "start": dense(array.Int32, start, len(start))}})
+			cases = append(cases, Case{
+				Name: name(dst.DType, label+"/device", nil),
+				In:   map[string]array.Array{"dst": dst, "update": update, "start": dense(array.Int32, start, len(start))},
+			})
 		}
 	}
 	for _, dtype := range elementTypes {
@@ -162,8 +164,10 @@ func sliceUpdateSuite() suite {
 		extra:    sliceUpdateAround,
 		valid: func() Case {
 			r := newSource(1)
-			return Case{In: map[string]array.Array{"dst": r.normal(array.Float32, 1, 4, 5), "update": r.normal(array.Float32, 1, 2, 2),
-				"start": dense(array.Int32, []float64{1, 1}, 2)}}
+			return Case{In: map[string]array.Array{
+				"dst": r.normal(array.Float32, 1, 4, 5), "update": r.normal(array.Float32, 1, 2, 2),
+				"start": dense(array.Int32, []float64{1, 1}, 2),
+			}}
 		},
 		rejects: []reject{
 			{"rank", kompute.ErrShape, update([]int{4, 5}, []int{5})},

@@ -124,8 +124,10 @@ func unaryCases() []Case {
 	for _, kind := range concat(floatKinds, plainKinds, []string{"not"}) {
 		for _, dtype := range unaryTypes(kind) {
 			add := func(name string, x array.Array) {
-				cases = append(cases, Case{Name: kind + "/" + dtype.String() + "/" + name, Params: Params{Kind: kind},
-					In: map[string]array.Array{"x": x}})
+				cases = append(cases, Case{
+					Name: kind + "/" + dtype.String() + "/" + name, Params: Params{Kind: kind},
+					In: map[string]array.Array{"x": x},
+				})
 			}
 			r := newSource(uint64(len(cases)))
 			add("row", unaryOperand(r, kind, dtype, 1025))
