@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"flag"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // withThreads runs f with at least n threads.
 func withThreads(t *testing.T, n int, f func()) {
