@@ -36,7 +36,9 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
 Algorithm::~Algorithm() { device_->handle().destroyPipeline(pipeline_); }
 
 void append_algorithm(Device &device, Program &program, const std::shared_ptr<Algorithm> &algorithm,
-                      const kpx_array *arrays, uint32_t n, Grid groups, const void *push, uint32_t push_bytes) {
+                      const std::vector<Array> &arrays, const kpx_array *given, Grid groups, const void *push,
+                      uint32_t push_bytes) {
+    const auto n = uint32_t(arrays.size());
     if (algorithm->device().get() != &device) {
         fail(KPX_INVALID, "the algorithm was made for another device than the stream's");
     }
@@ -51,7 +53,7 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
     }
     check_grid(device, groups);
     for (uint32_t i = 0; i < n; i++) {
-        const Array array = make_array(device, arrays[i]);
+        const Array &array = arrays[i];
         if (!array) {
             fail(KPX_INVALID, "tensor %u is absent", i);
         }
@@ -62,13 +64,12 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
             fail(KPX_INVALID, "tensor %u starts %u bytes into its storage, where this device lets no binding start: copy it first",
                  i, uint32_t(array.base + uint64_t(array.offset) * array.element_size()));
         }
-        if (arrays[i].access < KPX_READ || arrays[i].access > KPX_READ_WRITE) {
+        if (given[i].access < KPX_READ || given[i].access > KPX_READ_WRITE) {
             fail(KPX_INVALID, "tensor %u has no access given", i);
         }
-        program.use(use_of(device, array, kpx_access(arrays[i].access)), array.buffer);
+        program.use(use_of(device, array, kpx_access(given[i].access)));
     }
-    program.keep(algorithm);
-    program.dispatch(algorithm->pipeline(), algorithm->layout(), push, push_bytes, groups);
+    program.dispatch({algorithm->pipeline(), algorithm->layout()}, "custom", push, push_bytes, groups, algorithm);
 }
 
 } // namespace kpx

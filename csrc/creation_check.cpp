@@ -8,6 +8,7 @@ namespace kpx {
 namespace {
 
 thread_local CreationCheck *watching = nullptr;
+thread_local bool recorded_for_many = false;
 
 // The dispatcher's own entries.
 struct {
@@ -20,6 +21,7 @@ struct {
     PFN_vkCreateCommandPool create_pool;
     PFN_vkAllocateCommandBuffers allocate_commands;
     PFN_vkFreeCommandBuffers free_commands;
+    PFN_vkBeginCommandBuffer begin_commands;
 } real;
 
 VkResult noted(VkResult result) {
@@ -117,6 +119,14 @@ VKAPI_ATTR void VKAPI_CALL free_commands(VkDevice device, VkCommandPool pool, ui
     }
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL begin_commands(VkCommandBuffer commands, const VkCommandBufferBeginInfo *info) {
+    VkCommandBufferBeginInfo changed = *info;
+    if (recorded_for_many) {
+        changed.flags |= VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    }
+    return real.begin_commands(commands, &changed);
+}
+
 template <typename Fn>
 void hook(Fn &entry, Fn &original, Fn replacement) {
     original = entry;
@@ -136,6 +146,7 @@ void install_creation_hooks() {
     hook(table.vkCreateCommandPool, real.create_pool, create_pool);
     hook(table.vkAllocateCommandBuffers, real.allocate_commands, allocate_commands);
     hook(table.vkFreeCommandBuffers, real.free_commands, free_commands);
+    hook(table.vkBeginCommandBuffer, real.begin_commands, begin_commands);
 }
 
 CreationCheck::CreationCheck(vk::Device device, Memory host_memory)
@@ -166,5 +177,9 @@ void CreationCheck::done(const char *what) {
 }
 
 void CreationCheck::rethrow(const char *what) const { check(vk::Result(first_), what); }
+
+RecordedForMany::RecordedForMany(bool wanted) { recorded_for_many = wanted; }
+
+RecordedForMany::~RecordedForMany() { recorded_for_many = false; }
 
 } // namespace kpx

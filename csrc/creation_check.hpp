@@ -1,3 +1,5 @@
+// What the shim changes on the way from Kompute to the driver.
+//
 // Kompute drops the results of the Vulkan calls that create a tensor or a
 // sequence, and goes on with null handles. We own the dispatcher that these
 // calls go through, so we watch them there: while a CreationCheck lives, this
@@ -38,6 +40,16 @@ class CreationCheck {
   private:
     vk::Device device_;
     VkResult first_ = VK_SUCCESS;
+};
+
+// While it lives, command buffers that this thread begins may be submitted again
+// while they run, which kp::Sequence does not ask for.
+class RecordedForMany {
+  public:
+    explicit RecordedForMany(bool wanted);
+    ~RecordedForMany();
+    RecordedForMany(const RecordedForMany &) = delete;
+    RecordedForMany &operator=(const RecordedForMany &) = delete;
 };
 
 } // namespace kpx

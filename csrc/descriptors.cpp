@@ -20,6 +20,7 @@ vk::DescriptorPool DescriptorPools::take() {
             return pool;
         }
     }
+    device_.count_allocation();
     const vk::DescriptorPoolSize size(vk::DescriptorType::eStorageBuffer, kDescriptors);
     return device_.handle().createDescriptorPool({{}, kSets, size});
 }

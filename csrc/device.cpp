@@ -38,6 +38,7 @@ Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
         kernels_ = std::make_unique<Kernels>(*this);
         staging_ = std::make_unique<Staging>(*this);
         descriptors_ = std::make_unique<DescriptorPools>(*this);
+        semaphores_ = std::make_unique<Semaphores>(*this);
     } catch (...) {
         kernels_.reset();
         device_->destroy();
@@ -86,6 +87,7 @@ Device::~Device() {
     }
     staging_.reset();
     descriptors_.reset();
+    semaphores_.reset();
     kernels_.reset();
     memory_.reset();
     device_->destroy();
@@ -154,6 +156,7 @@ kpx_device_stats Device::stats() {
     kpx_device_stats out{};
     out.reserved_bytes = memory_->reserved();
     out.pipelines_built = kernels_->pipelines_built();
+    out.allocations = allocations_;
     out.validation_messages = validation_messages();
     std::lock_guard<std::mutex> lock(mutex_);
     out.live_buffers = live_buffers_;

@@ -16,6 +16,7 @@ namespace kpx {
 
 class DescriptorPools;
 class Kernels;
+class Semaphores;
 class Staging;
 class Stream;
 
@@ -44,6 +45,7 @@ class Device : public std::enable_shared_from_this<Device> {
     Kernels &kernels() { return *kernels_; }
     Staging &staging() { return *staging_; }
     DescriptorPools &descriptors() { return *descriptors_; }
+    Semaphores &semaphores() { return *semaphores_; }
 
     // Queues are given to streams in turn.
     Queue &next_queue();
@@ -63,6 +65,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
     // What callers hold.
     void count_buffer(int64_t bytes, int64_t buffers);
+    void count_allocation() { allocations_++; }
     kpx_device_stats stats();
 
   private:
@@ -80,10 +83,12 @@ class Device : public std::enable_shared_from_this<Device> {
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<bool> lost_{false};
+    std::atomic<uint64_t> allocations_{0};
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Kernels> kernels_;
     std::unique_ptr<Staging> staging_;
     std::unique_ptr<DescriptorPools> descriptors_;
+    std::unique_ptr<Semaphores> semaphores_;
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
     uint64_t live_buffers_ = 0, live_bytes_ = 0, peak_bytes_ = 0;

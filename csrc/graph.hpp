@@ -86,6 +86,11 @@ class Graph {
     // writes all of it. Such an intermediate may be fused away.
     bool internal(const Array &view, const std::vector<Id> &group) const;
 
+    // Whether the first node that touches the view's buffer writes all of it, so
+    // that nothing comes in from before. True as well if none does.
+    bool starts_written(const Array &view) const { return view && starts_written(*view.buffer); }
+    bool starts_written(const Buffer &buffer) const;
+
     // ---- Rewriting ----
     // Replaces the group by one node, which runs where one of the group did.
     // Answers false, and changes nothing, if
@@ -93,28 +98,29 @@ class Graph {
     // - something that the group writes is neither written by `fused` nor internal,
     // - `fused` reads what only the group wrote, or touches what the group does not,
     // - a node between the group's nodes would run in the wrong order.
-    bool replace(const std::vector<Id> &group, OpNode fused);
+    bool replace(std::vector<Id> group, OpNode fused);
     // Takes a node out whose results nobody sees; false if somebody may.
     bool remove(Id id);
 
     // ---- For the stream and the runner ----
-    explicit Graph(Device &device) : device_(&device) {}
+    // replayed: it becomes a region, not an eager window that runs once.
+    explicit Graph(Device &device, bool replayed = false) : device_(&device), replayed_(replayed) {}
+    bool replayed() const { return replayed_; }
     bool empty() const { return nodes_.empty(); }
     size_t size() const { return nodes_.size(); }
     void append(OpNode node);
-    void cut(size_t size) { nodes_.resize(size); }
+    void cut(size_t size);
     void set_pass(const char *name) { pass_ = name; } // whose replacements follow
     bool changed() const { return changed_; }
     // The dispatches of what is left, from `trial` and from what passes lowered.
     Program program(const Program &trial) const;
 
   private:
-    struct Bytes {
-        uint64_t start, end;
-    };
     void index() const;
     void index_node(Id id) const;
-    const std::vector<Touch> *touches(const Array &view) const;
+    void forget_node(Id id) const;
+    const std::vector<Touch> &touches(const Buffer *buffer) const;
+    const std::vector<Touch> &touches(const Array &view) const { return touches(view.buffer.get()); }
     bool keeps_results(const std::vector<Id> &group, const OpNode &fused) const;
     bool keeps_operands(const std::vector<Id> &group, const OpNode &fused) const;
     bool conflict(Id a, Id b) const;
@@ -122,6 +128,7 @@ class Graph {
     bool lower(OpNode &fused);
 
     Device *device_;
+    bool replayed_;
     std::vector<OpNode> nodes_;
     Program lowered_; // of fused nodes
     const char *pass_ = nullptr;
@@ -139,6 +146,11 @@ bool same_data(const Array &a, const Array &b);
 bool overlaps(const Array &a, const Array &b);
 // Every byte of the buffer belongs to exactly one element (padding after the last does not count).
 bool covers_buffer(const Array &a);
+// Where in the buffer its elements lie, gaps included; empty if it has none.
+struct ByteRange {
+    uint64_t start, end;
+};
+ByteRange bytes_of(const Array &a);
 // The handle of its buffer is destroyed: only work appended before sees it.
 bool is_transient(const Array &a);
 

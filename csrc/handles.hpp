@@ -9,6 +9,7 @@ namespace kpx {
 class Algorithm;
 class Buffer;
 class Device;
+class Region;
 class Stream;
 
 // Throws KPX_INVALID for a null handle.
@@ -16,6 +17,7 @@ const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle);
 const std::shared_ptr<Device> &device_of(const kpx_device *handle);
 const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle);
 const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle);
+const std::shared_ptr<Region> &region_of(const kpx_region *handle);
 } // namespace kpx
 
 struct kpx_device {
@@ -26,6 +28,9 @@ struct kpx_buffer {
 };
 struct kpx_stream {
     std::shared_ptr<kpx::Stream> object;
+};
+struct kpx_region {
+    std::shared_ptr<kpx::Region> object;
 };
 struct kpx_algorithm {
     std::shared_ptr<kpx::Algorithm> object;

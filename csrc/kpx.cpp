@@ -8,6 +8,7 @@
 #include "handles.hpp"
 #include "lowering.hpp"
 #include "op_table.hpp"
+#include "region.hpp"
 #include "stream.hpp"
 
 namespace kpx {
@@ -40,6 +41,7 @@ const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) { return obje
 const std::shared_ptr<Device> &device_of(const kpx_device *handle) { return object_of(handle, "device"); }
 const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle) { return object_of(handle, "stream"); }
 const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle) { return object_of(handle, "algorithm"); }
+const std::shared_ptr<Region> &region_of(const kpx_region *handle) { return object_of(handle, "region"); }
 
 } // namespace kpx
 
@@ -89,9 +91,23 @@ kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **ou
     });
 }
 
+kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory,
+                                    kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Device> &owner = device_of(device);
+        owner->check_alive();
+        *out = new kpx_buffer{owner->memory().allocate_mapped(bytes)};
+        *memory = (*out)->object->mapped();
+        owner->count_buffer(int64_t(bytes), 1);
+    });
+}
+
 void kpx_buffer_destroy(kpx_buffer *buffer) {
     if (buffer != nullptr) {
-        (void)guarded(nullptr, [&] { buffer->object->device()->count_buffer(-int64_t(buffer->object->bytes()), -1); });
+        (void)guarded(nullptr, [&] {
+            buffer->object->close();
+            buffer->object->device()->count_buffer(-int64_t(buffer->object->bytes()), -1);
+        });
         delete buffer;
     }
 }
@@ -113,7 +129,7 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint3
                   uint32_t size, kpx_error *err) {
     return guarded_append(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
-        target->op(op_row(op).lower, arrays, n, params, size);
+        target->op(op, arrays, n, params, size);
     });
 }
 
@@ -161,6 +177,45 @@ void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out) {
     *out = kpx_stream_stats{};
     (void)guarded(nullptr, [&] { *out = stream_of(stream)->stats(); });
 }
+
+kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err) {
+    return guarded(err, [&] { stream_of(stream)->begin_capture(); });
+}
+
+kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *out = new kpx_region{target->end_capture()};
+    });
+}
+
+void kpx_capture_abort(kpx_stream *stream) {
+    (void)guarded(nullptr, [&] { stream_of(stream)->abort_capture(); });
+}
+
+kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *value = target->replay(region_of(region), times);
+    });
+}
+
+void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out) {
+    *out = kpx_region_stats{};
+    (void)guarded(nullptr, [&] { *out = region_of(region)->stats(); });
+}
+
+uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
+    uint64_t length = 0;
+    (void)guarded(nullptr, [&] {
+        const std::string description = region_of(region)->describe();
+        length = description.size();
+        memcpy(text, description.data(), std::min<uint64_t>(size, length));
+    });
+    return length;
+}
+
+void kpx_region_destroy(kpx_region *region) { delete region; }
 
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
                                 const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,

@@ -97,7 +97,7 @@ typedef struct {
     uint64_t live_buffers, live_bytes, peak_bytes; /* what callers hold */
     uint64_t reserved_bytes;                       /* what was taken from the driver */
     uint64_t pipelines_built;
-    uint64_t allocations;                          /* so far: storage, staging blocks and descriptor pools taken */
+    uint64_t allocations;                          /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t validation_messages;                  /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);

@@ -20,6 +20,7 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         stride *= array.shape[size_t(axis)];
     }
     array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
+    array.buffer->close(); // nobody else ever sees it
     return array;
 }
 
@@ -47,9 +48,9 @@ void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<u
         if (!binding.array) {
             fail(KPX_INTERNAL, "kernel %s binds an absent array", kernel);
         }
-        program_.use(use_of(device_, binding.array, binding.access), binding.array.buffer);
+        program_.use(use_of(device_, binding.array, binding.access));
     }
-    program_.dispatch(pipeline.handle, pipeline.layout, params, size, grid);
+    program_.dispatch(pipeline, variant->kernel, params, size, grid);
 }
 
 Array make_array(Device &device, const kpx_array &in) {
@@ -112,7 +113,8 @@ Use use_of(Device &device, const Array &array, kpx_access access) {
                            device.limits().maxStorageBufferRange),
                     bytes, device.limits().maxStorageBufferRange);
     }
-    return {array.buffer->handle(), array.buffer->offset() + array.base, bytes, access};
+    return {array.buffer->handle(), array.buffer->offset() + array.base, bytes, access, array.buffer,
+            array.buffer.get()};
 }
 
 void check_grid(const Device &device, Grid grid) {

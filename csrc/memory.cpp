@@ -19,15 +19,20 @@ Memory::Memory(Device &device, uint64_t budget)
     : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
       max_blocks_(device.limits().maxMemoryAllocationCount) {}
 
-std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
+uint64_t Memory::rounded(uint64_t bytes) const {
     if (bytes > largest_) {
         throw Error(KPX_TOO_LARGE,
                     format("a tensor of %llu bytes is beyond this device's limit of %llu", (unsigned long long)bytes,
                            (unsigned long long)largest_),
                     bytes, largest_);
     }
-    const uint64_t capacity = (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    return (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
     uint64_t offset = 0;
+    device_.count_allocation();
     std::shared_ptr<Block> block;
     try {
         block = obtain(capacity, offset);
@@ -42,6 +47,21 @@ std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
         block = obtain(capacity, offset);
     }
     return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    device_.count_allocation();
+    auto block = std::make_shared<Block>();
+    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eHost, capacity, true);
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = capacity;
+    block->mapped = static_cast<uint8_t *>(block->tensor->rawData());
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        blocks_++;
+    }
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), 0, bytes, capacity);
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
@@ -132,6 +152,10 @@ std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
 
 void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (block->mapped != nullptr) {
+        blocks_--;
+        return;
+    }
     if (!block->ranges) {
         spare_.push_back(block);
         spare_bytes_ += block->bytes;

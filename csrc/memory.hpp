@@ -22,6 +22,7 @@ struct Block {
     vk::Buffer handle;
     uint64_t bytes;
     std::unique_ptr<RangeAllocator> ranges; // null: the block is one buffer
+    uint8_t *mapped = nullptr;              // an eHost tensor: where the host sees it
 };
 
 // Uninitialised storage on the device. Gives its range back when the last
@@ -39,11 +40,17 @@ class Buffer {
     uint64_t offset() const { return offset_; } // where it starts in handle()
     uint64_t bytes() const { return bytes_; }
     uint64_t capacity() const { return capacity_; } // bytes rounded up
+    uint8_t *mapped() const { return block_->mapped; } // nullptr: the host does not see it
+
+    // The caller's handle is gone: only work that was appended before sees the contents.
+    void close() { closed_ = true; }
+    bool closed() const { return closed_; }
 
   private:
     std::shared_ptr<Device> device_;
     std::shared_ptr<Block> block_;
     uint64_t offset_, bytes_, capacity_;
+    std::atomic<bool> closed_{false};
 };
 
 class Memory {
@@ -53,6 +60,8 @@ class Memory {
 
     // Throws KPX_TOO_LARGE or KPX_OUT_OF_MEMORY.
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
+    // Zeroed memory that the host sees too; a driver allocation each.
+    std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
     uint64_t reserved() const { return reserved_; }
     uint64_t largest() const { return largest_; }
 
@@ -64,6 +73,7 @@ class Memory {
     static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // from here on a tensor of its own
     static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // freed blocks kept for reuse
 
+    uint64_t rounded(uint64_t bytes) const;
     std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> find_spare(uint64_t capacity);
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);

@@ -1,36 +1,45 @@
 #include "program.hpp"
 
+#include "memory.hpp"
+
 namespace kpx {
 
 void Program::cut(const Mark &mark) {
     nodes_.resize(mark.nodes);
     uses_.resize(mark.uses);
     push_.resize(mark.push);
-    kept_.resize(mark.kept);
 }
 
-void Program::use(const Use &use, std::shared_ptr<const void> owner) {
-    uses_.push_back(use);
-    keep(std::move(owner));
+void Program::use(Use use) {
+    const bool seen_by_host = use.storage != nullptr && use.storage->mapped() != nullptr;
+    read_by_host_ = read_by_host_ || (seen_by_host && (use.access & KPX_WRITE));
+    uses_.push_back(std::move(use));
 }
 
-void Program::keep(std::shared_ptr<const void> owner) {
-    if (owner && (kept_.empty() || kept_.back() != owner)) {
-        kept_.push_back(std::move(owner));
-    }
-}
-
-void Program::dispatch(vk::Pipeline pipeline, const Layout &layout, const void *push, uint32_t push_bytes, Grid grid) {
-    Node node;
-    node.pipeline = pipeline;
-    node.layout = layout;
-    node.first_use = uint32_t(uses_.size()) - layout.bindings;
+void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
+                       std::shared_ptr<const void> owner) {
+    Node node{};
+    node.pipeline = pipeline.handle;
+    node.layout = pipeline.layout;
+    node.kernel = kernel;
+    node.owner = std::move(owner);
+    node.first_use = uint32_t(uses_.size()) - pipeline.layout.bindings;
     node.first_push = uint32_t(push_.size());
     node.push_bytes = push_bytes;
     node.grid = grid;
     const auto *bytes = static_cast<const uint8_t *>(push);
     push_.insert(push_.end(), bytes, bytes + push_bytes);
-    nodes_.push_back(node);
+    nodes_.push_back(std::move(node));
+}
+
+void Program::append(const Program &other, size_t first, size_t last) {
+    for (size_t i = first; i < last; i++) {
+        const Node &node = other.nodes_[i];
+        for (uint32_t u = 0; u < node.layout.bindings; u++) {
+            use(other.uses(node)[u]);
+        }
+        dispatch({node.pipeline, node.layout}, node.kernel, other.push(node), node.push_bytes, node.grid, node.owner);
+    }
 }
 
 } // namespace kpx

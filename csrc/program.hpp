@@ -1,7 +1,5 @@
-// Work as a graph, before it is recorded: dispatches in the order of the ops,
-// with what each reads and writes. Lowerings append to it, plan() decides the
-// barriers, Recording records it. An eager window and a region are the same
-// thing here; they differ in how often the recording is submitted.
+// Work as dispatches, in order, with the ranges that each reads and writes.
+// Lowerings append to it, plan() decides the barriers, Recording records it.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +19,16 @@ struct Use {
     uint64_t offset; // bytes, aligned as the device asks
     uint64_t bytes;
     kpx_access access;
+    std::shared_ptr<const void> owner; // keeps the memory
+    const Buffer *storage = nullptr;   // what owner is, unless it is a staging block
 };
 
 // One dispatch. Its uses and push constants are slices of the program's lists.
 struct Node {
     vk::Pipeline pipeline;
     Layout layout;
+    const char *kernel;                // its name, static
+    std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it
     uint32_t first_use = 0;
     uint32_t first_push = 0, push_bytes = 0;
     Grid grid;
@@ -37,16 +39,17 @@ class Program {
   public:
     // Where a program can be cut back to when an op fails half-way.
     struct Mark {
-        size_t nodes, uses, push, kept;
+        size_t nodes, uses, push;
     };
-    Mark mark() const { return {nodes_.size(), uses_.size(), push_.size(), kept_.size()}; }
+    Mark mark() const { return {nodes_.size(), uses_.size(), push_.size()}; }
     void cut(const Mark &mark);
 
     // Appends a dispatch; its uses are given before, one per binding.
-    void use(const Use &use, std::shared_ptr<const void> owner);
-    void dispatch(vk::Pipeline pipeline, const Layout &layout, const void *push, uint32_t push_bytes, Grid grid);
-    // Holds an object until the work is done.
-    void keep(std::shared_ptr<const void> owner);
+    void use(Use use);
+    void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
+                  std::shared_ptr<const void> owner = nullptr);
+    // Appends the dispatches [first, last) of another program.
+    void append(const Program &other, size_t first, size_t last);
     // The host reads what was written: the recording ends with a barrier to it.
     void read_by_host() { read_by_host_ = true; }
 
@@ -56,6 +59,7 @@ class Program {
     const Use *uses(const Node &node) const { return uses_.data() + node.first_use; }
     const void *push(const Node &node) const { return push_.data() + node.first_push; }
     uint64_t barriers() const { return barriers_; }
+    std::vector<Use> &all_uses() { return uses_; } // for the memory plan
 
     // Marks the nodes that need a barrier before them: those that touch a range
     // which a dispatch since the last barrier wrote, or write one that it read.
@@ -65,7 +69,6 @@ class Program {
     std::vector<Node> nodes_;
     std::vector<Use> uses_;
     std::vector<uint8_t> push_;
-    std::vector<std::shared_ptr<const void>> kept_;
     bool read_by_host_ = false;
     uint64_t barriers_ = 0;
 };

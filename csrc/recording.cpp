@@ -2,6 +2,7 @@
 
 #include <kompute/operations/OpBase.hpp>
 
+#include "creation_check.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "tensors.hpp"
@@ -40,16 +41,17 @@ void host_barrier(vk::CommandBuffer commands) {
 
 } // namespace
 
-Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program)
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs)
     : device_(std::move(device)), program_(std::move(program)), descriptors_(*device_) {
     program_.plan();
     sequence_ = make_sequence(*device_, queue);
+    const RecordedForMany many(runs == Runs::many);
     sequence_->record(std::make_shared<RecordOp>(*this));
     sequence_->end();
 }
 
 // The first barrier orders this work after the queue's earlier submissions,
-// which belong to this stream too.
+// which belong to this stream too, or are the same recording.
 void Recording::record(const vk::CommandBuffer &commands) {
     compute_barrier(commands);
     counts_.barriers = 1;

@@ -1,5 +1,5 @@
 // A planned program, recorded once into a kp::Sequence and ready to be
-// submitted. It owns all that the device may touch while it runs.
+// submitted, once or many times. It owns all that the device may touch while it runs.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,15 @@ class Recording {
         uint64_t dispatches = 0, barriers = 0, descriptor_writes = 0, commands = 0;
     };
 
-    // Plans and records the program. Throws an Error; nothing was submitted then.
-    Recording(std::shared_ptr<Device> device, const Queue &queue, Program program);
+    enum class Runs { once, many };
+
+    // Plans and records the program. many: it may be submitted while it runs.
+    // Throws an Error; nothing was submitted then.
+    Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs);
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
+    const Program &program() const { return program_; }
 
   private:
     friend class RecordOp;

@@ -17,6 +17,7 @@ std::shared_ptr<HostBlock> Staging::take(For purpose, uint64_t bytes) {
         }
     }
     if (!block) {
+        device_.count_allocation();
         block = std::make_unique<HostBlock>();
         block->bytes = large ? kLarge : kSmall;
         block->tensor =

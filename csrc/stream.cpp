@@ -1,32 +1,15 @@
 #include "stream.hpp"
 
-#include <chrono>
-
 #include "algorithm.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "lowering.hpp"
+#include "op_table.hpp"
 #include "recording.hpp"
+#include "region.hpp"
+#include "stopwatch.hpp"
 
 namespace kpx {
-
-namespace {
-
-// Adds the nanoseconds of a scope to a counter.
-class Stopwatch {
-  public:
-    explicit Stopwatch(std::atomic<uint64_t> &sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
-    ~Stopwatch() {
-        const auto passed = std::chrono::steady_clock::now() - start_;
-        sum_ += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
-    }
-
-  private:
-    std::atomic<uint64_t> &sum_;
-    std::chrono::steady_clock::time_point start_;
-};
-
-} // namespace
 
 std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device) {
     device->check_alive();
@@ -36,16 +19,19 @@ std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device) {
 }
 
 Stream::Stream(std::shared_ptr<Device> device)
-    : device_(std::move(device)), queue_(device_->next_queue()), timeline_(std::make_shared<Timeline>(device_)) {}
+    : device_(std::move(device)), queue_(device_->next_queue()), timeline_(std::make_shared<Timeline>(device_)),
+      window_(new_window()) {}
 
 Stream::~Stream() { finish(); }
 
 void Stream::finish() noexcept {
     try {
-        Program dropped;
+        Window dropped = new_window();
+        std::unique_ptr<Window> capture;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            std::swap(dropped, program_);
+            std::swap(dropped, window_);
+            std::swap(capture, capture_);
             waits_.clear();
             staged_ = 0;
         }
@@ -58,39 +44,52 @@ void Stream::finish() noexcept {
     std::swap(done, in_flight_);
 }
 
-void Stream::op(LowerFn lower, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
-    device_->check_alive();
-    std::vector<Array> checked;
-    checked.reserve(n);
+namespace {
+
+// The arrays of a call, checked. An access that was not given counts as both.
+void add_arrays(OpNode &node, Device &device, const kpx_array *arrays, uint32_t n) {
+    node.arrays.reserve(n);
+    node.access.reserve(n);
     for (uint32_t i = 0; i < n; i++) {
-        checked.push_back(make_array(*device_, arrays[i]));
+        node.arrays.push_back(make_array(device, arrays[i]));
+        const bool given = arrays[i].access >= KPX_READ && arrays[i].access <= KPX_READ_WRITE;
+        node.access.push_back(given ? kpx_access(arrays[i].access) : KPX_READ_WRITE);
     }
+}
+
+} // namespace
+
+void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
+    device_->check_alive();
+    const LowerFn lower = op_row(op).lower;
+    OpNode node;
+    node.op = op;
+    add_arrays(node, *device_, arrays, n);
+    if (size > 0 && params == nullptr) {
+        fail(KPX_INVALID, "%u bytes of parameters, and none given", size);
+    }
+    const auto *bytes = static_cast<const uint8_t *>(params);
+    node.params.assign(bytes, bytes + size);
     std::lock_guard<std::mutex> lock(mutex_);
-    const Program::Mark mark = program_.mark();
-    try {
-        ProgramLowering lowering(*device_, program_);
-        const Support support = lower(lowering, OpCall{checked.data(), n, params, size});
+    appended().append(std::move(node), [&](const OpNode &made, Program &program) {
+        ProgramLowering lowering(*device_, program);
+        const Support support = lower(lowering, OpCall{made.arrays.data(), n, made.params.data(), size});
         if (!support.ok()) {
             throw Unsupported{support.why};
         }
-    } catch (...) {
-        program_.cut(mark);
-        throw;
-    }
+    });
     counters_.ops++;
 }
 
 void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
                       const void *push, uint32_t push_bytes) {
     device_->check_alive();
+    OpNode node;
+    add_arrays(node, *device_, arrays, n);
     std::lock_guard<std::mutex> lock(mutex_);
-    const Program::Mark mark = program_.mark();
-    try {
-        append_algorithm(*device_, program_, algorithm, arrays, n, groups, push, push_bytes);
-    } catch (...) {
-        program_.cut(mark);
-        throw;
-    }
+    appended().append(std::move(node), [&](const OpNode &made, Program &program) {
+        append_algorithm(*device_, program, algorithm, made.arrays, arrays, groups, push, push_bytes);
+    });
     counters_.ops++;
 }
 
@@ -105,7 +104,7 @@ void Stream::depend(const Stream &other, uint64_t value) {
         return; // a stream is in order
     }
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!program_.empty()) {
+    if (!window_.empty()) {
         submit_pending();
     }
     for (Wait &wait : waits_) {
@@ -127,27 +126,41 @@ uint64_t Stream::flush() {
     return value;
 }
 
-uint64_t Stream::submit_pending() {
+uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) {
     device_->check_alive();
-    if (program_.empty() && waits_.empty()) {
+    if (window_.empty() && waits_.empty() && !region) {
         return timeline_->submitted();
     }
-    InFlight work{timeline_->submitted() + 1, staged_, nullptr, {}};
+    InFlight work{timeline_->submitted() + 1, staged_, nullptr, std::move(region), times, {}};
     staged_ = 0;
-    if (!program_.empty()) {
-        Stopwatch watch(counters_.record_ns);
-        Program program;
-        std::swap(program, program_);
-        work.recording = std::make_unique<Recording>(device_, queue_, std::move(program));
-        const Recording::Counts &counts = work.recording->counts();
-        counters_.dispatches += counts.dispatches;
-        counters_.barriers += counts.barriers;
-        counters_.descriptor_writes += counts.descriptor_writes;
-        counters_.commands += counts.commands;
+    if (!window_.empty()) {
+        record(work);
     }
     submit(std::move(work), std::move(waits_));
     waits_.clear();
     return timeline_->submitted();
+}
+
+void Stream::record(InFlight &work) {
+    Stopwatch watch(counters_.record_ns);
+    Window window = new_window();
+    std::swap(window, window_);
+    work.recording = std::make_shared<Recording>(device_, queue_, window.finish(passes_), Recording::Runs::once);
+    const Recording::Counts &counts = work.recording->counts();
+    counters_.dispatches += counts.dispatches;
+    counters_.barriers += counts.barriers;
+    counters_.descriptor_writes += counts.descriptor_writes;
+    counters_.commands += counts.commands;
+}
+
+void Stream::gather_commands(const InFlight &work) {
+    commands_.clear();
+    if (work.recording) {
+        commands_.push_back(work.recording->commands());
+    }
+    if (work.region) {
+        commands_.insert(commands_.end(), work.times, work.region->recording().commands());
+    }
 }
 
 void Stream::submit(InFlight work, std::vector<Wait> waits) {
@@ -157,16 +170,15 @@ void Stream::submit(InFlight work, std::vector<Wait> waits) {
     std::vector<uint64_t> values;
     for (const Wait &wait : waits) {
         semaphores.push_back(wait.timeline->semaphore());
-        values.push_back(wait.value);
+        values.push_back(wait.timeline->semaphore_value(wait.value));
     }
     const std::vector<vk::PipelineStageFlags> stages(waits.size(), vk::PipelineStageFlagBits::eComputeShader);
     const vk::Semaphore signal = timeline_->semaphore();
-    const vk::TimelineSemaphoreSubmitInfo timeline(values, value);
-    const vk::CommandBuffer commands = work.recording ? work.recording->commands() : vk::CommandBuffer();
-    vk::SubmitInfo info(semaphores, stages, {}, signal);
+    const uint64_t signal_value = timeline_->semaphore_value(value);
+    const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
+    gather_commands(work);
+    vk::SubmitInfo info(semaphores, stages, commands_, signal);
     info.pNext = &timeline;
-    info.commandBufferCount = work.recording ? 1 : 0;
-    info.pCommandBuffers = &commands;
 
     work.waits = std::move(waits);
     {
@@ -248,6 +260,7 @@ kpx_stream_stats Stream::stats() const {
     out.waits = c.waits;
     out.record_ns = c.record_ns;
     out.submit_ns = c.submit_ns;
+    out.replays = c.replays;
     return out;
 }
 

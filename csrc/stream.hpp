@@ -1,4 +1,4 @@
-// A stream: work in order, appended to a program, recorded and submitted when
+// A stream: work in order, appended to a window, recorded and submitted when
 // flushed. A timeline value per submission tells what is done.
 #pragma once
 
@@ -8,15 +8,17 @@
 #include <mutex>
 #include <vector>
 
+#include "fusion/pass.hpp"
 #include "op.hpp"
-#include "program.hpp"
 #include "staging.hpp"
 #include "timeline.hpp"
+#include "window.hpp"
 
 namespace kpx {
 
 class Algorithm;
 class Recording;
+class Region;
 struct Queue;
 
 class Stream {
@@ -30,13 +32,20 @@ class Stream {
     const std::shared_ptr<Timeline> &timeline() const { return timeline_; }
 
     // Append work. Nothing stays appended when they throw.
-    void op(LowerFn lower, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
+    void op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
     void dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
                   const void *push, uint32_t push_bytes);
     void upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes);
     // Work appended from here on starts after value of the other timeline; what
     // is pending is submitted first, so that it need not wait.
     void depend(const Stream &other, uint64_t value);
+
+    // Between these, op() and dispatch() append to a region instead.
+    void begin_capture();
+    std::shared_ptr<Region> end_capture();
+    void abort_capture() noexcept;
+    // Submits what is pending and then the region, times times in a row, at once.
+    uint64_t replay(std::shared_ptr<Region> region, uint32_t times);
 
     // Submits, waits, copies to data.
     void download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, void *data, uint64_t bytes);
@@ -62,12 +71,14 @@ class Stream {
     struct InFlight {
         uint64_t value;
         uint64_t staged;
-        std::unique_ptr<Recording> recording;
+        std::shared_ptr<Recording> recording; // of what was pending, if anything
+        std::shared_ptr<Region> region;       // run after it
+        uint32_t times;
         std::vector<Wait> waits; // keep the semaphores that the submission waits on
     };
     struct Counters {
         std::atomic<uint64_t> ops{0}, dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
-            uploads{0}, upload_bytes{0}, downloads{0}, download_bytes{0}, waits{0}, record_ns{0}, submit_ns{0};
+            uploads{0}, upload_bytes{0}, downloads{0}, download_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
     };
     struct Staged {
         std::shared_ptr<HostBlock> block;
@@ -75,8 +86,13 @@ class Stream {
     };
 
     explicit Stream(std::shared_ptr<Device> device);
-    uint64_t submit_pending(); // the caller holds mutex_
+    // The caller holds mutex_.
+    uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
+    void gather_commands(const InFlight &work);
+    void record(InFlight &work);
+    Window new_window() const { return Window(*device_, !passes_.empty(), false); }
+    Window &appended() { return capture_ ? *capture_ : window_; }
     void throttle();
     Staged stage(uint64_t bytes, uint64_t phase);
     void upload_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const uint8_t *data, uint64_t bytes);
@@ -85,14 +101,17 @@ class Stream {
 
     std::shared_ptr<Device> device_;
     Queue &queue_;
+    const PassSet passes_;
     std::shared_ptr<Timeline> timeline_;
     mutable Counters counters_;
 
     std::mutex mutex_; // guards what is pending
-    Program program_;
+    Window window_;
+    std::unique_ptr<Window> capture_; // while a region is captured
+    std::vector<vk::CommandBuffer> commands_; // of one submission; kept for its memory
     std::vector<Wait> waits_;
     std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large
-    uint64_t staged_ = 0;                         // bytes of uploads in program_
+    uint64_t staged_ = 0;                         // bytes of uploads in window_
 
     std::mutex flight_mutex_; // guards in_flight_; taken last, and nothing is freed under it
     std::deque<InFlight> in_flight_;
@@ -103,6 +122,7 @@ struct TransferEnd {
     vk::Buffer buffer;
     uint64_t offset;
     std::shared_ptr<const void> owner;
+    const Buffer *storage = nullptr; // what owner is, unless it is a staging block
 };
 void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes);
 

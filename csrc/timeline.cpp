@@ -7,24 +7,52 @@
 
 namespace kpx {
 
-Timeline::Timeline(std::shared_ptr<Device> device) : device_(std::move(device)) {
-    const vk::SemaphoreTypeCreateInfo type(vk::SemaphoreType::eTimeline, 0);
-    const vk::SemaphoreCreateInfo info({}, &type);
-    device_->check(device_->handle().createSemaphore(&info, nullptr, &semaphore_), "vkCreateSemaphore");
+Semaphores::~Semaphores() {
+    for (const Entry &entry : free_) {
+        device_.handle().destroySemaphore(entry.handle);
+    }
 }
 
-Timeline::~Timeline() { device_->handle().destroySemaphore(semaphore_); }
+Semaphores::Entry Semaphores::take() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!free_.empty()) {
+            const Entry entry = free_.back();
+            free_.pop_back();
+            return entry;
+        }
+    }
+    const vk::SemaphoreTypeCreateInfo type(vk::SemaphoreType::eTimeline, 0);
+    const vk::SemaphoreCreateInfo info({}, &type);
+    Entry made{{}, 0};
+    device_.check(device_.handle().createSemaphore(&info, nullptr, &made.handle), "vkCreateSemaphore");
+    return made;
+}
+
+void Semaphores::give_back(Entry entry) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(entry);
+}
+
+Timeline::Timeline(std::shared_ptr<Device> device) : device_(std::move(device)) {
+    const Semaphores::Entry entry = device_->semaphores().take();
+    semaphore_ = entry.handle;
+    base_ = entry.value;
+}
+
+Timeline::~Timeline() { device_->semaphores().give_back({semaphore_, base_ + submitted_}); }
 
 uint64_t Timeline::completed() const {
     uint64_t value = 0;
     device_->check(device_->handle().getSemaphoreCounterValue(semaphore_, &value), "vkGetSemaphoreCounterValue");
-    return value;
+    return value - base_;
 }
 
 // Waits in slices, so that a device which another thread found lost wakes this one.
 void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
     constexpr uint64_t kSlice = 100'000'000;
-    const vk::SemaphoreWaitInfo info({}, semaphore_, value);
+    const uint64_t target = semaphore_value(value);
+    const vk::SemaphoreWaitInfo info({}, semaphore_, target);
     for (;;) {
         device_->check_alive();
         const uint64_t slice = std::min(timeout_ns, kSlice);

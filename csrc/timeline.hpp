@@ -1,9 +1,11 @@
-// A timeline semaphore: the completion object of a stream. Kept alive by the
+// Timeline semaphores: the completion object of a stream. Kept alive by the
 // stream and by the work of others that waits on it.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include <vulkan/vulkan.hpp>
 
@@ -11,6 +13,29 @@ namespace kpx {
 
 class Device;
 
+// Semaphores of streams that are gone serve new ones. None is destroyed before
+// the device is idle: Mesa's software queue still touches a semaphore for a
+// moment after it has signalled the work that waited on it.
+class Semaphores {
+  public:
+    struct Entry {
+        vk::Semaphore handle;
+        uint64_t value; // last value signalled or about to be
+    };
+
+    explicit Semaphores(Device &device) : device_(device) {}
+    ~Semaphores();
+
+    Entry take();
+    void give_back(Entry entry);
+
+  private:
+    Device &device_;
+    std::mutex mutex_;
+    std::vector<Entry> free_;
+};
+
+// Values count from 0 for each stream.
 class Timeline {
   public:
     explicit Timeline(std::shared_ptr<Device> device);
@@ -19,6 +44,8 @@ class Timeline {
     Timeline &operator=(const Timeline &) = delete;
 
     vk::Semaphore semaphore() const { return semaphore_; }
+    // What the semaphore holds when this stream has reached value.
+    uint64_t semaphore_value(uint64_t value) const { return base_ + value; }
     // The value that is reached when all submitted work is done.
     uint64_t submitted() const { return submitted_; }
     void set_submitted(uint64_t value) { submitted_ = value; }
@@ -30,6 +57,7 @@ class Timeline {
   private:
     std::shared_ptr<Device> device_;
     vk::Semaphore semaphore_;
+    uint64_t base_;
     std::atomic<uint64_t> submitted_{0};
 };
 

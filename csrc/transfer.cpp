@@ -21,7 +21,22 @@ Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_acce
     const uint64_t base = end.offset - end.offset % device.binding_alignment();
     *word = uint32_t((end.offset - base) / 4);
     const uint64_t stop = (end.offset + bytes + 3) & ~uint64_t(3);
-    return {end.buffer, base, stop - base, access};
+    return {end.buffer, base, stop - base, access, end.owner, end.storage};
+}
+
+// What a transfer is to the passes.
+OpNode transfer_node(const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes, kpx_access access) {
+    Array array;
+    array.buffer = buffer;
+    array.dtype = KPX_UINT8;
+    array.rank = 1;
+    array.offset = int64_t(offset);
+    array.shape[0] = int64_t(bytes);
+    array.strides[0] = 1;
+    OpNode node;
+    node.arrays.push_back(std::move(array));
+    node.access.push_back(access);
+    return node;
 }
 
 } // namespace
@@ -33,8 +48,8 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
         fail(KPX_INTERNAL, "this build has no transfer kernel");
     }
     TransferParams params;
-    program.use(cover(device, from, bytes, KPX_READ, &params.src), from.owner);
-    program.use(cover(device, to, bytes, KPX_WRITE, &params.dst), to.owner);
+    program.use(cover(device, from, bytes, KPX_READ, &params.src));
+    program.use(cover(device, to, bytes, KPX_WRITE, &params.dst));
     const uint32_t lead = uint32_t(to.offset % 4);
     const uint32_t tail = uint32_t((to.offset + bytes) % 4);
     params.words = uint32_t((lead + bytes + 3) / 4);
@@ -45,7 +60,7 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
     }
     const Pipeline &pipeline = device.kernels().pipeline(*kernel, {}, 2);
     const uint32_t groups = (params.words + kWordsPerGroup - 1) / kWordsPerGroup;
-    program.dispatch(pipeline.handle, pipeline.layout, &params, sizeof params, {groups, 1, 1});
+    program.dispatch(pipeline, kernel->kernel, &params, sizeof params, {groups, 1, 1});
 }
 
 void Stream::check_range(const Buffer &buffer, uint64_t offset, const void *data, uint64_t bytes) const {
@@ -94,14 +109,10 @@ void Stream::upload_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset,
     const uint64_t to = buffer->offset() + offset;
     const Staged staged = stage(bytes, to % 4);
     memcpy(staged.block->data + staged.offset, data, bytes);
-    const Program::Mark mark = program_.mark();
-    try {
-        append_transfer(*device_, program_, {staged.block->buffer, staged.offset, staged.block},
-                        {buffer->handle(), to, buffer}, bytes);
-    } catch (...) {
-        program_.cut(mark);
-        throw;
-    }
+    window_.append(transfer_node(buffer, offset, bytes, KPX_WRITE), [&](const OpNode &, Program &program) {
+        append_transfer(*device_, program, {staged.block->buffer, staged.offset, staged.block},
+                        {buffer->handle(), to, buffer, buffer.get()}, bytes);
+    });
     staged_ += bytes;
     if (staged_ >= kFlushStaged) {
         submit_pending();
@@ -148,15 +159,11 @@ void Stream::download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, vo
 uint64_t Stream::download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to,
                                uint64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const Program::Mark mark = program_.mark();
-    try {
-        append_transfer(*device_, program_, {buffer->handle(), buffer->offset() + offset, buffer},
+    window_.append(transfer_node(buffer, offset, bytes, KPX_READ), [&](const OpNode &, Program &program) {
+        append_transfer(*device_, program, {buffer->handle(), buffer->offset() + offset, buffer, buffer.get()},
                         {to.block->buffer, to.offset, to.block}, bytes);
-    } catch (...) {
-        program_.cut(mark);
-        throw;
-    }
-    program_.read_by_host();
+    });
+    window_.read_by_host();
     return submit_pending();
 }
 

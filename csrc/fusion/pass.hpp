@@ -40,9 +40,12 @@ class PassSet {
     PassSet();
     bool empty() const { return passes_.empty(); }
     void run(Graph &graph) const;
+    // Memory of a region is planned, unless "memory_plan" is named too.
+    bool plans_memory() const { return plans_memory_; }
 
   private:
     std::vector<Pass> passes_;
+    bool plans_memory_;
 };
 
 } // namespace kpx

@@ -1,0 +1,61 @@
+// Captures and replays of a stream.
+#include "device.hpp"
+#include "error.hpp"
+#include "recording.hpp"
+#include "region.hpp"
+#include "stream.hpp"
+
+namespace kpx {
+
+void Stream::begin_capture() {
+    device_->check_alive();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (capture_) {
+        fail(KPX_INVALID, "the stream is capturing already");
+    }
+    capture_ = std::make_unique<Window>(*device_, true, true);
+}
+
+std::shared_ptr<Region> Stream::end_capture() {
+    std::unique_ptr<Window> captured;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!capture_) {
+            fail(KPX_INVALID, "the stream is not capturing");
+        }
+        std::swap(captured, capture_);
+        submit_pending(); // uploads that the region needs
+    }
+    return std::make_shared<Region>(device_, queue_, std::move(*captured), passes_);
+}
+
+void Stream::abort_capture() noexcept {
+    std::unique_ptr<Window> dropped;
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(dropped, capture_);
+}
+
+uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
+    if (region->device() != device_) {
+        fail(KPX_INVALID, "the region was captured on another device");
+    }
+    if (times == 0) {
+        fail(KPX_INVALID, "a region is replayed at least once");
+    }
+    const Recording::Counts counts = region->recording().counts();
+    uint64_t value = 0;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (capture_) {
+            fail(KPX_INVALID, "a region cannot be replayed inside a capture");
+        }
+        value = submit_pending(std::move(region), times);
+    }
+    counters_.replays += times;
+    counters_.dispatches += times * counts.dispatches;
+    counters_.barriers += times * counts.barriers;
+    throttle();
+    return value;
+}
+
+} // namespace kpx

@@ -1,0 +1,43 @@
+// Captured work, recorded once: what kpx_replay submits.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory_plan.hpp"
+#include "recording.hpp"
+#include "window.hpp"
+
+namespace kpx {
+
+class Region {
+  public:
+    // Runs the passes over the window, plans memory, records. Throws an Error.
+    Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes);
+
+    const std::shared_ptr<Device> &device() const { return device_; }
+    const Recording &recording() const { return *recording_; }
+    kpx_region_stats stats() const;
+    // As JSON; csrc/describe.cpp.
+    std::string describe() const;
+
+  private:
+    // An op as it was recorded.
+    struct Op {
+        int32_t op;
+        const char *pass;           // that made it, or nullptr
+        std::vector<int32_t> fused; // from these
+        uint32_t dispatches;
+    };
+    void list_ops(const Graph &graph);
+
+    std::shared_ptr<Device> device_;
+    uint64_t appended_ = 0; // ops
+    std::vector<Op> ops_;
+    MemoryPlan memory_;
+    std::unique_ptr<Recording> recording_;
+    std::atomic<uint64_t> record_ns_{0};
+};
+
+} // namespace kpx

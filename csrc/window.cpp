@@ -1,0 +1,17 @@
+#include "window.hpp"
+
+#include "fusion/pass.hpp"
+
+namespace kpx {
+
+Program Window::finish(const PassSet &passes) {
+    if (keep_graph_ && !passes.empty() && !graph_.empty()) {
+        passes.run(graph_);
+        if (graph_.changed()) {
+            return graph_.program(program_);
+        }
+    }
+    return std::move(program_);
+}
+
+} // namespace kpx
