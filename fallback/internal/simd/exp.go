@@ -54,6 +54,17 @@ func ExpSum(dst, x []float32, shift float32) float32 {
 // SiLUMul sets dst = gate·sigmoid(gate)·up. dst may be gate or up.
 func SiLUMul(dst, gate, up []float32) {
 	done := siluMulVector(dst, gate, up)
+	// The rest goes through the same arithmetic, so that a number's result does
+	// not depend on where blocks begin and end.
+	if rest := len(gate) - done; rest > 0 && rest < 8 {
+		var g, u [8]float32
+		copy(g[:], gate[done:])
+		copy(u[:], up[done:])
+		if siluMulVector(g[:], g[:], u[:]) == len(g) {
+			copy(dst[done:], g[:rest])
+			return
+		}
+	}
 	for i, g := range gate[done:] {
 		dst[done+i] = g / (1 + Exp32(-g)) * up[done+i]
 	}
