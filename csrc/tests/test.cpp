@@ -69,6 +69,65 @@ uint64_t flush(const Stream &stream) {
     return value;
 }
 
+kpx_result append_op(const Stream &stream, const char *name, std::vector<kpx_array> arrays, const void *params,
+                     uint32_t size, kpx_error *err) {
+    for (kpx_array &array : arrays) {
+        array.access = &array == &arrays.back() ? KPX_WRITE : KPX_READ;
+    }
+    return kpx_op(stream.get(), kpx_op_find(name), arrays.data(), uint32_t(arrays.size()), params, size, err);
+}
+
+void add_words(const Stream &stream, const Buffer &a, const Buffer &b, const Buffer &out, int64_t n) {
+    kpx_error err{};
+    const uint32_t kind = 0; // addition
+    REQUIRE_OK(append_op(stream, "binary",
+                         {words_of(a, n, KPX_READ), words_of(b, n, KPX_READ), words_of(out, n, KPX_WRITE)}, &kind,
+                         sizeof kind, &err));
+}
+
+void add_one(const Stream &stream, const Algorithm &algorithm, const Buffer &x, uint32_t n) {
+    kpx_error err{};
+    const kpx_array array = words_of(x, n, KPX_READ_WRITE);
+    const uint32_t grid[3] = {(n + 63) / 64, 1, 1};
+    REQUIRE_OK(kpx_dispatch(stream.get(), algorithm.get(), &array, 1, grid, &n, 4, &err));
+}
+
+void begin_capture(const Stream &stream) {
+    kpx_error err{};
+    REQUIRE_OK(kpx_capture_begin(stream.get(), &err));
+}
+
+Region end_capture(const Stream &stream) {
+    kpx_error err{};
+    kpx_region *region = nullptr;
+    REQUIRE_OK(kpx_capture_end(stream.get(), &region, &err));
+    return Region(region);
+}
+
+uint64_t replay(const Stream &stream, const Region &region, uint32_t times) {
+    kpx_error err{};
+    uint64_t value = 0;
+    REQUIRE_OK(kpx_replay(stream.get(), region.get(), times, &value, &err));
+    return value;
+}
+
+void wait(const Stream &stream, uint64_t value) {
+    kpx_error err{};
+    REQUIRE_OK(kpx_wait(stream.get(), value, UINT64_MAX, &err));
+}
+
+kpx_region_stats stats_of(const Region &region) {
+    kpx_region_stats stats;
+    kpx_region_get_stats(region.get(), &stats);
+    return stats;
+}
+
+std::string describe(const Region &region) {
+    std::string text(kpx_region_describe(region.get(), nullptr, 0), '?');
+    CHECK(kpx_region_describe(region.get(), &text[0], text.size()) == text.size());
+    return text;
+}
+
 kpx_stream_stats stats_of(const Stream &stream) {
     kpx_stream_stats stats;
     kpx_stream_get_stats(stream.get(), &stats);

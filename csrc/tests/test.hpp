@@ -60,6 +60,7 @@ struct Freed {
 using Device = std::unique_ptr<kpx_device, Freed<kpx_device, kpx_device_close>>;
 using Buffer = std::unique_ptr<kpx_buffer, Freed<kpx_buffer, kpx_buffer_destroy>>;
 using Stream = std::unique_ptr<kpx_stream, Freed<kpx_stream, kpx_stream_destroy>>;
+using Region = std::unique_ptr<kpx_region, Freed<kpx_region, kpx_region_destroy>>;
 using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algorithm_destroy>>;
 
 Device open_device(uint64_t budget = 0);
@@ -73,6 +74,21 @@ kpx_array words_of(const Buffer &buffer, int64_t n, kpx_access access);
 void upload(const Stream &stream, const Buffer &buffer, const std::vector<uint32_t> &data);
 std::vector<uint32_t> download(const Stream &stream, const Buffer &buffer, size_t n);
 uint64_t flush(const Stream &stream);
+
+// Appends the op of that name; the last array is written, the others are read.
+kpx_result append_op(const Stream &stream, const char *name, std::vector<kpx_array> arrays, const void *params,
+                     uint32_t size, kpx_error *err);
+// out = a + b over n uint32 elements.
+void add_words(const Stream &stream, const Buffer &a, const Buffer &b, const Buffer &out, int64_t n);
+// x += 1 over n uint32 elements, by an algorithm of add_one.comp with factor 1.
+void add_one(const Stream &stream, const Algorithm &algorithm, const Buffer &x, uint32_t n);
+
+void begin_capture(const Stream &stream);
+Region end_capture(const Stream &stream);
+uint64_t replay(const Stream &stream, const Region &region, uint32_t times = 1);
+void wait(const Stream &stream, uint64_t value);
+kpx_region_stats stats_of(const Region &region);
+std::string describe(const Region &region);
 kpx_stream_stats stats_of(const Stream &stream);
 kpx_device_stats stats_of(const Device &device);
 

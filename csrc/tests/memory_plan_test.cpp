@@ -1,0 +1,148 @@
+// Transients of regions: which are planned, and that sharing memory changes nothing.
+#include <cstdlib>
+
+#include "shaders.hpp"
+#include "test.hpp"
+
+static constexpr uint32_t kWords = 3000;
+
+// Sets an environment variable for a scope.
+struct Setting {
+    Setting(const char *name_, const char *value) : name(name_) { setenv(name, value, 1); }
+    ~Setting() { unsetenv(name); }
+    const char *name;
+};
+
+// A region that computes random sums of sums, most of which only it sees.
+struct Sums {
+    std::vector<Buffer> results;
+    std::vector<uint32_t> factors; // result i is factors[i] times the input
+    Region region;
+};
+
+static Sums random_sums(const Device &device, const Stream &stream, const Buffer &input, uint32_t seed) {
+    Random random{seed};
+    Sums sums;
+    std::vector<Buffer> made;
+    std::vector<uint32_t> factors;
+    begin_capture(stream);
+    for (int i = 0; i < 60; i++) {
+        // From the last few, so that lives differ in length.
+        const auto pick = [&] { return made.size() - 1 - random.below(uint32_t(std::min<size_t>(made.size(), 12))); };
+        Buffer out = new_buffer(device, kWords * 4);
+        const size_t a = made.empty() ? SIZE_MAX : pick(), b = made.empty() || random.below(4) == 0 ? SIZE_MAX : pick();
+        add_words(stream, a == SIZE_MAX ? input : made[a], b == SIZE_MAX ? input : made[b], out, kWords);
+        factors.push_back((a == SIZE_MAX ? 1 : factors[a]) + (b == SIZE_MAX ? 1 : factors[b]));
+        made.push_back(std::move(out));
+    }
+    for (size_t i = made.size(); i-- > 0;) {
+        if (random.below(10) == 0 || i + 1 == made.size()) {
+            sums.results.push_back(std::move(made[i]));
+            sums.factors.push_back(factors[i]);
+        }
+    }
+    made.clear();
+    sums.region = end_capture(stream);
+    return sums;
+}
+
+static void check_sums(const Stream &stream, const Sums &sums, uint32_t value) {
+    for (size_t i = 0; i < sums.results.size(); i++) {
+        CHECK(download(stream, sums.results[i], kWords) == std::vector<uint32_t>(kWords, value * sums.factors[i]));
+    }
+}
+
+TEST(transients_share_memory) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer input = new_buffer(device, kWords * 4);
+    for (uint32_t seed = 1; seed <= 12; seed++) {
+        const Sums sums = random_sums(device, stream, input, seed);
+        const kpx_region_stats stats = stats_of(sums.region);
+        CHECK(stats.transient_bytes > 0 && stats.transient_bytes * 2 < stats.transient_bytes_unplanned);
+        for (uint32_t value = 1; value <= 3; value++) {
+            upload(stream, input, std::vector<uint32_t>(kWords, value * seed));
+            replay(stream, sums.region, value);
+            check_sums(stream, sums, value * seed);
+        }
+    }
+}
+
+TEST(planning_costs_no_barrier) {
+    Device device = open_device();
+    kpx_region_stats planned{}, apart{};
+    for (const char *off : {"", "memory_plan"}) {
+        const Setting setting("KOMPUTE_GO_DISABLE_FUSION", off);
+        Stream stream = new_stream(device);
+        Buffer input = new_buffer(device, kWords * 4);
+        upload(stream, input, std::vector<uint32_t>(kWords, 1));
+        const Sums sums = random_sums(device, stream, input, 99);
+        replay(stream, sums.region);
+        check_sums(stream, sums, 1);
+        (*off == 0 ? planned : apart) = stats_of(sums.region);
+    }
+    CHECK(planned.dispatches == apart.dispatches && planned.barriers == apart.barriers);
+    CHECK(planned.transient_bytes_unplanned == apart.transient_bytes_unplanned);
+    CHECK(apart.transient_bytes == apart.transient_bytes_unplanned && planned.transient_bytes < apart.transient_bytes);
+}
+
+TEST(what_carries_data_keeps_its_memory) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    Buffer out = new_buffer(device, kWords * 4), constant = new_buffer(device, kWords * 4),
+           count = new_buffer(device, kWords * 4), half = new_buffer(device, kWords * 4),
+           passing = new_buffer(device, kWords * 4);
+    upload(stream, count, std::vector<uint32_t>(kWords, 0));
+    upload(stream, half, std::vector<uint32_t>(kWords, 1000));
+    begin_capture(stream);
+    upload(stream, constant, std::vector<uint32_t>(kWords, 10)); // made while capturing: uploaded once
+    add_one(stream, add, count, kWords);                         // counts replays
+    add_words(stream, constant, constant, half, kWords / 2);     // the rest of half comes from before
+    add_words(stream, constant, count, passing, kWords);
+    add_words(stream, half, passing, out, kWords);
+    constant.reset();
+    count.reset();
+    half.reset();
+    passing.reset();
+    Region region = end_capture(stream);
+    for (uint32_t i = 1; i <= 5; i++) {
+        replay(stream, region);
+        const std::vector<uint32_t> got = download(stream, out, kWords);
+        CHECK(got[0] == 20 + 10 + i && got[kWords - 1] == 1000 + 10 + i);
+    }
+    const uint64_t each = stats_of(region).transient_bytes_unplanned / 4;
+    CHECK(each >= kWords * 4 && stats_of(region).transient_bytes == 4 * each);
+    CHECK(stats_of(device).live_buffers == 1);
+}
+
+TEST(planned_memory_is_given_back) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer input = new_buffer(device, kWords * 4);
+    upload(stream, input, std::vector<uint32_t>(kWords, 1));
+    wait(stream, flush(stream));
+    uint64_t reserved = 0;
+    for (uint32_t i = 0; i < 200; i++) {
+        const Sums sums = random_sums(device, stream, input, 5);
+        wait(stream, replay(stream, sums.region));
+        reserved = i == 0 ? stats_of(device).reserved_bytes : reserved;
+    }
+    CHECK(stats_of(device).reserved_bytes == reserved && stats_of(device).live_buffers == 1);
+}
+
+TEST(a_region_describes_itself) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer input = new_buffer(device, kWords * 4);
+    const Sums sums = random_sums(device, stream, input, 3);
+    const std::string text = describe(sums.region);
+    for (const char *part : {"\"ops\":[", "\"op\":\"binary\"", "\"dispatches\":[", "\"kernel\":\"binary\"", "\"barrier\":true",
+                             "\"kind\":\"planned\"", "\"kind\":\"external\"", "\"arena\":0", "\"transient_bytes\":"}) {
+        CHECK(text.find(part) != std::string::npos);
+    }
+    CHECK(text.substr(text.size() - 2) == "}\n");
+    char start[9] = "????????";
+    CHECK(kpx_region_describe(sums.region.get(), start, 5) == text.size());
+    CHECK(std::string(start) == text.substr(0, 5) + "???");
+}
