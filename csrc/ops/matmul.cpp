@@ -54,10 +54,9 @@ void dispatch_vec(Lowering &lowering, const Product &x) {
         MatMulVecParams p{x.p, v.rows_per_group};
         p.matmul.batch = uint32_t(done);
         grid.z = uint32_t(std::min(most, x.batches - done));
-        lowering.dispatch(
-            "matmul_vec",
-            {v.threads, x.a.dtype, x.b.dtype, x.out.dtype, v.rows, v.chunk, v.lanes, uint32_t(wide(x))},
-            {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
+        lowering.dispatch("matmul_vec",
+                          {v.threads, x.a.dtype, x.b.dtype, x.out.dtype, v.rows, v.chunk, v.lanes, uint32_t(wide(x))},
+                          {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
     }
 }
 
