@@ -1,0 +1,109 @@
+// The pipeline cache on disk: kept, and never trusted.
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "shaders.hpp"
+#include "test.hpp"
+
+namespace {
+
+// A folder of its own for the cache while a test runs.
+class CacheDir {
+  public:
+    CacheDir() {
+        char name[] = "/tmp/kpx-cache-XXXXXX";
+        CHECK(mkdtemp(name) != nullptr);
+        path_ = name;
+        setenv("KOMPUTE_GO_CACHE_DIR", (path_ + "/a/b").c_str(), 1);
+    }
+    ~CacheDir() {
+        setenv("KOMPUTE_GO_CACHE_DIR", "off", 1);
+        for (const std::string &file : files()) {
+            unlink(file.c_str());
+        }
+        rmdir((path_ + "/a/b").c_str());
+        rmdir((path_ + "/a").c_str());
+        rmdir(path_.c_str());
+    }
+    const std::string &path() const { return path_; }
+    std::vector<std::string> files() const {
+        std::vector<std::string> found;
+        const std::string dir = path_ + "/a/b/";
+        if (DIR *handle = opendir(dir.c_str())) {
+            while (const dirent *entry = readdir(handle)) {
+                if (entry->d_name[0] != '.') {
+                    found.push_back(dir + entry->d_name);
+                }
+            }
+            closedir(handle);
+        }
+        return found;
+    }
+
+  private:
+    std::string path_;
+};
+
+std::string read_file(const std::string &path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void write_file(const std::string &path, const std::string &data) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << data;
+}
+
+// Opens a device, builds a pipeline, uses it, closes.
+void run_once() {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {2}, 4);
+    Buffer buffer = new_buffer(device, 256);
+    upload(stream, buffer, std::vector<uint32_t>(64, 20));
+    const kpx_array array = words_of(buffer, 64, KPX_READ_WRITE);
+    const uint32_t grid[3] = {1, 1, 1}, n = 64;
+    REQUIRE_OK(kpx_dispatch(stream.get(), add.get(), &array, 1, grid, &n, 4, &err));
+    CHECK(download(stream, buffer, 64)[63] == 41);
+}
+
+} // namespace
+
+TEST(pipelines_are_kept_between_runs) {
+    CacheDir cache;
+    run_once();
+    CHECK(cache.files().size() == 1);
+    CHECK(read_file(cache.files()[0]).size() > 32);
+    run_once();
+    CHECK(cache.files().size() == 1); // no temporary file stays
+}
+
+TEST(a_damaged_cache_counts_as_none) {
+    CacheDir cache;
+    run_once();
+    const std::string path = cache.files().at(0), good = read_file(path);
+    std::string flipped = good;
+    flipped[good.size() / 2] = char(flipped[good.size() / 2] ^ 0x40);
+    for (const std::string &bad : {std::string(), std::string("short"), good.substr(0, 30), good.substr(0, good.size() - 1),
+                                   good + "x", flipped, std::string(5000, '\xff')}) {
+        write_file(path, bad);
+        run_once();
+        CHECK(read_file(path) != bad); // and is replaced
+    }
+}
+
+TEST(a_cache_that_cannot_be_written_is_no_error) {
+    CacheDir cache;
+    write_file(cache.path() + "/a", "a file where a folder is wanted");
+    run_once();
+    unlink((cache.path() + "/a").c_str());
+    setenv("KOMPUTE_GO_CACHE_DIR", "off", 1);
+    run_once();
+    CHECK(cache.files().empty());
+}

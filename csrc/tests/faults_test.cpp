@@ -1,0 +1,198 @@
+// Drivers that fail: every Vulkan call whose result Kompute drops, and a lost
+// device. The calls are made to fail in the dispatcher, which the shim owns.
+#include <thread>
+
+#include "creation_check.hpp"
+#include "shaders.hpp"
+#include "test.hpp"
+#include "vulkan_loader.hpp"
+
+namespace {
+
+// Puts a function into the dispatcher while it lives. The watching functions
+// stay in front of it.
+template <typename Fn>
+class Failing {
+  public:
+    Failing(Fn &entry, const char *name, Fn replacement) : entry_(entry), name_(name) {
+        entry_ = replacement;
+        kpx::install_creation_hooks();
+    }
+    ~Failing() {
+        entry_ = reinterpret_cast<Fn>(kpx::vulkan_instance().getProcAddr(name_));
+        kpx::install_creation_hooks();
+    }
+    Failing(const Failing &) = delete;
+    Failing &operator=(const Failing &) = delete;
+
+  private:
+    Fn &entry_;
+    const char *name_;
+};
+#define FAILING(name, replacement)                                                                                     \
+    const Failing<PFN_##name> failing_##name(VULKAN_HPP_DEFAULT_DISPATCHER.name, #name, replacement)
+
+VkResult no_buffer(VkDevice, const VkBufferCreateInfo *, const VkAllocationCallbacks *, VkBuffer *) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+VkResult no_memory(VkDevice, const VkMemoryAllocateInfo *, const VkAllocationCallbacks *, VkDeviceMemory *) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+VkResult no_bind(VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) { return VK_ERROR_OUT_OF_DEVICE_MEMORY; }
+VkResult no_map(VkDevice, VkDeviceMemory, VkDeviceSize, VkDeviceSize, VkMemoryMapFlags, void **) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+VkResult no_pool(VkDevice, const VkCommandPoolCreateInfo *, const VkAllocationCallbacks *, VkCommandPool *) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+VkResult no_commands(VkDevice, const VkCommandBufferAllocateInfo *, VkCommandBuffer *) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+VkResult no_begin(VkCommandBuffer, const VkCommandBufferBeginInfo *) { return VK_ERROR_OUT_OF_HOST_MEMORY; }
+VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo *,
+                     const VkAllocationCallbacks *, VkPipeline *) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+VkResult no_sets(VkDevice, const VkDescriptorSetAllocateInfo *, VkDescriptorSet *) {
+    return VK_ERROR_OUT_OF_POOL_MEMORY;
+}
+VkResult no_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) { return VK_ERROR_OUT_OF_DEVICE_MEMORY; }
+VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) { return VK_ERROR_DEVICE_LOST; }
+
+constexpr uint32_t kWords = 4096;
+
+void require_usable(const Device &device, const Stream &stream) {
+    Buffer buffer = new_buffer(device, 64);
+    upload(stream, buffer, {77});
+    CHECK(download(stream, buffer, 1)[0] == 77);
+}
+
+} // namespace
+
+TEST(storage_that_the_driver_refuses_is_out_of_memory) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    const uint64_t large = uint64_t(20) << 20;
+    kpx_buffer *buffer = nullptr;
+    {
+        FAILING(vkCreateBuffer, no_buffer);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), 16, &buffer, &err));
+    }
+    {
+        FAILING(vkAllocateMemory, no_memory);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
+        CHECK(err.requested == large);
+    }
+    {
+        FAILING(vkBindBufferMemory, no_bind);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
+    }
+    CHECK(buffer == nullptr && stats_of(device).live_buffers == 0 && stats_of(device).reserved_bytes == 0);
+    require_usable(device, stream);
+}
+
+TEST(staging_that_the_driver_refuses_is_out_of_memory) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer buffer = new_buffer(device, 64);
+    uint32_t word = 5;
+    {
+        FAILING(vkAllocateMemory, no_memory);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), 0, &word, 4, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_download(stream.get(), buffer.get(), 0, &word, 4, &err));
+    }
+    {
+        FAILING(vkMapMemory, no_map);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), 0, &word, 4, &err));
+    }
+    require_usable(device, stream);
+}
+
+TEST(recording_that_the_driver_refuses_loses_only_that_work) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer buffer = new_buffer(device, 64);
+    uint64_t value = 0;
+    auto flush_fails = [&] {
+        upload(stream, buffer, {1});
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(stream.get(), &value, &err));
+    };
+    {
+        FAILING(vkCreateCommandPool, no_pool);
+        flush_fails();
+    }
+    {
+        FAILING(vkAllocateCommandBuffers, no_commands);
+        flush_fails();
+    }
+    {
+        FAILING(vkBeginCommandBuffer, no_begin);
+        flush_fails();
+    }
+    {
+        FAILING(vkAllocateDescriptorSets, no_sets);
+        flush_fails();
+    }
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        flush_fails();
+    }
+    CHECK(flush(stream) == 0);
+    require_usable(device, stream);
+}
+
+TEST(pipelines_that_the_driver_refuses_are_reported) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    kpx_algorithm *algorithm = nullptr;
+    {
+        FAILING(vkCreateComputePipelines, no_pipeline);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(), 1,
+                                                             nullptr, 0, 4, &algorithm, &err));
+    }
+    CHECK(algorithm == nullptr);
+    require_usable(device, stream);
+}
+
+TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream busy = new_stream(device), other = new_stream(device);
+    Algorithm spin = new_algorithm(device, spirv_spin, 1, {}, 4);
+    Buffer buffer = new_buffer(device, kWords * 4);
+    upload(busy, buffer, std::vector<uint32_t>(kWords, 1));
+    const kpx_array array = words_of(buffer, kWords, KPX_READ_WRITE);
+    const uint32_t grid[3] = {kWords / 64, 1, 1}, rounds = 60000;
+    for (int i = 0; i < 20; i++) {
+        REQUIRE_OK(kpx_dispatch(busy.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
+    }
+    uint64_t value = flush(busy), unused = 0;
+    kpx_error waited{};
+    std::thread waiter([&] { kpx_wait(busy.get(), value, UINT64_MAX, &waited); });
+    upload(other, buffer, {1});
+    {
+        FAILING(vkQueueSubmit, lost_submit);
+        REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(other.get(), &unused, &err));
+    }
+    waiter.join();
+    CHECK(waited.code == KPX_DEVICE_LOST && waited.message[0] != 0);
+
+    uint32_t word = 0;
+    kpx_buffer *fresh = nullptr;
+    kpx_stream *stream = nullptr;
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(busy.get(), &unused, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(busy.get(), value, 0, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_upload(other.get(), buffer.get(), 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_download(other.get(), buffer.get(), 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_dispatch(other.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_buffer_create(device.get(), 16, &fresh, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_stream_create(device.get(), &stream, &err));
+    // and another device is not concerned
+    Device second = open_device();
+    require_usable(second, new_stream(second));
+}
