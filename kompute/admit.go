@@ -28,6 +28,12 @@ func (s *Stream) admit(op Op) error {
 		if err := a.View.usable(); err != nil {
 			return s.located(op, fmt.Sprintf("operand %d", i), err)
 		}
+		if c := a.View.st.capture; c != nil && c.s != s {
+			return s.located(op, fmt.Sprintf("operand %d belongs to a region that another stream captures", i), ErrCapture)
+		}
+		if s.capture != nil {
+			continue // a replay asks for the content
+		}
 		if err := a.View.st.contentErr(); err != nil && !a.overwrites() {
 			return err
 		}
@@ -37,7 +43,9 @@ func (s *Stream) admit(op Op) error {
 			a.View.st.pins++
 		}
 	}
-	s.ops++
+	if s.capture == nil {
+		s.ops++
+	}
 	return nil
 }
 

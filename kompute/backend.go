@@ -34,6 +34,20 @@ type queue interface {
 	submit(ticket uint64) error
 	// wait returns when the submitted ticket is done, or ctx is.
 	wait(ctx context.Context, ticket uint64) error
+	// beginCapture makes append collect ops for a region, up to endCapture or
+	// abortCapture. Locks of these as for append.
+	beginCapture() error
+	// endCapture makes the region's work of what was collected. The collecting
+	// ends also when it fails.
+	endCapture(r *Region, c *capture) error
+	abortCapture(c *capture)
+	// replay appends a region and submits it with all work before. Locks as for
+	// append.
+	replay(r *Region, times int) error
+	// describe returns a region as JSON. It is not closed meanwhile.
+	describe(r *Region) []byte
+	// freeRegion frees what a region holds; no call uses it. dev.mu is held.
+	freeRegion(r *Region)
 	stats(*StreamStats)
 	// close frees what the stream holds; all its work is done.
 	close()

@@ -240,11 +240,22 @@ func (d *cgoDevice) destroyAlgorithm(algorithm unsafe.Pointer) {
 	C.kpx_algorithm_destroy((*C.kpx_algorithm)(algorithm))
 }
 
+func (d *cgoDevice) createMapped(bytes int) (unsafe.Pointer, []byte, error) {
+	var e C.kpx_error
+	var p *C.kpx_buffer
+	var memory unsafe.Pointer
+	if code := C.kpx_buffer_create_mapped(d.p, C.uint64_t(bytes), &p, &memory, &e); code != C.KPX_OK {
+		return nil, nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), unsafe.Slice((*byte)(memory), bytes), nil
+}
+
 func (d *cgoDevice) deviceStats(out *DeviceStats) {
 	var c C.kpx_device_stats
 	C.kpx_device_get_stats(d.p, &c)
 	out.ReservedBytes = int64(c.reserved_bytes)
 	out.PipelinesBuilt = uint64(c.pipelines_built)
+	out.Allocations = uint64(c.allocations)
 	out.ValidationMessages = uint64(c.validation_messages)
 }
 

@@ -18,14 +18,18 @@ type cpuQueue struct {
 	running bool
 	waiters []cpuWaiter
 	submits uint64
+	// replayed counts ops that regions ran.
+	replayed uint64
 
 	arrays []array.Array // the worker's, reused
 }
 
 // cpuItem is an op with what other streams must have done before.
 type cpuItem struct {
-	op   Op
-	deps []mark
+	op     Op
+	region *Region // instead of op, replayed so many times
+	times  int
+	deps   []mark
 }
 
 type cpuWaiter struct {
@@ -44,6 +48,10 @@ func (q *cpuQueue) append(op Op) error {
 	if op.CPU == nil {
 		op.unpin()
 		return opError(&op, "no CPU implementation was given", ErrUnsupported)
+	}
+	if q.s.capture != nil {
+		q.appendCaptured(op)
+		return nil
 	}
 	for op.busy() {
 		d.cond.Wait()
@@ -160,6 +168,9 @@ func (q *cpuQueue) run(item cpuItem) error {
 			return err
 		}
 	}
+	if item.region != nil {
+		return q.runRegion(item)
+	}
 	if err := q.inputsErr(item.op); err != nil {
 		return err
 	}
@@ -193,6 +204,9 @@ func (q *cpuQueue) inputsErr(op Op) error {
 // finish ends an item. dev.mu is held.
 func (q *cpuQueue) finish(item cpuItem) {
 	item.op.unpin()
+	if item.region != nil {
+		item.region.leave()
+	}
 	q.s.done++
 	kept := q.waiters[:0]
 	for _, w := range q.waiters {
@@ -224,7 +238,7 @@ func (q *cpuQueue) wait(ctx context.Context, ticket uint64) error {
 }
 
 func (q *cpuQueue) stats(out *StreamStats) {
-	out.Dispatches = out.Ops
+	out.Dispatches = out.Ops + q.replayed
 	out.Submits = q.submits
 }
 

@@ -11,6 +11,7 @@ type Event struct{ m mark }
 // Record returns the point after everything enqueued so far, and starts that
 // work.
 func (s *Stream) Record() *Event {
+	_ = s.failCapture("record", "an event inside a region", nil)
 	_ = s.Flush() // a failure poisons the stream, and the event with it
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -24,6 +25,9 @@ func (s *Stream) Wait(ev *Event) {
 	defer s.mu.Unlock()
 	if ev == nil {
 		s.Fail(fmt.Errorf("Stream.Wait: the event is nil: %w", ErrInvalid))
+		return
+	}
+	if s.failCapture("wait", "an event inside a region", nil) != nil {
 		return
 	}
 	other := ev.m.stream

@@ -27,6 +27,7 @@ type fakeNative struct {
 	held        int               // bytes of buffers
 	buffers     int
 	streams     int
+	regions     int
 	submits     uint64
 	depends     int
 }
@@ -42,6 +43,13 @@ type fakeStream struct {
 	running   bool
 	submitted uint64
 	reached   uint64
+	destroyed bool
+	capturing bool
+	captured  []func()
+}
+
+type fakeRegion struct {
+	work      []func()
 	destroyed bool
 }
 
@@ -167,12 +175,95 @@ func (f *fakeNative) op(stream unsafe.Pointer, op int32, arrays []nativeArray, p
 	}
 	run := testOps[name]
 	s := f.stream(stream)
-	s.pending = append(s.pending, func() {
+	work := &s.pending
+	if s.capturing {
+		work = &s.captured
+	}
+	*work = append(*work, func() {
 		if err := run(args); err != nil {
 			f.t.Error(err)
 		}
 	})
 	return nil
+}
+
+func (f *fakeNative) createMapped(bytes int) (unsafe.Pointer, []byte, error) {
+	buffer, err := f.createBuffer(bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	memory := (*fakeBuffer)(buffer).data
+	clear(memory)
+	return buffer, memory, nil
+}
+
+func (f *fakeNative) beginCapture(stream unsafe.Pointer) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fail("begin capture"); err != nil {
+		return err
+	}
+	s := f.stream(stream)
+	if s.capturing {
+		f.t.Error("a capture inside a capture")
+	}
+	s.capturing, s.captured = true, nil
+	return nil
+}
+
+func (f *fakeNative) endCapture(stream unsafe.Pointer) (unsafe.Pointer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.stream(stream)
+	r := &fakeRegion{work: s.captured}
+	s.capturing, s.captured = false, nil
+	if err := f.fail("end capture"); err != nil {
+		return nil, err
+	}
+	f.regions++
+	return unsafe.Pointer(r), nil
+}
+
+func (f *fakeNative) abortCapture(stream unsafe.Pointer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.stream(stream)
+	s.capturing, s.captured = false, nil
+}
+
+func (f *fakeNative) replay(stream, region unsafe.Pointer, times int) (uint64, error) {
+	f.mu.Lock()
+	s, r := f.stream(stream), (*fakeRegion)(region)
+	if r.destroyed {
+		f.t.Error("a destroyed region is replayed")
+	}
+	if err := f.fail("replay"); err != nil {
+		f.mu.Unlock()
+		return 0, err
+	}
+	for range times {
+		s.pending = append(s.pending, r.work...)
+	}
+	f.mu.Unlock()
+	return f.flush(stream)
+}
+
+func (f *fakeNative) regionStats(region unsafe.Pointer) RegionStats {
+	n := uint64(len((*fakeRegion)(region).work))
+	return RegionStats{Ops: n, FusedOps: n, Dispatches: n}
+}
+
+func (f *fakeNative) describeRegion(unsafe.Pointer) []byte { return []byte("{}") }
+
+func (f *fakeNative) destroyRegion(region unsafe.Pointer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := (*fakeRegion)(region)
+	if r.destroyed {
+		f.t.Error("a region was destroyed twice")
+	}
+	r.destroyed = true
+	f.regions--
 }
 
 func (f *fakeNative) dispatch(_, _ unsafe.Pointer, _ []nativeArray, _ [3]uint32, _ []uint32) error {
@@ -311,8 +402,8 @@ func (f *fakeNative) streamStats(_ unsafe.Pointer, out *StreamStats) {
 func (f *fakeNative) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.buffers != 0 || f.streams != 0 || f.closed {
-		f.t.Errorf("closed with %d buffers, %d streams, closed before: %v", f.buffers, f.streams, f.closed)
+	if f.buffers != 0 || f.streams != 0 || f.regions != 0 || f.closed {
+		f.t.Errorf("closed with %d buffers, %d streams, %d regions, closed before: %v", f.buffers, f.streams, f.regions, f.closed)
 	}
 	f.closed = true
 }

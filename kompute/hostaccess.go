@@ -19,6 +19,9 @@ func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, 
 		if err := st.usable(); err != nil {
 			return err
 		}
+		if err := st.hostAccess("read"); err != nil {
+			return err
+		}
 		if err := st.contentErr(); err != nil {
 			return err
 		}
@@ -73,6 +76,9 @@ func (st *storage) modifyHost(ctx context.Context, whole bool, f func(mem []byte
 		if err := st.usable(); err != nil {
 			return err
 		}
+		if err := st.hostAccess("write"); err != nil {
+			return err
+		}
 		if !whole {
 			if err := st.contentErr(); err != nil {
 				return err
@@ -92,7 +98,7 @@ func (st *storage) modifyHost(ctx context.Context, whole bool, f func(mem []byte
 	defer d.leave()
 	err := d.modifyBusy(st, whole, f)
 	if err == nil {
-		st.hostValid, st.deviceValid = true, false
+		st.hostValid, st.deviceValid = true, st.mapped
 		if whole {
 			st.err, st.source = nil, nil
 		}
@@ -113,17 +119,20 @@ func (d *Device) modifyBusy(st *storage, whole bool, f func(mem []byte)) error {
 	return nil
 }
 
+// ownMemory reports whether the device has a copy of its own.
+func (st *storage) ownMemory() bool { return st.dev.ownMemory && !st.mapped }
+
 // hostConflict returns work that must be done before host memory is written.
 // Where the device has memory of its own, only content that must come down
 // matters: ops in flight use the device's copy. d.mu is held.
 func (st *storage) hostConflict(whole bool) (mark, bool) {
-	if st.dev.ownMemory && (whole || st.source == nil) {
+	if st.ownMemory() && (whole || st.source == nil) {
 		return mark{}, false
 	}
 	if st.writer.pending() {
 		return st.writer, true
 	}
-	if !st.dev.ownMemory {
+	if !st.ownMemory() {
 		for _, m := range st.readers {
 			if m.pending() {
 				return m, true

@@ -26,6 +26,14 @@ type native interface {
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
 	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error)
 	destroyAlgorithm(algorithm unsafe.Pointer)
+	createMapped(bytes int) (buffer unsafe.Pointer, memory []byte, err error)
+	beginCapture(stream unsafe.Pointer) error
+	endCapture(stream unsafe.Pointer) (region unsafe.Pointer, err error)
+	abortCapture(stream unsafe.Pointer)
+	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
+	regionStats(region unsafe.Pointer) RegionStats
+	describeRegion(region unsafe.Pointer) []byte
+	destroyRegion(region unsafe.Pointer)
 	deviceStats(*DeviceStats)
 	streamStats(stream unsafe.Pointer, out *StreamStats)
 	close()

@@ -7,10 +7,11 @@ import (
 
 // DeviceStats counts what a device holds and has done since it was opened.
 type DeviceStats struct {
-	LiveTensors        int   // storages that were not closed; views do not count
-	LiveBytes          int64 // of them
-	PeakBytes          int64 // the most they ever were
-	ReservedBytes      int64 // taken from the driver
+	LiveTensors        int    // storages that were not closed; views do not count
+	LiveBytes          int64  // of them
+	PeakBytes          int64  // the most they ever were
+	ReservedBytes      int64  // taken from the driver
+	Allocations        uint64 // so far: device memory, staging, and pools of commands and descriptors
 	PipelinesBuilt     uint64
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
 	Uploads            uint64
@@ -32,6 +33,7 @@ type StreamStats struct {
 	Downloads        uint64 // of what the stream wrote
 	DownloadBytes    uint64
 	Waits            uint64 // Synchronize
+	Replays          uint64 // of regions: what they run counts as Dispatches and Barriers
 	RecordTime       time.Duration
 	SubmitTime       time.Duration
 	// Fallbacks counts ops that ran on the CPU though the device is another,
@@ -60,7 +62,7 @@ func (s *Stream) Stats() StreamStats {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	out := StreamStats{
-		Ops: s.ops, Waits: s.waits,
+		Ops: s.ops, Waits: s.waits, Replays: s.replays,
 		Uploads: s.transfers.uploads, UploadBytes: s.transfers.uploadBytes,
 		Downloads: s.transfers.downloads, DownloadBytes: s.transfers.downloadBytes,
 		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)),

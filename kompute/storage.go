@@ -26,12 +26,14 @@ type storage struct {
 	deviceValid bool   // Vulkan: the device's buffer has it
 	busy        bool
 	closed      bool
-	refs        int     // views that were not closed
-	gen         uint32  // views of an older generation do not count (see Keep)
-	pins        int     // ops and copies that use the memory now
-	scope       *Scope  // who closes it; nil: the last view
-	err         error   // the content was never made, because of this
-	source      *Stream // whose op made the content; nil: the host
+	refs        int      // views that were not closed
+	gen         uint32   // views of an older generation do not count (see Keep)
+	pins        int      // ops and copies that use the memory now
+	scope       *Scope   // who closes it; nil: the last view
+	mapped      bool     // the device uses host: there is one copy, always current
+	capture     *capture // that writes it; nil: none
+	err         error    // the content was never made, because of this
+	source      *Stream  // whose op made the content; nil: the host
 	writer      mark
 	readers     []mark  // since the last write, at most one a stream
 	reader      [1]mark // where readers starts out
@@ -200,7 +202,7 @@ func (st *storage) free() {
 
 // dropHost forgets host memory whose content nobody needs.
 func (st *storage) dropHost() {
-	if !st.readOnly {
+	if !st.readOnly && !st.mapped {
 		st.dev.pool.put(st.host)
 	}
 	st.host, st.owner = nil, nil

@@ -41,7 +41,10 @@ type Stream struct {
 	done      uint64 // all work up to here is known to be done
 	scope     *Scope // innermost open one
 	spare     []*storage
+	capture   *capture  // under way; changes with mu held as well
+	regions   []*Region // open ones
 	ops       uint64
+	replays   uint64
 	waits     uint64
 	transfers transferCounts
 	fallbacks map[string]map[string]int
@@ -68,6 +71,9 @@ func (s *Stream) Enqueue(op Op) {
 		s.refuse(op, err)
 		return
 	}
+	if s.capture != nil {
+		return
+	}
 	s.pendingOps++
 	s.pendingBytes += operandBytes(op)
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
@@ -83,13 +89,21 @@ func (s *Stream) state() error {
 	if s.closed {
 		return fmt.Errorf("the stream is %w", ErrClosed)
 	}
+	if s.capture != nil {
+		return s.capture.failed()
+	}
 	return nil
 }
 
-// refuse poisons the stream, and the results that op would have made.
+// refuse poisons the stream, and the results that op would have made; or it
+// makes the capture under way fail.
 func (s *Stream) refuse(op Op, err error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
+	if s.capture != nil {
+		s.capture.refuse(op, err) // which was not to run now
+		return
+	}
 	s.fail(err)
 	for _, a := range op.Args {
 		if a.View != nil && a.View.st != nil && a.View.st.dev == s.dev && a.Access&AccessWrite != 0 && !a.View.st.readOnly {
@@ -106,12 +120,19 @@ func (s *Stream) fail(err error) {
 	}
 }
 
-// Fail poisons the stream with err, as an op that fails does. A nil error is
-// ErrInvalid.
+// Fail poisons the stream with err, as an op that fails does; where a region is
+// being captured, only that fails. A nil error is ErrInvalid.
 func (s *Stream) Fail(err error) {
 	if err == nil {
 		err = fmt.Errorf("Stream.Fail(nil): %w", ErrInvalid)
 	}
+	if s.failCapture("", "", err) == nil {
+		s.poison(err)
+	}
+}
+
+// poison keeps the first error, whatever is being captured.
+func (s *Stream) poison(err error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.fail(err)
@@ -125,8 +146,9 @@ func (s *Stream) Err() error {
 	return s.state()
 }
 
-// Flush starts all work enqueued so far, and does not wait for it. It returns
-// the stream's error.
+// Flush starts all work enqueued so far, and does not wait for it. Where a
+// region is being captured there is none to start. It returns the stream's
+// error.
 func (s *Stream) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +160,7 @@ func (s *Stream) flushLocked() error {
 	s.dev.mu.Lock()
 	ticket, err, closed := s.appended, s.err, s.closed
 	s.dev.mu.Unlock()
-	if err != nil || closed {
+	if err != nil || closed || s.capture != nil {
 		return s.Err()
 	}
 	if err := s.submit(ticket); err != nil {
@@ -157,7 +179,7 @@ func (s *Stream) submit(ticket uint64) error {
 	}
 	err := s.queue.submit(ticket)
 	if err != nil {
-		s.Fail(err)
+		s.poison(err)
 	}
 	return err
 }
@@ -169,7 +191,7 @@ func (m mark) wait(ctx context.Context) error {
 	}
 	err := m.stream.queue.wait(ctx, m.ticket)
 	if err != nil && ctx.Err() == nil {
-		m.stream.Fail(err)
+		m.stream.poison(err)
 	}
 	return err
 }
@@ -178,6 +200,9 @@ func (m mark) wait(ctx context.Context) error {
 // returns the stream's error, or the context's if that ends first.
 func (s *Stream) Synchronize(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.failCapture("synchronize", "the region would have to run", nil); err != nil {
 		return err
 	}
 	if err := s.Flush(); err != nil {
@@ -196,13 +221,17 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	return s.Err()
 }
 
-// Close waits for the stream's work, closes its scopes and frees it. What it
+// Close waits for the stream's work, closes its scopes and regions and frees it. What it
 // has written stays readable. Closing again does nothing. It returns the error
 // that poisoned the stream.
 func (s *Stream) Close() error {
 	_ = s.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c := s.capture; c != nil {
+		_ = s.failCapture("close", "the stream was closed", nil)
+		c.endLocked()
+	}
 	s.dev.mu.Lock()
 	if s.closed {
 		s.dev.mu.Unlock()
@@ -215,6 +244,7 @@ func (s *Stream) Close() error {
 	m := mark{s, s.appended}
 	s.dev.mu.Unlock()
 	err := m.wait(context.Background())
+	s.closeRegions()
 	s.queue.close()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()

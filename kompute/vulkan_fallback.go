@@ -34,7 +34,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 		}
 		st := a.View.st
 		if err == nil && a.Access&AccessWrite != 0 {
-			st.hostValid, st.deviceValid = true, false
+			st.hostValid, st.deviceValid = true, st.mapped
 			st.source, st.err = q.s, nil
 		}
 		st.busy = false
@@ -53,6 +53,12 @@ func (q *vulkanQueue) bringDown(op Op) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {
+		if m, pending := op.mappedConflict(); pending {
+			if err := d.waitUnlocked(context.Background(), m); err != nil {
+				return err
+			}
+			continue
+		}
 		if st := op.staleOnHost(); st != nil {
 			d.mu.Unlock()
 			err := st.withHost(context.Background(), 0, st.bytes, func([]byte, int) {})
@@ -73,6 +79,19 @@ func (q *vulkanQueue) bringDown(op Op) error {
 		}
 	}
 	return nil
+}
+
+// mappedConflict returns work that still uses a mapped operand. dev.mu is held.
+func (op Op) mappedConflict() (mark, bool) {
+	for _, a := range op.Args {
+		if a.View == nil || !a.View.st.mapped {
+			continue
+		}
+		if m, pending := a.View.st.hostConflict(false); pending {
+			return m, true
+		}
+	}
+	return mark{}, false
 }
 
 // staleOnHost returns an operand's storage whose content the host has not, and

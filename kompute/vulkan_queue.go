@@ -42,6 +42,9 @@ func (q *vulkanQueue) append(op Op) error {
 		return nil
 	}
 	err := q.record(op)
+	if q.s.capture != nil {
+		return q.captured(op, err)
+	}
 	if no, is := err.(*unsupportedError); is && op.algorithm == nil {
 		return q.fallback(op, no.reason)
 	}
@@ -62,7 +65,13 @@ func (q *vulkanQueue) unpin(op Op) {
 // content if any of it matters, and that work from here on comes after what
 // other streams do with it.
 func (q *vulkanQueue) ready(a Arg) error {
-	st, d := a.View.st, q.s.dev
+	return q.readyStorage(a.View.st, !a.overwrites(), a.Access&AccessWrite != 0 && q.s.capture == nil)
+}
+
+// readyStorage is ready for storage whose content is needed, and which is
+// written.
+func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
+	d := q.s.dev
 	if st.bytes == 0 {
 		return nil
 	}
@@ -71,8 +80,8 @@ func (q *vulkanQueue) ready(a Arg) error {
 	for st.busy {
 		d.cond.Wait()
 	}
-	upload := st.hostValid && !st.deviceValid && !a.overwrites()
-	deps := q.conflicts(st, upload || a.Access&AccessWrite != 0)
+	upload := needed && st.hostValid && !st.deviceValid
+	deps := q.conflicts(st, upload || written)
 	if st.res.buf != nil && !upload && len(deps) == 0 {
 		return nil
 	}
@@ -231,6 +240,17 @@ func (q *vulkanQueue) nativeArray(a Arg) (nativeArray, error) {
 	return out, err
 }
 
+// onDevice notes that the device's copy is now the newest. dev.mu is held.
+func (st *storage) onDevice() {
+	if st.mapped {
+		return
+	}
+	st.deviceValid, st.hostValid = true, false
+	if !st.busy && st.host != nil {
+		st.dropHost()
+	}
+}
+
 // done notes what op, which was appended, does with its operands.
 func (q *vulkanQueue) done(op Op) {
 	q.s.dev.mu.Lock()
@@ -245,10 +265,7 @@ func (q *vulkanQueue) done(op Op) {
 		default:
 			st := a.View.st
 			st.wrote(m)
-			st.deviceValid, st.hostValid = true, false
-			if !st.busy {
-				st.dropHost()
-			}
+			st.onDevice()
 		}
 	}
 }

@@ -18,14 +18,23 @@ func (q *vulkanQueue) submit(ticket uint64) error {
 	value, err := q.b.native.flush(q.handle)
 	d.mu.Lock()
 	q.leave()
-	if err == nil && covered > q.s.submitted {
-		q.s.submitted = covered
-		q.windows = append(q.windows, window{covered, value})
-		if len(q.windows) > mostWindows {
-			q.windows = append(q.windows[:0], q.windows[mostWindows/2:]...)
-		}
+	if err == nil {
+		q.submittedUpTo(covered, value)
 	}
 	return err
+}
+
+// submittedUpTo notes that the timeline reaches value when the work up to
+// ticket is done. dev.mu is held.
+func (q *vulkanQueue) submittedUpTo(ticket, value uint64) {
+	if ticket <= q.s.submitted {
+		return
+	}
+	q.s.submitted = ticket
+	q.windows = append(q.windows, window{ticket, value})
+	if len(q.windows) > mostWindows {
+		q.windows = append(q.windows[:0], q.windows[mostWindows/2:]...)
+	}
 }
 
 // enter returns the first window that covers ticket and keeps the queue from

@@ -1,0 +1,292 @@
+package kompute
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrCapture is what a CaptureError wraps.
+var ErrCapture = errors.New("cannot be captured")
+
+// CaptureError tells which operation made a capture fail, and why. It wraps
+// ErrCapture and, if there is one, the error of the operation.
+type CaptureError struct {
+	Op     string // basename of the op, or what else was called; may be empty
+	Reason string
+	Err    error // may be nil
+}
+
+// Error gives operation and reason in one line.
+func (e *CaptureError) Error() string {
+	text := ErrCapture.Error()
+	if e.Op != "" {
+		text = e.Op + " " + text
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns ErrCapture and the operation's error.
+func (e *CaptureError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrCapture}
+	}
+	return []error{ErrCapture, e.Err}
+}
+
+// Capture runs fn and keeps what it enqueues on s as a region, instead of
+// running it. Work enqueued before is started, and not part of the region.
+//
+// A scope is open around fn. Tensors that it owns at the end are the region's
+// transients: they are closed, and the region keeps memory for them. Those
+// handed to Result are results: their storage stays the same, and each replay
+// overwrites it. Everything else that the ops touch belongs to the caller, who
+// keeps it open as long as the region is replayed: inputs, and what is updated
+// in place. Of such a tensor each replay sees the content of that time; a
+// Constant keeps its own.
+//
+// A region is the same work every time, so nothing in fn may depend on values
+// that the device computes. Reading or writing on the host what the captured
+// work writes, Synchronize, Record and Wait, a nested Capture, an op that the
+// device cannot run (there is no falling back to the CPU inside a region), and
+// any op that fails, make Capture fail with a *CaptureError: then nothing of
+// it has run, and the stream is as it was. A poisoned stream gives the error
+// that poisoned it. Other goroutines must not use s meanwhile: what they
+// enqueue would become part of the region.
+func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
+	c, err := s.beginCapture(fn)
+	if err != nil {
+		return nil, err
+	}
+	defer c.end() // fn may panic
+	fn(s)
+	return c.finish()
+}
+
+// Result makes t a result of the region that is being captured on s, and
+// returns it: it leaves the capture's scope as Keep does. Where nothing is
+// captured it leaves t alone, so that the same function can run eagerly.
+func Result[T Element](s *Stream, t *Tensor[T]) *Tensor[T] {
+	if s == nil || t.Err() != nil {
+		return t
+	}
+	s.dev.mu.Lock()
+	c := s.capture
+	if c != nil && t.v.st.scope.within(c.scope) {
+		c.results = append(c.results, t.v.st)
+	}
+	s.dev.mu.Unlock()
+	if c == nil {
+		return t
+	}
+	return Keep(c.scope, t)
+}
+
+// capture is a region in the making. It is guarded by dev.mu; ops are added
+// with s.mu held as well.
+type capture struct {
+	s     *Stream
+	scope *Scope
+	ops   []Op
+	uses  []regionUse
+	index map[*storage]int // into uses
+	// results left the scope. They have no content yet.
+	results []*storage
+	err     *CaptureError // the first
+	ended   bool
+}
+
+// regionUse is what a region does with one storage.
+type regionUse struct {
+	st     *storage
+	op     string // the first that uses it
+	needs  bool   // the content from before matters
+	writes bool
+}
+
+func (s *Stream) beginCapture(fn func(*Stream)) (*capture, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.capture != nil {
+		return nil, s.failCapture("capture", "a capture is under way", nil)
+	}
+	if fn == nil {
+		return nil, &CaptureError{Op: "capture", Reason: "no function", Err: ErrInvalid}
+	}
+	if err := s.flushLocked(); err != nil {
+		return nil, err
+	}
+	if err := s.queue.beginCapture(); err != nil {
+		return nil, &CaptureError{Op: "capture", Err: err}
+	}
+	c := &capture{s: s, scope: s.Scope(), index: make(map[*storage]int)}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.capture = c
+	return c, nil
+}
+
+// failCapture makes the capture under way fail, unless it has failed, and
+// returns its error; nil if there is none under way.
+func (s *Stream) failCapture(op, reason string, err error) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.capture == nil {
+		return nil
+	}
+	return s.capture.fail(op, reason, err)
+}
+
+// fail keeps the first error. dev.mu is held.
+func (c *capture) fail(op, reason string, err error) error {
+	if c.err == nil {
+		var at *OpError
+		if op == "" && errors.As(err, &at) {
+			op = at.Op
+		}
+		c.err = &CaptureError{Op: op, Reason: reason, Err: err}
+	}
+	return c.err
+}
+
+// refuse makes the capture fail because of an op. dev.mu is held.
+func (c *capture) refuse(op Op, err error) {
+	if known, is := err.(*CaptureError); is && c.err == nil {
+		c.err = known
+	}
+	_ = c.fail(op.Name, "", err)
+}
+
+// failed returns the error as one that may be nil. dev.mu is held.
+func (c *capture) failed() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
+// note adds an op that was appended. dev.mu is held.
+func (c *capture) note(op Op) {
+	c.ops = append(c.ops, op)
+	for _, a := range op.Args {
+		if a.View == nil {
+			continue
+		}
+		st := a.View.st
+		i, known := c.index[st]
+		if !known {
+			i = len(c.uses)
+			c.index[st] = i
+			c.uses = append(c.uses, regionUse{st: st, op: op.Name, needs: !a.overwrites()})
+		}
+		if a.Access&AccessWrite != 0 {
+			c.uses[i].writes = true
+			st.capture = c
+		}
+	}
+}
+
+// hostAccess makes the capture fail that writes what the host is about to
+// access. dev.mu is held.
+func (st *storage) hostAccess(what string) error {
+	c := st.capture
+	if c == nil {
+		return nil
+	}
+	reason := "the host accesses what the region writes"
+	if i, known := c.index[st]; known {
+		reason = fmt.Sprintf("the host accesses what %s of the region writes", c.uses[i].op)
+	}
+	return c.fail(what, reason, nil)
+}
+
+// finish makes the region of what was captured.
+func (c *capture) finish() (*Region, error) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dev.mu.Lock()
+	c.closeScope()
+	err := c.failed()
+	s.dev.mu.Unlock()
+	if err != nil {
+		c.endLocked()
+		return nil, err
+	}
+	r := newRegion(c)
+	if err := s.queue.endCapture(r, c); err != nil {
+		s.dev.mu.Lock()
+		err = c.fail("capture", "", err)
+		s.dev.mu.Unlock()
+		c.ended = true // the queue has ended it
+		c.release()
+		return nil, err
+	}
+	c.ended = true
+	c.release()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.regions = append(s.regions, r)
+	return r, nil
+}
+
+// end ends a capture that did not finish.
+func (c *capture) end() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.endLocked()
+}
+
+func (c *capture) endLocked() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.s.dev.mu.Lock()
+	c.closeScope()
+	c.s.dev.mu.Unlock()
+	c.s.queue.abortCapture(c)
+	_ = c.s.failCapture("capture", "it did not come to its end", nil)
+	c.release()
+}
+
+// closeScope closes what the capture's scope owns. dev.mu is held.
+func (c *capture) closeScope() {
+	if !c.scope.open {
+		_ = c.fail("scope", "the scope around the capture was closed", nil)
+		return
+	}
+	for c.s.scope != c.scope {
+		c.s.scope.close()
+	}
+	c.scope.close()
+}
+
+// release makes the stream and what was captured usable again. What would have
+// got its first content from the capture has none yet.
+func (c *capture) release() {
+	d := c.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.s.capture = nil
+	reason := fmt.Errorf("the region that makes it was not replayed yet: %w", ErrInvalid)
+	if c.err != nil {
+		reason = c.err
+	}
+	for _, u := range c.uses {
+		u.st.capture = nil
+	}
+	for _, st := range c.results {
+		if st.blank() && st.err == nil {
+			st.err = reason
+		}
+	}
+}
+
+// blank reports whether the storage never had any content. dev.mu is held.
+func (st *storage) blank() bool { return st.source == nil && !st.hostValid && !st.deviceValid }

@@ -1,0 +1,207 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+)
+
+// Region is work that was captured once, to be replayed: see Stream.Capture.
+// Its methods may be called from any goroutine.
+//
+// Ordering: a replay is work of the stream that the region was captured on. It
+// comes after all that was enqueued there before, and before all that is
+// enqueued after. Work of other streams on the same tensors is ordered as for
+// single ops, on the device. Replays run one after the other.
+//
+// Content: what the host wrote into an input since the last replay goes up
+// before the next one. What a replay writes is current on the device, and is
+// read as any other tensor is.
+//
+// Lifetime: the region keeps the memory of its transients, and lives until it
+// or its stream is closed. It does not keep inputs and results open.
+//
+// Errors: a replay that cannot start returns its error, and leaves the stream
+// as it was. One that fails later poisons the stream.
+type Region struct {
+	s     *Stream
+	uses  []regionUse // of storage that the caller owns
+	names []string    // of the ops
+	stats RegionStats
+
+	handle unsafe.Pointer // of the native region
+	cpu    *cpuRegion
+
+	// Guarded by dev.mu.
+	closed  bool
+	users   int // calls that use handle, replays that were not run
+	replays uint64
+}
+
+// RegionStats counts what a region holds. What one replay does is constant.
+type RegionStats struct {
+	Ops              uint64 // captured
+	FusedOps         uint64 // left after fusion
+	Dispatches       uint64 // of one replay
+	Barriers         uint64 // of one replay
+	DescriptorWrites uint64 // once, when it was captured
+	RecordedCommands uint64 // once, when it was captured
+	// TransientBytes is the memory of the region's own tensors, and
+	// TransientBytesUnplanned what it would be if none shared memory.
+	TransientBytes, TransientBytesUnplanned int64
+	RecordTime                              time.Duration // to fuse, plan and record
+	Replays                                 uint64        // so far
+}
+
+// newRegion makes the common part of a region. The capture's transients are
+// closed.
+func newRegion(c *capture) *Region {
+	r := &Region{s: c.s}
+	r.names = make([]string, len(c.ops))
+	for i, op := range c.ops {
+		r.names[i] = op.Name
+	}
+	c.s.dev.mu.Lock()
+	defer c.s.dev.mu.Unlock()
+	for _, u := range c.uses {
+		if !u.st.closed && u.st.bytes > 0 {
+			r.uses = append(r.uses, u)
+		}
+	}
+	r.uses = slices.Clip(r.uses)
+	return r
+}
+
+// Replay enqueues the region, times times in a row if that is given, and starts
+// it together with all work of the stream before it. It does not wait for the
+// device, and it neither records nor allocates anything. 0 times does nothing.
+//
+// It returns ErrClosed, naming the op, if the region, its stream or a tensor of
+// the caller's was closed; the error of a stream that failed to make an input;
+// ErrInvalid for a negative number; and the stream's or the context's error.
+func (r *Region) Replay(ctx context.Context, times ...int) error {
+	n := 1
+	if len(times) > 0 {
+		n = times[0]
+	}
+	if n < 0 || n > mostReplays || len(times) > 1 {
+		return fmt.Errorf("Region.Replay: %v times: %w", times, ErrInvalid)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if r.s.capture != nil {
+		return r.s.failCapture("replay", "a region inside a region", nil)
+	}
+	if err := r.usable(); err != nil || n == 0 {
+		return err
+	}
+	err := r.s.queue.replay(r, n)
+	if err == nil {
+		r.s.pendingOps, r.s.pendingBytes = 0, 0
+	}
+	return err
+}
+
+// mostReplays bounds how many replays one call can ask for.
+const mostReplays = 1 << 16
+
+// usable reports why the region cannot be replayed.
+func (r *Region) usable() error {
+	r.s.dev.mu.Lock()
+	defer r.s.dev.mu.Unlock()
+	if err := r.s.state(); err != nil {
+		return err
+	}
+	if r.closed {
+		return errRegionClosed
+	}
+	return nil
+}
+
+var errRegionClosed = fmt.Errorf("the region is %w", ErrClosed)
+
+// check reports why a storage cannot be used by a replay. dev.mu is held.
+func (u *regionUse) check() error {
+	if u.st.closed {
+		return &OpError{Op: u.op, Reason: "an operand of a captured op", Err: u.st.usable()}
+	}
+	if !u.needs {
+		return nil
+	}
+	return u.st.contentErr()
+}
+
+// enqueued notes what one replay, or several in a row, do with the caller's
+// storage. dev.mu is held.
+func (r *Region) enqueued(m mark, times int) {
+	r.replays += uint64(times)
+	r.s.replays += uint64(times)
+	for i := range r.uses {
+		if u := &r.uses[i]; u.writes {
+			u.st.wrote(m)
+		} else {
+			u.st.read(m)
+		}
+	}
+}
+
+// Stats returns the region's counters.
+func (r *Region) Stats() RegionStats {
+	r.s.dev.mu.Lock()
+	defer r.s.dev.mu.Unlock()
+	out := r.stats
+	out.Replays = r.replays
+	return out
+}
+
+// Close gives the region up. Replays that were enqueued still run; the memory
+// of its transients goes after the last of them. Closing again does nothing.
+func (r *Region) Close() error {
+	d := r.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !r.closed {
+		r.close()
+		r.s.regions = slices.DeleteFunc(r.s.regions, func(other *Region) bool { return other == r })
+	}
+	return nil
+}
+
+// close frees the region as soon as nothing uses it. dev.mu is held.
+func (r *Region) close() {
+	if r.closed {
+		return
+	}
+	r.closed = true
+	if r.users == 0 {
+		r.s.queue.freeRegion(r)
+	}
+}
+
+// closeRegions closes the regions of a stream whose work is done, and waits for
+// calls that use them.
+func (s *Stream) closeRegions() {
+	d := s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range s.regions {
+		r.close()
+		for r.users > 0 {
+			d.cond.Wait()
+		}
+	}
+	s.regions = nil
+}
+
+// leave ends one use of the region, of those that users counts. dev.mu is held.
+func (r *Region) leave() {
+	if r.users--; r.users == 0 && r.closed {
+		r.s.queue.freeRegion(r)
+	}
+	r.s.dev.cond.Broadcast()
+}

@@ -1,0 +1,159 @@
+package kompute
+
+import (
+	"encoding/json"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// cpuRegion is a list of ops that the worker runs again and again. Their
+// storage stays pinned, so that its memory stays where it is.
+type cpuRegion struct {
+	ops    []Op
+	arrays [][]array.Array // of each op; made by the first replay
+	memory []transient
+}
+
+func (q *cpuQueue) beginCapture() error { return nil }
+
+// append's part while a capture is under way. The ops stay pinned. dev.mu is held.
+func (q *cpuQueue) appendCaptured(op Op) { q.s.capture.note(op) }
+
+func (q *cpuQueue) abortCapture(c *capture) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	for _, op := range c.ops {
+		op.unpin()
+	}
+}
+
+func (q *cpuQueue) endCapture(r *Region, c *capture) error {
+	d := q.s.dev
+	d.mu.Lock()
+	memory := c.transients()
+	d.mu.Unlock()
+	bytes, unplanned := planTransients(memory)
+	arena := alignedBytes(bytes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range memory {
+		t.st.host = arena[t.offset : t.offset+t.st.bytes]
+	}
+	r.cpu = &cpuRegion{ops: c.ops, memory: memory}
+	r.stats = RegionStats{
+		Ops: uint64(len(c.ops)), FusedOps: uint64(len(c.ops)), Dispatches: uint64(len(c.ops)),
+		TransientBytes: int64(bytes), TransientBytesUnplanned: int64(unplanned),
+	}
+	return nil
+}
+
+func (q *cpuQueue) freeRegion(r *Region) {
+	for _, t := range r.cpu.memory {
+		t.st.host = nil // a part of the arena, which the pool must not get
+	}
+	for _, op := range r.cpu.ops {
+		op.unpin()
+	}
+	r.cpu = &cpuRegion{}
+}
+
+func (q *cpuQueue) replay(r *Region, times int) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for r.busy() {
+		d.cond.Wait()
+	}
+	if r.closed {
+		return errRegionClosed
+	}
+	for i := range r.uses {
+		if err := r.uses[i].check(); err != nil {
+			return err
+		}
+	}
+	item := cpuItem{region: r, times: times, deps: q.next}
+	q.next = nil
+	for i := range r.uses {
+		access := AccessRead
+		if r.uses[i].writes {
+			access = AccessReadWrite
+		}
+		item.deps = q.s.conflicts(r.uses[i].st, access, item.deps)
+	}
+	r.users++
+	q.push(item)
+	for _, m := range item.deps {
+		m.stream.queue.(*cpuQueue).start(m.ticket)
+	}
+	r.enqueued(mark{q.s, q.s.appended}, times)
+	q.replayed += uint64(times) * r.stats.Dispatches
+	q.start(q.s.appended)
+	return nil
+}
+
+// busy reports whether the content of a storage is being moved. dev.mu is held.
+func (r *Region) busy() bool {
+	for i := range r.uses {
+		if r.uses[i].st.busy {
+			return true
+		}
+	}
+	return false
+}
+
+// runRegion does the replays of one item. dev.mu is not held.
+func (q *cpuQueue) runRegion(item cpuItem) error {
+	r := item.region
+	q.s.dev.mu.Lock()
+	for i := range r.uses {
+		if err := r.uses[i].contentErr(); err != nil {
+			q.s.dev.mu.Unlock()
+			return err
+		}
+	}
+	q.s.dev.mu.Unlock()
+	c := r.cpu
+	if c.arrays == nil {
+		c.arrays = make([][]array.Array, len(c.ops))
+		for i, op := range c.ops {
+			for _, a := range op.Args {
+				c.arrays[i] = append(c.arrays[i], a.View.hostArray())
+			}
+		}
+	}
+	for range item.times {
+		for i, op := range c.ops {
+			if err := op.CPU(c.arrays[i]); err != nil {
+				return q.s.located(op, "", err)
+			}
+		}
+	}
+	return nil
+}
+
+// contentErr is the error of another stream that was to make an input. dev.mu
+// is held.
+func (u *regionUse) contentErr() error {
+	if !u.needs {
+		return nil
+	}
+	return u.st.contentErr()
+}
+
+func (q *cpuQueue) describe(r *Region) []byte {
+	type op struct {
+		Op string `json:"op"`
+	}
+	list := make([]op, len(r.names))
+	for i, name := range r.names {
+		list[i].Op = name
+	}
+	text, _ := json.Marshal(map[string]any{ // plain data: this cannot fail
+		"ops_appended": r.stats.Ops, "ops_recorded": r.stats.FusedOps,
+		"dispatch_count": r.stats.Dispatches, "barrier_count": r.stats.Barriers,
+		"transient_bytes_unplanned": r.stats.TransientBytesUnplanned, "transient_bytes": r.stats.TransientBytes,
+		"ops": list,
+	})
+	return text
+}

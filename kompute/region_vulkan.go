@@ -1,0 +1,106 @@
+package kompute
+
+func (q *vulkanQueue) beginCapture() error { return q.b.native.beginCapture(q.handle) }
+
+func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle) }
+
+// captured notes an op that the native library was asked to append to the
+// region; err is its answer.
+func (q *vulkanQueue) captured(op Op, err error) error {
+	if no, is := err.(*unsupportedError); is {
+		return &CaptureError{Op: op.Name, Reason: "it would run on the CPU: " + no.reason, Err: ErrUnsupported}
+	}
+	if err != nil {
+		return q.s.located(op, "", err)
+	}
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.s.capture.note(op)
+	return nil
+}
+
+func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
+	handle, err := q.b.native.endCapture(q.handle)
+	if err != nil {
+		return err
+	}
+	r.handle = handle
+	r.stats = q.b.native.regionStats(handle)
+	return nil
+}
+
+func (q *vulkanQueue) freeRegion(r *Region) { q.b.native.destroyRegion(r.handle) }
+
+func (q *vulkanQueue) describe(r *Region) []byte { return q.b.native.describeRegion(r.handle) }
+
+// replay makes the caller's tensors ready, which for most replays is only to
+// look at each, and then makes one native call.
+func (q *vulkanQueue) replay(r *Region, times int) error {
+	d := q.s.dev
+	if err := q.prepare(r); err != nil {
+		return err
+	}
+	value, err := q.b.native.replay(q.handle, r.handle, times)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer r.leave()
+	if err != nil {
+		q.s.fail(err)
+		return err
+	}
+	q.s.appended++
+	r.enqueued(mark{q.s, q.s.appended}, times)
+	for i := range r.uses {
+		if u := &r.uses[i]; u.writes {
+			u.st.onDevice()
+		}
+	}
+	q.submittedUpTo(q.s.appended, value)
+	return nil
+}
+
+// prepare brings to the device what the region needs, has its work come after
+// that of other streams, and enters the region.
+func (q *vulkanQueue) prepare(r *Region) error {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := 0; i < len(r.uses); i++ {
+		u := &r.uses[i]
+		if err := u.check(); err != nil {
+			return err
+		}
+		if !q.unready(u) {
+			continue
+		}
+		d.mu.Unlock()
+		err := q.readyStorage(u.st, u.needs, u.writes)
+		d.mu.Lock()
+		if err != nil {
+			return (&OpError{Op: u.op, Reason: "an operand of a captured op", Err: err})
+		}
+	}
+	if r.closed {
+		return errRegionClosed
+	}
+	r.users++
+	return nil
+}
+
+// unready reports whether there is anything to do before a replay. dev.mu is
+// held.
+func (q *vulkanQueue) unready(u *regionUse) bool {
+	st := u.st
+	if st.busy || st.hostValid && !st.deviceValid && u.needs || q.mustFollow(st.writer) {
+		return true
+	}
+	if !u.writes {
+		return false
+	}
+	for _, m := range st.readers {
+		if q.mustFollow(m) {
+			return true
+		}
+	}
+	return false
+}
