@@ -117,6 +117,9 @@ func TestSDPA(t *testing.T) {
 		require.NoError(g, SDPA(q, k, v, mask, length, out, 0.3, causal))
 		requireClose(g, sdpaWant(q, k, v, mask, length, float64(float32(0.3)), causal), out, 4e-6, 3)
 		untouched(g, out)
+		again := dense(g, out)
+		require.NoError(g, SDPA(dense(g, q), dense(g, k), dense(g, v), dense(g, mask), length, again, 0.3, causal))
+		requireBits(g, out, again)
 	})
 }
 

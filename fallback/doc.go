@@ -10,6 +10,9 @@
 // Arithmetic on floats runs in float32, whatever the elements are, and is
 // rounded once when it is stored, to the nearest, ties to even.
 //
+// A result depends neither on the number of threads nor, but for MatMul, on the
+// layout of the operands: a view and its copy give the same bits.
+//
 // Every op checks its operands again and returns an error that wraps ErrInvalid,
 // naming the op, the operand and the reason. Large ops use all of GOMAXPROCS;
 // any number of goroutines may call ops at once.

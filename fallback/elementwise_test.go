@@ -312,6 +312,9 @@ func TestSiLUMul(t *testing.T) {
 		}
 		requireClose(g, want, out, 1e-6, 0)
 		untouched(g, out)
+		again := dense(g, out)
+		require.NoError(g, SiLUMul(dense(g, gate), dense(g, up), again))
+		requireBits(g, out, again)
 	})
 	f32, i32 := must(t, []float32{1}, 1), must(t, []int32{1}, 1)
 	require.ErrorIs(t, SiLUMul(i32, i32, i32), ErrInvalid)

@@ -204,6 +204,24 @@ func setAt(a array.Array, i int, v float64) {
 	}
 }
 
+// dense copies an array to a contiguous one.
+func dense(t require.TestingT, a array.Array) array.Array {
+	if !a.Present() {
+		return a
+	}
+	out, err := array.New(a.DType, a.Shape...)
+	require.NoError(t, err)
+	require.NoError(t, Copy(a, out))
+	return out
+}
+
+// requireBits checks that contiguous operands gave the very same result.
+func requireBits(t require.TestingT, got, again array.Array) {
+	if !slices.Equal(dense(t, got).Data, again.Data) {
+		require.Failf(t, "views and their copies differ", "%v and %v", values(got), values(again))
+	}
+}
+
 // values reads an array in row-major order.
 func values(a array.Array) []float64 {
 	out := make([]float64, 0, a.Size())

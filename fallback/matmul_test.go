@@ -171,6 +171,9 @@ func quantizedMatMulCase(g *gen, q Affine, transpose bool) {
 	want, scale := matMulWant(batch, m, n, k, reader(x), func(_ []int, i, j int) float64 { return elements[i*n+j] })
 	requireClose(g, want, out, sumError(k), scale)
 	untouched(g, out)
+	again := dense(g, out)
+	require.NoError(g, QuantizedMatMul(dense(g, x), dense(g, w.w), dense(g, w.scales), dense(g, w.biases), again, q, transpose))
+	requireBits(g, out, again)
 }
 
 func TestDequantize(t *testing.T) {

@@ -22,6 +22,9 @@ func TestSoftmax(t *testing.T) {
 		require.NoError(g, Softmax(x, out))
 		requireClose(g, softmaxWant(values(x), shape[len(shape)-1]), out, 2e-6, 0)
 		untouched(g, out)
+		again := dense(g, out)
+		require.NoError(g, Softmax(dense(g, x), again))
+		requireBits(g, out, again)
 	})
 }
 
@@ -82,6 +85,9 @@ func TestRMSNorm(t *testing.T) {
 		}
 		requireClose(g, want, out, 2e-6, 0)
 		untouched(g, out)
+		again := dense(g, out)
+		require.NoError(g, RMSNorm(dense(g, x), dense(g, weight), again, 1e-5))
+		requireBits(g, out, again)
 	})
 	x, scalar := must(t, []float32{1, 2}, 2), must(t, []float32{1})
 	require.ErrorIs(t, RMSNorm(scalar, array.Array{}, scalar, 0), ErrInvalid)

@@ -64,26 +64,30 @@ func (v isa) halve(r reg.VecVirtual) reg.VecVirtual {
 	return low
 }
 
-// sum adds all lanes of r into the first lane of the result.
+// sum adds all lanes of r into the first lane of the result. sum, sum2 and sum4
+// add in the same order, so that a result does not depend on how many are
+// computed together: views and their copies give the same bits.
 func (v isa) sum(r reg.VecVirtual) reg.VecVirtual {
-	y, upper := v.halve(r), XMM()
-	VEXTRACTF128(U8(1), y, upper)
-	x := y.AsX().(reg.VecVirtual)
-	VADDPS(upper, x, x)
-	VHADDPS(x, x, x)
-	VHADDPS(x, x, x)
-	return x
+	y := v.halve(r)
+	VHADDPS(y, y, y)
+	VHADDPS(y, y, y)
+	return addUpper(y)
 }
 
 // sum2 adds the lanes of each of two registers into the first two of the result.
 func (v isa) sum2(a, b reg.VecVirtual) reg.VecVirtual {
 	a, b = v.halve(a), v.halve(b)
 	VHADDPS(b, a, a)
+	VHADDPS(a, a, a)
+	return addUpper(a)
+}
+
+// addUpper adds the upper four lanes to the lower.
+func addUpper(y reg.VecVirtual) reg.VecVirtual {
 	upper := XMM()
-	VEXTRACTF128(U8(1), a, upper)
-	x := a.AsX().(reg.VecVirtual)
+	VEXTRACTF128(U8(1), y, upper)
+	x := y.AsX().(reg.VecVirtual)
 	VADDPS(upper, x, x)
-	VHADDPS(x, x, x)
 	return x
 }
 
@@ -93,11 +97,7 @@ func (v isa) sum4(r []reg.VecVirtual) reg.VecVirtual {
 	VHADDPS(b, a, a)
 	VHADDPS(d, c, c)
 	VHADDPS(c, a, a)
-	upper := XMM()
-	VEXTRACTF128(U8(1), a, upper)
-	x := a.AsX().(reg.VecVirtual)
-	VADDPS(upper, x, x)
-	return x
+	return addUpper(a)
 }
 
 // mask makes loads and stores of the first n lanes only, n < lanes.

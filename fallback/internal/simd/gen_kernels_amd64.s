@@ -76,21 +76,21 @@ reduce:
 	SHLQ         $0x02, CX
 	MOVQ         add+56(FP), DX
 	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y0, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VHADDPS      X0, X0, X0
 	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X2
-	VHADDPS      X2, X2, X2
 	VHADDPS      Y5, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X1
 	VADDPS       X1, X4, X4
-	VHADDPS      X4, X4, X4
 	VHADDPS      Y7, Y6, Y6
+	VHADDPS      Y6, Y6, Y6
 	VEXTRACTF128 $0x01, Y6, X1
 	VADDPS       X1, X6, X6
-	VHADDPS      X6, X6, X6
 	LEAQ         (CX)(CX*2), BX
 	TESTQ        DX, DX
 	JZ           store
@@ -257,22 +257,22 @@ reduce:
 	MOVQ         ldc+8(FP), CX
 	SHLQ         $0x02, CX
 	MOVQ         add+56(FP), DX
+	VHADDPS      Y0, Y0, Y0
+	VHADDPS      Y0, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
-	VHADDPS      X0, X0, X0
-	VHADDPS      X0, X0, X0
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X4
 	VADDPS       X4, X1, X1
-	VHADDPS      X1, X1, X1
-	VHADDPS      X1, X1, X1
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X4
 	VADDPS       X4, X2, X2
-	VHADDPS      X2, X2, X2
-	VHADDPS      X2, X2, X2
+	VHADDPS      Y3, Y3, Y3
+	VHADDPS      Y3, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X3
-	VHADDPS      X3, X3, X3
-	VHADDPS      X3, X3, X3
 	LEAQ         (CX)(CX*2), BX
 	TESTQ        DX, DX
 	JZ           store
@@ -742,10 +742,10 @@ reduce:
 	MOVQ         ldc+8(FP), CX
 	SHLQ         $0x02, CX
 	MOVQ         add+56(FP), CX
+	VHADDPS      Y0, Y0, Y0
+	VHADDPS      Y0, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VHADDPS      X0, X0, X0
-	VHADDPS      X0, X0, X0
 	TESTQ        CX, CX
 	JZ           store
 	VADDSS       (AX), X0, X0
@@ -907,10 +907,10 @@ codes:
 	DECQ         R9
 	JNZ          group
 	MOVQ         out+0(FP), DX
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X2
-	VHADDPS      X2, X2, X2
-	VHADDPS      X2, X2, X2
 	VMOVSS       X2, (DX)
 	ADDQ         $0x04, out+0(FP)
 	ADDQ         AX, codes+8(FP)
@@ -961,10 +961,10 @@ codes:
 	DECQ         R9
 	JNZ          group
 	MOVQ         out+0(FP), DX
+	VHADDPS      Y0, Y0, Y0
+	VHADDPS      Y0, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VHADDPS      X0, X0, X0
-	VHADDPS      X0, X0, X0
 	VMOVSS       X0, (DX)
 	ADDQ         $0x04, out+0(FP)
 	ADDQ         AX, codes+8(FP)
@@ -1023,10 +1023,10 @@ codes:
 	DECQ         R10
 	JNZ          group
 	MOVQ         out+0(FP), BX
+	VHADDPS      Y3, Y3, Y3
+	VHADDPS      Y3, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X3
-	VHADDPS      X3, X3, X3
-	VHADDPS      X3, X3, X3
 	VMOVSS       X3, (BX)
 	ADDQ         $0x04, out+0(FP)
 	ADDQ         CX, codes+8(FP)
@@ -1382,28 +1382,28 @@ reduce:
 	MOVQ          add+56(FP), DX
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X4
 	VADDPS        X4, X0, X0
-	VHADDPS       X0, X0, X0
-	VHADDPS       X0, X0, X0
 	VEXTRACTF64X4 $0x01, Z1, Y4
 	VADDPS        Y4, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X4
 	VADDPS        X4, X1, X1
-	VHADDPS       X1, X1, X1
-	VHADDPS       X1, X1, X1
 	VEXTRACTF64X4 $0x01, Z2, Y4
 	VADDPS        Y4, Y2, Y2
+	VHADDPS       Y2, Y2, Y2
+	VHADDPS       Y2, Y2, Y2
 	VEXTRACTF128  $0x01, Y2, X4
 	VADDPS        X4, X2, X2
-	VHADDPS       X2, X2, X2
-	VHADDPS       X2, X2, X2
 	VEXTRACTF64X4 $0x01, Z3, Y4
 	VADDPS        Y4, Y3, Y3
+	VHADDPS       Y3, Y3, Y3
+	VHADDPS       Y3, Y3, Y3
 	VEXTRACTF128  $0x01, Y3, X4
 	VADDPS        X4, X3, X3
-	VHADDPS       X3, X3, X3
-	VHADDPS       X3, X3, X3
 	LEAQ          (CX)(CX*2), BX
 	TESTQ         DX, DX
 	JZ            store
@@ -1882,10 +1882,10 @@ reduce:
 	MOVQ          add+56(FP), CX
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VHADDPS       X0, X0, X0
-	VHADDPS       X0, X0, X0
 	TESTQ         CX, CX
 	JZ            store
 	VADDSS        (AX), X0, X0
@@ -2044,10 +2044,10 @@ codes:
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X1
-	VHADDPS       X1, X1, X1
-	VHADDPS       X1, X1, X1
 	VMOVSS        X1, (DX)
 	ADDQ          $0x04, out+0(FP)
 	ADDQ          AX, codes+8(FP)
@@ -2100,10 +2100,10 @@ codes:
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VADDPS        Y2, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
+	VHADDPS       Y0, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X2
 	VADDPS        X2, X0, X0
-	VHADDPS       X0, X0, X0
-	VHADDPS       X0, X0, X0
 	VMOVSS        X0, (DX)
 	ADDQ          $0x04, out+0(FP)
 	ADDQ          AX, codes+8(FP)
@@ -2164,10 +2164,10 @@ codes:
 	MOVQ            out+0(FP), BX
 	VEXTRACTF64X4   $0x01, Z3, Y5
 	VADDPS          Y5, Y3, Y3
+	VHADDPS         Y3, Y3, Y3
+	VHADDPS         Y3, Y3, Y3
 	VEXTRACTF128    $0x01, Y3, X5
 	VADDPS          X5, X3, X3
-	VHADDPS         X3, X3, X3
-	VHADDPS         X3, X3, X3
 	VMOVSS          X3, (BX)
 	ADDQ            $0x04, out+0(FP)
 	ADDQ            CX, codes+8(FP)
@@ -2390,10 +2390,10 @@ loop:
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, DX
 	JNZ          loop
+	VHADDPS      Y7, Y7, Y7
+	VHADDPS      Y7, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X0
 	VADDPS       X0, X7, X7
-	VHADDPS      X7, X7, X7
-	VHADDPS      X7, X7, X7
 	MOVSS        X7, ret+32(FP)
 	VZEROUPPER
 	RET

@@ -59,20 +59,44 @@ func toF16Vector(dst []uint16, src []float32) int {
 	return n
 }
 
+// expSumVector and siluMulVector do the tail in a vector, too, so that a result
+// does not depend on its place in the row: views and their copies, which may be
+// cut into other rows, give the same bits.
 func expSumVector(dst, x []float32, shift float32) (int, float32) {
-	n := eights(len(x))
-	if n == 0 {
+	if active == Generic {
 		return 0, 0
 	}
-	return n, expSumAVX2(&dst[:n][0], &x[0], n, shift)
+	n, sum := eights(len(x)), float32(0)
+	if n > 0 {
+		sum = expSumAVX2(&dst[:n][0], &x[0], n, shift)
+	}
+	if n < len(x) {
+		var tail [8]float32
+		for i := copy(tail[:], x[n:]); i < 8; i++ {
+			tail[i] = float32(math.Inf(-1)) // adds nothing
+		}
+		sum += expSumAVX2(&tail[0], &tail[0], 8, shift)
+		copy(dst[n:], tail[:len(x)-n])
+	}
+	return len(x), sum
 }
 
 func siluMulVector(dst, gate, up []float32) int {
+	if active == Generic {
+		return 0
+	}
 	n := eights(len(gate))
 	if n > 0 {
 		siluMulAVX2(&dst[:n][0], &gate[0], &up[:n][0], n)
 	}
-	return n
+	if n < len(gate) {
+		var g, u [8]float32
+		copy(g[:], gate[n:])
+		copy(u[:], up[n:])
+		siluMulAVX2(&g[0], &g[0], &u[0], 8)
+		copy(dst[n:len(gate)], g[:])
+	}
+	return len(gate)
 }
 
 func maxVector(x []float32) (int, float32) {
