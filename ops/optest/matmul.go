@@ -97,7 +97,8 @@ func randomMatMul(t *rapid.T) Case {
 
 func matMulSuite() suite {
 	return suite{
-		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, random: randomMatMul, reorders: true,
+		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, random: randomMatMul,
+		reorders: func(*kompute.Device) bool { return true },
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))
 		},

@@ -32,16 +32,16 @@ import (
 
 // suite is what there is to test of one op.
 type suite struct {
-	op        string                    // its basename
-	run       func(*call) *kompute.View // enqueues a case
-	reference func(c *Case) []float64   // its formula, in float64
-	exact     func(c *Case) bool        // whether results are exact
-	bound     func(c *Case) bound       // the error allowed, else defaultBound
-	cases     func() []Case             // the table
-	random    func(t *rapid.T) Case     // one at random
-	valid     func() Case               // one that is refused once something is changed
-	optional  []string                  // operands that may be absent
-	reorders  bool                      // whether the order of its sums depends on layouts
+	op        string                     // its basename
+	run       func(*call) *kompute.View  // enqueues a case
+	reference func(c *Case) []float64    // its formula, in float64
+	exact     func(c *Case) bool         // whether results are exact
+	bound     func(c *Case) bound        // the error allowed, else defaultBound
+	cases     func() []Case              // the table
+	random    func(t *rapid.T) Case      // one at random
+	valid     func() Case                // one that is refused once something is changed
+	optional  []string                   // operands that may be absent
+	reorders  func(*kompute.Device) bool // whether the order of its sums depends on layouts
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
 	thin      int                               // on slow devices, of so many cases one is run
@@ -162,7 +162,7 @@ func (r *runner) property(t *rapid.T) {
 	for name, a := range c.In {
 		dense.In[name] = compact(a)
 	}
-	if r.reorders {
+	if r.reorders != nil && r.reorders(r.dev) {
 		r.against(t, &dense, floats(got))
 		return
 	}
