@@ -1,0 +1,144 @@
+// Passes over eager windows and regions, shown with a pass of this test:
+// SiLU and a product become silu_mul.
+#include <cstdlib>
+#include <cstring>
+
+#include "fusion/pass.hpp"
+#include "test.hpp"
+#include "types.h"
+
+namespace {
+
+constexpr int64_t kN = 512;
+
+struct Kind {
+    uint32_t kind;
+};
+
+void pass_silu_product(kpx::Graph &graph) {
+    using kpx::Graph;
+    for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
+        const kpx::OpNode &product = graph.node(id);
+        if (!product.is("binary") || product.as<Kind>()->kind != BINARY_MUL) {
+            continue;
+        }
+        const auto made = graph.producer(id, product.arrays[0]);
+        if (!made || !graph.node(made->node).is("unary") || graph.node(made->node).as<Kind>()->kind != UNARY_SILU ||
+            !kpx::same_view(graph.array(*made), product.arrays[0])) {
+            continue;
+        }
+        const kpx::Array gate = graph.node(made->node).arrays[0];
+        graph.replace({made->node, id},
+                      kpx::NodeBuilder("silu_mul", uint32_t(0)).read(gate).read(product.arrays[1]).write(product.arrays[2]).node);
+    }
+}
+
+// Adds the pass for a scope.
+struct WithPass {
+    WithPass() { kpx::all_passes().push_back({"silu_product", pass_silu_product}); }
+    ~WithPass() { kpx::all_passes().pop_back(); }
+};
+
+kpx_array floats(const Buffer &buffer) {
+    kpx_array array = words_of(buffer, kN, KPX_READ);
+    array.dtype = KPX_FLOAT32;
+    return array;
+}
+
+std::vector<uint32_t> ramp() {
+    std::vector<uint32_t> bits;
+    for (int64_t i = 0; i < kN; i++) {
+        const float value = float(i - kN / 2) / 64;
+        bits.emplace_back();
+        memcpy(&bits.back(), &value, 4);
+    }
+    return bits;
+}
+
+// y = silu(x) * x, twice over; the intermediate is closed unless kept is given.
+void append_products(const Device &device, const Stream &stream, const Buffer &x, const Buffer &y, Buffer *kept = nullptr) {
+    kpx_error err{};
+    for (int i = 0; i < 2; i++) {
+        const Kind silu{UNARY_SILU}, mul{BINARY_MUL};
+        Buffer t = new_buffer(device, kN * 4);
+        REQUIRE_OK(append_op(stream, "unary", {floats(x), floats(t)}, &silu, sizeof silu, &err));
+        REQUIRE_OK(append_op(stream, "binary", {floats(t), floats(x), floats(y)}, &mul, sizeof mul, &err));
+        if (kept != nullptr) {
+            *kept = std::move(t);
+        }
+    }
+}
+
+} // namespace
+
+TEST(passes_run_over_eager_windows) {
+    const WithPass pass;
+    Device device = open_device();
+    std::vector<uint32_t> results[2];
+    uint64_t dispatches[2];
+    for (bool off : {false, true}) {
+        setenv("KOMPUTE_GO_DISABLE_FUSION", off ? "dead_ops,silu_product" : "silu", 1);
+        Stream stream = new_stream(device);
+        unsetenv("KOMPUTE_GO_DISABLE_FUSION");
+        Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4), kept;
+        upload(stream, x, ramp());
+        append_products(device, stream, x, y);
+        results[off] = download(stream, y, kN);
+        dispatches[off] = stats_of(stream).dispatches;
+        append_products(device, stream, x, y, &kept); // the last product cannot be fused
+        CHECK(download(stream, y, kN) == results[off]);
+        CHECK(stats_of(stream).dispatches == dispatches[off] + (off ? 5 : 4));
+    }
+    CHECK(results[0] == results[1]);
+    CHECK(dispatches[1] == 2 + 4 && dispatches[0] == 2 + 2); // upload, download, products
+}
+
+TEST(passes_run_over_regions) {
+    const WithPass pass;
+    Device device = open_device();
+    std::vector<uint32_t> results[2];
+    for (bool off : {false, true}) {
+        setenv("KOMPUTE_GO_DISABLE_FUSION", off ? "all" : "", 1);
+        Stream stream = new_stream(device);
+        unsetenv("KOMPUTE_GO_DISABLE_FUSION");
+        Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+        upload(stream, x, ramp());
+        begin_capture(stream);
+        append_products(device, stream, x, y);
+        Region region = end_capture(stream);
+        const kpx_region_stats stats = stats_of(region);
+        CHECK(stats.ops == 4 && stats.fused_ops == (off ? 4 : 2) && stats.dispatches == stats.fused_ops);
+        CHECK((stats.transient_bytes == 0) == !off);
+        const char *fused = "{\"op\":\"silu_mul\",\"pass\":\"silu_product\",\"fused\":[\"unary\",\"binary\"],\"dispatches\":1}";
+        CHECK((describe(region).find(fused) == std::string::npos) == off);
+        replay(stream, region, 3);
+        results[off] = download(stream, y, kN);
+    }
+    CHECK(results[0] == results[1]);
+}
+
+TEST(regions_leave_out_what_nobody_sees) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+    upload(stream, x, ramp());
+    const Kind neg{UNARY_NEG};
+    for (bool eager : {true, false}) {
+        if (!eager) {
+            begin_capture(stream);
+        }
+        Buffer t = new_buffer(device, kN * 4), u = new_buffer(device, kN * 4);
+        REQUIRE_OK(append_op(stream, "unary", {floats(x), floats(t)}, &neg, sizeof neg, &err));
+        REQUIRE_OK(append_op(stream, "unary", {floats(t), floats(y)}, &neg, sizeof neg, &err));
+        REQUIRE_OK(append_op(stream, "unary", {floats(t), floats(u)}, &neg, sizeof neg, &err));
+        if (eager) {
+            CHECK(download(stream, y, kN) == ramp());
+            CHECK(stats_of(stream).dispatches == 5); // upload, all three, download
+        }
+    }
+    Region region = end_capture(stream);
+    CHECK(stats_of(region).ops == 3 && stats_of(region).fused_ops == 2);
+    replay(stream, region);
+    CHECK(download(stream, y, kN) == ramp());
+}

@@ -1,0 +1,189 @@
+#include "layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+uint32_t bytes_of(uint32_t dtype) { return dtype == KPX_FLOAT32 || dtype == KPX_UINT32 ? 4 : 2; }
+
+uint32_t bits_of(float v) {
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    return bits;
+}
+
+float float_of(uint32_t bits) {
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
+}
+
+// Cut off rather than rounded, and no subnormals: any numbers will do.
+uint32_t encode(float v, uint32_t dtype) {
+    const uint32_t bits = bits_of(v), magnitude = bits & 0x7fffffffu;
+    if (dtype == KPX_FLOAT32) {
+        return bits;
+    }
+    if (dtype == KPX_BFLOAT16) {
+        return bits >> 16;
+    }
+    return magnitude < 0x38800000u ? 0 : (bits >> 16 & 0x8000u) | (magnitude - 0x38000000u) >> 13;
+}
+
+float decode(uint32_t bits, uint32_t dtype) {
+    if (dtype == KPX_FLOAT32) {
+        return float_of(bits);
+    }
+    if (dtype == KPX_BFLOAT16) {
+        return float_of(bits << 16);
+    }
+    const uint32_t magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
+    if (magnitude < 0x400u) {
+        return float_of(bits_of(float(magnitude) * 0x1p-24f) | sign);
+    }
+    return float_of(((magnitude << 13) + (magnitude < 0x7c00u ? 0x38000000u : 0x70000000u)) | sign);
+}
+
+} // namespace
+
+int64_t Tensor::size() const {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < array.rank; i++) {
+        n *= array.shape[i];
+    }
+    return n;
+}
+
+Layer::Layer(const Device &device_, const char *disabled, Dtypes dtypes_) : device(device_), dtypes(dtypes_) {
+    if (disabled != nullptr) {
+        setenv("KOMPUTE_GO_DISABLE_FUSION", disabled, 1);
+    }
+    stream = new_stream(device);
+    unsetenv("KOMPUTE_GO_DISABLE_FUSION");
+}
+
+Tensor Layer::empty(uint32_t dtype, const std::vector<int64_t> &shape) const {
+    Tensor t{nullptr, {}};
+    t.array.dtype = dtype;
+    t.array.rank = uint32_t(shape.size());
+    t.array.access = KPX_READ;
+    int64_t stride = 1;
+    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
+        t.array.shape[i] = shape[i];
+        t.array.strides[i] = stride;
+    }
+    t.buffer = new_buffer(device, uint64_t(stride) * bytes_of(dtype));
+    t.array.buffer = t.buffer.get();
+    return t;
+}
+
+Tensor Layer::random(uint32_t dtype, const std::vector<int64_t> &shape, float size) {
+    Tensor t = empty(dtype, shape);
+    const size_t n = size_t(t.size());
+    std::vector<uint32_t> words((n * bytes_of(dtype) + 3) / 4);
+    for (size_t i = 0; i < n; i++) {
+        if (dtype == KPX_UINT32) {
+            words[i] = random_.next() ^ random_.next() << 16;
+            continue;
+        }
+        const uint32_t bits = encode((float(random_.below(20001)) / 10000.0f - 1.0f) * size, dtype);
+        words[bytes_of(dtype) == 4 ? i : i / 2] |= bytes_of(dtype) == 4 ? bits : bits << (i % 2 * 16);
+    }
+    upload(stream, t.buffer, words);
+    return t;
+}
+
+Matrix Layer::matrix(int64_t n, int64_t k, uint32_t group, uint32_t bits) {
+    const float size = 1.0f / float(1u << bits);
+    return {random(KPX_UINT32, {n, k / 32 * bits}, 0), random(dtypes.scales, {n, k / group}, size),
+            random(dtypes.scales, {n, k / group}, 0.5f), group, bits};
+}
+
+void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {
+    kpx_error err{};
+    const float eps = 1e-5f;
+    REQUIRE_OK(append_op(stream, "rms_norm", {x.array, gain ? gain->array : kpx_array{}, out.array}, &eps, 4, &err));
+}
+
+void Layer::product(const Tensor &x, const Matrix &m, const Tensor &out) {
+    kpx_error err{};
+    const uint32_t params[3] = {m.group, m.bits, 1};
+    REQUIRE_OK(append_op(stream, "quantized_matmul",
+                         {x.array, m.w.array, m.scales.array, m.biases.array, out.array}, params, sizeof params, &err));
+}
+
+void Layer::add(const Tensor &a, const Tensor &b, const Tensor &out) {
+    kpx_error err{};
+    const uint32_t kind = 0;
+    REQUIRE_OK(append_op(stream, "binary", {a.array, b.array, out.array}, &kind, 4, &err));
+}
+
+void Layer::silu_mul(const Tensor &gate, const Tensor &up, const Tensor &out) {
+    kpx_error err{};
+    const uint32_t reserved = 0;
+    REQUIRE_OK(append_op(stream, "silu_mul", {gate.array, up.array, out.array}, &reserved, 4, &err));
+}
+
+std::vector<float> Layer::read(const Tensor &tensor) const {
+    const size_t n = size_t(tensor.size());
+    const uint32_t dtype = tensor.array.dtype;
+    const std::vector<uint32_t> words = download(stream, tensor.buffer, (n * bytes_of(dtype) + 3) / 4);
+    std::vector<float> values;
+    for (size_t i = 0; i < n; i++) {
+        values.push_back(decode(bytes_of(dtype) == 4 ? words[i] : words[i / 2] >> (i % 2 * 16) & 0xffffu, dtype));
+    }
+    return values;
+}
+
+static std::vector<std::vector<float>> read_all(const Layer &layer, const std::vector<Tensor> &results) {
+    std::vector<std::vector<float>> all;
+    for (const Tensor &result : results) {
+        all.push_back(layer.read(result));
+    }
+    return all;
+}
+
+static void check_close(const std::vector<std::vector<float>> &got, const std::vector<std::vector<float>> &want,
+                        float tolerance) {
+    CHECK(got.size() == want.size());
+    for (size_t r = 0; r < got.size(); r++) {
+        float largest = 0;
+        for (float v : want[r]) {
+            largest = std::max(largest, std::fabs(v));
+        }
+        CHECK(largest > 0 && got[r].size() == want[r].size());
+        for (size_t i = 0; i < got[r].size(); i++) {
+            if (!(std::fabs(got[r][i] - want[r][i]) <= tolerance * largest)) {
+                throw Failure{"result " + std::to_string(r) + "[" + std::to_string(i) + "]: " +
+                              std::to_string(got[r][i]) + ", not " + std::to_string(want[r][i]) + " of at most " +
+                              std::to_string(largest)};
+            }
+        }
+    }
+}
+
+void check_fused(const Device &device, const Build &build, const Expected &expected) {
+    // 16-bit types round what is between the ops only when these run alone.
+    const float tolerance = expected.dtypes.activations == KPX_FLOAT32 ? 1e-5f
+                            : expected.dtypes.activations == KPX_FLOAT16 ? 4e-3f
+                                                                         : 3e-2f;
+    Layer unfused(device, "all", expected.dtypes);
+    const std::vector<std::vector<float>> want = read_all(unfused, build(unfused));
+
+    Layer eager(device, expected.disabled, expected.dtypes);
+    check_close(read_all(eager, build(eager)), want, tolerance);
+
+    Layer captured(device, expected.disabled, expected.dtypes);
+    begin_capture(captured.stream);
+    const std::vector<Tensor> results = build(captured);
+    const Region region = end_capture(captured.stream);
+    replay(captured.stream, region, 2);
+    check_close(read_all(captured, results), want, tolerance);
+    if (stats_of(region).fused_ops != expected.ops) {
+        throw Failure{"ops left: " + std::to_string(stats_of(region).fused_ops) + ", not " +
+                      std::to_string(expected.ops)};
+    }
+}

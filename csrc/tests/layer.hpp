@@ -1,0 +1,59 @@
+// Ops of a decoder layer over random numbers, appended to a stream with or
+// without passes, so that what is fused can be held against what is not.
+#pragma once
+
+#include <functional>
+
+#include "test.hpp"
+
+struct Tensor {
+    Buffer buffer;
+    kpx_array array;
+    int64_t size() const;
+};
+
+struct Matrix {
+    Tensor w, scales, biases;
+    uint32_t group, bits;
+};
+
+struct Dtypes {
+    uint32_t activations = KPX_FLOAT32;
+    uint32_t scales = KPX_BFLOAT16;
+};
+
+class Layer {
+  public:
+    // disabled: KOMPUTE_GO_DISABLE_FUSION while the stream is made; nullptr: nothing.
+    Layer(const Device &device, const char *disabled, Dtypes dtypes = {});
+
+    Tensor empty(uint32_t dtype, const std::vector<int64_t> &shape) const;
+    Tensor row(int64_t n) const { return empty(dtypes.activations, {1, 1, n}); }
+    Tensor random(uint32_t dtype, const std::vector<int64_t> &shape, float size);
+    Tensor random_row(int64_t n) { return random(dtypes.activations, {1, 1, n}, 1); }
+    Matrix matrix(int64_t n, int64_t k, uint32_t group = 128, uint32_t bits = 4);
+
+    void norm(const Tensor &x, const Tensor *gain, const Tensor &out);
+    void product(const Tensor &x, const Matrix &m, const Tensor &out);
+    void add(const Tensor &a, const Tensor &b, const Tensor &out);
+    void silu_mul(const Tensor &gate, const Tensor &up, const Tensor &out);
+    std::vector<float> read(const Tensor &tensor) const;
+
+    const Device &device;
+    const Dtypes dtypes;
+    Stream stream;
+    Random random_{11};
+};
+
+// What a test appends: operands are made by the function, and so are results,
+// which it gives back; what it drops is transient.
+using Build = std::function<std::vector<Tensor>(Layer &)>;
+
+struct Expected {
+    uint64_t ops;                   // of the region, after the passes
+    const char *disabled = nullptr; // passes that do not run
+    Dtypes dtypes;
+};
+// Replays what build appends, and runs it as an eager window, both with passes;
+// without passes it must give the same numbers, within rounding.
+void check_fused(const Device &device, const Build &build, const Expected &expected);

@@ -1,0 +1,120 @@
+// The op "projection": any quantization, dtypes and sizes that it takes.
+#include "layer.hpp"
+
+// A norm, three products of its result, two of which become one, and all but
+// nothing left unfused.
+static std::vector<Tensor> layer_of(Layer &l, int64_t k, int64_t n, uint32_t group, uint32_t bits) {
+    Tensor x = l.random_row(k), h = l.row(k), gain = l.random(l.dtypes.activations, {k}, 1);
+    std::vector<Tensor> results;
+    l.norm(x, &gain, h);
+    for (int64_t rows : {n, n / 2 + 3, int64_t(1)}) {
+        const Matrix m = l.matrix(rows, k, group, bits);
+        results.push_back(l.row(rows));
+        l.product(h, m, results.back());
+    }
+    Tensor gate = l.row(n), up = l.row(n), y = l.row(k), mlp = l.row(n);
+    const Matrix g = l.matrix(n, k, group, bits), u = l.matrix(n, k, group, bits);
+    l.product(x, g, gate);
+    l.product(x, u, up);
+    l.silu_mul(gate, up, mlp);
+    if (n % group == 0) {
+        const Matrix down = l.matrix(k, n, group, bits);
+        results.push_back(l.row(k));
+        l.product(mlp, down, y);
+        l.add(x, y, results.back());
+    } else {
+        results.push_back(std::move(mlp));
+    }
+    return results;
+}
+
+static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t group, uint32_t bits, Dtypes dtypes = {}) {
+    try {
+        Expected expected{uint64_t(n % group == 0 ? 3 : 2), nullptr, dtypes};
+        check_fused(device, [&](Layer &l) { return layer_of(l, k, n, group, bits); }, expected);
+    } catch (const Failure &failure) {
+        throw Failure{"rows of " + std::to_string(k) + ", " + std::to_string(bits) + " bits, groups of " +
+                      std::to_string(group) + ", dtypes " + std::to_string(dtypes.activations) + ", " +
+                      std::to_string(dtypes.scales) + ": " + failure.text};
+    }
+}
+
+TEST(projections_of_any_quantization) {
+    Device device = open_device();
+    for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
+        for (uint32_t group : {32u, 64u, 128u}) {
+            check_layer(device, 256, 128, group, bits);
+        }
+    }
+}
+
+TEST(projections_of_any_dtype) {
+    Device device = open_device();
+    for (uint32_t activations : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
+        for (uint32_t scales : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
+            check_layer(device, 128, 384, 64, 4, {activations, scales});
+        }
+    }
+}
+
+TEST(projections_of_any_size) {
+    Device device = open_device();
+    for (int64_t k : {32, 96, 352, 1024, 3072, 6144}) {
+        for (int64_t n : {1, 7, 64, 257}) {
+            check_layer(device, k, n, 32, 4);
+        }
+    }
+}
+
+TEST(a_projection_of_many_rows_takes_turns) {
+    Device device = open_device();
+    check_fused(
+        device,
+        [](Layer &l) {
+            Tensor x = l.random_row(64), h = l.row(64), gain = l.random(KPX_FLOAT32, {64}, 1);
+            const Matrix m = l.matrix(40003, 64, 64);
+            std::vector<Tensor> results;
+            results.push_back(l.row(40003));
+            l.norm(x, &gain, h);
+            l.product(h, m, results[0]);
+            return results;
+        },
+        {1, nullptr, {}});
+}
+
+TEST(a_projection_refuses_what_it_cannot_do) {
+    Device device = open_device();
+    Layer l(device, nullptr);
+    const Tensor x = l.random_row(256), two_rows = l.random(KPX_FLOAT32, {2, 256}, 1), y = l.row(16), z = l.row(15);
+    const Matrix m = l.matrix(16, 256);
+    struct {
+        uint32_t group_size, bits, norm, epilogue;
+        float eps;
+    } params{128, 4, 0, 0, 0};
+    kpx_error err{};
+    const auto run = [&](const Tensor &input, const kpx_array &residual, const Tensor &out) {
+        std::vector<kpx_array> arrays(15);
+        arrays[0] = input.array;
+        arrays[2] = residual;
+        arrays[3] = m.w.array;
+        arrays[4] = m.scales.array;
+        arrays[5] = m.biases.array;
+        arrays[6] = out.array;
+        arrays[6].access = KPX_WRITE;
+        return kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), 15, &params, sizeof params, &err);
+    };
+    REQUIRE_OK(run(x, {}, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(two_rows, {}, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, z));
+    params.epilogue = 1;
+    REQUIRE_OK(run(x, y.array, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, z.array, y));
+    params.epilogue = 2;
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
+    params.epilogue = 3;
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
+    params.epilogue = 0;
+    params.bits = 7;
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
+}
