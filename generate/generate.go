@@ -47,6 +47,11 @@ type Options struct {
 	Sampling    sample.Params
 	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
 	EOS         []int // tokens that end the turn
+	// Eager enqueues the ops of each token one by one, and waits for each token.
+	// Otherwise greedy decoding replays a region that was captured once, and the
+	// host reads tokens while the next ones are computed. Both give the same
+	// tokens. Sampling is always eager.
+	Eager bool
 	// OnText, if not nil, gets the text as it comes, in whole characters. An
 	// error ends the generation, and Generate returns it.
 	OnText func(text string) error
@@ -115,6 +120,7 @@ type run struct {
 	all     strings.Builder // the text so far
 	logits  []float32
 	result  *Result
+	enqueue time.Duration // host time, for tokens after the first
 }
 
 func (r *run) run(ctx context.Context, prompt []int) error {
@@ -137,10 +143,14 @@ func (r *run) run(ctx context.Context, prompt []int) error {
 	}
 	first := time.Now()
 	r.result.FirstToken = first.Sub(start)
-	before := r.stream.Stats()
-	next, err = r.decode(ctx, next)
+	before := r.counters()
+	if r.replays() {
+		err = r.replay(ctx)
+	} else {
+		next, err = r.decode(ctx, next)
+	}
 	r.result.Decode = time.Since(first)
-	r.result.Work = work(before, r.stream.Stats(), len(r.result.IDs)-1)
+	r.result.Work = work(before, r.counters(), len(r.result.IDs)-1)
 	if next != nil {
 		err = errors.Join(err, next.Close())
 	}
@@ -177,7 +187,9 @@ func (r *run) decode(ctx context.Context, next *kompute.Tensor[uint32]) (*komput
 // notes and returns on the device, as [1, 1]. It closes tokens.
 func (r *run) step(ctx context.Context, tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
 	sc := r.stream.Scope()
+	start := time.Now()
 	logits := r.model.Forward(r.stream, model.Pass{Tokens: tokens, Cache: r.cache})
+	r.enqueue += time.Since(start)
 	r.seen = append(r.seen, ids...)
 	next, id, err := r.choose(ctx, sc, logits)
 	sc.Close()
@@ -196,6 +208,9 @@ func (r *run) step(ctx context.Context, tokens *kompute.Tensor[uint32], ids []in
 func (r *run) choose(ctx context.Context, sc *kompute.Scope, logits *kompute.Tensor[float32]) (*kompute.Tensor[uint32], int, error) {
 	if r.options.Sampling.Greedy() {
 		next := kompute.Keep(sc, ops.ArgMax(r.stream, logits, -1))
+		if err := r.start(next); err != nil {
+			return next, 0, err
+		}
 		var id [1]uint32
 		err := next.ReadInto(ctx, id[:])
 		return next, int(id[0]), err

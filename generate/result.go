@@ -33,19 +33,62 @@ type Result struct {
 // Work counts what the stream did for the tokens after the first.
 type Work struct {
 	Tokens           int    `json:"tokens"`
+	Replays          uint64 `json:"replays"` // of the region: with those past the end of the turn; 0 if eager
 	Ops              uint64 `json:"ops"`
 	Dispatches       uint64 `json:"dispatches"`
 	Barriers         uint64 `json:"barriers"`
 	Submits          uint64 `json:"submits"`
 	DescriptorWrites uint64 `json:"descriptor_writes"`
 	RecordedCommands uint64 `json:"recorded_commands"`
-	HostNanos        int64  `json:"host_ns"` // time the host took to record and submit
+	Allocations      uint64 `json:"allocations"` // of memory and pools on the device's side
+	HostNanos        int64  `json:"host_ns"`     // time the host took to record and submit
+	EnqueueNanos     int64  `json:"enqueue_ns"`  // time the host took to enqueue, with what HostNanos counts
 }
 
-// work returns what happened between two readings of a stream's counters.
-func work(before, after kompute.StreamStats, tokens int) Work {
+// PerToken is [Work] divided by the tokens that the device computed: with those
+// past the end of the turn, of which the host learnt too late.
+type PerToken struct {
+	Submits          float64 `json:"submits"`
+	Dispatches       float64 `json:"dispatches"`
+	Barriers         float64 `json:"barriers"`
+	DescriptorWrites float64 `json:"descriptor_writes"`
+	RecordedCommands float64 `json:"recorded_commands"`
+	Allocations      float64 `json:"allocations"`
+	HostEnqueueNanos float64 `json:"host_enqueue_ns"`
+}
+
+// PerToken returns the work for one token; zeros if there was none.
+func (w Work) PerToken() PerToken {
+	n := max(float64(w.Replays), float64(w.Tokens), 1)
+	return PerToken{
+		Submits:          float64(w.Submits) / n,
+		Dispatches:       float64(w.Dispatches) / n,
+		Barriers:         float64(w.Barriers) / n,
+		DescriptorWrites: float64(w.DescriptorWrites) / n,
+		RecordedCommands: float64(w.RecordedCommands) / n,
+		Allocations:      float64(w.Allocations) / n,
+		HostEnqueueNanos: float64(w.EnqueueNanos) / n,
+	}
+}
+
+// counters is a reading of all that Work counts.
+type counters struct {
+	kompute.StreamStats
+	allocations uint64
+	enqueue     time.Duration
+}
+
+func (r *run) counters() counters {
+	return counters{r.stream.Stats(), r.model.Device().Stats().Allocations, r.enqueue}
+}
+
+// work returns what happened between two readings.
+func work(before, after counters, tokens int) Work {
 	return Work{
 		Tokens:           max(tokens, 0),
+		Replays:          after.Replays - before.Replays,
+		Allocations:      after.allocations - before.allocations,
+		EnqueueNanos:     (after.enqueue - before.enqueue).Nanoseconds(),
 		Ops:              after.Ops - before.Ops,
 		Dispatches:       after.Dispatches - before.Dispatches,
 		Barriers:         after.Barriers - before.Barriers,

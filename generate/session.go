@@ -20,6 +20,9 @@ type Session struct {
 	stream *kompute.Stream
 	cache  model.Cache
 	seen   []int // the tokens in the cache
+	loop   *loop // nil until it is needed
+	// why the loop cannot be captured on this device; nil: it can, so far
+	uncaptured error
 }
 
 // NewSession returns a session with an empty cache for capacity tokens, which
@@ -41,7 +44,7 @@ func (s *Session) Stream() *kompute.Stream { return s.stream }
 
 // Close frees cache and stream, once the device is done with them.
 func (s *Session) Close() error {
-	return errors.Join(s.cache.Close(), s.stream.Close())
+	return errors.Join(s.closeLoop(), s.cache.Close(), s.stream.Close())
 }
 
 // resume keeps of the cache what the new prompt begins with, and returns the

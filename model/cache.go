@@ -24,6 +24,9 @@ type Cache interface {
 	// Truncate forgets the tokens from position n on; 0 <= n <= Len, or an
 	// error that wraps ErrCache.
 	Truncate(n int) error
+	// Extend counts n more tokens, which passes with a State have put there;
+	// n >= 0 and they fit, or an error that wraps ErrCache.
+	Extend(n int) error
 	// Reserve makes room for n tokens in all. It copies what is there on s.
 	Reserve(s *kompute.Stream, n int) error
 	// Close frees the memory once the device is done with it.
@@ -95,6 +98,15 @@ func (c *KVCache[T]) Truncate(n int) error {
 		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.len, n)
 	}
 	c.len = n
+	return nil
+}
+
+// Extend implements [Cache].
+func (c *KVCache[T]) Extend(n int) error {
+	if n < 0 || n > c.capacity-c.len {
+		return fmt.Errorf("%w: cannot add %d tokens to %d, capacity %d", ErrCache, n, c.len, c.capacity)
+	}
+	c.len += n
 	return nil
 }
 

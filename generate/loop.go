@@ -1,0 +1,108 @@
+package generate
+
+import (
+	"errors"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// loop is one greedy decode step as a region, and what it keeps on the device:
+// a replay takes the token that the one before has chosen, and moves on by
+// itself. The host only reads which tokens were chosen.
+type loop struct {
+	region   *kompute.Region
+	capacity int                     // of the cache that it was captured with
+	token    *kompute.Tensor[uint32] // [1, 1], to be fed next
+	state    *kompute.Tensor[int32]  // where the token before went; see [model.NewState]
+	step     *kompute.Tensor[int32]  // what a step adds to state
+	chosen   *kompute.Mapped[uint32] // [capacity], the token that follows each position
+}
+
+// start puts the token that a generation begins with, next [1, 1], where the
+// loop takes it, if the generation is to be replayed. It enqueues this behind
+// the prompt, and while the device works on that it captures the loop, unless
+// that was done for the cache as it is.
+func (r *run) start(next *kompute.Tensor[uint32]) error {
+	if r.options.Eager || r.options.MaxTokens == 1 || len(r.result.IDs) > 0 || r.uncaptured != nil {
+		return nil
+	}
+	if r.loop != nil && r.loop.capacity != r.cache.Capacity() {
+		if err := r.closeLoop(); err != nil {
+			return err
+		}
+	}
+	if r.loop == nil {
+		if err := r.captureLoop(); err != nil {
+			return err
+		}
+	}
+	if r.loop == nil {
+		return nil // it cannot be captured
+	}
+	ops.SliceUpdate(r.stream, r.loop.token, next)
+	before := kompute.Constant(r.stream, model.NewState(r.cache.Len()-1, 1), model.StateSize)
+	ops.SliceUpdate(r.stream, r.loop.state, before)
+	return nil
+}
+
+// captureLoop makes the loop, or notes why this device cannot have one.
+func (s *Session) captureLoop() error {
+	d, l := s.model.Device(), &loop{capacity: s.cache.Capacity()}
+	s.loop = l
+	var errs [5]error
+	l.token, errs[0] = kompute.Zeros[uint32](d, 1, 1)
+	l.state, errs[1] = kompute.Zeros[int32](d, model.StateSize)
+	l.step, errs[2] = kompute.New(d, []int32{0, 0, 1, 0, 1})
+	l.chosen, errs[3] = kompute.NewMapped[uint32](d, l.capacity)
+	if errors.Join(errs[:]...) == nil {
+		l.region, errs[4] = s.stream.Capture(func(st *kompute.Stream) { s.decodeStep(st, l) })
+	}
+	err := errors.Join(errs[:]...)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
+		s.uncaptured, err = err, nil
+	}
+	return errors.Join(err, s.closeLoop())
+}
+
+// decodeStep feeds the loop's token and chooses the next one.
+func (s *Session) decodeStep(st *kompute.Stream, l *loop) {
+	// Nothing waits for the state to move on but what comes behind the first
+	// projections, so that this is no step of its own.
+	ops.SliceUpdate(st, l.state, ops.Add(st, l.state, l.step))
+	logits := s.model.Forward(st, model.Pass{Tokens: l.token, Cache: s.cache, State: l.state})
+	next := ops.ArgMax(st, logits, -1)
+	position := l.state.Slice(0, 2, 3)
+	defer position.Close()
+	ops.SliceUpdate(st, l.chosen.Tensor, next.Reshape(1), ops.AtDevice(position))
+	ops.SliceUpdate(st, l.token, next)
+}
+
+// closeLoop gives the loop up, once the device is done with it.
+func (s *Session) closeLoop() error {
+	l := s.loop
+	if l == nil {
+		return nil
+	}
+	s.loop = nil
+	var errs []error
+	if l.region != nil {
+		errs = append(errs, l.region.Close())
+	}
+	for _, t := range []*kompute.Tensor[int32]{l.state, l.step} {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
+	}
+	if l.token != nil {
+		errs = append(errs, l.token.Close())
+	}
+	if l.chosen != nil {
+		errs = append(errs, l.chosen.Close())
+	}
+	return errors.Join(errs...)
+}
