@@ -129,8 +129,10 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_commands(VkCommandBuffer commands, const Vk
 
 template <typename Fn>
 void hook(Fn &entry, Fn &original, Fn replacement) {
-    original = entry;
-    entry = replacement;
+    if (entry != replacement) {
+        original = entry;
+        entry = replacement;
+    }
 }
 
 } // namespace

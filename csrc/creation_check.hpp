@@ -11,7 +11,8 @@
 
 namespace kpx {
 
-// Puts the watching functions into the dispatcher. Once, after init(instance).
+// Puts the watching functions into the dispatcher, in front of what is there.
+// After init(instance); again does no harm.
 void install_creation_hooks();
 
 class CreationCheck {

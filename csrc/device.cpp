@@ -82,9 +82,7 @@ void Device::fill_traits() {
 
 // Streams and buffers hold the device, so none is left here and all work is done.
 Device::~Device() {
-    if (!lost_) {
-        (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
-    }
+    (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
     staging_.reset();
     descriptors_.reset();
     semaphores_.reset();
@@ -130,6 +128,11 @@ void Device::settle() {
     locks.clear();
     collect();
     kernels_->save_cache();
+}
+
+void Device::drain(Queue &queue) noexcept {
+    std::lock_guard<std::mutex> lock(queue.mutex);
+    (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkQueueWaitIdle(*queue.handle);
 }
 
 void Device::check_alive() const {

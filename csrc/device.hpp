@@ -55,6 +55,10 @@ class Device : public std::enable_shared_from_this<Device> {
     // Waits until no queue has work, then saves the pipeline cache.
     void settle();
 
+    // Waits until the queue has no work, also on a lost device: that ends its
+    // work in finite time.
+    void drain(Queue &queue) noexcept;
+
     // Once lost, a device answers every later call with KPX_DEVICE_LOST, and
     // waiters wake up.
     void mark_lost() { lost_ = true; }

@@ -10,7 +10,7 @@ namespace {
 
 const OpRow kRows[] = {
 #define KPX_OP(name) {#name, lower_##name},
-#include "gen_ops.def"
+#include "ops/ops.def"
 #undef KPX_OP
     {nullptr, nullptr}};
 
