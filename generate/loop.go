@@ -44,7 +44,7 @@ func (r *run) start(next *kompute.Tensor[uint32]) error {
 	ops.SliceUpdate(r.stream, r.loop.token, next)
 	before := kompute.Constant(r.stream, model.NewState(r.cache.Len()-1, 1), model.StateSize)
 	ops.SliceUpdate(r.stream, r.loop.state, before)
-	return nil
+	return r.stream.Flush()
 }
 
 // captureLoop makes the loop, or notes why this device cannot have one.

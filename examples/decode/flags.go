@@ -25,6 +25,7 @@ type options struct {
 	dtype       array.DType // 0: auto
 	raw         bool
 	prefillStep int
+	eager       bool
 	chat        bool
 	listDevices bool
 	json        bool
@@ -62,6 +63,7 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
+	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
 	fs.BoolVar(&o.chat, "chat", false, "talk: read one message a line, and remember the conversation")
 	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")

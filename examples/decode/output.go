@@ -26,6 +26,7 @@ type report struct {
 	PeakMemoryBytes  int64                     `json:"peak_memory_bytes"`
 	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
 	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
+	PerToken         generate.PerToken         `json:"per_token"` // stats for one token
 }
 
 func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
@@ -37,6 +38,7 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 		PeakMemoryBytes: a.device.Stats().PeakBytes,
 		Fallbacks:       r.Fallbacks,
 		Stats:           r.Work,
+		PerToken:        r.Work.PerToken(),
 	}
 	if rep.GeneratedIDs == nil {
 		rep.GeneratedIDs = []int{}

@@ -141,7 +141,7 @@ func (a *app) generate(ctx context.Context, prompt []int, onText func(string) er
 	bar := newBar(a.stderr, "prompt", !a.quiet && !a.json)
 	defer bar.close()
 	return a.session.Generate(ctx, prompt, generate.Options{
-		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(),
+		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(), Eager: a.eager,
 		OnText: func(text string) error {
 			bar.close()
 			return onText(text)

@@ -73,9 +73,16 @@ func TestJSON(t *testing.T) {
 		var keys map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal([]byte(out.stdout), &keys))
 		for _, key := range strings.Fields("model device backend prompt prompt_ids generated_ids text finish_reason " +
-			"load_seconds time_to_first_token_seconds prompt_tps generation_tps peak_memory_bytes fallbacks") {
+			"load_seconds time_to_first_token_seconds prompt_tps generation_tps peak_memory_bytes fallbacks per_token") {
 			require.Contains(t, keys, key)
 		}
+		var perToken map[string]float64
+		require.NoError(t, json.Unmarshal(keys["per_token"], &perToken))
+		for _, key := range strings.Fields("submits dispatches barriers descriptor_writes recorded_commands allocations host_enqueue_ns") {
+			require.Contains(t, perToken, key)
+		}
+		require.LessOrEqual(t, perToken["submits"], 1.0)
+		require.Zero(t, perToken["recorded_commands"])
 		var got report
 		require.NoError(t, json.Unmarshal([]byte(out.stdout), &got))
 		require.Equal(t, "mote-4bit", got.Model)
@@ -105,6 +112,17 @@ func TestRaw(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	out := runArgs(t, "--prompt", cases[0].Rendered, "--raw", "--quiet", "--device=cpu", "--max-tokens", "3")
 	require.Equal(t, output{stdout: "<think>\nOkay\n"}, out)
+}
+
+func TestEager(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	out := runArgs(t, "--prompt", cases[0].Prompt, "--device=cpu", "--json", "--eager")
+	require.Zero(t, out.code, out.stderr)
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(out.stdout), &got))
+	require.Equal(t, cases[0].GeneratedIDs, got.GeneratedIDs)
+	require.Zero(t, got.Stats.Replays)
+	require.Positive(t, got.Stats.Ops)
 }
 
 func TestSampledRunsAgree(t *testing.T) {
@@ -163,7 +181,7 @@ func TestListDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step chat list-devices json quiet") {
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager chat list-devices json quiet") {
 		require.Contains(t, out.stderr, "--"+flag)
 	}
 }
