@@ -24,6 +24,17 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
     return array;
 }
 
+// Its buffer is not closed, so that no memory plan lets others write there.
+Array ProgramLowering::counters(int64_t n) {
+    Array array;
+    array.dtype = DT_UINT32;
+    array.rank = 1;
+    array.shape[0] = n;
+    array.strides[0] = 1;
+    array.buffer = device_.memory().allocate_counters(uint64_t(n) * array.element_size());
+    return array;
+}
+
 bool ProgramLowering::has_kernel(const char *kernel) const { return device_.kernels().find(kernel) != nullptr; }
 
 void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,

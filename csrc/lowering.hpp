@@ -18,6 +18,7 @@ class ProgramLowering : public Lowering {
 
     const DeviceTraits &device() const override { return device_.traits(); }
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
+    Array counters(int64_t n) override;
     bool has_kernel(const char *kernel) const override;
 
   protected:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <kompute/operations/OpTensorSyncDevice.hpp>
+
 #include "device.hpp"
 #include "device_list.hpp"
 #include "error.hpp"
@@ -62,6 +64,42 @@ std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
         blocks_++;
     }
     return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), 0, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    device_.count_allocation();
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::shared_ptr<Block> block;
+    uint64_t offset = RangeAllocator::kNone;
+    for (size_t i = 0; i < counters_.size() && offset == RangeAllocator::kNone; i++) {
+        block = counters_[i];
+        offset = block->ranges->take(capacity);
+    }
+    if (offset == RangeAllocator::kNone) {
+        block = create_counters(std::max(kCounterBytes, capacity));
+        offset = block->ranges->take(capacity);
+        counters_.push_back(block);
+    }
+    lock.unlock();
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+// Kompute zeroes it by a copy from the host, which is waited for: rare, and small.
+std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
+    auto block = std::make_shared<Block>();
+    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eDevice, bytes);
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = bytes;
+    block->ranges = std::make_unique<RangeAllocator>(bytes);
+    block->counters = true;
+    Queue &queue = device_.next_queue();
+    const std::shared_ptr<kp::Sequence> sequence = make_sequence(device_, queue);
+    std::lock_guard<std::mutex> lock(queue.mutex);
+    sequence->eval<kp::OpTensorSyncDevice>({block->tensor});
+    reserved_ += bytes;
+    blocks_ += 2; // Kompute's copy on the host is the other
+    return block;
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
@@ -154,6 +192,10 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
     std::lock_guard<std::mutex> lock(mutex_);
     if (block->mapped != nullptr) {
         blocks_--;
+        return;
+    }
+    if (block->counters) {
+        block->ranges->give_back(offset, capacity);
         return;
     }
     if (!block->ranges) {

@@ -23,6 +23,7 @@ struct Block {
     uint64_t bytes;
     std::unique_ptr<RangeAllocator> ranges; // null: the block is one buffer
     uint8_t *mapped = nullptr;              // an eHost tensor: where the host sees it
+    bool counters = false;                  // zeroed, and zero again whenever a range comes back
 };
 
 // Uninitialised storage on the device. Gives its range back when the last
@@ -62,6 +63,8 @@ class Memory {
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
     // Zeroed memory that the host sees too; a driver allocation each.
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
+    // Device memory that is zero, and must be when its owner lets go.
+    std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
     uint64_t reserved() const { return reserved_; }
     uint64_t largest() const { return largest_; }
 
@@ -71,12 +74,14 @@ class Memory {
     static constexpr uint64_t kSlabBytes = uint64_t(64) << 20;
     static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
     static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // from here on a tensor of its own
+    static constexpr uint64_t kCounterBytes = uint64_t(64) << 10; // of a block of counters
     static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // freed blocks kept for reuse
 
     uint64_t rounded(uint64_t bytes) const;
     std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> find_spare(uint64_t capacity);
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);
+    std::shared_ptr<Block> create_counters(uint64_t bytes);
     std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
     uint64_t available(uint64_t most) const;
     void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);
@@ -89,6 +94,7 @@ class Memory {
     const uint32_t max_blocks_;
     std::mutex mutex_;
     std::vector<std::shared_ptr<Block>> slabs_;
+    std::vector<std::shared_ptr<Block>> counters_;
     std::vector<std::shared_ptr<Block>> spare_; // freed whole blocks, oldest first
     uint64_t spare_bytes_ = 0;
     uint32_t blocks_ = 0;

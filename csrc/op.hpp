@@ -77,6 +77,10 @@ class Lowering {
     // Uninitialised contiguous memory that lives until the op is done.
     virtual Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) = 0;
 
+    // n uint32 that belong to this op however often it runs. They are zero at
+    // first, and each run must leave them zero.
+    virtual Array counters(int64_t n) = 0;
+
     // One dispatch of the best built variant of a kernel family that this
     // device can run (see shaders/manifest.txt). spec[i] is the kernel's
     // specialization constant i. Bindings are set 0, binding 0, 1, …; an absent

@@ -105,4 +105,23 @@ struct SliceUpdateOp {
     int32_t start[8];
 };
 
+// attention_step, made by passes only: q [Hq, D], k, v [Hkv, D] (of one new token), q_gain?, k_gain? [D],
+// position? int32 [1], start? int32 [4], key_length? int32 [1], freqs? float32 [dims/2], keys, values
+// [1, Hkv, capacity, D] (updated in place), out [Hq, D]. What rms_norm and rope of q and k, slice_update of keys and
+// values, and sdpa do one after another. The numbers here hold where an array is absent; dims 0 is no rotation.
+struct AttentionStepOp {
+    uint32_t q_norm; // whether there is one
+    uint32_t k_norm;
+    float q_eps;
+    float k_eps;
+    uint32_t dims;
+    uint32_t traditional;
+    float base;
+    float rope_scale;
+    int32_t position;
+    int32_t start;
+    uint32_t keys; // of the capacity that may exist: the length, or the most that key_length says
+    float scale;   // of scores
+};
+
 } // namespace kpx

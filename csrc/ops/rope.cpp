@@ -1,21 +1,7 @@
 // Arrays: x, offset?, freqs?, out.
-#include <cmath>
-#include <cstring>
-
-#include "ops/lowering_util.hpp"
+#include "ops/rotary.hpp"
 
 namespace kpx {
-
-// The exponent of 2 that each pair adds, as a sum of a float of 12 significant
-// bits, whose small multiples are exact, and the rest.
-static void split_step(double step, float &high, float &low) {
-    high = float(step);
-    uint32_t bits;
-    memcpy(&bits, &high, sizeof bits);
-    bits &= 0xfffff000u;
-    memcpy(&high, &bits, sizeof high);
-    low = float(step - double(high));
-}
 
 static Support check_rope(const Lowering &lowering, const RoPEOp &op, const OpCall &call) {
     const Array &x = call.arrays[0], &offset = call.arrays[1], &freqs = call.arrays[2], &out = call.arrays[3];
@@ -69,7 +55,7 @@ Support lower_rope(Lowering &lowering, const OpCall &call) {
         p.freqs_stride = uint32_t(freqs.stride(0));
     }
     p.scale = op->scale;
-    split_step(op->dims > 0 ? -2.0 * std::log2(double(op->base)) / op->dims : 0.0, p.step_high, p.step_low);
+    rotary_step(op->base, op->dims, p.step_high, p.step_low);
     lowering.dispatch(
         "rope", {ELEMENT_THREADS, x.dtype, dense.dtype, op->traditional, uint32_t(bool(offset)), uint32_t(bool(freqs))},
         {{x, KPX_READ}, {offset ? offset : x, KPX_READ}, {freqs ? freqs : x, KPX_READ}, {dense, KPX_WRITE}}, p,

@@ -212,6 +212,49 @@ struct SDPAParams {
     float scale;
 };
 
+// attention_step: FLAGS.
+#define STEP_Q_NORM 1
+#define STEP_K_NORM 2
+#define STEP_Q_GAIN 4
+#define STEP_K_GAIN 8
+#define STEP_DEVICE_POSITION 16
+#define STEP_DEVICE_START 32
+#define STEP_DEVICE_LENGTH 64
+#define STEP_FREQS 128
+#define STEP_TRADITIONAL 256
+
+// attention_step: q, k, v and out are rows of heads, the cache [heads, capacity, D].
+struct AttentionStepParams {
+    uint dims;                // of a head that are rotated
+    uint capacity;            // of the cache
+    uint keys;                // of it that may exist; the length may be less
+    uint q_offset;
+    uint q_stride;            // from head to head
+    uint k_offset;
+    uint k_stride;
+    uint v_offset;
+    uint v_stride;
+    uint q_gain_offset;
+    uint k_gain_offset;
+    uint freqs_offset;
+    uint freqs_stride;
+    uint keys_offset;
+    uint keys_strides[2];     // of heads and tokens
+    uint values_offset;
+    uint values_strides[2];
+    uint out_offset;
+    uint out_stride;
+    int position;             // the number itself, or where the device's is in its array
+    int start;
+    int length_at;
+    float scale;              // of scores
+    float rope_scale;
+    float step_high;          // as in RoPEParams
+    float step_low;
+    float q_eps;
+    float k_eps;
+};
+
 // sdpa_combine: part [rows, splits, dv + 2] to out [rows, dv], both contiguous.
 struct SDPACombineParams {
     uint rows;
