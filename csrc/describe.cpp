@@ -8,7 +8,7 @@ namespace kpx {
 
 namespace {
 
-const char *op_name(int32_t op) { return op == OpNode::kOpaque ? "custom" : op_row(op).name; }
+const char *op_name(int32_t op) { return op == OpNode::kOpaque ? "custom" : op_row(op).name.data(); }
 
 const char *kind_name(MemoryPlan::Kind kind) {
     switch (kind) {

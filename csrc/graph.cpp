@@ -10,6 +10,16 @@ namespace kpx {
 
 bool OpNode::is(std::string_view name) const { return op != kOpaque && name == op_row(op).name; }
 
+void OpNode::clear() {
+    op = kOpaque;
+    arrays.clear();
+    access.clear();
+    params.clear();
+    pass = nullptr;
+    fused.clear();
+    removed = from_pass = false;
+}
+
 NodeBuilder::NodeBuilder(const char *op, const void *params, size_t size) {
     node.op = find_op(op);
     if (node.op < 0) {
@@ -25,18 +35,35 @@ NodeBuilder &NodeBuilder::add(const Array &array, kpx_access access) {
     return *this;
 }
 
-void Graph::append(OpNode node) {
-    nodes_.push_back(std::move(node));
+OpNode &Graph::spare() {
+    if (size_ == nodes_.size()) {
+        nodes_.emplace_back();
+    }
+    return nodes_[size_];
+}
+
+void Graph::keep_spare() {
+    size_++;
     indexed_ = false;
 }
 
-void Graph::cut(size_t size) {
-    nodes_.resize(size);
-    indexed_ = false;
+void Graph::append(OpNode node) {
+    spare() = std::move(node);
+    keep_spare();
+}
+
+void Graph::clear() {
+    for (size_t i = 0; i < size_; i++) {
+        nodes_[i].clear();
+    }
+    size_ = 0;
+    lowered_ = Program();
+    changed_ = indexed_ = false;
+    by_buffer_.clear();
 }
 
 Graph::Id Graph::next(Id after) const {
-    for (Id id = after == kNone ? 0 : after + 1; id < nodes_.size(); id++) {
+    for (Id id = after == kNone ? 0 : after + 1; id < size_; id++) {
         if (!nodes_[id].removed) {
             return id;
         }
@@ -45,7 +72,7 @@ Graph::Id Graph::next(Id after) const {
 }
 
 Graph::Id Graph::previous(Id before) const {
-    for (Id id = before == kNone ? Id(nodes_.size()) : before; id-- > 0;) {
+    for (Id id = before == kNone ? Id(size_) : before; id-- > 0;) {
         if (!nodes_[id].removed) {
             return id;
         }
@@ -59,7 +86,7 @@ void Graph::index() const {
         return;
     }
     by_buffer_.clear();
-    for (Id id = 0; id < nodes_.size(); id++) {
+    for (Id id = 0; id < size_; id++) {
         if (!nodes_[id].removed) {
             index_node(id);
         }

@@ -34,6 +34,7 @@ struct OpNode {
     bool from_pass = false;      // which program holds its dispatches
     uint32_t first = 0, last = 0; // they are [first, last)
 
+    void clear(); // keeps its lists' memory
     bool is(std::string_view name) const; // an op of that name
     bool reads(size_t array) const { return arrays[array] && (access[array] & KPX_READ); }
     bool writes(size_t array) const { return arrays[array] && (access[array] & KPX_WRITE); }
@@ -106,10 +107,13 @@ class Graph {
     // replayed: it becomes a region, not an eager window that runs once.
     explicit Graph(Device &device, bool replayed = false) : device_(&device), replayed_(replayed) {}
     bool replayed() const { return replayed_; }
-    bool empty() const { return nodes_.empty(); }
-    size_t size() const { return nodes_.size(); }
+    bool empty() const { return size_ == 0; }
+    size_t size() const { return size_; }
+    // An empty node after the last, which keep_spare() makes part of the graph.
+    OpNode &spare();
+    void keep_spare();
     void append(OpNode node);
-    void cut(size_t size);
+    void clear(); // keeps memory for the nodes that follow
     void set_pass(const char *name) { pass_ = name; } // whose replacements follow
     bool changed() const { return changed_; }
     // The dispatches of what is left, from `trial` and from what passes lowered.
@@ -129,7 +133,8 @@ class Graph {
 
     Device *device_;
     bool replayed_;
-    std::vector<OpNode> nodes_;
+    std::vector<OpNode> nodes_; // the first size_ of them, then ones to use again
+    size_t size_ = 0;
     Program lowered_; // of fused nodes
     const char *pass_ = nullptr;
     bool changed_ = false;

@@ -1,7 +1,5 @@
 #include "op_table.hpp"
 
-#include <cstring>
-
 #include "error.hpp"
 
 namespace kpx {
@@ -12,7 +10,7 @@ const OpRow kRows[] = {
 #define KPX_OP(name) {#name, lower_##name},
 #include "ops/ops.def"
 #undef KPX_OP
-    {nullptr, nullptr}};
+    {{}, nullptr}};
 
 constexpr int32_t kCount = int32_t(sizeof kRows / sizeof kRows[0]) - 1;
 
@@ -20,7 +18,7 @@ constexpr int32_t kCount = int32_t(sizeof kRows / sizeof kRows[0]) - 1;
 
 int32_t find_op(const char *name) {
     for (int32_t i = 0; name != nullptr && i < kCount; i++) {
-        if (strcmp(kRows[i].name, name) == 0) {
+        if (kRows[i].name == name) {
             return i;
         }
     }

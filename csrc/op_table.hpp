@@ -1,12 +1,14 @@
 // The ops of csrc/ops/ops.def by index.
 #pragma once
 
+#include <string_view>
+
 #include "op.hpp"
 
 namespace kpx {
 
 struct OpRow {
-    const char *name;
+    std::string_view name; // of a literal
     LowerFn lower;
 };
 

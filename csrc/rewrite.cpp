@@ -124,7 +124,7 @@ bool Graph::replace(std::vector<Id> group, OpNode fused) {
     std::sort(group.begin(), group.end());
     group.erase(std::unique(group.begin(), group.end()), group.end());
     for (Id id : group) {
-        if (id >= nodes_.size() || nodes_[id].removed || nodes_[id].op == OpNode::kOpaque) {
+        if (id >= size_ || nodes_[id].removed || nodes_[id].op == OpNode::kOpaque) {
             return false;
         }
     }
@@ -140,7 +140,7 @@ bool Graph::replace(std::vector<Id> group, OpNode fused) {
         }
         fused.fused.insert(fused.fused.end(), old.fused.begin(), old.fused.end());
         forget_node(id);
-        nodes_[id] = OpNode{};
+        nodes_[id].clear();
         nodes_[id].removed = true;
     }
     nodes_[at] = std::move(fused);
@@ -168,7 +168,7 @@ bool Graph::remove(Id id) {
         }
     }
     forget_node(id);
-    nodes_[id] = OpNode{};
+    nodes_[id].clear();
     nodes_[id].removed = true;
     changed_ = true;
     return true;

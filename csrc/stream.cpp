@@ -46,10 +46,9 @@ void Stream::finish() noexcept {
 
 namespace {
 
-// The arrays of a call, checked. An access that was not given counts as both.
-void add_arrays(OpNode &node, Device &device, const kpx_array *arrays, uint32_t n) {
-    node.arrays.reserve(n);
-    node.access.reserve(n);
+// A call with its arrays, checked. An access that was not given counts as both.
+void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays, uint32_t n) {
+    node.op = op;
     for (uint32_t i = 0; i < n; i++) {
         node.arrays.push_back(make_array(device, arrays[i]));
         const bool given = arrays[i].access >= KPX_READ && arrays[i].access <= KPX_READ_WRITE;
@@ -62,18 +61,18 @@ void add_arrays(OpNode &node, Device &device, const kpx_array *arrays, uint32_t 
 void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
     device_->check_alive();
     const LowerFn lower = op_row(op).lower;
-    OpNode node;
-    node.op = op;
-    add_arrays(node, *device_, arrays, n);
     if (size > 0 && params == nullptr) {
         fail(KPX_INVALID, "%u bytes of parameters, and none given", size);
     }
     const auto *bytes = static_cast<const uint8_t *>(params);
-    node.params.assign(bytes, bytes + size);
+    const auto fill = [&](OpNode &node) {
+        fill_node(node, op, *device_, arrays, n);
+        node.params.assign(bytes, bytes + size);
+    };
     std::lock_guard<std::mutex> lock(mutex_);
-    appended().append(std::move(node), [&](const OpNode &made, Program &program) {
+    appended().append(fill, [&](const OpNode &node, Program &program) {
         ProgramLowering lowering(*device_, program);
-        const Support support = lower(lowering, OpCall{made.arrays.data(), n, made.params.data(), size});
+        const Support support = lower(lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
         if (!support.ok()) {
             throw Unsupported{support.why};
         }
@@ -84,11 +83,10 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
 void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
                       const void *push, uint32_t push_bytes) {
     device_->check_alive();
-    OpNode node;
-    add_arrays(node, *device_, arrays, n);
+    const auto fill = [&](OpNode &node) { fill_node(node, OpNode::kOpaque, *device_, arrays, n); };
     std::lock_guard<std::mutex> lock(mutex_);
-    appended().append(std::move(node), [&](const OpNode &made, Program &program) {
-        append_algorithm(*device_, program, algorithm, made.arrays, arrays, groups, push, push_bytes);
+    appended().append(fill, [&](const OpNode &node, Program &program) {
+        append_algorithm(*device_, program, algorithm, node.arrays, arrays, groups, push, push_bytes);
     });
     counters_.ops++;
 }
@@ -143,9 +141,11 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
 
 void Stream::record(InFlight &work) {
     Stopwatch watch(counters_.record_ns);
-    Window window = new_window();
-    std::swap(window, window_);
-    work.recording = std::make_shared<Recording>(device_, queue_, window.finish(passes_), Recording::Runs::once);
+    struct Emptied {
+        Window &window;
+        ~Emptied() { window.clear(); } // also if recording fails
+    } const emptied{window_};
+    work.recording = std::make_shared<Recording>(device_, queue_, window_.finish(passes_), Recording::Runs::once);
     const Recording::Counts &counts = work.recording->counts();
     counters_.dispatches += counts.dispatches;
     counters_.barriers += counts.barriers;

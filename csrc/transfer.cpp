@@ -25,7 +25,7 @@ Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_acce
 }
 
 // What a transfer is to the passes.
-OpNode transfer_node(const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes, kpx_access access) {
+void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes, kpx_access access) {
     Array array;
     array.buffer = buffer;
     array.dtype = KPX_UINT8;
@@ -33,10 +33,8 @@ OpNode transfer_node(const std::shared_ptr<Buffer> &buffer, uint64_t offset, uin
     array.offset = int64_t(offset);
     array.shape[0] = int64_t(bytes);
     array.strides[0] = 1;
-    OpNode node;
     node.arrays.push_back(std::move(array));
     node.access.push_back(access);
-    return node;
 }
 
 } // namespace
@@ -109,7 +107,8 @@ void Stream::upload_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset,
     const uint64_t to = buffer->offset() + offset;
     const Staged staged = stage(bytes, to % 4);
     memcpy(staged.block->data + staged.offset, data, bytes);
-    window_.append(transfer_node(buffer, offset, bytes, KPX_WRITE), [&](const OpNode &, Program &program) {
+    const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_WRITE); };
+    window_.append(fill, [&](const OpNode &, Program &program) {
         append_transfer(*device_, program, {staged.block->buffer, staged.offset, staged.block},
                         {buffer->handle(), to, buffer, buffer.get()}, bytes);
     });
@@ -159,7 +158,8 @@ void Stream::download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, vo
 uint64_t Stream::download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to,
                                uint64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
-    window_.append(transfer_node(buffer, offset, bytes, KPX_READ), [&](const OpNode &, Program &program) {
+    const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_READ); };
+    window_.append(fill, [&](const OpNode &, Program &program) {
         append_transfer(*device_, program, {buffer->handle(), buffer->offset() + offset, buffer, buffer.get()},
                         {to.block->buffer, to.offset, to.block}, bytes);
     });

@@ -14,4 +14,9 @@ Program Window::finish(const PassSet &passes) {
     return std::move(program_);
 }
 
+void Window::clear() {
+    graph_.clear();
+    program_ = Program();
+}
+
 } // namespace kpx

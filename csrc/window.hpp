@@ -18,19 +18,25 @@ class Window {
     Window(Device &device, bool keep_graph, bool replayed)
         : graph_(device, replayed), keep_graph_(keep_graph) {}
 
-    // lower(node, program) appends the node's dispatches. Nothing stays when it throws.
-    template <typename Lower> void append(OpNode node, Lower lower) {
+    // fill(node) makes an empty node the call, lower(node, program) appends its
+    // dispatches. Nothing stays when one of them throws.
+    template <typename Fill, typename Lower> void append(Fill fill, Lower lower) {
         const Program::Mark mark = program_.mark();
+        OpNode &node = graph_.spare();
         try {
+            fill(node);
             lower(node, program_);
-            if (keep_graph_) {
-                node.first = uint32_t(mark.nodes);
-                node.last = uint32_t(program_.nodes().size());
-                graph_.append(std::move(node));
-            }
         } catch (...) {
             program_.cut(mark);
+            node.clear();
             throw;
+        }
+        if (keep_graph_) {
+            node.first = uint32_t(mark.nodes);
+            node.last = uint32_t(program_.nodes().size());
+            graph_.keep_spare();
+        } else {
+            node.clear();
         }
     }
     void read_by_host() { program_.read_by_host(); }
@@ -38,8 +44,10 @@ class Window {
     bool keeps_graph() const { return keep_graph_; }
     Graph &graph() { return graph_; }
 
-    // The dispatches to record; the window is used up.
+    // The dispatches to record; the graph is what they came from until clear().
     Program finish(const PassSet &passes);
+    // Empties the window, and keeps memory for the next calls.
+    void clear();
 
   private:
     Graph graph_;
