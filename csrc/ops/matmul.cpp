@@ -75,10 +75,33 @@ void dispatch_tiled(Lowering &lowering, const Product &x) {
     }
 }
 
+// Rows of a in blocks as batches for the matrix-vector kernel.
+void dispatch_blocks(Lowering &lowering, const Product &x) {
+    const uint32_t rows = uint32_t(Matvec::kMostRows);
+    Product blocks = x;
+    blocks.batches = x.p.m / rows;
+    blocks.p.m = rows;
+    blocks.p.shape[0] = uint32_t(blocks.batches);
+    blocks.p.a_batch[0] = rows * x.p.a_strides[0];
+    blocks.p.b_batch[0] = 0;
+    dispatch_vec(lowering, blocks);
+    const uint32_t done = uint32_t(blocks.batches) * rows;
+    if (done < x.p.m) {
+        Product rest = x;
+        rest.p.m = x.p.m - done;
+        rest.p.a_offset += done * x.p.a_strides[0];
+        rest.p.out_offset += done * x.p.n;
+        dispatch_vec(lowering, rest);
+    }
+}
+
 void dispatch(Lowering &lowering, const Product &x) {
-    const bool along_k = x.p.b_strides[0] == 1 || x.p.k <= 1;
-    if (x.p.m <= Matvec::kMostRows && along_k && x.p.k <= Matvec::kMostLength) {
+    const DeviceTraits &device = lowering.device();
+    const bool along_k = (x.p.b_strides[0] == 1 || x.p.k <= 1) && x.p.k <= Matvec::kMostLength;
+    if (along_k && x.p.m <= Matvec::kMostRows) {
         dispatch_vec(lowering, x);
+    } else if (along_k && x.batches == 1 && Matvec::beats_tiles(device, x.p.m, Tiles().count(x.p.m, x.p.n))) {
+        dispatch_blocks(lowering, x);
     } else {
         dispatch_tiled(lowering, x);
     }

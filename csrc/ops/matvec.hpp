@@ -9,10 +9,16 @@
 namespace kpx {
 
 struct Matvec {
-    static constexpr int64_t kMostRows = 8;          // of x in one workgroup
-    static constexpr int64_t kMostLength = 1 << 24;  // of a row: keeps every loop short
-    static constexpr int64_t kSharedFloats = 7168;   // 28 of the 32 KB that every device has
-    static constexpr int64_t kGroups = 512;          // enough workgroups; beyond, each takes more rows
+    static constexpr int64_t kMostRows = 8;         // of x in one workgroup
+    static constexpr int64_t kMostLength = 1 << 24; // of a row: keeps every loop short
+    static constexpr int64_t kSharedFloats = 7168;  // 28 of the 32 KB that every device has
+    static constexpr int64_t kGroups = 512;         // enough workgroups; beyond, each takes more rows
+
+    // Whether blocks of rows of x spread better over the device than so many tiles
+    // of tile.glsl: on a GPU as long as they would leave most of it idle.
+    static bool beats_tiles(const DeviceTraits &device, int64_t x_rows, int64_t tiles) {
+        return device.is_cpu ? x_rows <= 2 * kMostRows : x_rows <= 32 * kMostRows && tiles < 96;
+    }
 
     uint32_t threads = 0;
     uint32_t lanes = 0; // of a slot, where it is no subgroup

@@ -7,10 +7,6 @@ namespace kpx {
 
 namespace {
 
-// Up to so many rows of x the matrix-vector kernel takes them in blocks, which
-// spreads over more workgroups than tiles do.
-constexpr int64_t kVecRows = 16;
-
 struct Product {
     const QuantizedMatMulOp &op;
     const Array &x, &w, &scales, &biases, &out;
@@ -62,17 +58,24 @@ void dispatch_vec(Lowering &lowering, Product &x) {
     grid.z = v.row_blocks;
     lowering.dispatch(
         "quantized_matmul_vec",
-        {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, v.rows, v.chunk,
-         v.lanes, vector_words(x), batch},
+        {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, v.rows, v.chunk, v.lanes,
+         vector_words(x), batch},
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
+}
+
+bool prefers_vec(const DeviceTraits &device, const Product &x) {
+    if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength) {
+        return false;
+    }
+    return x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
 }
 
 void dispatch_tiled(Lowering &lowering, const Product &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
     lowering.dispatch(
         t.large ? "quantized_matmul_tiled_large" : "quantized_matmul_tiled",
-        {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, t.threads_m,
-         t.threads_n, x.op.transpose},
+        {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, t.threads_m, t.threads_n,
+         x.op.transpose},
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
         grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
@@ -105,7 +108,7 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     x.p.s_offset = uint32_t(scales.offset);
     x.p.b_offset = uint32_t(biases.offset);
     x.p.out_offset = uint32_t(dense.offset);
-    if (op->transpose != 0 && x.p.x.rows <= kVecRows && x.p.x.cols <= Matvec::kMostLength) {
+    if (prefers_vec(lowering.device(), x)) {
         dispatch_vec(lowering, x);
     } else {
         dispatch_tiled(lowering, x);
