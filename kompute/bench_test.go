@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/kompute-go/kompute-go/array"
 )
@@ -51,4 +52,49 @@ func BenchmarkTokenOnVulkan(b *testing.B) {
 		b.Skip(err)
 	}
 	benchmarkToken(b, d, Op{Name: "unary", Params: make([]byte, 4), CPU: testOps["neg"]})
+}
+
+// idleNative takes replays and runs none: what is left is this package's part.
+type idleNative struct{ *fakeNative }
+
+func (idleNative) replay(unsafe.Pointer, unsafe.Pointer, int) (uint64, error) { return 0, nil }
+
+func (idleNative) wait(unsafe.Pointer, uint64, uint64) (bool, error) { return true, nil }
+
+// BenchmarkReplay replays a region with as many weights as a model of 28 layers
+// has tensors. Weights were brought up by another stream.
+func BenchmarkReplay(b *testing.B) {
+	d, err := newVulkanDevice(DeviceInfo{Name: "fake"}, idleNative{newFake(b)}, makeOptions(nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	s, _ := d.NewStream()
+	loader, _ := d.NewStream()
+	var weights []*Tensor[float32]
+	for range 600 {
+		w, _ := New(d, upTo(4), 4)
+		defer w.Close()
+		loader.Upload(w)
+		weights = append(weights, w)
+	}
+	if err := loader.Close(); err != nil {
+		b.Fatal(err)
+	}
+	x, _ := New(d, upTo(4), 4)
+	defer x.Close()
+	r, err := s.Capture(func(s *Stream) {
+		for _, w := range weights {
+			runInto(s, "add", x, x, w)
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.Replay(bg); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

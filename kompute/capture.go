@@ -105,6 +105,8 @@ type capture struct {
 type regionUse struct {
 	st     *storage
 	op     string // the first that uses it
+	first  int    // its index
+	owned  bool   // by the region: a transient
 	needs  bool   // the content from before matters
 	writes bool
 }
@@ -182,7 +184,7 @@ func (c *capture) note(op Op) {
 		if !known {
 			i = len(c.uses)
 			c.index[st] = i
-			c.uses = append(c.uses, regionUse{st: st, op: op.Name, needs: !a.overwrites()})
+			c.uses = append(c.uses, regionUse{st: st, op: op.Name, first: len(c.ops) - 1, needs: !a.overwrites()})
 		}
 		if a.Access&AccessWrite != 0 {
 			c.uses[i].writes = true

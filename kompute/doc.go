@@ -19,6 +19,14 @@
 // up when an op needs it and the device's copy is stale, and comes down when
 // the host reads it and the host's copy is stale.
 //
+// # Regions
+//
+// Work that comes again and again, such as a decode step, is captured once with
+// [Stream.Capture]. The [Region] that comes of it is fused, planned and recorded
+// as a whole, and replaying it is one submission however much work it holds.
+// Values that change from replay to replay live in tensors that the work itself
+// advances; a [Mapped] tensor lets the host look at them from behind.
+//
 // # Lifetime
 //
 // Close a tensor when it is not needed any more; the storage goes with its last

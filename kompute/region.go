@@ -65,9 +65,10 @@ func newRegion(c *capture) *Region {
 	}
 	c.s.dev.mu.Lock()
 	defer c.s.dev.mu.Unlock()
-	for _, u := range c.uses {
-		if !u.st.closed && u.st.bytes > 0 {
-			r.uses = append(r.uses, u)
+	for i := range c.uses {
+		u := &c.uses[i]
+		if u.owned = u.st.closed; !u.owned && u.st.bytes > 0 {
+			r.uses = append(r.uses, *u)
 		}
 	}
 	r.uses = slices.Clip(r.uses)

@@ -1,10 +1,6 @@
 package kompute
 
-import (
-	"encoding/json"
-
-	"github.com/kompute-go/kompute-go/array"
-)
+import "github.com/kompute-go/kompute-go/array"
 
 // cpuRegion is a list of ops that the worker runs again and again. Their
 // storage stays pinned, so that its memory stays where it is.
@@ -12,6 +8,7 @@ type cpuRegion struct {
 	ops    []Op
 	arrays [][]array.Array // of each op; made by the first replay
 	memory []transient
+	uses   []regionUse // of transients as well
 }
 
 func (q *cpuQueue) beginCapture() error { return nil }
@@ -39,7 +36,7 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	for _, t := range memory {
 		t.st.host = arena[t.offset : t.offset+t.st.bytes]
 	}
-	r.cpu = &cpuRegion{ops: c.ops, memory: memory}
+	r.cpu = &cpuRegion{ops: c.ops, memory: memory, uses: c.uses}
 	r.stats = RegionStats{
 		Ops: uint64(len(c.ops)), FusedOps: uint64(len(c.ops)), Dispatches: uint64(len(c.ops)),
 		TransientBytes: int64(bytes), TransientBytesUnplanned: int64(unplanned),
@@ -139,21 +136,4 @@ func (u *regionUse) contentErr() error {
 		return nil
 	}
 	return u.st.contentErr()
-}
-
-func (q *cpuQueue) describe(r *Region) []byte {
-	type op struct {
-		Op string `json:"op"`
-	}
-	list := make([]op, len(r.names))
-	for i, name := range r.names {
-		list[i].Op = name
-	}
-	text, _ := json.Marshal(map[string]any{ // plain data: this cannot fail
-		"ops_appended": r.stats.Ops, "ops_recorded": r.stats.FusedOps,
-		"dispatch_count": r.stats.Dispatches, "barrier_count": r.stats.Barriers,
-		"transient_bytes_unplanned": r.stats.TransientBytesUnplanned, "transient_bytes": r.stats.TransientBytes,
-		"ops": list,
-	})
-	return text
 }

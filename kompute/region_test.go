@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -53,7 +54,12 @@ func TestReplaysEqualEagerRuns(t *testing.T) {
 		require.EqualValues(t, 3, r.Stats().Ops)
 		require.EqualValues(t, 9, s.Stats().Replays)
 		require.True(t, strings.HasPrefix(r.String(), "region of 3 ops"), r.String())
-		require.NotEmpty(t, r.JSON())
+		require.True(t, json.Valid(r.JSON()))
+		if d.Info().Name != "fake" {
+			require.Regexp(t, `(?m)^  (add|binary)$`, r.String())
+			require.Contains(t, r.String(), "writes external")
+			require.Contains(t, r.String(), "planned")
+		}
 		require.NoError(t, r.Close())
 		require.NoError(t, r.Close())
 		require.ErrorIs(t, r.Replay(bg), ErrClosed)

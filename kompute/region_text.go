@@ -8,7 +8,7 @@ import (
 
 // JSON describes the region: its ops and what they were fused from; its
 // dispatches with kernel, grid, barriers and what they read and write; its
-// memory. The CPU backend knows ops and memory only. It is nil after Close.
+// memory. It is nil after Close.
 func (r *Region) JSON() []byte {
 	d := r.s.dev
 	d.mu.Lock()
@@ -46,7 +46,11 @@ type regionText struct {
 	}
 }
 
-type tensorUse struct{ Tensor, Offset, Bytes int64 }
+type tensorUse struct {
+	Tensor int64 `json:"tensor"`
+	Offset int64 `json:"offset"`
+	Bytes  int64 `json:"bytes"`
+}
 
 // String lists the region's work, a line for each op and each dispatch, and its
 // memory.

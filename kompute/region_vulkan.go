@@ -91,6 +91,9 @@ func (q *vulkanQueue) prepare(r *Region) error {
 // held.
 func (q *vulkanQueue) unready(u *regionUse) bool {
 	st := u.st
+	if w := st.writer.stream; w != nil && w != q.s && w.queue.(*vulkanQueue).closed {
+		st.writer = mark{} // it was waited for, so that the next replay need not look
+	}
 	if st.busy || st.hostValid && !st.deviceValid && u.needs || q.mustFollow(st.writer) {
 		return true
 	}
