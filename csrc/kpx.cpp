@@ -210,7 +210,9 @@ uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
     (void)guarded(nullptr, [&] {
         const std::string description = region_of(region)->describe();
         length = description.size();
-        memcpy(text, description.data(), std::min<uint64_t>(size, length));
+        if (size > 0) {
+            memcpy(text, description.data(), std::min<uint64_t>(size, length));
+        }
     });
     return length;
 }
