@@ -71,7 +71,7 @@ func TestLoopOfAGrowingCache(t *testing.T) {
 			_, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 4})
 			require.NoError(t, err)
 			loop := s.loop
-			require.NotNil(t, loop)
+			require.NotNil(t, s.Region())
 			r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 2 * first})
 			require.NoError(t, err)
 			require.Greater(t, s.cache.Capacity(), first)
@@ -99,7 +99,7 @@ func TestWithoutLoop(t *testing.T) {
 			r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 			require.NoError(t, err)
 			require.Equal(t, cases[0].GeneratedIDs[:o.MaxTokens], r.IDs)
-			require.Nil(t, s.loop)
+			require.Nil(t, s.Region())
 		}
 		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
 		require.NoError(t, err)

@@ -42,6 +42,16 @@ func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Sessi
 // Stream returns the session's stream, whose statistics tell what it did.
 func (s *Session) Stream() *kompute.Stream { return s.stream }
 
+// Region returns the decode step that greedy generations replay; nil if none has
+// needed it yet, or this device cannot have one. It is closed with the session,
+// or when the cache grows.
+func (s *Session) Region() *kompute.Region {
+	if s.loop == nil {
+		return nil
+	}
+	return s.loop.region
+}
+
 // Close frees cache and stream, once the device is done with them.
 func (s *Session) Close() error {
 	return errors.Join(s.closeLoop(), s.cache.Close(), s.stream.Close())

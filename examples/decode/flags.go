@@ -26,6 +26,7 @@ type options struct {
 	raw         bool
 	prefillStep int
 	eager       bool
+	dump        string // where to draw the decode step, or empty
 	chat        bool
 	listDevices bool
 	json        bool
@@ -64,6 +65,7 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
+	fs.StringVar(&o.dump, "dump-region", "", "draw the replayed decode step into an SVG `file`")
 	fs.BoolVar(&o.chat, "chat", false, "talk: read one message a line, and remember the conversation")
 	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
@@ -98,6 +100,8 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"prefill-step", fmt.Sprintf("%d is less than 1", o.prefillStep)}
 	case o.json && o.quiet:
 		return &usageError{"json", "excludes --quiet"}
+	case o.dump != "" && (o.eager || o.sampling.Temperature > 0 || o.maxTokens == 1):
+		return &usageError{"dump-region", "excludes --eager, --temp and --max-tokens 1, which replay nothing"}
 	case o.chat && o.json:
 		return &usageError{"chat", "excludes --json"}
 	case o.chat && o.raw:

@@ -60,10 +60,20 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	}
 	defer closeInto(&err, a)
 	if o.chat {
-		return a.chat(ctx, stdin)
+		err = a.chat(ctx, stdin)
+	} else {
+		err = a.answerAll(ctx, prompts)
 	}
+	if err == nil && o.dump != "" {
+		err = a.dumpRegion(o.dump)
+	}
+	return err
+}
+
+// answerAll answers one prompt after the other, until ctx is cancelled.
+func (a *app) answerAll(ctx context.Context, prompts [][]int) error {
 	for i, p := range prompts {
-		if err := a.answer(ctx, o.prompts[i], p); err != nil || ctx.Err() != nil {
+		if err := a.answer(ctx, a.prompts[i], p); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}

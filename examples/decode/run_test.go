@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
@@ -125,6 +126,34 @@ func TestEager(t *testing.T) {
 	require.Positive(t, got.Stats.Ops)
 }
 
+// The picture is well-formed XML with a box for each dispatch.
+func TestDumpRegion(t *testing.T) {
+	for _, device := range []string{"cpu", "auto"} {
+		file := filepath.Join(t.TempDir(), "region.svg")
+		out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--dump-region", file)
+		require.Zero(t, out.code, out.stderr)
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		groups := 0
+		for d := xml.NewDecoder(bytes.NewReader(data)); ; {
+			token, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err)
+			if start, is := token.(xml.StartElement); is && start.Name.Local == "g" {
+				groups++
+			}
+		}
+		require.Greater(t, groups, 10)
+		require.Contains(t, string(data), "quantized_")
+	}
+	out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device=cpu", "--dump-region", filepath.Join(t.TempDir(), "no", "such.svg"))
+	require.Equal(t, 1, out.code)
+	_, err := drawRegion(nil, "")
+	require.Error(t, err)
+}
+
 func TestSampledRunsAgree(t *testing.T) {
 	args := []string{"--prompt", "Tell me a story", "--temp", "1.2", "--top-p=0.95", "--top-k=30", "--min-p=0.01", "--quiet", "--device=cpu"}
 	first := runArgs(t, append(args, "--seed", "5")...)
@@ -181,7 +210,7 @@ func TestListDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager chat list-devices json quiet") {
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region chat list-devices json quiet") {
 		require.Contains(t, out.stderr, "--"+flag)
 	}
 }
@@ -226,6 +255,8 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--seed", "-1"}, "seed"},
 		{[]string{"--model", "/no/such/folder"}, "/no/such/folder"},
 		{[]string{"--chat", "--json"}, "--chat"},
+		{[]string{"--dump-region", "x.svg", "--eager"}, "--dump-region"},
+		{[]string{"--dump-region", "x.svg", "--temp=1"}, "--dump-region"},
 		{[]string{"--json", "--quiet"}, "--json"},
 		{[]string{"--raw", "--system", "x"}, "--raw"},
 		{[]string{"--chat", "--prompt", "x"}, "--chat"},
