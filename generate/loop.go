@@ -15,8 +15,9 @@ type loop struct {
 	region   *kompute.Region
 	capacity int                     // of the cache that it was captured with
 	token    *kompute.Tensor[uint32] // [1, 1], to be fed next
-	state    *kompute.Tensor[int32]  // where the token before went; see [model.NewState]
-	step     *kompute.Tensor[int32]  // what a step adds to state
+	state    *kompute.Tensor[int32]  // where it goes while a replay runs; see [model.NewState]
+	next     *kompute.Tensor[int32]  // the state of the next replay
+	step     *kompute.Tensor[int32]  // what lies between them
 	chosen   *kompute.Mapped[uint32] // [capacity], the token that follows each position
 }
 
@@ -42,8 +43,8 @@ func (r *run) start(next *kompute.Tensor[uint32]) error {
 		return nil // it cannot be captured
 	}
 	ops.SliceUpdate(r.stream, r.loop.token, next)
-	before := kompute.Constant(r.stream, model.NewState(r.cache.Len()-1, 1), model.StateSize)
-	ops.SliceUpdate(r.stream, r.loop.state, before)
+	state := kompute.Constant(r.stream, model.NewState(r.cache.Len(), 1), model.StateSize)
+	ops.SliceUpdate(r.stream, r.loop.next, state)
 	return r.stream.Flush()
 }
 
@@ -51,13 +52,14 @@ func (r *run) start(next *kompute.Tensor[uint32]) error {
 func (s *Session) captureLoop() error {
 	d, l := s.model.Device(), &loop{capacity: s.cache.Capacity()}
 	s.loop = l
-	var errs [5]error
+	var errs [6]error
 	l.token, errs[0] = kompute.Zeros[uint32](d, 1, 1)
 	l.state, errs[1] = kompute.Zeros[int32](d, model.StateSize)
 	l.step, errs[2] = kompute.New(d, []int32{0, 0, 1, 0, 1})
 	l.chosen, errs[3] = kompute.NewMapped[uint32](d, l.capacity)
+	l.next, errs[4] = kompute.Zeros[int32](d, model.StateSize)
 	if errors.Join(errs[:]...) == nil {
-		l.region, errs[4] = s.stream.Capture(func(st *kompute.Stream) { s.decodeStep(st, l) })
+		l.region, errs[5] = s.stream.Capture(func(st *kompute.Stream) { s.decodeStep(st, l) })
 	}
 	err := errors.Join(errs[:]...)
 	if err == nil {
@@ -69,17 +71,19 @@ func (s *Session) captureLoop() error {
 	return errors.Join(err, s.closeLoop())
 }
 
-// decodeStep feeds the loop's token and chooses the next one.
+// decodeStep feeds the loop's token and chooses the next one. The copies at both
+// ends wait for nothing but what the token waits for, so that they run beside
+// other work: with one state instead of two they would run alone.
 func (s *Session) decodeStep(st *kompute.Stream, l *loop) {
-	// Nothing waits for the state to move on but what comes behind the first
-	// projections, so that this is no step of its own.
-	ops.SliceUpdate(st, l.state, ops.Add(st, l.state, l.step))
+	ops.SliceUpdate(st, l.state, l.next)
 	logits := s.model.Forward(st, model.Pass{Tokens: l.token, Cache: s.cache, State: l.state})
 	next := ops.ArgMax(st, logits, -1)
+	state := ops.Add(st, l.state, l.step)
 	position := l.state.Slice(0, 2, 3)
 	defer position.Close()
 	ops.SliceUpdate(st, l.chosen.Tensor, next.Reshape(1), ops.AtDevice(position))
 	ops.SliceUpdate(st, l.token, next)
+	ops.SliceUpdate(st, l.next, state)
 }
 
 // closeLoop gives the loop up, once the device is done with it.
@@ -93,7 +97,7 @@ func (s *Session) closeLoop() error {
 	if l.region != nil {
 		errs = append(errs, l.region.Close())
 	}
-	for _, t := range []*kompute.Tensor[int32]{l.state, l.step} {
+	for _, t := range []*kompute.Tensor[int32]{l.state, l.next, l.step} {
 		if t != nil {
 			errs = append(errs, t.Close())
 		}
