@@ -75,6 +75,17 @@ struct QuantizedMatMulOp {
     uint32_t transpose;
 };
 
+// projection, made by passes only: x [..., K] of one row, gain? [K], residual?, then for each of three matrices
+// w? [N, K*bits/32], scales?, biases?, out?. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices
+// quantized alike. epilogue: PROJECTION_* of types.h; with SiLU there are two matrices of one shape and one out, the first.
+struct ProjectionOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t norm;
+    uint32_t epilogue;
+    float eps;
+};
+
 // matmul: a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
 struct MatMulOp {
     uint32_t reserved;

@@ -75,7 +75,7 @@ Tensor Layer::empty(uint32_t dtype, const std::vector<int64_t> &shape) const {
         t.array.shape[i] = shape[i];
         t.array.strides[i] = stride;
     }
-    t.buffer = new_buffer(device, uint64_t(stride) * bytes_of(dtype));
+    t.buffer = new_buffer(device, (uint64_t(stride) * bytes_of(dtype) + 3) / 4 * 4);
     t.array.buffer = t.buffer.get();
     return t;
 }

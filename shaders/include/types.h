@@ -146,6 +146,32 @@ struct QuantizedMatMulParams {
     uint rows_per_group;      // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
+// What the projection op does with its products.
+#define PROJECTION_STORE 0
+#define PROJECTION_RESIDUAL 1
+#define PROJECTION_SILU_MUL 2
+
+// projection: a matrix of n rows and what it gives.
+struct ProjectionSet {
+    uint n;
+    uint w_offset;
+    uint w_stride;            // of rows, as below
+    uint s_offset;
+    uint s_stride;
+    uint b_offset;
+    uint b_stride;
+    uint out_offset;
+};
+struct ProjectionParams {
+    ProjectionSet sets[3];
+    uint starts[2];           // first workgroups of the second and third
+    uint turns;               // of a workgroup
+    uint x_offset;
+    uint gain_offset;
+    uint residual_offset;
+    float eps;
+};
+
 // matmul: out [batches, m, n] is contiguous.
 struct MatMulParams {
     uint m;

@@ -1,0 +1,33 @@
+// RMSNorm of one row and the projection that alone reads it: the projection
+// normalises. Runs after the passes that make one projection of several products.
+#include "fusion/pass.hpp"
+#include "fusion/projection_node.hpp"
+
+namespace kpx {
+
+void pass_norm_projection(Graph &graph) {
+    for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
+        std::optional<Projection> fused = projection_of(graph.node(id));
+        if (!fused || fused->op.norm != 0) {
+            continue;
+        }
+        const std::optional<Graph::Touch> from = graph.producer(id, fused->x);
+        if (!from) {
+            continue;
+        }
+        const OpNode &norm = graph.node(from->node);
+        const auto *op = norm.as<RMSNormOp>();
+        // The norm of a row that is cut into several is another one.
+        if (!norm.is("rms_norm") || op == nullptr || !same_data(norm.arrays[2], fused->x) ||
+            norm.arrays[0].rank == 0 || norm.arrays[0].dim(-1) != fused->x.size()) {
+            continue;
+        }
+        fused->op.norm = 1;
+        fused->op.eps = op->eps;
+        fused->x = norm.arrays[0];
+        fused->gain = norm.arrays[1];
+        graph.replace({from->node, id}, fused->node());
+    }
+}
+
+} // namespace kpx

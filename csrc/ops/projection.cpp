@@ -1,0 +1,183 @@
+// Arrays: x, gain?, residual?, then w, scales, biases, out of each of three
+// matrices, of which the last ones may be absent. One row of x.
+#include <algorithm>
+
+#include "ops/affine.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr uint32_t kSets = 3;
+
+// How the kernel is launched.
+struct Launch {
+    static constexpr uint32_t kSlots = 1024;  // that keep a large device busy, if there is work for so many
+    static constexpr uint32_t kGroups = 264;  // workgroups, where each takes several turns
+    static constexpr uint32_t kMostRows = 4;  // of a matrix that a slot has under way
+    static constexpr uint32_t kMostWords = 32; // of weights that a lane has under way
+
+    uint32_t lanes, slots;
+    uint32_t rows, batch; // rows of each matrix, units of 32 codes
+    uint32_t turns;
+
+    uint32_t threads() const { return lanes * slots; }
+    uint32_t rows_per_group() const { return turns * slots * rows; }
+};
+
+struct Matrices {
+    const Array *first; // w, scales, biases, out of the first one
+    uint32_t count;
+
+    const Array &w(uint32_t i) const { return first[4 * i]; }
+    const Array &scales(uint32_t i) const { return first[4 * i + 1]; }
+    const Array &biases(uint32_t i) const { return first[4 * i + 2]; }
+    const Array &out(uint32_t i) const { return first[4 * i + 3]; }
+};
+
+uint32_t divide_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+
+// rows: of all matrices that lie side by side; streams: matrices that a slot reads at once.
+Launch plan_launch(const DeviceTraits &device, uint32_t rows, uint32_t streams, uint32_t cols, uint32_t bits) {
+    Launch l{};
+    l.lanes = device.subgroup_arithmetic ? device.subgroup_size : device.is_cpu ? 8 : 32;
+    const uint32_t threads = std::min(device.max_workgroup_invocations, device.is_cpu ? 8 * l.lanes : 256u);
+    l.slots = std::max(1u, threads / l.lanes);
+    l.rows = device.is_cpu ? 1 : std::clamp(divide_up(rows, Launch::kSlots), 1u, Launch::kMostRows);
+    const uint32_t units = divide_up(cols / 32, l.lanes); // of a lane
+    const uint32_t most = std::max(1u, Launch::kMostWords / (l.rows * streams * bits));
+    l.batch = device.is_cpu ? 1 : divide_up(units, divide_up(units, most));
+    const uint32_t groups = divide_up(rows, l.slots * l.rows);
+    l.turns = groups > 2 * Launch::kGroups ? divide_up(groups, Launch::kGroups) : 1;
+    return l;
+}
+
+// Elements that the kernel reads four at a time.
+bool in_quads(const Array &a) { return a.contiguous() && a.offset % 4 == 0; }
+
+Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int64_t cols) {
+    const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
+    if (Support s = check_affine(w, scales, biases, op.bits, op.group_size, cols); !s.ok()) {
+        return s;
+    }
+    const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load
+    if (w.rank != 2 || w.dim(0) == 0 || w.stride(-1) != 1 || w.offset % words != 0 || w.stride(0) % words != 0 ||
+        scales.stride(-1) != 1 || biases.stride(-1) != 1) {
+        return unsupported("a matrix is no rows that can be read in runs");
+    }
+    if (scales.dtype != m.scales(0).dtype || biases.dtype != m.biases(0).dtype) {
+        return unsupported("the matrices' scales or biases differ in dtype");
+    }
+    const bool has_out = op.epilogue != PROJECTION_SILU_MUL || i == 0;
+    if (has_out && (!m.out(i) || m.out(i).size() != w.dim(0) || !m.out(i).contiguous() ||
+                    !is_float(m.out(i).dtype) || m.out(i).dtype != m.out(0).dtype)) {
+        return unsupported("the results are no contiguous floats of one dtype");
+    }
+    return supported();
+}
+
+Support check_epilogue(const ProjectionOp &op, const Array &residual, const Matrices &m) {
+    if (op.epilogue == PROJECTION_RESIDUAL &&
+        (m.count != 1 || !residual || residual.dtype != m.out(0).dtype || residual.size() != m.out(0).size() ||
+         !residual.contiguous())) {
+        return unsupported("the residual does not fit the result");
+    }
+    if (op.epilogue == PROJECTION_SILU_MUL && (m.count != 2 || m.w(0).dim(0) != m.w(1).dim(0))) {
+        return unsupported("SiLU takes two matrices of one shape");
+    }
+    return op.epilogue > PROJECTION_SILU_MUL ? unsupported("epilogue %u", op.epilogue) : supported();
+}
+
+Support check_projection(const Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m) {
+    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
+    if (!x || m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype) || !in_quads(x)) {
+        return unsupported("x is not one contiguous row of floats");
+    }
+    if (gain && (op.norm == 0 || gain.size() != x.size() || !is_float(gain.dtype) || !in_quads(gain))) {
+        return unsupported("gain does not fit x");
+    }
+    for (uint32_t i = 0; i < call.n; i++) {
+        if (Support s = check_operands(lowering, {&call.arrays[i]}); !s.ok()) {
+            return s;
+        }
+    }
+    for (uint32_t i = 0; i < m.count; i++) {
+        if (Support s = check_matrix(op, m, i, x.dim(-1)); !s.ok()) {
+            return s;
+        }
+    }
+    const DeviceTraits &device = lowering.device();
+    // A row, the sums of its units, and the squares of the threads.
+    if (uint64_t(x.size()) * 4 + uint64_t(x.size()) / 8 + 2048 > device.max_shared_bytes) {
+        return unsupported("rows of %lld elements exceed shared memory", (long long)x.size());
+    }
+    if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
+        return unsupported("subgroups of %u", device.subgroup_size);
+    }
+    return check_epilogue(op, residual, m);
+}
+
+ProjectionSet set_of(const Matrices &m, uint32_t i) {
+    ProjectionSet set{};
+    set.n = uint32_t(m.w(i).dim(0));
+    set.w_offset = uint32_t(m.w(i).offset);
+    set.w_stride = uint32_t(m.w(i).stride(0));
+    set.s_offset = uint32_t(m.scales(i).offset);
+    set.s_stride = uint32_t(m.scales(i).stride(0));
+    set.b_offset = uint32_t(m.biases(i).offset);
+    set.b_stride = uint32_t(m.biases(i).stride(0));
+    set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
+    return set;
+}
+
+void dispatch(Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m) {
+    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
+    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
+    ProjectionParams p{};
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < m.count; i++) {
+        p.sets[i] = set_of(m, i);
+        rows += pair && i > 0 ? 0 : p.sets[i].n;
+    }
+    const Launch l = plan_launch(lowering.device(), rows, pair ? 2 : 1, uint32_t(x.size()), op.bits);
+    uint32_t groups = divide_up(p.sets[0].n, l.rows_per_group());
+    for (uint32_t i = 1; i < m.count && !pair; i++) {
+        p.starts[i - 1] = groups;
+        groups += divide_up(p.sets[i].n, l.rows_per_group());
+    }
+    p.turns = l.turns;
+    p.x_offset = uint32_t(x.offset);
+    p.gain_offset = gain ? uint32_t(gain.offset) : 0;
+    p.residual_offset = residual ? uint32_t(residual.offset) : 0;
+    p.eps = op.eps;
+    // Where there is nothing to bind, x or the first result stands in and is not touched.
+    const auto read = [&](uint32_t i) { return Binding{call.arrays[i] ? call.arrays[i] : x, KPX_READ}; };
+    const auto write = [&](uint32_t i) { return Binding{call.arrays[i] ? call.arrays[i] : m.out(0), KPX_WRITE}; };
+    lowering.dispatch("projection",
+                      {l.threads(), x.dtype, gain ? gain.dtype : x.dtype, m.out(0).dtype, m.scales(0).dtype,
+                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(x.size()), m.count,
+                       op.norm == 0 ? 0u : gain ? 2u : 1u, op.epilogue, l.rows, l.batch, l.lanes},
+                      {read(0), read(1), read(2), read(3), read(4), read(5), write(6), read(7), read(8), read(9),
+                       write(10), read(11), read(12), read(13), write(14)},
+                      p, grid_1d(lowering.device(), groups));
+}
+
+} // namespace
+
+Support lower_projection(Lowering &lowering, const OpCall &call) {
+    const auto *op = call.as<ProjectionOp>();
+    if (op == nullptr || call.n != 3 + 4 * kSets) {
+        return unsupported("projection takes %u arrays", 3 + 4 * kSets);
+    }
+    Matrices m{call.arrays + 3, 0};
+    while (m.count < kSets && m.w(m.count)) {
+        m.count++;
+    }
+    if (Support s = check_projection(lowering, call, *op, m); !s.ok()) {
+        return s;
+    }
+    dispatch(lowering, call, *op, m);
+    return supported();
+}
+
+} // namespace kpx
