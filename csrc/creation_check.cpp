@@ -127,8 +127,7 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_commands(VkCommandBuffer commands, const Vk
     return real.begin_commands(commands, &changed);
 }
 
-template <typename Fn>
-void hook(Fn &entry, Fn &original, Fn replacement) {
+template <typename Fn> void hook(Fn &entry, Fn &original, Fn replacement) {
     if (entry != replacement) {
         original = entry;
         entry = replacement;
@@ -178,10 +177,16 @@ void CreationCheck::done(const char *what) {
     check(vk::Result(first_), what);
 }
 
-void CreationCheck::rethrow(const char *what) const { check(vk::Result(first_), what); }
+void CreationCheck::rethrow(const char *what) const {
+    check(vk::Result(first_), what);
+}
 
-RecordedForMany::RecordedForMany(bool wanted) { recorded_for_many = wanted; }
+RecordedForMany::RecordedForMany(bool wanted) {
+    recorded_for_many = wanted;
+}
 
-RecordedForMany::~RecordedForMany() { recorded_for_many = false; }
+RecordedForMany::~RecordedForMany() {
+    recorded_for_many = false;
+}
 
 } // namespace kpx

@@ -34,7 +34,9 @@ void DescriptorPools::give_back(std::vector<vk::DescriptorPool> &pools) {
     pools.clear();
 }
 
-DescriptorArena::~DescriptorArena() { device_.descriptors().give_back(pools_); }
+DescriptorArena::~DescriptorArena() {
+    device_.descriptors().give_back(pools_);
+}
 
 vk::DescriptorSet DescriptorArena::allocate(vk::DescriptorSetLayout layout, uint32_t descriptors) {
     if (sets_left_ == 0 || descriptors_left_ < descriptors) {

@@ -16,7 +16,7 @@ class DescriptorPools {
     explicit DescriptorPools(Device &device) : device_(device) {}
     ~DescriptorPools();
 
-    static constexpr uint32_t kSets = 64;         // of one pool
+    static constexpr uint32_t kSets = 64; // of one pool
     static constexpr uint32_t kDescriptors = 512;
 
     vk::DescriptorPool take();

@@ -91,7 +91,9 @@ Device::~Device() {
     device_->destroy();
 }
 
-Queue &Device::next_queue() { return *queues_[next_queue_++ % queues_.size()]; }
+Queue &Device::next_queue() {
+    return *queues_[next_queue_++ % queues_.size()];
+}
 
 void Device::add_stream(const std::shared_ptr<Stream> &stream) {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -29,8 +29,7 @@ uint32_t rank(vk::PhysicalDeviceType type) {
     }
 }
 
-template <size_t N>
-void copy_text(char (&out)[N], const std::string &text) {
+template <size_t N> void copy_text(char (&out)[N], const std::string &text) {
     snprintf(out, N, "%s", text.c_str());
 }
 
@@ -85,7 +84,8 @@ kpx_device_info describe(vk::PhysicalDevice device) {
     copy_text(info.why, why_unusable(device, basic.apiVersion));
     info.usable = info.why[0] == 0;
     if (info.usable) {
-        info.memory_available = heap_available(device, FeatureChain(device).features().memory_budget, &info.memory_total);
+        info.memory_available =
+            heap_available(device, FeatureChain(device).features().memory_budget, &info.memory_total);
         info.max_buffer_bytes = largest_tensor(device);
     }
     return info;

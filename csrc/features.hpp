@@ -11,22 +11,22 @@
 namespace kpx {
 
 struct Features {
-    bool storage16 = false;    // 16- and 8-bit elements in storage buffers
-    bool float16 = false;      // arithmetic on these types
+    bool storage16 = false; // 16- and 8-bit elements in storage buffers
+    bool float16 = false;   // arithmetic on these types
     bool int8 = false;
     bool int16 = false;
     bool int64 = false;
     bool float64 = false;
-    bool subgroup = false;     // basic, vote, arithmetic, ballot, shuffle in compute
-    bool subgroup32 = false;   // and at least 32 lanes
+    bool subgroup = false;      // basic, vote, arithmetic, ballot, shuffle in compute
+    bool subgroup32 = false;    // and at least 32 lanes
     bool subgroup_size = false; // a pipeline may ask for its subgroup size
-    bool dot8 = false;         // integer dot product
-    bool memory_model = false; // Vulkan memory model, with device scope
-    bool coopmat_nv = false;   // VK_NV_cooperative_matrix
+    bool dot8 = false;          // integer dot product
+    bool memory_model = false;  // Vulkan memory model, with device scope
+    bool coopmat_nv = false;    // VK_NV_cooperative_matrix
     bool timeline = false;
     bool memory_budget = false; // VK_EXT_memory_budget
 
-    bool has(const std::string &name) const;    // false for a name that is none of the above
+    bool has(const std::string &name) const; // false for a name that is none of the above
     bool has_all(const std::string &comma_list) const;
     static bool known(const std::string &name);
 };

@@ -22,8 +22,7 @@ inline kpx_result report(kpx_error *err, kpx_result code, const char *message, u
     return code;
 }
 
-template <typename Body>
-kpx_result guarded(kpx_error *err, Body body) noexcept {
+template <typename Body> kpx_result guarded(kpx_error *err, Body body) noexcept {
     try {
         body();
         return KPX_OK;

@@ -35,7 +35,9 @@ Array ProgramLowering::counters(int64_t n) {
     return array;
 }
 
-bool ProgramLowering::has_kernel(const char *kernel) const { return device_.kernels().find(kernel) != nullptr; }
+bool ProgramLowering::has_kernel(const char *kernel) const {
+    return device_.kernels().find(kernel) != nullptr;
+}
 
 void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
                                      std::initializer_list<Binding> bindings, const void *params, uint32_t size,
@@ -86,7 +88,8 @@ Array make_array(Device &device, const kpx_array &in) {
     int64_t last = in.offset;
     bool is_empty = false;
     if (in.offset < 0 || in.offset > limit) {
-        fail(KPX_INVALID, "an array starts at element %lld of a buffer of %lld", (long long)in.offset, (long long)limit);
+        fail(KPX_INVALID, "an array starts at element %lld of a buffer of %lld", (long long)in.offset,
+             (long long)limit);
     }
     for (uint32_t i = 0; i < in.rank; i++) {
         out.shape[i] = in.shape[i];

@@ -23,8 +23,7 @@ class ProgramLowering : public Lowering {
 
   protected:
     void dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
-                        std::initializer_list<Binding> bindings, const void *params, uint32_t size,
-                        Grid grid) override;
+                        std::initializer_list<Binding> bindings, const void *params, uint32_t size, Grid grid) override;
 
   private:
     Device &device_;

@@ -15,7 +15,9 @@ Buffer::Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uin
                uint64_t capacity)
     : device_(std::move(device)), block_(std::move(block)), offset_(offset), bytes_(bytes), capacity_(capacity) {}
 
-Buffer::~Buffer() { device_->memory().release(block_, offset_, capacity_); }
+Buffer::~Buffer() {
+    device_->memory().release(block_, offset_, capacity_);
+}
 
 Memory::Memory(Device &device, uint64_t budget)
     : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
@@ -229,7 +231,8 @@ void Memory::drop_unused() {
     }
     spare_.clear();
     spare_bytes_ = 0;
-    auto unused = std::stable_partition(slabs_.begin(), slabs_.end(), [](const auto &s) { return !s->ranges->empty(); });
+    auto unused =
+        std::stable_partition(slabs_.begin(), slabs_.end(), [](const auto &s) { return !s->ranges->empty(); });
     for (auto it = unused; it != slabs_.end(); ++it) {
         drop(*it);
     }

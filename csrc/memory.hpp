@@ -40,7 +40,7 @@ class Buffer {
     vk::Buffer handle() const { return block_->handle; }
     uint64_t offset() const { return offset_; } // where it starts in handle()
     uint64_t bytes() const { return bytes_; }
-    uint64_t capacity() const { return capacity_; } // bytes rounded up
+    uint64_t capacity() const { return capacity_; }    // bytes rounded up
     uint8_t *mapped() const { return block_->mapped; } // nullptr: the host does not see it
 
     // The caller's handle is gone: only work that was appended before sees the contents.

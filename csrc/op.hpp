@@ -43,7 +43,9 @@ struct Support {
     std::string why;
     bool ok() const { return why.empty(); }
 };
-inline Support supported() { return {}; }
+inline Support supported() {
+    return {};
+}
 Support unsupported(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct Binding {
@@ -86,9 +88,8 @@ class Lowering {
     // specialization constant i. Bindings are set 0, binding 0, 1, …; an absent
     // array must not be bound: bind any present one in its place.
     template <typename P>
-    void dispatch(const char *kernel, std::initializer_list<uint32_t> spec,
-                  std::initializer_list<Binding> bindings, const P &params, Grid grid)
-    {
+    void dispatch(const char *kernel, std::initializer_list<uint32_t> spec, std::initializer_list<Binding> bindings,
+                  const P &params, Grid grid) {
         static_assert(std::is_trivially_copyable<P>::value && sizeof(P) <= 128, "push constants");
         dispatch_bytes(kernel, spec, bindings, &params, sizeof(P), grid);
     }
@@ -98,8 +99,8 @@ class Lowering {
 
   protected:
     virtual void dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
-                                std::initializer_list<Binding> bindings, const void *params,
-                                uint32_t size, Grid grid) = 0;
+                                std::initializer_list<Binding> bindings, const void *params, uint32_t size,
+                                Grid grid) = 0;
 };
 
 // The operands of one op call, in the order that csrc/ops/<op>.cpp documents.

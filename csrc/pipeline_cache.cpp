@@ -121,7 +121,9 @@ PipelineCache::PipelineCache(vk::Device device, vk::PhysicalDevice physical) : d
     }
 }
 
-PipelineCache::~PipelineCache() { device_.destroyPipelineCache(cache_); }
+PipelineCache::~PipelineCache() {
+    device_.destroyPipelineCache(cache_);
+}
 
 void PipelineCache::save() noexcept {
     try {

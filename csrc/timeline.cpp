@@ -40,7 +40,9 @@ Timeline::Timeline(std::shared_ptr<Device> device) : device_(std::move(device)) 
     base_ = entry.value;
 }
 
-Timeline::~Timeline() { device_->semaphores().give_back({semaphore_, base_ + submitted_}); }
+Timeline::~Timeline() {
+    device_->semaphores().give_back({semaphore_, base_ + submitted_});
+}
 
 uint64_t Timeline::completed() const {
     uint64_t value = 0;

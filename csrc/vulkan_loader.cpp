@@ -123,7 +123,9 @@ vk::Instance vulkan_instance() {
     return instance;
 }
 
-uint64_t validation_messages() { return message_count; }
+uint64_t validation_messages() {
+    return message_count;
+}
 
 kpx_result result_code(vk::Result result) {
     switch (result) {

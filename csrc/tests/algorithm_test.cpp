@@ -2,11 +2,11 @@
 #include "shaders.hpp"
 #include "test.hpp"
 
-static kpx_result create(const Device &device, const std::vector<uint32_t> &spirv, uint32_t bindings, uint32_t push_bytes,
-                         kpx_error *err) {
+static kpx_result create(const Device &device, const std::vector<uint32_t> &spirv, uint32_t bindings,
+                         uint32_t push_bytes, kpx_error *err) {
     kpx_algorithm *algorithm = nullptr;
-    const kpx_result result =
-        kpx_algorithm_create(device.get(), spirv.data(), spirv.size(), bindings, nullptr, 0, push_bytes, &algorithm, err);
+    const kpx_result result = kpx_algorithm_create(device.get(), spirv.data(), spirv.size(), bindings, nullptr, 0,
+                                                   push_bytes, &algorithm, err);
     kpx_algorithm_destroy(algorithm);
     return result;
 }

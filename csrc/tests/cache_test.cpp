@@ -90,8 +90,8 @@ TEST(a_damaged_cache_counts_as_none) {
     const std::string path = cache.files().at(0), good = read_file(path);
     std::string flipped = good;
     flipped[good.size() / 2] = char(flipped[good.size() / 2] ^ 0x40);
-    for (const std::string &bad : {std::string(), std::string("short"), good.substr(0, 30), good.substr(0, good.size() - 1),
-                                   good + "x", flipped, std::string(5000, '\xff')}) {
+    for (const std::string &bad : {std::string(), std::string("short"), good.substr(0, 30),
+                                   good.substr(0, good.size() - 1), good + "x", flipped, std::string(5000, '\xff')}) {
         write_file(path, bad);
         run_once();
         CHECK(read_file(path) != bad); // and is replaced

@@ -11,8 +11,7 @@ namespace {
 
 // Puts a function into the dispatcher while it lives. The watching functions
 // stay in front of it.
-template <typename Fn>
-class Failing {
+template <typename Fn> class Failing {
   public:
     Failing(Fn &entry, const char *name, Fn replacement) : entry_(entry), name_(name) {
         entry_ = replacement;
@@ -38,7 +37,9 @@ VkResult no_buffer(VkDevice, const VkBufferCreateInfo *, const VkAllocationCallb
 VkResult no_memory(VkDevice, const VkMemoryAllocateInfo *, const VkAllocationCallbacks *, VkDeviceMemory *) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
-VkResult no_bind(VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) { return VK_ERROR_OUT_OF_DEVICE_MEMORY; }
+VkResult no_bind(VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
 VkResult no_map(VkDevice, VkDeviceMemory, VkDeviceSize, VkDeviceSize, VkMemoryMapFlags, void **) {
     return VK_ERROR_OUT_OF_HOST_MEMORY;
 }
@@ -48,7 +49,9 @@ VkResult no_pool(VkDevice, const VkCommandPoolCreateInfo *, const VkAllocationCa
 VkResult no_commands(VkDevice, const VkCommandBufferAllocateInfo *, VkCommandBuffer *) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
-VkResult no_begin(VkCommandBuffer, const VkCommandBufferBeginInfo *) { return VK_ERROR_OUT_OF_HOST_MEMORY; }
+VkResult no_begin(VkCommandBuffer, const VkCommandBufferBeginInfo *) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
 VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo *,
                      const VkAllocationCallbacks *, VkPipeline *) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -56,8 +59,12 @@ VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelin
 VkResult no_sets(VkDevice, const VkDescriptorSetAllocateInfo *, VkDescriptorSet *) {
     return VK_ERROR_OUT_OF_POOL_MEMORY;
 }
-VkResult no_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) { return VK_ERROR_OUT_OF_DEVICE_MEMORY; }
-VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) { return VK_ERROR_DEVICE_LOST; }
+VkResult no_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
+    return VK_ERROR_DEVICE_LOST;
+}
 
 constexpr uint32_t kWords = 4096;
 
@@ -152,8 +159,8 @@ TEST(pipelines_that_the_driver_refuses_are_reported) {
     kpx_algorithm *algorithm = nullptr;
     {
         FAILING(vkCreateComputePipelines, no_pipeline);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(), 1,
-                                                             nullptr, 0, 4, &algorithm, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(),
+                                                             1, nullptr, 0, 4, &algorithm, &err));
     }
     CHECK(algorithm == nullptr);
     require_usable(device, stream);

@@ -6,7 +6,8 @@ static void dispatch(const Stream &stream, const Algorithm &algorithm, const std
                      uint32_t groups, uint32_t push) {
     kpx_error err{};
     const uint32_t grid[3] = {groups, 1, 1};
-    REQUIRE_OK(kpx_dispatch(stream.get(), algorithm.get(), arrays.data(), uint32_t(arrays.size()), grid, &push, 4, &err));
+    REQUIRE_OK(
+        kpx_dispatch(stream.get(), algorithm.get(), arrays.data(), uint32_t(arrays.size()), grid, &push, 4, &err));
 }
 
 TEST(chained_dispatches_do_not_race) {
@@ -92,7 +93,8 @@ TEST(a_write_waits_for_readers) {
     Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 10));
     for (uint32_t i = 0; i < 20; i++) {
-        dispatch(stream, mix, {words_of(x, kWords, KPX_READ), words_of(y, kWords, KPX_WRITE)}, (kWords + 63) / 64, kWords);
+        dispatch(stream, mix, {words_of(x, kWords, KPX_READ), words_of(y, kWords, KPX_WRITE)}, (kWords + 63) / 64,
+                 kWords);
         dispatch(stream, add, {words_of(x, kWords, KPX_READ_WRITE)}, (kWords + 63) / 64, kWords);
     }
     CHECK(download(stream, y, kWords) == std::vector<uint32_t>(kWords, 2 * (10 + 19)));
