@@ -8,6 +8,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_memory_scope_semantics : require
 
 #include "tensor.glsl"
 
@@ -63,6 +64,8 @@ const uint QUADS = D / 4;
 const uint SLOTS = (D / 2 + TEAM - 1) / TEAM; // pairs of elements of a head that a thread prepares
 const uint K_LANES = THREADS / CHUNK;         // threads that share a key
 const uint K_QUADS = (QUADS + K_LANES - 1) / K_LANES;
+const bool K_EVEN = QUADS % K_LANES == 0;     // else some of them have less to do
+const bool V_EVEN = QUADS == V_LANES;
 const uint V_ROWS = THREADS / V_LANES;
 const uint V_KEYS = CHUNK / V_ROWS; // values of a thread
 const uint HELD = 8;                // quads of parts that a thread loads at once
@@ -97,7 +100,7 @@ uint pair_slot(uint i) { return thread % TEAM + i * TEAM; }
 
 // job: one of the HEADS query heads, then the key, then the value.
 void load_head(uint job) {
-    for (uint i = 0; i < SLOTS; i++) {
+    [[unroll]] for (uint i = 0; i < SLOTS; i++) {
         first_gain[i] = second_gain[i] = 1.0;
         first_of[i] = second_of[i] = 0.0;
         if (pair_slot(i) >= D / 2) {
@@ -131,7 +134,7 @@ void load_head(uint job) {
 // 1 / root mean square of the team's head. All threads together.
 float head_scale(float eps) {
     float squares = 0.0;
-    for (uint i = 0; i < SLOTS; i++) {
+    [[unroll]] for (uint i = 0; i < SLOTS; i++) {
         squares += first_of[i] * first_of[i] + second_of[i] * second_of[i];
     }
     squares_s[thread / 4][thread & 3u] = squares;
@@ -144,10 +147,13 @@ float head_scale(float eps) {
 }
 
 vec2 rotation(uint slot) {
+    if (p.dims == 0) {
+        return vec2(0.0, 1.0);
+    }
     precise float position = float(has(STEP_DEVICE_POSITION) ? positions[p.position] : p.position) * p.rope_scale;
     float angle = 0.0;
     if (has(STEP_FREQS)) {
-        angle = quotient(position, freqs[p.freqs_offset + slot * p.freqs_stride]);
+        angle = quotient(position, freqs[p.freqs_offset + min(slot, p.dims / 2 - 1) * p.freqs_stride]);
     } else {
         angle = position * inverse_frequency(slot);
     }
@@ -156,9 +162,17 @@ vec2 rotation(uint slot) {
 
 float as_stored(float v) { return bits_to_float(float_to_bits(v, DT), DT); }
 
+vec2 turns[SLOTS]; // (sin, cos) of the pairs
+
+void find_turns() {
+    [[unroll]] for (uint i = 0; i < SLOTS; i++) {
+        turns[i] = rotation(pair_slot(i));
+    }
+}
+
 void store_head(uint job, float scale) {
     bool is_value = job == HEADS + 1;
-    for (uint i = 0; i < SLOTS; i++) {
+    [[unroll]] for (uint i = 0; i < SLOTS; i++) {
         uint slot = pair_slot(i);
         if (slot >= D / 2 || job > HEADS + 1) {
             continue;
@@ -166,9 +180,8 @@ void store_head(uint job, float scale) {
         float a = first_of[i] * scale * first_gain[i];
         float b = second_of[i] * scale * second_gain[i];
         if (slot < p.dims / 2 && !is_value) {
-            vec2 sc = rotation(slot);
-            float turned = a * sc.y - b * sc.x;
-            b = a * sc.x + b * sc.y;
+            float turned = a * turns[i].y - b * turns[i].x;
+            b = a * turns[i].x + b * turns[i].y;
             a = turned;
         }
         float factor = p.scale * LOG2_E;
@@ -182,6 +195,7 @@ void store_head(uint job, float scale) {
 
 void prepare_heads() {
     uint job = thread / TEAM;
+    find_turns(); // while the heads are on their way
     bool norm = job < HEADS ? has(STEP_Q_NORM) : job == HEADS && has(STEP_K_NORM);
     float scale = head_scale(job < HEADS ? p.q_eps : p.k_eps);
     store_head(job, norm ? scale : 1.0);
@@ -210,23 +224,23 @@ uint half_bits(float low, float high) { return float_to_bits(low, DT) | (float_t
 uint key_row(uint key) { return (p.keys_offset + kv_head * p.keys_strides[0] + key * p.keys_strides[1]) / 4; }
 uint value_row(uint key) { return (p.values_offset + kv_head * p.values_strides[0] + key * p.values_strides[1]) / 4; }
 
-// Keys first..end-1 of a chunk, but the one that is not to be looked at.
+// Keys first..first+CHUNK-1, but none that is not before end or must not be
+// looked at: in its place, some other. What that gives is never used.
+uint loaded_key(uint key, uint end, uint skipped) {
+    key = min(key, max(end, 1u) - 1u);
+    return SHARE != 1 && key == skipped ? (key != 0 ? key - 1 : min(1u, p.capacity - 1)) : key;
+}
+
 void load_chunk(uint first, uint end, uint skipped) {
-    uint key = first + thread / K_LANES;
-    for (uint i = 0; i < K_QUADS; i++) {
-        k_raw[i] = uvec4(0);
-        if (key < end && key != skipped && key_quad(i) < QUADS) {
-            uint at = key_row(key) + key_quad(i);
-            k_raw[i] = DT == DT_FLOAT32 ? keys_32[at] : uvec4(keys_16[at], 0, 0);
-        }
+    uint k_from = key_row(loaded_key(first + thread / K_LANES, end, skipped));
+    [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+        uint at = k_from + (K_EVEN ? key_quad(i) : min(key_quad(i), QUADS - 1));
+        k_raw[i] = DT == DT_FLOAT32 ? keys_32[at] : uvec4(keys_16[at], 0, 0);
     }
-    for (uint i = 0; i < V_KEYS; i++) {
-        uint from = first + value_key(i);
-        v_raw[i] = uvec4(0);
-        if (from < end && from != skipped && value_quad() < QUADS) {
-            uint at = value_row(from) + value_quad();
-            v_raw[i] = DT == DT_FLOAT32 ? values_32[at] : uvec4(values_16[at], 0, 0);
-        }
+    uint quad = V_EVEN ? value_quad() : min(value_quad(), QUADS - 1);
+    [[unroll]] for (uint i = 0; i < V_KEYS; i++) {
+        uint at = value_row(loaded_key(first + value_key(i), end, skipped)) + quad;
+        v_raw[i] = DT == DT_FLOAT32 ? values_32[at] : uvec4(values_16[at], 0, 0);
     }
 }
 
@@ -263,23 +277,24 @@ float weight[HEADS];  // sum of exp2(score - highest)
 // This thread's share of the score of a key, for each head.
 void score_key(uint first, uint fresh) {
     bool is_fresh = first + thread / K_LANES == fresh;
-    float sum[HEADS];
-    for (uint g = 0; g < HEADS; g++) {
-        sum[g] = 0.0;
+    vec4 sum[HEADS];
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
+        sum[g] = vec4(0.0);
     }
-    for (uint i = 0; i < K_QUADS; i++) {
-        if (key_quad(i) < QUADS) {
+    [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+        uint at = key_quad(i);
+        if (K_EVEN || at < QUADS) {
             vec4 quad = quad_of_bits(k_raw[i]);
             if (is_fresh) {
-                quad = heads_s[HEADS * QUADS + key_quad(i)];
+                quad = heads_s[HEADS * QUADS + at];
             }
-            for (uint g = 0; g < HEADS; g++) {
-                sum[g] += dot(quad, heads_s[g * QUADS + key_quad(i)]);
+            [[unroll]] for (uint g = 0; g < HEADS; g++) {
+                sum[g] += quad * heads_s[g * QUADS + at];
             }
         }
     }
-    for (uint g = 0; g < HEADS; g++) {
-        scores_s[g * THREADS / 4 + thread / 4][thread & 3u] = sum[g];
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
+        scores_s[g * THREADS / 4 + thread / 4][thread & 3u] = dot(sum[g], vec4(1.0));
     }
 }
 
@@ -293,9 +308,9 @@ float score_of(uint g, uint key) {
 
 void add_values(uint first, uint end, uint fresh) {
     float e[HEADS * V_KEYS];
-    for (uint g = 0; g < HEADS; g++) {
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
         float top = highest[g];
-        for (uint i = 0; i < V_KEYS; i++) {
+        [[unroll]] for (uint i = 0; i < V_KEYS; i++) {
             float score = score_of(g, value_key(i));
             e[g * V_KEYS + i] = score;
             top = first + value_key(i) < end ? max(top, score) : top;
@@ -304,22 +319,21 @@ void add_values(uint first, uint end, uint fresh) {
         highest[g] = top;
         weight[g] *= keep;
         acc[g] *= keep;
-        for (uint i = 0; i < V_KEYS; i++) {
+        [[unroll]] for (uint i = 0; i < V_KEYS; i++) {
             float w = first + value_key(i) < end ? exp2(e[g * V_KEYS + i] - top) : 0.0;
             e[g * V_KEYS + i] = w;
             weight[g] += w;
         }
     }
-    for (uint i = 0; i < V_KEYS; i++) {
+    [[unroll]] for (uint i = 0; i < V_KEYS; i++) {
         uint key = first + value_key(i);
-        if (key < end && value_quad() < QUADS) { // what lies beyond may be anything
-            vec4 quad = quad_of_bits(v_raw[i]);
-            if (key == fresh) {
-                quad = heads_s[(HEADS + 1) * QUADS + value_quad()];
-            }
-            for (uint g = 0; g < HEADS; g++) {
-                acc[g] += e[g * V_KEYS + i] * quad;
-            }
+        vec4 quad = quad_of_bits(v_raw[i]);
+        if (key == fresh) {
+            quad = heads_s[(HEADS + 1) * QUADS + (V_EVEN ? value_quad() : min(value_quad(), QUADS - 1))];
+        }
+        quad = key < end ? quad : vec4(0.0); // what lies beyond may be anything
+        [[unroll]] for (uint g = 0; g < HEADS; g++) {
+            acc[g] += e[g * V_KEYS + i] * quad;
         }
     }
 }
@@ -336,7 +350,7 @@ uint part_row(uint split) { return (gl_WorkGroupID.x * gl_NumWorkGroups.y + spli
 
 // Merges the rows of threads, and stores the result, or this split's part of it.
 void merge_rows(bool is_all) {
-    for (uint g = 0; g < HEADS; g++) {
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
         rows_s[g * THREADS + thread] = acc[g];
         if (value_quad() == 0) {
             row_stats_s[g * V_ROWS + thread / V_LANES] = vec2(highest[g], weight[g]);
@@ -349,12 +363,12 @@ void merge_rows(bool is_all) {
     uint g = thread / QUADS;
     uint quad = thread % QUADS;
     float top = LOWEST;
-    for (uint r = 0; r < V_ROWS; r++) {
+    [[unroll]] for (uint r = 0; r < V_ROWS; r++) {
         top = max(top, row_stats_s[g * V_ROWS + r].x);
     }
     vec4 sum = vec4(0.0);
     float all = 0.0;
-    for (uint r = 0; r < V_ROWS; r++) {
+    [[unroll]] for (uint r = 0; r < V_ROWS; r++) {
         vec2 stats = row_stats_s[g * V_ROWS + r];
         float keep = exp2(stats.x - top);
         all += keep * stats.y;
@@ -371,28 +385,34 @@ void merge_rows(bool is_all) {
     }
 }
 
+// Orders what the workgroup did with memory before and after.
+void workgroup_barrier() {
+    controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                   gl_SemanticsAcquireRelease);
+}
+
 // Whether all other splits of these heads have stored their parts. Leaves the
 // counter as it was before the first.
 bool is_last(uint splits) {
-    memoryBarrierBuffer();
-    barrier();
+    workgroup_barrier();
     if (thread == 0) {
+        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
         arrived_s = atomicAdd(arrivals[gl_WorkGroupID.x], 1);
-        if (arrived_s == splits - 1) {
-            atomicExchange(arrivals[gl_WorkGroupID.x], 0);
-        }
-        memoryBarrierBuffer();
+        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
     }
-    barrier();
-    memoryBarrierBuffer();
-    return arrived_s == splits - 1;
+    workgroup_barrier();
+    bool last = arrived_s == splits - 1;
+    if (last && thread == 0) {
+        atomicExchange(arrivals[gl_WorkGroupID.x], 0);
+    }
+    return last;
 }
 
 const uint COMBINERS = THREADS / (HEADS * QUADS); // threads that share a quad of the result
 vec4 held[HELD];
 
 void hold_parts(uint first, uint splits) {
-    for (uint i = 0; i < HELD; i++) {
+    [[unroll]] for (uint i = 0; i < HELD; i++) {
         uint split = first + i * COMBINERS;
         held[i] = split < splits ? parts[part_row(split) + thread % (HEADS * QUADS)] : vec4(0.0);
     }
@@ -421,7 +441,7 @@ void combine(uint splits) {
         if (first != mine) {
             hold_parts(first, splits);
         }
-        for (uint i = 0; i < HELD; i++) {
+        [[unroll]] for (uint i = 0; i < HELD; i++) {
             uint split = first + i * COMBINERS;
             if (split < splits) {
                 sum += held[i] * exp2(split_stats_s[g * MOST_SPLITS + split].x - top);
@@ -460,7 +480,7 @@ void main() {
         load_chunk(first, end, skipped);
     }
     prepare_heads();
-    for (uint g = 0; g < HEADS; g++) {
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
         acc[g] = vec4(0.0);
         highest[g] = LOWEST;
         weight[g] = 0.0;

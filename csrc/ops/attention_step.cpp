@@ -1,5 +1,6 @@
 // Arrays: q, k, v, q_gain?, k_gain?, position?, start?, key_length?, freqs?, keys, values, out.
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/rotary.hpp"
 
@@ -70,6 +71,9 @@ Support check_step(const Lowering &lowering, const Step &s) {
         }
     }
     const DeviceTraits &device = lowering.device();
+    if (device.is_cpu && getenv("KOMPUTE_GO_FUSION_ON_CPU") == nullptr) { // tests ask for it
+        return unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
+    }
     if (device.max_workgroup_invocations < kThreads || device.max_shared_bytes < kSharedBytes) {
         return unsupported("the device's workgroups are too small");
     }
