@@ -30,7 +30,7 @@ type options struct {
 	seed                      uint64
 	prompts, gens, depths     []int
 	reps                      int
-	json                      bool
+	eager, json               bool
 }
 
 func main() {
@@ -58,6 +58,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	gens := fs.String("n", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("d", "0", "`tokens` in the cache before, with commas")
 	fs.IntVar(&o.reps, "r", 5, "repetitions of each test")
+	fs.BoolVar(&o.eager, "eager", false, "enqueue the ops of each token one by one instead of replaying a region")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer m.Close()
-	b := &bench{folder: folder, model: m, reps: o.reps, rng: rand.New(rand.NewPCG(o.seed, 1))}
+	b := &bench{folder: folder, model: m, options: generate.Options{Eager: o.eager}, reps: o.reps, rng: rand.New(rand.NewPCG(o.seed, 1))}
 	var rows []row
 	for _, t := range o.tests() {
 		r, err := b.run(ctx, t)
