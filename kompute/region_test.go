@@ -424,3 +424,26 @@ func TestNativeFailuresOfRegions(t *testing.T) {
 	require.ErrorIs(t, r.Replay(bg), errTest)
 	require.ErrorIs(t, s.Err(), errTest)
 }
+
+// While a region is captured, the host reads what it does not write, and other
+// streams keep away from what it writes.
+func TestOthersDuringACapture(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s, other, bad := newStream(t, d), newStream(t, d), newStream(t, d)
+		x, state := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
+		early := closing(t, run(s, "neg", x))
+		r := captureTest(t, s, func(s *Stream) {
+			runInto(s, "add", state, state, x)
+			require.Equal(t, []float32{-0, -1, -2}, read(t, early), "enqueued before, it runs")
+			require.Equal(t, []float32{-0, -1, -2}, read(t, closing(t, run(other, "neg", x))))
+			closing(t, run(bad, "neg", state))
+			require.ErrorIs(t, bad.Err(), ErrCapture)
+		})
+		require.NoError(t, s.Err())
+		replay(t, r)
+		require.Error(t, bad.Synchronize(bg))
+		runInto(other, "copy", state, x)
+		replay(t, r)
+		require.Equal(t, []float32{0, 2, 4}, read(t, state))
+	})
+}

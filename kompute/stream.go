@@ -16,6 +16,8 @@ import (
 // caller nothing. Goroutines may share a stream; then the order between their
 // ops is theirs to fix.
 //
+// Work that comes again is captured once and replayed: see Capture.
+//
 // The first op that fails poisons the stream. What was enqueued before it may
 // have run; nothing after it does. The error comes back from Err, Synchronize
 // and every read of a tensor that the stream wrote, and an op of another stream
