@@ -76,7 +76,9 @@ shared vec4 squares_s[THREADS / 4];
 shared vec4 scores_s[HEADS * THREADS / 4]; // K_LANES numbers for each key
 shared vec4 rows_s[HEADS * THREADS];
 shared vec2 row_stats_s[HEADS * V_ROWS];           // highest score and weight
-shared vec2 split_stats_s[HEADS * MOST_SPLITS];
+shared vec4 split_tops_s[HEADS * MOST_SPLITS / 4];    // by head and split
+shared vec4 split_weights_s[HEADS * MOST_SPLITS / 4];
+shared vec4 split_factors_s[HEADS * MOST_SPLITS / 4]; // exp2(top - highest top)
 shared uint arrived_s;
 
 uint thread = gl_LocalInvocationIndex;
@@ -418,34 +420,49 @@ void hold_parts(uint first, uint splits) {
     }
 }
 
+// The sum of all weights of head g. Finds the factors of all splits on the way;
+// all threads together, of which there is one for each head and split.
+float combine_weights(uint splits, uint g) {
+    uint head = thread / MOST_SPLITS;
+    uint split = thread % MOST_SPLITS;
+    vec2 stats = vec2(LOWEST, 0.0);
+    if (head < HEADS) {
+        if (split < splits) {
+            stats = parts[part_row(split) + HEADS * QUADS + head].xy;
+        }
+        split_tops_s[thread / 4][thread & 3u] = stats.x;
+    }
+    barrier();
+    if (head < HEADS) {
+        vec4 tops = vec4(LOWEST);
+        [[unroll]] for (uint i = 0; i < MOST_SPLITS / 4; i++) {
+            tops = max(tops, split_tops_s[head * MOST_SPLITS / 4 + i]);
+        }
+        float factor = exp2(stats.x - max(max(tops.x, tops.y), max(tops.z, tops.w)));
+        split_factors_s[thread / 4][thread & 3u] = factor;
+        split_weights_s[thread / 4][thread & 3u] = factor * stats.y;
+    }
+    barrier();
+    vec4 all = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < MOST_SPLITS / 4; i++) {
+        all += split_weights_s[g * MOST_SPLITS / 4 + i];
+    }
+    return dot(all, vec4(1.0));
+}
+
 void combine(uint splits) {
     uint g = thread % (HEADS * QUADS) / QUADS;
     uint mine = thread / (HEADS * QUADS);
     hold_parts(mine, splits);
-    for (uint i = thread; i < HEADS * splits; i += THREADS) {
-        uint head = i / splits;
-        split_stats_s[head * MOST_SPLITS + i % splits] = parts[part_row(i % splits) + HEADS * QUADS + head].xy;
-    }
-    barrier();
-    float top = LOWEST;
-    for (uint s = 0; s < splits; s++) {
-        top = max(top, split_stats_s[g * MOST_SPLITS + s].x);
-    }
-    float all = 0.0;
-    for (uint s = 0; s < splits; s++) {
-        vec2 stats = split_stats_s[g * MOST_SPLITS + s];
-        all += stats.y * exp2(stats.x - top);
-    }
+    float all = combine_weights(splits, g);
     vec4 sum = vec4(0.0);
     for (uint first = mine; first < splits; first += HELD * COMBINERS) {
         if (first != mine) {
             hold_parts(first, splits);
         }
         [[unroll]] for (uint i = 0; i < HELD; i++) {
-            uint split = first + i * COMBINERS;
-            if (split < splits) {
-                sum += held[i] * exp2(split_stats_s[g * MOST_SPLITS + split].x - top);
-            }
+            uint at = g * MOST_SPLITS + min(first + i * COMBINERS, MOST_SPLITS - 1);
+            sum += held[i] * split_factors_s[at / 4][at & 3u]; // nothing is held beyond the last split
         }
     }
     rows_s[thread] = sum;
