@@ -106,10 +106,16 @@ func TestWithoutLoop(t *testing.T) {
 			require.Equal(t, cases[0].GeneratedIDs[:o.MaxTokens], r.IDs)
 			require.Nil(t, s.Region())
 		}
-		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
+		s.uncaptured = kompute.ErrUnsupported // as on a device that lacks an op
+		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
+		require.NoError(t, err)
+		require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
+		require.Nil(t, s.Region())
+		s.uncaptured = nil
+		_, err = s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
 		require.NoError(t, err)
 		require.NotNil(t, s.loop)
-		r, err := s.Generate(t.Context(), cases[0].PromptIDs, sampled)
+		r, err = s.Generate(t.Context(), cases[0].PromptIDs, sampled)
 		require.NoError(t, err)
 		require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
 		require.Zero(t, r.Work.Replays)
