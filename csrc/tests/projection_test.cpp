@@ -1,8 +1,7 @@
 // The op "projection": any quantization, dtypes and sizes that it takes.
 #include "layer.hpp"
 
-// A norm, three products of its result, two of which become one, and all but
-// nothing left unfused.
+// A norm and three products of its result, which become one op, then a gated MLP, which becomes two.
 static std::vector<Tensor> layer_of(Layer &l, int64_t k, int64_t n, uint32_t group, uint32_t bits) {
     Tensor x = l.random_row(k), h = l.row(k), gain = l.random(l.dtypes.activations, {k}, 1);
     std::vector<Tensor> results;
@@ -42,28 +41,26 @@ static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t gro
 TEST(projections_of_any_quantization) {
     Device device = open_device();
     for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
-        for (uint32_t group : {32u, 64u, 128u}) {
-            check_layer(device, 256, 128, group, bits);
-        }
+        check_layer(device, 256, 128, bits == 4 ? 32 : 64, bits);
     }
+    check_layer(device, 256, 128, 128, 4);
 }
 
 TEST(projections_of_any_dtype) {
     Device device = open_device();
     for (uint32_t activations : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
-        for (uint32_t scales : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
-            check_layer(device, 128, 384, 64, 4, {activations, scales});
-        }
+        check_layer(device, 128, 384, 64, 4, {activations, KPX_FLOAT32});
+        check_layer(device, 128, 384, 64, 4, {activations, activations});
     }
 }
 
 TEST(projections_of_any_size) {
     Device device = open_device();
-    for (int64_t k : {32, 96, 352, 1024, 3072, 6144}) {
-        for (int64_t n : {1, 7, 64, 257}) {
-            check_layer(device, k, n, 32, 4);
-        }
+    for (int64_t k : {32, 352, 1024, 6144}) {
+        check_layer(device, k, 1, 32, 4);
+        check_layer(device, k, 64, 32, 4);
     }
+    check_layer(device, 96, 257, 32, 4);
 }
 
 TEST(a_projection_of_many_rows_takes_turns) {
