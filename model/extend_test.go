@@ -1,0 +1,26 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func TestExtend(t *testing.T) {
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	c, err := newKVCache[float32](d, 1, 1, 4, 10, 20)
+	require.NoError(t, err)
+	defer c.Close()
+	require.Equal(t, 20, c.Capacity())
+	require.NoError(t, c.Extend(0))
+	require.NoError(t, c.Extend(15))
+	require.Equal(t, 15, c.Len())
+	require.ErrorIs(t, c.Extend(6), ErrCache)
+	require.ErrorIs(t, c.Extend(-1), ErrCache)
+	require.NoError(t, c.Extend(5))
+	require.Equal(t, 20, c.Len())
+}
