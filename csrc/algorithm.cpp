@@ -33,7 +33,9 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
     pipeline_ = kernels.build(*module, constants, layout_);
 }
 
-Algorithm::~Algorithm() { device_->handle().destroyPipeline(pipeline_); }
+Algorithm::~Algorithm() {
+    device_->handle().destroyPipeline(pipeline_);
+}
 
 void append_algorithm(Device &device, Program &program, const std::shared_ptr<Algorithm> &algorithm,
                       const std::vector<Array> &arrays, const kpx_array *given, Grid groups, const void *push,
@@ -46,7 +48,8 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
         fail(KPX_INVALID, "the algorithm binds %u tensors, not %u", algorithm->layout().bindings, n);
     }
     if (push_bytes != algorithm->push_bytes() || (push_bytes > 0 && push == nullptr)) {
-        fail(KPX_INVALID, "the algorithm takes %u bytes of push constants, not %u", algorithm->push_bytes(), push_bytes);
+        fail(KPX_INVALID, "the algorithm takes %u bytes of push constants, not %u", algorithm->push_bytes(),
+             push_bytes);
     }
     if (groups.x == 0 || groups.y == 0 || groups.z == 0) {
         fail(KPX_INVALID, "%u x %u x %u workgroups do nothing", groups.x, groups.y, groups.z);
@@ -61,7 +64,8 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
             fail(KPX_INVALID, "tensor %u is a view with gaps or a changed order: copy it first", i);
         }
         if (array.offset != 0) {
-            fail(KPX_INVALID, "tensor %u starts %u bytes into its storage, where this device lets no binding start: copy it first",
+            fail(KPX_INVALID,
+                 "tensor %u starts %u bytes into its storage, where this device lets no binding start: copy it first",
                  i, uint32_t(array.base + uint64_t(array.offset) * array.element_size()));
         }
         if (given[i].access < KPX_READ || given[i].access > KPX_READ_WRITE) {

@@ -32,7 +32,8 @@ class Algorithm {
     uint32_t push_bytes_;
 };
 
-// Appends one dispatch of these arrays, made from those given. Throws KPX_INVALID if arrays, groups or push constants do not fit.
+// Appends one dispatch of these arrays, made from those given. Throws KPX_INVALID if arrays, groups or push constants
+// do not fit.
 void append_algorithm(Device &device, Program &program, const std::shared_ptr<Algorithm> &algorithm,
                       const std::vector<Array> &arrays, const kpx_array *given, Grid groups, const void *push,
                       uint32_t push_bytes);

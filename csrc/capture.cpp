@@ -39,8 +39,8 @@ uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
     if (region->device() != device_) {
         fail(KPX_INVALID, "the region was captured on another device");
     }
-    if (times == 0) {
-        fail(KPX_INVALID, "a region is replayed at least once");
+    if (times == 0 || times > KPX_MOST_REPLAYS) {
+        fail(KPX_INVALID, "a region is replayed 1 to %d times at once, not %u", KPX_MOST_REPLAYS, times);
     }
     const Recording::Counts counts = region->recording().counts();
     uint64_t value = 0;

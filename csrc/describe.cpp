@@ -8,7 +8,9 @@ namespace kpx {
 
 namespace {
 
-const char *op_name(int32_t op) { return op == OpNode::kOpaque ? "custom" : op_row(op).name.data(); }
+const char *op_name(int32_t op) {
+    return op == OpNode::kOpaque ? "custom" : op_row(op).name.data();
+}
 
 const char *kind_name(MemoryPlan::Kind kind) {
     switch (kind) {
@@ -69,10 +71,11 @@ std::string tensor_json(const MemoryPlan::Tensor &tensor) {
 
 std::string Region::describe() const {
     const kpx_region_stats counts = stats();
-    std::string out = format("{\"ops_appended\":%llu,\"ops_recorded\":%llu,\"dispatch_count\":%llu,\"barrier_count\":%llu,"
-                             "\"transient_bytes_unplanned\":%llu,\"transient_bytes\":%llu",
-                             ull(counts.ops), ull(counts.fused_ops), ull(counts.dispatches), ull(counts.barriers),
-                             ull(counts.transient_bytes_unplanned), ull(counts.transient_bytes));
+    std::string out =
+        format("{\"ops_appended\":%llu,\"ops_recorded\":%llu,\"dispatch_count\":%llu,\"barrier_count\":%llu,"
+               "\"transient_bytes_unplanned\":%llu,\"transient_bytes\":%llu",
+               ull(counts.ops), ull(counts.fused_ops), ull(counts.dispatches), ull(counts.barriers),
+               ull(counts.transient_bytes_unplanned), ull(counts.transient_bytes));
     {
         List ops(out, "ops"); // each with the number of its dispatches, which follow each other
         for (const Op &op : ops_) {

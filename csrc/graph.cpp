@@ -8,7 +8,9 @@
 
 namespace kpx {
 
-bool OpNode::is(std::string_view name) const { return op != kOpaque && name == op_row(op).name; }
+bool OpNode::is(std::string_view name) const {
+    return op != kOpaque && name == op_row(op).name;
+}
 
 void OpNode::clear() {
     op = kOpaque;
@@ -144,7 +146,9 @@ std::vector<Graph::Touch> Graph::uses_after(Id id, const Array &view) const {
     return found;
 }
 
-std::vector<Graph::Touch> Graph::uses(const Array &view) const { return touches(view); }
+std::vector<Graph::Touch> Graph::uses(const Array &view) const {
+    return touches(view);
+}
 
 bool Graph::starts_written(const Buffer &buffer) const {
     const std::vector<Touch> &list = touches(&buffer);

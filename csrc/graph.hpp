@@ -28,13 +28,13 @@ struct OpNode {
     std::vector<uint8_t> params;
 
     // Set by Graph.
-    const char *pass = nullptr;  // the pass that made this node
-    std::vector<int32_t> fused;  // and the ops it stands for
-    bool removed = false;        // by a pass
-    bool from_pass = false;      // which program holds its dispatches
+    const char *pass = nullptr;   // the pass that made this node
+    std::vector<int32_t> fused;   // and the ops it stands for
+    bool removed = false;         // by a pass
+    bool from_pass = false;       // which program holds its dispatches
     uint32_t first = 0, last = 0; // they are [first, last)
 
-    void clear(); // keeps its lists' memory
+    void clear();                         // keeps its lists' memory
     bool is(std::string_view name) const; // an op of that name
     bool reads(size_t array) const { return arrays[array] && (access[array] & KPX_READ); }
     bool writes(size_t array) const { return arrays[array] && (access[array] & KPX_WRITE); }
@@ -70,7 +70,7 @@ class Graph {
     };
 
     // ---- Walking: for (Id i = g.next(Graph::kNone); i != Graph::kNone; i = g.next(i)) ----
-    Id next(Id after) const;  // kNone starts, and ends
+    Id next(Id after) const; // kNone starts, and ends
     Id previous(Id before) const;
     const OpNode &node(Id id) const { return nodes_[id]; }
     const Array &array(const Touch &touch) const { return nodes_[touch.node].arrays[touch.array]; }
@@ -113,7 +113,7 @@ class Graph {
     OpNode &spare();
     void keep_spare();
     void append(OpNode node);
-    void clear(); // keeps memory for the nodes that follow
+    void clear();                                     // keeps memory for the nodes that follow
     void set_pass(const char *name) { pass_ = name; } // whose replacements follow
     bool changed() const { return changed_; }
     // The dispatches of what is left, from `trial` and from what passes lowered.

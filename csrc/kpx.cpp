@@ -15,8 +15,7 @@ namespace kpx {
 
 namespace {
 
-template <typename Handle>
-auto &object_of(Handle *handle, const char *what) {
+template <typename Handle> auto &object_of(Handle *handle, const char *what) {
     if (handle == nullptr || !handle->object) {
         fail(KPX_INVALID, "no %s was given", what);
     }
@@ -24,8 +23,7 @@ auto &object_of(Handle *handle, const char *what) {
 }
 
 // guarded(), and the answer of an op that this device cannot run.
-template <typename Body>
-kpx_result guarded_append(kpx_error *err, Body body) noexcept {
+template <typename Body> kpx_result guarded_append(kpx_error *err, Body body) noexcept {
     return guarded(err, [&] {
         try {
             body();
@@ -37,11 +35,21 @@ kpx_result guarded_append(kpx_error *err, Body body) noexcept {
 
 } // namespace
 
-const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) { return object_of(handle, "buffer"); }
-const std::shared_ptr<Device> &device_of(const kpx_device *handle) { return object_of(handle, "device"); }
-const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle) { return object_of(handle, "stream"); }
-const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle) { return object_of(handle, "algorithm"); }
-const std::shared_ptr<Region> &region_of(const kpx_region *handle) { return object_of(handle, "region"); }
+const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) {
+    return object_of(handle, "buffer");
+}
+const std::shared_ptr<Device> &device_of(const kpx_device *handle) {
+    return object_of(handle, "device");
+}
+const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle) {
+    return object_of(handle, "stream");
+}
+const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle) {
+    return object_of(handle, "algorithm");
+}
+const std::shared_ptr<Region> &region_of(const kpx_region *handle) {
+    return object_of(handle, "region");
+}
 
 } // namespace kpx
 
@@ -49,8 +57,12 @@ using namespace kpx;
 
 extern "C" {
 
-uint32_t kpx_abi_version(void) { return KPX_ABI_VERSION; }
-const char *kpx_build_id(void) { return KPX_BUILD_ID; }
+uint32_t kpx_abi_version(void) {
+    return KPX_ABI_VERSION;
+}
+const char *kpx_build_id(void) {
+    return KPX_BUILD_ID;
+}
 
 kpx_result kpx_device_count(uint32_t *count, kpx_error *err) {
     return guarded(err, [&] { *count = uint32_t(list_devices().size()); });
@@ -123,7 +135,9 @@ void kpx_stream_destroy(kpx_stream *stream) {
     }
 }
 
-int32_t kpx_op_find(const char *name) { return find_op(name); }
+int32_t kpx_op_find(const char *name) {
+    return find_op(name);
+}
 
 kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
                   uint32_t size, kpx_error *err) {
@@ -217,18 +231,22 @@ uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
     return length;
 }
 
-void kpx_region_destroy(kpx_region *region) { delete region; }
+void kpx_region_destroy(kpx_region *region) {
+    delete region;
+}
 
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
                                 const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
                                 kpx_error *err) {
     return guarded(err, [&] {
-        *out = new kpx_algorithm{std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec,
-                                                             push_bytes)};
+        *out = new kpx_algorithm{
+            std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec, push_bytes)};
     });
 }
 
-void kpx_algorithm_destroy(kpx_algorithm *algorithm) { delete algorithm; }
+void kpx_algorithm_destroy(kpx_algorithm *algorithm) {
+    delete algorithm;
+}
 
 kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {

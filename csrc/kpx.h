@@ -18,6 +18,7 @@ extern "C" {
 
 #define KPX_ABI_VERSION 2
 #define KPX_MAX_RANK 8
+#define KPX_MOST_REPLAYS 65536
 
 typedef enum {
     KPX_OK = 0,
@@ -43,6 +44,7 @@ typedef enum {
     KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8
 } kpx_dtype;
 
+/* KPX_WRITE: every element of the view is written, and none is read; work that writes only some is KPX_READ_WRITE. */
 typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
 
 typedef struct kpx_device kpx_device;
@@ -149,7 +151,7 @@ kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
 void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anything; ordinary work stays */
 /* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into the
- * same submission). Any stream of the region's device may replay it, several at once; their order is the caller's business.
+ * same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it, several at once; their order is the caller's business.
  * *value as in kpx_flush. Nothing is recorded, written to a descriptor or allocated. KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
 

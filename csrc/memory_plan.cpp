@@ -33,8 +33,8 @@ void MemoryPlan::list(Program &program, const Graph &graph, bool share) {
             const Buffer *buffer = program.uses(node)[i].storage;
             const auto found = known.emplace(buffer, uint32_t(tensors_.size()));
             if (found.second) {
-                const Kind kind = buffer->mapped() != nullptr ? Kind::mapped
-                                  : !buffer->closed()         ? Kind::external
+                const Kind kind = buffer->mapped() != nullptr              ? Kind::mapped
+                                  : !buffer->closed()                      ? Kind::external
                                   : share && graph.starts_written(*buffer) ? Kind::planned
                                                                            : Kind::kept;
                 tensors_.push_back({buffer, kind, buffer->capacity(), dispatch, dispatch, phase, phase, 0, 0});

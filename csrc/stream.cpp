@@ -22,7 +22,9 @@ Stream::Stream(std::shared_ptr<Device> device)
     : device_(std::move(device)), queue_(device_->next_queue()), timeline_(std::make_shared<Timeline>(device_)),
       window_(new_window()) {}
 
-Stream::~Stream() { finish(); }
+Stream::~Stream() {
+    finish();
+}
 
 void Stream::finish() noexcept {
     try {

@@ -60,9 +60,9 @@ class Stream {
     kpx_stream_stats stats() const;
 
   private:
-    static constexpr size_t kMostInFlight = 32;                       // submissions
-    static constexpr uint64_t kMostStaged = uint64_t(64) << 20;       // bytes of uploads in flight
-    static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;      // pending uploads that are submitted
+    static constexpr size_t kMostInFlight = 32;                  // submissions
+    static constexpr uint64_t kMostStaged = uint64_t(64) << 20;  // bytes of uploads in flight
+    static constexpr uint64_t kFlushStaged = uint64_t(16) << 20; // pending uploads that are submitted
 
     struct Wait {
         std::shared_ptr<Timeline> timeline;
@@ -78,7 +78,8 @@ class Stream {
     };
     struct Counters {
         std::atomic<uint64_t> ops{0}, dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
-            uploads{0}, upload_bytes{0}, downloads{0}, download_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
+            uploads{0}, upload_bytes{0}, downloads{0}, download_bytes{0}, waits{0}, record_ns{0}, submit_ns{0},
+            replays{0};
     };
     struct Staged {
         std::shared_ptr<HostBlock> block;
@@ -107,7 +108,7 @@ class Stream {
 
     std::mutex mutex_; // guards what is pending
     Window window_;
-    std::unique_ptr<Window> capture_; // while a region is captured
+    std::unique_ptr<Window> capture_;         // while a region is captured
     std::vector<vk::CommandBuffer> commands_; // of one submission; kept for its memory
     std::vector<Wait> waits_;
     std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large

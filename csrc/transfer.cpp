@@ -25,7 +25,8 @@ Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_acce
 }
 
 // What a transfer is to the passes.
-void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes, kpx_access access) {
+void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes,
+                   kpx_access access) {
     Array array;
     array.buffer = buffer;
     array.dtype = KPX_UINT8;
@@ -39,8 +40,7 @@ void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t
 
 } // namespace
 
-void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to,
-                     uint64_t bytes) {
+void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes) {
     const EmbeddedKernel *kernel = device.kernels().find("transfer");
     if (kernel == nullptr) {
         fail(KPX_INTERNAL, "this build has no transfer kernel");
@@ -138,7 +138,9 @@ void Stream::download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, vo
     for (uint64_t done = 0; done < bytes;) {
         const uint64_t size = std::min(bytes - done, Staging::kLarge - 4);
         Part part{{device_->staging().take(Staging::For::download, size + 4), (buffer->offset() + offset + done) % 4},
-                  0, to + done, size};
+                  0,
+                  to + done,
+                  size};
         part.value = download_part(buffer, offset + done, part.staged, size);
         parts.push_back(std::move(part));
         done += size;

@@ -66,6 +66,8 @@ bool covers_buffer(const Array &a) {
     return true;
 }
 
-bool is_transient(const Array &a) { return a.buffer != nullptr && a.buffer->closed(); }
+bool is_transient(const Array &a) {
+    return a.buffer != nullptr && a.buffer->closed();
+}
 
 } // namespace kpx

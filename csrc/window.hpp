@@ -15,8 +15,7 @@ class Window {
   public:
     // keep_graph: false if no pass will look at it, which is a little faster.
     // replayed: the window of a capture.
-    Window(Device &device, bool keep_graph, bool replayed)
-        : graph_(device, replayed), keep_graph_(keep_graph) {}
+    Window(Device &device, bool keep_graph, bool replayed) : graph_(device, replayed), keep_graph_(keep_graph) {}
 
     // fill(node) makes an empty node the call, lower(node, program) appends its
     // dispatches. Nothing stays when one of them throws.

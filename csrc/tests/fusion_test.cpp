@@ -28,8 +28,9 @@ void pass_silu_product(kpx::Graph &graph) {
             continue;
         }
         const kpx::Array gate = graph.node(made->node).arrays[0];
-        graph.replace({made->node, id},
-                      kpx::NodeBuilder("silu_mul", uint32_t(0)).read(gate).read(product.arrays[1]).write(product.arrays[2]).node);
+        graph.replace(
+            {made->node, id},
+            kpx::NodeBuilder("silu_mul", uint32_t(0)).read(gate).read(product.arrays[1]).write(product.arrays[2]).node);
     }
 }
 
@@ -56,7 +57,8 @@ std::vector<uint32_t> ramp() {
 }
 
 // y = silu(x) * x, twice over; the intermediate is closed unless kept is given.
-void append_products(const Device &device, const Stream &stream, const Buffer &x, const Buffer &y, Buffer *kept = nullptr) {
+void append_products(const Device &device, const Stream &stream, const Buffer &x, const Buffer &y,
+                     Buffer *kept = nullptr) {
     kpx_error err{};
     for (int i = 0; i < 2; i++) {
         const Kind silu{UNARY_SILU}, mul{BINARY_MUL};
@@ -109,7 +111,8 @@ TEST(passes_run_over_regions) {
         const kpx_region_stats stats = stats_of(region);
         CHECK(stats.ops == 4 && stats.fused_ops == (off ? 4 : 2) && stats.dispatches == stats.fused_ops);
         CHECK((stats.transient_bytes == 0) == !off);
-        const char *fused = "{\"op\":\"silu_mul\",\"pass\":\"silu_product\",\"fused\":[\"unary\",\"binary\"],\"dispatches\":1}";
+        const char *fused =
+            "{\"op\":\"silu_mul\",\"pass\":\"silu_product\",\"fused\":[\"unary\",\"binary\"],\"dispatches\":1}";
         CHECK((describe(region).find(fused) == std::string::npos) == off);
         replay(stream, region, 3);
         results[off] = download(stream, y, kN);

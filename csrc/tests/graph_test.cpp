@@ -128,9 +128,9 @@ TEST(a_group_becomes_one_node) {
     f.graph.set_pass("test");
     CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, up.view, y.view))); // t may be read later
     t.handle.reset();
-    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, up.view, z.view)));            // loses y
-    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, z.view, y.view)));             // reads what they do not
-    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(t.view, up.view, y.view)));            // t is not written any more
+    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, up.view, z.view)));             // loses y
+    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, z.view, y.view)));              // reads what they do not
+    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(t.view, up.view, y.view)));             // t is not written any more
     CHECK(!f.graph.replace({silu, mul}, f.silu_mul(part(x.view, 0, 9), up.view, y.view))); // unsupported: shapes differ
     CHECK(!f.graph.replace({silu, 77}, f.silu_mul(x.view, up.view, y.view)));
     CHECK(!f.graph.changed() && f.graph.next(silu) == neg);

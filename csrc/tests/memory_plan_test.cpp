@@ -137,8 +137,9 @@ TEST(a_region_describes_itself) {
     Buffer input = new_buffer(device, kWords * 4);
     const Sums sums = random_sums(device, stream, input, 3);
     const std::string text = describe(sums.region);
-    for (const char *part : {"\"ops\":[", "\"op\":\"binary\"", "\"dispatches\":[", "\"kernel\":\"binary\"", "\"barrier\":true",
-                             "\"kind\":\"planned\"", "\"kind\":\"external\"", "\"arena\":0", "\"transient_bytes\":"}) {
+    for (const char *part :
+         {"\"ops\":[", "\"op\":\"binary\"", "\"dispatches\":[", "\"kernel\":\"binary\"", "\"barrier\":true",
+          "\"kind\":\"planned\"", "\"kind\":\"external\"", "\"arena\":0", "\"transient_bytes\":"}) {
         CHECK(text.find(part) != std::string::npos);
     }
     CHECK(text.substr(text.size() - 2) == "}\n");

@@ -4,7 +4,9 @@
 
 static constexpr uint32_t kWords = 1000;
 
-static std::vector<uint32_t> filled(uint32_t value) { return std::vector<uint32_t>(kWords, value); }
+static std::vector<uint32_t> filled(uint32_t value) {
+    return std::vector<uint32_t>(kWords, value);
+}
 
 TEST(nothing_runs_until_it_is_replayed) {
     Device device = open_device();
@@ -76,7 +78,8 @@ TEST(many_replays_may_be_in_flight) {
 TEST(pending_work_goes_into_the_same_submission) {
     Device device = open_device();
     Stream stream = new_stream(device);
-    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4), triple = new_algorithm(device, spirv_add_one, 1, {3}, 4);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4),
+              triple = new_algorithm(device, spirv_add_one, 1, {3}, 4);
     Buffer x = new_buffer(device, kWords * 4);
     upload(stream, x, filled(1));
     begin_capture(stream);
@@ -164,7 +167,9 @@ TEST(calls_in_the_wrong_order_are_refused) {
     Region empty = end_capture(stream);
     wait(stream, replay(stream, empty, 3)); // nothing to do, but in order
     CHECK(stats_of(empty).dispatches == 0);
-    REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), 0, &value, &err));
+    for (uint32_t times : {0, KPX_MOST_REPLAYS + 1}) {
+        REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), times, &value, &err));
+    }
     REQUIRE_CODE(KPX_INVALID, kpx_replay(foreign.get(), empty.get(), 1, &value, &err));
     begin_capture(stream);
     REQUIRE_CODE(KPX_INVALID, kpx_capture_begin(stream.get(), &err));

@@ -53,8 +53,7 @@ struct Register {
             throw Failure{WHERE #call ": got " + std::to_string(got_) + " \"" + err.message + "\", not " #code_};      \
     } while (0)
 
-template <typename T, void (*Free)(T *)>
-struct Freed {
+template <typename T, void (*Free)(T *)> struct Freed {
     void operator()(T *handle) const { Free(handle); }
 };
 using Device = std::unique_ptr<kpx_device, Freed<kpx_device, kpx_device_close>>;
