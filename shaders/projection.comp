@@ -238,7 +238,8 @@ void add_unit(uint unit, uint b) {
     [[unroll]] for (uint j = 0; j < 8; j++) {
         vec4 v = staged[swizzle(unit * 8 + j)];
         [[unroll]] for (uint s = 0; s < STREAMS; s++) {
-            dots[s] += dot(codes((s * BATCH + b) * BITS, j), v);
+            vec4 c = codes((s * BATCH + b) * BITS, j);
+            dots[s] = fma(c.w, v.w, fma(c.z, v.z, fma(c.y, v.y, fma(c.x, v.x, dots[s]))));
         }
     }
     float sum = unit_sums[unit];
@@ -284,7 +285,6 @@ void main() {
     first_row = group * p.turns * slot_count() * ROWS;
     fetch(0);
     stage();
-    float factor = norm_factor();
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
         acc[s] = 0.0;
     }
@@ -308,7 +308,7 @@ void main() {
             }
         }
         if (pass == PASSES - 1) {
-            finish(step / PASSES, factor, residual);
+            finish(step / PASSES, norm_factor(), residual);
             [[unroll]] for (uint s = 0; s < STREAMS; s++) {
                 acc[s] = 0.0;
             }

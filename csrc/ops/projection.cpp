@@ -12,9 +12,9 @@ constexpr uint32_t kSets = 3;
 
 // How the kernel is launched.
 struct Launch {
-    static constexpr uint32_t kSlots = 1024;  // that keep a large device busy, if there is work for so many
-    static constexpr uint32_t kGroups = 264;  // workgroups, where each takes several turns
-    static constexpr uint32_t kMostRows = 4;  // of a matrix that a slot has under way
+    static constexpr uint32_t kSlots = 4096;   // that a large device holds at once: one row each as far as they go
+    static constexpr uint32_t kGroups = 792;   // workgroups, where each takes several turns
+    static constexpr uint32_t kMostRows = 4;   // of a matrix that a slot has under way
     static constexpr uint32_t kMostWords = 32; // of weights that a lane has under way
 
     uint32_t lanes, slots;
