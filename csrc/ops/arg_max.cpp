@@ -4,8 +4,11 @@
 
 namespace kpx {
 
-// Columns that one workgroup looks through before a row is worth splitting.
-static constexpr int64_t RUN = 4096;
+// Columns that one workgroup looks through before a row is worth splitting. A
+// GPU wants many short loops at once, a CPU few workgroups.
+static int64_t run_length(const DeviceTraits &device) {
+    return device.is_cpu ? 4096 : 1024;
+}
 static constexpr int64_t MOST_PARTS = 1024;
 
 // Whether out has x's shape without the last axis.
@@ -23,10 +26,10 @@ static void dispatch_one_stage(Lowering &lowering, const Array &x, const Array &
                       grid_1d(lowering.device(), params.x.rows));
 }
 
-// Each row in parts of RUN or more columns, and then the parts' winners.
+// Each row in parts of run_length() or more columns, and then the parts' winners.
 static void dispatch_two_stages(Lowering &lowering, const Array &x, const Array &out, ArgMaxParams params) {
     int64_t cols = params.x.cols, rows = params.x.rows;
-    int64_t run = std::max(RUN, (cols + MOST_PARTS - 1) / MOST_PARTS);
+    int64_t run = std::max(run_length(lowering.device()), (cols + MOST_PARTS - 1) / MOST_PARTS);
     int64_t parts = (cols + run - 1) / run;
     Array pairs = lowering.scratch(DT_UINT32, {rows, parts, 2});
     params.parts = uint32_t(parts);
@@ -62,8 +65,9 @@ Support lower_arg_max(Lowering &lowering, const OpCall &call) {
     ArgMaxParams params{};
     params.x = rows_of(lowering, x);
     Array dense = dense_output(lowering, out);
+    const int64_t run = run_length(lowering.device());
     // Many rows fill the device by themselves.
-    if (params.x.cols > 2 * RUN && (params.x.rows < 256 || params.x.cols > RUN * MOST_PARTS))
+    if (params.x.cols > 2 * run && (params.x.rows < 256 || params.x.cols > run * MOST_PARTS))
         dispatch_two_stages(lowering, x, dense, params);
     else
         dispatch_one_stage(lowering, x, dense, params);

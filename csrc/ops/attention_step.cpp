@@ -12,6 +12,7 @@ constexpr uint32_t kThreads = 256;          // THREADS of attention_step.comp
 constexpr uint32_t kChunk = 64;             // keys that a workgroup takes at a time
 constexpr int64_t kMostSplits = 64;         // MOST_SPLITS
 constexpr int64_t kMostHeads = 4;           // query heads of a workgroup
+constexpr int64_t kFewKeys = 640;           // up to here a workgroup for each query head is faster
 constexpr int64_t kMostChunks = 60000;      // of a workgroup: keeps its loop short
 constexpr uint32_t kSharedBytes = 32 << 10; // what the kernel may take
 
@@ -148,7 +149,7 @@ Support lower_attention_step(Lowering &lowering, const OpCall &call) {
         return ok;
     }
     const int64_t d = s.q.dim(1), group = s.q.dim(0) / s.k.dim(0);
-    int64_t heads = std::min(group, kMostHeads);
+    int64_t heads = int64_t(s.op.keys) <= kFewKeys ? 1 : std::min(group, kMostHeads); // of more they share the loads
     while (group % heads != 0) {
         heads--;
     }
