@@ -18,8 +18,8 @@ void pass_norm_projection(Graph &graph) {
         const OpNode &norm = graph.node(from->node);
         const auto *op = norm.as<RMSNormOp>();
         // The norm of a row that is cut into several is another one.
-        if (!norm.is("rms_norm") || op == nullptr || !same_data(norm.arrays[2], fused->x) ||
-            norm.arrays[0].rank == 0 || norm.arrays[0].dim(-1) != fused->x.size()) {
+        if (!norm.is("rms_norm") || op == nullptr || !same_data(norm.arrays[2], fused->x) || norm.arrays[0].rank == 0 ||
+            norm.arrays[0].dim(-1) != fused->x.size()) {
             continue;
         }
         fused->op.norm = 1;

@@ -35,7 +35,9 @@ struct Matrices {
     const Array &out(uint32_t i) const { return first[4 * i + 3]; }
 };
 
-uint32_t divide_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+uint32_t divide_up(uint32_t a, uint32_t b) {
+    return (a + b - 1) / b;
+}
 
 // rows: of all matrices that lie side by side; streams: matrices that a slot reads at once.
 Launch plan_launch(const DeviceTraits &device, uint32_t rows, uint32_t streams, uint32_t cols, uint32_t bits) {
@@ -53,7 +55,9 @@ Launch plan_launch(const DeviceTraits &device, uint32_t rows, uint32_t streams, 
 }
 
 // Elements that the kernel reads four at a time.
-bool in_quads(const Array &a) { return a.contiguous() && a.offset % 4 == 0; }
+bool in_quads(const Array &a) {
+    return a.contiguous() && a.offset % 4 == 0;
+}
 
 Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int64_t cols) {
     const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
@@ -69,17 +73,16 @@ Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int6
         return unsupported("the matrices' scales or biases differ in dtype");
     }
     const bool has_out = op.epilogue != PROJECTION_SILU_MUL || i == 0;
-    if (has_out && (!m.out(i) || m.out(i).size() != w.dim(0) || !m.out(i).contiguous() ||
-                    !is_float(m.out(i).dtype) || m.out(i).dtype != m.out(0).dtype)) {
+    if (has_out && (!m.out(i) || m.out(i).size() != w.dim(0) || !m.out(i).contiguous() || !is_float(m.out(i).dtype) ||
+                    m.out(i).dtype != m.out(0).dtype)) {
         return unsupported("the results are no contiguous floats of one dtype");
     }
     return supported();
 }
 
 Support check_epilogue(const ProjectionOp &op, const Array &residual, const Matrices &m) {
-    if (op.epilogue == PROJECTION_RESIDUAL &&
-        (m.count != 1 || !residual || residual.dtype != m.out(0).dtype || residual.size() != m.out(0).size() ||
-         !residual.contiguous())) {
+    if (op.epilogue == PROJECTION_RESIDUAL && (m.count != 1 || !residual || residual.dtype != m.out(0).dtype ||
+                                               residual.size() != m.out(0).size() || !residual.contiguous())) {
         return unsupported("the residual does not fit the result");
     }
     if (op.epilogue == PROJECTION_SILU_MUL && (m.count != 2 || m.w(0).dim(0) != m.w(1).dim(0))) {
@@ -156,7 +159,10 @@ void dispatch(Lowering &lowering, const OpCall &call, const ProjectionOp &op, co
     lowering.dispatch("projection",
                       {l.threads(), x.dtype, gain ? gain.dtype : x.dtype, m.out(0).dtype, m.scales(0).dtype,
                        m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(x.size()), m.count,
-                       op.norm == 0 ? 0u : gain ? 2u : 1u, op.epilogue, l.rows, l.batch, l.lanes},
+                       op.norm == 0 ? 0u
+                       : gain       ? 2u
+                                    : 1u,
+                       op.epilogue, l.rows, l.batch, l.lanes},
                       {read(0), read(1), read(2), read(3), read(4), read(5), write(6), read(7), read(8), read(9),
                        write(10), read(11), read(12), read(13), write(14)},
                       p, grid_1d(lowering.device(), groups));

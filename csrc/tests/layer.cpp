@@ -7,7 +7,9 @@
 
 namespace {
 
-uint32_t bytes_of(uint32_t dtype) { return dtype == KPX_FLOAT32 || dtype == KPX_UINT32 ? 4 : 2; }
+uint32_t bytes_of(uint32_t dtype) {
+    return dtype == KPX_FLOAT32 || dtype == KPX_UINT32 ? 4 : 2;
+}
 
 uint32_t bits_of(float v) {
     uint32_t bits;
@@ -111,8 +113,8 @@ void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {
 void Layer::product(const Tensor &x, const Matrix &m, const Tensor &out) {
     kpx_error err{};
     const uint32_t params[3] = {m.group, m.bits, 1};
-    REQUIRE_OK(append_op(stream, "quantized_matmul",
-                         {x.array, m.w.array, m.scales.array, m.biases.array, out.array}, params, sizeof params, &err));
+    REQUIRE_OK(append_op(stream, "quantized_matmul", {x.array, m.w.array, m.scales.array, m.biases.array, out.array},
+                         params, sizeof params, &err));
 }
 
 void Layer::add(const Tensor &a, const Tensor &b, const Tensor &out) {
@@ -157,9 +159,9 @@ static void check_close(const std::vector<std::vector<float>> &got, const std::v
         CHECK(largest > 0 && got[r].size() == want[r].size());
         for (size_t i = 0; i < got[r].size(); i++) {
             if (!(std::fabs(got[r][i] - want[r][i]) <= tolerance * largest)) {
-                throw Failure{"result " + std::to_string(r) + "[" + std::to_string(i) + "]: " +
-                              std::to_string(got[r][i]) + ", not " + std::to_string(want[r][i]) + " of at most " +
-                              std::to_string(largest)};
+                throw Failure{"result " + std::to_string(r) + "[" + std::to_string(i) +
+                              "]: " + std::to_string(got[r][i]) + ", not " + std::to_string(want[r][i]) +
+                              " of at most " + std::to_string(largest)};
             }
         }
     }
@@ -167,7 +169,7 @@ static void check_close(const std::vector<std::vector<float>> &got, const std::v
 
 void check_fused(const Device &device, const Build &build, const Expected &expected) {
     // 16-bit types round what is between the ops only when these run alone.
-    const float tolerance = expected.dtypes.activations == KPX_FLOAT32 ? 1e-5f
+    const float tolerance = expected.dtypes.activations == KPX_FLOAT32   ? 1e-5f
                             : expected.dtypes.activations == KPX_FLOAT16 ? 4e-3f
                                                                          : 3e-2f;
     Layer unfused(device, "all", expected.dtypes);

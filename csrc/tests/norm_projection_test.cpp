@@ -53,21 +53,20 @@ TEST(a_norm_stays_apart) {
 // A block's second half, as the model calls it: two ops are left, then one.
 TEST(a_gated_mlp_is_two_ops) {
     Device device = open_device();
-    check_fused(
-        device,
-        [](Layer &l) {
-            const Tensor x = l.random_row(128), gain = l.random(KPX_FLOAT32, {128}, 1), h = l.row(128),
-                         gate = l.row(384), up = l.row(384), mlp = l.row(384), y = l.row(128);
-            const Matrix g = l.matrix(384, 128), u = l.matrix(384, 128), down = l.matrix(128, 384);
-            std::vector<Tensor> results;
-            results.push_back(l.row(128));
-            l.norm(x, &gain, h);
-            l.product(h, g, gate);
-            l.product(h, u, up);
-            l.silu_mul(gate, up, mlp);
-            l.product(mlp, down, y);
-            l.add(x, y, results[0]);
-            return results;
-        },
-        {2, kOthers, {}});
+    check_fused(device,
+                [](Layer &l) {
+                    const Tensor x = l.random_row(128), gain = l.random(KPX_FLOAT32, {128}, 1), h = l.row(128),
+                                 gate = l.row(384), up = l.row(384), mlp = l.row(384), y = l.row(128);
+                    const Matrix g = l.matrix(384, 128), u = l.matrix(384, 128), down = l.matrix(128, 384);
+                    std::vector<Tensor> results;
+                    results.push_back(l.row(128));
+                    l.norm(x, &gain, h);
+                    l.product(h, g, gate);
+                    l.product(h, u, up);
+                    l.silu_mul(gate, up, mlp);
+                    l.product(mlp, down, y);
+                    l.add(x, y, results[0]);
+                    return results;
+                },
+                {2, kOthers, {}});
 }

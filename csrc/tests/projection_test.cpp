@@ -30,7 +30,8 @@ static std::vector<Tensor> layer_of(Layer &l, int64_t k, int64_t n, uint32_t gro
 static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t group, uint32_t bits, Dtypes dtypes = {}) {
     try {
         Expected expected{uint64_t(n % group == 0 ? 3 : 2), nullptr, dtypes};
-        check_fused(device, [&](Layer &l) { return layer_of(l, k, n, group, bits); }, expected);
+        check_fused(
+            device, [&](Layer &l) { return layer_of(l, k, n, group, bits); }, expected);
     } catch (const Failure &failure) {
         throw Failure{"rows of " + std::to_string(k) + ", " + std::to_string(bits) + " bits, groups of " +
                       std::to_string(group) + ", dtypes " + std::to_string(dtypes.activations) + ", " +
@@ -65,18 +66,17 @@ TEST(projections_of_any_size) {
 
 TEST(a_projection_of_many_rows_takes_turns) {
     Device device = open_device();
-    check_fused(
-        device,
-        [](Layer &l) {
-            Tensor x = l.random_row(64), h = l.row(64), gain = l.random(KPX_FLOAT32, {64}, 1);
-            const Matrix m = l.matrix(40003, 64, 64);
-            std::vector<Tensor> results;
-            results.push_back(l.row(40003));
-            l.norm(x, &gain, h);
-            l.product(h, m, results[0]);
-            return results;
-        },
-        {1, nullptr, {}});
+    check_fused(device,
+                [](Layer &l) {
+                    Tensor x = l.random_row(64), h = l.row(64), gain = l.random(KPX_FLOAT32, {64}, 1);
+                    const Matrix m = l.matrix(40003, 64, 64);
+                    std::vector<Tensor> results;
+                    results.push_back(l.row(40003));
+                    l.norm(x, &gain, h);
+                    l.product(h, m, results[0]);
+                    return results;
+                },
+                {1, nullptr, {}});
 }
 
 TEST(a_projection_refuses_what_it_cannot_do) {

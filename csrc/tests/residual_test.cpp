@@ -13,9 +13,15 @@ static std::vector<Tensor> residual(Layer &l, Side side, bool keep) {
     results.push_back(l.row(40));
     l.product(x, m, y);
     switch (side) {
-    case kLeft: l.add(y, old, results[0]); break;
-    case kRight: l.add(old, y, results[0]); break;
-    case kBoth: l.add(y, y, results[0]); break;
+    case kLeft:
+        l.add(y, old, results[0]);
+        break;
+    case kRight:
+        l.add(old, y, results[0]);
+        break;
+    case kBoth:
+        l.add(y, y, results[0]);
+        break;
     case kBroadcast: {
         Tensor one = l.random_row(1);
         one.array.shape[2] = 40;
@@ -49,17 +55,16 @@ TEST(a_residual_stays_apart) {
 // Both operands are products: one of them takes the other as its residual.
 TEST(a_sum_of_products_is_fused_once) {
     Device device = open_device();
-    check_fused(
-        device,
-        [](Layer &l) {
-            const Tensor x = l.random_row(128), a = l.row(16), b = l.row(16);
-            const Matrix m = l.matrix(16, 128), n = l.matrix(16, 128);
-            std::vector<Tensor> results;
-            results.push_back(l.row(16));
-            l.product(x, m, a);
-            l.product(x, n, b);
-            l.add(a, b, results[0]);
-            return results;
-        },
-        {2, kOthers, {}});
+    check_fused(device,
+                [](Layer &l) {
+                    const Tensor x = l.random_row(128), a = l.row(16), b = l.row(16);
+                    const Matrix m = l.matrix(16, 128), n = l.matrix(16, 128);
+                    std::vector<Tensor> results;
+                    results.push_back(l.row(16));
+                    l.product(x, m, a);
+                    l.product(x, n, b);
+                    l.add(a, b, results[0]);
+                    return results;
+                },
+                {2, kOthers, {}});
 }
