@@ -34,7 +34,9 @@ kpx_array array_of(const Buffer &buffer, uint32_t dtype, const std::vector<int64
     return a;
 }
 
-uint32_t element_bytes(uint32_t dtype) { return dtype == KPX_FLOAT32 ? 4 : 2; }
+uint32_t element_bytes(uint32_t dtype) {
+    return dtype == KPX_FLOAT32 ? 4 : 2;
+}
 
 // What the next stream fuses. On a CPU too, where the pass does not pay but can be tested.
 void set_env(const char *value) {
@@ -216,7 +218,8 @@ class Layer {
     Buffer q_, k_, v_, q_gain_, k_gain_, freqs_, state_, kept_;
 };
 
-void check_close(const std::vector<float> &got, const std::vector<float> &want, float tolerance, const std::string &what) {
+void check_close(const std::vector<float> &got, const std::vector<float> &want, float tolerance,
+                 const std::string &what) {
     for (size_t i = 0; i < want.size(); i++) {
         if (!(std::fabs(got[i] - want[i]) <= tolerance * (1 + std::fabs(want[i])))) {
             throw Failure{WHERE + what + ": element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", not " +
@@ -264,8 +267,14 @@ TEST(attention_takes_positions_from_the_host) {
 
 TEST(attention_takes_every_shape_of_heads) {
     Device device = open_device();
-    for (const Shape &shape : std::vector<Shape>{{1, 1, 4, 100}, {3, 1, 16, 300}, {5, 1, 20, 200}, {8, 1, 32, 700}, //
-                                                 {6, 2, 96, 900}, {8, 2, 256, 130}, {8, 2, 256, 700}, {14, 2, 80, 200}}) {
+    for (const Shape &shape : std::vector<Shape>{{1, 1, 4, 100},
+                                                 {3, 1, 16, 300},
+                                                 {5, 1, 20, 200},
+                                                 {8, 1, 32, 700}, //
+                                                 {6, 2, 96, 900},
+                                                 {8, 2, 256, 130},
+                                                 {8, 2, 256, 700},
+                                                 {14, 2, 80, 200}}) {
         compare(device, {shape}, {0, 10, 64, 99});
     }
 }
