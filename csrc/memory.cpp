@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
-#include <kompute/operations/OpTensorSyncDevice.hpp>
-
 #include "device.hpp"
 #include "device_list.hpp"
 #include "error.hpp"
+#include "recording.hpp"
+#include "stream.hpp"
 #include "tensors.hpp"
+#include "timeline.hpp"
 
 namespace kpx {
 
@@ -87,21 +88,40 @@ std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
     return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
 }
 
-// Kompute zeroes it by a copy from the host, which is waited for: rare, and small.
+// Rare and small, so the zeroing is waited for.
 std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
     auto block = std::make_shared<Block>();
-    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eDevice, bytes);
+    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
     block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
     block->bytes = bytes;
     block->ranges = std::make_unique<RangeAllocator>(bytes);
     block->counters = true;
-    Queue &queue = device_.next_queue();
-    const std::shared_ptr<kp::Sequence> sequence = make_sequence(device_, queue);
-    std::lock_guard<std::mutex> lock(queue.mutex);
-    sequence->eval<kp::OpTensorSyncDevice>({block->tensor});
+    zero(*block);
     reserved_ += bytes;
-    blocks_ += 2; // Kompute's copy on the host is the other
+    blocks_++;
     return block;
+}
+
+void Memory::zero(const Block &block) {
+    const std::shared_ptr<kp::Tensor> zeros = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block.bytes);
+    Program program;
+    append_transfer(device_, program, {zeros->constructDescriptorBufferInfo().buffer, 0, zeros},
+                    {block.handle, 0, block.tensor}, block.bytes);
+    Queue &queue = device_.next_queue();
+    const Recording recording(device_.shared_from_this(), queue, std::move(program), Recording::Runs::once);
+    Timeline done(device_.shared_from_this());
+    const vk::CommandBuffer commands = recording.commands();
+    const vk::Semaphore signal = done.semaphore();
+    const uint64_t value = done.semaphore_value(1);
+    const vk::TimelineSemaphoreSubmitInfo timeline({}, value);
+    vk::SubmitInfo info({}, {}, commands, signal);
+    info.pNext = &timeline;
+    {
+        std::lock_guard<std::mutex> lock(queue.mutex);
+        device_.check(queue.handle->submit(1, &info, nullptr), "vkQueueSubmit");
+    }
+    done.set_submitted(1);
+    done.wait(1, UINT64_MAX);
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
