@@ -36,6 +36,7 @@ func TestReplaysEqualEager(t *testing.T) {
 
 // Once the loop is captured, a token costs a replay and nothing else.
 func TestSteadyDecode(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
