@@ -73,17 +73,37 @@ func (c *KVCache[T]) fitting(n int) (int, error) {
 	return roundCapacity(n, c.limit), nil
 }
 
+// allocate makes the tensors of a cache. They are zeroed on the device: bytes
+// that never were numbers could be NaN, which no mask takes out of a sum.
 func (c *KVCache[T]) allocate(layers, capacity int) ([]layerCache[T], error) {
+	s, err := c.device.NewStream()
+	if err != nil {
+		return nil, err
+	}
 	out := make([]layerCache[T], layers)
-	for i := range out {
-		for _, t := range []**kompute.Tensor[T]{&out[i].keys, &out[i].values} {
-			var err error
-			if *t, err = kompute.Zeros[T](c.device, 1, c.kvHeads, capacity, c.dim); err != nil {
-				return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
-			}
-		}
+	err = c.zeroed(s, out, capacity)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
 	}
 	return out, nil
+}
+
+func (c *KVCache[T]) zeroed(s *kompute.Stream, layers []layerCache[T], capacity int) error {
+	zero, err := kompute.Zeros[T](c.device, 1, 1, 1, 1)
+	if err != nil {
+		return err
+	}
+	zeros := zero.Broadcast(1, c.kvHeads, capacity, c.dim)
+	defer closeAll(zeros, zero)
+	for i := range layers {
+		for _, t := range []**kompute.Tensor[T]{&layers[i].keys, &layers[i].values} {
+			if *t, err = kompute.Empty[T](c.device, 1, c.kvHeads, capacity, c.dim); err != nil {
+				return err
+			}
+			ops.SliceUpdate(s, *t, zeros)
+		}
+	}
+	return nil
 }
 
 // Len implements [Cache].
