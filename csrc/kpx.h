@@ -22,14 +22,14 @@ extern "C" {
 
 typedef enum {
     KPX_OK = 0,
-    KPX_UNSUPPORTED = 1,   /* this device or these operands: use the CPU */
-    KPX_INVALID = 2,       /* the caller's mistake */
+    KPX_UNSUPPORTED = 1, /* this device or these operands: use the CPU */
+    KPX_INVALID = 2,     /* the caller's mistake */
     KPX_OUT_OF_MEMORY = 3,
     KPX_DEVICE_LOST = 4,
     KPX_TIMEOUT = 5,
-    KPX_NO_VULKAN = 6,     /* no loader, no driver or no device */
+    KPX_NO_VULKAN = 6, /* no loader, no driver or no device */
     KPX_INTERNAL = 7,
-    KPX_TOO_LARGE = 8      /* beyond what one tensor may hold on this device; requested and available are set */
+    KPX_TOO_LARGE = 8 /* beyond what one tensor may hold on this device; requested and available are set */
 } kpx_result;
 
 typedef struct {
@@ -40,9 +40,7 @@ typedef struct {
 } kpx_error;
 
 /* Same values as array.DType in Go and DT_* in shaders/include/types.h. */
-typedef enum {
-    KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8
-} kpx_dtype;
+typedef enum { KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8 } kpx_dtype;
 
 /* KPX_WRITE: every element of the view is written, and none is read; work that writes only some is KPX_READ_WRITE. */
 typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
@@ -75,9 +73,9 @@ typedef enum { KPX_DISCRETE = 0, KPX_INTEGRATED = 1, KPX_VIRTUAL = 2, KPX_CPU = 
 typedef struct {
     char name[256];
     char driver[256];
-    char uuid[33];             /* 32 hex digits */
-    uint32_t type;             /* kpx_device_type */
-    uint32_t api_version;      /* as Vulkan packs it */
+    char uuid[33];        /* 32 hex digits */
+    uint32_t type;        /* kpx_device_type */
+    uint32_t api_version; /* as Vulkan packs it */
     uint32_t vendor_id;
     uint32_t subgroup_size;
     uint64_t memory_total;     /* bytes of device-local heaps */
@@ -99,18 +97,19 @@ typedef struct {
     uint64_t live_buffers, live_bytes, peak_bytes; /* what callers hold */
     uint64_t reserved_bytes;                       /* what was taken from the driver */
     uint64_t pipelines_built;
-    uint64_t allocations;                          /* so far: tensors, scratch, staging blocks, command and descriptor pools */
-    uint64_t validation_messages;                  /* with KOMPUTE_GO_VALIDATION=1 */
+    uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
+    uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
 
 /* ---- Buffers: uninitialised device storage ---- */
 kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err);
 void kpx_buffer_destroy(kpx_buffer *buffer); /* at once, or after the last use on the device */
-/* Storage that host and device both see, zeroed, mapped at *memory as long as the buffer's handle lives. For a few bytes that a
- * region writes every time: what work up to a value wrote is there to read once kpx_wait has seen that value. What the
- * host writes, work submitted later reads. */
-kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory, kpx_error *err);
+/* Storage that host and device both see, zeroed, mapped at *memory as long as the buffer's handle lives. For a few
+ * bytes that a region writes every time: what work up to a value wrote is there to read once kpx_wait has seen that
+ * value. What the host writes, work submitted later reads. */
+kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory,
+                                    kpx_error *err);
 
 /* ---- Streams: in order, recorded lazily ---- */
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err);
@@ -119,12 +118,14 @@ void kpx_stream_destroy(kpx_stream *stream); /* drops pending work, waits for su
 /* Index of the op with this basename, or -1. */
 int32_t kpx_op_find(const char *name);
 /* Appends one op. KPX_UNSUPPORTED: nothing was appended, err->message says why. */
-kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n,
-                  const void *params, uint32_t size, kpx_error *err);
+kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
+                  uint32_t size, kpx_error *err);
 /* Appends a copy of host memory into a buffer; the memory is read before the call returns. */
-kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes, kpx_error *err);
+kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes,
+                      kpx_error *err);
 /* Copies device memory to the host: submits, waits, copies. */
-kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes, kpx_error *err);
+kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes,
+                        kpx_error *err);
 /* Work appended from here on starts after value of the other stream; that must have been submitted. */
 kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err);
 /* Submits what is pending. *value: the timeline value that this stream reaches when all appended so far is done. */
@@ -141,39 +142,43 @@ typedef struct {
 void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
 
 /* ---- Regions: ops recorded once, submitted again and again ---- */
-/* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not captured:
- * they go ahead of it as ordinary work. kpx_flush, kpx_download and kpx_stream_depend submit only ordinary work meanwhile.
- * KPX_INVALID if the stream is capturing already. */
+/* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not
+ * captured: they go ahead of it as ordinary work. kpx_flush, kpx_download and kpx_stream_depend submit only ordinary
+ * work meanwhile. KPX_INVALID if the stream is capturing already. */
 kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
 /* Ends the capture, also when it fails, and submits ordinary work. Buffers whose handles were destroyed since they were
  * created are the region's own: what it writes before it reads is planned into memory by lifetime and holds nothing
  * between replays. */
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
 void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anything; ordinary work stays */
-/* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into the
- * same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it, several at once; their order is the caller's business.
- * *value as in kpx_flush. Nothing is recorded, written to a descriptor or allocated. KPX_INVALID on a capturing stream. */
+/* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into
+ * the same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it, several at
+ * once; their order is the caller's business. *value as in kpx_flush. Nothing is recorded, written to a descriptor or
+ * allocated. KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
 
 typedef struct {
-    uint64_t ops, fused_ops;          /* as appended; as recorded, after the passes of csrc/fusion */
-    uint64_t dispatches, barriers;    /* of one replay */
+    uint64_t ops, fused_ops;                       /* as appended; as recorded, after the passes of csrc/fusion */
+    uint64_t dispatches, barriers;                 /* of one replay */
     uint64_t descriptor_writes, recorded_commands; /* done once */
-    uint64_t transient_bytes_unplanned, transient_bytes; /* what the region's own buffers take without and with planning */
-    uint64_t record_ns;               /* host time of kpx_capture_end */
+    uint64_t transient_bytes_unplanned,
+        transient_bytes; /* what the region's own buffers take without and with planning */
+    uint64_t record_ns;  /* host time of kpx_capture_end */
 } kpx_region_stats;
 void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
-/* Writes a JSON description (ops with what they were fused from; dispatches with kernel, grid, reads, writes and barriers;
- * memory), at most size bytes and no end mark, and returns its whole length. text may be NULL if size is 0. */
+/* Writes a JSON description (ops with what they were fused from; dispatches with kernel, grid, reads, writes and
+ * barriers; memory), at most size bytes and no end mark, and returns its whole length. text may be NULL if size is 0.
+ */
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
 void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
 
 /* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
-                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes,
-                                kpx_algorithm **out, kpx_error *err);
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
+                                kpx_error *err);
 void kpx_algorithm_destroy(kpx_algorithm *algorithm); /* at once, or after the last use on the device */
-/* Appends one dispatch of groups workgroups. Every array must be contiguous and start where the device lets a binding start. */
+/* Appends one dispatch of groups workgroups. Every array must be contiguous and start where the device lets a binding
+ * start. */
 kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err);
 

@@ -77,7 +77,8 @@ struct QuantizedMatMulOp {
 
 // projection, made by passes only: x [..., K] of one row, gain? [K], residual?, then for each of three matrices
 // w? [N, K*bits/32], scales?, biases?, out?. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices
-// quantized alike. epilogue: PROJECTION_* of types.h; with SiLU there are two matrices of one shape and one out, the first.
+// quantized alike. epilogue: PROJECTION_* of types.h; with SiLU there are two matrices of one shape and one out, the
+// first.
 struct ProjectionOp {
     uint32_t group_size;
     uint32_t bits;
@@ -103,8 +104,8 @@ struct RoPEOp {
 };
 
 // sdpa: q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask? bool or float [B, Hq, Tq, Tk] (broadcast by
-// the caller), key_length? int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
-// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+// the caller), key_length? int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i
+// sees keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
 struct SDPAOp {
     float scale;
     uint32_t causal;

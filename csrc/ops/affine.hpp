@@ -5,7 +5,9 @@
 
 namespace kpx {
 
-inline uint32_t group_shift(uint32_t group) { return group == 32 ? 5 : group == 64 ? 6 : 7; }
+inline uint32_t group_shift(uint32_t group) {
+    return group == 32 ? 5 : group == 64 ? 6 : 7;
+}
 
 // Whether w, scales and biases are a matrix (with leading axes) of rows of cols
 // elements in this quantization, or why not.

@@ -47,8 +47,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     p.s_offset = uint32_t(scales.offset);
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
-    lowering.dispatch("dequantize",
-                      {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, dense.dtype},
+    lowering.dispatch("dequantize", {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, dense.dtype},
                       {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
                       grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);

@@ -46,11 +46,10 @@ Support lower_quantized_gather(Lowering &lowering, const OpCall &call) {
     p.s_offset = uint32_t(scales.offset);
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
-    lowering.dispatch(
-        "quantized_gather",
-        {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, indices.dtype, dense.dtype},
-        {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}}, p,
-        grid_elements(lowering.device(), p.n));
+    lowering.dispatch("quantized_gather",
+                      {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, indices.dtype, dense.dtype},
+                      {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}},
+                      p, grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);
     return supported();
 }

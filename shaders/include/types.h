@@ -68,8 +68,8 @@ using uint = uint32_t;
 
 // Elements of an input and an output (copy, cast, unary): walk.glsl.
 struct Walk2Params {
-    uint n;                   // elements
-    uint shape[MAX_RANK];     // axis 0 is the outermost; unused ones are 1
+    uint n;               // elements
+    uint shape[MAX_RANK]; // axis 0 is the outermost; unused ones are 1
     uint in_strides[MAX_RANK];
     uint out_strides[MAX_RANK];
     uint in_offset;
@@ -92,7 +92,7 @@ struct Walk3Params {
 struct RowParams {
     uint rows;
     uint cols;
-    uint shape[3];            // leading axes, padded in front with 1
+    uint shape[3]; // leading axes, padded in front with 1
     uint strides[3];
     uint col_stride;
     uint offset;
@@ -100,11 +100,11 @@ struct RowParams {
 
 // dequantize: one thread per element of out, which is contiguous.
 struct DequantizeParams {
-    uint n;                   // elements of out
-    uint cols;                // of a row: K
-    uint group_shift;         // log2 of the group size, as below
-    uint shape[3];            // leading axes, padded in front with 1
-    uint w_strides[4];        // of the leading axes, then of the last one
+    uint n;            // elements of out
+    uint cols;         // of a row: K
+    uint group_shift;  // log2 of the group size, as below
+    uint shape[3];     // leading axes, padded in front with 1
+    uint w_strides[4]; // of the leading axes, then of the last one
     uint s_strides[4];
     uint b_strides[4];
     uint w_offset;
@@ -115,11 +115,11 @@ struct DequantizeParams {
 
 // quantized_gather: one thread per element of out, which is contiguous.
 struct QuantizedGatherParams {
-    uint n;                   // elements of out
-    uint cols;                // of a row: K
-    uint vocabulary;          // rows of w
+    uint n;          // elements of out
+    uint cols;       // of a row: K
+    uint vocabulary; // rows of w
     uint group_shift;
-    uint shape[MAX_DIMS];     // of indices, the outermost first; unused ones are 1
+    uint shape[MAX_DIMS]; // of indices, the outermost first; unused ones are 1
     uint i_strides[MAX_DIMS];
     uint w_strides[2];
     uint s_strides[2];
@@ -136,14 +136,14 @@ struct QuantizedMatMulParams {
     RowParams x;
     uint n;
     uint group_shift;
-    uint w_strides[2];        // of w as it is stored: rows, words
+    uint w_strides[2]; // of w as it is stored: rows, words
     uint s_strides[2];
     uint b_strides[2];
     uint w_offset;
     uint s_offset;
     uint b_offset;
     uint out_offset;
-    uint rows_per_group;      // quantized_matmul_vec: rows of w that a workgroup takes
+    uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
 // What the projection op does with its products.
@@ -155,7 +155,7 @@ struct QuantizedMatMulParams {
 struct ProjectionSet {
     uint n;
     uint w_offset;
-    uint w_stride;            // of rows, as below
+    uint w_stride; // of rows, as below
     uint s_offset;
     uint s_stride;
     uint b_offset;
@@ -164,8 +164,8 @@ struct ProjectionSet {
 };
 struct ProjectionParams {
     ProjectionSet sets[3];
-    uint starts[2];           // first workgroups of the second and third
-    uint turns;               // of a workgroup
+    uint starts[2]; // first workgroups of the second and third
+    uint turns;     // of a workgroup
     uint x_offset;
     uint gain_offset;
     uint residual_offset;
@@ -177,12 +177,12 @@ struct MatMulParams {
     uint m;
     uint n;
     uint k;
-    uint batch;               // of the first of this dispatch
-    uint shape[3];            // batch axes, the outermost first; unused ones are 1
-    uint a_batch[3];          // strides of the batch axes
+    uint batch;      // of the first of this dispatch
+    uint shape[3];   // batch axes, the outermost first; unused ones are 1
+    uint a_batch[3]; // strides of the batch axes
     uint b_batch[3];
-    uint a_strides[2];        // m, k
-    uint b_strides[2];        // k, n
+    uint a_strides[2]; // m, k
+    uint b_strides[2]; // k, n
     uint a_offset;
     uint b_offset;
     uint out_offset;
@@ -192,38 +192,38 @@ struct MatMulParams {
 // [batches, m, n] is contiguous.
 struct MatMulVecParams {
     MatMulParams matmul;
-    uint rows_per_group;      // columns of b that a workgroup takes
+    uint rows_per_group; // columns of b that a workgroup takes
 };
 
 // rope: out [B, H, T, D] is contiguous.
 struct RoPEParams {
-    uint n;                   // threads that have something to do: B*H*T*(D - dims/2)
+    uint n; // threads that have something to do: B*H*T*(D - dims/2)
     uint heads;
     uint steps;
-    uint cols;                // D
+    uint cols; // D
     uint dims;
     uint x_strides[4];
     uint x_offset;
     uint out_offset;
-    int offset;               // of the position, where none is read from the device
-    uint position_offset;     // of the device's positions, and their stride over B
+    int offset;           // of the position, where none is read from the device
+    uint position_offset; // of the device's positions, and their stride over B
     uint position_stride;
     uint freqs_offset;
     uint freqs_stride;
     float scale;
-    float step_high;          // exponent of 2 per pair, -2*log2(base)/dims, as a sum;
-    float step_low;           // the high part has 12 bits, so that i * step_high is exact
+    float step_high; // exponent of 2 per pair, -2*log2(base)/dims, as a sum;
+    float step_low;  // the high part has 12 bits, so that i * step_high is exact
 };
 
 // sdpa and sdpa_tiled. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
 struct SDPAParams {
-    uint rows;                // B * Hq * Tq
-    uint heads;               // of queries
-    uint group;               // query heads per key head
+    uint rows;  // B * Hq * Tq
+    uint heads; // of queries
+    uint group; // query heads per key head
     uint queries;
-    uint keys;                // capacity; the length may be less
-    uint d;                   // elements of a head of q and k
-    uint dv;                  // of v
+    uint keys; // capacity; the length may be less
+    uint d;    // elements of a head of q and k
+    uint dv;   // of v
     uint q_strides[4];
     uint k_strides[4];
     uint v_strides[4];
@@ -251,11 +251,11 @@ struct SDPAParams {
 
 // attention_step: q, k, v and out are rows of heads, the cache [heads, capacity, D].
 struct AttentionStepParams {
-    uint dims;                // of a head that are rotated
-    uint capacity;            // of the cache
-    uint keys;                // of it that may exist; the length may be less
+    uint dims;     // of a head that are rotated
+    uint capacity; // of the cache
+    uint keys;     // of it that may exist; the length may be less
     uint q_offset;
-    uint q_stride;            // from head to head
+    uint q_stride; // from head to head
     uint k_offset;
     uint k_stride;
     uint v_offset;
@@ -265,17 +265,17 @@ struct AttentionStepParams {
     uint freqs_offset;
     uint freqs_stride;
     uint keys_offset;
-    uint keys_strides[2];     // of heads and tokens
+    uint keys_strides[2]; // of heads and tokens
     uint values_offset;
     uint values_strides[2];
     uint out_offset;
     uint out_stride;
-    int position;             // the number itself, or where the device's is in its array
+    int position; // the number itself, or where the device's is in its array
     int start;
     int length_at;
-    float scale;              // of scores
+    float scale; // of scores
     float rope_scale;
-    float step_high;          // as in RoPEParams
+    float step_high; // as in RoPEParams
     float step_low;
     float q_eps;
     float k_eps;
@@ -293,23 +293,23 @@ struct SDPACombineParams {
 // bytes of the first and the last word are written.
 struct TransferParams {
     uint words;
-    uint src;                 // words into the bindings
+    uint src; // words into the bindings
     uint dst;
     uint first_mask;
-    uint last_mask;           // if there is one word, first_mask alone counts
+    uint last_mask; // if there is one word, first_mask alone counts
 };
 
 // arg_max: out is dense.
 struct ArgMaxParams {
     RowParams x;
-    uint parts;               // workgroups per row
-    uint run;                 // columns of each
+    uint parts; // workgroups per row
+    uint run;   // columns of each
     uint out_offset;
 };
 
 // gather: x is [pre, axis, post], out [pre, indices, post] and dense.
 struct GatherParams {
-    uint n;                   // elements of out
+    uint n; // elements of out
     uint post_size;
     uint index_count;
     uint axis_length;
@@ -336,13 +336,13 @@ struct RMSNormParams {
 
 // slice_update with the start on the device.
 struct SliceUpdateParams {
-    uint n;                   // elements of update
-    uint shape[3];            // its inner axes; the outermost of the four needs no length
+    uint n;        // elements of update
+    uint shape[3]; // its inner axes; the outermost of the four needs no length
     uint in_strides[4];
     uint out_strides[4];
     uint in_offset;
     uint out_offset;
-    uint room[MAX_RANK];      // the largest start of each axis
+    uint room[MAX_RANK]; // the largest start of each axis
     uint dst_strides[MAX_RANK];
     uint start_offset;
     uint start_stride;
