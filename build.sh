@@ -113,12 +113,12 @@ logged() {
 }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive
-# nor changed pkg-config output, so the archive's hash goes into CGO_CFLAGS,
-# which is part of the cache's key; with the build id beside it a binary notices
+# nor changed pkg-config output, so a hash of the archive and where it lies goes
+# into CGO_CFLAGS, which is part of the cache's key; with the build id beside it a binary notices
 # at run time if it was linked with another archive after all.
 go_env() {
     local hash id
-    hash=$(sha256sum "$archive" | cut -c 1-32)
+    hash=$({ cat "$archive" && echo "$build"; } | sha256sum | cut -c 1-32)
     id=$(sed -n 's/^#define KPX_BUILD_ID "\(.*\)"$/\1/p' "$build/generated/build_id.h")
     export CGO_ENABLED=1
     export PKG_CONFIG_PATH="$build/pkgconfig${outer_pkg_config_path:+:$outer_pkg_config_path}"

@@ -17,7 +17,8 @@ sed 's|^module .*|module example.com/service|' "$root/go.mod" >"$work/service/go
     cd "$work/service"
     go mod edit -require=github.com/kompute-go/kompute-go@v0.0.0 -replace=github.com/kompute-go/kompute-go="$root"
     unset CGO_CFLAGS
-    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" GOFLAGS=-mod=mod
+    # A cache of its own: Go's would still have the link flags of an earlier prefix.
+    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" GOFLAGS=-mod=mod GOCACHE="$work/cache"
     go build -o service .
     ./service
 )
