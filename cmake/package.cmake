@@ -31,3 +31,5 @@ kpx_write_pc(${PROJECT_BINARY_DIR}/install/kompute-go.pc
 install(TARGETS kompute-go ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/csrc/kpx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/install/kompute-go.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# With it a program knows which archive it was compiled for.
+install(FILES ${PROJECT_BINARY_DIR}/generated/build_id.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} RENAME kpx_build_id.h)

@@ -7,7 +7,12 @@ package kompute
 #include <stdlib.h>
 #include <kpx.h>
 
-// Set in the tree, where the archive may be newer than what Go has cached.
+// The archive may be newer than what Go has cached. In the tree the build sets
+// what to expect, elsewhere the header installed beside kpx.h does.
+#if !defined(KPX_EXPECT_BUILD_ID) && __has_include(<kpx_build_id.h>)
+#include <kpx_build_id.h>
+#define KPX_EXPECT_BUILD_ID KPX_BUILD_ID
+#endif
 #ifndef KPX_EXPECT_BUILD_ID
 #define KPX_EXPECT_BUILD_ID ""
 #endif
