@@ -2,23 +2,21 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
 func TestRun(t *testing.T) {
-	if _, err := exec.LookPath("glslc"); err != nil {
-		t.Skip("needs glslc")
-	}
 	var out bytes.Buffer
 	err := run(t.Context(), &out)
-	if errors.Is(err, kompute.ErrNoVulkan) || errors.Is(err, kompute.ErrNoDevice) {
-		t.Skip(err)
+	if !testmodel.VulkanBuilt {
+		require.ErrorIs(t, err, kompute.ErrNoVulkan)
+		return
 	}
 	require.NoError(t, err)
 	require.Contains(t, out.String(), "[1 2.5 4 5.5] ... 1499.5")

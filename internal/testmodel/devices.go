@@ -10,11 +10,16 @@ import (
 )
 
 // EachDevice runs fn as a subtest on the CPU backend and on every usable Vulkan
-// device, opened with the given options. It checks that nothing stays alive,
+// device, opened with the given options; where Vulkan is compiled in, there has
+// to be one. It checks that nothing stays alive,
 // and that the validation layer, where it is on, had nothing to say.
 func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...kompute.Option) {
 	t.Helper()
-	devices, _ := kompute.Devices()
+	devices, err := kompute.Devices()
+	if VulkanBuilt {
+		require.NoError(t, err, "no Vulkan device to test on")
+		require.True(t, devices[0].Usable, devices[0].Why)
+	}
 	for _, info := range devices {
 		if !info.Usable {
 			continue
