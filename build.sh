@@ -17,6 +17,8 @@ usage: ./build.sh COMMAND
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
   check      gofmt, go vet, staticcheck, clang-format
   bench      Go benchmarks of every package
+  conformance [--device SPEC]
+             every op on every device, or on one, and a table of what was seen
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
@@ -164,6 +166,25 @@ cmd_bench() {
     (cd "$root" && go test -run '^$' -bench . -benchmem ./...)
 }
 
+cmd_conformance() {
+    local device=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --device) device=${2:?--device needs a device, such as cpu or vulkan:0}; shift 2 ;;
+        --device=*) device=${1#*=}; shift ;;
+        *) die "conformance: unknown argument $1" ;;
+        esac
+    done
+    cmd_build
+    # go test prints nothing of what passes, so the table goes through a file.
+    local table status=0
+    table=$(mktemp)
+    (cd "$root" && go test -count=1 -timeout 60m -run '^TestConformance$' ./ops -args -device="$device" -table="$table") || status=$?
+    cat "$table"
+    rm -f "$table"
+    return "$status"
+}
+
 cmd_install() {
     local prefix=/usr/local
     while [ $# -gt 0 ]; do
@@ -191,7 +212,7 @@ cmd_clean() { rm -rf "$build" "$root/bin"; }
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | install | env | clean) "cmd_$command" "$@" ;;
+demo | test | build | check | bench | conformance | install | env | clean) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac

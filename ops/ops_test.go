@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -28,26 +29,66 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestConformance runs the suite on the CPU and on every Vulkan device.
-func TestConformance(t *testing.T) {
+var (
+	only  = flag.String("device", "", "test this device alone, as kompute.Open takes it")
+	table = flag.String("table", "", "write what was seen, by op and element type, to this file, or - for the output")
+)
+
+// specs names the devices to test: the CPU and every usable Vulkan device.
+func specs(t *testing.T) []string {
+	if *only != "" {
+		return []string{*only}
+	}
 	devices, err := kompute.Devices()
 	if testmodel.VulkanBuilt {
 		require.NoError(t, err, "no Vulkan device to test on")
 	}
+	var out []string
 	for _, info := range devices {
-		spec := info.Backend
-		if spec == "vulkan" {
-			spec += ":" + strconv.Itoa(info.Index)
+		switch {
+		case info.Backend != "vulkan":
+			out = append(out, info.Backend)
+		case info.Usable:
+			out = append(out, fmt.Sprintf("vulkan:%d", info.Index))
+		default:
+			t.Logf("%s is not usable: %s", info.Name, info.Why)
 		}
+	}
+	return out
+}
+
+// TestConformance runs the suite, on each device.
+func TestConformance(t *testing.T) {
+	for _, spec := range specs(t) {
 		t.Run(spec, func(t *testing.T) {
-			if !info.Usable {
-				t.Skipf("%s: %s", info.Name, info.Why)
-			}
 			dev, err := kompute.Open(spec, kompute.WithStrict())
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
-			optest.Run(t, dev)
+			if *table != "" {
+				report := &optest.Report{}
+				defer func() { require.NoError(t, writeTable(dev, report)) }()
+				optest.Run(t, dev, optest.WithReport(report))
+			} else {
+				optest.Run(t, dev)
+			}
 			require.Zero(t, dev.Stats().ValidationMessages)
 		})
 	}
+}
+
+// writeTable appends a device's table to where the flag says.
+func writeTable(dev *kompute.Device, r *optest.Report) error {
+	out := os.Stdout
+	if *table != "-" {
+		f, err := os.OpenFile(*table, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
+	}
+	if _, err := fmt.Fprintf(out, "\n%s (%s)\n", dev.Info().Name, dev.Backend()); err != nil {
+		return err
+	}
+	return r.WriteTable(out)
 }

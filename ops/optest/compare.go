@@ -49,10 +49,16 @@ func largest(values []float64) float64 {
 	return m
 }
 
-// differ compares a result with what it should be, and says what is wrong.
-func differ(got, want []float64, exact bool, b bound) string {
+// comparison is what compare found.
+type comparison struct {
+	worst float64 // the largest error as a multiple of its bound
+	why   string  // what is wrong, if anything
+}
+
+// compare compares a result with what it should be.
+func compare(got, want []float64, exact bool, b bound) comparison {
 	if len(got) != len(want) {
-		return fmt.Sprintf("%d elements, want %d", len(got), len(want))
+		return comparison{math.Inf(1), fmt.Sprintf("%d elements, want %d", len(got), len(want))}
 	}
 	at, bad, worst, most := -1, 0, 0.0, largest(want)
 	for i, w := range want {
@@ -60,14 +66,14 @@ func differ(got, want []float64, exact bool, b bound) string {
 		if off > 1 {
 			bad++
 		}
-		if off > max(worst, 1) {
+		if off > worst {
 			worst, at = off, i
 		}
 	}
-	if at < 0 {
-		return ""
+	if worst <= 1 {
+		return comparison{worst: worst}
 	}
-	return fmt.Sprintf("element %d is %v, want %v: %.3g times the bound (%d of %d are off)", at, got[at], want[at], worst, bad, len(got))
+	return comparison{worst, fmt.Sprintf("element %d is %v, want %v: %.3g times the bound (%d of %d are off)", at, got[at], want[at], worst, bad, len(got))}
 }
 
 // excess is the error of an element as a multiple of what is allowed.

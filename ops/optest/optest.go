@@ -56,8 +56,15 @@ func suites() []suite {
 	}
 }
 
+// Option changes what [Run] does.
+type Option func(*runner)
+
+// WithReport makes Run note what it sees in r, and measure the ops that have a
+// large case.
+func WithReport(r *Report) Option { return func(u *runner) { u.report = r } }
+
 // Run tests every op on dev. The device stays open.
-func Run(t *testing.T, dev *kompute.Device) {
+func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 	cpu, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cpu.Close()) })
@@ -65,6 +72,9 @@ func Run(t *testing.T, dev *kompute.Device) {
 	for _, u := range suites() {
 		t.Run(u.op, func(t *testing.T) {
 			r := &runner{suite: u, dev: dev, cpu: cpu}
+			for _, o := range options {
+				o(r)
+			}
 			built := dev.Stats().PipelinesBuilt
 			defer func() { t.Logf("%d pipelines built", dev.Stats().PipelinesBuilt-built) }()
 			t.Run("mlx", r.vectors)
@@ -83,6 +93,7 @@ func Run(t *testing.T, dev *kompute.Device) {
 type runner struct {
 	suite
 	dev, cpu *kompute.Device
+	report   *Report // may be nil
 }
 
 // Case is one call of an op on host data.
@@ -188,8 +199,10 @@ func (r *runner) against(t tester, c *Case, want []float64) array.Array {
 	if r.bound != nil {
 		b = r.bound(c)
 	}
-	if why := differ(floats(got), want, exact, b); why != "" {
-		t.Fatalf("%s %s: %s", r.op, describe(c, got), why)
+	found := compare(floats(got), want, exact, b)
+	r.report.note(c.label(r.op), c.principal(got.DType), found)
+	if found.why != "" {
+		t.Fatalf("%s %s: %s", r.op, describe(c, got), found.why)
 	}
 	return got
 }
