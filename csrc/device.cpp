@@ -48,8 +48,8 @@ Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
 
 void Device::create_handle(const FeatureChain &chain) {
     const int family = compute_family(*physical_);
-    const uint32_t offered = physical_->getQueueFamilyProperties()[size_t(family)].queueCount;
-    const std::vector<float> priorities(std::min(offered, kMostQueues), 1.0f);
+    const vk::QueueFamilyProperties offered = physical_->getQueueFamilyProperties()[size_t(family)];
+    const std::vector<float> priorities(std::min(offered.queueCount, kMostQueues), 1.0f);
     vk::DeviceQueueCreateInfo queues({}, uint32_t(family), priorities);
     vk::DeviceCreateInfo info({}, queues, {}, chain.extensions());
     info.pNext = chain.head();
@@ -60,6 +60,7 @@ void Device::create_handle(const FeatureChain &chain) {
         auto queue = std::make_unique<Queue>();
         queue->handle = std::make_shared<vk::Queue>(device.getQueue(uint32_t(family), i));
         queue->family = uint32_t(family);
+        queue->timestamp_bits = offered.timestampValidBits;
         queues_.push_back(std::move(queue));
     }
 }

@@ -24,6 +24,7 @@ class Stream;
 struct Queue {
     std::shared_ptr<vk::Queue> handle;
     uint32_t family = 0;
+    uint32_t timestamp_bits = 0; // that count; 0: it writes none
     std::mutex mutex;
 };
 

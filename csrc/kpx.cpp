@@ -192,6 +192,20 @@ void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out) {
     (void)guarded(nullptr, [&] { *out = stream_of(stream)->stats(); });
 }
 
+kpx_result kpx_stream_time_ops(kpx_stream *stream, uint32_t on, kpx_error *err) {
+    return guarded(err, [&] { stream_of(stream)->time_ops(on != 0); });
+}
+
+uint64_t kpx_stream_get_op_times(kpx_stream *stream, kpx_op_time *out, uint64_t n) {
+    uint64_t known = 0;
+    (void)guarded(nullptr, [&] {
+        const std::vector<kpx_op_time> all = stream_of(stream)->op_times();
+        known = all.size();
+        std::copy_n(all.begin(), std::min<uint64_t>(n, known), out);
+    });
+    return known;
+}
+
 kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err) {
     return guarded(err, [&] { stream_of(stream)->begin_capture(); });
 }
@@ -229,6 +243,15 @@ uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
         }
     });
     return length;
+}
+
+kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, uint64_t *whole_ns,
+                              kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Region> profiled = region_of(region);
+        *whole_ns = target->profile(profiled, spans, n);
+    });
 }
 
 void kpx_region_destroy(kpx_region *region) {

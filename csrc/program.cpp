@@ -10,6 +10,11 @@ void Program::cut(const Mark &mark) {
     push_.resize(mark.push);
 }
 
+void Program::begin_call(int32_t op) {
+    op_ = op;
+    call_++;
+}
+
 void Program::use(Use use) {
     const bool seen_by_host = use.storage != nullptr && use.storage->mapped() != nullptr;
     read_by_host_ = read_by_host_ || (seen_by_host && (use.access & KPX_WRITE));
@@ -26,6 +31,8 @@ void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void 
     node.first_use = uint32_t(uses_.size()) - pipeline.layout.bindings;
     node.first_push = uint32_t(push_.size());
     node.push_bytes = push_bytes;
+    node.op = op_;
+    node.call = call_;
     node.grid = grid;
     const auto *bytes = static_cast<const uint8_t *>(push);
     push_.insert(push_.end(), bytes, bytes + push_bytes);
@@ -33,6 +40,9 @@ void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void 
 }
 
 void Program::append(const Program &other, size_t first, size_t last) {
+    if (first < last) {
+        begin_call(other.nodes_[first].op);
+    }
     for (size_t i = first; i < last; i++) {
         const Node &node = other.nodes_[i];
         for (uint32_t u = 0; u < node.layout.bindings; u++) {

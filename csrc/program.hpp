@@ -31,6 +31,8 @@ struct Node {
     std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it
     uint32_t first_use = 0;
     uint32_t first_push = 0, push_bytes = 0;
+    int32_t op = -1;   // that it is a part of, OpNode::kOpaque: none
+    uint32_t call = 0; // counts those
     Grid grid;
     bool barrier = false; // set by plan(): wait for what ran before
 };
@@ -44,11 +46,13 @@ class Program {
     Mark mark() const { return {nodes_.size(), uses_.size(), push_.size()}; }
     void cut(const Mark &mark);
 
+    // What is appended from here on is a part of one more call of that op.
+    void begin_call(int32_t op);
     // Appends a dispatch; its uses are given before, one per binding.
     void use(Use use);
     void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
                   std::shared_ptr<const void> owner = nullptr);
-    // Appends the dispatches [first, last) of another program.
+    // Appends the dispatches [first, last) of another program: one call.
     void append(const Program &other, size_t first, size_t last);
     // The host reads what was written: the recording ends with a barrier to it.
     void read_by_host() { read_by_host_ = true; }
@@ -70,6 +74,8 @@ class Program {
     std::vector<Use> uses_;
     std::vector<uint8_t> push_;
     bool read_by_host_ = false;
+    int32_t op_ = -1;
+    uint32_t call_ = 0;
     uint64_t barriers_ = 0;
 };
 

@@ -41,9 +41,13 @@ void host_barrier(vk::CommandBuffer commands) {
 
 } // namespace
 
-Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs)
-    : device_(std::move(device)), program_(std::move(program)), descriptors_(*device_) {
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs, Timed timed)
+    : device_(std::move(device)), program_(std::move(program)), timed_(timed), descriptors_(*device_) {
     program_.plan();
+    if (timed != Timed::no) {
+        const size_t inside = timed == Timed::each ? 2 * program_.nodes().size() : 0;
+        stamps_ = std::make_unique<Timestamps>(device_, queue, uint32_t(2 + inside));
+    }
     sequence_ = make_sequence(*device_, queue);
     const RecordedForMany many(runs == Runs::many);
     sequence_->record(std::make_shared<RecordOp>(*this));
@@ -53,35 +57,65 @@ Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program
 // The first barrier orders this work after the queue's earlier submissions,
 // which belong to this stream too, or are the same recording.
 void Recording::record(const vk::CommandBuffer &commands) {
+    if (stamps_) {
+        stamps_->reset(commands);
+    }
     compute_barrier(commands);
     counts_.barriers = 1;
-    vk::Pipeline bound;
+    stamp(commands, timed_ != Timed::no);
     for (const Node &node : program_.nodes()) {
         if (node.barrier) {
             compute_barrier(commands);
             counts_.barriers++;
         }
-        if (node.pipeline != bound) {
-            commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
-            bound = node.pipeline;
-            counts_.commands++;
-        }
-        const vk::DescriptorSet set = bind(node);
-        commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
-        if (node.push_bytes > 0) {
-            commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
-                                   program_.push(node));
-            counts_.commands++;
-        }
-        commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
-        counts_.dispatches++;
-        counts_.commands += 2;
+        stamp(commands, timed_ == Timed::each);
+        record_node(commands, node);
+        stamp(commands, timed_ == Timed::each);
     }
+    stamp(commands, timed_ != Timed::no);
     if (program_.ends_at_host()) {
         host_barrier(commands);
         counts_.barriers++;
     }
     counts_.commands += counts_.barriers;
+}
+
+void Recording::stamp(vk::CommandBuffer commands, bool wanted) {
+    if (wanted) {
+        stamps_->write(commands);
+        counts_.commands++;
+    }
+}
+
+void Recording::record_node(vk::CommandBuffer commands, const Node &node) {
+    if (node.pipeline != bound_) {
+        commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
+        bound_ = node.pipeline;
+        counts_.commands++;
+    }
+    const vk::DescriptorSet set = bind(node);
+    commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
+    if (node.push_bytes > 0) {
+        commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
+                               program_.push(node));
+        counts_.commands++;
+    }
+    commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
+    counts_.dispatches++;
+    counts_.commands += 2;
+}
+
+uint64_t Recording::whole_ns() const {
+    return stamps_->read().back();
+}
+
+std::vector<Recording::Span> Recording::spans() const {
+    const std::vector<uint64_t> times = stamps_->read();
+    std::vector<Span> out;
+    for (size_t i = 1; i + 2 < times.size(); i += 2) {
+        out.push_back({times[i], times[i + 1]});
+    }
+    return out;
 }
 
 vk::DescriptorSet Recording::bind(const Node &node) {

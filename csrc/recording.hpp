@@ -8,6 +8,7 @@
 
 #include "descriptors.hpp"
 #include "program.hpp"
+#include "timestamps.hpp"
 
 namespace kpx {
 
@@ -21,25 +22,43 @@ class Recording {
     };
 
     enum class Runs { once, many };
+    // What it takes the device's time of. each: every dispatch, which then waits for the one before. whole: from start
+    // to end.
+    enum class Timed { no, whole, each };
+    // When a dispatch ran, in nanoseconds since the recording started.
+    struct Span {
+        uint64_t start, end;
+    };
 
     // Plans and records the program. many: it may be submitted while it runs.
-    // Throws an Error; nothing was submitted then.
-    Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs);
+    // Throws an Error; nothing was submitted then. A timed one throws KPX_UNSUPPORTED
+    // if the device writes no timestamps.
+    Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs, Timed timed = Timed::no);
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
     const Program &program() const { return program_; }
 
+    // Of the last run, which is done, if this was asked for.
+    bool times_each() const { return timed_ == Timed::each; }
+    uint64_t whole_ns() const;
+    std::vector<Span> spans() const; // one per dispatch
+
   private:
     friend class RecordOp;
     void record(const vk::CommandBuffer &commands);
+    void record_node(vk::CommandBuffer commands, const Node &node);
+    void stamp(vk::CommandBuffer commands, bool wanted);
     vk::DescriptorSet bind(const Node &node);
 
     std::shared_ptr<Device> device_;
     Program program_;
+    Timed timed_;
+    std::unique_ptr<Timestamps> stamps_;
     DescriptorArena descriptors_;
     std::shared_ptr<kp::Sequence> sequence_; // freed before what its commands use
     vk::CommandBuffer commands_;
+    vk::Pipeline bound_; // while it is recorded
     Counts counts_;
 };
 

@@ -20,6 +20,14 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     recording_ = std::make_unique<Recording>(device_, queue, std::move(program), Recording::Runs::many);
 }
 
+const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::Timed timed) {
+    std::shared_ptr<Recording> &wanted = timed == Recording::Timed::each ? each_ : whole_;
+    if (!wanted) {
+        wanted = std::make_shared<Recording>(device_, queue, recording_->program(), Recording::Runs::many, timed);
+    }
+    return wanted;
+}
+
 void Region::list_ops(const Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const OpNode &node = graph.node(id);

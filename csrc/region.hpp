@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ class Region {
 
     const std::shared_ptr<Device> &device() const { return device_; }
     const Recording &recording() const { return *recording_; }
+    // The same work with timestamps, recorded when first asked for. The caller holds profiling, and until it has read
+    // them.
+    std::mutex profiling;
+    const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
     kpx_region_stats stats() const;
     // As JSON; csrc/describe.cpp.
     std::string describe() const;
@@ -37,6 +42,7 @@ class Region {
     std::vector<Op> ops_;
     MemoryPlan memory_;
     std::unique_ptr<Recording> recording_;
+    std::shared_ptr<Recording> whole_, each_; // guarded by profiling
     std::atomic<uint64_t> record_ns_{0};
 };
 

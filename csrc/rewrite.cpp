@@ -98,6 +98,7 @@ Graph::Id Graph::place(const std::vector<Id> &group) const {
 
 bool Graph::lower(OpNode &fused) {
     const Program::Mark mark = lowered_.mark();
+    lowered_.begin_call(fused.op);
     try {
         ProgramLowering lowering(*device_, lowered_);
         const OpCall call{fused.arrays.data(), uint32_t(fused.arrays.size()), fused.params.data(),

@@ -131,7 +131,7 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
     if (window_.empty() && waits_.empty() && !region) {
         return timeline_->submitted();
     }
-    InFlight work{timeline_->submitted() + 1, staged_, nullptr, std::move(region), times, {}};
+    InFlight work{timeline_->submitted() + 1, staged_, nullptr, std::move(region), times, false, {}};
     staged_ = 0;
     if (!window_.empty()) {
         record(work);
@@ -147,7 +147,9 @@ void Stream::record(InFlight &work) {
         Window &window;
         ~Emptied() { window.clear(); } // also if recording fails
     } const emptied{window_};
-    work.recording = std::make_shared<Recording>(device_, queue_, window_.finish(passes_), Recording::Runs::once);
+    work.times_ops = timing_;
+    work.recording = std::make_shared<Recording>(device_, queue_, window_.finish(passes_), Recording::Runs::once,
+                                                 work.times_ops ? Recording::Timed::each : Recording::Timed::no);
     const Recording::Counts &counts = work.recording->counts();
     counters_.dispatches += counts.dispatches;
     counters_.barriers += counts.barriers;
@@ -235,7 +237,7 @@ void Stream::wait(uint64_t value, uint64_t timeout_ns) {
 
 void Stream::collect() {
     std::deque<InFlight> done;
-    std::lock_guard<std::mutex> lock(flight_mutex_);
+    std::unique_lock<std::mutex> lock(flight_mutex_);
     if (in_flight_.empty() || device_->lost()) {
         return;
     }
@@ -243,6 +245,12 @@ void Stream::collect() {
     while (!in_flight_.empty() && in_flight_.front().value <= completed) {
         done.push_back(std::move(in_flight_.front()));
         in_flight_.pop_front();
+    }
+    lock.unlock();
+    for (const InFlight &work : done) {
+        if (work.times_ops) {
+            add_times(*work.recording);
+        }
     }
 }
 

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "fusion/pass.hpp"
@@ -47,6 +49,13 @@ class Stream {
     // Submits what is pending and then the region, times times in a row, at once.
     uint64_t replay(std::shared_ptr<Region> region, uint32_t times);
 
+    // Replays the region once with timestamps and waits for it; csrc/profile.cpp. Gives nanoseconds from start to end,
+    // and in spans, if it is given, those of each of its n dispatches.
+    uint64_t profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n);
+    // From here on, what is appended and not captured is timed op by op, or no longer.
+    void time_ops(bool on);
+    std::vector<kpx_op_time> op_times();
+
     // Submits, waits, copies to data.
     void download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, void *data, uint64_t bytes);
     // Submits what is pending and gives the value that is reached when it is done.
@@ -74,6 +83,7 @@ class Stream {
         std::shared_ptr<Recording> recording; // of what was pending, if anything
         std::shared_ptr<Region> region;       // run after it
         uint32_t times;
+        bool times_ops;          // the recording was timed for op_times()
         std::vector<Wait> waits; // keep the semaphores that the submission waits on
     };
     struct Counters {
@@ -90,6 +100,8 @@ class Stream {
     // The caller holds mutex_.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
+    uint64_t run(const std::shared_ptr<Recording> &recording);
+    void add_times(const Recording &recording);
     void gather_commands(const InFlight &work);
     void record(InFlight &work);
     Window new_window() const { return Window(*device_, !passes_.empty(), false); }
@@ -113,6 +125,13 @@ class Stream {
     std::vector<Wait> waits_;
     std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large
     uint64_t staged_ = 0;                         // bytes of uploads in window_
+
+    struct OpTime {
+        uint64_t calls = 0, dispatches = 0, device_ns = 0;
+    };
+    std::atomic<bool> timing_{false};
+    std::mutex times_mutex_; // guards op_times_; no other is taken under it
+    std::map<std::string, OpTime, std::less<>> op_times_;
 
     std::mutex flight_mutex_; // guards in_flight_; taken last, and nothing is freed under it
     std::deque<InFlight> in_flight_;

@@ -24,6 +24,7 @@ class Window {
         OpNode &node = graph_.spare();
         try {
             fill(node);
+            program_.begin_call(node.op);
             lower(node, program_);
         } catch (...) {
             program_.cut(mark);

@@ -2,6 +2,8 @@ package kompute
 
 import (
 	"context"
+	"maps"
+	"time"
 
 	"github.com/kompute-go/kompute-go/array"
 )
@@ -20,6 +22,8 @@ type cpuQueue struct {
 	submits uint64
 	// replayed counts ops that regions ran.
 	replayed uint64
+	timing   bool
+	opTimes  map[string]OpTime
 
 	arrays []array.Array // the worker's, reused
 }
@@ -29,7 +33,9 @@ type cpuItem struct {
 	op     Op
 	region *Region // instead of op, replayed so many times
 	times  int
+	timed  *cpuProfile // of the replay, if it is wanted
 	deps   []mark
+	timing bool // of op
 }
 
 type cpuWaiter struct {
@@ -104,6 +110,7 @@ func (q *cpuQueue) push(item cpuItem) {
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
+	item.timing = q.timing && item.region == nil
 	q.items = append(q.items, item)
 	q.s.appended++
 }
@@ -149,8 +156,15 @@ func (q *cpuQueue) work() {
 		}
 		if q.s.err == nil {
 			d.mu.Unlock()
+			var start time.Time
+			if item.timing {
+				start = time.Now()
+			}
 			err := q.run(item)
 			d.mu.Lock()
+			if item.timing {
+				q.addTime(item.op.Name, time.Since(start))
+			}
 			if err != nil && q.s.err == nil {
 				q.s.err = err
 			}
@@ -237,9 +251,29 @@ func (q *cpuQueue) wait(ctx context.Context, ticket uint64) error {
 	}
 }
 
+func (q *cpuQueue) timeOps(on bool) error {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.timing = on
+	return nil
+}
+
+// addTime counts an op that was measured. dev.mu is held.
+func (q *cpuQueue) addTime(op string, took time.Duration) {
+	if q.opTimes == nil {
+		q.opTimes = make(map[string]OpTime)
+	}
+	t := q.opTimes[op]
+	t.Calls++
+	t.Dispatches++
+	t.Time += took
+	q.opTimes[op] = t
+}
+
 func (q *cpuQueue) stats(out *StreamStats) {
 	out.Dispatches = out.Ops + q.replayed
 	out.Submits = q.submits
+	out.OpTimes = maps.Clone(q.opTimes)
 }
 
 func (q *cpuQueue) close() {}

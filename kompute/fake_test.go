@@ -407,3 +407,22 @@ func (f *fakeNative) close() {
 	}
 	f.closed = true
 }
+
+// profile takes a microsecond for each op, and one between two.
+func (f *fakeNative) profile(stream, region unsafe.Pointer, spans []span) (uint64, error) {
+	if err := f.fail("profile"); err != nil {
+		return 0, err
+	}
+	value, err := f.replay(stream, region, 1)
+	if err == nil {
+		_, err = f.wait(stream, value, ^uint64(0))
+	}
+	for i := range spans {
+		spans[i] = span{uint64(2*i+1) * 1000, uint64(2*i+2) * 1000}
+	}
+	return 2000 * uint64(len((*fakeRegion)(region).work)), err
+}
+
+func (f *fakeNative) timeOps(unsafe.Pointer, bool) error { return f.fail("time ops") }
+
+func (f *fakeNative) opTimes(unsafe.Pointer) map[string]OpTime { return map[string]OpTime{} }

@@ -31,6 +31,10 @@ type native interface {
 	endCapture(stream unsafe.Pointer) (region unsafe.Pointer, err error)
 	abortCapture(stream unsafe.Pointer)
 	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
+	// profile fills spans, one for each dispatch, unless they are nil.
+	profile(stream, region unsafe.Pointer, spans []span) (whole uint64, err error)
+	timeOps(stream unsafe.Pointer, on bool) error
+	opTimes(stream unsafe.Pointer) map[string]OpTime
 	regionStats(region unsafe.Pointer) RegionStats
 	describeRegion(region unsafe.Pointer) []byte
 	destroyRegion(region unsafe.Pointer)

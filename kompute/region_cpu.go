@@ -55,9 +55,14 @@ func (q *cpuQueue) freeRegion(r *Region) {
 }
 
 func (q *cpuQueue) replay(r *Region, times int) error {
-	d := q.s.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	return q.enqueueRegion(cpuItem{region: r, times: times})
+}
+
+// enqueueRegion starts an item that is replays. dev.mu is held.
+func (q *cpuQueue) enqueueRegion(item cpuItem) error {
+	d, r := q.s.dev, item.region
 	for r.busy() {
 		d.cond.Wait()
 	}
@@ -69,8 +74,7 @@ func (q *cpuQueue) replay(r *Region, times int) error {
 			return err
 		}
 	}
-	item := cpuItem{region: r, times: times, deps: q.next}
-	q.next = nil
+	item.deps, q.next = q.next, nil
 	for i := range r.uses {
 		access := AccessRead
 		if r.uses[i].writes {
@@ -83,8 +87,8 @@ func (q *cpuQueue) replay(r *Region, times int) error {
 	for _, m := range item.deps {
 		m.stream.queue.(*cpuQueue).start(m.ticket)
 	}
-	r.enqueued(mark{q.s, q.s.appended}, times)
-	q.replayed += uint64(times) * r.stats.Dispatches
+	r.enqueued(mark{q.s, q.s.appended}, item.times)
+	q.replayed += uint64(item.times) * r.stats.Dispatches
 	q.start(q.s.appended)
 	return nil
 }
@@ -118,6 +122,9 @@ func (q *cpuQueue) runRegion(item cpuItem) error {
 				c.arrays[i] = append(c.arrays[i], a.View.hostArray())
 			}
 		}
+	}
+	if item.timed != nil {
+		return item.timed.run(q, c)
 	}
 	for range item.times {
 		for i, op := range c.ops {

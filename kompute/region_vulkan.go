@@ -1,5 +1,10 @@
 package kompute
 
+import (
+	"context"
+	"errors"
+)
+
 func (q *vulkanQueue) beginCapture() error { return q.b.native.beginCapture(q.handle) }
 
 func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle) }
@@ -48,6 +53,12 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 		q.s.fail(err)
 		return err
 	}
+	q.replayed(r, times, value)
+	return nil
+}
+
+// replayed notes replays that the timeline's value covers. dev.mu is held.
+func (q *vulkanQueue) replayed(r *Region, times int, value uint64) {
 	q.s.appended++
 	r.enqueued(mark{q.s, q.s.appended}, times)
 	for i := range r.uses {
@@ -56,7 +67,40 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 		}
 	}
 	q.submittedUpTo(q.s.appended, value)
-	return nil
+}
+
+// profile waits in the native library, which for one replay is not long.
+func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (uint64, error) {
+	d := q.s.dev
+	if err := q.prepare(r); err != nil {
+		return 0, err
+	}
+	whole, err := q.b.native.profile(q.handle, r.handle, spans)
+	var value uint64
+	if err == nil {
+		value, err = q.b.native.flush(q.handle)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer r.leave()
+	if err != nil {
+		if !errors.Is(err, ErrUnsupported) {
+			q.s.fail(err)
+		}
+		return 0, err
+	}
+	q.replayed(r, 1, value)
+	return whole, nil
+}
+
+func (q *vulkanQueue) timeOps(on bool) error {
+	err := q.b.native.timeOps(q.handle, on)
+	if err == nil && on {
+		q.s.dev.mu.Lock()
+		q.timed = true
+		q.s.dev.mu.Unlock()
+	}
+	return err
 }
 
 // prepare brings to the device what the region needs, has its work come after

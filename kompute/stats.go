@@ -36,6 +36,9 @@ type StreamStats struct {
 	Replays          uint64 // of regions: what they run counts as Dispatches and Barriers
 	RecordTime       time.Duration
 	SubmitTime       time.Duration
+	// OpTimes is the device's time by op, of work that is done; see TimeOps. What
+	// moves between host and device is "transfer", an Algorithm "custom".
+	OpTimes map[string]OpTime
 	// Fallbacks counts ops that ran on the CPU though the device is another,
 	// by op and reason.
 	Fallbacks map[string]map[string]int

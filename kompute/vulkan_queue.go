@@ -20,6 +20,7 @@ type vulkanQueue struct {
 	windows []window // submitted, by ticket; older ones may be missing
 	users   int      // calls that use handle without s.mu
 	closed  bool
+	timed   bool // some of its work was measured
 }
 
 // window says which value of the native timeline covers the work up to ticket.

@@ -118,6 +118,9 @@ func (q *vulkanQueue) trim() {
 func (q *vulkanQueue) stats(out *StreamStats) {
 	if !q.closed {
 		q.b.native.streamStats(q.handle, out)
+		if q.timed {
+			out.OpTimes = q.b.native.opTimes(q.handle)
+		}
 	}
 }
 

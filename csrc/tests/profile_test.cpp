@@ -1,0 +1,109 @@
+// Timestamps: of a region's dispatches and of a stream's ops.
+#include <cstring>
+
+#include "shaders.hpp"
+#include "test.hpp"
+
+static constexpr uint32_t kWords = 1000;
+
+static void spin_for(const Stream &stream, const Algorithm &spin, const Buffer &x, uint32_t rounds) {
+    kpx_error err{};
+    const kpx_array array = words_of(x, kWords, KPX_READ_WRITE);
+    const uint32_t grid[3] = {kWords / 64, 1, 1};
+    REQUIRE_OK(kpx_dispatch(stream.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
+}
+
+TEST(a_profile_runs_the_region_and_times_each_dispatch) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4), spin = new_algorithm(device, spirv_spin, 1, {}, 4);
+    Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
+    upload(stream, x, std::vector<uint32_t>(kWords, 5));
+    upload(stream, y, std::vector<uint32_t>(kWords, 1));
+    begin_capture(stream);
+    add_one(stream, add, x, kWords);
+    spin_for(stream, spin, y, 60000);
+    add_one(stream, add, x, kWords);
+    Region region = end_capture(stream);
+    kpx_span spans[3];
+    uint64_t whole = 0;
+    for (int round = 0; round < 3; round++) {
+        REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+        CHECK(whole > 0);
+        memset(spans, 0xff, sizeof spans);
+        REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), spans, 3, &whole, &err));
+        uint64_t last = 0;
+        for (const kpx_span &span : spans) {
+            CHECK(span.start_ns >= last && span.end_ns > span.start_ns && span.end_ns <= whole);
+            last = span.end_ns;
+        }
+        const uint64_t longest = spans[1].end_ns - spans[1].start_ns;
+        CHECK(longest > spans[0].end_ns - spans[0].start_ns && longest > spans[2].end_ns - spans[2].start_ns);
+        CHECK(2 * longest > whole); // 60,000 rounds against 2
+    }
+    CHECK(stats_of(stream).replays == 6);
+    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 12));
+    const kpx_stream_stats before = stats_of(stream);
+    wait(stream, replay(stream, region)); // which is still the recording without timestamps
+    CHECK(stats_of(stream).recorded_commands == before.recorded_commands);
+    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 14));
+}
+
+TEST(a_profile_refuses) {
+    kpx_error err{};
+    Device device = open_device(), second = open_device();
+    Stream stream = new_stream(device), foreign = new_stream(second);
+    begin_capture(stream);
+    Region region = end_capture(stream);
+    kpx_span span;
+    uint64_t whole = 0;
+    REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), &span, 0, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), region.get(), &span, 1, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(foreign.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), nullptr, nullptr, 0, &whole, &err));
+    begin_capture(stream);
+    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+}
+
+static kpx_op_time time_of(const Stream &stream, const char *op) {
+    kpx_op_time all[16];
+    const uint64_t n = kpx_stream_get_op_times(stream.get(), all, 16);
+    CHECK(n <= 16 && kpx_stream_get_op_times(stream.get(), nullptr, 0) == n);
+    for (uint64_t i = 0; i < n; i++) {
+        if (strcmp(all[i].op, op) == 0) {
+            return all[i];
+        }
+    }
+    return {};
+}
+
+TEST(ops_are_timed_only_when_asked) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm spin = new_algorithm(device, spirv_spin, 1, {}, 4);
+    Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
+    upload(stream, x, std::vector<uint32_t>(kWords, 1));
+    add_words(stream, x, x, y, kWords);
+    wait(stream, flush(stream));
+    CHECK(kpx_stream_get_op_times(stream.get(), nullptr, 0) == 0);
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), 1, &err));
+    for (int i = 0; i < 3; i++) {
+        add_words(stream, x, x, y, kWords);
+        add_words(stream, y, y, x, kWords);
+        spin_for(stream, spin, y, 20000);
+        wait(stream, flush(stream));
+    }
+    upload(stream, y, std::vector<uint32_t>(kWords, 7));
+    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 64));
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), 0, &err));
+    add_words(stream, x, x, y, kWords);
+    wait(stream, flush(stream));
+    const kpx_op_time add = time_of(stream, "binary"), custom = time_of(stream, "custom"),
+                      moved = time_of(stream, "transfer");
+    CHECK(add.calls == 6 && add.dispatches == 6 && add.device_ns > 0);
+    CHECK(custom.calls == 3 && custom.dispatches == 3 && custom.device_ns > add.device_ns);
+    CHECK(moved.calls == 2 && moved.device_ns > 0);
+}
