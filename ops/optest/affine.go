@@ -33,6 +33,15 @@ func (f form) quantized(r source, dtype array.DType, k int, lead ...int) map[str
 	return map[string]array.Array{"w": words, "scales": scales, "biases": r.normal(dtype, 0.3, groups...)}
 }
 
+// blank is quantized with zeros throughout.
+func (f form) blank(dtype array.DType, k int, lead ...int) map[string]array.Array {
+	with := func(n int) []int { return append(lead[:len(lead):len(lead)], n) }
+	return map[string]array.Array{
+		"w":      blank(array.Uint32, with(k*f.bits/32)...),
+		"scales": blank(dtype, with(k/f.group)...), "biases": blank(dtype, with(k/f.group)...),
+	}
+}
+
 func (f form) String() string { return fmt.Sprintf("b%dg%d", f.bits, f.group) }
 
 func (f form) params() Params { return Params{GroupSize: f.group, Bits: f.bits} }

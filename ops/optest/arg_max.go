@@ -79,6 +79,9 @@ func argMaxSuite() suite {
 	return suite{
 		op: "arg_max", run: runArgMax, reference: referenceArgMax, cases: argMaxCases, random: randomArgMax,
 		exact: func(*Case) bool { return true },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Axis: -1}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
 		valid: func() Case {
 			return Case{Params: Params{Axis: -1}, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

@@ -282,6 +282,9 @@ func binarySuite() suite {
 	return suite{
 		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary,
 		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"a": blank(dtype, size), "b": blank(dtype, size)}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{Params: Params{Kind: "add"}, In: map[string]array.Array{

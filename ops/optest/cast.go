@@ -102,6 +102,13 @@ func castSuite() suite {
 	return suite{
 		op: "cast", run: runCast, reference: referenceCast, cases: castCases, random: randomCast,
 		exact: func(*Case) bool { return true },
+		large: func(dtype array.DType, _ string, size int) Case {
+			to := array.Float32
+			if dtype == to {
+				to = array.BFloat16
+			}
+			return Case{To: to, In: map[string]array.Array{"x": blank(dtype, size)}}
+		},
 		valid: func() Case {
 			return Case{To: array.Float16, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

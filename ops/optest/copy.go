@@ -41,6 +41,9 @@ func copySuite() suite {
 		op: "copy", run: runCopy, cases: copyCases, random: randomCopy,
 		reference: func(c *Case) []float64 { return floats(c.In["x"]) },
 		exact:     func(*Case) bool { return true },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

@@ -53,6 +53,10 @@ func dequantizeSuite() suite {
 	return suite{
 		op: "dequantize", run: runDequantize, reference: referenceDequantize, cases: dequantizeCases, random: randomDequantize,
 		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) }, // scale*code and bias may cancel
+		large: func(dtype array.DType, _ string, size int) Case {
+			f := form{4, 64}
+			return Case{To: dtype, Params: f.params(), In: f.blank(array.BFloat16, 4096, size/4096)}
+		},
 		valid: func() Case {
 			f := form{4, 32}
 			return Case{In: f.quantized(newSource(1), array.Float32, 64, 3), Params: f.params(), To: array.Float32}

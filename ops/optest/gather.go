@@ -92,6 +92,9 @@ func gatherSuite() suite {
 	return suite{
 		op: "gather", run: runGather, reference: referenceGather, cases: gatherCases, random: randomGather,
 		exact: func(*Case) bool { return true },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024), "indices": blank(array.Int32, size/1024)}}
+		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 4, 3), "indices": dense(array.Int32, []float64{1, 2}, 2)}}
 		},

@@ -2,6 +2,7 @@ package optest
 
 import (
 	"fmt"
+	"math"
 
 	"pgregory.net/rapid"
 
@@ -101,6 +102,10 @@ func matMulSuite() suite {
 		reorders: func(*kompute.Device) bool { return true },
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))
+		},
+		large: func(dtype array.DType, _ string, size int) Case {
+			n := int(math.Sqrt(float64(size)))
+			return Case{In: map[string]array.Array{"a": blank(dtype, n, n), "b": blank(dtype, n, n)}}
 		},
 		valid: func() Case {
 			r := newSource(1)

@@ -45,6 +45,8 @@ type suite struct {
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
 	thin      int                               // on slow devices, of so many cases one is run
+	// large is a case to measure, of about size elements. Nil: nothing is measured.
+	large func(dtype array.DType, kind string, size int) Case
 }
 
 // suites lists all ops; each is in the file of its op's basename.
@@ -81,6 +83,9 @@ func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 			t.Run("table", r.table)
 			t.Run("random", func(t *testing.T) { rapid.Check(t, r.property) })
 			t.Run("rejects", r.rejected)
+			if u.large != nil && r.report != nil {
+				t.Run("large", r.measure)
+			}
 			if u.extra != nil {
 				t.Run("extra", func(t *testing.T) { u.extra(t, dev) })
 			}

@@ -81,6 +81,12 @@ func quantizedGatherSuite() suite {
 		op: "quantized_gather", run: runQuantizedGather, reference: referenceQuantizedGather, cases: quantizedGatherCases,
 		random: randomQuantizedGather,
 		bound:  func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
+		large: func(dtype array.DType, _ string, size int) Case {
+			f := form{4, 64}
+			in := f.blank(array.BFloat16, 1024, size/1024)
+			in["indices"] = blank(array.Int32, size/1024)
+			return Case{To: dtype, Params: f.params(), In: in}
+		},
 		valid: func() Case {
 			f := form{4, 32}
 			in := f.quantized(newSource(1), array.Float32, 64, 3)

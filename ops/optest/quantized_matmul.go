@@ -123,6 +123,12 @@ func quantizedMatMulSuite() suite {
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
 		},
+		large: func(dtype array.DType, _ string, size int) Case {
+			f := form{4, 64}
+			in, p := f.blank(array.BFloat16, 1024, size/1024), f.params()
+			in["x"], p.Transpose = blank(dtype, 512, 1024), true
+			return Case{Params: p, In: in}
+		},
 		valid: func() Case {
 			return quantizedProduct(form{4, 32}, newSource(1), array.Float32, array.Float32, true, 64, 3, 2)
 		},

@@ -68,6 +68,11 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return table.Flush()
 }
 
+// op is the basename, and kind the rest.
+func (l *Line) op() string { op, _, _ := strings.Cut(l.Op, " "); return op }
+
+func (l *Line) kind() string { _, kind, _ := strings.Cut(l.Op, " "); return kind }
+
 // speed is the time of the large case, and how many copies it takes.
 func (l *Line) speed() string {
 	if l.Copy == 0 {

@@ -75,6 +75,9 @@ func rmsNormSuite() suite {
 	return suite{
 		op: "rms_norm", run: runRMSNorm, reference: referenceRMSNorm, cases: rmsNormCases, random: randomRMSNorm,
 		optional: []string{"weight"},
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Eps: 1e-6}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096), "weight": blank(dtype, 4096)}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{Params: Params{Eps: 1e-6}, In: map[string]array.Array{"x": r.normal(array.Float32, 1, 2, 3), "weight": r.normal(array.Float32, 1, 3)}}

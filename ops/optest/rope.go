@@ -154,6 +154,9 @@ func ropeSuite() suite {
 	return suite{
 		op: "rope", run: runRoPE, reference: referenceRoPE, bound: ropeBound, cases: ropeCases, random: randomRoPE,
 		optional: []string{"freqs", "offset"},
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, 1, 32, size/4096, 128)}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{Params: Params{Dims: 8}, In: map[string]array.Array{

@@ -252,6 +252,10 @@ func sdpaSuite() suite {
 		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA, thin: 2,
 		optional: []string{"mask", "key_length"},
 		bound:    func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
+		large: func(dtype array.DType, _ string, size int) Case {
+			kv := func() array.Array { return blank(dtype, 1, 8, size/8192, 128) }
+			return Case{In: map[string]array.Array{"q": blank(dtype, 1, 16, size/8192, 128), "k": kv(), "v": kv()}, Params: Params{Scale: 0.1, Causal: true}}
+		},
 		valid: func() Case {
 			c := attention(newSource(1), array.Float32, 1, 2, 1, 3, 4, 8)
 			c.In["mask"], c.In["key_length"] = dense(array.Bool, []float64{1, 1, 1, 0}, 4), dense(array.Int32, []float64{3}, 1)

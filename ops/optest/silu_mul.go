@@ -63,6 +63,9 @@ func siLUMulSuite() suite {
 			b.Relative = max(b.Relative, 2e-5)
 			return b
 		},
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"gate": blank(dtype, size), "up": blank(dtype, size)}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{In: map[string]array.Array{"gate": r.normal(array.Float32, 1, 2, 3), "up": r.normal(array.Float32, 1, 2, 3)}}

@@ -162,6 +162,9 @@ func sliceUpdateSuite() suite {
 		exact:    func(*Case) bool { return true },
 		optional: []string{"start"},
 		extra:    sliceUpdateAround,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"dst": blank(dtype, size), "update": blank(dtype, size/2)}, Params: Params{Start: []int{size / 4}}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{In: map[string]array.Array{

@@ -78,6 +78,9 @@ func drawRows(t *rapid.T) []int {
 func softmaxSuite() suite {
 	return suite{
 		op: "softmax", run: runSoftmax, reference: referenceSoftmax, cases: softmaxCases, random: randomSoftmax,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

@@ -155,6 +155,9 @@ func unarySuite() suite {
 	return suite{
 		op: "unary", run: runUnary, reference: referenceUnary, bound: unaryBound, cases: unaryCases, random: randomUnary,
 		exact: func(c *Case) bool { return !unaryResult(c).IsFloat() },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
 		valid: func() Case {
 			return Case{Params: Params{Kind: "exp"}, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},
