@@ -16,7 +16,10 @@ usage: ./build.sh COMMAND
   test       build everything and run every test
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
   check      gofmt, go vet, staticcheck, clang-format
-  bench      Go benchmarks of every package
+  bench [ARGUMENTS]
+             tokens per second, and where their time goes, by bin/bench (--help lists its
+             arguments; without any: the embedded model, in seconds on any device)
+  microbench Go benchmarks of every package
   conformance [--device SPEC]
              every op on every device, or on one, and a table of what was seen
   install [--prefix DIR]
@@ -163,6 +166,19 @@ cmd_check() {
 
 cmd_bench() {
     cmd_build
+    [[ " $*" != *' '-?(-)plot* ]] || plotter
+    [ $# -gt 0 ] || set -- --shape demo -p 64 -n 32 -d 0,64 -r 3
+    "$root/bin/bench" "$@"
+}
+
+# plotter builds what bench draws with: a module of its own, with libraries that nothing else needs.
+plotter() {
+    say 'building bin/benchplot'
+    (cd "$root/examples/bench/plot" && CGO_ENABLED=0 go build -o "$root/bin/benchplot" .)
+}
+
+cmd_microbench() {
+    cmd_build
     (cd "$root" && go test -run '^$' -bench . -benchmem ./...)
 }
 
@@ -212,7 +228,7 @@ cmd_clean() { rm -rf "$build" "$root/bin"; }
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | conformance | install | env | clean) "cmd_$command" "$@" ;;
+demo | test | build | check | bench | microbench | conformance | install | env | clean) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -19,6 +20,40 @@ import (
 
 // shardBytes is where a new shard begins.
 const shardBytes = 1 << 30
+
+// recipe is what a folder was made from; it is kept beside it.
+type recipe struct {
+	Shape string `json:"shape"`
+	Seed  uint64 `json:"seed"`
+}
+
+const recipeFile = "bench.json"
+
+// makeFolder makes a folder, unless an earlier run has made the same one there.
+func makeFolder(dir string, s shape, seed uint64, stderr io.Writer) error {
+	want := recipe{s.name, seed}
+	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+		var have recipe
+		text, err := os.ReadFile(filepath.Join(dir, recipeFile))
+		if err == nil {
+			err = json.Unmarshal(text, &have)
+		}
+		if err != nil || have != want {
+			return fmt.Errorf("--out: %s holds another model than %s with seed %d (%s: %+v, %v); name another folder, or --model to measure it as it is",
+				dir, s.name, seed, recipeFile, have, err)
+		}
+		return nil
+	}
+	fmt.Fprintf(stderr, "making %s with random weights in %s\n", s.name, dir)
+	if err := writeFolder(dir, s, seed); err != nil {
+		return err
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, recipeFile), text, 0o644) // last: the folder is whole
+}
 
 // writeFolder makes a checkpoint folder of that shape with random weights, the
 // same for the same seed. Its tokenizer is the demo model's, so that the folder
@@ -44,7 +79,9 @@ func writeFolder(dir string, s shape, seed uint64) error {
 		}
 	}
 	w := shardWriter{dir: dir, index: map[string]string{}}
-	rng := rand.NewChaCha8([32]byte{0: byte(seed), 1: byte(seed >> 8), 2: byte(seed >> 16), 3: byte(seed >> 24)})
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	rng := rand.NewChaCha8(key)
 	for _, m := range s.modules() {
 		if err := w.add(randomModule(rng, m, s)...); err != nil {
 			return err

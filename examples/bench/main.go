@@ -1,36 +1,35 @@
 // Command bench measures how fast a Qwen3 model reads and writes tokens on a
 // device, in llama-bench's terms: ppN is a prompt of N tokens, tgN are N tokens
-// made one by one. Without --model it makes a checkpoint of a given shape with
-// random weights.
+// made one by one, from a region that is replayed and op by op (eager). It shows
+// as well which kernels the time of a token goes into, and what is held in
+// memory. Without --model it makes a checkpoint of a given shape with random
+// weights.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kompute-go/kompute-go/generate"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/models"
 )
 
 // options is what the command line asks for.
 type options struct {
-	model, shape, out, device string
-	seed                      uint64
-	prompts, gens, depths     []int
-	reps                      int
-	eager, json               bool
+	model, shape, out, device, plot string
+	seed                            uint64
+	prompts, gens, depths           []int
+	reps, profile                   int
+	eager, region, json             bool
 }
 
 func main() {
@@ -50,7 +49,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
-	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b")
+	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
 	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
@@ -58,8 +57,11 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	gens := fs.String("n", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("d", "0", "`tokens` in the cache before, with commas")
 	fs.IntVar(&o.reps, "r", 5, "repetitions of each test")
-	fs.BoolVar(&o.eager, "eager", false, "enqueue the ops of each token one by one instead of replaying a region")
-	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
+	fs.IntVar(&o.profile, "profile", 5, "tokens to measure each kernel over, at each depth; 0: none")
+	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
+	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")
+	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -67,10 +69,22 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	o.prompts, errs[0] = numbers("p", *prompts)
 	o.gens, errs[1] = numbers("n", *gens)
 	o.depths, errs[2] = numbers("d", *depths)
-	if o.reps < 1 {
-		return nil, fmt.Errorf("-r: %d is less than 1", o.reps)
+	return o, errors.Join(append(errs[:], o.check(fs))...)
+}
+
+// check refuses what cannot be measured, before anything is made.
+func (o *options) check(fs *flag.FlagSet) error {
+	switch {
+	case fs.NArg() > 0:
+		return fmt.Errorf("%q is not a flag", fs.Arg(0))
+	case o.reps < 1:
+		return fmt.Errorf("-r: %d is less than 1", o.reps)
+	case o.profile < 0:
+		return fmt.Errorf("--profile: %d is less than 0", o.profile)
+	case o.eager && o.region:
+		return errors.New("--eager and --region: leave both out to measure both")
 	}
-	return o, errors.Join(errs[:]...)
+	return o.checkPlot()
 }
 
 func numbers(flagName, list string) ([]int, error) {
@@ -85,7 +99,7 @@ func numbers(flagName, list string) ([]int, error) {
 	return out, nil
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -94,63 +108,70 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer device.Close()
-	dir, remove, err := o.folder(stderr)
+	defer closeInto(&err, device)
+	folder, remove, err := o.folder(stderr)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	folder, err := generate.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
+	defer closeInto(&err, folder)
 	m, err := folder.Load(device, model.Options{})
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	b := &bench{folder: folder, model: m, options: generate.Options{Eager: o.eager}, reps: o.reps, rng: rand.New(rand.NewPCG(o.seed, 1))}
-	var rows []row
-	for _, t := range o.tests() {
-		r, err := b.run(ctx, t)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
-		}
-		rows = append(rows, r)
+	defer closeInto(&err, m)
+	results, err := newBench(o, folder, m).runAll(ctx)
+	if err != nil {
+		return err
 	}
-	return report(stdout, o, device, m, rows)
+	if err := o.print(stdout, results); err != nil || o.plot == "" {
+		return err
+	}
+	return o.draw(ctx, results)
 }
 
-// folder returns the checkpoint folder, and what removes it if it is temporary.
-func (o *options) folder(stderr io.Writer) (string, func(), error) {
-	if o.model != "" {
-		return o.model, func() {}, nil
+// closeInto closes c and joins its error.
+func closeInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
+
+// folder opens what is to be measured, and returns what removes it if it is
+// temporary.
+func (o *options) folder(stderr io.Writer) (*generate.Folder, func(), error) {
+	nothing := func() {}
+	switch {
+	case o.model != "":
+		f, err := generate.Open(o.model)
+		return f, nothing, err
+	case o.shape == "demo":
+		f, err := generate.OpenFS(models.Mote(), models.MoteName)
+		return f, nothing, err
 	}
 	s, err := findShape(o.shape)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	dir, remove := o.out, func() {}
+	dir, remove := o.out, nothing
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "bench-"+s.name+"-"); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
-	} else if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
-		return dir, remove, nil // made by an earlier run
 	}
-	fmt.Fprintf(stderr, "making %s with random weights in %s\n", s.name, dir)
-	if err := writeFolder(dir, s, o.seed); err != nil {
+	if err := makeFolder(dir, s, o.seed, stderr); err != nil {
 		remove()
-		return "", nil, err
+		return nil, nil, err
 	}
-	return dir, remove, nil
+	f, err := generate.Open(dir)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return f, remove, nil
 }
 
+// tests lists what to measure. A prompt goes the same way in both modes.
 func (o *options) tests() []test {
 	var list []test
-	add := func(kind string, n, depth int) {
+	add := func(kind, mode string, n, depth int) {
 		if n == 0 {
 			return
 		}
@@ -158,40 +179,20 @@ func (o *options) tests() []test {
 		if depth > 0 {
 			name += " @ d" + strconv.Itoa(depth)
 		}
-		list = append(list, test{Name: name, Tokens: n, Depth: depth, prompt: kind == "pp"})
+		list = append(list, test{Name: name, Mode: mode, Tokens: n, Depth: depth})
 	}
 	for _, d := range o.depths {
 		for _, n := range o.prompts {
-			add("pp", n, d)
+			add("pp", modePrompt, n, d)
 		}
 		for _, n := range o.gens {
-			add("tg", n, d)
+			if !o.eager {
+				add("tg", modeRegion, n, d)
+			}
+			if !o.region {
+				add("tg", modeEager, n, d)
+			}
 		}
 	}
 	return list
-}
-
-func report(w io.Writer, o *options, d *kompute.Device, m model.Model, rows []row) error {
-	info := d.Info()
-	if o.json {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{
-			"device": info.Name, "backend": info.Backend, "driver": info.Driver, "weights_bytes": m.Bytes(),
-			"peak_memory_bytes": d.Stats().PeakBytes, "tests": rows,
-		})
-	}
-	fmt.Fprintf(w, "%s (%s, %s), weights %.0f MB\n", info.Name, info.Backend, info.Driver, float64(m.Bytes())/1e6)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "test\ttokens/s\tlow\thigh\tdispatches\tbarriers\tsubmits\thost µs\t")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t", r.Name, r.Median, r.Low, r.High)
-		if r.prompt {
-			fmt.Fprintln(t, "\t\t\t\t")
-			continue
-		}
-		p := r.PerToken
-		fmt.Fprintf(t, "%.1f\t%.1f\t%.2f\t%.1f\t\n", p.Dispatches, p.Barriers, p.Submits, p.HostNanos/1e3)
-	}
-	return t.Flush()
 }

@@ -9,33 +9,94 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
 )
+
+// measure runs the program with --json and returns what it printed.
+func measure(t *testing.T, args ...string) results {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), append(args, "--json"), &out, io.Discard))
+	var r results
+	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
+	return r
+}
 
 func TestTinyModelIsMeasured(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{
-		"--shape", "tiny", "--out", dir, "--device", "cpu", "-p", "8", "-n", "4", "-d", "0,5", "-r", "1", "--json",
-	}, &out, io.Discard))
-	var got struct {
-		Backend string
-		Tests   []struct {
-			Name            string
-			TokensPerSecond float64 `json:"tokens_per_second"`
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		backend := d.Info().Backend
+		r := measure(t, "--shape", "tiny", "--out", dir, "--device", backend, "-p", "8", "-n", "4", "-d", "0,5", "-r", "1", "--profile", "2")
+		require.Equal(t, backend, r.Backend)
+		var names []string
+		for _, row := range r.Tests {
+			names = append(names, row.Name+" "+row.Mode)
+			require.Positive(t, row.Median, row.Name)
+			require.LessOrEqual(t, row.Low, row.Median)
+			require.GreaterOrEqual(t, row.High, row.Median)
+			require.Positive(t, row.Work.Dispatches)
+			require.Equal(t, row.Mode == modePrompt, row.Work.Per == "prompt")
+			require.Equal(t, row.Mode == modePrompt, row.Work.EnqueueNanos == 0)
+		}
+		require.Equal(t, []string{
+			"pp8 prompt", "tg4 region", "tg4 eager", "pp8 @ d5 prompt", "tg4 @ d5 region", "tg4 @ d5 eager",
+		}, names)
+		m := r.Memory
+		require.Positive(t, m.Weights)
+		require.Positive(t, m.Cache)
+		require.Positive(t, m.Transient)
+		require.Greater(t, m.TransientUnplanned, m.Transient)
+		require.Greater(t, m.Peak, m.Weights+m.Cache)
+		require.Len(t, r.Profiles, 2)
+		for _, p := range r.Profiles {
+			checkProfile(t, p, r.Tests[1].Work)
+		}
+	})
+}
+
+// A profile lists as many dispatches as a token has, and eager passes as many
+// norms and products as the model.
+func checkProfile(t *testing.T, p *profile, region work) {
+	require.Positive(t, p.ReplayNanos)
+	calls := 0
+	for _, k := range p.Kernels {
+		calls += k.Calls
+		require.Positive(t, k.Nanos, k.name())
+	}
+	require.EqualValues(t, region.Dispatches, calls)
+	require.Equal(t, calls, p.BarrierGaps.Calls+p.OtherGaps.Calls)
+	products := 0.0
+	for _, o := range p.EagerOps {
+		require.Positive(t, o.Nanos, o.Op)
+		if o.Op == "quantized_matmul" || o.Op == "projection" {
+			products += o.Calls
 		}
 	}
-	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.Equal(t, "cpu", got.Backend)
-	var names []string
-	for _, r := range got.Tests {
-		names = append(names, r.Name)
-		require.Positive(t, r.TokensPerSecond, r.Name)
-	}
-	require.Equal(t, []string{"pp8", "tg4", "pp8 @ d5", "tg4 @ d5"}, names)
+	require.GreaterOrEqual(t, products, 9.0, "two layers of at least four, and the head")
+	require.LessOrEqual(t, products, 15.0, "two layers of seven, and the head")
+}
 
-	out.Reset()
-	require.NoError(t, run(t.Context(), []string{"--model", dir, "--device", "cpu", "-p", "0", "-n", "2", "-r", "1"}, &out, io.Discard))
-	require.Contains(t, out.String(), "tg2")
+func TestTables(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--shape", "demo", "--device", "cpu", "-p", "4", "-n", "2", "-r", "1", "--profile", "1"}, &out, io.Discard))
+	for _, want := range []string{"mote-4bit on ", "pp4", "tg2", "region", "eager", "share", "quantized_matmul", "gaps with a barrier", "unplanned"} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+func TestOneModeAlone(t *testing.T) {
+	for flag, mode := range map[string]string{"--eager": modeEager, "--region": modeRegion} {
+		r := measure(t, "--shape", "demo", "--device", "cpu", "-p", "0", "-n", "2", "-r", "1", "--profile", "1", flag)
+		require.Len(t, r.Tests, 1)
+		require.Equal(t, mode, r.Tests[0].Mode)
+		require.Equal(t, mode == modeRegion, len(r.Profiles[0].Kernels) > 0)
+		require.Equal(t, mode == modeEager, len(r.Profiles[0].EagerOps) > 0)
+	}
+	r := measure(t, "--shape", "demo", "--device", "cpu", "-p", "2", "-n", "0", "-r", "1")
+	require.Empty(t, r.Profiles)
+	require.Len(t, r.Tests, 1)
 }
 
 func TestSameSeedMakesTheSameFolder(t *testing.T) {
@@ -43,7 +104,7 @@ func TestSameSeedMakesTheSameFolder(t *testing.T) {
 	require.NoError(t, err)
 	files := func(seed uint64) []byte {
 		dir := t.TempDir()
-		require.NoError(t, writeFolder(dir, s, seed))
+		require.NoError(t, makeFolder(dir, s, seed, io.Discard))
 		data, err := os.ReadFile(filepath.Join(dir, "model-00001.safetensors"))
 		require.NoError(t, err)
 		return data
@@ -51,12 +112,59 @@ func TestSameSeedMakesTheSameFolder(t *testing.T) {
 	one := files(1)
 	require.True(t, bytes.Equal(one, files(1)))
 	require.False(t, bytes.Equal(one, files(2)))
+	require.False(t, bytes.Equal(one, files(1<<40+1)), "all bits of a seed count")
+}
+
+// A folder is used again only by who asks for the same one.
+func TestAFolderIsNotTakenForAnother(t *testing.T) {
+	s, err := findShape("tiny")
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "tiny")
+	require.NoError(t, makeFolder(dir, s, 1, io.Discard))
+	require.NoError(t, makeFolder(dir, s, 1, io.Discard))
+	require.ErrorContains(t, makeFolder(dir, s, 2, io.Discard), "seed 2")
+	require.NoError(t, os.Remove(filepath.Join(dir, recipeFile)))
+	require.Error(t, makeFolder(dir, s, 1, io.Discard), "it was not finished, or made by something else")
+}
+
+func TestShapesAreThePublishedSizes(t *testing.T) {
+	weights := map[string]float64{"qwen3-0.6b": 0.596e9, "qwen3-1.7b": 1.72e9, "qwen3-4b": 4.02e9, "qwen3-8b": 8.19e9}
+	for name, want := range weights {
+		s, err := findShape(name)
+		require.NoError(t, err)
+		n := 0.0
+		for _, m := range s.modules() {
+			n += float64(m.out) * float64(m.in)
+		}
+		require.InEpsilon(t, want, n, 0.01, name)
+	}
 }
 
 func TestBadArguments(t *testing.T) {
 	for _, args := range [][]string{
 		{"--shape", "huge"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
+		{"--profile", "-1"}, {"--eager", "--region"}, {"--plot", "a.pdf"}, {"tg128"},
 	} {
 		require.Error(t, run(t.Context(), append([]string{"--device", "cpu"}, args...), io.Discard, io.Discard), args)
 	}
+}
+
+// --plot hands the results to the program found on PATH, and reports its error.
+func TestPlotIsHandedOver(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	args := []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "0", "-r", "1", "--plot", filepath.Join(dir, "a.svg")}
+	require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), "benchplot")
+	script := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, plotter), []byte("#!/bin/sh\n"+text), 0o755))
+	}
+	script(`cat >"$1"`)
+	require.NoError(t, run(t.Context(), args, io.Discard, io.Discard))
+	text, err := os.ReadFile(filepath.Join(dir, "a.svg"))
+	require.NoError(t, err)
+	var r results
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.Len(t, r.Tests, 1)
+	script(`echo no ink; exit 1`)
+	require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), "no ink")
 }

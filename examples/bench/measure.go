@@ -2,48 +2,94 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/kompute-go/kompute-go/generate"
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/model"
 )
 
-// test is one measurement: tokens read at once (prompt) or made one by one.
+// The ways in which tokens are worked on.
+const (
+	modePrompt = "prompt" // many at once
+	modeRegion = "region" // one by one, by replaying a region
+	modeEager  = "eager"  // one by one, op by op
+)
+
+// test is one measurement.
 type test struct {
 	Name   string `json:"name"` // pp512, tg128, as llama-bench names them
+	Mode   string `json:"mode"`
 	Tokens int    `json:"tokens"`
 	Depth  int    `json:"depth"` // tokens in the cache before
-	prompt bool
 }
 
 // row is the result of a test.
 type row struct {
 	test
-	Median   float64       `json:"tokens_per_second"`
-	Low      float64       `json:"low"`
-	High     float64       `json:"high"`
-	PerToken perToken      `json:"per_token"`
-	Work     generate.Work `json:"-"`
+	// Tokens per second: the median of the repetitions, and their extremes.
+	Median float64 `json:"tokens_per_second"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Work   work    `json:"work"`
 }
 
-// perToken is what the stream did for each token of a tg test.
-type perToken struct {
+// work is what was done for one token, or for the whole of a prompt.
+type work struct {
+	Per              string  `json:"per"` // token or prompt
 	Dispatches       float64 `json:"dispatches"`
 	Barriers         float64 `json:"barriers"`
 	Submits          float64 `json:"submits"`
 	DescriptorWrites float64 `json:"descriptor_writes"`
 	RecordedCommands float64 `json:"recorded_commands"`
-	HostNanos        float64 `json:"host_ns"`
+	// Host time to record and submit; and all that the host did to enqueue it,
+	// which is known for tokens only.
+	RecordNanos  float64 `json:"host_record_submit_ns"`
+	EnqueueNanos float64 `json:"host_enqueue_ns,omitempty"`
 }
 
 // bench runs tests on one model.
 type bench struct {
+	*options
 	folder  *generate.Folder
 	model   model.Model
-	options generate.Options
-	reps    int
 	rng     *rand.Rand
+	results *results
+}
+
+func newBench(o *options, f *generate.Folder, m model.Model) *bench {
+	info := m.Device().Info()
+	return &bench{options: o, folder: f, model: m, rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
+		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
+		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
+		Memory:         memory{Weights: m.Bytes()},
+	}}
+}
+
+// runAll runs every test, and then looks into a token at each depth.
+func (b *bench) runAll(ctx context.Context) (*results, error) {
+	for _, t := range b.tests() {
+		r, err := b.run(ctx, t)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", t.Name, t.Mode, err)
+		}
+		b.results.Tests = append(b.results.Tests, r)
+	}
+	if b.profile > 0 && slices.Max(b.gens) > 0 {
+		for _, depth := range b.depths {
+			if err := b.look(ctx, depth); err != nil {
+				return nil, fmt.Errorf("profile at depth %d: %w", depth, err)
+			}
+		}
+	}
+	st := b.model.Device().Stats()
+	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
+	return b.results, nil
 }
 
 // run measures a test: one repetition that does not count, then reps that do.
@@ -51,66 +97,96 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	r := row{test: t}
 	var rates []float64
 	for i := range b.reps + 1 {
-		result, err := b.once(ctx, t)
+		rate, err := b.once(ctx, t, &r.Work)
 		if err != nil {
 			return r, err
 		}
-		if i == 0 {
-			continue
+		if i > 0 {
+			rates = append(rates, rate)
 		}
-		rate := result.DecodeRate()
-		if t.prompt {
-			rate = result.PromptRate()
-		}
-		rates = append(rates, rate)
-		r.Work = result.Work
 	}
 	slices.Sort(rates)
 	r.Low, r.Median, r.High = rates[0], rates[len(rates)/2], rates[len(rates)-1]
-	r.PerToken = perTokenOf(r.Work)
 	return r, nil
 }
 
-// once fills the cache to the test's depth and runs the test behind it.
-func (b *bench) once(ctx context.Context, t test) (*generate.Result, error) {
-	s, err := generate.NewSession(b.model, b.folder.Tokenizer, t.Depth+t.Tokens+1)
+// once fills the cache to the test's depth and runs the test behind it. It
+// returns tokens per second.
+func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err error) {
+	s, err := b.session(t.Depth + t.Tokens + 1)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer s.Close()
-	o := b.options
+	defer closeInto(&err, s)
+	if t.Mode == modePrompt {
+		return b.prompt(ctx, s, t, w)
+	}
+	r, err := s.Generate(ctx, b.tokens(max(t.Depth, 1)), generate.Options{
+		Eager: t.Mode == modeEager, MaxTokens: t.Tokens + 1, // the first comes with the prompt
+	})
+	if err != nil {
+		return 0, err
+	}
+	if t.Mode == modeRegion && s.Region() == nil {
+		return 0, errors.New("this device cannot capture the decode step; see --eager")
+	}
+	*w = workOf(r.Work)
+	return r.DecodeRate(), nil
+}
+
+// session makes a session and notes what its cache takes.
+func (b *bench) session(capacity int) (*generate.Session, error) {
+	before := b.model.Device().Stats().LiveBytes
+	s, err := generate.NewSession(b.model, b.folder.Tokenizer, capacity)
+	if err == nil {
+		b.results.Memory.Cache = max(b.results.Memory.Cache, b.model.Device().Stats().LiveBytes-before)
+	}
+	return s, err
+}
+
+// prompt measures one prompt.
+func (b *bench) prompt(ctx context.Context, s *generate.Session, t test, w *work) (float64, error) {
 	prompt := b.tokens(t.Depth)
-	if t.Depth > 0 && t.prompt {
-		o.MaxTokens = 1
-		if _, err := s.Generate(ctx, prompt, o); err != nil {
-			return nil, err
+	if t.Depth > 0 {
+		if _, err := s.Generate(ctx, prompt, generate.Options{MaxTokens: 1}); err != nil {
+			return 0, err
 		}
 	}
-	if t.prompt {
-		o.MaxTokens = 1
-		return s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), o)
+	before := s.Stream().Stats()
+	r, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1})
+	if err != nil {
+		return 0, err
 	}
-	o.MaxTokens = t.Tokens + 1 // the first comes with the prompt
-	if t.Depth == 0 {
-		prompt = b.tokens(1)
-	}
-	return s.Generate(ctx, prompt, o)
+	*w = promptWork(before, s.Stream().Stats())
+	return r.PromptRate(), nil
 }
 
 // tokens returns n random tokens.
 func (b *bench) tokens(n int) []int {
-	ids := make([]int, n, n+1)
+	ids := make([]int, n)
 	for i := range ids {
 		ids[i] = b.rng.IntN(b.model.Config().VocabSize)
 	}
 	return ids
 }
 
-func perTokenOf(w generate.Work) perToken {
-	n := float64(max(w.Tokens, 1))
-	return perToken{
-		Dispatches: float64(w.Dispatches) / n, Barriers: float64(w.Barriers) / n, Submits: float64(w.Submits) / n,
-		DescriptorWrites: float64(w.DescriptorWrites) / n, RecordedCommands: float64(w.RecordedCommands) / n,
-		HostNanos: float64(w.HostNanos) / n,
+func workOf(w generate.Work) work {
+	p := w.PerToken()
+	return work{
+		Per: "token", Dispatches: p.Dispatches, Barriers: p.Barriers, Submits: p.Submits,
+		DescriptorWrites: p.DescriptorWrites, RecordedCommands: p.RecordedCommands,
+		RecordNanos:  float64(w.HostNanos) / max(float64(w.Replays), float64(w.Tokens), 1),
+		EnqueueNanos: p.HostEnqueueNanos,
+	}
+}
+
+func promptWork(before, after kompute.StreamStats) work {
+	host := after.RecordTime - before.RecordTime + after.SubmitTime - before.SubmitTime
+	return work{
+		Per: "prompt", Dispatches: float64(after.Dispatches - before.Dispatches),
+		Barriers: float64(after.Barriers - before.Barriers), Submits: float64(after.Submits - before.Submits),
+		DescriptorWrites: float64(after.DescriptorWrites - before.DescriptorWrites),
+		RecordedCommands: float64(after.RecordedCommands - before.RecordedCommands),
+		RecordNanos:      float64(host / time.Nanosecond),
 	}
 }

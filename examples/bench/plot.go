@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// plotter draws results. It is a module of its own, in plot/, so that this one
+// needs no plotting library.
+const plotter = "benchplot"
+
+// checkPlot finds out before a long measurement whether it can be drawn.
+func (o *options) checkPlot() error {
+	if o.plot == "" {
+		return nil
+	}
+	if ext := strings.ToLower(filepath.Ext(o.plot)); ext != ".svg" && ext != ".png" {
+		return fmt.Errorf("--plot: %s ends neither in .svg nor in .png", o.plot)
+	}
+	_, err := findPlotter()
+	return err
+}
+
+// findPlotter looks beside this program, then on PATH.
+func findPlotter() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), plotter)
+		if _, err := os.Stat(beside); err == nil {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(plotter)
+	if err != nil {
+		return "", fmt.Errorf("--plot: %s is neither beside this program nor on PATH; build it in examples/bench/plot, or run ./build.sh bench", plotter)
+	}
+	return path, nil
+}
+
+// draw hands the results to the plotter.
+func (o *options) draw(ctx context.Context, r *results) error {
+	path, err := findPlotter()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, o.plot)
+	cmd.Stdin = bytes.NewReader(data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("--plot: %s: %w: %s", plotter, err, bytes.TrimSpace(out))
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kompute-go/kompute-go/generate"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// profile is where the device's time of a token goes, at one depth.
+type profile struct {
+	Depth  int `json:"depth"`
+	Tokens int `json:"tokens"` // that medians are of
+	// Device time of a token: of a replay as it is, and with timestamps around
+	// each dispatch, which is what the kernels and gaps add up to.
+	ReplayNanos int64    `json:"replay_ns"`
+	TimedNanos  int64    `json:"timed_ns"`
+	Kernels     []kernel `json:"kernels"`
+	// Gaps lie before a dispatch: with a barrier or without.
+	BarrierGaps gaps `json:"barrier_gaps"`
+	OtherGaps   gaps `json:"other_gaps"`
+	// EagerOps is the same of tokens made op by op.
+	EagerOps []eagerOp `json:"eager_ops,omitempty"`
+}
+
+// kernel is all dispatches of one kernel for one purpose and grid.
+type kernel struct {
+	Kernel string    `json:"kernel"`
+	Op     string    `json:"op"`
+	Fused  []string  `json:"fused"` // the ops that it was fused from
+	Grid   [3]uint32 `json:"grid"`
+	Calls  int       `json:"calls"`
+	Nanos  int64     `json:"total_ns"`
+}
+
+type gaps struct {
+	Calls int   `json:"calls"`
+	Nanos int64 `json:"total_ns"`
+}
+
+// eagerOp is an op of eager tokens, with numbers of one token.
+type eagerOp struct {
+	Op         string  `json:"op"`
+	Calls      float64 `json:"calls"`
+	Dispatches float64 `json:"dispatches"`
+	Nanos      float64 `json:"total_ns"`
+}
+
+// look measures the parts of a token at a depth. A device without timestamps
+// has none to show.
+func (b *bench) look(ctx context.Context, depth int) error {
+	p := &profile{Depth: depth, Tokens: b.profile}
+	err := b.lookAtRegion(ctx, p)
+	if err == nil {
+		err = b.lookAtEager(ctx, p)
+	}
+	if errors.Is(err, kompute.ErrUnsupported) {
+		b.results.NoProfile = err.Error()
+		return nil
+	}
+	if err == nil {
+		b.results.Profiles = append(b.results.Profiles, p)
+	}
+	return err
+}
+
+func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
+	if b.eager {
+		return nil
+	}
+	s, err := b.session(p.Depth + 3 + 2*b.profile) // each token is made twice
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s)
+	if _, err := s.Generate(ctx, b.tokens(max(p.Depth, 1)), generate.Options{MaxTokens: 2}); err != nil {
+		return err
+	}
+	region := s.Region()
+	if region == nil {
+		return errors.New("this device cannot capture the decode step; see --eager")
+	}
+	st := region.Stats()
+	m := &b.results.Memory
+	m.Transient = max(m.Transient, st.TransientBytes)
+	m.TransientUnplanned = max(m.TransientUnplanned, st.TransientBytesUnplanned)
+	times, err := region.Profile(ctx, b.profile)
+	if err != nil {
+		return err
+	}
+	p.add(times)
+	return nil
+}
+
+// add sums up the dispatches by kernel.
+func (p *profile) add(r *kompute.RegionProfile) {
+	p.ReplayNanos, p.TimedNanos = r.Replay.Nanoseconds(), r.Timed.Nanoseconds()
+	for _, d := range r.Dispatches {
+		i := slices.IndexFunc(p.Kernels, func(k kernel) bool {
+			return k.Kernel == d.Kernel && k.Op == d.Op && k.Grid == d.Grid && slices.Equal(k.Fused, d.Fused)
+		})
+		if i < 0 {
+			i = len(p.Kernels)
+			p.Kernels = append(p.Kernels, kernel{Kernel: d.Kernel, Op: d.Op, Fused: d.Fused, Grid: d.Grid})
+		}
+		p.Kernels[i].Calls++
+		p.Kernels[i].Nanos += d.Time.Nanoseconds()
+		gap := &p.OtherGaps
+		if d.Barrier {
+			gap = &p.BarrierGaps
+		}
+		gap.Calls++
+		gap.Nanos += d.Gap.Nanoseconds()
+	}
+	slices.SortStableFunc(p.Kernels, func(a, b kernel) int { return cmp.Compare(b.Nanos, a.Nanos) })
+}
+
+// name tells kernels apart that do the same for different ops.
+func (k kernel) name() string {
+	what := k.Op
+	if len(k.Fused) > 0 {
+		what = joined(k.Fused)
+	}
+	if what == k.Kernel {
+		return what
+	}
+	return k.Kernel + " (" + what + ")"
+}
+
+// joined counts ops that come several times: "rms_norm + 3 quantized_matmul".
+func joined(ops []string) string {
+	var parts []string
+	for len(ops) > 0 {
+		n := 1
+		for n < len(ops) && ops[n] == ops[0] {
+			n++
+		}
+		part := ops[0]
+		if n > 1 {
+			part = itoa(n) + " " + part
+		}
+		parts = append(parts, part)
+		ops = ops[n:]
+	}
+	return strings.Join(parts, " + ")
+}
+
+func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
+	if b.region {
+		return nil
+	}
+	s, err := b.session(p.Depth + 3 + b.profile)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s)
+	o := generate.Options{Eager: true, MaxTokens: 1}
+	prompt := b.tokens(max(p.Depth, 1))
+	r, err := s.Generate(ctx, prompt, o)
+	if err != nil {
+		return err
+	}
+	if err := s.Stream().TimeOps(true); err != nil {
+		return err
+	}
+	o.MaxTokens = b.profile // the first of them reads the token before: each is one pass
+	if _, err := s.Generate(ctx, append(prompt, r.IDs...), o); err != nil {
+		return err
+	}
+	n := float64(b.profile)
+	for op, t := range s.Stream().Stats().OpTimes {
+		p.EagerOps = append(p.EagerOps, eagerOp{
+			Op: op, Calls: float64(t.Calls) / n, Dispatches: float64(t.Dispatches) / n, Nanos: float64(t.Time/time.Nanosecond) / n,
+		})
+	}
+	slices.SortFunc(p.EagerOps, func(a, b eagerOp) int {
+		return cmp.Or(cmp.Compare(b.Nanos, a.Nanos), cmp.Compare(a.Op, b.Op))
+	})
+	return nil
+}
