@@ -44,9 +44,11 @@ struct RMSNormOp {
     float eps;
 };
 
-// arg_max: x, out (uint32, x's shape without the last axis). First of equals; a NaN wins.
-struct ArgMaxOp {
-    uint32_t reserved;
+// reduce: x [kept…, reduced…], out [kept…]. kind: REDUCE_* of types.h. out has x's dtype, but: uint32 for arg_max and
+// arg_min (which reduce one axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s,
+// float32 for a mean of integers or bools.
+struct ReduceOp {
+    uint32_t kind;
 };
 
 // gather: x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…].

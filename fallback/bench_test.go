@@ -109,7 +109,7 @@ func BenchmarkSmall(b *testing.B) {
 		}},
 		{"Copy", func() error { return Copy(row, rowOut) }},
 		{"Softmax", func() error { return Softmax(logits, logitsOut) }},
-		{"ArgMax", func() error { return ArgMax(logits, place) }},
+		{"ArgMax", func() error { return Reduce(ReduceArgMax, logits, place) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -195,7 +195,7 @@ func newToken(b *testing.B, dtype array.DType) func() error {
 			do(Binary(BinaryAdd, x, mul(down, product), x))
 		}
 		do(RMSNorm(x, norm, y, 1e-6))
-		do(ArgMax(mul(head, y), next))
+		do(Reduce(ReduceArgMax, mul(head, y), next))
 		return err
 	}
 }

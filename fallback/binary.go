@@ -42,13 +42,19 @@ func (k BinaryKind) truth() bool { return k >= BinaryEqual && k <= BinaryOr }
 // bitwise reports whether the operands must be integers.
 func (k BinaryKind) bitwise() bool { return k >= BinaryBitAnd && k <= BinaryShiftRight }
 
+// boolean reports whether the kind makes a bool of bools.
+func (k BinaryKind) boolean() bool {
+	return k == BinaryMax || k == BinaryMin || k >= BinaryBitAnd && k <= BinaryBitXor
+}
+
 // Binary computes out = a (kind) b, element by element. a, b and out have one
 // shape, a and b one type; out has it too, or bool for comparisons and logic.
 //
-// Integers wrap around; they divide with truncation toward zero, and x/0 is 0.
-// Mod has the sign of b; x mod 0 is NaN, or 0 for integers. Max and Min hand NaN
-// on. An integer to a negative power is 0. Shifts by the width or more, or by a
-// negative number, give 0. Logic takes nonzero as true.
+// Integers wrap around; they divide rounding down, and x/0 is 0. Mod has the sign
+// of b, but of a where it is zero; x mod 0 is NaN, or 0 for integers. Max and Min
+// hand NaN on, and of equals b. An integer to a negative power is 0. Of a shift
+// the lowest five bits count. Logic takes nonzero as true. Bools have comparisons,
+// logic, Max, Min and the bitwise kinds without shifts.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
 func Binary(kind BinaryKind, a, b, out array.Array) error {
@@ -66,7 +72,7 @@ func Binary(kind BinaryKind, a, b, out array.Array) error {
 		c.dtype("out", &out, array.Bool)
 	} else {
 		c.dtype("out", &out, a.DType)
-		if a.DType == array.Bool || kind.bitwise() && a.DType.IsFloat() {
+		if a.DType == array.Bool && !kind.boolean() || kind.bitwise() && a.DType.IsFloat() {
 			c.fail("kind %d does not exist for %v", kind, a.DType)
 		}
 	}
@@ -130,11 +136,11 @@ func binaryFloatRow(kind BinaryKind, z, x, y []float32) {
 		}
 	case BinaryMax:
 		for i := range z {
-			z[i] = max(x[i], y[i]) // hands NaN on
+			z[i] = maxFloat(x[i], y[i])
 		}
 	case BinaryMin:
 		for i := range z {
-			z[i] = min(x[i], y[i])
+			z[i] = minFloat(x[i], y[i])
 		}
 	case BinaryPow:
 		for i := range z {
@@ -147,14 +153,27 @@ func binaryFloatRow(kind BinaryKind, z, x, y []float32) {
 	}
 }
 
-// modFloat is Python's %: x - y·floor(x/y), computed without rounding on the way.
+// maxFloat returns a NaN, or the larger, or y. The builtin would prefer +0 to -0.
+func maxFloat(x, y float32) float32 {
+	if x > y || x != x {
+		return x
+	}
+	return y
+}
+
+func minFloat(x, y float32) float32 {
+	if x < y || x != x {
+		return x
+	}
+	return y
+}
+
+// modFloat is Python's %: x - y·floor(x/y), computed without rounding on the
+// way. A zero has the sign of x.
 func modFloat(x, y float32) float32 {
 	r := float32(math.Mod(float64(x), float64(y)))
 	if r != 0 && (r < 0) != (y < 0) {
 		return r + y
-	}
-	if r == 0 {
-		return float32(math.Copysign(0, float64(y)))
 	}
 	return r
 }
@@ -217,25 +236,21 @@ func binaryInt[T integer](kind BinaryKind) func(x, y T) T {
 	case BinaryBitXor:
 		return func(x, y T) T { return x ^ y }
 	case BinaryShiftLeft:
-		return func(x, y T) T { return x << shiftBy(y) }
+		return func(x, y T) T { return x << (uint32(y) & 31) }
 	default:
-		return func(x, y T) T {
-			if n := shiftBy(y); n < 32 {
-				return x >> n
-			}
-			return 0 // also for negative x, which Go would make -1
-		}
+		return func(x, y T) T { return x >> (uint32(y) & 31) }
 	}
 }
-
-// shiftBy returns the shift count; a negative one counts as too large.
-func shiftBy[T integer](y T) uint32 { return uint32(y) }
 
 func divInt[T integer](x, y T) T {
 	if y == 0 {
 		return 0
 	}
-	return x / y
+	q := x / y
+	if q*y != x && (x < 0) != (y < 0) {
+		q--
+	}
+	return q
 }
 
 func modInt[T integer](x, y T) T {

@@ -32,7 +32,7 @@ func binaryWant(kind BinaryKind, x, y float64, float bool) float64 {
 		if y == 0 {
 			return 0
 		}
-		return math.Trunc(x / y)
+		return math.Floor(x / y)
 	case BinaryMax:
 		return math.Max(x, y)
 	case BinaryMin:
@@ -70,15 +70,9 @@ func binaryWant(kind BinaryKind, x, y float64, float bool) float64 {
 	case BinaryBitXor:
 		return float64(int64(x) ^ int64(y))
 	case BinaryShiftLeft:
-		if y < 0 || y >= 32 {
-			return 0
-		}
-		return float64(int64(x) << int64(y))
+		return float64(int64(x) << (int64(y) & 31))
 	default:
-		if y < 0 || y >= 32 {
-			return 0
-		}
-		return float64(int64(x) >> int64(y))
+		return float64(int64(x) >> (int64(y) & 31))
 	}
 }
 
@@ -129,6 +123,14 @@ func TestBinaryEdges(t *testing.T) {
 	require.True(t, math.IsNaN(f(BinaryMod, 3, 0)))
 	require.Equal(t, 2.0, f(BinaryMod, -7, 3))
 	require.Equal(t, -2.0, f(BinaryMod, 7, -3))
+	negative := float32(math.Copysign(0, -1))
+	for kind, operands := range map[BinaryKind][2]float32{
+		BinaryMod: {negative, 3}, BinaryMax: {0, negative}, BinaryMin: {0, negative}, BinaryMul: {0, -1},
+	} {
+		require.True(t, math.Signbit(f(kind, operands[0], operands[1])), "kind %d", kind)
+	}
+	require.False(t, math.Signbit(f(BinaryMod, 3, -3)))
+	require.False(t, math.Signbit(f(BinaryMin, negative, 0)))
 	require.True(t, math.IsNaN(f(BinaryMax, float32(nan), 1)))
 	require.True(t, math.IsNaN(f(BinaryMin, 1, float32(nan))))
 	require.Equal(t, inf, f(BinaryDiv, 1, 0))
@@ -139,7 +141,9 @@ func TestBinaryEdges(t *testing.T) {
 		require.NoError(t, Binary(kind, must(t, []int32{a}, 1), must(t, []int32{b}, 1), out))
 		return value(out, 0)
 	}
-	require.Equal(t, -2.0, i(BinaryDiv, -7, 3))
+	require.Equal(t, -3.0, i(BinaryDiv, -7, 3))
+	require.Equal(t, -3.0, i(BinaryDiv, 7, -3))
+	require.Equal(t, -2.0, i(BinaryDiv, -6, 3))
 	require.Equal(t, 0.0, i(BinaryDiv, -7, 0))
 	require.Equal(t, float64(math.MinInt32), i(BinaryDiv, math.MinInt32, -1))
 	require.Equal(t, 0.0, i(BinaryMod, math.MinInt32, -1))
@@ -147,10 +151,10 @@ func TestBinaryEdges(t *testing.T) {
 	require.Equal(t, -2.0, i(BinaryMod, 7, -3))
 	require.Equal(t, 0.0, i(BinaryPow, 2, -1))
 	require.Equal(t, 0.0, i(BinaryPow, 2, 40))
-	require.Equal(t, 0.0, i(BinaryShiftRight, -8, 32))
-	require.Equal(t, 0.0, i(BinaryShiftRight, -8, -1))
+	require.Equal(t, -8.0, i(BinaryShiftRight, -8, 32))
+	require.Equal(t, -1.0, i(BinaryShiftRight, -8, -1))
 	require.Equal(t, -4.0, i(BinaryShiftRight, -8, 1))
-	require.Equal(t, 0.0, i(BinaryShiftLeft, 1, 32))
+	require.Equal(t, 2.0, i(BinaryShiftLeft, 1, 33))
 	require.Equal(t, -2.0, i(BinaryAdd, math.MaxInt32, math.MaxInt32))
 }
 
@@ -162,6 +166,8 @@ func TestBinaryErrors(t *testing.T) {
 	require.ErrorIs(t, Binary(BinaryEqual, f32, f32, f32), ErrInvalid)
 	require.ErrorIs(t, Binary(BinaryBitAnd, f32, f32, f32), ErrInvalid)
 	require.ErrorIs(t, Binary(BinaryAdd, truth, truth, truth), ErrInvalid)
+	require.ErrorIs(t, Binary(BinaryShiftLeft, truth, truth, truth), ErrInvalid)
+	require.NoError(t, Binary(BinaryBitXor, truth, truth, must(t, []bool{true, true}, 2)))
 	require.ErrorIs(t, Binary(binaryKinds, f32, f32, f32), ErrInvalid)
 	require.ErrorIs(t, Binary(BinaryAdd, f32, must(t, []float32{1}, 1), f32), ErrInvalid)
 	require.ErrorIs(t, Binary(BinaryAdd, f32, array.Array{}, f32), ErrInvalid)

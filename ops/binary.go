@@ -6,14 +6,14 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Integer is any element type with bits to shift and combine.
-type Integer interface {
-	int32 | uint32
+// Arithmetic is any element type to calculate with.
+type Arithmetic interface {
+	kompute.Number | uint8
 }
 
-// Logical is any element type with a truth value: nonzero is true.
-type Logical interface {
-	kompute.Number | bool
+// Integer is any element type of whole numbers.
+type Integer interface {
+	int32 | uint32 | uint8
 }
 
 // binaryCPU holds what runs each kind on the CPU.
@@ -41,116 +41,122 @@ func binary[R, T kompute.Element](s *kompute.Stream, kind fallback.BinaryKind, a
 // axes, and an axis of length 1, or a missing one, repeats. So [8, 1, 3] and
 // [5, 3] give [8, 5, 3], and a Scalar goes with everything; shapes that do not
 // fit are ErrShape. Integers wrap around.
-func Add[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Add[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryAdd, a, b)
 }
 
 // Sub returns a - b. Shapes broadcast as for Add; integers wrap around.
-func Sub[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Sub[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinarySub, a, b)
 }
 
 // Mul returns a * b. Shapes broadcast as for Add; integers wrap around.
-func Mul[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Mul[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryMul, a, b)
 }
 
-// Div returns a / b. Shapes broadcast as for Add. Integers are divided with
-// truncation toward zero, as in Go, so -7 / 2 is -3, and x / 0 is 0. (MLX's
-// divide makes floats of integers first, and its floor_divide gives -4.)
-func Div[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+// Div returns a / b. Shapes broadcast as for Add. Integers are divided rounding
+// down, as MLX's floor_divide and Python's //: -7 / 2 is -4, so that a is always
+// a/b*b + a mod b. x / 0 is 0 for integers (which MLX leaves open). For MLX's
+// divide, which makes float32 of integers, Cast them first.
+func Div[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryDiv, a, b)
 }
 
-// Max returns the larger of a and b; a NaN wins. Shapes broadcast as for Add.
-func Max[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+// Max returns the larger of a and b; a NaN wins, and of equal ones (0 and -0) b.
+// Shapes broadcast as for Add. ([AMax] is that of a tensor's elements.)
+func Max[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryMax, a, b)
 }
 
-// Min returns the smaller of a and b; a NaN wins. Shapes broadcast as for Add.
-func Min[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+// Min returns the smaller of a and b; a NaN wins, and of equal ones (0 and -0) b.
+// Shapes broadcast as for Add.
+func Min[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryMin, a, b)
 }
 
 // Pow returns a to the power of b. Shapes broadcast as for Add. A negative
 // float to a power that is not whole is NaN. Integers wrap around, and an
 // integer to a negative power is 0.
-func Pow[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Pow[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryPow, a, b)
 }
 
 // Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod 3
-// is 2. Shapes broadcast as for Add. x mod 0 is NaN for floats and 0 for
-// integers. (For integers Div and Mod so round differently: a is not always
-// a/b*b + a mod b.)
-func Mod[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+// is 2. Shapes broadcast as for Add. A float remainder is exact before it is
+// rounded; one of zero has the sign of a, as in MLX, an infinite a or a zero b
+// gives NaN, and an infinite b gives a, or b where their signs differ. x mod 0 is
+// 0 for integers (which MLX leaves open).
+func Mod[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryMod, a, b)
 }
 
-// Equal returns where a == b; a NaN equals nothing. Shapes broadcast as for Add.
-func Equal[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+// Equal returns where a == b; a NaN equals nothing, and 0 equals -0. Shapes
+// broadcast as for Add.
+func Equal[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryEqual, a, b)
 }
 
 // NotEqual returns where a != b; a NaN differs from everything. Shapes broadcast
 // as for Add.
-func NotEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func NotEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryNotEqual, a, b)
 }
 
-// Less returns where a < b. Shapes broadcast as for Add.
-func Less[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+// Less returns where a < b; false is less than true. Shapes broadcast as for Add.
+func Less[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryLess, a, b)
 }
 
 // LessEqual returns where a <= b. Shapes broadcast as for Add.
-func LessEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func LessEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryLessEqual, a, b)
 }
 
 // Greater returns where a > b. Shapes broadcast as for Add.
-func Greater[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func Greater[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryGreater, a, b)
 }
 
 // GreaterEqual returns where a >= b. Shapes broadcast as for Add.
-func GreaterEqual[T kompute.Number](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func GreaterEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryGreaterEqual, a, b)
 }
 
 // And returns where a and b are both nonzero. Shapes broadcast as for Add.
-func And[T Logical](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func And[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryAnd, a, b)
 }
 
 // Or returns where a or b is nonzero. Shapes broadcast as for Add.
-func Or[T Logical](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func Or[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, fallback.BinaryOr, a, b)
 }
 
 // BitAnd returns a & b. Shapes broadcast as for Add.
-func BitAnd[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func BitAnd[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryBitAnd, a, b)
 }
 
 // BitOr returns a | b. Shapes broadcast as for Add.
-func BitOr[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func BitOr[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryBitOr, a, b)
 }
 
 // BitXor returns a ^ b. Shapes broadcast as for Add.
-func BitXor[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
+func BitXor[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryBitXor, a, b)
 }
 
-// ShiftLeft returns a << b. Shapes broadcast as for Add. A shift by 32 or more,
-// or by a negative number, gives 0.
+// ShiftLeft returns a << b. Shapes broadcast as for Add. Of b the lowest five bits
+// count, as in MLX on the CPU: a shift by 33 or -31 is one by 1. A uint8 keeps its
+// lowest eight bits.
 func ShiftLeft[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryShiftLeft, a, b)
 }
 
 // ShiftRight returns a >> b, which keeps the sign of an int32. Shapes broadcast
-// as for Add. A shift by 32 or more, or by a negative number, gives 0.
+// as for Add. Of b the lowest five bits count, as for ShiftLeft.
 func ShiftRight[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, fallback.BinaryShiftRight, a, b)
 }

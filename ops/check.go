@@ -159,6 +159,12 @@ func equal(a, b []int) bool {
 // result ends an op: it allocates the output, which is the last array, and
 // enqueues the op, or poisons the stream if a check failed.
 func result[T kompute.Element, P any](c *call, shape []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
+	return resultAs[T](c, shape, shape, params, cpu)
+}
+
+// resultAs is result for an op that sees its output in another shape of as many
+// elements.
+func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
 	if c.err == nil && len(shape) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(shape), array.MaxRank)
 	}
@@ -172,7 +178,16 @@ func result[T kompute.Element, P any](c *call, shape []int, params P, cpu func([
 	if out.Err() != nil || out.Size() == 0 {
 		return out
 	}
-	c.enqueue(kompute.Out(out.View()), kompute.ParamBytes(&params), cpu)
+	view := out.View()
+	if !equal(shape, seen) {
+		l, err := view.Layout().Reshape(seen...)
+		if err != nil { // a contiguous layout has every shape of its size
+			c.fail(kompute.ErrShape, "%v", err)
+			return kompute.Failed[T](c.stream, c.err)
+		}
+		view = view.WithLayout(l)
+	}
+	c.enqueue(kompute.Out(view), kompute.ParamBytes(&params), cpu)
 	return out
 }
 

@@ -90,6 +90,19 @@ func ExampleArgMax() {
 	// [3] [1 0 0] <nil>
 }
 
+func ExampleSum() {
+	dev, s := open()
+	defer dev.Close()
+	x := tensor(dev, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	print(ops.Sum(s, x))
+	print(ops.Sum(s, x, ops.Axes(0)))
+	print(ops.Sum(s, x, ops.Axes(1), ops.KeepDims()))
+	// Output:
+	// [] [21] <nil>
+	// [3] [5 7 9] <nil>
+	// [2 1] [6 15] <nil>
+}
+
 func ExampleDequantize() {
 	dev, s := open()
 	defer dev.Close()

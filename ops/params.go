@@ -26,8 +26,8 @@ type (
 	rmsNormOp struct {
 		Eps float32
 	}
-	argMaxOp struct {
-		Reserved uint32
+	reduceOp struct {
+		Kind uint32
 	}
 	gatherOp struct {
 		Axis uint32
@@ -110,4 +110,18 @@ var unaryNames = [...]string{
 	fallback.UnaryCeil:    "ceil",
 	fallback.UnaryRound:   "round",
 	fallback.UnaryNot:     "not",
+}
+
+// reduceNames does so for the kinds of the reduce op, REDUCE_*.
+var reduceNames = [...]string{
+	fallback.ReduceSum:       "sum",
+	fallback.ReduceMean:      "mean",
+	fallback.ReduceAMax:      "amax",
+	fallback.ReduceAMin:      "amin",
+	fallback.ReduceProd:      "prod",
+	fallback.ReduceAll:       "all",
+	fallback.ReduceAny:       "any",
+	fallback.ReduceArgMax:    "arg_max",
+	fallback.ReduceArgMin:    "arg_min",
+	fallback.ReduceLogSumExp: "log_sum_exp",
 }

@@ -20,7 +20,7 @@ var paramStructs = []any{
 	siLUMulOp{},
 	softmaxOp{},
 	rmsNormOp{},
-	argMaxOp{},
+	reduceOp{},
 	gatherOp{},
 	quantizedGatherOp{},
 	dequantizeOp{},
@@ -98,7 +98,7 @@ func ctype(t *testing.T, typ reflect.Type) string {
 func TestKindsMirrorHeader(t *testing.T) {
 	header, err := os.ReadFile("../shaders/include/types.h")
 	require.NoError(t, err)
-	for family, names := range map[string][]string{"BINARY": binaryNames[:], "UNARY": unaryNames[:]} {
+	for family, names := range map[string][]string{"BINARY": binaryNames[:], "UNARY": unaryNames[:], "REDUCE": reduceNames[:]} {
 		found := regexp.MustCompile(`(?m)^#define `+family+`_(\w+) (\d+)$`).FindAllStringSubmatch(string(header), -1)
 		require.Len(t, found, len(names), family)
 		for _, m := range found {

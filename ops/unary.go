@@ -25,17 +25,17 @@ func unary[R, T kompute.Element](s *kompute.Stream, kind fallback.UnaryKind, x *
 
 // Neg returns -x, element by element; the result has x's shape. Integers wrap
 // around.
-func Neg[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Neg[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryNeg, x)
 }
 
 // Abs returns |x|; the smallest int32 stays as it is.
-func Abs[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Abs[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryAbs, x)
 }
 
 // Square returns x * x. Integers wrap around.
-func Square[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+func Square[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnarySquare, x)
 }
 
@@ -59,8 +59,8 @@ func Rsqrt[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Te
 	return unary[T](s, fallback.UnaryRsqrt, x)
 }
 
-// Sin returns the sine of x in radians, within 1e-5 for float32 up to
-// |x| = 10,000.
+// Sin returns the sine of x in radians, within 1e-6 for every float32 however
+// large, and rounded once for narrower floats. An infinite x gives NaN.
 func Sin[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnarySin, x)
 }
@@ -80,13 +80,14 @@ func Sigmoid[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.
 	return unary[T](s, fallback.UnarySigmoid, x)
 }
 
-// SiLU returns x * sigmoid(x), also called swish (Elfwing et al., 2017).
+// SiLU returns x * sigmoid(x), also called swish (Elfwing et al., 2017). Of -Inf
+// it is NaN, as in MLX.
 func SiLU[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnarySiLU, x)
 }
 
 // GELU returns x/2 * (1 + erf(x/√2)), the exact form (Hendrycks and Gimpel,
-// 2016), not the one with tanh.
+// 2016), not the one with tanh. Of -Inf it is NaN, as in MLX.
 func GELU[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryGELU, x)
 }
@@ -96,23 +97,23 @@ func Erf[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tens
 	return unary[T](s, fallback.UnaryErf, x)
 }
 
-// Floor rounds down to whole numbers.
-func Floor[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+// Floor rounds down to whole numbers. Integers stay as they are.
+func Floor[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryFloor, x)
 }
 
-// Ceil rounds up to whole numbers.
-func Ceil[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+// Ceil rounds up to whole numbers. Integers stay as they are.
+func Ceil[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryCeil, x)
 }
 
 // Round rounds to the nearest whole number, and halves to the even one: 0.5
-// gives 0, 1.5 gives 2.
-func Round[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
+// gives 0, 1.5 gives 2. Integers stay as they are.
+func Round[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, fallback.UnaryRound, x)
 }
 
 // Not returns where x is zero; a NaN is not zero.
-func Not[T Logical](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[bool] {
+func Not[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return unary[bool](s, fallback.UnaryNot, x)
 }

@@ -141,45 +141,65 @@ def binary(f):
     def case(kind, fn, dtype, label, a, b):
         f.add(f"{kind}/{short(dtype)}/{label}", {"a": a, "b": b}, fn(a, b), {"kind": kind})
 
+    def types(kind):
+        if kind in compare or kind in ("max", "min"):
+            return list(CODES)
+        return NUMBERS + [U8]
+
     for kind, fn in {**arithmetic, **compare}.items():
-        for dtype in NUMBERS:
+        for dtype in types(kind):
             r = rng(f"binary {kind} {dtype}")
-            a, b = numbers(r, (3, 1, 5), dtype), numbers(r, (4, 5), dtype)
+            draw = (lambda shape: integers(r, 0, 2 if dtype == BOOL else 256, shape).astype(dtype)) if dtype in (BOOL, U8) else \
+                (lambda shape: numbers(r, shape, dtype))
+            a, b = draw((3, 1, 5)), draw((4, 5))
             if kind == "pow":
                 a, b = (mx.abs(a), b) if dtype in FLOATS else (a, mx.abs(integers(r, 0, 6, (4, 5)).astype(dtype)))
-            if kind in ("mod", "div") and dtype in (I32, U32):
+            if kind in ("mod", "div") and dtype not in FLOATS:
                 b = mx.where(b == 0, mx.array(7, dtype), b).astype(dtype)
-            run = fn
-            if kind == "div" and dtype in (I32, U32):
-                # The op truncates toward zero and MLX rounds down: alike where signs are.
-                a, b, run = mx.abs(a).astype(dtype), mx.abs(b).astype(dtype), mx.floor_divide
-            if kind in compare:
+            run = mx.floor_divide if kind == "div" and dtype not in FLOATS else fn
+            if kind in compare and dtype != BOOL:
                 b = mx.where(b > 0, mx.broadcast_to(a[:1, 0], b.shape), b).astype(dtype)
             case(kind, run, dtype, "broadcast", a, b)
         for dtype in FLOATS:
             a = mx.array(AWKWARD).astype(dtype)
             if kind == "pow":  # infinities and NaN, but no overflow in between
-                a = mx.array([0.0, 1.0, -1.0, 0.5, 2.0, -2.0, INF, NAN]).astype(dtype)
+                a = mx.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0, INF, -INF, NAN]).astype(dtype)
             case(kind, fn, dtype, "awkward", a[:, None], a[None, :])
     for kind, fn in bits.items():
-        for dtype in (I32, U32):
+        for dtype in (I32, U32, U8) if "shift" in kind else (I32, U32, U8, BOOL):
             r = rng(f"binary {kind} {dtype}")
-            a = integers(r, -2**31 if dtype == I32 else 0, 2**31, (3, 5), dtype)
-            b = integers(r, 0, 32, (5,), dtype) if "shift" in kind else integers(r, 0, 2**31, (5,), dtype)
+            low = -2**31 if dtype == I32 else 0
+            a = integers(r, low, 2**31, (3, 5)).astype(dtype)
+            b = integers(r, 0, 32, (5,), dtype) if "shift" in kind else integers(r, 0, 2**31, (5,)).astype(dtype)
             case(kind, fn, dtype, "broadcast", a, b)
-    for kind in ("and", "or"):
-        a = mx.array([[True], [False]])
-        case(kind, compare[kind], BOOL, "broadcast", a, mx.array([True, False]))
+    for kind in ("shift_left", "shift_right"):
+        a, b = [0, 1, 2, 5, 2**30, 2**31 - 1], [0, 1, 31, 32, 33, 63, 64]
+        case(kind, bits[kind], I32, "wide", mx.array(a + [-1, -5, -2**31], dtype=I32)[:, None], mx.array(b + [-1, -31], dtype=I32))
+        case(kind, bits[kind], U32, "wide", mx.array(a + [2**32 - 1], dtype=U32)[:, None], mx.array(b + [2**32 - 1], dtype=U32))
+    signs = mx.array([7, -7, 6, -6, 1, -1, 0, 2**31 - 1, -2**31 + 1], dtype=I32)
+    for kind, fn in (("div", mx.floor_divide), ("mod", mx.remainder)):
+        case(kind, fn, I32, "signs", signs[:, None], mx.array([3, -3, 2, -2, 1, 7, -7, 2**31 - 1], dtype=I32))
+        case(kind, fn, U32, "large", mx.array([2**32 - 1, 2**31, 7], dtype=U32)[:, None], mx.array([2, 3, 2**31, 2**32 - 1], dtype=U32))
+    case("pow", mx.power, I32, "wrap", mx.array([0, 1, -1, 2, -3, 5, 65537], dtype=I32)[:, None], mx.array([0, 1, 2, 5, 31], dtype=I32))
+    case("pow", mx.power, I32, "negative", mx.array([2, 3, -2, 5], dtype=I32)[:, None], mx.array([-1, -2, -31], dtype=I32))
     big = mx.array([2**31 - 1, -2**31, 2**31 - 1, -1], dtype=I32)
     for kind in ("add", "sub", "mul", "mod", "less"):
         case(kind, {**arithmetic, **compare}[kind], I32, "wrap", big[:, None], big[None, :3])
+    for kind in ("add", "sub", "mul"):
+        case(kind, arithmetic[kind], U8, "wrap", mx.array([0, 1, 200, 255], dtype=U8)[:, None], mx.array([0, 2, 100, 255], dtype=U8))
     r = rng("binary layouts")
     a, b = normal(r, (6, 4, 10)), normal(r, (10, 8))
     va, vb = [["transpose", 2, 0, 1], ["slice", 0, 1, 9, 2]], [["slice", 0, 2, 8, 1], ["slice", 1, 1, 8, 2]]
     f.add("sub/f32/views", {"a": a, "b": b}, view(a, va) - view(b, vb), {"kind": "sub"}, {"a": va, "b": vb})
     f.add("add/f32/rank8", {"a": a[:2, :2, :2][None, None, :, None, :, None, :, None], "b": b[:2, :1]},
           a[:2, :2, :2][None, None, :, None, :, None, :, None] + b[:2, :1], {"kind": "add"})
-    for label, x, y in [("empty", mx.zeros((0, 3)), mx.zeros((3,))), ("scalar", mx.array(2.5), normal(r, (7,))),
+    for label, v in {"rows": [["broadcast", 4, 8]], "column": [["slice", 0, 3, 4, 1], ["expand", 0], ["broadcast", 4, 8]]}.items():
+        f.add(f"mul/f32/stride 0/{label}", {"a": a[:4, 0, :8], "b": b[0]}, a[:4, 0, :8] * view(b[0], v), {"kind": "mul"}, {"b": v})
+    odd = [["slice", 0, 3, 30, 1]]
+    x, y = normal(r, (40,)).astype(F16), normal(r, (40,)).astype(F16)
+    f.add("add/f16/odd offset", {"a": x, "b": y}, (up(view(x, odd)) + up(view(y, [["slice", 0, 5, 32, 1]]))).astype(F16), {"kind": "add"},
+          {"a": odd, "b": [["slice", 0, 5, 32, 1]]})
+    for label, x, y in [("empty", mx.zeros((0, 3)), mx.zeros((3,))), ("empty rank 8", mx.zeros((2, 1, 3, 0, 1, 1, 2, 1)), mx.zeros((1, 5))), ("scalar", mx.array(2.5), normal(r, (7,))),
                         ("rank0", mx.array(2.5), mx.array(-1.5))]:
         case("mul", mx.multiply, F32, label, x, y)
 
@@ -189,10 +209,8 @@ def unary(f):
         return x * 0.5 * (1 + mx.erf(x / 2**0.5))
 
     floats = {"exp": mx.exp, "log": mx.log, "sqrt": mx.sqrt, "rsqrt": mx.rsqrt, "sin": mx.sin, "cos": mx.cos,
-              "tanh": mx.tanh, "sigmoid": mx.sigmoid, "silu": lambda x: x * mx.sigmoid(x), "gelu": gelu, "erf": mx.erf,
-              "floor": mx.floor, "ceil": mx.ceil, "round": mx.round}
-    numeric = {"neg": mx.negative, "abs": mx.abs, "square": mx.square}
-    undefined_at_inf = ("silu", "gelu", "sin", "cos")
+              "tanh": mx.tanh, "sigmoid": mx.sigmoid, "silu": lambda x: x * mx.sigmoid(x), "gelu": gelu, "erf": mx.erf}
+    numeric = {"neg": mx.negative, "abs": mx.abs, "square": mx.square, "floor": mx.floor, "ceil": mx.ceil, "round": mx.round}
     for kind, fn in {**floats, **numeric, "not": mx.logical_not}.items():
         for dtype in FLOATS:
             r = rng(f"unary {kind} {dtype}")
@@ -201,16 +219,16 @@ def unary(f):
                 x = mx.abs(x)
             run = (lambda x: fn(x)) if kind in ("neg", "abs", "not") else (lambda x: fn(up(x)).astype(dtype))
             f.add(f"{kind}/{short(dtype)}", {"x": x}, run(x), {"kind": kind})
-            special = [v for v in AWKWARD if not (kind in undefined_at_inf and abs(v) > 1e4)]
-            x = mx.array(special).astype(dtype)
+            x = mx.array(AWKWARD + [-0.5, 1.5, 2.5, -1.5, 1e-30, -70.0]).astype(dtype)
             f.add(f"{kind}/{short(dtype)}/awkward", {"x": x}, run(x), {"kind": kind})
         if kind in numeric or kind == "not":
-            for dtype in (I32, U32):
-                x = numbers(rng(f"unary {kind} {dtype}"), (3, 7), dtype)
+            for dtype in (I32, U32, U8):
+                r = rng(f"unary {kind} {dtype}")
+                x = integers(r, 0, 256, (3, 7), U8) if dtype == U8 else numbers(r, (3, 7), dtype)
                 f.add(f"{kind}/{short(dtype)}", {"x": x}, fn(x), {"kind": kind})
     x = mx.array([True, False, True])
     f.add("not/bool", {"x": x}, mx.logical_not(x), {"kind": "not"})
-    x = mx.array([100.0, 1000.0, -2500.25, 5000.5, 9999.0])
+    x = mx.array([100.0, 1000.0, -2500.25, 5000.5, 9999.0, 12345.678, -1e5, 1e6, 1e7, 123456789.0, -1e10, 1e15, 1e30, 3e38])
     for kind in ("sin", "cos"):
         f.add(f"{kind}/f32/large", {"x": x}, floats[kind](x), {"kind": kind})
     x, steps = normal(rng("unary views"), (4, 9, 6)), [["transpose", 1, 2, 0], ["slice", 0, 1, 8, 3]]
@@ -294,23 +312,81 @@ def rms_norm(f):
     f.add("f32/views", {"x": x, "weight": w}, out, {"eps": 1e-6}, {"x": vx, "weight": vw})
 
 
-def arg_max(f):
-    def case(name, x, axis=-1, steps=()):
-        f.add(name, {"x": x}, mx.argmax(view(x, steps), axis=axis), {"axis": axis}, {"x": list(steps)})
+REDUCTIONS = {"sum": mx.sum, "mean": mx.mean, "amax": mx.max, "amin": mx.min, "prod": mx.prod, "all": mx.all, "any": mx.any,
+              "arg_max": mx.argmax, "arg_min": mx.argmin, "log_sum_exp": mx.logsumexp}
 
-    for dtype in NUMBERS:
-        r = rng(f"arg_max {dtype}")
-        case(f"{short(dtype)}/rows", numbers(r, (4, 3, 37), dtype))
-        case(f"{short(dtype)}/axis0", numbers(r, (19, 5), dtype), 0)
-        case(f"{short(dtype)}/axis1", numbers(r, (3, 17, 5), dtype), 1)
-        case(f"{short(dtype)}/equal", mx.array([[5, 5, 5], [1, 5, 5], [0, 0, 0]]).astype(dtype))
-        case(f"{short(dtype)}/one", mx.array([3]).astype(dtype))
+
+def reduce(f):
+    def case(label, kind, x, axes=None, steps=(), keepdims=False):
+        v, run = view(x, steps), REDUCTIONS[kind]
+        if kind in ("sum", "mean", "prod", "log_sum_exp") and x.dtype in FLOATS:
+            v = up(v)
+        if kind.startswith("arg"):
+            out = run(v, axis=axes[0], keepdims=keepdims)
+        else:
+            out = run(v, axis=axes, keepdims=keepdims)
+        if v.dtype != x.dtype:
+            out = out.astype(x.dtype)
+        f.add(f"{kind}/{short(x.dtype)}/{label}", {"x": x}, out, {"kind": kind, "axes": axes, "keepdims": keepdims}, {"x": list(steps)})
+
+    def operand(name, kind, dtype, shape):
+        r = rng(f"reduce {name} {dtype}")  # kinds share operands: the file stays small
+        if kind == "prod":
+            return mx.exp(normal(r, shape, F32, 0.2)).astype(dtype) if dtype in FLOATS else integers(r, 1, 4, shape, dtype)
+        if dtype in (BOOL, U8) or kind in ("all", "any"):
+            return integers(r, 0, 2 if dtype == BOOL or kind in ("all", "any") else 256, shape).astype(dtype)
+        return numbers(r, shape, dtype)
+
+    for kind in REDUCTIONS:
+        for dtype in FLOATS if kind == "log_sum_exp" else CODES:
+            case("last", kind, operand("last", kind, dtype, (4, 3, 37)), [-1])
+            case("first", kind, operand("first", kind, dtype, (19, 5)), [0], keepdims=True)
+            case("middle", kind, operand("middle", kind, dtype, (3, 17, 5)), [1])
+            if not kind.startswith("arg"):
+                x = operand("views", kind, dtype, (6, 5, 7))
+                case("all", kind, x)
+                case("outer", kind, x, [0, -1], keepdims=True)
+                case("views", kind, x, [2, 0], [["transpose", 2, 0, 1], ["slice", 0, 1, 7, 2], ["slice", 2, 1, 4, 1]])
+                case("none", kind, x[0], [])
+                case("rank0", kind, x[0, 0, 0])
+                if kind != "log_sum_exp":
+                    case("empty", kind, mx.zeros((0, 3), dtype), [1])
+                if kind not in ("amax", "amin", "log_sum_exp"):
+                    case("of nothing", kind, mx.zeros((2, 0), dtype), [1])
+            else:
+                case("views", kind, operand("views", kind, dtype, (8, 6, 5)), [-1], [["transpose", 2, 1, 0], ["slice", 2, 1, 8, 2]])
+                case("equal", kind, mx.array([[5, 5, 5], [1, 5, 5], [0, 0, 0]]).astype(dtype), [-1])
+                case("one", kind, mx.array([3]).astype(dtype), [-1])
+        for dtype in FLOATS:
+            rows = [[1, NAN, 5, NAN], [INF, 1, INF, 0], [-INF] * 4, [-INF, -INF, -1, -2], [INF, -INF, 1, 2], [0, -0.0, 0, -0.0], [1, 2, 3, 0]]
+            case("awkward", kind, mx.array(rows).astype(dtype), [-1])
+        case("long", kind, operand("long", kind, F32, (2, 5003)), [1])
+        case("tall", kind, operand("tall", kind, F32, (5003, 2)), [0])
+    for kind in ("arg_max", "arg_min", "amax", "amin", "sum", "prod"):
+        case("extreme", kind, mx.array([[-2**31, 2**31 - 1, 3], [-2**31, -2**31, 65537]], dtype=I32), [1])
+        case("extreme", kind, mx.array([[1, 2**32 - 1, 2**31], [65537, 65537, 65537]], dtype=U32), [1])
+
+
+def layer_norm(f):
     for dtype in FLOATS:
-        case(f"{short(dtype)}/awkward", mx.array([[1, NAN, 5, NAN], [INF, 1, INF, 0], [-INF] * 4, [-INF, -INF, -1, -2]]).astype(dtype))
-    case("f32/long", normal(rng("arg_max long"), (2, 5003)))
-    case("f32/views", normal(rng("arg_max views"), (8, 6, 5)), -1, [["transpose", 2, 1, 0], ["slice", 2, 1, 8, 2]])
-    case("i32/extreme", mx.array([[-2**31, 2**31 - 1], [-2**31, -2**31]], dtype=I32))
-    case("u32/extreme", mx.array([[1, 2**32 - 1, 2**31]], dtype=U32))
+        for shape in [(1,), (3, 1), (2, 3, 31), (5, 128), (2, 1000), (1, 5000), (0, 3), (3, 0)]:
+            if shape[-1] >= 1000 and dtype == F16:
+                continue
+            r = rng(f"layer_norm {dtype} {shape}")
+            x, w, b = normal(r, shape, dtype, 2.0), normal(r, shape[-1:], dtype), normal(r, shape[-1:], dtype)
+            for label, weight, bias, eps in [("both", w, b, 1e-6), ("weight", w, None, 1e-5), ("bias", None, b, 1e-3), ("plain", None, None, 1e-5)]:
+                if shape[-1] >= 1000 and label != "both":
+                    continue
+                out = mx.fast.layer_norm(up(x), up(weight), up(bias), eps).astype(dtype) if x.size else x
+                f.add(f"{short(dtype)}/{shape}/{label}", {"x": x, "weight": weight, "bias": bias}, out, {"eps": eps})
+    w, b = mx.array([1.0, 2.0, -1.0]), mx.array([0.5, 0.0, -1.0])
+    x = mx.array([[0, 0, 0], [1e-4, 0, 0], [1000.0, 1000.25, 1000.5], [NAN, 1, 2], [INF, 1, 2], [7, 7, 7]])
+    f.add("f32/awkward", {"x": x, "weight": w, "bias": b}, mx.fast.layer_norm(x, w, b, 1e-3), {"eps": 1e-3})
+    r = rng("layer_norm views")
+    x, w, b = normal(r, (4, 6, 5)), normal(r, (11,)), normal(r, (3,))
+    vx, vw, vb = [["transpose", 2, 0, 1], ["slice", 2, 1, 6, 1]], [["slice", 0, 1, 11, 2]], [["slice", 0, 1, 2, 1], ["broadcast", 5]]
+    out = mx.fast.layer_norm(mx.contiguous(view(x, vx)), mx.contiguous(view(w, vw)), mx.contiguous(view(b, vb)), 1e-6)
+    f.add("f32/views", {"x": x, "weight": w, "bias": b}, out, {"eps": 1e-6}, {"x": vx, "weight": vw, "bias": vb})
 
 
 def gather(f):
@@ -524,7 +600,7 @@ def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
-    for make in (arg_max, binary, cast, copy, dequantize, gather, matmul, quantized_gather, quantized_matmul, rms_norm, rope,
+    for make in (binary, cast, copy, dequantize, gather, layer_norm, matmul, quantized_gather, quantized_matmul, reduce, rms_norm, rope,
                  sdpa, silu_mul, slice_update, softmax, unary):
         f = File(make.__name__)
         make(f)

@@ -35,7 +35,7 @@ bool compare(uint u, uint v) {
     }
 }
 
-// Max and Min: one of the operands; a NaN wins.
+// Max and Min: one of the operands, the second of equals; a NaN wins.
 uint select(uint u, uint v) {
     if (bits_nan(u, a_DT)) {
         return u;
@@ -43,8 +43,9 @@ uint select(uint u, uint v) {
     if (bits_nan(v, a_DT)) {
         return v;
     }
-    bool less = order_key(u, a_DT) < order_key(v, a_DT);
-    return less == (KIND == BINARY_MIN) ? u : v;
+    uint ku = order_key(u, a_DT);
+    uint kv = order_key(v, a_DT);
+    return (KIND == BINARY_MIN ? ku < kv : ku > kv) ? u : v;
 }
 
 float arithmetic_float(float u, float v) {
@@ -70,7 +71,7 @@ uint arithmetic_integer(uint u, uint v) {
     case BINARY_BIT_AND: return u & v;
     case BINARY_BIT_OR: return u | v;
     case BINARY_BIT_XOR: return u ^ v;
-    case BINARY_SHIFT_LEFT: return v < 32u ? u << v : 0u;
+    case BINARY_SHIFT_LEFT: return u << (v & 31u);
     default: return integer_shift_right(u, v, is_signed);
     }
 }

@@ -17,10 +17,9 @@ static const char *refusal(uint32_t kind, uint32_t dtype) {
         return nullptr;
     if (is_float(dtype))
         return kind >= BINARY_BIT_AND ? "bit operations need integer elements" : nullptr;
-    // Narrow integers have no wrapping arithmetic in the kernel, but choosing and masking are the same at any width.
-    if (is_integer(dtype) || is_bitwise(kind) || kind == BINARY_MAX || kind == BINARY_MIN)
-        return nullptr;
-    return "no arithmetic on 8-bit elements";
+    if (dtype == DT_BOOL && !is_bitwise(kind) && kind != BINARY_MAX && kind != BINARY_MIN)
+        return "no arithmetic on bools";
+    return nullptr;
 }
 
 // Arrays: a, b, out. One shape, any layouts; a and b of one dtype, out the same

@@ -8,8 +8,8 @@ static const char *refusal(uint32_t kind, uint32_t dtype) {
         return "unknown kind";
     if (is_float(dtype) || kind == UNARY_NOT)
         return nullptr;
-    if (!is_integer(dtype))
-        return "no arithmetic on 8-bit elements";
+    if (dtype == DT_BOOL)
+        return "no arithmetic on bools";
     switch (kind) {
     case UNARY_NEG:
     case UNARY_ABS:

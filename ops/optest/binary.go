@@ -11,55 +11,70 @@ import (
 )
 
 var (
-	arithmeticKinds = []string{"add", "sub", "mul", "div", "max", "min", "pow", "mod"}
+	arithmeticKinds = []string{"add", "sub", "mul", "div", "pow", "mod"}
+	choiceKinds     = []string{"max", "min"}
 	compareKinds    = []string{"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 	logicKinds      = []string{"and", "or"}
-	bitKinds        = []string{"bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"}
+	bitKinds        = []string{"bit_and", "bit_or", "bit_xor"}
+	shiftKinds      = []string{"shift_left", "shift_right"}
+	binaryKinds     = concat(arithmeticKinds, choiceKinds, compareKinds, logicKinds, bitKinds, shiftKinds)
 )
 
 // binaryOp is an op of two tensors of T with an R result.
 type binaryOp[R, T kompute.Element] func(*kompute.Stream, *kompute.Tensor[T], *kompute.Tensor[T]) *kompute.Tensor[R]
 
-func runArithmetic[T kompute.Number](c *call) *kompute.View {
+func runArithmetic[T ops.Arithmetic](c *call) *kompute.View {
 	return map[string]binaryOp[T, T]{
-		"add": ops.Add[T], "sub": ops.Sub[T], "mul": ops.Mul[T], "div": ops.Div[T],
-		"max": ops.Max[T], "min": ops.Min[T], "pow": ops.Pow[T], "mod": ops.Mod[T],
+		"add": ops.Add[T], "sub": ops.Sub[T], "mul": ops.Mul[T], "div": ops.Div[T], "pow": ops.Pow[T], "mod": ops.Mod[T],
 	}[c.Params.Kind](c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
 }
 
-func runCompare[T kompute.Number](c *call) *kompute.View {
+func runCompare[T kompute.Element](c *call) *kompute.View {
 	return map[string]binaryOp[bool, T]{
 		"equal": ops.Equal[T], "not_equal": ops.NotEqual[T], "less": ops.Less[T],
 		"less_equal": ops.LessEqual[T], "greater": ops.Greater[T], "greater_equal": ops.GreaterEqual[T],
 	}[c.Params.Kind](c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
 }
 
-func runLogic[T ops.Logical](c *call) *kompute.View {
+func runChoice[T kompute.Element](c *call) *kompute.View {
+	return map[string]binaryOp[T, T]{"max": ops.Max[T], "min": ops.Min[T]}[c.Params.Kind](
+		c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
+}
+
+func runLogic[T kompute.Element](c *call) *kompute.View {
 	return map[string]binaryOp[bool, T]{"and": ops.And[T], "or": ops.Or[T]}[c.Params.Kind](
 		c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
 }
 
-func runBits[T ops.Integer](c *call) *kompute.View {
-	return map[string]binaryOp[T, T]{
-		"bit_and": ops.BitAnd[T], "bit_or": ops.BitOr[T], "bit_xor": ops.BitXor[T],
-		"shift_left": ops.ShiftLeft[T], "shift_right": ops.ShiftRight[T],
-	}[c.Params.Kind](c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
+func runBits[T ops.Integer | bool](c *call) *kompute.View {
+	return map[string]binaryOp[T, T]{"bit_and": ops.BitAnd[T], "bit_or": ops.BitOr[T], "bit_xor": ops.BitXor[T]}[c.Params.Kind](
+		c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
+}
+
+func runShift[T ops.Integer](c *call) *kompute.View {
+	return map[string]binaryOp[T, T]{"shift_left": ops.ShiftLeft[T], "shift_right": ops.ShiftRight[T]}[c.Params.Kind](
+		c.s, tensor[T](c, "a"), tensor[T](c, "b")).View()
 }
 
 func runBinary(c *call) *kompute.View {
 	dtype, kind := c.dtype("a"), c.Params.Kind
 	switch {
+	case has(choiceKinds, kind):
+		return byElement(dtype, runChoice[float32], runChoice[array.F16], runChoice[array.BF16],
+			runChoice[int32], runChoice[uint32], runChoice[bool], runChoice[uint8])(c)
 	case has(arithmeticKinds, kind):
-		return byNumber(dtype, runArithmetic[float32], runArithmetic[array.F16], runArithmetic[array.BF16],
-			runArithmetic[int32], runArithmetic[uint32])(c)
+		return byElement(dtype, runArithmetic[float32], runArithmetic[array.F16], runArithmetic[array.BF16],
+			runArithmetic[int32], runArithmetic[uint32], nil, runArithmetic[uint8])(c)
 	case has(compareKinds, kind):
-		return byNumber(dtype, runCompare[float32], runCompare[array.F16], runCompare[array.BF16],
-			runCompare[int32], runCompare[uint32])(c)
+		return byElement(dtype, runCompare[float32], runCompare[array.F16], runCompare[array.BF16],
+			runCompare[int32], runCompare[uint32], runCompare[bool], runCompare[uint8])(c)
+	case has(shiftKinds, kind):
+		return byElement(dtype, nil, nil, nil, runShift[int32], runShift[uint32], nil, runShift[uint8])(c)
 	case has(bitKinds, kind):
-		return byNumber(dtype, nil, nil, nil, runBits[int32], runBits[uint32])(c)
+		return byElement(dtype, nil, nil, nil, runBits[int32], runBits[uint32], runBits[bool], runBits[uint8])(c)
 	}
 	return byElement(dtype, runLogic[float32], runLogic[array.F16], runLogic[array.BF16],
-		runLogic[int32], runLogic[uint32], runLogic[bool], nil)(c)
+		runLogic[int32], runLogic[uint32], runLogic[bool], runLogic[uint8])(c)
 }
 
 // binaryFormulas are the kinds on floats, and on integers where nothing else is
@@ -98,7 +113,7 @@ var integerFormulas = map[string]func(a, b int64) int64{
 		if b == 0 {
 			return 0
 		}
-		return a / b
+		return (a - ((a%b)+b)%b) / b
 	},
 	"mod": func(a, b int64) int64 {
 		if b == 0 {
@@ -116,21 +131,11 @@ var integerFormulas = map[string]func(a, b int64) int64{
 		}
 		return r
 	},
-	"bit_and": func(a, b int64) int64 { return a & b },
-	"bit_or":  func(a, b int64) int64 { return a | b },
-	"bit_xor": func(a, b int64) int64 { return a ^ b },
-	"shift_left": func(a, b int64) int64 {
-		if b < 0 || b >= 32 {
-			return 0
-		}
-		return a << b
-	},
-	"shift_right": func(a, b int64) int64 {
-		if b < 0 || b >= 32 {
-			return 0
-		}
-		return a >> b
-	},
+	"bit_and":     func(a, b int64) int64 { return a & b },
+	"bit_or":      func(a, b int64) int64 { return a | b },
+	"bit_xor":     func(a, b int64) int64 { return a ^ b },
+	"shift_left":  func(a, b int64) int64 { return a << (b & 31) },
+	"shift_right": func(a, b int64) int64 { return a >> (b & 31) },
 }
 
 func truth(b bool) float64 {
@@ -142,10 +147,13 @@ func truth(b bool) float64 {
 
 // wrap brings an integer into the range of its type.
 func wrap(dtype array.DType, v int64) float64 {
-	if dtype == array.Int32 {
+	switch dtype {
+	case array.Int32:
 		return float64(int32(v))
+	case array.Uint32:
+		return float64(uint32(v))
 	}
-	return float64(uint32(v))
+	return float64(uint8(v))
 }
 
 func referenceBinary(c *Case) []float64 {
@@ -190,7 +198,7 @@ func binaryBound(c *Case) bound {
 // binaryOperands returns two tensors that suit a kind.
 func binaryOperands(r source, kind string, dtype array.DType, sa, sb []int) (a, b array.Array) {
 	switch {
-	case has(bitKinds[3:], kind):
+	case has(shiftKinds, kind):
 		return r.numbers(dtype, sa...), r.integers(dtype, 0, 40, sb...)
 	case kind == "pow" && dtype.IsFloat():
 		a = r.normal(dtype, 2, sa...)
@@ -206,16 +214,18 @@ func binaryOperands(r source, kind string, dtype array.DType, sa, sb []int) (a, 
 func kindTypes(kind string) []array.DType {
 	switch {
 	case has(bitKinds, kind):
-		return []array.DType{array.Int32, array.Uint32}
-	case has(logicKinds, kind):
-		return append(numberTypes[:5:5], array.Bool)
+		return []array.DType{array.Int32, array.Uint32, array.Bool, array.Uint8}
+	case has(shiftKinds, kind):
+		return []array.DType{array.Int32, array.Uint32, array.Uint8}
+	case has(arithmeticKinds, kind):
+		return append(numberTypes[:5:5], array.Uint8)
 	}
-	return numberTypes
+	return elementTypes
 }
 
 func binaryCases() []Case {
 	var cases []Case
-	for _, kind := range concat(arithmeticKinds, compareKinds, logicKinds, bitKinds) {
+	for _, kind := range binaryKinds {
 		for _, dtype := range kindTypes(kind) {
 			r := newSource(uint64(len(cases)))
 			add := func(name string, a, b array.Array) {
@@ -255,7 +265,7 @@ func binaryCases() []Case {
 }
 
 func randomBinary(t *rapid.T) Case {
-	kind := rapid.SampledFrom(concat(arithmeticKinds, compareKinds, logicKinds, bitKinds)).Draw(t, "kind")
+	kind := rapid.SampledFrom(binaryKinds).Draw(t, "kind")
 	dtype := drawType(t, "type", kindTypes(kind))
 	shape := drawShape(t, "shape", 0, 6, 3000)
 	a, b := binaryOperands(drawSource(t), kind, dtype, drawPart(t, "a", shape), drawPart(t, "b", shape))
@@ -280,7 +290,7 @@ func drawPart(t *rapid.T, label string, shape []int) []int {
 
 func binarySuite() suite {
 	return suite{
-		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary,
+		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary, along: pointwise,
 		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() },
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"a": blank(dtype, size), "b": blank(dtype, size)}}

@@ -13,7 +13,7 @@
 // package, for the CPU device; and the CPU device, for the others. Cases come from
 // tables and, by rapid, at random: shapes, element types, and layouts such as
 // transposed, sliced, broadcast and oddly placed views. Further it checks that a
-// view and its copy give the same bits, that bad calls are refused with the right
+// view and its copy give the same bits, that an op on a slice is the slice of the op, that bad calls are refused with the right
 // error before they reach the device, that nothing falls back to the CPU, and
 // that no tensor is left behind.
 package optest
@@ -42,6 +42,8 @@ type suite struct {
 	valid     func() Case                // one that is refused once something is changed
 	optional  []string                   // operands that may be absent
 	reorders  func(*kompute.Device) bool // whether the order of its sums depends on layouts
+	regroups  bool                       // whether it depends on other axes' lengths
+	along     along                      // which axes can be sliced before the op or after it
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
 	thin      int                               // on slow devices, of so many cases one is run
@@ -52,8 +54,8 @@ type suite struct {
 // suites lists all ops; each is in the file of its op's basename.
 func suites() []suite {
 	return []suite{
-		argMaxSuite(), binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), matMulSuite(),
-		quantizedGatherSuite(), quantizedMatMulSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
+		binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), matMulSuite(),
+		quantizedGatherSuite(), quantizedMatMulSuite(), reduceSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
 		sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 	}
 }
@@ -117,6 +119,8 @@ type Params struct {
 	Kind        string  `json:"kind"`
 	Eps         float32 `json:"eps"`
 	Axis        int     `json:"axis"`
+	Axes        []int   `json:"axes"` // nil: all
+	Keep        bool    `json:"keepdims"`
 	GroupSize   int     `json:"group_size"`
 	Bits        int     `json:"bits"`
 	Transpose   bool    `json:"transpose"`
@@ -168,22 +172,12 @@ func (r *runner) skip(name string) bool {
 	return h.Sum32()%uint32(r.thin) != 0
 }
 
-// property checks a random case against the oracle, and that copies of its
-// operands give the same bits.
+// property checks a random case against the oracle, and the algebra of views.
 func (r *runner) property(t *rapid.T) {
 	c := r.random(t)
 	got := r.against(t, &c, r.oracle(t, &c))
-	dense := c
-	dense.In = map[string]array.Array{}
-	for name, a := range c.In {
-		dense.In[name] = compact(a)
-	}
-	if r.reorders != nil && r.reorders(r.dev) {
-		r.against(t, &dense, floats(got))
-		return
-	}
-	again := r.result(t, r.dev, &dense)
-	require.Equal(t, got.Data, again.Data, "a view and its copy differ")
+	r.copies(t, &c, got)
+	r.slices(t, &c, got)
 }
 
 // oracle returns what the case should give.

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	floatKinds = []string{"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "silu", "gelu", "erf", "floor", "ceil", "round"}
-	plainKinds = []string{"neg", "abs", "square"}
+	floatKinds = []string{"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "silu", "gelu", "erf"}
+	plainKinds = []string{"neg", "abs", "square", "floor", "ceil", "round"}
 )
 
 // unaryOp is an op of one tensor of T with an R result.
@@ -22,25 +22,27 @@ func runFloatUnary[T kompute.Float](c *call) *kompute.View {
 	return map[string]unaryOp[T, T]{
 		"exp": ops.Exp[T], "log": ops.Log[T], "sqrt": ops.Sqrt[T], "rsqrt": ops.Rsqrt[T], "sin": ops.Sin[T],
 		"cos": ops.Cos[T], "tanh": ops.Tanh[T], "sigmoid": ops.Sigmoid[T], "silu": ops.SiLU[T], "gelu": ops.GELU[T],
-		"erf": ops.Erf[T], "floor": ops.Floor[T], "ceil": ops.Ceil[T], "round": ops.Round[T],
+		"erf": ops.Erf[T],
 	}[c.Params.Kind](c.s, tensor[T](c, "x")).View()
 }
 
-func runPlainUnary[T kompute.Number](c *call) *kompute.View {
-	return map[string]unaryOp[T, T]{"neg": ops.Neg[T], "abs": ops.Abs[T], "square": ops.Square[T]}[c.Params.Kind](
-		c.s, tensor[T](c, "x")).View()
+func runPlainUnary[T ops.Arithmetic](c *call) *kompute.View {
+	return map[string]unaryOp[T, T]{
+		"neg": ops.Neg[T], "abs": ops.Abs[T], "square": ops.Square[T], "floor": ops.Floor[T], "ceil": ops.Ceil[T],
+		"round": ops.Round[T],
+	}[c.Params.Kind](c.s, tensor[T](c, "x")).View()
 }
 
-func runNot[T ops.Logical](c *call) *kompute.View { return ops.Not(c.s, tensor[T](c, "x")).View() }
+func runNot[T kompute.Element](c *call) *kompute.View { return ops.Not(c.s, tensor[T](c, "x")).View() }
 
 func runUnary(c *call) *kompute.View {
 	dtype := c.dtype("x")
 	switch {
 	case c.Params.Kind == "not":
-		return byElement(dtype, runNot[float32], runNot[array.F16], runNot[array.BF16], runNot[int32], runNot[uint32], runNot[bool], nil)(c)
+		return byElement(dtype, runNot[float32], runNot[array.F16], runNot[array.BF16], runNot[int32], runNot[uint32], runNot[bool], runNot[uint8])(c)
 	case has(plainKinds, c.Params.Kind):
-		return byNumber(dtype, runPlainUnary[float32], runPlainUnary[array.F16], runPlainUnary[array.BF16],
-			runPlainUnary[int32], runPlainUnary[uint32])(c)
+		return byElement(dtype, runPlainUnary[float32], runPlainUnary[array.F16], runPlainUnary[array.BF16],
+			runPlainUnary[int32], runPlainUnary[uint32], nil, runPlainUnary[uint8])(c)
 	}
 	return byFloat(dtype, runFloatUnary[float32], runFloatUnary[array.F16], runFloatUnary[array.BF16])(c)
 }
@@ -68,7 +70,7 @@ func referenceUnary(c *Case) []float64 {
 				w = -w
 			case "square":
 				w *= w
-			default:
+			case "abs":
 				w = max(w, -w)
 			}
 			out[i] = wrap(x.DType, w)
@@ -111,9 +113,9 @@ func unaryOperand(r source, kind string, dtype array.DType, shape ...int) array.
 func unaryTypes(kind string) []array.DType {
 	switch {
 	case kind == "not":
-		return append(numberTypes[:5:5], array.Bool)
+		return elementTypes
 	case has(plainKinds, kind):
-		return numberTypes
+		return append(numberTypes[:5:5], array.Uint8)
 	}
 	return floatTypes
 }
@@ -153,7 +155,7 @@ func randomUnary(t *rapid.T) Case {
 
 func unarySuite() suite {
 	return suite{
-		op: "unary", run: runUnary, reference: referenceUnary, bound: unaryBound, cases: unaryCases, random: randomUnary,
+		op: "unary", run: runUnary, reference: referenceUnary, bound: unaryBound, cases: unaryCases, random: randomUnary, along: pointwise,
 		exact: func(c *Case) bool { return !unaryResult(c).IsFloat() },
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}

@@ -7,13 +7,18 @@
 bool sign_of(uint v, bool is_signed) { return is_signed && (v >> 31) != 0u; }
 uint absolute(uint v, bool is_signed) { return sign_of(v, is_signed) ? 0u - v : v; }
 
-// Toward zero; 0 for a zero divisor.
+// Rounded down; 0 for a zero divisor.
 uint integer_div(uint u, uint v, bool is_signed) {
     if (v == 0u) {
         return 0u;
     }
-    uint q = absolute(u, is_signed) / absolute(v, is_signed);
-    return sign_of(u, is_signed) != sign_of(v, is_signed) ? 0u - q : q;
+    uint a = absolute(u, is_signed);
+    uint b = absolute(v, is_signed);
+    uint q = a / b;
+    if (sign_of(u, is_signed) == sign_of(v, is_signed)) {
+        return q;
+    }
+    return q * b == a ? 0u - q : 0u - q - 1u;
 }
 
 // With the divisor's sign; 0 for a zero divisor.
@@ -41,11 +46,9 @@ uint integer_pow(uint u, uint v, bool is_signed) {
     return result;
 }
 
-// 0 for a shift of 32 or more.
+// Of the shift the lowest five bits count.
 uint integer_shift_right(uint u, uint v, bool is_signed) {
-    if (v >= 32u) {
-        return 0u;
-    }
+    v &= 31u;
     return is_signed ? uint(int(u) >> v) : u >> v;
 }
 

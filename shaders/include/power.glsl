@@ -144,7 +144,7 @@ uint fmod_bits(uint ux, uint uy) {
     return ey >= 1 ? r << (ey - 1) : r >> (1 - ey); // subnormal
 }
 
-// x mod y with the sign of y, as Python's %; NaN for y = 0.
+// x mod y with the sign of y, as Python's %, but a zero has that of x; NaN for y = 0.
 float m_mod(float x, float y) {
     uint ux = magnitude_bits(x);
     uint uy = magnitude_bits(y);
@@ -153,7 +153,7 @@ float m_mod(float x, float y) {
     }
     uint r = uy == INF_BITS ? ux : fmod_bits(ux, uy);
     if (r == 0u) {
-        return with_sign_of(0.0, y);
+        return with_sign_of(0.0, x);
     }
     float signed_r = with_sign_of(uintBitsToFloat(r), x);
     return is_negative(x) != is_negative(y) ? signed_r + y : signed_r;

@@ -61,6 +61,23 @@ using uint = uint32_t;
 #define UNARY_ROUND 16
 #define UNARY_NOT 17
 
+// Kinds of the reduce op.
+#define REDUCE_SUM 0
+#define REDUCE_MEAN 1
+#define REDUCE_AMAX 2
+#define REDUCE_AMIN 3
+#define REDUCE_PROD 4
+#define REDUCE_ALL 5
+#define REDUCE_ANY 6
+#define REDUCE_ARG_MAX 7
+#define REDUCE_ARG_MIN 8
+#define REDUCE_LOG_SUM_EXP 9
+
+// What a launch of the reduce kernel reads and writes: elements and results, or partial results.
+#define STAGE_WHOLE 0
+#define STAGE_TO_PARTS 1
+#define STAGE_FROM_PARTS 2
+
 // Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
 // Most axes that a kernel over two arrays walks: all there can be.
@@ -299,12 +316,23 @@ struct TransferParams {
     uint last_mask; // if there is one word, first_mask alone counts
 };
 
-// arg_max: out is dense.
-struct ArgMaxParams {
-    RowParams x;
-    uint parts; // workgroups per row
-    uint run;   // columns of each
+// reduce: x is [outer…, inner…], out [outer…] and dense. Axes are padded in front with 1.
+struct ReduceParams {
+    uint rows;  // results
+    uint cols;  // elements of each
+    uint parts; // of each, worked on apart
+    uint run;   // columns of a part; with more than one, a multiple of 4 * lanes
+    uint lanes; // threads of a part, a power of two
+    uint adjacent_rows; // whether neighbouring threads take neighbouring rows, not columns
+    uint quads;         // whether four columns from a multiple of 4 on can be read at once
+    uint outer_shape[MAX_DIMS];
+    uint outer_strides[MAX_DIMS];
+    uint inner_rank; // axes that count, at least 1
+    uint inner_shape[MAX_DIMS];
+    uint inner_strides[MAX_DIMS];
+    uint offset;
     uint out_offset;
+    float count; // of elements that a mean divides by
 };
 
 // gather: x is [pre, axis, post], out [pre, indices, post] and dense.

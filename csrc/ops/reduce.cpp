@@ -1,0 +1,178 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+
+namespace kpx {
+
+static bool takes_one_axis(uint32_t kind) {
+    return kind == REDUCE_ARG_MAX || kind == REDUCE_ARG_MIN;
+}
+static bool gives_bool(uint32_t kind) {
+    return kind == REDUCE_ALL || kind == REDUCE_ANY;
+}
+
+// The dtype of the result, or 0 where the kind does not take x's.
+static uint32_t result_dtype(uint32_t kind, uint32_t dtype) {
+    if (takes_one_axis(kind))
+        return DT_UINT32;
+    if (gives_bool(kind))
+        return DT_BOOL;
+    switch (kind) {
+    case REDUCE_SUM:
+    case REDUCE_PROD:
+        return dtype == DT_BOOL ? DT_INT32 : dtype == DT_UINT8 ? DT_UINT32 : dtype;
+    case REDUCE_MEAN:
+        return is_float(dtype) ? dtype : DT_FLOAT32;
+    case REDUCE_LOG_SUM_EXP:
+        return is_float(dtype) ? dtype : 0;
+    default:
+        return dtype;
+    }
+}
+
+// x as [outer, inner]: the last axes are the inner ones. Where either has more
+// joint axes than the kernel walks, x becomes a contiguous copy.
+struct Halves {
+    Axes outer, inner;
+
+    Halves(Lowering &lowering, Array &x, uint32_t kept) {
+        split(x, kept);
+        if (outer.rank > MAX_DIMS || inner.rank > MAX_DIMS) {
+            x = contiguous(lowering, x);
+            split(x, kept);
+        }
+    }
+
+  private:
+    void split(const Array &x, uint32_t kept) {
+        outer = collapse({&x}, int(kept));
+        Array rest = x;
+        rest.rank = x.rank - kept;
+        for (uint32_t d = 0; d < rest.rank; d++) {
+            rest.shape[d] = x.shape[kept + d];
+            rest.strides[d] = x.strides[kept + d];
+        }
+        inner = collapse({&rest});
+    }
+};
+
+// Whether every quad of columns from a multiple of 4 on is one aligned load.
+static bool has_quads(const Halves &x) {
+    const Axes &inner = x.inner;
+    if (inner.rank == 0 || inner.strides[0][inner.rank - 1] != 1 || x.outer.offset[0] % 4 != 0)
+        return false;
+    bool aligned = inner.rank == 1 || inner.shape[inner.rank - 1] % 4 == 0;
+    for (uint32_t d = 0; d + 1 < inner.rank; d++)
+        aligned = aligned && inner.strides[0][d] % 4 == 0;
+    for (uint32_t d = 0; d < x.outer.rank; d++)
+        aligned = aligned && x.outer.strides[0][d] % 4 == 0;
+    return aligned;
+}
+
+// Whether neighbouring rows lie closer together than neighbouring columns.
+static bool rows_are_adjacent(const Halves &x) {
+    if (x.outer.rank == 0 || x.inner.rank == 0)
+        return x.inner.rank == 0;
+    return std::abs(x.outer.strides[0][x.outer.rank - 1]) < std::abs(x.inner.strides[0][x.inner.rank - 1]);
+}
+
+// How the work is cut. It depends on the shape alone, and so does the order of sums.
+struct Cut {
+    uint32_t threads, lanes, parts, run;
+
+    // rows of cols elements each, in as many parts as keep the device busy, or in one.
+    Cut(const DeviceTraits &device, int64_t rows, int64_t cols, bool whole) {
+        threads = device.is_cpu ? 64 : std::min(256u, device.max_workgroup_invocations);
+        uint32_t most = rows >= 16384 ? 8 : rows >= 1024 ? 32 : threads;
+        for (lanes = 1; lanes < most && int64_t(lanes) * 4 < cols;)
+            lanes *= 2;
+        const int64_t block = int64_t(lanes) * 4;
+        const int64_t busy = device.is_cpu ? 2048 : 1 << 18; // threads that fill a device
+        // In one lane no more than 1,024 numbers are added one after another: sums stay exact enough.
+        int64_t wanted =
+            std::max(busy / std::max<int64_t>(1, rows * lanes), (cols + block * 1024 - 1) / (block * 1024));
+        // A part has at least two quads a lane.
+        wanted = std::max<int64_t>(1, std::min(wanted, cols / (2 * block)));
+        if (whole)
+            wanted = 1;
+        run = uint32_t(((cols + wanted - 1) / wanted + block - 1) / block * block);
+        run = std::max(run, 4 * lanes);
+        parts = uint32_t(std::max<int64_t>(1, (cols + run - 1) / run));
+    }
+};
+
+static ReduceParams describe(const Halves &x, int64_t rows, int64_t cols) {
+    ReduceParams params{};
+    params.rows = uint32_t(rows);
+    params.cols = uint32_t(cols);
+    params.quads = has_quads(x);
+    params.adjacent_rows = rows_are_adjacent(x);
+    fill_back(params.outer_shape, MAX_DIMS, x.outer.shape, x.outer.rank, 1);
+    fill_back(params.outer_strides, MAX_DIMS, x.outer.strides[0], x.outer.rank, 0);
+    params.inner_rank = std::max(x.inner.rank, 1u);
+    fill_back(params.inner_shape, MAX_DIMS, x.inner.shape, x.inner.rank, 1);
+    fill_back(params.inner_strides, MAX_DIMS, x.inner.strides[0], x.inner.rank, 0);
+    params.offset = uint32_t(x.outer.offset[0]);
+    params.count = float(cols);
+    return params;
+}
+
+static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Array &to, uint32_t kind, uint32_t stage,
+                   ReduceParams params, const Cut &cut, uint32_t out_dtype) {
+    params.parts = cut.parts;
+    params.run = cut.run;
+    params.lanes = cut.lanes;
+    params.out_offset = uint32_t(to.offset);
+    int64_t teams = cut.threads / cut.lanes;
+    int64_t groups = (int64_t(params.rows) * cut.parts + teams - 1) / teams;
+    lowering.dispatch("reduce", {cut.threads, dtype, out_dtype, kind, stage}, {{x, KPX_READ}, {to, KPX_WRITE}}, params,
+                      grid_1d(lowering.device(), groups));
+}
+
+static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint32_t kind, ReduceParams params) {
+    const int64_t rows = params.rows, cols = params.cols;
+    Cut cut(lowering.device(), rows, cols, false);
+    if (cut.parts == 1) {
+        launch(lowering, x, x.dtype, out, kind, STAGE_WHOLE, params, cut, out.dtype);
+        return;
+    }
+    Array partial = lowering.scratch(DT_UINT32, {rows, int64_t(cut.parts), 2});
+    launch(lowering, x, x.dtype, partial, kind, STAGE_TO_PARTS, params, cut, out.dtype);
+    params.cols = cut.parts;
+    params.offset = uint32_t(partial.offset);
+    params.adjacent_rows = 0;
+    Cut joint(lowering.device(), rows, cut.parts, true);
+    launch(lowering, partial, x.dtype, out, kind, STAGE_FROM_PARTS, params, joint, out.dtype);
+}
+
+// Arrays: x, out. Any dtype and layout; out has the leading axes of x.
+Support lower_reduce(Lowering &lowering, const OpCall &call) {
+    Support checked = check_call<ReduceOp>(call, 2);
+    if (!checked.ok())
+        return checked;
+    Array x = call.arrays[0];
+    const Array &out = call.arrays[1];
+    const uint32_t kind = call.as<ReduceOp>()->kind;
+    if (kind > REDUCE_LOG_SUM_EXP || result_dtype(kind, x.dtype) != out.dtype)
+        return unsupported("kind %u of %s to %s", kind, dtype_name(x.dtype), dtype_name(out.dtype));
+    if (out.rank > x.rank || !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
+        return unsupported("out's shape is no leading part of x's");
+    if (takes_one_axis(kind) && out.rank + 1 != x.rank)
+        return unsupported("an index is along one axis");
+    checked = check_operands(lowering, {&x, &out});
+    const int64_t rows = out.size();
+    if (!checked.ok() || rows == 0)
+        return checked;
+    Halves halves(lowering, x, out.rank);
+    Array dense = dense_output(lowering, out);
+    Array source = x;
+    if (x.size() == 0) { // nothing is read of it, and its place may be no memory at all
+        source = dense;
+        source.dtype = x.dtype;
+    }
+    dispatch(lowering, source, dense, kind, describe(halves, rows, x.size() / rows));
+    store_output(lowering, dense, out);
+    return supported();
+}
+
+} // namespace kpx

@@ -1,0 +1,187 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// ReduceKind is a kind of the reduce op. The values are those of REDUCE_* in
+// shaders/include/types.h.
+type ReduceKind uint32
+
+// The kinds of the reduce op.
+const (
+	ReduceSum ReduceKind = iota
+	ReduceMean
+	ReduceAMax
+	ReduceAMin
+	ReduceProd
+	ReduceAll
+	ReduceAny
+	ReduceArgMax
+	ReduceArgMin
+	ReduceLogSumExp
+	reduceKinds
+)
+
+// indexed reports whether the result is a place, along one axis.
+func (k ReduceKind) indexed() bool { return k == ReduceArgMax || k == ReduceArgMin }
+
+// needsElements reports whether the kind means nothing for no elements.
+func (k ReduceKind) needsElements() bool {
+	return k.indexed() || k == ReduceAMax || k == ReduceAMin || k == ReduceLogSumExp
+}
+
+// result returns the type of the result for elements of the given type, or
+// false where the kind does not take them.
+func (k ReduceKind) result(dtype array.DType) (array.DType, bool) {
+	switch {
+	case k.indexed():
+		return array.Uint32, true
+	case k == ReduceAll || k == ReduceAny:
+		return array.Bool, true
+	case dtype.IsFloat():
+		return dtype, true
+	case k == ReduceMean:
+		return array.Float32, true
+	case k == ReduceLogSumExp:
+		return 0, false
+	case (k == ReduceSum || k == ReduceProd) && dtype == array.Bool:
+		return array.Int32, true
+	case (k == ReduceSum || k == ReduceProd) && dtype == array.Uint8:
+		return array.Uint32, true
+	}
+	return dtype, true
+}
+
+// Reduce reduces the last axes of x to one element each: out has the shape of
+// x's leading axes. Result types are those of MLX: out has x's type, but uint32
+// for ArgMax and ArgMin, which reduce one axis; bool for All and Any; int32 and
+// uint32 for the sum and product of bool and uint8; float32 for the mean of
+// anything that is no float.
+//
+// Integers wrap around. A NaN makes every float result NaN and is the largest and
+// the smallest for ArgMax and ArgMin, where the first of equals wins; it is true
+// for All and Any. Of no elements the sum is 0, the product 1, the mean NaN, All
+// true and Any false. LogSumExp of -Infs is -Inf.
+//
+// Long sums are added up in pieces and those in pairs, so that errors stay small.
+//
+// Errors: ErrInvalid for other shapes or types, or for a kind that needs elements
+// where there are none.
+func Reduce(kind ReduceKind, x, out array.Array) error {
+	c := checker{op: "reduce"}
+	c.array("x", &x)
+	c.array("out", &out)
+	if kind >= reduceKinds {
+		c.fail("kind %d does not exist", kind)
+	}
+	if want, ok := kind.result(x.DType); ok {
+		c.dtype("out", &out, want)
+	} else {
+		c.fail("kind %d does not exist for %v", kind, x.DType)
+	}
+	if c.err == nil && (len(out.Shape) > len(x.Shape) || kind.indexed() && len(out.Shape)+1 != len(x.Shape)) {
+		c.fail("shape %v does not reduce to %v", x.Shape, out.Shape)
+	}
+	if c.err == nil {
+		c.shape("out", &out, x.Shape[:len(out.Shape)])
+	}
+	if c.err == nil && kind.needsElements() && x.Size() == 0 && out.Size() > 0 {
+		c.fail("kind %d of no elements: shape %v", kind, x.Shape)
+	}
+	if c.err != nil || out.Size() == 0 {
+		return c.err
+	}
+	switch {
+	case kind.indexed():
+		reduceIndexed(kind == ReduceArgMin, &x, &out)
+	case x.DType.IsFloat():
+		reduceFloats(kind, &x, &out)
+	case x.DType == array.Int32:
+		reduceInts[int32](kind, &x, &out)
+	case x.DType == array.Uint32:
+		reduceInts[uint32](kind, &x, &out)
+	default:
+		reduceInts[uint8](kind, &x, &out)
+	}
+	return nil
+}
+
+// reducePiece is how many elements one partial result covers.
+const reducePiece = 1024
+
+// reduction walks the pieces of every result.
+type reduction struct {
+	outer, inner loop // over the results, and over the elements of one
+	pieces       int  // of a result
+}
+
+func newReduction(x, out *array.Array) reduction {
+	kept := len(out.Shape)
+	rest := *x
+	rest.Layout = array.Layout{Shape: x.Shape[kept:], Strides: x.Strides[kept:]}
+	r := reduction{outer: newLoop(kept, x, out), inner: newLoop(len(rest.Shape), &rest)}
+	r.pieces = (r.inner.size + reducePiece - 1) / reducePiece
+	return r
+}
+
+// runs calls f for the stretches of evenly spaced elements that piece i of a
+// result is made of, in order: they start at off and are stride apart. done says
+// how many elements of the piece came before.
+func (r *reduction) runs(base, i int, f func(off, stride, n, done int)) {
+	first := i * reducePiece
+	total := min(reducePiece, r.inner.size-first)
+	last := r.inner.rank - 1
+	stride := r.inner.strides[last][0]
+	for done := 0; done < total; {
+		at := r.inner.seek(r.inner.rank, first+done)
+		n := min(total-done, r.inner.shape[last]-at.at[last])
+		f(base+at.off[0], stride, n, done)
+		done += n
+	}
+}
+
+// reducePieces computes the partial result of every piece in parallel, joins
+// those of each result, two by two, and stores what came out. one needs no more
+// than the place of a piece; cost is per element.
+func reducePieces[P any](r *reduction, cost float64, one func(base, piece int) P, join func(a, b P) P, empty P, store func(off int, p P)) {
+	if r.pieces == 0 {
+		at := r.outer.seek(r.outer.rank, 0)
+		for range r.outer.size {
+			store(at.off[1], empty)
+			at.next()
+		}
+		return
+	}
+	partial := make([]P, r.outer.size*r.pieces)
+	parallel(len(partial), cost*float64(min(reducePiece, r.inner.size))+10, func(lo, hi int) {
+		at := r.outer.seek(r.outer.rank, lo/r.pieces)
+		for i := lo; i < hi; i++ {
+			partial[i] = one(at.off[0], i%r.pieces)
+			if (i+1)%r.pieces == 0 {
+				at.next()
+			}
+		}
+	})
+	r.outer.each(float64(5*r.pieces), func(at cursor, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			store(at.off[1], joinPairs(partial[i*r.pieces:(i+1)*r.pieces], join))
+			at.next()
+		}
+	})
+}
+
+// joinPairs joins neighbours until one is left.
+func joinPairs[P any](p []P, join func(a, b P) P) P {
+	for len(p) > 1 {
+		half := (len(p) + 1) / 2
+		for i := range len(p) / 2 {
+			p[i] = join(p[2*i], p[2*i+1])
+		}
+		if len(p)%2 == 1 {
+			p[half-1] = p[len(p)-1]
+		}
+		p = p[:half]
+	}
+	return p[0]
+}

@@ -1,0 +1,87 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// found is the extreme element of a piece: a key to compare pieces by, and where
+// it is in the result's elements.
+type found[K int64 | float32] struct {
+	key   K
+	place int
+}
+
+// reduceIndexed computes ArgMax, or ArgMin if least is set.
+func reduceIndexed(least bool, x, out *array.Array) {
+	switch x.DType {
+	case array.Int32:
+		findPieces(x, out, least, findInts[int32])
+	case array.Uint32:
+		findPieces(x, out, least, findInts[uint32])
+	case array.Bool, array.Uint8:
+		findPieces(x, out, least, findInts[uint8])
+	default:
+		findPieces(x, out, least, findFloats)
+	}
+}
+
+// findPieces searches all pieces. find returns what it found among n elements.
+func findPieces[K int64 | float32](x, out *array.Array, least bool,
+	find func(x *array.Array, least bool, off, stride, n int) found[K]) {
+	r := newReduction(x, out)
+	stride := x.Strides[len(x.Strides)-1]
+	one := func(base, piece int) found[K] {
+		first := piece * reducePiece
+		f := find(x, least, base+first*stride, stride, min(reducePiece, r.inner.size-first))
+		f.place += first
+		return f
+	}
+	join := func(a, b found[K]) found[K] {
+		if beyond(least, b.key, a.key) {
+			return b
+		}
+		return a
+	}
+	reducePieces(&r, 1, one, join, found[K]{}, func(off int, f found[K]) { storage[uint32](out)[off] = uint32(f.place) })
+}
+
+// beyond reports whether a is more extreme than b; a NaN is the most extreme.
+func beyond[K int64 | float32](least bool, a, b K) bool {
+	if a != a || b != b {
+		return a != a && b == b
+	}
+	if least {
+		return a < b
+	}
+	return a > b
+}
+
+func findInts[T integer](x *array.Array, least bool, off, stride, n int) found[int64] {
+	s := storage[T](x)
+	best, place := s[off], 0
+	for i := range n {
+		if v := s[off+i*stride]; v != best && (v < best) == least {
+			best, place = v, i
+		}
+	}
+	return found[int64]{int64(best), place}
+}
+
+func findFloats(x *array.Array, least bool, off, stride, n int) found[float32] {
+	scratch := borrow(n)
+	defer scratch.release()
+	row := floats(x, off, stride, n, scratch.f)
+	var m float32 // NaN if there is one
+	if least {
+		m = foldFloats(ReduceAMin, row).v
+	} else {
+		m = simd.Max(row)
+	}
+	for i, v := range row {
+		if v == m || m != m && v != v {
+			return found[float32]{m, i}
+		}
+	}
+	return found[float32]{m, 0}
+}

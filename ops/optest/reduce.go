@@ -1,0 +1,424 @@
+package optest
+
+import (
+	"math"
+
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+var (
+	sumKinds     = []string{"sum", "prod", "mean"}
+	extremeKinds = []string{"amax", "amin"}
+	truthKinds   = []string{"all", "any"}
+	indexKinds   = []string{"arg_max", "arg_min"}
+	reduceKinds  = concat(sumKinds, extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp"})
+)
+
+// reduceOp is a reduction of T with an R result.
+type reduceOp[R, T kompute.Element] func(*kompute.Stream, *kompute.Tensor[T], ...ops.ReduceOption) *kompute.Tensor[R]
+
+// options are those of the case.
+func (c *call) options() []ops.ReduceOption {
+	var out []ops.ReduceOption
+	if c.Params.Axes != nil && !has(indexKinds, c.Params.Kind) {
+		out = append(out, ops.Axes(c.Params.Axes...))
+	}
+	if c.Params.Keep {
+		out = append(out, ops.KeepDims())
+	}
+	return out
+}
+
+func reduceBy[R, T kompute.Element](c *call, op reduceOp[R, T]) *kompute.View {
+	return op(c.s, tensor[T](c, "x"), c.options()...).View()
+}
+
+// runExtreme runs the kinds that every type has.
+func runExtreme[T kompute.Element](c *call) *kompute.View {
+	switch c.Params.Kind {
+	case "all":
+		return reduceBy(c, ops.All[T])
+	case "any":
+		return reduceBy(c, ops.Any[T])
+	case "amax":
+		return reduceBy(c, ops.AMax[T])
+	case "amin":
+		return reduceBy(c, ops.AMin[T])
+	case "arg_max":
+		return ops.ArgMax(c.s, tensor[T](c, "x"), c.Params.Axes[0], c.options()...).View()
+	}
+	return ops.ArgMin(c.s, tensor[T](c, "x"), c.Params.Axes[0], c.options()...).View()
+}
+
+func runSum[T kompute.Number](c *call) *kompute.View {
+	if c.Params.Kind == "prod" {
+		return reduceBy(c, ops.Prod[T])
+	}
+	return reduceBy(c, ops.Sum[T])
+}
+
+func runSumBools(c *call) *kompute.View {
+	if c.Params.Kind == "prod" {
+		return reduceBy(c, ops.ProdBools)
+	}
+	return reduceBy(c, ops.SumBools)
+}
+
+func runSumBytes(c *call) *kompute.View {
+	if c.Params.Kind == "prod" {
+		return reduceBy(c, ops.ProdBytes)
+	}
+	return reduceBy(c, ops.SumBytes)
+}
+
+func runMean[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.Mean[T]) }
+
+func runMeanFloat32[T ops.Integer | bool](c *call) *kompute.View {
+	return reduceBy(c, ops.MeanFloat32[T])
+}
+
+func runLogSumExp[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.LogSumExp[T]) }
+
+func runReduce(c *call) *kompute.View {
+	dtype := c.dtype("x")
+	switch c.Params.Kind {
+	case "sum", "prod":
+		return byElement(dtype, runSum[float32], runSum[array.F16], runSum[array.BF16], runSum[int32], runSum[uint32],
+			runSumBools, runSumBytes)(c)
+	case "mean":
+		return byElement(dtype, runMean[float32], runMean[array.F16], runMean[array.BF16], runMeanFloat32[int32],
+			runMeanFloat32[uint32], runMeanFloat32[bool], runMeanFloat32[uint8])(c)
+	case "log_sum_exp":
+		return byFloat(dtype, runLogSumExp[float32], runLogSumExp[array.F16], runLogSumExp[array.BF16])(c)
+	}
+	return byElement(dtype, runExtreme[float32], runExtreme[array.F16], runExtreme[array.BF16], runExtreme[int32],
+		runExtreme[uint32], runExtreme[bool], runExtreme[uint8])(c)
+}
+
+// reduceFormulas are the kinds in float64, on rows that may be empty.
+var reduceFormulas = map[string]func(row []float64) float64{
+	"sum": sum,
+	"prod": func(row []float64) float64 {
+		p := 1.0
+		for _, v := range row {
+			p *= v
+		}
+		return p
+	},
+	"mean":        func(row []float64) float64 { return sum(row) / float64(len(row)) },
+	"amax":        func(row []float64) float64 { return row[extreme(row, 1)] },
+	"amin":        func(row []float64) float64 { return row[extreme(row, -1)] },
+	"arg_max":     func(row []float64) float64 { return float64(extreme(row, 1)) },
+	"arg_min":     func(row []float64) float64 { return float64(extreme(row, -1)) },
+	"all":         func(row []float64) float64 { return truth(trues(row) == len(row)) },
+	"any":         func(row []float64) float64 { return truth(trues(row) > 0) },
+	"log_sum_exp": logSumExp,
+}
+
+func sum(row []float64) float64 {
+	s := 0.0
+	for _, v := range row {
+		s += v
+	}
+	return s
+}
+
+func trues(row []float64) (n int) {
+	for _, v := range row {
+		if v != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// extreme returns where the largest element is, or with sign -1 the smallest.
+func extreme(row []float64, sign float64) int {
+	best := 0
+	for i, v := range row {
+		if sign*v > sign*row[best] || math.IsNaN(v) && !math.IsNaN(row[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+func logSumExp(row []float64) float64 {
+	top := row[extreme(row, 1)]
+	if math.IsInf(top, 0) {
+		return top
+	}
+	s := 0.0
+	for _, v := range row {
+		s += math.Exp(v - top)
+	}
+	return top + math.Log(s)
+}
+
+// reducedAxes returns which axes of x a case keeps and which it reduces.
+func reducedAxes(c *Case) (kept, reduced []int) {
+	x := c.In["x"]
+	gone := make([]bool, x.Rank())
+	for i := range gone {
+		gone[i] = c.Params.Axes == nil
+	}
+	for _, a := range c.Params.Axes {
+		axis, err := x.Axis(a)
+		if err != nil {
+			panic(err)
+		}
+		gone[axis] = true
+	}
+	for axis, g := range gone {
+		if g {
+			reduced = append(reduced, axis)
+		} else {
+			kept = append(kept, axis)
+		}
+	}
+	return kept, reduced
+}
+
+func referenceReduce(c *Case) []float64 {
+	x := c.In["x"]
+	kept, reduced := reducedAxes(c)
+	n, cols := 1, 1
+	for _, axis := range kept {
+		n *= x.Shape[axis]
+	}
+	for _, axis := range reduced {
+		cols *= x.Shape[axis]
+	}
+	x.Layout = must(x.Transpose(concat(kept, reduced)...))
+	all, out := floats(x), make([]float64, n)
+	for i := range out {
+		out[i] = reduceFormulas[c.Params.Kind](all[i*cols : (i+1)*cols])
+		if c.Params.Kind == "sum" && !x.DType.IsFloat() {
+			out[i] = wrap(reduceResult(c), int64(out[i]))
+		}
+		if c.Params.Kind == "prod" && !x.DType.IsFloat() {
+			p := int64(1)
+			for _, v := range all[i*cols : (i+1)*cols] {
+				p = int64(int32(p * int64(v)))
+			}
+			out[i] = wrap(reduceResult(c), p)
+		}
+	}
+	return round(reduceResult(c), out)
+}
+
+func reduceResult(c *Case) array.DType {
+	dtype, kind := c.dtype("x"), c.Params.Kind
+	switch {
+	case has(indexKinds, kind):
+		return array.Uint32
+	case has(truthKinds, kind):
+		return array.Bool
+	case kind == "mean" && !dtype.IsFloat():
+		return array.Float32
+	case has(sumKinds, kind) && dtype == array.Bool:
+		return array.Int32
+	case has(sumKinds, kind) && dtype == array.Uint8:
+		return array.Uint32
+	}
+	return dtype
+}
+
+func reduceExact(c *Case) bool {
+	return !reduceResult(c).IsFloat() || has(extremeKinds, c.Params.Kind)
+}
+
+// reduceBound is that of sums, whose terms may cancel.
+func reduceBound(c *Case) bound {
+	x := c.In["x"]
+	n := x.Size()
+	for _, axis := range first(reducedAxes(c)) {
+		n /= max(x.Shape[axis], 1)
+	}
+	b := sumBound(reduceResult(c), n, largest(floats(x)))
+	switch c.Params.Kind {
+	case "mean":
+		b.Absolute /= float64(max(n, 1))
+	case "prod":
+		b.Absolute, b.Share = 1e-37, 0
+		b.Relative += 1e-7 * float64(n)
+	case "log_sum_exp":
+		b.Absolute, b.Share = 2e-6, 0
+	}
+	return b
+}
+
+func first(a, _ []int) []int { return a }
+
+func reduceTypes(kind string) []array.DType {
+	if kind == "log_sum_exp" {
+		return floatTypes
+	}
+	return elementTypes
+}
+
+// reduceOperand returns what suits a kind: factors near 1, and zeros among what
+// is asked for truth.
+func reduceOperand(r source, kind string, dtype array.DType, shape ...int) array.Array {
+	switch {
+	case kind == "prod" && dtype.IsFloat():
+		x := r.normal(dtype, 0.1, shape...)
+		set, get := setter(x), getter(x)
+		walk(x.Layout, func(i int) { set(i, math.Exp(get(i))) })
+		return x
+	case has(truthKinds, kind):
+		return r.integers(dtype, 0, 1, shape...)
+	}
+	return r.numbers(dtype, shape...)
+}
+
+func reduceCases() []Case {
+	var cases []Case
+	add := func(label, kind string, axes []int, x array.Array) {
+		cases = append(cases, Case{Name: kind + "/" + x.DType.String() + "/" + label, In: map[string]array.Array{"x": x},
+			Params: Params{Kind: kind, Axes: axes, Keep: len(cases)%2 == 1}})
+	}
+	for _, kind := range reduceKinds {
+		for i, dtype := range reduceTypes(kind) {
+			r := newSource(uint64(len(cases)))
+			add("last", kind, []int{-1}, reduceOperand(r, kind, dtype, 5, 37))
+			add("first", kind, []int{0}, reduceOperand(r, kind, dtype, 41, 6))
+			if i == 0 && kind != "prod" {
+				add("vocabulary", kind, []int{-1}, reduceOperand(r, kind, dtype, 151936))
+				add("vocabulary column", kind, []int{0}, reduceOperand(r, kind, dtype, 151936, 2))
+				add("many results", kind, []int{1}, reduceOperand(r, kind, dtype, 20000, 9, 2))
+			}
+		}
+	}
+	for _, kind := range concat(sumKinds, extremeKinds, truthKinds, []string{"log_sum_exp"}) {
+		r := newSource(uint64(len(cases)))
+		add("all", kind, nil, reduceOperand(r, kind, array.Float32, 3, 50, 7))
+		add("rank 0", kind, nil, reduceOperand(r, kind, array.Float32))
+		add("no axes", kind, []int{}, reduceOperand(r, kind, array.Float32, 4, 3))
+		add("some", kind, []int{3, -6, 0}, place(reduceOperand(r, kind, array.Float32, 2, 5, 3, 4, 2, 3, 2, 2), "strided"))
+		add("middle", kind, []int{1}, reduceOperand(r, kind, array.Float32, 3, 1500, 20))
+		add("result without elements", kind, []int{1}, reduceOperand(r, kind, array.Float32, 0, 3))
+	}
+	for _, dtype := range elementTypes {
+		for _, kind := range concat(sumKinds[:2], truthKinds) {
+			add("of no elements", kind, []int{1}, dense(dtype, nil, 3, 0, 2))
+		}
+	}
+	return append(cases, reduceEdges()...)
+}
+
+// reduceEdges are rows of NaNs, infinities, equal elements and long rows with one
+// that counts.
+func reduceEdges() []Case {
+	var cases []Case
+	inf, nan := math.Inf(1), math.NaN()
+	rows := dense(array.Float32, []float64{1, nan, 5, nan, inf, 1, inf, 0, -inf, -inf, -inf, -inf, inf, -inf, 2, 3, 0, 0, 0, 0, 1e-40, -1e-40, 0, 0}, 6, 4)
+	last := dense(array.Float32, make([]float64, 3000), 2, 1500)
+	setter(last)(1499, 1)
+	setter(last)(1500, -1)
+	set := setter(last)
+	late := dense(array.BFloat16, make([]float64, 6000), 2, 3000)
+	set(700, nan)
+	set(1501, inf)
+	setter(late)(5999, nan)
+	for _, kind := range concat(extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp", "sum"}) {
+		if kind != "all" && kind != "any" { // what a device makes of subnormals is left to it elsewhere
+			rows := rows
+			rows.Layout = must(rows.Slice(0, 0, 5, 1))
+			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
+		} else {
+			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
+		}
+		for name, x := range map[string]array.Array{"long": last, "late": late} {
+			cases = append(cases, Case{Name: kind + "/" + name, In: map[string]array.Array{"x": x}, Params: Params{Kind: kind, Axes: []int{-1}}})
+		}
+	}
+	return cases
+}
+
+func randomReduce(t *rapid.T) Case {
+	kind := rapid.SampledFrom(reduceKinds).Draw(t, "kind")
+	dtype := drawType(t, "type", reduceTypes(kind))
+	shape := drawShape(t, "shape", 0, 6, 3000)
+	if len(shape) == 0 && has(indexKinds, kind) || rapid.IntRange(0, 3).Draw(t, "rows") == 0 {
+		shape = drawRows(t)
+	}
+	x := reduceOperand(drawSource(t), kind, dtype, shape...)
+	c := Case{In: map[string]array.Array{"x": drawLayout(t, "x", x)}, Params: Params{Kind: kind, Keep: rapid.Bool().Draw(t, "keep")}}
+	needs := has(concat(indexKinds, extremeKinds), kind) || kind == "log_sum_exp"
+	if has(indexKinds, kind) {
+		c.Params.Axes = []int{rapid.IntRange(0, len(shape)-1).Draw(t, "axis")}
+	} else if !rapid.Bool().Draw(t, "all") {
+		c.Params.Axes = rapid.Permutation(upTo(len(shape))).Draw(t, "axes")[:rapid.IntRange(0, len(shape)).Draw(t, "count")]
+	}
+	if needs && size(shape) == 0 { // there must be no result either
+		for _, axis := range second(reducedAxes(&c)) {
+			if shape[axis] == 0 {
+				c.In["x"] = reduceOperand(newSource(1), kind, dtype, 2, 3)
+				c.Params.Axes = []int{1}
+				break
+			}
+		}
+	}
+	return c
+}
+
+func second(_, b []int) []int { return b }
+
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// reduceAlong: results are independent along the axes that stay.
+func reduceAlong(c *Case, axis int) map[string]int {
+	kept, reduced := reducedAxes(c)
+	if !c.Params.Keep {
+		return map[string]int{"x": kept[axis]}
+	}
+	for _, gone := range reduced {
+		if axis == gone {
+			return nil
+		}
+	}
+	return map[string]int{"x": axis}
+}
+
+func reduceRejects() []reject {
+	return []reject{
+		{"axis", kompute.ErrShape, func(e *env) error { return ops.Sum(e.s, e.f32(2, 3), ops.Axes(2)).Err() }},
+		{"negative axis", kompute.ErrShape, func(e *env) error { return ops.Mean(e.s, e.f32(2, 3), ops.Axes(-3)).Err() }},
+		{"axis twice", kompute.ErrShape, func(e *env) error { return ops.Prod(e.s, e.i32(2, 3), ops.Axes(1, -1)).Err() }},
+		{"axis of rank 0", kompute.ErrShape, func(e *env) error { return ops.Any(e.s, e.boolean(), ops.Axes(0)).Err() }},
+		{"maximum of nothing", kompute.ErrShape, func(e *env) error { return ops.AMax(e.s, e.f32(2, 0), ops.Axes(1)).Err() }},
+		{"minimum of nothing", kompute.ErrShape, func(e *env) error { return ops.AMin(e.s, e.f32(2, 0)).Err() }},
+		{"log of nothing", kompute.ErrShape, func(e *env) error { return ops.LogSumExp(e.s, e.f32(0), ops.KeepDims()).Err() }},
+		{"index of rank 0", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(), -1).Err() }},
+		{"index along no axis", kompute.ErrShape, func(e *env) error { return ops.ArgMin(e.s, e.f32(2, 3), 2).Err() }},
+		{"index along no negative axis", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 3), -3).Err() }},
+		{"index in nothing", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 0), -1).Err() }},
+		{"index along axes", kompute.ErrInvalid, func(e *env) error { return ops.ArgMin(e.s, e.f32(2, 3), 0, ops.Axes(0, 1)).Err() }},
+		{"too many elements", kompute.ErrTooLarge, func(e *env) error { return ops.Sum(e.s, e.repeated(1<<17, 1<<17)).Err() }},
+	}
+}
+
+func reduceSuite() suite {
+	return suite{
+		op: "reduce", run: runReduce, reference: referenceReduce, exact: reduceExact, bound: reduceBound,
+		cases: reduceCases, random: randomReduce, along: reduceAlong, regroups: true, thin: 3,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Axes: []int{-1}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
+		valid: func() Case {
+			return Case{Params: Params{Kind: "sum", Axes: []int{-1}}, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
+		},
+		rejects: reduceRejects(),
+	}
+}

@@ -1,0 +1,249 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// reduceCPU holds what runs each kind on the CPU.
+var reduceCPU = func() (cpu [len(reduceNames)]func([]array.Array) error) {
+	for kind := range cpu {
+		cpu[kind] = func(a []array.Array) error {
+			return fallback.Reduce(fallback.ReduceKind(kind), a[0], a[1])
+		}
+	}
+	return cpu
+}()
+
+// reduction is what the options of a reduction say.
+type reduction struct {
+	axes  []int
+	named bool // whether axes were given; without, all are meant
+	keep  bool
+}
+
+// ReduceOption changes which axes a reduction is over and what shape it leaves.
+type ReduceOption func(*reduction)
+
+// Axes makes a reduction run over the given axes alone; a negative one counts
+// from the end. Without this option it is over all, and of no axes at all, over
+// each element by itself.
+func Axes(axes ...int) ReduceOption {
+	return func(r *reduction) { r.axes, r.named = axes, true }
+}
+
+// KeepDims keeps the reduced axes in the result, with length 1, so that it
+// broadcasts against what was reduced.
+func KeepDims() ReduceOption { return func(r *reduction) { r.keep = true } }
+
+// reduce enqueues one kind of the reduce op: T operand, R result. needs tells
+// that there is no result of no elements.
+func reduce[R, T kompute.Element](s *kompute.Stream, kind fallback.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
+	c := newCall(s, "reduce")
+	c.label = reduceNames[kind]
+	l := input(&c, "x", x)
+	var r reduction
+	for _, o := range options {
+		o(&r)
+	}
+	reduced := c.reducedAxes(l, r)
+	if c.err != nil {
+		return kompute.Failed[R](s, c.err)
+	}
+	ordered, kept := reduceLast(l, reduced)
+	shape := kept.Shape
+	if r.keep {
+		shape = slices.Clone(l.Shape)
+		for axis := range shape {
+			if reduced[axis] {
+				shape[axis] = 1
+			}
+		}
+	}
+	if needs && l.Size() == 0 && !slices.Contains(shape, 0) {
+		c.fail(kompute.ErrShape, "there is no result of no elements")
+	}
+	c.relayout(0, ordered)
+	return resultAs[R](&c, shape, kept.Shape, reduceOp{Kind: uint32(kind)}, reduceCPU[kind])
+}
+
+// reducedAxes marks the axes that a reduction is over.
+func (c *call) reducedAxes(l array.Layout, r reduction) (reduced [array.MaxRank]bool) {
+	if c.err != nil {
+		return reduced
+	}
+	if !r.named {
+		for axis := range l.Shape {
+			reduced[axis] = true
+		}
+	}
+	for _, a := range r.axes {
+		axis, err := l.Axis(a)
+		switch {
+		case err != nil:
+			c.fail(kompute.ErrShape, "%v", err)
+			return reduced
+		case reduced[axis]:
+			c.fail(kompute.ErrShape, "axis %d is named twice", a)
+			return reduced
+		}
+		reduced[axis] = true
+	}
+	return reduced
+}
+
+// reduceLast returns l with the reduced axes behind the others, and the layout
+// of the others alone.
+func reduceLast(l array.Layout, reduced [array.MaxRank]bool) (ordered, kept array.Layout) {
+	ordered = array.Layout{Shape: make([]int, 0, l.Rank()), Strides: make([]int, 0, l.Rank()), Offset: l.Offset}
+	for _, pass := range []bool{false, true} {
+		for axis, n := range l.Shape {
+			if reduced[axis] == pass {
+				ordered.Shape = append(ordered.Shape, n)
+				ordered.Strides = append(ordered.Strides, l.Strides[axis])
+			}
+		}
+		if !pass {
+			n := len(ordered.Shape)
+			kept = array.Layout{Shape: ordered.Shape[:n:n], Strides: ordered.Strides[:n:n], Offset: l.Offset}
+		}
+	}
+	return ordered, kept
+}
+
+// Sum adds up the elements of x along the given [Axes], or all of them to a
+// tensor of rank 0; of no elements it is 0. The result has x's shape without
+// those axes, or with length 1 there under [KeepDims]. Of x [2, 3] =
+// [[1, 2, 3], [4, 5, 6]] it is 21, over axis 0 [5, 7, 9], and over axis 1 with
+// KeepDims [[6], [15]].
+//
+// Floats are added in float32, in a tree, and rounded once; integers wrap around.
+// For bool and uint8 there are [SumBools] and [SumBytes].
+//
+// # Errors
+//
+// ErrShape for an axis that x does not have, or that is named twice. This holds
+// for all reductions.
+func Sum[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceSum, x, false, options)
+}
+
+// SumBools counts what is true, as Sum: the result is int32, as MLX has it.
+func SumBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
+	return reduce[int32](s, fallback.ReduceSum, x, false, options)
+}
+
+// SumBytes adds up uint8s, as Sum: the result is uint32, as MLX has it.
+func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
+	return reduce[uint32](s, fallback.ReduceSum, x, false, options)
+}
+
+// Mean is Sum divided by the number of elements, NaN of none. In float16 the sum
+// may be larger than the type holds: only the mean is rounded to it, where MLX
+// overflows to infinity.
+func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceMean, x, false, options)
+}
+
+// MeanFloat32 is the mean of what is no float, in float32, to a few units in the
+// last place. (MLX's sum of int32s wraps around before it is divided.)
+func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[float32] {
+	return reduce[float32](s, fallback.ReduceMean, x, false, options)
+}
+
+// AMax returns the largest elements along the given [Axes], or the largest of
+// all; a NaN wins, and +0 is larger than -0. ([Max] is that of two tensors.) For
+// bool it is [Any].
+//
+// # Errors
+//
+// As for Sum, and ErrShape where it would be of no elements.
+func AMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceAMax, x, true, options)
+}
+
+// AMin returns the smallest elements, as AMax does the largest; a NaN wins, and
+// -0 is smaller than +0.
+func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceAMin, x, true, options)
+}
+
+// Prod multiplies the elements along the given [Axes], or all of them; of no
+// elements it is 1. Floats are multiplied in float32, in a tree, so whether one
+// on the way overflows depends on the order; integers wrap around. For bool and
+// uint8 there are [ProdBools] and [ProdBytes]. Errors are those of Sum.
+func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceProd, x, false, options)
+}
+
+// ProdBools is 1 where all are true, as Prod: the result is int32, as MLX has it.
+func ProdBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
+	return reduce[int32](s, fallback.ReduceProd, x, false, options)
+}
+
+// ProdBytes multiplies uint8s, as Prod: the result is uint32, as MLX has it.
+func ProdBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
+	return reduce[uint32](s, fallback.ReduceProd, x, false, options)
+}
+
+// All returns whether all elements along the given [Axes] are nonzero, which a
+// NaN is; of no elements it is true. Errors are those of Sum.
+func All[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
+	return reduce[bool](s, fallback.ReduceAll, x, false, options)
+}
+
+// Any returns whether an element along the given [Axes] is nonzero, which a NaN
+// is; of no elements it is false. Errors are those of Sum.
+func Any[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
+	return reduce[bool](s, fallback.ReduceAny, x, false, options)
+}
+
+// LogSumExp returns log Σ exp(x) along the given [Axes], or of all elements,
+// without overflow: max + log Σ exp(x - max). A NaN gives NaN; otherwise a +Inf
+// gives +Inf, and nothing but -Infs gives -Inf, as in MLX. Of [0, 0] it is
+// log 2 = 0.693.
+//
+// # Errors
+//
+// As for Sum, and ErrShape where it would be of no elements.
+func LogSumExp[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
+	return reduce[T](s, fallback.ReduceLogSumExp, x, true, options)
+}
+
+// ArgMax returns where x is largest along one axis (negative counts from the
+// end), as an index; the result has x's shape without that axis, or with length 1
+// there under [KeepDims]. Of equal elements the first counts, and a NaN is larger
+// than any number. Of x [2, 3] = [[1, 5, 5], [7, 0, 2]] along axis -1 it is
+// [1, 0], and along axis 0 [1, 0, 0].
+//
+// # Errors
+//
+// ErrShape if there is no such axis, or it has no elements while the result
+// would have some; ErrInvalid for the option Axes, as there can only be one.
+func ArgMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
+	return index(s, fallback.ReduceArgMax, x, axis, options)
+}
+
+// ArgMin returns where x is smallest along one axis, as ArgMax does where it is
+// largest; a NaN is smaller than any number, as in MLX.
+func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
+	return index(s, fallback.ReduceArgMin, x, axis, options)
+}
+
+func index[T kompute.Element](s *kompute.Stream, kind fallback.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
+	var r reduction
+	for _, o := range options {
+		o(&r)
+	}
+	if r.named {
+		c := newCall(s, "reduce")
+		c.label = reduceNames[kind]
+		input(&c, "x", x)
+		c.fail(kompute.ErrInvalid, "the option Axes does not go with an index along one axis")
+		return kompute.Failed[uint32](s, c.err)
+	}
+	return reduce[uint32](s, kind, x, true, append(options[:len(options):len(options)], Axes(axis)))
+}

@@ -1,0 +1,128 @@
+// The arithmetic of the reduce op: what a partial result is, how an element
+// joins it, how two join, and what comes out. A partial result is two words:
+//
+//   sum, mean, prod   a float32 or a wrapping integer
+//   amax, amin        a key that orders like the elements, a NaN largest
+//   arg_max, arg_min  such a key, and the index
+//   all, any          0 or 1
+//   log_sum_exp       the largest element m, and the sum of exp(x - m)
+//
+// The kernel defines KIND, x_DT and y_DT.
+#ifndef REDUCTION_GLSL
+#define REDUCTION_GLSL
+
+#include "convert.glsl"
+#include "math.glsl"
+
+const bool LEAST = KIND == REDUCE_AMIN || KIND == REDUCE_ARG_MIN;
+const bool INDEXED = KIND == REDUCE_ARG_MAX || KIND == REDUCE_ARG_MIN;
+const bool EXTREME = INDEXED || KIND == REDUCE_AMAX || KIND == REDUCE_AMIN;
+const bool IN_FLOAT = KIND == REDUCE_MEAN || KIND == REDUCE_LOG_SUM_EXP || x_DT <= DT_BFLOAT16;
+
+uint float_sign(uint dtype) { return dtype == DT_FLOAT32 ? 0x80000000u : 0x8000u; }
+
+// As order_key, but -0 comes before +0, so that the key tells the element.
+uint element_key(uint bits) {
+    if (!is_float_dtype(x_DT)) {
+        return order_key(bits, x_DT);
+    }
+    uint sign_bit = float_sign(x_DT);
+    return (bits & sign_bit) != 0u ? ~bits & (sign_bit * 2u - 1u) : bits | sign_bit;
+}
+
+uint key_element(uint key) {
+    if (!is_float_dtype(x_DT)) {
+        return order_key(key, x_DT); // its own inverse
+    }
+    uint sign_bit = float_sign(x_DT);
+    return (key & sign_bit) != 0u ? key ^ sign_bit : ~key & (sign_bit * 2u - 1u);
+}
+
+uint extreme_key(uint bits) {
+    if (bits_nan(bits, x_DT)) {
+        return 0xffffffffu;
+    }
+    uint key = INDEXED ? order_key(bits, x_DT) : element_key(bits);
+    return LEAST ? ~key : key;
+}
+
+uvec2 reduction_identity() {
+    if (EXTREME) {
+        return uvec2(0u, 0xffffffffu);
+    }
+    switch (KIND) {
+    case REDUCE_PROD: return uvec2(IN_FLOAT ? floatBitsToUint(1.0) : 1u, 0u);
+    case REDUCE_ALL: return uvec2(1u, 0u);
+    case REDUCE_LOG_SUM_EXP: return uvec2(floatBitsToUint(-make_inf()), 0u);
+    default: return uvec2(0u);
+    }
+}
+
+// exp(x - top) for x <= top, which may both be infinite.
+float exp_below(float x, float top) { return floatBitsToUint(x) == floatBitsToUint(top) ? 1.0 : m_exp(x - top); }
+
+uvec2 join_exps(uvec2 a, uvec2 b) {
+    float x = uintBitsToFloat(a.x);
+    float y = uintBitsToFloat(b.x);
+    float top = x < y ? y : x;
+    float sum = uintBitsToFloat(a.y) * exp_below(x, top) + uintBitsToFloat(b.y) * exp_below(y, top);
+    return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
+}
+
+uvec2 join(uvec2 a, uvec2 b) {
+    if (EXTREME) {
+        return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;
+    }
+    switch (KIND) {
+    case REDUCE_ALL: return a & b;
+    case REDUCE_ANY: return a | b;
+    case REDUCE_LOG_SUM_EXP: return join_exps(a, b);
+    }
+    if (KIND == REDUCE_PROD) {
+        return uvec2(IN_FLOAT ? floatBitsToUint(uintBitsToFloat(a.x) * uintBitsToFloat(b.x)) : a.x * b.x, 0u);
+    }
+    return uvec2(IN_FLOAT ? floatBitsToUint(uintBitsToFloat(a.x) + uintBitsToFloat(b.x)) : a.x + b.x, 0u);
+}
+
+// The partial result of one element.
+uvec2 partial_of(uint bits, uint column) {
+    if (EXTREME) {
+        return uvec2(extreme_key(bits), INDEXED ? column : 0u);
+    }
+    if (KIND == REDUCE_ALL || KIND == REDUCE_ANY) {
+        return uvec2(uint(bits_nonzero(bits, x_DT)), 0u);
+    }
+    float v = bits_to_float(bits, x_DT);
+    if (KIND == REDUCE_LOG_SUM_EXP) {
+        return is_nan(v) ? uvec2(floatBitsToUint(-make_inf()), floatBitsToUint(v)) : uvec2(floatBitsToUint(v), floatBitsToUint(1.0));
+    }
+    return uvec2(IN_FLOAT ? floatBitsToUint(v) : bits, 0u);
+}
+
+float log_sum_exp(float top, float sum) {
+    if (is_nan(sum)) {
+        return sum;
+    }
+    return is_inf(top) ? top : top + m_log(sum);
+}
+
+// The bits of the result.
+uint reduction_result(uvec2 v, float count) {
+    if (INDEXED) {
+        return v.y;
+    }
+    if (EXTREME) {
+        if (is_float_dtype(x_DT) && v.x == 0xffffffffu) {
+            return float_to_bits(make_nan(), y_DT);
+        }
+        return key_element(LEAST ? ~v.x : v.x);
+    }
+    switch (KIND) {
+    case REDUCE_LOG_SUM_EXP: return float_to_bits(log_sum_exp(uintBitsToFloat(v.x), uintBitsToFloat(v.y)), y_DT);
+    case REDUCE_MEAN: return float_to_bits(m_div(uintBitsToFloat(v.x), count), y_DT);
+    case REDUCE_SUM: case REDUCE_PROD: return IN_FLOAT ? float_to_bits(uintBitsToFloat(v.x), y_DT) : v.x;
+    default: return v.x;
+    }
+}
+
+#endif

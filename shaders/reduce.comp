@@ -1,0 +1,114 @@
+// Reductions: one result per row. A row is cut into parts; `lanes` threads take a
+// part by quads of columns in turn and join what they have in a tree. With more
+// than one part, a launch TO_PARTS leaves partial results and a second one
+// FROM_PARTS joins those. The order in which elements join depends on the shape
+// alone: neighbouring threads may go along the columns or along the rows,
+// whichever lie side by side in memory, and the bits are the same.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+#include "quads.glsl"
+
+layout(local_size_x_id = 0) in;
+TENSOR_IN(0, x, 1)
+QUAD_BITS_IN(0, x)
+TENSOR_OUT(1, y, 2)
+layout(constant_id = 3) const uint KIND = REDUCE_SUM;
+layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
+layout(push_constant) uniform Push { ReduceParams p; };
+
+#include "reduction.glsl"
+
+layout(set = 0, binding = 1) buffer y_Parts { uint data[]; } y_parts;
+
+shared uvec2 partial[1024];
+
+uint outer_start(uint row) {
+    uint at = p.offset;
+    for (uint d = MAX_DIMS - 1u; d > 0u; d--) {
+        uint q = row / p.outer_shape[d];
+        at += (row - q * p.outer_shape[d]) * p.outer_strides[d];
+        row = q;
+    }
+    return at + row * p.outer_strides[0];
+}
+
+uint column_at(uint from, uint c) {
+    uint last = MAX_DIMS - 1u;
+    for (uint d = last; d > MAX_DIMS - p.inner_rank; d--) {
+        uint q = c / p.inner_shape[d];
+        from += (c - q * p.inner_shape[d]) * p.inner_strides[d];
+        c = q;
+    }
+    return from + c * p.inner_strides[MAX_DIMS - p.inner_rank];
+}
+
+uvec2 load_partial(uint from, uint c) {
+    if (STAGE == STAGE_FROM_PARTS) {
+        return uvec2(x_32.data[from + 2u * c], x_32.data[from + 2u * c + 1u]);
+    }
+    return partial_of(x_bits(column_at(from, c)), c);
+}
+
+// The columns of one lane: quads, each column of which has a partial result of its own.
+uvec2 reduce_lane(uint from, uint first, uint end) {
+    uvec2 a[4];
+    for (uint k = 0u; k < 4u; k++) {
+        a[k] = reduction_identity();
+    }
+    for (uint c = first; c < end; c += 4u * p.lanes) {
+        if (STAGE != STAGE_FROM_PARTS && p.quads != 0u && c + 4u <= end) {
+            uvec4 v = x_quad_bits(column_at(from, c));
+            for (uint k = 0u; k < 4u; k++) {
+                a[k] = join(a[k], partial_of(v[k], c + k));
+            }
+            continue;
+        }
+        for (uint k = 0u; k < 4u; k++) {
+            if (c + k < end) {
+                a[k] = join(a[k], load_partial(from, c + k));
+            }
+        }
+    }
+    return join(join(a[0], a[1]), join(a[2], a[3]));
+}
+
+void main() {
+    uint t = gl_LocalInvocationID.x;
+    uint teams = gl_WorkGroupSize.x / p.lanes; // each takes a part
+    uint lane = p.adjacent_rows != 0u ? t / teams : t % p.lanes;
+    uint team = p.adjacent_rows != 0u ? t % teams : t / p.lanes;
+    uint index = workgroup_index() * teams + team;
+    uint part = index / p.rows; // parts of one number side by side, so that teams have neighbouring rows
+    uint row = index - part * p.rows;
+    if (p.adjacent_rows == 0u) {
+        row = index / p.parts;
+        part = index - row * p.parts;
+    }
+    bool works = row < p.rows && part < p.parts;
+
+    uvec2 mine = reduction_identity();
+    if (works) {
+        uint from = STAGE == STAGE_FROM_PARTS ? p.offset + 2u * row * p.cols : outer_start(row);
+        mine = reduce_lane(from, part * p.run + 4u * lane, min(p.cols, (part + 1u) * p.run));
+    }
+    uint slot = team * p.lanes + lane;
+    partial[slot] = mine;
+    for (uint k = p.lanes / 2u; k > 0u; k /= 2u) {
+        barrier();
+        if (lane < k) {
+            mine = join(mine, partial[slot + k]);
+            partial[slot] = mine;
+        }
+    }
+    if (!works || lane != 0u) {
+        return;
+    }
+    if (STAGE == STAGE_TO_PARTS) {
+        uint to = p.out_offset + 2u * (row * p.parts + part);
+        y_parts.data[to] = mine.x;
+        y_parts.data[to + 1u] = mine.y;
+    } else {
+        y_set_bits(p.out_offset + row, reduction_result(mine, p.count));
+    }
+}
