@@ -13,7 +13,7 @@ void Stream::begin_capture() {
     if (capture_) {
         fail(KPX_INVALID, "the stream is capturing already");
     }
-    capture_ = std::make_unique<Window>(*device_, true, true);
+    capture_ = std::make_unique<Window>(*device_, true);
 }
 
 std::shared_ptr<Region> Stream::end_capture() {

@@ -36,12 +36,17 @@ class CreationCheck {
 
     VkBuffer buffer = VK_NULL_HANDLE;
     VkDeviceMemory memory = VK_NULL_HANDLE;
+    VkCommandPool pool = VK_NULL_HANDLE; // the object's that is created; it frees it
     bool prefer_cached;
 
   private:
     vk::Device device_;
     VkResult first_ = VK_SUCCESS;
 };
+
+// How many buffers and pipelines were destroyed so far, in this process: a
+// handle seen before may since belong to another object.
+uint64_t handles_destroyed();
 
 // While it lives, command buffers that this thread begins may be submitted again
 // while they run, which kp::Sequence does not ask for.

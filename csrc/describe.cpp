@@ -89,7 +89,7 @@ std::string Region::describe() const {
     }
     {
         List dispatches(out, "dispatches");
-        const Program &program = recording_->program();
+        const Program &program = program_;
         for (const Node &node : program.nodes()) {
             dispatches.add(format("{\"kernel\":\"%s\",\"grid\":[%u,%u,%u],\"barrier\":%s,\"reads\":", node.kernel,
                                   node.grid.x, node.grid.y, node.grid.z, node.barrier ? "true" : "false") +

@@ -6,6 +6,7 @@
 #include "device_list.hpp"
 #include "error.hpp"
 #include "kernels.hpp"
+#include "sequences.hpp"
 #include "staging.hpp"
 #include "stream.hpp"
 #include "vulkan_loader.hpp"
@@ -39,6 +40,7 @@ Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
         staging_ = std::make_unique<Staging>(*this);
         descriptors_ = std::make_unique<DescriptorPools>(*this);
         semaphores_ = std::make_unique<Semaphores>(*this);
+        sequences_ = std::make_unique<Sequences>(*this);
     } catch (...) {
         kernels_.reset();
         device_->destroy();
@@ -85,6 +87,7 @@ void Device::fill_traits() {
 Device::~Device() {
     (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
     staging_.reset();
+    sequences_.reset();
     descriptors_.reset();
     semaphores_.reset();
     kernels_.reset();

@@ -17,6 +17,7 @@ namespace kpx {
 class DescriptorPools;
 class Kernels;
 class Semaphores;
+class Sequences;
 class Staging;
 class Stream;
 
@@ -47,6 +48,7 @@ class Device : public std::enable_shared_from_this<Device> {
     Staging &staging() { return *staging_; }
     DescriptorPools &descriptors() { return *descriptors_; }
     Semaphores &semaphores() { return *semaphores_; }
+    Sequences &sequences() { return *sequences_; }
 
     // Queues are given to streams in turn.
     Queue &next_queue();
@@ -94,6 +96,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::unique_ptr<Staging> staging_;
     std::unique_ptr<DescriptorPools> descriptors_;
     std::unique_ptr<Semaphores> semaphores_;
+    std::unique_ptr<Sequences> sequences_;
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
     uint64_t live_buffers_ = 0, live_bytes_ = 0, peak_bytes_ = 0;

@@ -108,7 +108,7 @@ void Memory::zero(const Block &block) {
     append_transfer(device_, program, {zeros->constructDescriptorBufferInfo().buffer, 0, zeros},
                     {block.handle, 0, block.tensor}, block.bytes);
     Queue &queue = device_.next_queue();
-    const Recording recording(device_.shared_from_this(), queue, std::move(program), Recording::Runs::once);
+    const Recording recording(device_.shared_from_this(), queue, program, Recording::Runs::once);
     Timeline done(device_.shared_from_this());
     const vk::CommandBuffer commands = recording.commands();
     const vk::Semaphore signal = done.semaphore();

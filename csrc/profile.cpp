@@ -11,8 +11,8 @@
 
 namespace kpx {
 
-// Submits what is pending, and then that recording.
-uint64_t Stream::run(const std::shared_ptr<Recording> &recording) {
+// Submits what is pending, and then that recording of the region's.
+uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (capture_) {
         fail(KPX_INVALID, "a region cannot be replayed inside a capture");
@@ -20,7 +20,7 @@ uint64_t Stream::run(const std::shared_ptr<Recording> &recording) {
     if (!window_.empty()) {
         submit_pending();
     }
-    submit({timeline_->submitted() + 1, 0, recording, nullptr, 0, false, {}}, std::move(waits_));
+    submit({timeline_->submitted() + 1, 0, {}, recording, owner, 0, false, {}}, std::move(waits_));
     waits_.clear();
     return timeline_->submitted();
 }
@@ -38,7 +38,7 @@ uint64_t Stream::profile(const std::shared_ptr<Region> &region, kpx_span *spans,
     const std::lock_guard<std::mutex> lock(region->profiling);
     const auto timed = spans != nullptr ? Recording::Timed::each : Recording::Timed::whole;
     const std::shared_ptr<Recording> &recording = region->timed(queue_, timed);
-    const uint64_t value = run(recording);
+    const uint64_t value = run(recording, region);
     counters_.replays++;
     counters_.dispatches += counts.dispatches;
     counters_.barriers += counts.barriers;
@@ -59,9 +59,9 @@ void Stream::time_ops(bool on) {
     timing_ = on;
 }
 
-void Stream::add_times(const Recording &recording) {
+void Stream::add_times(const Recording &recording, const Program &program) {
     const std::vector<Recording::Span> spans = recording.spans();
-    const std::vector<Node> &nodes = recording.program().nodes();
+    const std::vector<Node> &nodes = program.nodes();
     std::lock_guard<std::mutex> lock(times_mutex_);
     for (size_t i = 0; i < nodes.size(); i++) {
         const Node &node = nodes[i];

@@ -5,23 +5,24 @@
 #include "creation_check.hpp"
 #include "device.hpp"
 #include "error.hpp"
-#include "tensors.hpp"
 
 namespace kpx {
 
 // Our entry into Kompute's recording: it is handed the command buffer.
 class RecordOp : public kp::OpBase {
   public:
-    explicit RecordOp(Recording &recording) : recording_(&recording) {}
+    RecordOp(Recording &recording, const Program &program) : recording_(&recording), program_(&program) {}
     void record(const vk::CommandBuffer &commands) override {
         recording_->commands_ = commands;
-        recording_->record(commands);
+        recording_->record(commands, *program_);
     }
     void preEval(const vk::CommandBuffer &) override {} // never called: we submit ourselves
     void postEval(const vk::CommandBuffer &) override {}
 
   private:
+    // Of the one call: the sequence keeps this object, but never asks it again.
     Recording *recording_;
+    const Program *program_;
 };
 
 namespace {
@@ -41,39 +42,43 @@ void host_barrier(vk::CommandBuffer commands) {
 
 } // namespace
 
-Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs, Timed timed)
-    : device_(std::move(device)), program_(std::move(program)), timed_(timed), descriptors_(*device_) {
-    program_.plan();
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed)
+    : device_(std::move(device)), timed_(timed), descriptors_(*device_) {
+    program.plan();
     if (timed != Timed::no) {
-        const size_t inside = timed == Timed::each ? 2 * program_.nodes().size() : 0;
+        const size_t inside = timed == Timed::each ? 2 * program.nodes().size() : 0;
         stamps_ = std::make_unique<Timestamps>(device_, queue, uint32_t(2 + inside));
     }
-    sequence_ = make_sequence(*device_, queue);
+    sequence_ = device_->sequences().take(queue);
     const RecordedForMany many(runs == Runs::many);
-    sequence_->record(std::make_shared<RecordOp>(*this));
-    sequence_->end();
+    sequence_.sequence->record(std::make_shared<RecordOp>(*this, program));
+    sequence_.sequence->end();
+}
+
+Recording::~Recording() {
+    device_->sequences().give_back(std::move(sequence_));
 }
 
 // The first barrier orders this work after the queue's earlier submissions,
 // which belong to this stream too, or are the same recording.
-void Recording::record(const vk::CommandBuffer &commands) {
+void Recording::record(const vk::CommandBuffer &commands, const Program &program) {
     if (stamps_) {
         stamps_->reset(commands);
     }
     compute_barrier(commands);
     counts_.barriers = 1;
     stamp(commands, timed_ != Timed::no);
-    for (const Node &node : program_.nodes()) {
+    for (const Node &node : program.nodes()) {
         if (node.barrier) {
             compute_barrier(commands);
             counts_.barriers++;
         }
         stamp(commands, timed_ == Timed::each);
-        record_node(commands, node);
+        record_node(commands, program, node);
         stamp(commands, timed_ == Timed::each);
     }
     stamp(commands, timed_ != Timed::no);
-    if (program_.ends_at_host()) {
+    if (program.ends_at_host()) {
         host_barrier(commands);
         counts_.barriers++;
     }
@@ -87,17 +92,17 @@ void Recording::stamp(vk::CommandBuffer commands, bool wanted) {
     }
 }
 
-void Recording::record_node(vk::CommandBuffer commands, const Node &node) {
+void Recording::record_node(vk::CommandBuffer commands, const Program &program, const Node &node) {
     if (node.pipeline != bound_) {
         commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
         bound_ = node.pipeline;
         counts_.commands++;
     }
-    const vk::DescriptorSet set = bind(node);
+    const vk::DescriptorSet set = bind(program, node);
     commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
     if (node.push_bytes > 0) {
         commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
-                               program_.push(node));
+                               program.push(node));
         counts_.commands++;
     }
     commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
@@ -118,11 +123,11 @@ std::vector<Recording::Span> Recording::spans() const {
     return out;
 }
 
-vk::DescriptorSet Recording::bind(const Node &node) {
+vk::DescriptorSet Recording::bind(const Program &program, const Node &node) {
     constexpr uint32_t kBatch = 16;
     const uint32_t n = node.layout.bindings;
     const vk::DescriptorSet set = descriptors_.allocate(node.layout.set, n);
-    const Use *uses = program_.uses(node);
+    const Use *uses = program.uses(node);
     vk::DescriptorBufferInfo buffers[kBatch];
     for (uint32_t first = 0; first < n; first += kBatch) {
         const uint32_t count = std::min(kBatch, n - first);

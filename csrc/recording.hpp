@@ -1,13 +1,12 @@
 // A planned program, recorded once into a kp::Sequence and ready to be
-// submitted, once or many times. It owns all that the device may touch while it runs.
+// submitted, once or many times.
 #pragma once
 
 #include <memory>
 
-#include <kompute/Sequence.hpp>
-
 #include "descriptors.hpp"
 #include "program.hpp"
+#include "sequences.hpp"
 #include "timestamps.hpp"
 
 namespace kpx {
@@ -30,14 +29,18 @@ class Recording {
         uint64_t start, end;
     };
 
-    // Plans and records the program. many: it may be submitted while it runs.
-    // Throws an Error; nothing was submitted then. A timed one throws KPX_UNSUPPORTED
-    // if the device writes no timestamps.
-    Recording(std::shared_ptr<Device> device, const Queue &queue, Program program, Runs runs, Timed timed = Timed::no);
+    // Plans and records the program. many: it may be submitted while it runs;
+    // else again when it has run. The memory that the program names is the
+    // caller's to keep, as long as the device may touch it. Throws an Error;
+    // nothing was submitted then. A timed one throws KPX_UNSUPPORTED if the
+    // device writes no timestamps.
+    Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed = Timed::no);
+    ~Recording();
+    Recording(const Recording &) = delete;
+    Recording &operator=(const Recording &) = delete;
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
-    const Program &program() const { return program_; }
 
     // Of the last run, which is done, if this was asked for.
     bool times_each() const { return timed_ == Timed::each; }
@@ -46,17 +49,16 @@ class Recording {
 
   private:
     friend class RecordOp;
-    void record(const vk::CommandBuffer &commands);
-    void record_node(vk::CommandBuffer commands, const Node &node);
+    void record(const vk::CommandBuffer &commands, const Program &program);
+    void record_node(vk::CommandBuffer commands, const Program &program, const Node &node);
     void stamp(vk::CommandBuffer commands, bool wanted);
-    vk::DescriptorSet bind(const Node &node);
+    vk::DescriptorSet bind(const Program &program, const Node &node);
 
     std::shared_ptr<Device> device_;
-    Program program_;
     Timed timed_;
     std::unique_ptr<Timestamps> stamps_;
     DescriptorArena descriptors_;
-    std::shared_ptr<kp::Sequence> sequence_; // freed before what its commands use
+    Sequences::Entry sequence_; // freed before what its commands use
     vk::CommandBuffer commands_;
     vk::Pipeline bound_; // while it is recorded
     Counts counts_;

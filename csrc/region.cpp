@@ -10,20 +10,20 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     : device_(std::move(device)) {
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
-    Program program = window.finish(passes);
+    program_ = window.finish(passes);
     list_ops(window.graph());
-    memory_.decide(program, window.graph(), device_->memory().largest(), passes.plans_memory());
+    memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
     {
         const Window dropped = std::move(window); // and with it the memory of what was planned
     }
-    memory_.allocate(*device_, program);
-    recording_ = std::make_unique<Recording>(device_, queue, std::move(program), Recording::Runs::many);
+    memory_.allocate(*device_, program_);
+    recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);
 }
 
 const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::Timed timed) {
     std::shared_ptr<Recording> &wanted = timed == Recording::Timed::each ? each_ : whole_;
     if (!wanted) {
-        wanted = std::make_shared<Recording>(device_, queue, recording_->program(), Recording::Runs::many, timed);
+        wanted = std::make_shared<Recording>(device_, queue, program_, Recording::Runs::many, timed);
     }
     return wanted;
 }

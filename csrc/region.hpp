@@ -41,6 +41,7 @@ class Region {
     uint64_t appended_ = 0; // ops
     std::vector<Op> ops_;
     MemoryPlan memory_;
+    Program program_; // freed after its recording
     std::unique_ptr<Recording> recording_;
     std::shared_ptr<Recording> whole_, each_; // guarded by profiling
     std::atomic<uint64_t> record_ns_{0};

@@ -131,7 +131,7 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
     if (window_.empty() && waits_.empty() && !region) {
         return timeline_->submitted();
     }
-    InFlight work{timeline_->submitted() + 1, staged_, nullptr, std::move(region), times, false, {}};
+    InFlight work{timeline_->submitted() + 1, staged_, {}, nullptr, std::move(region), times, false, {}};
     staged_ = 0;
     if (!window_.empty()) {
         record(work);
@@ -148,13 +148,21 @@ void Stream::record(InFlight &work) {
         ~Emptied() { window.clear(); } // also if recording fails
     } const emptied{window_};
     work.times_ops = timing_;
-    work.recording = std::make_shared<Recording>(device_, queue_, window_.finish(passes_), Recording::Runs::once,
-                                                 work.times_ops ? Recording::Timed::each : Recording::Timed::no);
+    work.program = window_.take();
+    bool known = false;
+    if (work.times_ops) {
+        work.recording = std::make_shared<Recording>(device_, queue_, work.program, Recording::Runs::once,
+                                                     Recording::Timed::each);
+    } else {
+        work.recording = recordings_.get(device_, queue_, work.program, known);
+    }
     const Recording::Counts &counts = work.recording->counts();
     counters_.dispatches += counts.dispatches;
     counters_.barriers += counts.barriers;
-    counters_.descriptor_writes += counts.descriptor_writes;
-    counters_.commands += counts.commands;
+    if (!known) {
+        counters_.descriptor_writes += counts.descriptor_writes;
+        counters_.commands += counts.commands;
+    }
 }
 
 void Stream::gather_commands(const InFlight &work) {
@@ -249,7 +257,7 @@ void Stream::collect() {
     lock.unlock();
     for (const InFlight &work : done) {
         if (work.times_ops) {
-            add_times(*work.recording);
+            add_times(*work.recording, work.program);
         }
     }
 }

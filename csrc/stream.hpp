@@ -12,6 +12,7 @@
 
 #include "fusion/pass.hpp"
 #include "op.hpp"
+#include "recording_cache.hpp"
 #include "staging.hpp"
 #include "timeline.hpp"
 #include "window.hpp"
@@ -80,7 +81,8 @@ class Stream {
     struct InFlight {
         uint64_t value;
         uint64_t staged;
-        std::shared_ptr<Recording> recording; // of what was pending, if anything
+        Program program;                      // what was pending: keeps the memory
+        std::shared_ptr<Recording> recording; // of it, if there was anything
         std::shared_ptr<Region> region;       // run after it
         uint32_t times;
         bool times_ops;          // the recording was timed for op_times()
@@ -100,11 +102,11 @@ class Stream {
     // The caller holds mutex_.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
-    uint64_t run(const std::shared_ptr<Recording> &recording);
-    void add_times(const Recording &recording);
+    uint64_t run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
+    void add_times(const Recording &recording, const Program &program);
     void gather_commands(const InFlight &work);
     void record(InFlight &work);
-    Window new_window() const { return Window(*device_, !passes_.empty(), false); }
+    Window new_window() const { return Window(*device_, false); }
     Window &appended() { return capture_ ? *capture_ : window_; }
     void throttle();
     Staged stage(uint64_t bytes, uint64_t phase);
@@ -120,6 +122,7 @@ class Stream {
 
     std::mutex mutex_; // guards what is pending
     Window window_;
+    RecordingCache recordings_;               // of windows
     std::unique_ptr<Window> capture_;         // while a region is captured
     std::vector<vk::CommandBuffer> commands_; // of one submission; kept for its memory
     std::vector<Wait> waits_;

@@ -34,13 +34,4 @@ std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes 
     return tensor;
 }
 
-std::shared_ptr<kp::Sequence> make_sequence(Device &device, const Queue &queue) {
-    device.count_allocation(); // a command pool
-    CreationCheck created(device.handle());
-    auto sequence =
-        std::make_shared<kp::Sequence>(device.shared_physical(), device.shared_handle(), queue.handle, queue.family);
-    created.done("creating a sequence");
-    return sequence;
-}
-
 } // namespace kpx

@@ -78,6 +78,9 @@ void Stream::check_range(const Buffer &buffer, uint64_t offset, const void *data
 Stream::Staged Stream::stage(uint64_t bytes, uint64_t phase) {
     const bool large = bytes > Staging::kSmall / 4;
     std::shared_ptr<HostBlock> &block = upload_blocks_[large];
+    if (block && block.use_count() == 1) {
+        block->used = 0; // nothing pending or in flight reads it
+    }
     const uint64_t alignment = device_->binding_alignment();
     uint64_t offset = block ? (block->used + alignment - 1) / alignment * alignment + phase : 0;
     if (!block || offset + bytes > block->bytes) {

@@ -5,7 +5,7 @@
 namespace kpx {
 
 Program Window::finish(const PassSet &passes) {
-    if (keep_graph_ && !passes.empty() && !graph_.empty()) {
+    if (!passes.empty() && !graph_.empty()) {
         passes.run(graph_);
         if (graph_.changed()) {
             return graph_.program(program_);

@@ -13,9 +13,8 @@ class PassSet;
 
 class Window {
   public:
-    // keep_graph: false if no pass will look at it, which is a little faster.
-    // replayed: the window of a capture.
-    Window(Device &device, bool keep_graph, bool replayed) : graph_(device, replayed), keep_graph_(keep_graph) {}
+    // captured: the window of a capture, which keeps the graph for the passes.
+    Window(Device &device, bool captured) : graph_(device, captured), keep_graph_(captured) {}
 
     // fill(node) makes an empty node the call, lower(node, program) appends its
     // dispatches. Nothing stays when one of them throws.
@@ -41,10 +40,11 @@ class Window {
     }
     void read_by_host() { program_.read_by_host(); }
     bool empty() const { return program_.empty(); }
-    bool keeps_graph() const { return keep_graph_; }
     Graph &graph() { return graph_; }
 
-    // The dispatches to record; the graph is what they came from until clear().
+    // The dispatches to record, as they were appended.
+    Program take() { return std::move(program_); }
+    // The same after the passes; the graph is what they came from until clear().
     Program finish(const PassSet &passes);
     // Empties the window, and keeps memory for the next calls.
     void clear();

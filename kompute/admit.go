@@ -45,6 +45,7 @@ func (s *Stream) admit(op Op) error {
 	}
 	if s.capture == nil {
 		s.ops++
+		s.newWindow()
 	}
 	return nil
 }

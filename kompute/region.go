@@ -101,11 +101,7 @@ func (r *Region) Replay(ctx context.Context, times ...int) error {
 	if err := r.usable(); err != nil || n == 0 {
 		return err
 	}
-	err := r.s.queue.replay(r, n)
-	if err == nil {
-		r.s.pendingOps, r.s.pendingBytes = 0, 0
-	}
-	return err
+	return r.s.queue.replay(r, n)
 }
 
 // mostReplays bounds how many replays one call can ask for.

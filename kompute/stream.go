@@ -32,8 +32,9 @@ type Stream struct {
 	// mu orders what is appended. It is taken before dev.mu, and held across
 	// calls of the native library that append.
 	mu           sync.Mutex
-	pendingOps   int   // since the last submission from here
-	pendingBytes int64 // of their operands
+	pendingOps   int    // in the window
+	pendingBytes int64  // of their operands
+	windowed     uint64 // submitted when the window began
 
 	// Guarded by dev.mu.
 	err       error
@@ -80,6 +81,14 @@ func (s *Stream) Enqueue(op Op) {
 	s.pendingBytes += operandBytes(op)
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
 		_ = s.flushLocked() // a failure poisons the stream
+	}
+}
+
+// newWindow begins the window anew where the last one was submitted, by a full
+// window, a read, an event or a replay. dev.mu is held.
+func (s *Stream) newWindow() {
+	if s.windowed != s.submitted {
+		s.windowed, s.pendingOps, s.pendingBytes = s.submitted, 0, 0
 	}
 }
 
@@ -158,7 +167,6 @@ func (s *Stream) Flush() error {
 }
 
 func (s *Stream) flushLocked() error {
-	s.pendingOps, s.pendingBytes = 0, 0
 	s.dev.mu.Lock()
 	ticket, err, closed := s.appended, s.err, s.closed
 	s.dev.mu.Unlock()

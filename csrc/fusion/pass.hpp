@@ -11,7 +11,12 @@
 //   results, order, no support on this device) and answers false then: the
 //   group stays as it is, and the pass tries the next, maybe a smaller one.
 // Passes run in the order of passes.def, each once, so that one may build on
-// the nodes of another. They run over eager windows and over regions.
+// the nodes of another.
+//
+// They run over regions only. An eager window ends where it is full, or where
+// something is read or recorded: what could be fused, and with it the last bits
+// of a result, would depend on that; most of its intermediates have handles that
+// are still open; and one run does not gain back what the passes take.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Passes over eager windows and regions, shown with a pass of this test:
+// Passes over regions, and none over eager windows, shown with a pass of this test:
 // SiLU and a product become silu_mul.
 #include <cstdlib>
 #include <cstring>
@@ -73,26 +73,16 @@ void append_products(const Device &device, const Stream &stream, const Buffer &x
 
 } // namespace
 
-TEST(passes_run_over_eager_windows) {
+// Where a window ends depends on what else flushes, and must not change a bit.
+TEST(eager_windows_run_as_they_were_appended) {
     const WithPass pass;
     Device device = open_device();
-    std::vector<uint32_t> results[2];
-    uint64_t dispatches[2];
-    for (bool off : {false, true}) {
-        setenv("KOMPUTE_GO_DISABLE_FUSION", off ? "dead_ops,silu_product" : "silu", 1);
-        Stream stream = new_stream(device);
-        unsetenv("KOMPUTE_GO_DISABLE_FUSION");
-        Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4), kept;
-        upload(stream, x, ramp());
-        append_products(device, stream, x, y);
-        results[off] = download(stream, y, kN);
-        dispatches[off] = stats_of(stream).dispatches;
-        append_products(device, stream, x, y, &kept); // the last product cannot be fused
-        CHECK(download(stream, y, kN) == results[off]);
-        CHECK(stats_of(stream).dispatches == dispatches[off] + (off ? 5 : 4));
-    }
-    CHECK(results[0] == results[1]);
-    CHECK(dispatches[1] == 2 + 4 && dispatches[0] == 2 + 2); // upload, download, products
+    Stream stream = new_stream(device);
+    Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+    upload(stream, x, ramp());
+    append_products(device, stream, x, y);
+    flush(stream);
+    CHECK(stats_of(stream).dispatches == 1 + 4); // upload, products
 }
 
 TEST(passes_run_over_regions) {

@@ -176,7 +176,7 @@ void check_fused(const Device &device, const Build &build, const Expected &expec
     const std::vector<std::vector<float>> want = read_all(unfused, build(unfused));
 
     Layer eager(device, expected.disabled, expected.dtypes);
-    check_close(read_all(eager, build(eager)), want, tolerance);
+    check_close(read_all(eager, build(eager)), want, 0);
 
     Layer captured(device, expected.disabled, expected.dtypes);
     begin_capture(captured.stream);

@@ -54,6 +54,6 @@ struct Expected {
     const char *disabled = nullptr; // passes that do not run
     Dtypes dtypes;
 };
-// Replays what build appends, and runs it as an eager window, both with passes;
-// without passes it must give the same numbers, within rounding.
+// Replays what build appends, with passes, and without them: the numbers must be
+// the same, within rounding; and it runs it as eager work, which is exactly so.
 void check_fused(const Device &device, const Build &build, const Expected &expected);
