@@ -151,8 +151,8 @@ void Stream::record(InFlight &work) {
     work.program = window_.take();
     bool known = false;
     if (work.times_ops) {
-        work.recording = std::make_shared<Recording>(device_, queue_, work.program, Recording::Runs::once,
-                                                     Recording::Timed::each);
+        work.recording =
+            std::make_shared<Recording>(device_, queue_, work.program, Recording::Runs::once, Recording::Timed::each);
     } else {
         work.recording = recordings_.get(device_, queue_, work.program, known);
     }

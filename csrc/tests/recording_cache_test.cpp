@@ -1,0 +1,99 @@
+// Windows that come again are submitted again, not recorded.
+#include "shaders.hpp"
+#include "test.hpp"
+
+namespace {
+
+constexpr uint32_t kWords = 256;
+
+struct Work {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    Buffer buffer = new_buffer(device, kWords * 4);
+
+    // One more than value everywhere, as the device gives it.
+    std::vector<uint32_t> run(uint32_t value) {
+        upload(stream, buffer, std::vector<uint32_t>(kWords, value));
+        add_one(stream, add, buffer, kWords);
+        wait(stream, flush(stream));
+        return download(stream, buffer, kWords);
+    }
+};
+
+} // namespace
+
+TEST(windows_that_come_again_are_not_recorded) {
+    Work work;
+    CHECK(work.run(7) == std::vector<uint32_t>(kWords, 8));
+    const kpx_stream_stats first = stats_of(work.stream);
+    for (uint32_t i = 0; i < 100; i++) {
+        CHECK(work.run(i) == std::vector<uint32_t>(kWords, i + 1)); // the data is another, the work is not
+    }
+    const kpx_stream_stats last = stats_of(work.stream);
+    CHECK(last.recorded_commands == first.recorded_commands && last.descriptor_writes == first.descriptor_writes);
+    CHECK(last.dispatches == 101 * first.dispatches && last.submits == 101 * first.submits);
+}
+
+TEST(windows_that_differ_are_recorded) {
+    Work work;
+    work.run(1);
+    const uint64_t commands = stats_of(work.stream).recorded_commands;
+    upload(work.stream, work.buffer, std::vector<uint32_t>(kWords, 1));
+    add_one(work.stream, work.add, work.buffer, kWords / 2); // as many commands, another push constant
+    wait(work.stream, flush(work.stream));
+    CHECK(stats_of(work.stream).recorded_commands > commands);
+    const std::vector<uint32_t> got = download(work.stream, work.buffer, kWords);
+    CHECK(got[kWords / 2 - 1] == 2 && got[kWords / 2] == 1);
+}
+
+// What runs at the moment is not submitted again: a second recording serves.
+TEST(windows_in_flight_are_recorded_once_more) {
+    Work work;
+    work.run(0);
+    Algorithm spin = new_algorithm(work.device, spirv_spin, 1, {}, 4);
+    const kpx_array array = words_of(work.buffer, kWords, KPX_READ_WRITE);
+    const uint32_t grid[3] = {kWords / 64, 1, 1}, rounds = 1;
+    kpx_error err{};
+    for (int i = 0; i < 200; i++) {
+        REQUIRE_OK(kpx_dispatch(work.stream.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
+        add_one(work.stream, work.add, work.buffer, kWords);
+        flush(work.stream);
+    }
+    uint32_t want = 1;
+    for (int i = 0; i < 200; i++) {
+        want = want * 1664525u + 1013904223u + 1;
+    }
+    CHECK(download(work.stream, work.buffer, kWords) == std::vector<uint32_t>(kWords, want));
+}
+
+// A pipeline that is destroyed may leave its handle to the next.
+TEST(recordings_go_with_what_they_name) {
+    Work work;
+    for (uint32_t i = 0; i < 20; i++) {
+        work.add = new_algorithm(work.device, spirv_add_one, 1, {i + 1}, 4);
+        CHECK(work.run(5) == std::vector<uint32_t>(kWords, 5 * (i + 1) + 1));
+    }
+}
+
+// More windows than are kept, in turns.
+TEST(old_recordings_make_room) {
+    Work work;
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 80; i++) {
+        buffers.push_back(new_buffer(work.device, kWords * 4));
+        upload(work.stream, buffers.back(), std::vector<uint32_t>(kWords, uint32_t(i)));
+    }
+    wait(work.stream, flush(work.stream));
+    const uint64_t before = stats_of(work.device).allocations;
+    for (int round = 0; round < 5; round++) {
+        for (Buffer &buffer : buffers) {
+            add_one(work.stream, work.add, buffer, kWords);
+            wait(work.stream, flush(work.stream));
+        }
+    }
+    CHECK(stats_of(work.device).allocations - before < 150); // of 400 windows: pools are used again
+    for (int i = 0; i < 80; i++) {
+        CHECK(download(work.stream, buffers[size_t(i)], 1)[0] == uint32_t(i) + 5);
+    }
+}
