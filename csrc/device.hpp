@@ -8,6 +8,7 @@
 
 #include <vulkan/vulkan.hpp>
 
+#include "clock.hpp"
 #include "features.hpp"
 #include "memory.hpp"
 #include "op.hpp"
@@ -49,6 +50,7 @@ class Device : public std::enable_shared_from_this<Device> {
     DescriptorPools &descriptors() { return *descriptors_; }
     Semaphores &semaphores() { return *semaphores_; }
     Sequences &sequences() { return *sequences_; }
+    DeviceClock &clock() { return clock_; }
 
     // Queues are given to streams in turn.
     Queue &next_queue();
@@ -91,6 +93,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<bool> lost_{false};
     std::atomic<uint64_t> allocations_{0};
+    DeviceClock clock_;
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Kernels> kernels_;
     std::unique_ptr<Staging> staging_;

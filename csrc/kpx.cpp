@@ -192,8 +192,18 @@ void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out) {
     (void)guarded(nullptr, [&] { *out = stream_of(stream)->stats(); });
 }
 
-kpx_result kpx_stream_time_ops(kpx_stream *stream, uint32_t on, kpx_error *err) {
-    return guarded(err, [&] { stream_of(stream)->time_ops(on != 0); });
+uint64_t kpx_clock_ns(void) {
+    return kpx::host_clock_ns();
+}
+
+kpx_result kpx_stream_time_ops(kpx_stream *stream, kpx_timing timing, kpx_error *err) {
+    return guarded(err, [&] { stream_of(stream)->time_ops(timing); });
+}
+
+uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n) {
+    uint64_t taken = 0;
+    (void)guarded(nullptr, [&] { taken = stream_of(stream)->take_spans(out, n); });
+    return taken;
 }
 
 uint64_t kpx_stream_get_op_times(kpx_stream *stream, kpx_op_time *out, uint64_t n) {
@@ -245,12 +255,12 @@ uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
     return length;
 }
 
-kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, uint64_t *whole_ns,
+kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
                               kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Region> profiled = region_of(region);
-        *whole_ns = target->profile(profiled, spans, n);
+        *whole = target->profile(profiled, spans, n);
     });
 }
 

@@ -141,9 +141,21 @@ typedef struct {
 } kpx_stream_stats;
 void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
 
-/* on: ops and transfers that are submitted from here on, but not replays, are timed by the device's clock, which makes
- * each dispatch wait for the one before. KPX_UNSUPPORTED if the device writes no timestamps. */
-kpx_result kpx_stream_time_ops(kpx_stream *stream, uint32_t on, kpx_error *err);
+/* Nanoseconds of the host's steady clock, by which spans are given. */
+uint64_t kpx_clock_ns(void);
+/* When something ran on the device. The offset between its clock and the host's is found to some microseconds;
+ * differences are exact. */
+typedef struct {
+    uint64_t start_ns, end_ns;
+} kpx_span;
+typedef enum {
+    KPX_TIME_NOTHING = 0,
+    KPX_TIME_SUMS = 1, /* for kpx_stream_get_op_times */
+    KPX_TIME_SPANS = 2 /* and for kpx_stream_take_spans */
+} kpx_timing;
+/* Ops and transfers that are submitted from here on, but not replays, are timed by the device's clock, which makes
+ * each dispatch wait for the one before; or no longer. KPX_UNSUPPORTED if the device writes no timestamps. */
+kpx_result kpx_stream_time_ops(kpx_stream *stream, kpx_timing timing, kpx_error *err);
 typedef struct {
     char op[32];                /* its basename, "custom" or "transfer" */
     uint64_t calls, dispatches; /* calls without a dispatch do not count */
@@ -151,6 +163,12 @@ typedef struct {
 } kpx_op_time;
 /* Writes at most n entries, of timed work that is done, and returns how many there are. */
 uint64_t kpx_stream_get_op_times(kpx_stream *stream, kpx_op_time *out, uint64_t n);
+typedef struct {
+    char op[32], kernel[32];
+    kpx_span span;
+} kpx_op_span;
+/* Writes the oldest n dispatches at most that were timed and are done, forgets them and returns how many. */
+uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n);
 
 /* ---- Regions: ops recorded once, submitted again and again ---- */
 /* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not
@@ -181,15 +199,11 @@ void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
  * barriers; memory), at most size bytes and no end mark, and returns its whole length. text may be NULL if size is 0.
  */
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
-/* When a dispatch ran: device nanoseconds since its replay started. */
-typedef struct {
-    uint64_t start_ns, end_ns;
-} kpx_span;
-/* Replays the region once, as kpx_replay does, on a recording of its own with timestamps, and waits. *whole_ns: device
- * time from start to end. spans NULL: nothing else is timed inside; else it has n entries, one for each dispatch in the
+/* Replays the region once, as kpx_replay does, on a recording of its own with timestamps, and waits. *whole: from start
+ * to end. spans NULL: nothing else is timed inside; else it has n entries, one for each dispatch in the
  * order of kpx_region_describe, each dispatch waits for the one before, and the timestamps cost time themselves.
  * KPX_UNSUPPORTED if the device writes no timestamps; nothing ran then. */
-kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, uint64_t *whole_ns,
+kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
                               kpx_error *err);
 void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
 

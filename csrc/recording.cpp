@@ -110,8 +110,9 @@ void Recording::record_node(vk::CommandBuffer commands, const Program &program, 
     counts_.commands += 2;
 }
 
-uint64_t Recording::whole_ns() const {
-    return stamps_->read().back();
+Recording::Span Recording::whole() const {
+    const std::vector<uint64_t> times = stamps_->read();
+    return {times.front(), times.back()};
 }
 
 std::vector<Recording::Span> Recording::spans() const {

@@ -24,7 +24,7 @@ class Recording {
     // What it takes the device's time of. each: every dispatch, which then waits for the one before. whole: from start
     // to end.
     enum class Timed { no, whole, each };
-    // When a dispatch ran, in nanoseconds since the recording started.
+    // When something ran, in nanoseconds of the device's clock.
     struct Span {
         uint64_t start, end;
     };
@@ -44,7 +44,7 @@ class Recording {
 
     // Of the last run, which is done, if this was asked for.
     bool times_each() const { return timed_ == Timed::each; }
-    uint64_t whole_ns() const;
+    Span whole() const;
     std::vector<Span> spans() const; // one per dispatch
 
   private:

@@ -131,7 +131,7 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
     if (window_.empty() && waits_.empty() && !region) {
         return timeline_->submitted();
     }
-    InFlight work{timeline_->submitted() + 1, staged_, {}, nullptr, std::move(region), times, false, {}};
+    InFlight work{timeline_->submitted() + 1, staged_, {}, nullptr, std::move(region), times, KPX_TIME_NOTHING, {}, 0};
     staged_ = 0;
     if (!window_.empty()) {
         record(work);
@@ -147,10 +147,10 @@ void Stream::record(InFlight &work) {
         Window &window;
         ~Emptied() { window.clear(); } // also if recording fails
     } const emptied{window_};
-    work.times_ops = timing_;
+    work.timing = timing_;
     work.program = window_.take();
     bool known = false;
-    if (work.times_ops) {
+    if (work.timing != KPX_TIME_NOTHING) {
         work.recording =
             std::make_shared<Recording>(device_, queue_, work.program, Recording::Runs::once, Recording::Timed::each);
     } else {
@@ -193,6 +193,7 @@ void Stream::submit(InFlight work, std::vector<Wait> waits) {
     info.pNext = &timeline;
 
     work.waits = std::move(waits);
+    work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
     {
         // Listed first: nothing may fail between the submission and its entry here.
         std::lock_guard<std::mutex> lock(flight_mutex_);
@@ -256,8 +257,8 @@ void Stream::collect() {
     }
     lock.unlock();
     for (const InFlight &work : done) {
-        if (work.times_ops) {
-            add_times(*work.recording, work.program);
+        if (work.timing != KPX_TIME_NOTHING && work.recording) {
+            add_times(work);
         }
     }
 }

@@ -50,12 +50,13 @@ class Stream {
     // Submits what is pending and then the region, times times in a row, at once.
     uint64_t replay(std::shared_ptr<Region> region, uint32_t times);
 
-    // Replays the region once with timestamps and waits for it; csrc/profile.cpp. Gives nanoseconds from start to end,
-    // and in spans, if it is given, those of each of its n dispatches.
-    uint64_t profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n);
+    // Replays the region once with timestamps and waits for it; csrc/profile.cpp. Gives when it ran, and in spans, if
+    // it is given, when each of its n dispatches did.
+    kpx_span profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n);
     // From here on, what is appended and not captured is timed op by op, or no longer.
-    void time_ops(bool on);
+    void time_ops(kpx_timing timing);
     std::vector<kpx_op_time> op_times();
+    uint64_t take_spans(kpx_op_span *out, uint64_t n);
 
     // Submits, waits, copies to data.
     void download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, void *data, uint64_t bytes);
@@ -85,8 +86,9 @@ class Stream {
         std::shared_ptr<Recording> recording; // of it, if there was anything
         std::shared_ptr<Region> region;       // run after it
         uint32_t times;
-        bool times_ops;          // the recording was timed for op_times()
+        kpx_timing timing;       // of the recording, op by op
         std::vector<Wait> waits; // keep the semaphores that the submission waits on
+        uint64_t submitted_ns;   // by the host's clock, if it is timed
     };
     struct Counters {
         std::atomic<uint64_t> ops{0}, dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
@@ -103,7 +105,7 @@ class Stream {
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
     uint64_t run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
-    void add_times(const Recording &recording, const Program &program);
+    void add_times(const InFlight &work);
     void gather_commands(const InFlight &work);
     void record(InFlight &work);
     Window new_window() const { return Window(*device_, false); }
@@ -132,9 +134,10 @@ class Stream {
     struct OpTime {
         uint64_t calls = 0, dispatches = 0, device_ns = 0;
     };
-    std::atomic<bool> timing_{false};
-    std::mutex times_mutex_; // guards op_times_; no other is taken under it
+    std::atomic<kpx_timing> timing_{KPX_TIME_NOTHING};
+    std::mutex times_mutex_; // guards what follows; no other is taken under it
     std::map<std::string, OpTime, std::less<>> op_times_;
+    std::deque<kpx_op_span> spans_; // by the device's clock
 
     std::mutex flight_mutex_; // guards in_flight_; taken last, and nothing is freed under it
     std::deque<InFlight> in_flight_;

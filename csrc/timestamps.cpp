@@ -43,8 +43,9 @@ std::vector<uint64_t> Timestamps::read() const {
     const uint64_t mask = valid_bits_ >= 64 ? UINT64_MAX : (uint64_t(1) << valid_bits_) - 1;
     std::vector<uint64_t> out;
     out.reserve(ticks.size());
+    const auto first = uint64_t(double(ticks[0] & mask) * period_);
     for (uint64_t tick : ticks) { // the counter may have wrapped since the first
-        out.push_back(uint64_t(double((tick - ticks[0]) & mask) * period_));
+        out.push_back(first + uint64_t(double((tick - ticks[0]) & mask) * period_));
     }
     return out;
 }

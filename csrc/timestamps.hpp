@@ -26,7 +26,7 @@ class Timestamps {
     void reset(vk::CommandBuffer commands);
     // Recorded: the time when all dispatches before are done.
     void write(vk::CommandBuffer commands);
-    // Nanoseconds from the first to each, of a run that is done.
+    // Nanoseconds of the device's clock, of a run that is done. They do not fall, even if the counter wrapped.
     std::vector<uint64_t> read() const;
 
   private:

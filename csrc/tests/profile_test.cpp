@@ -27,20 +27,20 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     add_one(stream, add, x, kWords);
     Region region = end_capture(stream);
     kpx_span spans[3];
-    uint64_t whole = 0;
+    kpx_span whole{};
     for (int round = 0; round < 3; round++) {
         REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
-        CHECK(whole > 0);
+        CHECK(whole.end_ns > whole.start_ns);
         memset(spans, 0xff, sizeof spans);
         REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), spans, 3, &whole, &err));
-        uint64_t last = 0;
+        uint64_t last = whole.start_ns;
         for (const kpx_span &span : spans) {
-            CHECK(span.start_ns >= last && span.end_ns > span.start_ns && span.end_ns <= whole);
+            CHECK(span.start_ns >= last && span.end_ns > span.start_ns && span.end_ns <= whole.end_ns);
             last = span.end_ns;
         }
         const uint64_t longest = spans[1].end_ns - spans[1].start_ns;
         CHECK(longest > spans[0].end_ns - spans[0].start_ns && longest > spans[2].end_ns - spans[2].start_ns);
-        CHECK(2 * longest > whole); // 60,000 rounds against 2
+        CHECK(2 * longest > whole.end_ns - whole.start_ns); // 60,000 rounds against 2
     }
     CHECK(stats_of(stream).replays == 6);
     CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 12));
@@ -57,7 +57,7 @@ TEST(a_profile_refuses) {
     begin_capture(stream);
     Region region = end_capture(stream);
     kpx_span span;
-    uint64_t whole = 0;
+    kpx_span whole{};
     REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
     REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), &span, 0, &whole, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), region.get(), &span, 1, &whole, &err));
@@ -89,7 +89,7 @@ TEST(ops_are_timed_only_when_asked) {
     add_words(stream, x, x, y, kWords);
     wait(stream, flush(stream));
     CHECK(kpx_stream_get_op_times(stream.get(), nullptr, 0) == 0);
-    REQUIRE_OK(kpx_stream_time_ops(stream.get(), 1, &err));
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), KPX_TIME_SUMS, &err));
     for (int i = 0; i < 3; i++) {
         add_words(stream, x, x, y, kWords);
         add_words(stream, y, y, x, kWords);
@@ -98,7 +98,7 @@ TEST(ops_are_timed_only_when_asked) {
     }
     upload(stream, y, std::vector<uint32_t>(kWords, 7));
     CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 64));
-    REQUIRE_OK(kpx_stream_time_ops(stream.get(), 0, &err));
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), KPX_TIME_NOTHING, &err));
     add_words(stream, x, x, y, kWords);
     wait(stream, flush(stream));
     const kpx_op_time add = time_of(stream, "binary"), custom = time_of(stream, "custom"),
@@ -106,4 +106,34 @@ TEST(ops_are_timed_only_when_asked) {
     CHECK(add.calls == 6 && add.dispatches == 6 && add.device_ns > 0);
     CHECK(custom.calls == 3 && custom.dispatches == 3 && custom.device_ns > add.device_ns);
     CHECK(moved.calls == 2 && moved.device_ns > 0);
+}
+
+TEST(timed_dispatches_are_given_once_by_the_hosts_clock) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    Buffer x = new_buffer(device, kWords * 4);
+    upload(stream, x, std::vector<uint32_t>(kWords, 5));
+    wait(stream, flush(stream));
+    const uint64_t before = kpx_clock_ns();
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), KPX_TIME_SPANS, &err));
+    for (int i = 0; i < 3; i++) {
+        add_one(stream, add, x, kWords);
+    }
+    wait(stream, flush(stream));
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), KPX_TIME_SUMS, &err));
+    add_one(stream, add, x, kWords);
+    wait(stream, flush(stream));
+    kpx_op_span spans[4];
+    CHECK(kpx_stream_take_spans(stream.get(), spans, 2) == 2);
+    CHECK(kpx_stream_take_spans(stream.get(), spans + 2, 2) == 1);
+    CHECK(kpx_stream_take_spans(stream.get(), spans + 3, 1) == 0);
+    uint64_t last = before;
+    for (int i = 0; i < 3; i++) {
+        CHECK(std::string(spans[i].op) == "custom" && std::string(spans[i].kernel) == "custom");
+        CHECK(spans[i].span.start_ns >= last && spans[i].span.end_ns > spans[i].span.start_ns);
+        last = spans[i].span.end_ns;
+    }
+    CHECK(last < kpx_clock_ns());
 }
