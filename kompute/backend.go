@@ -44,13 +44,12 @@ type queue interface {
 	// replay appends a region and submits it with all work before. Locks as for
 	// append.
 	replay(r *Region, times int) error
-	// profile replays a region once, and returns when it is done: with the
-	// nanoseconds that it took, and those of its dispatches unless spans is nil.
-	// Locks as for append.
-	profile(ctx context.Context, r *Region, spans []span) (whole uint64, err error)
+	// profile replays a region once, and returns when it is done: with when it
+	// ran, and when its dispatches did unless spans is nil. Locks as for append.
+	profile(ctx context.Context, r *Region, spans []span) (whole span, err error)
 	// timeOps has the work that is appended from here on measured, or no longer.
 	// Locks as for append.
-	timeOps(on bool) error
+	timeOps(timing timing) error
 	// describe returns a region as JSON. It is not closed meanwhile.
 	describe(r *Region) []byte
 	// freeRegion frees what a region holds; no call uses it. dev.mu is held.

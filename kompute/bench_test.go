@@ -38,20 +38,26 @@ func benchmarkToken(b *testing.B, d *Device, op Op) {
 	}
 }
 
-func BenchmarkTokenOnTheCPU(b *testing.B) {
-	d, err := Open("cpu")
-	if err != nil {
-		b.Fatal(err)
+// measured runs a benchmark with nothing measured, which must cost what it would
+// if nothing could be, and with what there is.
+func measured(b *testing.B, spec string, op Op) {
+	for name, opts := range map[string][]Option{
+		"unmeasured": nil, "op times": {WithOpTimes()}, "trace": {WithTrace(NewTrace())},
+	} {
+		b.Run(name, func(b *testing.B) {
+			d, err := Open(spec, opts...)
+			if err != nil {
+				b.Skip(err)
+			}
+			benchmarkToken(b, d, op)
+		})
 	}
-	benchmarkToken(b, d, Op{Name: "nothing", CPU: nothing})
 }
 
+func BenchmarkTokenOnTheCPU(b *testing.B) { measured(b, "cpu", Op{Name: "nothing", CPU: nothing}) }
+
 func BenchmarkTokenOnVulkan(b *testing.B) {
-	d, err := Open("vulkan")
-	if err != nil {
-		b.Skip(err)
-	}
-	benchmarkToken(b, d, Op{Name: "unary", Params: make([]byte, 4), CPU: testOps["neg"]})
+	measured(b, "vulkan", Op{Name: "unary", Params: make([]byte, 4), CPU: testOps["neg"]})
 }
 
 // idleNative takes replays and runs none: what is left is this package's part.

@@ -64,6 +64,7 @@ func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
 		return nil, err
 	}
 	defer c.end() // fn may panic
+	defer s.onHost("capture", "capture")()
 	fn(s)
 	return c.finish()
 }

@@ -15,24 +15,37 @@ import (
 // The span structs of both languages must be the same.
 var _ [0]struct{} = [unsafe.Sizeof(span{}) - C.sizeof_kpx_span]struct{}{}
 
-func (d *cgoDevice) profile(stream, region unsafe.Pointer, spans []span) (uint64, error) {
+func (d *cgoDevice) profile(stream, region unsafe.Pointer, spans []span) (span, error) {
 	var e C.kpx_error
-	var whole C.uint64_t
+	var whole C.kpx_span
 	code := C.kpx_region_profile((*C.kpx_stream)(stream), (*C.kpx_region)(region),
 		(*C.kpx_span)(unsafe.Pointer(unsafe.SliceData(spans))), C.uint64_t(len(spans)), &whole, &e)
 	if code != C.KPX_OK {
-		return 0, goError(code, &e)
+		return span{}, goError(code, &e)
 	}
-	return uint64(whole), nil
+	return goSpan(whole), nil
 }
 
-func (d *cgoDevice) timeOps(stream unsafe.Pointer, on bool) error {
-	var e C.kpx_error
-	var flag C.uint32_t
-	if on {
-		flag = 1
+func goSpan(s C.kpx_span) span { return span{uint64(s.start_ns), uint64(s.end_ns)} }
+
+func (d *cgoDevice) now() uint64 { return uint64(C.kpx_clock_ns()) }
+
+func (d *cgoDevice) takeSpans(stream unsafe.Pointer, each func(op, kernel string, at span)) {
+	var some [256]C.kpx_op_span
+	for {
+		n := C.kpx_stream_take_spans((*C.kpx_stream)(stream), &some[0], C.uint64_t(len(some)))
+		for _, s := range some[:n] {
+			each(C.GoString(&s.op[0]), C.GoString(&s.kernel[0]), goSpan(s.span))
+		}
+		if int(n) < len(some) {
+			return
+		}
 	}
-	if code := C.kpx_stream_time_ops((*C.kpx_stream)(stream), flag, &e); code != C.KPX_OK {
+}
+
+func (d *cgoDevice) timeOps(stream unsafe.Pointer, timing timing) error {
+	var e C.kpx_error
+	if code := C.kpx_stream_time_ops((*C.kpx_stream)(stream), C.kpx_timing(timing), &e); code != C.KPX_OK {
 		return goError(code, &e)
 	}
 	return nil
@@ -44,7 +57,7 @@ func (d *cgoDevice) opTimes(stream unsafe.Pointer) map[string]OpTime {
 	all := make([]C.kpx_op_time, C.kpx_stream_get_op_times(s, nil, 0)+8) // more may be done by now
 	n := C.kpx_stream_get_op_times(s, &all[0], C.uint64_t(len(all)))
 	for _, t := range all[:min(int(n), len(all))] {
-		out[C.GoString(&t.op[0])] = OpTime{uint64(t.calls), uint64(t.dispatches), time.Duration(t.device_ns)}
+		out[C.GoString(&t.op[0])] = OpTime{Calls: uint64(t.calls), Dispatches: uint64(t.dispatches), Time: time.Duration(t.device_ns)}
 	}
 	return out
 }

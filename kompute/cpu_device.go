@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 )
 
@@ -16,6 +17,7 @@ func openCPU(o options) *Device {
 	info := cpuInfo()
 	d := newDevice(info, o)
 	d.backend = cpuBackend{}
+	d.clock = clock{time.Now(), processClock()}
 	if d.budget = o.budget; d.budget == 0 {
 		// Beyond this Go itself would end the process.
 		d.budget = info.MemoryTotal

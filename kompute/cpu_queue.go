@@ -22,7 +22,7 @@ type cpuQueue struct {
 	submits uint64
 	// replayed counts ops that regions ran.
 	replayed uint64
-	timing   bool
+	timing   timing
 	opTimes  map[string]OpTime
 
 	arrays []array.Array // the worker's, reused
@@ -35,7 +35,7 @@ type cpuItem struct {
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
 	deps   []mark
-	timing bool // of op
+	timing timing // of op
 }
 
 type cpuWaiter struct {
@@ -110,7 +110,9 @@ func (q *cpuQueue) push(item cpuItem) {
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
-	item.timing = q.timing && item.region == nil
+	if item.region == nil {
+		item.timing = q.timing
+	}
 	q.items = append(q.items, item)
 	q.s.appended++
 }
@@ -156,14 +158,12 @@ func (q *cpuQueue) work() {
 		}
 		if q.s.err == nil {
 			d.mu.Unlock()
-			var start time.Time
-			if item.timing {
-				start = time.Now()
-			}
+			at := span{start: processClock()}
 			err := q.run(item)
+			at.end = processClock()
 			d.mu.Lock()
-			if item.timing {
-				q.addTime(item.op.Name, time.Since(start))
+			if item.timing != timeNothing {
+				q.addTime(item, at)
 			}
 			if err != nil && q.s.err == nil {
 				q.s.err = err
@@ -251,23 +251,27 @@ func (q *cpuQueue) wait(ctx context.Context, ticket uint64) error {
 	}
 }
 
-func (q *cpuQueue) timeOps(on bool) error {
+func (q *cpuQueue) timeOps(timing timing) error {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	q.timing = on
+	q.timing = timing
 	return nil
 }
 
 // addTime counts an op that was measured. dev.mu is held.
-func (q *cpuQueue) addTime(op string, took time.Duration) {
+func (q *cpuQueue) addTime(item cpuItem, at span) {
+	op := item.op.Name
 	if q.opTimes == nil {
 		q.opTimes = make(map[string]OpTime)
 	}
 	t := q.opTimes[op]
 	t.Calls++
 	t.Dispatches++
-	t.Time += took
+	t.Time += time.Duration(at.length())
 	q.opTimes[op] = t
+	if item.timing == timeSpans {
+		q.s.onDevice(op, op, at)
+	}
 }
 
 func (q *cpuQueue) stats(out *StreamStats) {

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -34,6 +35,7 @@ type Device struct {
 	ownMemory bool  // the device has memory apart from the host's
 	budget    int64 // bytes of live storage that this package admits; 0: any
 	pool      hostPool
+	clock     clock // of spans
 
 	// mu guards all bookkeeping of the device: storage, streams, events,
 	// scopes. It is never held while waiting for work.
@@ -42,7 +44,9 @@ type Device struct {
 	closed    bool
 	users     int // calls that the device must outlive
 	streams   map[*Stream]struct{}
-	resources *resource // live ones
+	numbered  int               // streams so far
+	opTimes   map[string]OpTime // of streams that are closed
+	resources *resource         // live ones
 	live      int
 	liveBytes int64
 	peakBytes int64
@@ -52,6 +56,7 @@ type Device struct {
 
 type transferCounts struct {
 	uploads, uploadBytes, downloads, downloadBytes uint64
+	hits, misses                                   uint64 // of the tensor cache
 }
 
 func newDevice(info DeviceInfo, opts options) *Device {
@@ -72,6 +77,17 @@ func (d *Device) Why() string { return d.why }
 // NewStream makes a stream on the device. Its error is ErrClosed, or the
 // driver's.
 func (d *Device) NewStream() (*Stream, error) {
+	s, err := d.newStream()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.measure(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (d *Device) newStream() (*Stream, error) {
 	s := &Stream{dev: d}
 	d.mu.Lock()
 	if d.closed {
@@ -88,6 +104,8 @@ func (d *Device) NewStream() (*Stream, error) {
 		return nil, err
 	}
 	s.queue = q
+	d.numbered++
+	s.number = d.numbered
 	d.streams[s] = struct{}{}
 	return s, nil
 }

@@ -409,9 +409,9 @@ func (f *fakeNative) close() {
 }
 
 // profile takes a microsecond for each op, and one between two.
-func (f *fakeNative) profile(stream, region unsafe.Pointer, spans []span) (uint64, error) {
+func (f *fakeNative) profile(stream, region unsafe.Pointer, spans []span) (span, error) {
 	if err := f.fail("profile"); err != nil {
-		return 0, err
+		return span{}, err
 	}
 	value, err := f.replay(stream, region, 1)
 	if err == nil {
@@ -420,9 +420,13 @@ func (f *fakeNative) profile(stream, region unsafe.Pointer, spans []span) (uint6
 	for i := range spans {
 		spans[i] = span{uint64(2*i+1) * 1000, uint64(2*i+2) * 1000}
 	}
-	return 2000 * uint64(len((*fakeRegion)(region).work)), err
+	return span{0, 2000 * uint64(len((*fakeRegion)(region).work))}, err
 }
 
-func (f *fakeNative) timeOps(unsafe.Pointer, bool) error { return f.fail("time ops") }
+func (f *fakeNative) timeOps(unsafe.Pointer, timing) error { return f.fail("time ops") }
+
+func (f *fakeNative) takeSpans(unsafe.Pointer, func(op, kernel string, at span)) {}
+
+func (f *fakeNative) now() uint64 { return processClock() }
 
 func (f *fakeNative) opTimes(unsafe.Pointer) map[string]OpTime { return map[string]OpTime{} }

@@ -32,9 +32,13 @@ type native interface {
 	abortCapture(stream unsafe.Pointer)
 	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
 	// profile fills spans, one for each dispatch, unless they are nil.
-	profile(stream, region unsafe.Pointer, spans []span) (whole uint64, err error)
-	timeOps(stream unsafe.Pointer, on bool) error
+	profile(stream, region unsafe.Pointer, spans []span) (whole span, err error)
+	timeOps(stream unsafe.Pointer, timing timing) error
 	opTimes(stream unsafe.Pointer) map[string]OpTime
+	// takeSpans hands over the dispatches that were timed since the last call.
+	takeSpans(stream unsafe.Pointer, each func(op, kernel string, at span))
+	// now is the clock of spans.
+	now() uint64
 	regionStats(region unsafe.Pointer) RegionStats
 	describeRegion(region unsafe.Pointer) []byte
 	destroyRegion(region unsafe.Pointer)

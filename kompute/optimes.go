@@ -1,15 +1,37 @@
 package kompute
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
-// OpTime is the device's time that a stream's calls of one op took.
+// OpTime is the time that a stream's calls of one op took.
 type OpTime struct {
-	Calls      uint64 // that did anything
+	Calls      uint64 // that did anything on the device
 	Dispatches uint64
-	Time       time.Duration // from start to end of each dispatch, added up
+	Time       time.Duration // on the device, from start to end of each dispatch, added up
+	// Host is the time to enqueue the calls: to check them, to choose kernels, and
+	// to submit the window where one was full.
+	Host time.Duration
 }
 
-// TimeOps has the device measure each op that is enqueued from here on, for
+// timing says what is measured of ops; it is kpx_timing.
+type timing uint32
+
+const (
+	timeNothing timing = iota
+	timeSums           // for StreamStats.OpTimes
+	timeSpans          // and each dispatch, for a Trace
+)
+
+// WithOpTimes has every stream of the device measure its ops from the start, as
+// Stream.TimeOps does. DeviceStats.OpTimes adds them up. On a device that
+// writes no timestamps only the host's side is measured.
+func WithOpTimes() Option {
+	return func(o *options) { o.opTimes = true }
+}
+
+// TimeOps has host and device measure each op that is enqueued from here on, for
 // StreamStats.OpTimes, or no longer. Work that is pending is started first.
 // It is for looking, not for every day: each dispatch then waits for the one
 // before, and windows take longer to record. Replays are not measured this way;
@@ -18,6 +40,12 @@ type OpTime struct {
 // It returns the stream's error, or ErrUnsupported if the device writes no
 // timestamps.
 func (s *Stream) TimeOps(on bool) error {
+	timing := s.dev.opts.timing()
+	if on {
+		timing = max(timing, timeSums)
+	} else if timing == timeSums {
+		timing = timeNothing
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.capture != nil {
@@ -26,5 +54,96 @@ func (s *Stream) TimeOps(on bool) error {
 	if err := s.flushLocked(); err != nil {
 		return err
 	}
-	return s.queue.timeOps(on)
+	if err := s.queue.timeOps(timing); err != nil {
+		return err
+	}
+	s.timesHost = on
+	return nil
+}
+
+// timing is what streams measure from the start.
+func (o *options) timing() timing {
+	switch {
+	case o.trace != nil:
+		return timeSpans
+	case o.opTimes:
+		return timeSums
+	}
+	return timeNothing
+}
+
+// measure has a new stream measure what the device's options ask for. Where the
+// device writes no timestamps, the host's side is all there is.
+func (s *Stream) measure() error {
+	timing := s.dev.opts.timing()
+	if timing == timeNothing {
+		return nil
+	}
+	s.timesHost = true
+	if err := s.queue.timeOps(timing); !errors.Is(err, ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// hostTimer measures the host's side of an op. The zero value does nothing.
+type hostTimer struct {
+	start time.Time
+	end   func()
+}
+
+// enqueueing starts to measure an op, if that is wanted. s.mu is held.
+func (s *Stream) enqueueing(op string) hostTimer {
+	if !s.timesHost && s.dev.opts.trace == nil {
+		return hostTimer{}
+	}
+	return hostTimer{time.Now(), s.onHost("enqueue", op)}
+}
+
+// done notes what an op took. s.mu is held.
+func (t hostTimer) done(s *Stream, op string) {
+	if t.end == nil {
+		return
+	}
+	t.end()
+	if !s.timesHost {
+		return
+	}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.hostTimes == nil {
+		s.hostTimes = make(map[string]time.Duration)
+	}
+	s.hostTimes[op] += time.Since(t.start)
+}
+
+// addHostTimes adds the host's side to the device's. dev.mu is held.
+func (s *Stream) addHostTimes(out *StreamStats) {
+	if len(s.hostTimes) == 0 {
+		return
+	}
+	if out.OpTimes == nil {
+		out.OpTimes = make(map[string]OpTime)
+	}
+	for op, host := range s.hostTimes {
+		t := out.OpTimes[op]
+		t.Host = host
+		out.OpTimes[op] = t
+	}
+}
+
+// addOpTimes adds to sums what a stream measured.
+func addOpTimes(sums, times map[string]OpTime) map[string]OpTime {
+	if sums == nil && len(times) > 0 {
+		sums = make(map[string]OpTime)
+	}
+	for op, t := range times {
+		sum := sums[op]
+		sum.Calls += t.Calls
+		sum.Dispatches += t.Dispatches
+		sum.Time += t.Time
+		sum.Host += t.Host
+		sums[op] = sum
+	}
+	return sums
 }

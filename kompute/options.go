@@ -11,6 +11,8 @@ type options struct {
 	windowBytes int64
 	logger      *slog.Logger
 	strict      bool
+	opTimes     bool
+	trace       *Trace
 }
 
 // The window within which a stream collects ops before it starts them.

@@ -31,6 +31,8 @@ type Region struct {
 	names []string    // of the ops
 	stats RegionStats
 
+	listed []DispatchProfile // for a trace; guarded by s.mu
+
 	handle unsafe.Pointer // of the native region
 	cpu    *cpuRegion
 
@@ -100,6 +102,10 @@ func (r *Region) Replay(ctx context.Context, times ...int) error {
 	}
 	if err := r.usable(); err != nil || n == 0 {
 		return err
+	}
+	defer r.s.onHost("replay", "replay", "times", n)()
+	if r.s.dev.opts.trace != nil {
+		return r.traced(n)
 	}
 	return r.s.queue.replay(r, n)
 }

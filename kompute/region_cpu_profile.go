@@ -2,16 +2,15 @@ package kompute
 
 import (
 	"context"
-	"time"
 )
 
 // cpuProfile measures one replay. It is the worker's until the replay is done.
 type cpuProfile struct {
 	spans []span // of the ops, if that is wanted
-	whole uint64
+	whole span
 }
 
-func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (uint64, error) {
+func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (span, error) {
 	d := q.s.dev
 	p := &cpuProfile{}
 	if spans != nil {
@@ -22,10 +21,10 @@ func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (uint64
 	ticket := q.s.appended
 	d.mu.Unlock()
 	if err != nil {
-		return 0, err
+		return span{}, err
 	}
 	if err := q.wait(ctx, ticket); err != nil {
-		return 0, err
+		return span{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,18 +34,18 @@ func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (uint64
 
 // run does the replay. dev.mu is not held.
 func (p *cpuProfile) run(q *cpuQueue, c *cpuRegion) error {
-	start := time.Now()
+	p.whole.start = processClock()
 	for i, op := range c.ops {
 		if p.spans != nil {
-			p.spans[i].start = uint64(time.Since(start))
+			p.spans[i].start = processClock()
 		}
 		if err := op.CPU(c.arrays[i]); err != nil {
 			return q.s.located(op, "", err)
 		}
 		if p.spans != nil {
-			p.spans[i].end = uint64(time.Since(start))
+			p.spans[i].end = processClock()
 		}
 	}
-	p.whole = uint64(time.Since(start))
+	p.whole.end = processClock()
 	return nil
 }

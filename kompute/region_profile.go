@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,9 +36,11 @@ type DispatchProfile struct {
 	Gap time.Duration
 }
 
-// span is when a dispatch ran, in nanoseconds since its replay started; it is
-// kpx_span.
+// span is when something ran on the device, in nanoseconds of the device's
+// clock as the host sees it; it is kpx_span.
 type span struct{ start, end uint64 }
+
+func (s span) length() uint64 { return s.end - min(s.start, s.end) }
 
 // Profile replays the region 2·times times and measures the device's time: half
 // of the replays as a whole, and half with a timestamp before and after each
@@ -65,17 +68,19 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	wholes, timed := make([]uint64, times), make([]uint64, times)
 	lengths, gaps := make([]uint64, n*times), make([]uint64, n*times)
 	for i := range times {
-		var err error
-		if wholes[i], err = r.profileOnce(ctx, nil); err != nil {
+		whole, err := r.profileOnce(ctx, nil)
+		if err != nil {
 			return nil, err
 		}
+		wholes[i] = whole.length()
 		spans := make([]span, n)
-		if timed[i], err = r.profileOnce(ctx, spans); err != nil {
+		if whole, err = r.profileOnce(ctx, spans); err != nil {
 			return nil, err
 		}
-		last := uint64(0)
+		timed[i] = whole.length()
+		last := whole.start
 		for k, at := range spans {
-			lengths[k*times+i] = at.end - min(at.start, at.end)
+			lengths[k*times+i] = at.length()
 			gaps[k*times+i] = at.start - min(last, at.start)
 			last = at.end
 		}
@@ -120,19 +125,45 @@ func (p *RegionProfile) listDispatches(r *Region) error {
 	return nil
 }
 
-// profileOnce replays the region once and waits for it. It returns the
-// nanoseconds that it took, and fills spans unless they are nil.
-func (r *Region) profileOnce(ctx context.Context, spans []span) (uint64, error) {
+// traced replays the region n times, one by one, and adds each dispatch to the
+// device's trace. s.mu is held.
+func (r *Region) traced(n int) error {
+	if r.listed == nil {
+		var p RegionProfile
+		if err := p.listDispatches(r); err != nil {
+			return err
+		}
+		r.listed = p.Dispatches
+	}
+	spans := make([]span, len(r.listed))
+	for range n {
+		_, err := r.s.queue.profile(context.Background(), r, spans)
+		if errors.Is(err, ErrUnsupported) {
+			return r.s.queue.replay(r, n) // no timestamps, at the first
+		}
+		if err != nil {
+			return err
+		}
+		for i, d := range r.listed {
+			r.s.onDevice(d.Op, d.Kernel, spans[i])
+		}
+	}
+	return nil
+}
+
+// profileOnce replays the region once and waits for it. It returns when it ran,
+// and fills spans unless they are nil.
+func (r *Region) profileOnce(ctx context.Context, spans []span) (span, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return span{}, err
 	}
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if r.s.capture != nil {
-		return 0, r.s.failCapture("profile", "a region inside a region", nil)
+		return span{}, r.s.failCapture("profile", "a region inside a region", nil)
 	}
 	if err := r.usable(); err != nil {
-		return 0, err
+		return span{}, err
 	}
 	whole, err := r.s.queue.profile(ctx, r, spans)
 	if err == nil {

@@ -70,10 +70,10 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64) {
 }
 
 // profile waits in the native library, which for one replay is not long.
-func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (uint64, error) {
+func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span, error) {
 	d := q.s.dev
 	if err := q.prepare(r); err != nil {
-		return 0, err
+		return span{}, err
 	}
 	whole, err := q.b.native.profile(q.handle, r.handle, spans)
 	var value uint64
@@ -87,15 +87,15 @@ func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (uint6
 		if !errors.Is(err, ErrUnsupported) {
 			q.s.fail(err)
 		}
-		return 0, err
+		return span{}, err
 	}
 	q.replayed(r, 1, value)
 	return whole, nil
 }
 
-func (q *vulkanQueue) timeOps(on bool) error {
-	err := q.b.native.timeOps(q.handle, on)
-	if err == nil && on {
+func (q *vulkanQueue) timeOps(timing timing) error {
+	err := q.b.native.timeOps(q.handle, timing)
+	if err == nil && timing != timeNothing {
 		q.s.dev.mu.Lock()
 		q.timed = true
 		q.s.dev.mu.Unlock()

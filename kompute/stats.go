@@ -18,6 +18,11 @@ type DeviceStats struct {
 	UploadBytes        uint64
 	Downloads          uint64
 	DownloadBytes      uint64
+	// CacheHits counts operands whose content was where it was needed, and
+	// CacheMisses those for which it had to be moved.
+	CacheHits, CacheMisses uint64
+	// OpTimes adds up what streams measured, with WithOpTimes or Stream.TimeOps.
+	OpTimes map[string]OpTime
 }
 
 // StreamStats counts what a stream has done since it was made.
@@ -36,8 +41,8 @@ type StreamStats struct {
 	Replays          uint64 // of regions: what they run counts as Dispatches and Barriers
 	RecordTime       time.Duration
 	SubmitTime       time.Duration
-	// OpTimes is the device's time by op, of work that is done; see TimeOps. What
-	// moves between host and device is "transfer", an Algorithm "custom".
+	// OpTimes is the time by op, on the device of work that is done; see TimeOps.
+	// What moves between host and device is "transfer", an Algorithm "custom".
 	OpTimes map[string]OpTime
 	// Fallbacks counts ops that ran on the CPU though the device is another,
 	// by op and reason.
@@ -53,6 +58,14 @@ func (d *Device) Stats() DeviceStats {
 		Uploads: d.transfers.uploads, UploadBytes: d.transfers.uploadBytes,
 		Downloads: d.transfers.downloads, DownloadBytes: d.transfers.downloadBytes,
 	}
+	out.CacheHits, out.CacheMisses = d.transfers.hits, d.transfers.misses
+	out.OpTimes = addOpTimes(nil, d.opTimes)
+	for s := range d.streams { // those that are closing are in d.opTimes
+		if s.closed {
+			continue
+		}
+		out.OpTimes = addOpTimes(out.OpTimes, s.stats().OpTimes)
+	}
 	if !d.closed {
 		d.backend.stats(&out)
 	}
@@ -64,6 +77,11 @@ func (d *Device) Stats() DeviceStats {
 func (s *Stream) Stats() StreamStats {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
+	return s.stats()
+}
+
+// stats is Stats with dev.mu held.
+func (s *Stream) stats() StreamStats {
 	out := StreamStats{
 		Ops: s.ops, Waits: s.waits, Replays: s.replays,
 		Uploads: s.transfers.uploads, UploadBytes: s.transfers.uploadBytes,
@@ -74,6 +92,7 @@ func (s *Stream) Stats() StreamStats {
 		out.Fallbacks[op] = maps.Clone(reasons)
 	}
 	s.queue.stats(&out)
+	s.addHostTimes(&out)
 	return out
 }
 
@@ -86,6 +105,15 @@ func (s *Stream) countFallback(op, reason string) {
 		s.fallbacks[op] = make(map[string]int)
 	}
 	s.fallbacks[op][reason]++
+}
+
+// looked counts a look whether content is where it is needed. dev.mu is held.
+func (c *transferCounts) looked(hit bool) {
+	if hit {
+		c.hits++
+	} else {
+		c.misses++
+	}
 }
 
 // uploaded and downloaded count a transfer. dev.mu is held; s may be nil.

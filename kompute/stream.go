@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Stream runs operations in the order in which they are enqueued. Two streams
@@ -26,8 +27,9 @@ import (
 // A wait that is cancelled returns at once with the context's error, and leaves
 // the work alone.
 type Stream struct {
-	dev   *Device
-	queue queue
+	dev    *Device
+	queue  queue
+	number int // counts the device's streams
 
 	// mu orders what is appended. It is taken before dev.mu, and held across
 	// calls of the native library that append.
@@ -35,6 +37,7 @@ type Stream struct {
 	pendingOps   int    // in the window
 	pendingBytes int64  // of their operands
 	windowed     uint64 // submitted when the window began
+	timesHost    bool   // ops are measured as they are enqueued
 
 	// Guarded by dev.mu.
 	err       error
@@ -51,6 +54,7 @@ type Stream struct {
 	waits     uint64
 	transfers transferCounts
 	fallbacks map[string]map[string]int
+	hostTimes map[string]time.Duration // by op
 }
 
 // Device returns the stream's device.
@@ -66,6 +70,7 @@ func (s *Stream) Device() *Device { return s.dev }
 func (s *Stream) Enqueue(op Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.enqueueing(op.Name).done(s, op.Name)
 	err := s.admit(op)
 	if err == nil {
 		err = s.queue.append(op)
@@ -187,6 +192,7 @@ func (s *Stream) submit(ticket uint64) error {
 	if started {
 		return nil
 	}
+	defer s.onHost("submit", "submit")()
 	err := s.queue.submit(ticket)
 	if err != nil {
 		s.poison(err)
@@ -199,11 +205,19 @@ func (m mark) wait(ctx context.Context) error {
 	if err := m.stream.submit(m.ticket); err != nil {
 		return err
 	}
+	defer m.stream.onHost("wait", "wait")()
 	err := m.stream.queue.wait(ctx, m.ticket)
 	if err != nil && ctx.Err() == nil {
 		m.stream.poison(err)
 	}
 	return err
+}
+
+// lastStats takes from the queue what it measured, before it is closed.
+func (s *Stream) lastStats() {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.dev.opTimes = addOpTimes(s.dev.opTimes, s.stats().OpTimes)
 }
 
 // Synchronize starts all work enqueued so far and waits until it is done. It
@@ -255,6 +269,7 @@ func (s *Stream) Close() error {
 	s.dev.mu.Unlock()
 	err := m.wait(context.Background())
 	s.closeRegions()
+	s.lastStats()
 	s.queue.close()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()

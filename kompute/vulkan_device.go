@@ -25,6 +25,7 @@ type vulkanBackend struct {
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 	d := newDevice(info, o)
 	d.ownMemory = true
+	d.clock = clock{time.Now(), n.now()}
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
 	d.backend = b
 	b.transfers = &Stream{dev: d}
@@ -34,6 +35,10 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 		return nil, err
 	}
 	b.transfers.queue = q
+	if err := b.transfers.measure(); err != nil {
+		n.close()
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -50,6 +55,7 @@ func (b *vulkanBackend) newQueue(s *Stream) (queue, error) {
 func (b *vulkanBackend) load(st *storage, lo, hi int) ([]byte, int, error) {
 	b.d.mu.Lock()
 	current := st.hostValid || !st.deviceValid
+	b.d.transfers.looked(current)
 	writer, source := st.writer, st.source
 	b.d.mu.Unlock()
 	if current || lo == hi {
@@ -77,12 +83,14 @@ func (b *vulkanBackend) load(st *storage, lo, hi int) ([]byte, int, error) {
 func (b *vulkanBackend) download(st *storage, writer mark, offset int, mem []byte) error {
 	b.transfers.mu.Lock()
 	defer b.transfers.mu.Unlock()
+	defer b.transfers.onHost("transfer", "download", "bytes", len(mem))()
 	q := b.transfers.queue.(*vulkanQueue)
 	if writer.stream != nil {
 		if err := q.after(writer); err != nil {
 			return err
 		}
 	}
+	defer q.takeSpans()
 	return b.native.download(q.handle, st.res.buf, offset, mem)
 }
 

@@ -14,6 +14,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 	if d.opts.strict || op.CPU == nil {
 		return opError(&op, reason, ErrUnsupported)
 	}
+	defer q.s.onHost("fallback", op.Name+" on the CPU", "reason", reason)()
 	d.mu.Lock()
 	q.s.countFallback(op.Name, reason)
 	d.mu.Unlock()

@@ -82,6 +82,9 @@ func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
 		d.cond.Wait()
 	}
 	upload := needed && st.hostValid && !st.deviceValid
+	if needed {
+		d.transfers.looked(!upload)
+	}
 	deps := q.conflicts(st, upload || written)
 	if st.res.buf != nil && !upload && len(deps) == 0 {
 		return nil
@@ -119,7 +122,16 @@ func (q *vulkanQueue) provide(st *storage, deps []mark, mem []byte, upload bool)
 	if !upload {
 		return nil
 	}
+	defer q.s.onHost("transfer", "upload", "bytes", len(mem))()
 	return q.b.native.upload(q.handle, st.res.buf, 0, mem)
+}
+
+// takeSpans moves to the trace what was measured. The queue is not closed
+// meanwhile.
+func (q *vulkanQueue) takeSpans() {
+	if q.s.dev.opts.trace != nil {
+		q.b.native.takeSpans(q.handle, q.s.onDevice)
+	}
 }
 
 // conflicts returns what of other streams must come before q accesses st.

@@ -77,6 +77,7 @@ func (q *vulkanQueue) wait(ctx context.Context, ticket uint64) error {
 		return nil
 	}
 	err := q.waitFor(ctx, w.value)
+	q.takeSpans()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q.leave()

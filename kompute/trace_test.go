@@ -1,0 +1,157 @@
+package kompute
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readTrace writes a trace and reads it back.
+func readTrace(t *testing.T, trace *Trace) (host, device []traceEvent) {
+	var text bytes.Buffer
+	n, err := trace.WriteTo(&text)
+	require.NoError(t, err)
+	require.EqualValues(t, text.Len(), n)
+	var file struct {
+		Events []traceEvent `json:"traceEvents"`
+	}
+	require.NoError(t, json.Unmarshal(text.Bytes(), &file))
+	for _, e := range file.Events {
+		switch {
+		case e.Phase == "M":
+			require.NotEmpty(t, e.Args["name"])
+		case e.Process == traceHost:
+			host = append(host, e)
+		default:
+			device = append(device, e)
+		}
+	}
+	return host, device
+}
+
+func countEvents(events []traceEvent, category, name string) (n int) {
+	for _, e := range events {
+		if e.Category == category && (name == "" || e.Name == name) {
+			n++
+		}
+	}
+	return n
+}
+
+// A trace has what the host did and each dispatch, in order and within the time
+// in which it can have been.
+func TestTraceHasHostAndDevice(t *testing.T) {
+	trace := NewTrace()
+	onDevices(t, func(t *testing.T, d *Device) {
+		from := len(trace.events) // of the devices before
+		s := newStream(t, d)
+		x, state := tensor(t, d, upTo(3)), tensor(t, d, make([]float32, 3))
+		began := time.Since(trace.began)
+		for range 3 {
+			runInto(s, "copy", state, x)
+		}
+		require.NoError(t, s.Synchronize(bg))
+		r := captureTest(t, s, func(s *Stream) { closing(t, step(s, x, state)) })
+		replay(t, r)
+		require.NoError(t, r.Replay(bg, 2))
+		require.Equal(t, []float32{0, 4, 8}, read(t, state))
+		ended := time.Since(trace.began)
+
+		host, device := readTrace(t, &Trace{began: trace.began, events: trace.events[from:]})
+		copies := makeOp(d, "copy").Name
+		require.GreaterOrEqual(t, countEvents(host, "enqueue", copies), 3)
+		require.Equal(t, 1, countEvents(host, "capture", ""))
+		require.Equal(t, 2, countEvents(host, "replay", ""))
+		require.Positive(t, countEvents(host, "submit", ""))
+		require.Positive(t, countEvents(host, "wait", ""))
+		if d.Info().Name == "fake" {
+			return // it measures nothing
+		}
+		dispatches := int(r.Stats().Dispatches)
+		require.Equal(t, 3+3*countCopies(t, r), countEvents(device, copies, ""))
+		last := map[int]float64{}
+		for _, e := range device {
+			if e.Category == "transfer" {
+				continue
+			}
+			require.Positive(t, e.Duration)
+			require.GreaterOrEqual(t, e.Start, float64(began.Microseconds())-1)
+			require.LessOrEqual(t, e.Start+e.Duration, float64(ended.Microseconds())+1)
+			require.GreaterOrEqual(t, e.Start+0.01, last[e.Thread], "a stream is in order")
+			last[e.Thread] = e.Start + e.Duration
+		}
+		require.GreaterOrEqual(t, len(device), 3+3*dispatches)
+	}, WithTrace(trace))
+}
+
+func countCopies(t *testing.T, r *Region) (n int) {
+	var p RegionProfile
+	require.NoError(t, p.listDispatches(r))
+	for _, d := range p.Dispatches {
+		if d.Op == "copy" {
+			n++
+		}
+	}
+	return n
+}
+
+// A device without timestamps is traced on the host alone.
+func TestTraceWithoutTimestamps(t *testing.T) {
+	trace := NewTrace()
+	d, f := openFake(t, WithTrace(trace))
+	f.failing["profile"] = nativeError(codeUnsupported, 0, 0, "no timestamps")
+	f.failing["time ops"] = f.failing["profile"]
+	s := newStream(t, d)
+	x := tensor(t, d, upTo(3))
+	r := captureTest(t, s, func(s *Stream) { closing(t, step(s, x, x)) })
+	replay(t, r)
+	require.Equal(t, []float32{0, 2, 4}, read(t, x))
+	host, device := readTrace(t, trace)
+	require.NotEmpty(t, host)
+	require.Empty(t, device)
+}
+
+// What streams measured stays in the device's sums when they are closed.
+func TestDeviceAddsUpOpTimes(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
+		name := makeOp(d, "copy").Name
+		for i := range 2 {
+			s := newStream(t, d)
+			runInto(s, "copy", y, x)
+			runInto(s, "copy", y, x)
+			require.NoError(t, s.Synchronize(bg))
+			require.Positive(t, s.Stats().OpTimes[name].Host)
+			if i == 0 {
+				require.NoError(t, s.Close())
+			}
+		}
+		sum := d.Stats().OpTimes[name]
+		require.Positive(t, sum.Host)
+		if d.Info().Name == "fake" {
+			return // it measures nothing
+		}
+		require.EqualValues(t, 4, sum.Calls)
+		require.Positive(t, sum.Time)
+	}, WithOpTimes())
+}
+
+// Content that is where it is needed is a hit, and what has to be moved a miss.
+func TestCacheHitsAndMisses(t *testing.T) {
+	d, _ := openFake(t)
+	s := newStream(t, d)
+	x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
+	runInto(s, "copy", y, x) // both go up
+	require.EqualValues(t, 2, d.Stats().CacheMisses)
+	require.Zero(t, d.Stats().CacheHits)
+	runInto(s, "copy", y, x)
+	require.EqualValues(t, 2, d.Stats().CacheHits)
+	read(t, y)
+	require.EqualValues(t, 3, d.Stats().CacheMisses)
+	read(t, y)
+	require.EqualValues(t, 3, d.Stats().CacheHits)
+	require.EqualValues(t, 3, d.Stats().CacheMisses)
+}
