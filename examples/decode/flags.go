@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/sample"
 )
 
@@ -27,6 +28,9 @@ type options struct {
 	prefillStep int
 	eager       bool
 	dump        string // where to draw the decode step, or empty
+	stats       bool
+	trace       string         // where to write a trace, or empty
+	tracing     *kompute.Trace // nil without one
 	chat        bool
 	listDevices bool
 	json        bool
@@ -66,6 +70,8 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
 	fs.StringVar(&o.dump, "dump-region", "", "draw the replayed decode step into an SVG `file`")
+	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")
+	fs.StringVar(&o.trace, "trace", "", "write what host and device did to a `file` for Chrome's trace viewer or Perfetto; slows down")
 	fs.BoolVar(&o.chat, "chat", false, "talk: read one message a line, and remember the conversation")
 	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
@@ -88,6 +94,9 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	if err := o.check(given); err != nil {
 		return nil, err
 	}
+	if o.trace != "" {
+		o.tracing = kompute.NewTrace()
+	}
 	return o, o.readPrompt(prompt, given["prompt"], stdin)
 }
 
@@ -102,6 +111,8 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"json", "excludes --quiet"}
 	case o.dump != "" && (o.eager || o.sampling.Temperature > 0 || o.maxTokens == 1):
 		return &usageError{"dump-region", "excludes --eager, --temp and --max-tokens 1, which replay nothing"}
+	case o.stats && (o.json || o.quiet):
+		return &usageError{"stats", "excludes --json and --quiet"}
 	case o.chat && o.json:
 		return &usageError{"chat", "excludes --json"}
 	case o.chat && o.raw:

@@ -46,7 +46,7 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	device, err := kompute.Open(o.device)
+	device, err := kompute.Open(o.device, o.deviceOptions()...)
 	if err != nil {
 		return fmt.Errorf("--device %s: %w", o.device, err)
 	}
@@ -67,7 +67,10 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err == nil && o.dump != "" {
 		err = a.dumpRegion(o.dump)
 	}
-	return err
+	if err == nil && o.stats {
+		err = a.printStats(ctx)
+	}
+	return errors.Join(err, o.writeTrace())
 }
 
 // answerAll answers one prompt after the other, until ctx is cancelled.

@@ -210,7 +210,7 @@ func TestListDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region chat list-devices json quiet") {
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region stats trace chat list-devices json quiet") {
 		require.Contains(t, out.stderr, "--"+flag)
 	}
 }
@@ -258,6 +258,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--dump-region", "x.svg", "--eager"}, "--dump-region"},
 		{[]string{"--dump-region", "x.svg", "--temp=1"}, "--dump-region"},
 		{[]string{"--json", "--quiet"}, "--json"},
+		{[]string{"--json", "--stats"}, "--stats"},
 		{[]string{"--raw", "--system", "x"}, "--raw"},
 		{[]string{"--chat", "--prompt", "x"}, "--chat"},
 		{[]string{"--chat", "--raw"}, "--chat"},

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// profileTimes is how many replays the table of a replayed token is made from.
+const profileTimes = 9
+
+// deviceOptions are what --stats and --trace ask of the device.
+func (o *options) deviceOptions() []kompute.Option {
+	var out []kompute.Option
+	if o.stats {
+		out = append(out, kompute.WithOpTimes())
+	}
+	if o.tracing != nil {
+		out = append(out, kompute.WithTrace(o.tracing))
+	}
+	return out
+}
+
+// writeTrace writes what was traced to the file that --trace names.
+func (o *options) writeTrace() error {
+	if o.tracing == nil {
+		return nil
+	}
+	f, err := os.Create(o.trace)
+	if err != nil {
+		return &usageError{"trace", err.Error()}
+	}
+	_, err = o.tracing.WriteTo(f)
+	return errors.Join(err, f.Close())
+}
+
+// printStats prints what the device did by op, the ops of a replayed token, and
+// the device's counters.
+func (a *app) printStats(ctx context.Context) error {
+	stats := a.device.Stats()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "op\tcalls\tdispatches\tdevice\thost")
+	for _, op := range slices.Sorted(maps.Keys(stats.OpTimes)) {
+		t := stats.OpTimes[op]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\n", op, t.Calls, t.Dispatches, t.Time.Round(time.Microsecond), t.Host.Round(time.Microsecond))
+	}
+	fmt.Fprintln(w)
+	if err := a.printToken(ctx, w); err != nil {
+		return err
+	}
+	printCounters(w, stats)
+	return w.Flush()
+}
+
+// printToken prints the ops of one replay of the decode step, if there is one.
+func (a *app) printToken(ctx context.Context, w io.Writer) error {
+	region := a.session.Region()
+	if region == nil {
+		return nil
+	}
+	p, err := region.Profile(ctx, profileTimes)
+	if errors.Is(err, kompute.ErrUnsupported) {
+		return nil // the device writes no timestamps
+	}
+	if err != nil {
+		return err
+	}
+	sums, gaps := map[string]kompute.OpTime{}, time.Duration(0)
+	for _, d := range p.Dispatches {
+		t := sums[d.Op]
+		t.Dispatches++
+		t.Time += d.Time
+		sums[d.Op] = t
+		gaps += d.Gap
+	}
+	fmt.Fprintln(w, "op of a replayed token\t\tdispatches\tdevice")
+	for _, op := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(w, "%s\t\t%d\t%v\n", op, sums[op].Dispatches, sums[op].Time)
+	}
+	fmt.Fprintf(w, "between dispatches\t\t\t%v\n", gaps)
+	fmt.Fprintf(w, "replayed, not measured inside\t\t%d\t%v\n\n", len(p.Dispatches), p.Replay)
+	return nil
+}
+
+func printCounters(w io.Writer, s kompute.DeviceStats) {
+	for _, row := range []struct {
+		name  string
+		value any
+	}{
+		{"live tensors", s.LiveTensors},
+		{"live bytes", s.LiveBytes},
+		{"peak bytes", s.PeakBytes},
+		{"bytes from the driver", s.ReservedBytes},
+		{"pipelines built", s.PipelinesBuilt},
+		{"uploads", fmt.Sprintf("%d\t%d bytes", s.Uploads, s.UploadBytes)},
+		{"downloads", fmt.Sprintf("%d\t%d bytes", s.Downloads, s.DownloadBytes)},
+		{"tensor cache", fmt.Sprintf("%d hits\t%d misses", s.CacheHits, s.CacheMisses)},
+	} {
+		fmt.Fprintf(w, "%s\t%v\n", row.name, row.value)
+	}
+}

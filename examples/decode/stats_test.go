@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The table has the ops of prompt and tokens, on both backends.
+func TestStats(t *testing.T) {
+	for _, device := range []string{"cpu", "auto"} {
+		out := runArgs(t, "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--stats")
+		require.Zero(t, out.code, out.stderr)
+		require.Regexp(t, `(?m)^quantized_matmul +43 +43 +\S+s +\S+s$`, out.stdout)
+		require.Regexp(t, `(?m)^replayed, not measured inside +\d+ +\S+s$`, out.stdout)
+		require.Regexp(t, `(?m)^peak bytes +[1-9]\d+$`, out.stdout)
+	}
+}
+
+// The trace is JSON that has every replayed dispatch.
+func TestTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device=cpu", "--trace", file)
+	require.Zero(t, out.code, out.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var trace struct {
+		Events []struct {
+			Name string
+			Pid  int
+		} `json:"traceEvents"`
+	}
+	require.NoError(t, json.Unmarshal(text, &trace))
+	attention := 0
+	for _, e := range trace.Events {
+		if e.Name == "sdpa" && e.Pid == 2 {
+			attention++
+		}
+	}
+	require.GreaterOrEqual(t, attention, 6*4, "six layers, a prompt and three tokens")
+	out = runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "2", "--device=cpu", "--trace", filepath.Join(t.TempDir(), "no", "such.json"))
+	requireRefused(t, output{out.code, "", out.stderr}, "--trace")
+}
