@@ -44,6 +44,11 @@ struct RMSNormOp {
     float eps;
 };
 
+// layer_norm: x, weight? [cols], bias? [cols], out. Over the last axis.
+struct LayerNormOp {
+    float eps;
+};
+
 // reduce: x [kept…, reduced…], out [kept…]. kind: REDUCE_* of types.h. out has x's dtype, but: uint32 for arg_max and
 // arg_min (which reduce one axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s,
 // float32 for a mean of integers or bools.

@@ -98,3 +98,51 @@ func TestRMSNorm(t *testing.T) {
 	require.NoError(t, RMSNorm(x, array.Array{}, x, 0))
 	require.InDelta(t, 2/math.Sqrt(2.5), value(x, 1), 1e-6)
 }
+
+func TestLayerNorm(t *testing.T) {
+	check(t, func(g *gen) {
+		dtype, shape := g.dtype("type", floatTypes), g.shape(1, 8)
+		cols := shape[len(shape)-1]
+		x, out := g.array(dtype, shape, g.normal), g.output(dtype, shape)
+		var weight, bias array.Array
+		if g.bool("weighted") {
+			weight = g.array(g.dtype("weight", floatTypes), []int{cols}, g.normal)
+		}
+		if g.bool("biased") {
+			bias = g.array(g.dtype("bias", floatTypes), []int{cols}, g.normal)
+		}
+		require.NoError(g, LayerNorm(x, weight, bias, out, 0.01))
+		want := values(x)
+		for i := 0; i < len(want); i += cols {
+			row := want[i : i+cols]
+			mean, squares := 0.0, 0.0
+			for _, v := range row {
+				mean += v / float64(cols)
+			}
+			for _, v := range row {
+				squares += (v - mean) * (v - mean) / float64(cols)
+			}
+			for j := range row {
+				row[j] = (row[j] - mean) / math.Sqrt(squares+0.01)
+				if weight.Present() {
+					row[j] *= value(weight, j)
+				}
+				if bias.Present() {
+					row[j] += value(bias, j)
+				}
+			}
+		}
+		requireClose(g, want, out, 2e-6, 40) // a row of equals keeps the rounding of its mean
+		untouched(g, out)
+		again := dense(g, out)
+		require.NoError(g, LayerNorm(dense(g, x), dense(g, weight), dense(g, bias), again, 0.01))
+		requireBits(g, out, again)
+	})
+	row, one, scalar := must(t, []float32{1, 2}, 2), must(t, []float32{1}, 1), must(t, []float32{1})
+	none := array.Array{}
+	require.ErrorIs(t, LayerNorm(scalar, none, none, scalar, 0), ErrInvalid)
+	require.ErrorIs(t, LayerNorm(row, one, none, row, 0), ErrInvalid)
+	require.ErrorIs(t, LayerNorm(row, none, one, row, 0), ErrInvalid)
+	require.ErrorIs(t, LayerNorm(row, none, none, one, 0), ErrInvalid)
+	require.ErrorIs(t, LayerNorm(must(t, []int32{1}, 1), none, none, must(t, []int32{1}, 1), 0), ErrInvalid)
+}

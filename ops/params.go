@@ -26,6 +26,9 @@ type (
 	rmsNormOp struct {
 		Eps float32
 	}
+	layerNormOp struct {
+		Eps float32
+	}
 	reduceOp struct {
 		Kind uint32
 	}

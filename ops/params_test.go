@@ -20,6 +20,7 @@ var paramStructs = []any{
 	siLUMulOp{},
 	softmaxOp{},
 	rmsNormOp{},
+	layerNormOp{},
 	reduceOp{},
 	gatherOp{},
 	quantizedGatherOp{},

@@ -54,7 +54,7 @@ type suite struct {
 // suites lists all ops; each is in the file of its op's basename.
 func suites() []suite {
 	return []suite{
-		binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), matMulSuite(),
+		binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), layerNormSuite(), matMulSuite(),
 		quantizedGatherSuite(), quantizedMatMulSuite(), reduceSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
 		sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 	}

@@ -261,12 +261,12 @@ func reduceTypes(kind string) []array.DType {
 	return elementTypes
 }
 
-// reduceOperand returns what suits a kind: factors near 1, and zeros among what
+// reduceOperand returns what suits a kind: factors near 1 (a row may repeat one), and zeros among what
 // is asked for truth.
 func reduceOperand(r source, kind string, dtype array.DType, shape ...int) array.Array {
 	switch {
 	case kind == "prod" && dtype.IsFloat():
-		x := r.normal(dtype, 0.1, shape...)
+		x := r.normal(dtype, 0.002, shape...)
 		set, get := setter(x), getter(x)
 		walk(x.Layout, func(i int) { set(i, math.Exp(get(i))) })
 		return x

@@ -353,6 +353,21 @@ struct GatherParams {
     uint out_offset;
 };
 
+// layer_norm: what of them there is.
+#define LAYER_NORM_WEIGHT 1
+#define LAYER_NORM_BIAS 2
+
+// layer_norm: out is dense.
+struct LayerNormParams {
+    RowParams x;
+    uint w_offset;
+    uint w_stride;
+    uint b_offset;
+    uint b_stride;
+    uint out_offset;
+    float eps;
+};
+
 // rms_norm: out is dense.
 struct RMSNormParams {
     RowParams x;

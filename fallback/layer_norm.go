@@ -1,0 +1,99 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// LayerNorm computes out = (x - mean) / sqrt(mean((x - mean)²) + eps) · weight +
+// bias over the last axis (Ba, Kiros and Hinton, 2016). x and out [..., cols]
+// have one shape and float type; weight and bias [cols], of any float type, may
+// each be absent.
+//
+// Errors: ErrInvalid for other shapes or types, or without an axis.
+func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
+	c := checker{op: "layer_norm"}
+	c.float("x", &x)
+	c.float("out", &out)
+	c.lastAxis("x", &x)
+	c.shape("out", &out, x.Shape)
+	c.dtype("out", &out, x.DType)
+	row := x.Shape[max(len(x.Shape)-1, 0):]
+	if weight.Present() {
+		c.float("weight", &weight)
+		c.shape("weight", &weight, row)
+	}
+	if bias.Present() {
+		c.float("bias", &bias)
+		c.shape("bias", &bias, row)
+	}
+	if c.err != nil || row[0] == 0 {
+		return c.err
+	}
+	last, cols := len(x.Shape)-1, row[0]
+	in, to := x.Strides[last], out.Strides[last]
+	wide := borrow(2 * cols)
+	defer wide.release()
+	space := wide.f
+	w, b := vector(&weight, cut(&space, cols)), vector(&bias, cut(&space, cols))
+	l := newLoop(last, &x, &out)
+	l.each(3*float64(cols), func(at cursor, lo, hi int) {
+		scratch := borrow(2 * cols)
+		defer scratch.release()
+		for range hi - lo {
+			buf := scratch.f
+			row := floats(&x, at.off[0], in, cols, cut(&buf, cols))
+			res := place(&out, at.off[1], to, cols, buf)
+			standardize(res, row, eps)
+			scaleAndShift(res, w, b)
+			storeFloats(&out, at.off[1], to, res)
+			at.next()
+		}
+	})
+	return nil
+}
+
+// vector returns a one-dimensional operand as float32, nil if it is absent.
+func vector(a *array.Array, buf []float32) []float32 {
+	if !a.Present() {
+		return nil
+	}
+	return floats(a, a.Offset, a.Strides[0], len(buf), buf)
+}
+
+// standardize gives x the mean 0 and, but for eps, the variance 1. dst may be x.
+func standardize(dst, x []float32, eps float32) {
+	mean := sumLong(x) / float32(len(x))
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = v - mean
+	}
+	variance := simd.Dot(dst, dst) / float32(len(x))
+	simd.Scale(dst, float32(1/math.Sqrt(float64(variance+eps))))
+}
+
+// sumLong is sumFloats of a row of any length, in pieces.
+func sumLong(row []float32) float32 {
+	if len(row) <= reducePiece {
+		return sumFloats(row)
+	}
+	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
+	return sumLong(row[:half]) + sumLong(row[half:])
+}
+
+func scaleAndShift(x, weight, bias []float32) {
+	if weight != nil {
+		weight = weight[:len(x)]
+		for i := range x {
+			x[i] *= weight[i]
+		}
+	}
+	if bias != nil {
+		bias = bias[:len(x)]
+		for i := range x {
+			x[i] += bias[i]
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// LayerNorm gives every row of x [..., N] the mean 0 and the variance 1, and
+// then scales it by weight [N] and adds bias [N] (Ba, Kiros and Hinton, 2016):
+//
+//	(x - mean) / sqrt(mean((x - mean)²) + eps) * weight + bias
+//
+// weight and bias may each be nil, which is ones and zeros. Of [1, 2, 3] with eps
+// 0 the variance is 2/3, and the result [-1.225, 0, 1.225]. In float16 and
+// bfloat16 all is computed in float32, and rounded once. A row that holds NaN or
+// an infinity is NaN throughout.
+//
+// # Errors
+//
+// ErrShape for an x of rank 0 or another shape of weight or bias; ErrInvalid for
+// an eps that is negative, NaN or infinite.
+func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
+	c := newCall(s, "layer_norm")
+	l := input(&c, "x", x)
+	cols := c.lastAxis("x", l)
+	if w, present := optional(&c, "weight", weight); present {
+		c.shape("weight", w, cols)
+	}
+	if b, present := optional(&c, "bias", bias); present {
+		c.shape("bias", b, cols)
+	}
+	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
+		c.fail(kompute.ErrInvalid, "eps is %v", eps)
+	}
+	return result[T](&c, l.Shape, layerNormOp{Eps: eps}, func(a []array.Array) error {
+		return fallback.LayerNorm(a[0], a[1], a[2], a[3], eps)
+	})
+}

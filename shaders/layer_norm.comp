@@ -1,0 +1,93 @@
+// Layer normalization along rows, one workgroup per row:
+// out = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias.
+// The mean comes first: squares of what is left lose no digits to it.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+#include "tensor.glsl"
+
+layout(local_size_x_id = 0) in;
+TENSOR_IN(0, x, 1)
+TENSOR_IN(1, w, 2)
+TENSOR_IN(2, b, 3)
+TENSOR_OUT(3, y, 4)
+layout(constant_id = 5) const uint HAS = LAYER_NORM_WEIGHT | LAYER_NORM_BIAS;
+layout(constant_id = 6) const uint ITEMS = 4;
+layout(push_constant) uniform Push { LayerNormParams p; };
+
+#define ROW_ITEMS ITEMS
+#include "rows.glsl"
+#include "reduce.glsl"
+
+float block[MAX_ITEMS];
+
+void load_block(uint from, uint first) {
+    for (uint k = 0u; k < ITEMS; k++) {
+        uint c = row_column(first, k);
+        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : 0.0;
+    }
+}
+
+float block_sum() {
+    float sum = 0.0;
+    for (uint k = 0u; k < ITEMS; k++) {
+        sum += block[k];
+    }
+    return sum;
+}
+
+float block_squares(uint first, float mean) {
+    float sum = 0.0;
+    for (uint k = 0u; k < ITEMS; k++) {
+        float d = row_column(first, k) < p.x.cols ? block[k] - mean : 0.0;
+        sum += d * d;
+    }
+    return sum;
+}
+
+void store_block(uint to, uint first, float mean, float scale) {
+    for (uint k = 0u; k < ITEMS; k++) {
+        uint c = row_column(first, k);
+        if (c >= p.x.cols) {
+            return;
+        }
+        float v = (block[k] - mean) * scale;
+        if ((HAS & LAYER_NORM_WEIGHT) != 0u) {
+            v *= w_load(p.w_offset + c * p.w_stride);
+        }
+        if ((HAS & LAYER_NORM_BIAS) != 0u) {
+            v += b_load(p.b_offset + c * p.b_stride);
+        }
+        y_store(to + c, v);
+    }
+}
+
+void main() {
+    uint row = workgroup_index();
+    if (row >= p.x.rows) {
+        return;
+    }
+    uint from = row_start(p.x, row);
+    bool one_block = p.x.cols <= row_block();
+    float sum = 0.0;
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        load_block(from, first);
+        sum += block_sum();
+    }
+    float mean = workgroup_add(sum) / float(p.x.cols);
+    float squares = 0.0;
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        if (!one_block) {
+            load_block(from, first);
+        }
+        squares += block_squares(first, mean);
+    }
+    float scale = inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
+    uint to = p.out_offset + row * p.x.cols;
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        if (!one_block) {
+            load_block(from, first);
+        }
+        store_block(to, first, mean, scale);
+    }
+}
