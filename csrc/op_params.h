@@ -62,23 +62,35 @@ struct GatherOp {
     uint32_t axis;
 };
 
-// quantized_gather: w [V, K*bits/32] uint32, scales, biases [V, K/group_size], indices, out [indices…, K].
+// quantize: x [..., K], w [..., K*bits/32] uint32, scales, biases? [..., K/group_size]; all but x are results.
+// mode: QUANTIZATION_* of types.h, here and below. Without biases, scales are uint8 and the other two are fixed:
+// groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
+struct QuantizeOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t mode;
+};
+
+// quantized_gather: w [V, K*bits/32] uint32, scales, biases? [V, K/group_size], indices, out [indices…, K].
 struct QuantizedGatherOp {
     uint32_t group_size;
     uint32_t bits;
+    uint32_t mode;
 };
 
-// dequantize: w [..., K*bits/32] uint32, scales, biases [..., K/group_size], out [..., K].
+// dequantize: w [..., K*bits/32] uint32, scales, biases? [..., K/group_size], out [..., K].
 struct DequantizeOp {
     uint32_t group_size;
     uint32_t bits;
+    uint32_t mode;
 };
 
-// quantized_matmul: x [..., M, K], w, scales, biases, out [..., M, N].
+// quantized_matmul: x [..., M, K], w, scales, biases?, out [..., M, N].
 // transpose: w is [N, K*bits/32] and groups run along K; else w is [K, N*bits/32] and groups run along N.
 struct QuantizedMatMulOp {
     uint32_t group_size;
     uint32_t bits;
+    uint32_t mode;
     uint32_t transpose;
 };
 

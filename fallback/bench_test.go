@@ -50,7 +50,7 @@ func BenchmarkQuantizedMatMul(b *testing.B) {
 			x, out := randomFloats(b, array.BFloat16, c.m, c.k), randomFloats(b, array.BFloat16, c.m, c.n)
 			b.SetBytes(int64(len(w.Data)))
 			for b.Loop() {
-				if err := QuantizedMatMul(x, w, s, s, out, Affine{c.group, c.bits}, c.transpose); err != nil {
+				if err := QuantizedMatMul(x, w, s, s, out, Quantization{GroupSize: c.group, Bits: c.bits}, c.transpose); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -141,7 +141,7 @@ func BenchmarkToken(b *testing.B) {
 
 func newToken(b *testing.B, dtype array.DType) func() error {
 	const hidden, heads, kv, d, ff, vocab, seen = 256, 4, 2, 128, 768, 2048, 200
-	q := Affine{128, 4}
+	q := Quantization{GroupSize: 128, Bits: 4}
 	floats := func(shape ...int) array.Array { return randomFloats(b, dtype, shape...) }
 	type linear struct{ w, s, b, out array.Array }
 	newLinear := func(n, k int) *linear {

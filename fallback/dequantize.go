@@ -6,13 +6,14 @@ import (
 )
 
 // Dequantize writes the elements of a quantized array: w [..., K*bits/32] uint32,
-// scales and biases [..., K/group] of float types, out [..., K] of a float type.
-// See Affine for the format.
+// scales and biases [..., K/group] of float types (uint8 scales and no biases in
+// the modes that have none), out [..., K] of a float type. See Quantization for
+// the format.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
-func Dequantize(w, scales, biases, out array.Array, q Affine) error {
+func Dequantize(w, scales, biases, out array.Array, q Quantization) error {
 	c := checker{op: "dequantize"}
-	a := c.affine(&w, &scales, &biases, q)
+	a := c.packed(&w, &scales, &biases, q)
 	c.float("out", &out)
 	if c.err == nil {
 		c.shape("out", &out, append(w.Shape[:len(w.Shape)-1:len(w.Shape)-1], a.cols))
@@ -24,7 +25,7 @@ func Dequantize(w, scales, biases, out array.Array, q Affine) error {
 		return nil
 	}
 	last := len(w.Shape) - 1
-	l := newLoop(last, &w, &scales, &biases, &out)
+	l := newLoop(last, &w, &scales, a.biases, &out)
 	l.each(0.5*float64(a.cols), func(at cursor, lo, hi int) {
 		scratch := borrow(a.rowSpace() + a.cols)
 		defer scratch.release()
@@ -38,11 +39,14 @@ func Dequantize(w, scales, biases, out array.Array, q Affine) error {
 
 // writeRow dequantizes the row that starts at the given elements of w, scales and
 // biases to the last axis of out.
-func (a *affine) writeRow(w, scales, biases int, out *array.Array, off int, space []float32) {
+func (a *packed) writeRow(w, scales, biases int, out *array.Array, off int, space []float32) {
 	stride := out.Strides[len(out.Strides)-1]
-	buf := cut(&space, a.cols)
-	row := a.row(w, scales, biases, space)
-	res := place(out, off, stride, a.cols, buf)
-	simd.Dequantize(res, a.cols, &row, 1)
+	res := place(out, off, stride, a.cols, cut(&space, a.cols))
+	if a.Mode == ModeAffine {
+		row := a.row(w, scales, biases, space)
+		simd.Dequantize(res, a.cols, &row, 1)
+	} else {
+		a.values(res, w, scales, 0, a.groups)
+	}
 	storeFloats(out, off, stride, res)
 }

@@ -89,10 +89,10 @@ func TestMatMulErrors(t *testing.T) {
 // quantized is a random quantized matrix.
 type quantized struct {
 	w, scales, biases array.Array
-	q                 Affine
+	q                 Quantization
 }
 
-func (g *gen) quantized(rows, groups int, q Affine) quantized {
+func (g *gen) quantized(rows, groups int, q Quantization) quantized {
 	words := groups * q.GroupSize * q.Bits / 32
 	scaleType := g.dtype("scale type", floatTypes)
 	small := func() float64 { return g.normal() / math.Exp2(float64(q.Bits)) }
@@ -116,17 +116,17 @@ func (m quantized) at(row, col int) float64 {
 	return value(m.scales, row, g)*code + value(m.biases, row, g)
 }
 
-func eachFormat(t *testing.T, f func(t *testing.T, q Affine)) {
+func eachFormat(t *testing.T, f func(t *testing.T, q Quantization)) {
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for _, group := range []int{32, 64, 128} {
-			q := Affine{GroupSize: group, Bits: bits}
+			q := Quantization{GroupSize: group, Bits: bits}
 			t.Run(fmt.Sprintf("bits=%d/group=%d", bits, group), func(t *testing.T) { f(t, q) })
 		}
 	}
 }
 
 func TestQuantizedMatMul(t *testing.T) {
-	eachFormat(t, func(t *testing.T, q Affine) {
+	eachFormat(t, func(t *testing.T, q Quantization) {
 		for _, transpose := range []bool{true, false} {
 			t.Run(fmt.Sprint("transpose=", transpose), func(t *testing.T) {
 				sample(t, func(g *gen) { quantizedMatMulCase(g, q, transpose) })
@@ -137,11 +137,11 @@ func TestQuantizedMatMul(t *testing.T) {
 }
 
 // format draws a quantization.
-func (g *gen) format() Affine {
-	return Affine{GroupSize: 32 << g.int("group", 0, 2), Bits: []int{2, 3, 4, 5, 6, 8}[g.int("bits", 0, 5)]}
+func (g *gen) format() Quantization {
+	return Quantization{GroupSize: 32 << g.int("group", 0, 2), Bits: []int{2, 3, 4, 5, 6, 8}[g.int("bits", 0, 5)]}
 }
 
-func quantizedMatMulCase(g *gen, q Affine, transpose bool) {
+func quantizedMatMulCase(g *gen, q Quantization, transpose bool) {
 	m, other := g.length("m", 70), g.length("n", 90)
 	groups := g.int("groups", 0, max(1, 640/q.GroupSize))
 	m = min(m, max(1, 20*20*8/max(other*groups, 1)))
@@ -177,7 +177,7 @@ func quantizedMatMulCase(g *gen, q Affine, transpose bool) {
 }
 
 func TestDequantize(t *testing.T) {
-	property := func(g *gen, q Affine) {
+	property := func(g *gen, q Quantization) {
 		rows, groups := g.int("rows", 0, 9), g.int("groups", 0, 5)
 		w := g.quantized(rows, groups, q)
 		out := g.output(g.dtype("type", floatTypes), []int{rows, groups * q.GroupSize})
@@ -187,12 +187,12 @@ func TestDequantize(t *testing.T) {
 		requireClose(g, want, out, 3e-7, 1)
 		untouched(g, out)
 	}
-	eachFormat(t, func(t *testing.T, q Affine) { sample(t, func(g *gen) { property(g, q) }) })
+	eachFormat(t, func(t *testing.T, q Quantization) { sample(t, func(g *gen) { property(g, q) }) })
 	check(t, func(g *gen) { property(g, g.format()) })
 }
 
 func TestQuantizedGather(t *testing.T) {
-	property := func(g *gen, q Affine) {
+	property := func(g *gen, q Quantization) {
 		rows, groups := g.int("rows", 1, 9), g.int("groups", 0, 3)
 		w := g.quantized(rows, groups, q)
 		index := g.array(g.dtype("index type", indexTypes), []int{g.int("a", 0, 4), g.int("b", 1, 4)}, func() float64 { return g.index(rows) })
@@ -209,7 +209,7 @@ func TestQuantizedGather(t *testing.T) {
 		requireClose(g, want, out, 3e-7, 1)
 		untouched(g, out)
 	}
-	eachFormat(t, func(t *testing.T, q Affine) { sample(t, func(g *gen) { property(g, q) }) })
+	eachFormat(t, func(t *testing.T, q Quantization) { sample(t, func(g *gen) { property(g, q) }) })
 	check(t, func(g *gen) { property(g, g.format()) })
 }
 
@@ -217,12 +217,12 @@ func TestDequantizeRanks(t *testing.T) {
 	w := must(t, []uint32{0x76543210, 0xfedcba98, 0, 0}, 4)
 	s, b := must(t, []float32{2}, 1), must(t, []array.F16{array.F16FromFloat32(-1)}, 1)
 	out := must(t, make([]float32, 32), 32)
-	require.NoError(t, Dequantize(w, s, b, out, Affine{32, 4}))
+	require.NoError(t, Dequantize(w, s, b, out, Quantization{GroupSize: 32, Bits: 4}))
 	require.Equal(t, []float64{-1, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, -1}, values(out)[:17])
 }
 
 func TestQuantizedErrors(t *testing.T) {
-	q := Affine{32, 4}
+	q := Quantization{GroupSize: 32, Bits: 4}
 	w := must(t, make([]uint32, 8), 2, 4)
 	s := must(t, make([]float32, 2), 2, 1)
 	x, out := must(t, make([]float32, 32), 1, 32), must(t, make([]float32, 2), 1, 2)
@@ -230,9 +230,9 @@ func TestQuantizedErrors(t *testing.T) {
 	require.NoError(t, QuantizedMatMul(x, w, s, s, out, q, true))
 	require.NoError(t, Dequantize(w, s, s, wide, q))
 
-	require.ErrorContains(t, Dequantize(w, s, s, wide, Affine{48, 4}), "group size 48")
-	require.ErrorContains(t, Dequantize(w, s, s, wide, Affine{32, 7}), "7 bits")
-	require.ErrorIs(t, Dequantize(w, s, s, wide, Affine{32, 8}), ErrInvalid)
+	require.ErrorContains(t, Dequantize(w, s, s, wide, Quantization{GroupSize: 48, Bits: 4}), "group size 48")
+	require.ErrorContains(t, Dequantize(w, s, s, wide, Quantization{GroupSize: 32, Bits: 7}), "7 bits")
+	require.ErrorIs(t, Dequantize(w, s, s, wide, Quantization{GroupSize: 32, Bits: 8}), ErrInvalid)
 	require.ErrorIs(t, Dequantize(wide, s, s, wide, q), ErrInvalid)
 	require.ErrorIs(t, Dequantize(w, w, s, wide, q), ErrInvalid)
 	require.ErrorIs(t, Dequantize(w, s, must(t, []float32{1}, 1, 1), wide, q), ErrInvalid)

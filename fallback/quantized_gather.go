@@ -7,14 +7,14 @@ import (
 )
 
 // QuantizedGather picks and dequantizes rows, as an embedding does: w
-// [V, K*bits/32] uint32, scales and biases [V, K/group] of float types, indices
+// [V, K*bits/32] uint32, scales and biases? [V, K/group] as of Dequantize, indices
 // [i…] int32 or uint32, out [i…, K] of a float type. A negative index counts from
 // the end; outside the rows there are zeros.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
-func QuantizedGather(w, scales, biases, indices, out array.Array, q Affine) error {
+func QuantizedGather(w, scales, biases, indices, out array.Array, q Quantization) error {
 	c := checker{op: "quantized_gather"}
-	a := c.affine(&w, &scales, &biases, q)
+	a := c.packed(&w, &scales, &biases, q)
 	c.rank("w", &w, 2)
 	c.index("indices", &indices)
 	c.float("out", &out)
@@ -36,7 +36,7 @@ func QuantizedGather(w, scales, biases, indices, out array.Array, q Affine) erro
 		for range hi - lo {
 			if i, ok := at(c.off[0]); ok {
 				a.writeRow(w.Offset+i*w.Strides[0], scales.Offset+i*scales.Strides[0],
-					biases.Offset+i*biases.Strides[0], &out, c.off[1], scratch.f)
+					a.biases.Offset+i*a.biases.Strides[0], &out, c.off[1], scratch.f)
 			} else {
 				clear(scratch.f[:a.cols])
 				storeFloats(&out, c.off[1], stride, scratch.f[:a.cols])

@@ -11,12 +11,13 @@ import (
 // [..., M, N]. With transpose, w is [N, K*bits/32] uint32 with scales and biases
 // [N, K/group], and out = x·wᵀ; without, w is [K, N*bits/32] with scales and
 // biases [K, N/group], and out = x·w. x and out have one float type, independent
-// of that of scales and biases. Sums run in float32.
+// of that of scales and biases. Sums run in float32. In the modes without biases
+// scales are uint8, and biases absent.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
-func QuantizedMatMul(x, w, scales, biases, out array.Array, q Affine, transpose bool) error {
+func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, transpose bool) error {
 	c := checker{op: "quantized_matmul"}
-	a := c.affine(&w, &scales, &biases, q)
+	a := c.packed(&w, &scales, &biases, q)
 	c.rank("w", &w, 2)
 	c.float("x", &x)
 	c.float("out", &out)
@@ -40,7 +41,7 @@ func QuantizedMatMul(x, w, scales, biases, out array.Array, q Affine, transpose 
 		return c.err
 	}
 	rows := out.Size() / n
-	if transpose && rows <= maxVectorRows && k > 0 {
+	if a.Mode == ModeAffine && transpose && rows <= maxVectorRows && k > 0 {
 		a.vectors(&x, &out, rows)
 		return nil
 	}
@@ -72,7 +73,7 @@ const maxVectorRows = 4
 const vectorBlock = 64
 
 // vectors multiplies each row of x with the codes of w [N, K].
-func (a *affine) vectors(x, out *array.Array, rows int) {
+func (a *packed) vectors(x, out *array.Array, rows int) {
 	n := a.w.Shape[0]
 	last := len(x.Shape) - 1
 	space := simd.RowSpace(a.cols, a.GroupSize)
@@ -112,7 +113,7 @@ func (a *affine) vectors(x, out *array.Array, rows int) {
 }
 
 // product multiplies with tiles of w that are dequantized once for many rows.
-func (a *affine) product(x, out *array.Array, transpose bool) {
+func (a *packed) product(x, out *array.Array, transpose bool) {
 	r := len(x.Shape)
 	outLoop := newLoop(r-2, out)
 	g := gemm{
@@ -126,8 +127,11 @@ func (a *affine) product(x, out *array.Array, transpose bool) {
 		g.a, release = floatMatrices(x)
 		defer release()
 	}
-	f := a.factors()
-	defer f.release()
+	var f factors
+	if a.Mode == ModeAffine {
+		f = a.factors()
+		defer f.release()
+	}
 	// Tiles are 64 KiB and hold whole groups.
 	g.tileK, g.tileN = 128, 128
 	if transpose {
@@ -138,7 +142,15 @@ func (a *affine) product(x, out *array.Array, transpose bool) {
 		if transpose {
 			row, rows, col, cols = n0, nn, k0, kn
 		}
-		w := a.rows(&f, row, row+rows, col/a.GroupSize, (col+cols)/a.GroupSize)
+		g0, g1 := col/a.GroupSize, (col+cols)/a.GroupSize
+		if a.Mode != ModeAffine {
+			for i := range rows {
+				at := row + i
+				a.values(buf[i*cols:], a.w.Offset+at*a.w.Strides[0], a.scales.Offset+at*a.scales.Strides[0], g0, g1)
+			}
+			return rowMatrix{buf, cols}
+		}
+		w := a.rows(&f, row, row+rows, g0, g1)
 		simd.Dequantize(buf, cols, &w, rows)
 		return rowMatrix{buf, cols}
 	}

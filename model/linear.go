@@ -34,7 +34,7 @@ func (l *dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Ten
 type quantized[T, S kompute.Float] struct {
 	weight         *kompute.Tensor[uint32] // [out, in*bits/32]
 	scales, biases *kompute.Tensor[S]      // [out, in/group size]
-	affine         ops.Affine
+	affine         ops.Quantization
 }
 
 func (l *quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {

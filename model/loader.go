@@ -193,7 +193,7 @@ func quantizedTable[S, T kompute.Float](l *loader[T], m checkpoint.Module) Embed
 		weight: wrap[uint32](l, m.Weight),
 		scales: wrap[S](l, m.Scales),
 		biases: wrap[S](l, m.Biases),
-		affine: ops.Affine{GroupSize: m.Affine.GroupSize, Bits: m.Affine.Bits},
+		affine: ops.Quantization{GroupSize: m.Affine.GroupSize, Bits: m.Affine.Bits},
 	}}
 }
 

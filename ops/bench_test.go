@@ -24,7 +24,7 @@ func BenchmarkCall(b *testing.B) {
 	weight := tensor(dev, make([]float32, 32))
 	w := tensor(dev, make([]uint32, 16), 4, 4)
 	scales := tensor(dev, make([]float32, 4), 4, 1)
-	q := ops.Affine{GroupSize: 32, Bits: 4}
+	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	for name, call := range map[string]func(){
 		"Add":             func() { ops.Add(s, x, x) },
 		"AddBroadcast":    func() { ops.Add(s, x, weight) },

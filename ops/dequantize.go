@@ -9,20 +9,23 @@ import (
 // Dequantize unpacks w [..., K*bits/32] with scales and biases [..., K/group] to
 // [..., K], as elements of T:
 //
-//	x := ops.Dequantize[float32](s, w, scales, biases, ops.Affine{GroupSize: 64, Bits: 4})
+//	x := ops.Dequantize[float32](s, w, scales, biases, ops.Quantization{GroupSize: 64, Bits: 4})
 //
 // Each element is scale * code + bias, computed in float32 and rounded once to
-// T. With group 64 and 4 bits, w [512, 128] has scales [512, 16] and becomes
+// T; in the modes without biases, biases are nil and it is scale * code, exact but
+// for the rounding to T. With group 64 and 4 bits, w [512, 128] has scales [512, 16] and becomes
 // [512, 1024].
 //
 // # Errors
 //
-// ErrInvalid for a group size or bits that do not exist; ErrShape if the shapes
+// ErrInvalid for a group size or bits that the mode has not, or biases that are nil
+// where the mode has them or the reverse; ErrDType for scales of another type than
+// the mode's; ErrShape if the shapes
 // of w, scales and biases do not fit each other.
-func Dequantize[T, S kompute.Float](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Affine) *kompute.Tensor[T] {
+func Dequantize[T kompute.Float, S Scale](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, "dequantize")
-	shape := affine(&c, w, scales, biases, q)
-	params := dequantizeOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits)}
+	shape := quantized(&c, w, scales, biases, q)
+	params := dequantizeOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.Dequantize(a[0], a[1], a[2], a[3], q.cpu())
 	})

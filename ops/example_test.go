@@ -109,7 +109,7 @@ func ExampleDequantize() {
 	// 32 codes of 4 bits in one group: 0, 1, 2, … 7 in each word.
 	w := tensor(dev, []uint32{0x76543210, 0x76543210, 0x76543210, 0x76543210}, 1, 4)
 	scales, biases := tensor(dev, []float32{-0.5}, 1, 1), tensor(dev, []float32{1}, 1, 1)
-	x := ops.Dequantize[float32](s, w, scales, biases, ops.Affine{GroupSize: 32, Bits: 4})
+	x := ops.Dequantize[float32](s, w, scales, biases, ops.Quantization{GroupSize: 32, Bits: 4})
 	print(x.Slice(1, 0, 8))
 	// Output: [1 8] [1 0.5 0 -0.5 -1 -1.5 -2 -2.5] <nil>
 }

@@ -35,17 +35,25 @@ type (
 	gatherOp struct {
 		Axis uint32
 	}
+	quantizeOp struct {
+		GroupSize uint32
+		Bits      uint32
+		Mode      uint32
+	}
 	quantizedGatherOp struct {
 		GroupSize uint32
 		Bits      uint32
+		Mode      uint32
 	}
 	dequantizeOp struct {
 		GroupSize uint32
 		Bits      uint32
+		Mode      uint32
 	}
 	quantizedMatMulOp struct {
 		GroupSize uint32
 		Bits      uint32
+		Mode      uint32
 		Transpose uint32
 	}
 	matMulOp struct {

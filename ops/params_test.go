@@ -23,6 +23,7 @@ var paramStructs = []any{
 	layerNormOp{},
 	reduceOp{},
 	gatherOp{},
+	quantizeOp{},
 	quantizedGatherOp{},
 	dequantizeOp{},
 	quantizedMatMulOp{},

@@ -18,18 +18,18 @@ import (
 //
 // # Errors
 //
-// ErrInvalid for a group size or bits that do not exist; ErrShape if w is not a
+// Those of Dequantize; ErrShape too if w is not a
 // matrix, the shapes of w, scales and biases do not fit each other, or the
 // result would have more than 8 axes.
-func QuantizedGather[T, S kompute.Float, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Affine) *kompute.Tensor[T] {
+func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, "quantized_gather")
-	matrix := affine(&c, w, scales, biases, q)
+	matrix := quantized(&c, w, scales, biases, q)
 	il := input(&c, "indices", indices)
 	if !c.matrix(matrix) {
 		return kompute.Failed[T](s, c.err)
 	}
 	shape := append(slices.Clone(il.Shape), matrix[1])
-	params := quantizedGatherOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits)}
+	params := quantizedGatherOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.QuantizedGather(a[0], a[1], a[2], a[3], a[4], q.cpu())
 	})

@@ -18,18 +18,19 @@ import (
 // with scales [3072, 16] give [1, 5, 3072].
 //
 // Elements of w are those of Dequantize but for rounding: sums run over
-// scale * Σ code·x + bias * Σ x in float32, and are rounded once. The type of
+// scale * Σ code·x + bias * Σ x in float32, and are rounded once; a scale below
+// 2^-126 may count as zero. The type of
 // scales and biases is independent of that of x.
 //
 // # Errors
 //
-// ErrInvalid for a group size or bits that do not exist; ErrShape if x has fewer
+// Those of Dequantize; ErrShape too if x has fewer
 // than two axes, w is not a matrix, the shapes of w, scales and biases do not
 // fit each other, or K differs.
-func QuantizedMatMul[T, S kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Affine, transpose bool) *kompute.Tensor[T] {
+func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, transpose bool) *kompute.Tensor[T] {
 	c := newCall(s, "quantized_matmul")
 	l := input(&c, "x", x)
-	matrix := affine(&c, w, scales, biases, q)
+	matrix := quantized(&c, w, scales, biases, q)
 	if c.err == nil && l.Rank() < 2 {
 		c.fail(kompute.ErrShape, "x has rank %d, less than 2", l.Rank())
 	}
@@ -45,7 +46,7 @@ func QuantizedMatMul[T, S kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]
 	}
 	shape := slices.Clone(l.Shape)
 	shape[len(shape)-1] = n
-	params := quantizedMatMulOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Transpose: toUint32(transpose)}
+	params := quantizedMatMulOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode), Transpose: toUint32(transpose)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.QuantizedMatMul(a[0], a[1], a[2], a[3], a[4], q.cpu(), transpose)
 	})

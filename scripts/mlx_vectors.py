@@ -420,6 +420,89 @@ def quantized(w, s, b, bits, group):
     return mx.dequantize(w, up(s), up(b), group_size=group, bits=bits)
 
 
+# Modes without biases: bits, group, and a range of scales that float16 results can take.
+MODES = {"mxfp4": (4, 32, 117, 135), "nvfp4": (4, 16, 0, 126), "mxfp8": (8, 32, 108, 128)}
+
+
+def small_codes(r, mode, rows, k):
+    bits, group, low, high = MODES[mode]
+    w = r.integers(0, 2**32, (*rows, k * bits // 32), dtype=np.uint32)
+    if mode == "mxfp8":
+        w &= 0xF7F7F7F7  # no NaN
+    return mx.array(w), mx.array(r.integers(low, high, (*rows, k // group), dtype=np.uint8))
+
+
+def small(w, s, mode):
+    """Elements in float32, where they are exact; rounded to a type later."""
+    return mx.dequantize(w, s, mode=mode, dtype=F32)
+
+
+def small_params(mode, **more):
+    return {"mode": mode, "bits": MODES[mode][0], "group_size": MODES[mode][1], **more}
+
+
+def special_groups(r, group, dtype):
+    """A row of groups each, of 256 elements: ordinary, constant, zeros, of one sign, huge, tiny, with ties."""
+    x = r.standard_normal((16, 256)).astype(np.float32)
+    x[1] = 0
+    x[2] = -0.0
+    x[3] = r.standard_normal((256 // group, 1)).repeat(group, 1).reshape(-1)
+    x[4] = -np.abs(x[4])
+    x[5] = np.abs(x[5])
+    x[6] = x[6] - 9
+    x[7] *= 1e4
+    x[8] *= 1e-4
+    x[9] *= 1e-7  # subnormal in float16
+    x[10] *= np.exp2(r.integers(-14, 14, (256 // group, 1)).repeat(group, 1).reshape(-1))
+    x[11] = r.integers(-12, 13, 256) / 4.0
+    x[12] = r.integers(-7, 8, 256) * 0.5
+    x[13, ::5] = 0
+    x[14] = np.where(r.random(256) < 0.9, 0, x[14])
+    x[15] = x[15] ** 9
+    if dtype != F16:
+        x[7] *= 1e25
+        x[8] *= 1e-26
+    return mx.array(x).astype(dtype)
+
+
+def quantize(f):
+    def case(name, x, params, views=()):
+        source = view(x, views)
+        results = mx.quantize(mx.contiguous(source), group_size=params["group_size"], bits=params["bits"], mode=params.get("mode", "affine"))
+        for kind, out in zip(("codes", "scales", "biases"), results):
+            f.add(f"{name}/{kind}", {"x": x}, out, {**params, "kind": kind}, {"x": list(views)})
+
+    for dtype in FLOATS:
+        for bits, group in FORMS:
+            name = f"b{bits}g{group}/{short(dtype)}"
+            case(name, special_groups(rng("quantize " + name), group, dtype), {"bits": bits, "group_size": group})
+        for mode in MODES:
+            name = f"{mode}/{short(dtype)}"
+            x = special_groups(rng("quantize " + name), MODES[mode][1], dtype)
+            case(name, x, small_params(mode))
+    r = rng("quantize awkward")
+    # No NaN elements here: MLX's codes for them are what a conversion happens to give.
+    x = np.stack([np.full(64, 3e38), np.clip(r.standard_normal(64) * 3e38, -3.4e38, 3.4e38), np.where(np.arange(64) == 7, INF, 1.5),
+                  np.where(np.arange(64) == 8, -INF, r.standard_normal(64)), np.linspace(-1e-7, 1e-7, 64), np.full(64, 1e-40)])
+    x = mx.array(x.astype(np.float32))
+    for bits in (2, 4, 5, 8):
+        for kind, out in zip(("scales", "biases"), mx.quantize(x, group_size=32, bits=bits)[1:]):
+            f.add(f"awkward/b{bits}/{kind}", {"x": x}, out, {"bits": bits, "group_size": 32, "kind": kind})
+    case("awkward/b4g64", mx.concatenate([x[:2], x[4:]]), {"bits": 4, "group_size": 64})
+    case("awkward/nvfp4", x, small_params("nvfp4"))
+    # Scales of E8M0 below 2^-127 wrap around in MLX, and those of infinities are what a conversion happens to give.
+    case("awkward/mxfp4", x[:2], small_params("mxfp4"))
+    case("awkward/mxfp8", x[:2], small_params("mxfp8"))
+    nan = mx.array(np.where(np.arange(64) % 9 == 3, NAN, r.standard_normal((2, 64))).astype(np.float32))
+    for kind, out in zip(("scales", "biases"), mx.quantize(nan, group_size=32, bits=4)[1:]):
+        f.add(f"nan/{kind}", {"x": nan}, out, {"bits": 4, "group_size": 32, "kind": kind})
+    case("nan/nvfp4", nan, small_params("nvfp4"))
+    x = normal(rng("quantize views"), (64, 6, 5))
+    steps = [["transpose", 2, 1, 0], ["slice", 1, 1, 6, 2]]
+    case("views/b3", x, {"bits": 3, "group_size": 32}, steps)
+    case("views/nvfp4", x, small_params("nvfp4"), steps)
+
+
 def dequantize(f):
     for n, (bits, group) in enumerate(FORMS):
         for k, dtype in enumerate(FLOATS):
@@ -433,6 +516,20 @@ def dequantize(f):
     for bits in (2, 3, 4, 5, 6, 8):
         w, s, b = mx.quantize(x, group_size=64, bits=bits)
         f.add(f"mlx/b{bits}", {"w": w, "scales": s, "biases": b}, quantized(w, s, b, bits, 64), {"group_size": 64, "bits": bits})
+    for mode in MODES:
+        r = rng("dequantize " + mode)
+        w, s = small_codes(r, mode, (2, 3), 128)
+        for dtype in FLOATS:
+            f.add(f"{mode}/{short(dtype)}", {"w": w, "scales": s}, small(w, s, mode).astype(dtype), small_params(mode))
+        s = mx.arange(256).astype(U8).reshape(8, 32)  # every scale
+        w, _ = small_codes(r, mode, (8,), 32 * MODES[mode][1])
+        f.add(f"{mode}/scales", {"w": w, "scales": s}, small(w, s, mode), small_params(mode))
+        w = mx.arange(256).astype(U8).reshape(4, 64).view(U32)  # every code
+        s = mx.full((4, w.shape[1] * 32 // MODES[mode][0] // MODES[mode][1]), 121).astype(U8)
+        f.add(f"{mode}/codes", {"w": w, "scales": s}, small(w, s, mode), small_params(mode))
+        x = normal(r, (4, 128))
+        w, s = mx.quantize(x, mode=mode)
+        f.add(f"{mode}/mlx", {"w": w, "scales": s}, small(w, s, mode), small_params(mode))
     w, s, b = codes(rng("dequantize batch"), (2, 3, 2), 64, 4, 32, F32)
     f.add("b4g32/batch", {"w": w, "scales": s, "biases": b}, quantized(w, s, b, 4, 32), {"group_size": 32, "bits": 4})
 
@@ -444,9 +541,33 @@ def quantized_gather(f):
         i = mx.array([[0, 10, 3], [-1, 7, -11]], dtype=I32) if n % 2 else mx.array([10, 0, 5, 5], dtype=U32)
         out = mx.take(quantized(w, s, b, bits, group), i, axis=0).astype(dtype)
         f.add(name, {"w": w, "scales": s, "biases": b, "indices": i}, out, {"group_size": group, "bits": bits})
+    for mode in MODES:
+        for dtype in FLOATS:
+            w, s = small_codes(rng(f"quantized_gather {mode}"), mode, (11,), 96)
+            i = mx.array([[0, 10, 3], [-1, 7, -11]], dtype=I32)
+            f.add(f"{mode}/{short(dtype)}", {"w": w, "scales": s, "indices": i}, mx.take(small(w, s, mode), i, axis=0).astype(dtype),
+                  small_params(mode))
 
 
 def quantized_matmul(f):
+    def small_case(name, shape, n, mode, transpose, dtype):
+        r = rng("quantized_matmul " + name)
+        x = normal(r, shape, dtype)
+        w, _ = small_codes(r, mode, (n,) if transpose else (shape[-1],), shape[-1] if transpose else n)
+        low = {"mxfp4": 124, "nvfp4": 40, "mxfp8": 116}[mode]
+        s = mx.array(r.integers(low, low + 5, (w.shape[0], w.shape[1] * 32 // MODES[mode][0] // MODES[mode][1]), dtype=np.uint8))
+        out = mx.quantized_matmul(up(x), w, s, mode=mode, transpose=transpose)
+        f.add(name, {"x": x, "w": w, "scales": s}, out.astype(dtype), small_params(mode, transpose=transpose))
+
+    for mode in MODES:
+        for dtype in FLOATS:
+            for rows in (1, 5, 13, 40) if dtype == F32 else (1, 13):
+                for transpose in (True, False):
+                    name = f"{mode}{'t' if transpose else ''}/{short(dtype)}/{rows}"
+                    small_case(name, (rows, 128), 10 if transpose else 96, mode, transpose, dtype)
+        small_case(f"{mode}/batch", (2, 3, 4, 64), 9, mode, True, F32)
+        small_case(f"{mode}/long", (1, 3072), 5, mode, True, BF16)
+
     def case(name, shape, n, bits, group, transpose, dtype, sdtype, steps=()):
         r = rng("quantized_matmul " + name)
         x = normal(r, shape, dtype)
@@ -600,7 +721,7 @@ def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
-    for make in (binary, cast, copy, dequantize, gather, layer_norm, matmul, quantized_gather, quantized_matmul, reduce, rms_norm, rope,
+    for make in (binary, cast, copy, dequantize, gather, layer_norm, matmul, quantize, quantized_gather, quantized_matmul, reduce, rms_norm, rope,
                  sdpa, silu_mul, slice_update, softmax, unary):
         f = File(make.__name__)
         make(f)

@@ -1,4 +1,4 @@
-// out[r, i] = scale * code + bias. One thread per element, so that stores are
+// out[r, i] = scale * code + bias, or what a mode has instead. One thread per element, so that stores are
 // consecutive; words and scales come from the cache for their neighbours.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -24,9 +24,9 @@ void main() {
         uint w_row = p.w_offset + c.x * p.w_strides[0] + c.y * p.w_strides[1] + c.z * p.w_strides[2];
         uint s_row = p.s_offset + c.x * p.s_strides[0] + c.y * p.s_strides[1] + c.z * p.s_strides[2];
         uint b_row = p.b_offset + c.x * p.b_strides[0] + c.y * p.b_strides[1] + c.z * p.b_strides[2];
-        float code = float(affine_code(w_row, p.w_strides[3], col));
+        uint code = affine_code(w_row, p.w_strides[3], col);
         uint group = col >> p.group_shift;
         y_store(p.out_offset + i,
-                scales_load(s_row + group * p.s_strides[3]) * code + biases_load(b_row + group * p.b_strides[3]));
+                element(code, s_row + group * p.s_strides[3], b_row + group * p.b_strides[3], p.group_shift));
     }
 }

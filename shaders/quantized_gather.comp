@@ -36,9 +36,9 @@ void main() {
         float v = 0.0;
         if (row < p.vocabulary) {
             uint group = col >> p.group_shift;
-            float code = float(affine_code(p.w_offset + row * p.w_strides[0], p.w_strides[1], col));
-            v = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]) * code +
-                biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
+            uint code = affine_code(p.w_offset + row * p.w_strides[0], p.w_strides[1], col);
+            v = element(code, p.s_offset + row * p.s_strides[0] + group * p.s_strides[1],
+                        p.b_offset + row * p.b_strides[0] + group * p.b_strides[1], p.group_shift);
         }
         y_store(p.out_offset + i, v);
     }

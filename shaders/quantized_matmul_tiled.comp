@@ -49,15 +49,15 @@ void dequantize8(uint row, uint first, out float v[8]) {
         words[1] = (words[1] >> bit) | (words[2] << (32 - bit));
     }
     uint group = first >> p.group_shift;
-    float scale = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]);
-    float bias = biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
+    float scale = group_scale(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1], p.group_shift);
+    float bias = group_bias(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
     [[unroll]] for (uint j = 0; j < 8; j++) {
         uint b = j * BITS;
         uint code = words[b >> 5] >> (b & 31u);
         if ((b & 31u) + BITS > 32) {
             code |= words[1] << (32u - (b & 31u));
         }
-        v[j] = scale * float(code & CODE_MASK) + bias;
+        v[j] = scale * code_value(code & CODE_MASK) + bias;
     }
 }
 

@@ -1,7 +1,8 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k] for a few rows of x. A slot of
 // lanes takes a row of w, a lane 32 codes at a time. With code = 2^BITS * (f - 1),
 // f being a float that takes no conversion, a unit of codes contributes
-// scale * 2^BITS * sum(f * x) + (bias - scale * 2^BITS) * sum(x).
+// scale * 2^BITS * sum(f * x) + (bias - scale * 2^BITS) * sum(x). Without biases,
+// f is the code's value and each half of a unit may have a scale of its own.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -79,6 +80,9 @@ float fraction(uint words[8], uint i) {
     uint bit = i * BITS;
     uint shift = bit & 31u;
     uint at = bit >> 5;
+    if (SMALL_FLOATS) {
+        return code_value((words[at & 7u] >> shift) & CODE_MASK);
+    }
     if (shift + BITS > 32) {
         return affine_fraction((words[at & 7u] >> shift) | (words[(at + 1) & 7u] << (32 - shift)), 0);
     }
@@ -86,6 +90,16 @@ float fraction(uint words[8], uint i) {
 }
 
 float acc[STAGED_MOST];
+
+// Scale and bias of a unit, the one at `unit` of the row; without biases, the scales of its halves.
+vec2 unit_factors(uint unit, uint scales_from, uint biases_from) {
+    uint group = unit * 32u >> p.group_shift;
+    float scale = group_scale(scales_from + group * p.s_strides[1], p.group_shift);
+    if (!SMALL_FLOATS) {
+        return vec2(scale, group_bias(biases_from + group * p.b_strides[1]));
+    }
+    return vec2(scale, p.group_shift == 4u ? group_scale(scales_from + (group + 1u) * p.s_strides[1], 4u) : scale);
+}
 
 // Adds the products of a unit, the one at `unit` of the staged chunk.
 void add_unit(uint words[8], float scale, float bias, uint unit) {
@@ -96,16 +110,20 @@ void add_unit(uint words[8], float scale, float bias, uint unit) {
     [[unroll]] for (uint j = 0; j < 8; j++) {
         vec4 f = vec4(fraction(words, 4 * j), fraction(words, 4 * j + 1), fraction(words, 4 * j + 2),
                       fraction(words, 4 * j + 3));
+        if (SMALL_FLOATS) {
+            f *= j < 4u ? scale : bias;
+        }
         [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
             if (m < STAGED_ROWS) {
                 dots[m] += dot(f, staged_quad(m, unit * 8 + j));
             }
         }
     }
-    float factor = scale * FRACTION_SCALE;
+    float factor = SMALL_FLOATS ? 1.0 : scale * FRACTION_SCALE;
+    float rest = SMALL_FLOATS ? 0.0 : bias - factor;
     [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
         if (m < STAGED_ROWS) {
-            acc[m] += factor * dots[m] + (bias - factor) * unit_sums[m * (STAGED_CHUNK / 32) + unit];
+            acc[m] += factor * dots[m] + rest * unit_sums[m * (STAGED_CHUNK / 32) + unit];
         }
     }
 }
@@ -123,10 +141,8 @@ void add_chunk(uint row, uint k0) {
         [[unroll]] for (uint i = 0; i < 4; i++) {
             uint unit = first + i * lanes;
             if (i < BATCH && unit < units) {
-                uint group = (k0 + unit * 32) >> p.group_shift;
                 load_unit(from + (k0 / 32 + unit) * BITS * p.w_strides[1], words[i]);
-                affine[i] = vec2(scales_load(scales_from + group * p.s_strides[1]),
-                                 biases_load(biases_from + group * p.b_strides[1]));
+                affine[i] = unit_factors(k0 / 32 + unit, scales_from, biases_from);
             }
         }
         [[unroll]] for (uint i = 0; i < 4; i++) {

@@ -1,4 +1,4 @@
-// Arrays: w, scales, biases, out.
+// Arrays: w, scales, biases?, out.
 #include "ops/affine.hpp"
 
 namespace kpx {
@@ -13,7 +13,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     if (op == nullptr || call.n != 4) {
         return unsupported("dequantize takes 4 arrays");
     }
-    Array w = call.arrays[0], scales = call.arrays[1], biases = call.arrays[2];
+    Array w = call.arrays[0], scales = call.arrays[1], biases = bound_biases(scales, call.arrays[2]);
     const Array &out = call.arrays[3];
     if (Support s = check_operands(lowering, {&w, &scales, &biases, &out}); !s.ok()) {
         return s;
@@ -21,7 +21,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     if (!out || out.rank == 0 || !is_float(out.dtype) || out.rank != w.rank) {
         return unsupported("out must be a float array of the rank of w");
     }
-    if (Support s = check_affine(w, scales, biases, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
+    if (Support s = check_affine(w, scales, call.arrays[2], op->mode, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
         return s;
     }
     if (out.size() == 0) {

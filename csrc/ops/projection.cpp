@@ -61,7 +61,7 @@ bool in_quads(const Array &a) {
 
 Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int64_t cols) {
     const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
-    if (Support s = check_affine(w, scales, biases, op.bits, op.group_size, cols); !s.ok()) {
+    if (Support s = check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, cols); !s.ok()) {
         return s;
     }
     const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load

@@ -1,4 +1,4 @@
-// Arrays: w, scales, biases, indices, out.
+// Arrays: w, scales, biases?, indices, out.
 #include "ops/affine.hpp"
 
 namespace kpx {
@@ -8,7 +8,8 @@ Support lower_quantized_gather(Lowering &lowering, const OpCall &call) {
     if (op == nullptr || call.n != 5) {
         return unsupported("quantized_gather takes 5 arrays");
     }
-    const Array &w = call.arrays[0], &scales = call.arrays[1], &biases = call.arrays[2], &out = call.arrays[4];
+    const Array &w = call.arrays[0], &scales = call.arrays[1], &out = call.arrays[4];
+    const Array &biases = bound_biases(scales, call.arrays[2]);
     Array indices = call.arrays[3];
     if (Support s = check_operands(lowering, {&w, &scales, &biases, &indices, &out}); !s.ok()) {
         return s;
@@ -16,7 +17,7 @@ Support lower_quantized_gather(Lowering &lowering, const OpCall &call) {
     if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
         return unsupported("indices must be int32 or uint32, out floats of one axis more");
     }
-    if (Support s = check_affine(w, scales, biases, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
+    if (Support s = check_affine(w, scales, call.arrays[2], op->mode, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
         return s;
     }
     if (w.rank != 2) {

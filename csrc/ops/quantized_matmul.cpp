@@ -1,4 +1,4 @@
-// Arrays: x, w, scales, biases, out.
+// Arrays: x, w, scales, biases?, out.
 #include "ops/affine.hpp"
 #include "ops/matvec.hpp"
 #include "ops/tiles.hpp"
@@ -33,7 +33,7 @@ Support check_product(const Lowering &lowering, const QuantizedMatMulOp &op, con
             return unsupported("x and out differ in their leading axes");
         }
     }
-    return check_affine(w, call.arrays[2], call.arrays[3], op.bits, op.group_size, op.transpose != 0 ? k : n);
+    return check_affine(w, call.arrays[2], call.arrays[3], op.mode, op.bits, op.group_size, op.transpose != 0 ? k : n);
 }
 
 // How many words of w may be loaded at once: as many as each unit of 32 codes
@@ -64,7 +64,7 @@ void dispatch_vec(Lowering &lowering, Product &x) {
 }
 
 bool prefers_vec(const DeviceTraits &device, const Product &x) {
-    if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength) {
+    if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength || x.p.x.cols % 32 != 0) {
         return false;
     }
     return x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
@@ -90,7 +90,8 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     if (Support s = check_product(lowering, *op, call); !s.ok()) {
         return s;
     }
-    const Array &w = call.arrays[1], &scales = call.arrays[2], &biases = call.arrays[3], &out = call.arrays[4];
+    const Array &w = call.arrays[1], &scales = call.arrays[2], &out = call.arrays[4];
+    const Array &biases = bound_biases(scales, call.arrays[3]);
     Array rows = call.arrays[0];
     if (out.size() == 0) {
         return supported();

@@ -69,9 +69,17 @@ func byElement(dtype array.DType, f32, f16, bf16, i32, u32, boolean, u8 enqueue)
 	return byNumber(dtype, f32, f16, bf16, i32, u32)
 }
 
-// affine returns the quantization of the case.
-func (c *call) affine() ops.Affine {
-	return ops.Affine{GroupSize: c.Params.GroupSize, Bits: c.Params.Bits}
+// byScale picks the instance for a type of scales.
+func byScale(dtype array.DType, f32, f16, bf16, u8 enqueue) enqueue {
+	if dtype == array.Uint8 {
+		return u8
+	}
+	return byFloat(dtype, f32, f16, bf16)
+}
+
+// quantization returns that of the case.
+func (c *call) quantization() ops.Quantization {
+	return ops.Quantization{GroupSize: c.Params.GroupSize, Bits: c.Params.Bits, Mode: c.Params.mode()}
 }
 
 // operands are a case's arrays on a device.

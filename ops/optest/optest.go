@@ -55,7 +55,7 @@ type suite struct {
 func suites() []suite {
 	return []suite{
 		binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), layerNormSuite(), matMulSuite(),
-		quantizedGatherSuite(), quantizedMatMulSuite(), reduceSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
+		quantizeSuite(), quantizedGatherSuite(), quantizedMatMulSuite(), reduceSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
 		sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 	}
 }
@@ -123,6 +123,7 @@ type Params struct {
 	Keep        bool    `json:"keepdims"`
 	GroupSize   int     `json:"group_size"`
 	Bits        int     `json:"bits"`
+	Mode        string  `json:"mode"`
 	Transpose   bool    `json:"transpose"`
 	Dims        int     `json:"dims"`
 	Traditional bool    `json:"traditional"`

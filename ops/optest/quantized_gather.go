@@ -8,16 +8,16 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-func runQuantizedGatherOf[T, S kompute.Float](c *call) *kompute.View {
+func runQuantizedGatherOf[T kompute.Float, S ops.Scale](c *call) *kompute.View {
 	w, scales, biases := tensor[uint32](c, "w"), tensor[S](c, "scales"), tensor[S](c, "biases")
 	if c.dtype("indices") == array.Uint32 {
-		return ops.QuantizedGather[T](c.s, w, scales, biases, tensor[uint32](c, "indices"), c.affine()).View()
+		return ops.QuantizedGather[T](c.s, w, scales, biases, tensor[uint32](c, "indices"), c.quantization()).View()
 	}
-	return ops.QuantizedGather[T](c.s, w, scales, biases, tensor[int32](c, "indices"), c.affine()).View()
+	return ops.QuantizedGather[T](c.s, w, scales, biases, tensor[int32](c, "indices"), c.quantization()).View()
 }
 
 func runQuantizedGatherTo[T kompute.Float](c *call) *kompute.View {
-	return byFloat(c.dtype("scales"), runQuantizedGatherOf[T, float32], runQuantizedGatherOf[T, array.F16], runQuantizedGatherOf[T, array.BF16])(c)
+	return byScale(c.dtype("scales"), runQuantizedGatherOf[T, float32], runQuantizedGatherOf[T, array.F16], runQuantizedGatherOf[T, array.BF16], runQuantizedGatherOf[T, uint8])(c)
 }
 
 func runQuantizedGather(c *call) *kompute.View {
@@ -48,7 +48,7 @@ func quantizedGatherCases() []Case {
 			cases = append(cases, Case{Name: name(to, f.String(), nil), In: in, Params: f.params(), To: to})
 		}
 	}
-	f := form{4, 64}
+	f := form{4, 64, ops.ModeAffine}
 	for label, indices := range map[string]array.Array{
 		"scalar": dense(array.Uint32, []float64{3}), "none": dense(array.Uint32, nil, 0),
 		"many": newSource(1).integers(array.Uint32, 0, 9, 3, 333),
@@ -73,22 +73,24 @@ func randomQuantizedGather(t *rapid.T) Case {
 }
 
 func quantizedGatherSuite() suite {
-	rejects := affineRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Affine) error {
+	rejects := quantizedRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Quantization) error {
+		return ops.QuantizedGather[float32](e.s, w, s, b, e.i32(2), q).Err()
+	}, func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[uint8], q ops.Quantization) error {
 		return ops.QuantizedGather[float32](e.s, w, s, b, e.i32(2), q).Err()
 	})
-	q := ops.Affine{GroupSize: 32, Bits: 4}
+	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	return suite{
 		op: "quantized_gather", run: runQuantizedGather, reference: referenceQuantizedGather, cases: quantizedGatherCases,
-		random: randomQuantizedGather,
-		bound:  func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
+		random: randomQuantizedGather, exact: exactElements,
+		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
 		large: func(dtype array.DType, _ string, size int) Case {
-			f := form{4, 64}
+			f := form{4, 64, ops.ModeAffine}
 			in := f.blank(array.BFloat16, 1024, size/1024)
 			in["indices"] = blank(array.Int32, size/1024)
 			return Case{To: dtype, Params: f.params(), In: in}
 		},
 		valid: func() Case {
-			f := form{4, 32}
+			f := form{4, 32, ops.ModeAffine}
 			in := f.quantized(newSource(1), array.Float32, 64, 3)
 			in["indices"] = dense(array.Int32, []float64{1, 2}, 2)
 			return Case{In: in, Params: f.params(), To: array.Float32}

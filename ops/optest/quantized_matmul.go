@@ -10,13 +10,13 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-func runQuantizedMatMulOf[T, S kompute.Float](c *call) *kompute.View {
+func runQuantizedMatMulOf[T kompute.Float, S ops.Scale](c *call) *kompute.View {
 	return ops.QuantizedMatMul(c.s, tensor[T](c, "x"), tensor[uint32](c, "w"), tensor[S](c, "scales"), tensor[S](c, "biases"),
-		c.affine(), c.Params.Transpose).View()
+		c.quantization(), c.Params.Transpose).View()
 }
 
 func runQuantizedMatMulOn[T kompute.Float](c *call) *kompute.View {
-	return byFloat(c.dtype("scales"), runQuantizedMatMulOf[T, float32], runQuantizedMatMulOf[T, array.F16], runQuantizedMatMulOf[T, array.BF16])(c)
+	return byScale(c.dtype("scales"), runQuantizedMatMulOf[T, float32], runQuantizedMatMulOf[T, array.F16], runQuantizedMatMulOf[T, array.BF16], runQuantizedMatMulOf[T, uint8])(c)
 }
 
 func runQuantizedMatMul(c *call) *kompute.View {
@@ -74,8 +74,8 @@ func quantizedMatMulCases() []Case {
 			}
 		}
 	}
-	f, r := form{4, 64}, newSource(1)
-	wide := form{4, 128}
+	f, r := form{4, 64, ops.ModeAffine}, newSource(1)
+	wide := form{4, 128, ops.ModeAffine}
 	return append(cases,
 		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 64, 9, 2, 3, 2),
 		quantizedProduct(f, r, array.Float32, array.BFloat16, false, 9, 64, 2, 3, 2),
@@ -87,7 +87,7 @@ func quantizedMatMulCases() []Case {
 		quantizedProduct(wide, r, array.Float32, array.BFloat16, false, 3000, 128, 1),
 		quantizedProduct(wide, r, array.Float32, array.BFloat16, true, 256, 2048, 1),
 		quantizedProduct(wide, r, array.BFloat16, array.BFloat16, true, 256, 512, 65),
-		quantizedProduct(form{8, 32}, r, array.Float16, array.Float16, true, 1024, 70, 130))
+		quantizedProduct(form{8, 32, ops.ModeAffine}, r, array.Float16, array.Float16, true, 1024, 70, 130))
 }
 
 func randomQuantizedMatMul(t *rapid.T) Case {
@@ -106,10 +106,12 @@ func randomQuantizedMatMul(t *rapid.T) Case {
 }
 
 func quantizedMatMulSuite() suite {
-	rejects := affineRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Affine) error {
+	rejects := quantizedRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Quantization) error {
+		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
+	}, func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[uint8], q ops.Quantization) error {
 		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
 	})
-	q := ops.Affine{GroupSize: 32, Bits: 4}
+	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	product := func(x []int, transpose bool) func(e *env) error {
 		return func(e *env) error {
 			return ops.QuantizedMatMul(e.s, e.f32(x...), e.u32(3, 8), e.f32(3, 2), e.f32(3, 2), q, transpose).Err()
@@ -124,13 +126,13 @@ func quantizedMatMulSuite() suite {
 			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
 		},
 		large: func(dtype array.DType, _ string, size int) Case {
-			f := form{4, 64}
+			f := form{4, 64, ops.ModeAffine}
 			in, p := f.blank(array.BFloat16, 1024, size/1024), f.params()
 			in["x"], p.Transpose = blank(dtype, 512, 1024), true
 			return Case{Params: p, In: in}
 		},
 		valid: func() Case {
-			return quantizedProduct(form{4, 32}, newSource(1), array.Float32, array.Float32, true, 64, 3, 2)
+			return quantizedProduct(form{4, 32, ops.ModeAffine}, newSource(1), array.Float32, array.Float32, true, 64, 3, 2)
 		},
 		rejects: append(rejects,
 			reject{"inner", kompute.ErrShape, product([]int{2, 63}, true)},

@@ -34,6 +34,7 @@ func zeros[T kompute.Element](e *env, shape []int) *kompute.Tensor[T] {
 func (e *env) f32(shape ...int) *kompute.Tensor[float32]  { return zeros[float32](e, shape) }
 func (e *env) i32(shape ...int) *kompute.Tensor[int32]    { return zeros[int32](e, shape) }
 func (e *env) u32(shape ...int) *kompute.Tensor[uint32]   { return zeros[uint32](e, shape) }
+func (e *env) u8(shape ...int) *kompute.Tensor[uint8]     { return zeros[uint8](e, shape) }
 func (e *env) boolean(shape ...int) *kompute.Tensor[bool] { return zeros[bool](e, shape) }
 
 // repeated returns one element as a tensor of any size.

@@ -5,6 +5,11 @@
 // group is a multiple of 32 codes, so a unit of 32 codes starts at a word and
 // has one scale and one bias.
 //
+// In the modes without biases the scales are uint8, and an element is scale *
+// value(code): see minifloat.glsl. Which mode it is, BITS and the group size tell:
+// E2M1 codes have 4 bits, E4M3 ones 8; groups of 16 have E4M3 scales, groups of 32
+// E8M0 ones. Nothing is bound for the biases but a stand-in.
+//
 // Before the include: #define AFFINE_SLOT, the binding of the words (scales and
 // biases follow), and AFFINE_SPEC, the first of three specialization constants:
 // dtypes of scales and biases, BITS.
@@ -14,6 +19,7 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "tensor.glsl"
+#include "minifloat.glsl"
 
 layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block { uint data[]; } w;
 layout(set = 0, binding = AFFINE_SLOT) readonly buffer w_Block2 { uvec2 data[]; } w_2;
@@ -36,6 +42,30 @@ uint affine_code(uint row, uint stride, uint i) {
         v |= w.data[at + stride] << (32u - shift);
     }
     return v & CODE_MASK;
+}
+
+// Whether the mode has no biases.
+#define SMALL_FLOATS (scales_DT == DT_UINT8)
+
+float code_value(uint code) {
+    return !SMALL_FLOATS ? float(code) : BITS == 4u ? e2m1_to_float(code) : e4m3_to_float(code);
+}
+
+// Scale and bias of a group of 2^group_shift; a scale below 2^-126 may become 0.
+float group_scale(uint at, uint group_shift) {
+    if (!SMALL_FLOATS) {
+        return scales_load(at);
+    }
+    return group_shift == 4u ? e4m3_to_float(scales_bits(at)) : uintBitsToFloat(e8m0_bits(scales_bits(at)));
+}
+float group_bias(uint at) { return SMALL_FLOATS ? 0.0 : biases_load(at); }
+
+// The element of a code; without biases it is exact, however small the scale.
+float element(uint code, uint scale_at, uint bias_at, uint group_shift) {
+    if (SMALL_FLOATS && group_shift != 4u) {
+        return times_e8m0(code_value(code), scales_bits(scale_at));
+    }
+    return group_scale(scale_at, group_shift) * code_value(code) + group_bias(bias_at);
 }
 
 // Bits bit..bit+31 of a stream of which `words` holds enough.

@@ -78,6 +78,12 @@ using uint = uint32_t;
 #define STAGE_TO_PARTS 1
 #define STAGE_FROM_PARTS 2
 
+// Quantization modes, in Go: ops/quantization.go. All but the first have no biases.
+#define QUANTIZATION_AFFINE 0
+#define QUANTIZATION_MXFP4 1
+#define QUANTIZATION_NVFP4 2
+#define QUANTIZATION_MXFP8 3
+
 // Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
 // Most axes that a kernel over two arrays walks: all there can be.
@@ -113,6 +119,17 @@ struct RowParams {
     uint strides[3];
     uint col_stride;
     uint offset;
+};
+
+// quantize: words, scales and biases are dense.
+struct QuantizeParams {
+    RowParams x;
+    uint n;      // elements of x
+    uint blocks; // workgroups
+    uint group_shift;
+    uint w_offset;
+    uint s_offset;
+    uint b_offset;
 };
 
 // dequantize: one thread per element of out, which is contiguous.

@@ -8,14 +8,42 @@ import (
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 )
 
-// Affine describes MLX's affine quantization: each group of GroupSize (32, 64 or
-// 128) neighbours in a row has a scale and a bias, and an element is
-// scale·code + bias. The codes of a row, of Bits (2, 3, 4, 5, 6 or 8) each, are
-// one little-endian bit stream, lowest bits first, in uint32 words.
-type Affine struct{ GroupSize, Bits int }
+// Mode is one of MLX's quantization modes.
+type Mode int
+
+// The modes. Only the affine one has biases. The others have uint8 scales and a
+// fixed form: MXFP4 E2M1 codes in groups of 32 with E8M0 scales, NVFP4 E2M1 codes
+// in groups of 16 with E4M3 scales, MXFP8 E4M3 codes in groups of 32 with E8M0
+// scales. There an element is scale·value(code).
+const (
+	ModeAffine Mode = iota
+	ModeMXFP4
+	ModeNVFP4
+	ModeMXFP8
+)
+
+// Quantization describes how MLX packs a matrix. In the affine mode each group of
+// GroupSize (32, 64 or 128) neighbours in a row has a scale and a bias, and an
+// element is scale·code + bias. The codes of a row, of Bits (2, 3, 4, 5, 6 or 8)
+// each, are one little-endian bit stream, lowest bits first, in uint32 words.
+type Quantization struct {
+	GroupSize, Bits int
+	Mode            Mode
+}
+
+// small are the forms of the modes without biases.
+var small = map[Mode]Quantization{
+	ModeMXFP4: {32, 4, ModeMXFP4}, ModeNVFP4: {16, 4, ModeNVFP4}, ModeMXFP8: {32, 8, ModeMXFP8},
+}
 
 // check complains about parameters that do not exist.
-func (q Affine) check(c *checker) {
+func (q Quantization) check(c *checker) {
+	if q.Mode != ModeAffine {
+		if fixed, known := small[q.Mode]; !known || fixed != q {
+			c.fail("mode %d has no groups of %d with %d bits", q.Mode, q.GroupSize, q.Bits)
+		}
+		return
+	}
 	if !slices.Contains([]int{32, 64, 128}, q.GroupSize) {
 		c.fail("group size %d, not 32, 64 or 128", q.GroupSize)
 	}
@@ -24,29 +52,38 @@ func (q Affine) check(c *checker) {
 	}
 }
 
-// affine is a quantized array [..., cols].
-type affine struct {
-	Affine
-	w, scales, biases *array.Array
-	cols              int // elements of a row
-	groups            int // of a row
+// packed is a quantized array [..., cols].
+type packed struct {
+	Quantization
+	w, scales, biases *array.Array // without biases, scales stand in for them
+	cols              int          // elements of a row
+	groups            int          // of a row
 }
 
-// affine checks w [..., cols*bits/32] and scales and biases [..., cols/group].
-func (c *checker) affine(w, scales, biases *array.Array, q Affine) affine {
+// packed checks w [..., cols*bits/32] and scales and biases [..., cols/group].
+func (c *checker) packed(w, scales, biases *array.Array, q Quantization) packed {
 	q.check(c)
 	c.array("w", w)
 	c.dtype("w", w, array.Uint32)
 	c.lastAxis("w", w)
-	c.float("scales", scales)
-	c.float("biases", biases)
+	if q.Mode == ModeAffine {
+		c.float("scales", scales)
+		c.float("biases", biases)
+	} else {
+		c.array("scales", scales)
+		c.dtype("scales", scales, array.Uint8)
+		if biases.Present() {
+			c.fail("mode %d has no biases", q.Mode)
+		}
+		biases = scales
+	}
 	if c.err != nil {
-		return affine{}
+		return packed{}
 	}
 	last := len(w.Shape) - 1
 	c.rank("scales", scales, last+1)
 	if c.err != nil {
-		return affine{}
+		return packed{}
 	}
 	groups := scales.Shape[last]
 	if w.Shape[last]*32 != groups*q.GroupSize*q.Bits {
@@ -54,15 +91,43 @@ func (c *checker) affine(w, scales, biases *array.Array, q Affine) affine {
 	}
 	c.shape("scales", scales, slices.Concat(w.Shape[:last], []int{groups}))
 	c.shape("biases", biases, scales.Shape)
-	return affine{Affine: q, w: w, scales: scales, biases: biases, cols: groups * q.GroupSize, groups: groups}
+	return packed{Quantization: q, w: w, scales: scales, biases: biases, cols: groups * q.GroupSize, groups: groups}
+}
+
+// values writes groups [g0, g1) of a row in a mode without biases, whose words and
+// scales start at the given elements.
+func (a *packed) values(dst []float32, w, scales, g0, g1 int) {
+	last := len(a.w.Shape) - 1
+	stride, step := a.w.Strides[last], a.scales.Strides[last]
+	words := a.GroupSize * a.Bits / 32
+	codes := a.codes(w+g0*words*stride, (g1-g0)*words, stride)
+	all := storage[uint8](a.scales)
+	for g := g0; g < g1; g++ {
+		code := all[scales+g*step]
+		scale := e8m0Values[code]
+		if a.Mode == ModeNVFP4 {
+			scale = e4m3Values[code]
+		}
+		if a.Bits == 8 {
+			for i, c := range codes[:a.GroupSize] {
+				dst[i] = scale * e4m3Values[c]
+			}
+		} else {
+			for i, c := range codes[:a.GroupSize/2] {
+				pair := &e2m1Pairs[c]
+				dst[2*i], dst[2*i+1] = scale*pair[0], scale*pair[1]
+			}
+		}
+		codes, dst = codes[4*words:], dst[a.GroupSize:]
+	}
 }
 
 // rowSpace returns how many float32 numbers row needs.
-func (a *affine) rowSpace() int { return 2 * a.groups }
+func (a *packed) rowSpace() int { return 2 * a.groups }
 
 // row returns the row that starts at the given elements of w, scales and biases.
 // space, of rowSpace numbers, holds what must be converted.
-func (a *affine) row(w, scales, biases int, space []float32) simd.Weights {
+func (a *packed) row(w, scales, biases int, space []float32) simd.Weights {
 	last := len(a.w.Shape) - 1
 	return simd.Weights{
 		Codes:  a.codes(w, a.w.Shape[last], a.w.Strides[last]),
@@ -74,7 +139,7 @@ func (a *affine) row(w, scales, biases int, space []float32) simd.Weights {
 
 // codes returns n words of w from off on, stride apart, as bytes; there may be
 // more.
-func (a *affine) codes(off, n, stride int) []byte {
+func (a *packed) codes(off, n, stride int) []byte {
 	if stride == 1 || n <= 1 {
 		return a.w.Data[off*4:]
 	}
@@ -93,7 +158,7 @@ type factors struct {
 }
 
 // factors converts the scales and biases of a matrix, where that is needed.
-func (a *affine) factors() factors {
+func (a *packed) factors() factors {
 	if a.groups == 0 || a.scales.Shape[0] == 0 {
 		return factors{release: func() {}}
 	}
@@ -111,7 +176,7 @@ func (a *affine) factors() factors {
 }
 
 // rows returns groups [g0, g1) of rows [lo, hi) of a matrix.
-func (a *affine) rows(f *factors, lo, hi, g0, g1 int) simd.Weights {
+func (a *packed) rows(f *factors, lo, hi, g0, g1 int) simd.Weights {
 	groups := g1 - g0
 	words := groups * a.GroupSize / 32 * a.Bits
 	out := simd.Weights{Groups: groups, GroupSize: a.GroupSize, Bits: a.Bits, Stride: f.scales.ld}

@@ -1,0 +1,77 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Quantize packs x [..., K] as q says: to words [..., K*bits/32] with scales
+// [..., K/group], and in the affine mode biases of that shape (nil in the others):
+//
+//	w, scales, biases := ops.Quantize[float32](s, x, ops.Quantization{GroupSize: 64, Bits: 4})
+//	w, scales, _ := ops.Quantize[uint8](s, x, ops.MXFP4)
+//
+// With group 64 and 4 bits, x [512, 1024] gives w [512, 128] and scales [512, 16].
+// S is the type of scales and biases: any float in the affine mode (MLX takes x's),
+// uint8 in the others.
+//
+// Codes, scales and biases are those of MLX's quantize (its CPU backend), to the
+// bit, on every device. In the affine mode, with n = 2^bits - 1, lo and hi the ends
+// of a group and e the one farther from zero (hi of equals), s = max((hi-lo)/n,
+// 1e-7), negated if e is hi; if q = round(e/s) is not 0, the scale is e/q and the
+// bias e, else s and 0; a code is round((x-bias)/scale), clipped to 0…n. Scales and
+// biases are rounded to S only when they are stored. NaN elements count for no
+// end, and get code 0.
+//
+// In the modes without biases the scale is that of the largest magnitude over 6
+// (E2M1) or 448 (E4M3): with E8M0 the power of two not below, with E4M3 the nearest.
+// A code is the nearest to x/scale, in E2M1 the smaller of equally near ones. Where
+// MLX relies on conversions that its language leaves open, this is fixed: a group
+// with NaN or infinities has E8M0 scale 255 and codes 0, which is NaN; E8M0 scales
+// do not fall below 2^-127.
+//
+// # Errors
+//
+// ErrInvalid for a group size or bits that the mode has not; ErrDType for an S that
+// it has not; ErrShape if x has rank 0 or K is no multiple of the group size.
+func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], q Quantization) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S]) {
+	c := newCall(s, "quantize")
+	l := input(&c, "x", x)
+	if q.check(&c, array.DTypeOf[S]()) {
+		if k := c.lastAxis("x", l); c.err == nil && k%q.GroupSize != 0 {
+			c.fail(kompute.ErrShape, "rows of %d elements are not whole groups of %d", k, q.GroupSize)
+		}
+	}
+	affine := q.Mode == ModeAffine
+	if c.err != nil {
+		w, scales = kompute.Failed[uint32](s, c.err), kompute.Failed[S](s, c.err)
+		if affine {
+			biases = kompute.Failed[S](s, c.err)
+		}
+		return w, scales, biases
+	}
+	shape := slices.Clone(l.Shape)
+	last := len(shape) - 1
+	shape[last] = l.Shape[last] / q.GroupSize * (q.GroupSize * q.Bits / 32)
+	w = kompute.Output[uint32](s, shape...)
+	shape[last] = l.Shape[last] / q.GroupSize
+	scales = kompute.Output[S](s, shape...)
+	third := kompute.Arg{}
+	if affine {
+		if biases = kompute.Output[S](s, shape...); biases.Err() == nil {
+			third = kompute.Out(biases.View())
+		}
+	}
+	if w.Err() != nil || scales.Err() != nil || affine && biases.Err() != nil || l.Size() == 0 {
+		return w, scales, biases // what failed has poisoned the stream
+	}
+	params := quantizeOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
+	c.args = append(c.args, kompute.Out(w.View()), kompute.Out(scales.View()))
+	c.enqueue(third, kompute.ParamBytes(&params), func(a []array.Array) error {
+		return fallback.Quantize(a[0], a[1], a[2], a[3], q.cpu())
+	})
+	return w, scales, biases
+}
