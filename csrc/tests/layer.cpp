@@ -104,6 +104,14 @@ Matrix Layer::matrix(int64_t n, int64_t k, uint32_t group, uint32_t bits) {
             random(dtypes.scales, {n, k / group}, 0.5f), group, bits};
 }
 
+Matrix Layer::mxfp4(int64_t n, int64_t k) {
+    Tensor scales = empty(KPX_UINT32, {n, k / 128});
+    upload(stream, scales.buffer, std::vector<uint32_t>(size_t(n * k / 128), 0x7c7b7d7cu)); // about 1/8
+    scales.array.dtype = KPX_UINT8;
+    scales.array.shape[1] = scales.array.strides[0] = k / 32;
+    return {random(KPX_UINT32, {n, k / 8}, 0), std::move(scales), {}, 32, 4, 1};
+}
+
 void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {
     kpx_error err{};
     const float eps = 1e-5f;
@@ -112,9 +120,10 @@ void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {
 
 void Layer::product(const Tensor &x, const Matrix &m, const Tensor &out) {
     kpx_error err{};
-    const uint32_t params[3] = {m.group, m.bits, 1};
-    REQUIRE_OK(append_op(stream, "quantized_matmul", {x.array, m.w.array, m.scales.array, m.biases.array, out.array},
-                         params, sizeof params, &err));
+    const uint32_t params[4] = {m.group, m.bits, m.mode, 1};
+    const kpx_array biases = m.mode == 0 ? m.biases.array : kpx_array{};
+    REQUIRE_OK(append_op(stream, "quantized_matmul", {x.array, m.w.array, m.scales.array, biases, out.array}, params,
+                         sizeof params, &err));
 }
 
 void Layer::add(const Tensor &a, const Tensor &b, const Tensor &out) {

@@ -15,6 +15,7 @@ struct Tensor {
 struct Matrix {
     Tensor w, scales, biases;
     uint32_t group, bits;
+    uint32_t mode = 0; // QUANTIZATION_*; without biases, there is none of them
 };
 
 struct Dtypes {
@@ -32,6 +33,7 @@ class Layer {
     Tensor random(uint32_t dtype, const std::vector<int64_t> &shape, float size);
     Tensor random_row(int64_t n) { return random(dtypes.activations, {1, 1, n}, 1); }
     Matrix matrix(int64_t n, int64_t k, uint32_t group = 128, uint32_t bits = 4);
+    Matrix mxfp4(int64_t n, int64_t k); // k a multiple of 128
 
     void norm(const Tensor &x, const Tensor *gain, const Tensor &out);
     void product(const Tensor &x, const Matrix &m, const Tensor &out);

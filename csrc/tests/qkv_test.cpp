@@ -68,3 +68,20 @@ TEST(products_of_several_rows_stay_apart) {
                 },
                 {2, kOthers, {}});
 }
+
+// The fused projection knows the affine mode alone.
+TEST(products_without_biases_stay_apart) {
+    Device device = open_device();
+    check_fused(device,
+                [](Layer &l) {
+                    const Tensor x = l.random_row(128);
+                    std::vector<Tensor> results;
+                    for (int64_t n : {40, 24}) {
+                        const Matrix m = l.mxfp4(n, 128);
+                        results.push_back(l.row(n));
+                        l.product(x, m, results.back());
+                    }
+                    return results;
+                },
+                {2, kOthers, {}});
+}
