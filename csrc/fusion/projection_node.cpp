@@ -20,7 +20,8 @@ OpNode Projection::node() const {
 static std::optional<Projection> from_product(const OpNode &node) {
     const auto *op = node.as<QuantizedMatMulOp>();
     const Array &x = node.arrays[0];
-    if (op == nullptr || op->mode != QUANTIZATION_AFFINE || op->transpose == 0 || x.rank == 0 || x.size() == 0 || x.size() != x.dim(-1)) {
+    if (op == nullptr || op->mode != QUANTIZATION_AFFINE || op->transpose == 0 || x.rank == 0 || x.size() == 0 ||
+        x.size() != x.dim(-1)) {
         return std::nullopt;
     }
     Projection p;

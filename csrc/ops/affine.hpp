@@ -15,7 +15,8 @@ inline Support check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
         return unsupported("quantization mode %u", mode);
     }
     if (mode != QUANTIZATION_AFFINE) {
-        const bool fits = bits == (mode == QUANTIZATION_MXFP8 ? 8u : 4u) && group == (mode == QUANTIZATION_NVFP4 ? 16u : 32u);
+        const bool fits =
+            bits == (mode == QUANTIZATION_MXFP8 ? 8u : 4u) && group == (mode == QUANTIZATION_NVFP4 ? 16u : 32u);
         return fits ? supported() : unsupported("mode %u with groups of %u and %u bits", mode, group, bits);
     }
     if (bits < 2 || bits > 8 || bits == 7) {
