@@ -39,7 +39,7 @@ func TestConfig(t *testing.T) {
 		Architecture: "Qwen3ForCausalLM", ModelType: "qwen3", HiddenSize: 256, IntermediateSize: 768, Layers: 6, Heads: 4, KVHeads: 2,
 		HeadDim: 128, VocabSize: 2048, MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 1e6, TieWordEmbeddings: true,
 		DType: array.BFloat16, BOS: []int{2043}, EOS: []int{2045},
-		Quantization: &checkpoint.Quantization{Affine: checkpoint.Affine{GroupSize: 128, Bits: 4}, Overrides: map[string]checkpoint.Affine{}},
+		Quantization: &checkpoint.Quantization{Packing: checkpoint.Packing{GroupSize: 128, Bits: 4}, Overrides: map[string]checkpoint.Packing{}},
 	}, c)
 }
 
@@ -134,13 +134,13 @@ func TestQuantization(t *testing.T) {
 	})
 	require.NoError(t, err)
 	type result struct {
-		affine    checkpoint.Affine
+		affine    checkpoint.Packing
 		quantized bool
 	}
 	for module, want := range map[string]result{
-		"lm_head":            {checkpoint.Affine{GroupSize: 32, Bits: 8}, true},
-		"model.norm":         {checkpoint.Affine{}, false},
-		"model.embed_tokens": {checkpoint.Affine{GroupSize: 64, Bits: 4}, true},
+		"lm_head":            {checkpoint.Packing{GroupSize: 32, Bits: 8}, true},
+		"model.norm":         {checkpoint.Packing{}, false},
+		"model.embed_tokens": {checkpoint.Packing{GroupSize: 64, Bits: 4}, true},
 	} {
 		for _, scales := range []bool{true, false} {
 			a, quantized := q.For(module, scales)
@@ -151,9 +151,19 @@ func TestQuantization(t *testing.T) {
 	require.False(t, quantized)
 	a, quantized := q.For("model.other", true)
 	require.True(t, quantized)
-	require.Equal(t, checkpoint.Affine{GroupSize: 64, Bits: 4}, a)
+	require.Equal(t, checkpoint.Packing{GroupSize: 64, Bits: 4}, a)
 	_, quantized = (*checkpoint.Quantization)(nil).For("x", true)
 	require.False(t, quantized)
+
+	q, err = parse(object{
+		"group_size": 32, "bits": 4, "mode": "mxfp4", "a": object{"group_size": 64, "bits": 8}, "b": object{"mode": "nvfp4"},
+		"c": object{"group_size": 32, "bits": 8, "mode": "mxfp8"}, "d": true,
+	})
+	require.NoError(t, err)
+	require.Equal(t, checkpoint.Packing{GroupSize: 32, Bits: 4, Mode: "mxfp4"}, q.Packing)
+	require.Equal(t, map[string]checkpoint.Packing{
+		"a": {GroupSize: 64, Bits: 8}, "b": {GroupSize: 16, Bits: 4, Mode: "nvfp4"}, "c": {GroupSize: 32, Bits: 8, Mode: "mxfp8"}, "d": q.Packing,
+	}, q.Overrides)
 
 	for name, c := range map[string]struct {
 		block any
@@ -164,12 +174,13 @@ func TestQuantization(t *testing.T) {
 		"no bits":          {object{"group_size": 64}, checkpoint.ErrConfig, "quantization.bits"},
 		"bits 7":           {object{"group_size": 64, "bits": 7}, checkpoint.ErrConfig, "quantization.bits"},
 		"group 48":         {object{"group_size": 48, "bits": 4}, checkpoint.ErrConfig, "quantization.group_size"},
-		"mxfp4":            {object{"group_size": 32, "bits": 4, "mode": "mxfp4"}, checkpoint.ErrUnsupported, `"mxfp4" (supported: affine)`},
+		"fp3":              {object{"group_size": 32, "bits": 4, "mode": "fp3"}, checkpoint.ErrUnsupported, `"fp3" (supported: affine, mxfp4, mxfp8, nvfp4)`},
+		"mxfp4 bits":       {object{"group_size": 32, "bits": 8, "mode": "mxfp4"}, checkpoint.ErrConfig, "mxfp4 has groups of 32 and 4 bits"},
 		"awq":              {object{"quant_method": "awq", "bits": 4, "group_size": 128}, checkpoint.ErrUnsupported, "awq"},
 		"unknown setting":  {object{"group_size": 64, "bits": 4, "zero_point": 7}, checkpoint.ErrConfig, "quantization.zero_point"},
 		"override bits":    {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 64, "bits": 9}}, checkpoint.ErrConfig, "quantization.lm_head.bits"},
 		"override partial": {object{"group_size": 64, "bits": 4, "lm_head": object{"bits": 8}}, checkpoint.ErrConfig, "quantization.lm_head.group_size"},
-		"override nvfp4":   {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 16, "bits": 4, "mode": "nvfp4"}}, checkpoint.ErrUnsupported, "nvfp4"},
+		"override nvfp4":   {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 64, "bits": 4, "mode": "nvfp4"}}, checkpoint.ErrConfig, "quantization.lm_head.mode"},
 	} {
 		_, err := parse(c.block)
 		require.ErrorIs(t, err, c.err, name)

@@ -19,8 +19,8 @@ func ExampleOpenFS() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(q.Weight, q.Affine)
+	fmt.Println(q.Weight, q.Packing.GroupSize, q.Packing.Bits)
 	// Output:
 	// 6 layers, 3421696 bytes
-	// U32 [512 32] {128 4}
+	// U32 [512 32] 128 4
 }

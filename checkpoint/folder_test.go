@@ -43,7 +43,7 @@ func TestOpenMote(t *testing.T) {
 	m, err := dir.Module("model.layers.0.mlp.down_proj", 256, 768)
 	require.NoError(t, err)
 	require.True(t, m.Quantized)
-	require.Equal(t, checkpoint.Affine{GroupSize: 128, Bits: 4}, m.Affine)
+	require.Equal(t, checkpoint.Packing{GroupSize: 128, Bits: 4}, m.Packing)
 	require.Equal(t, []int{256, 96}, m.Weight.Shape)
 	require.Equal(t, []int{256, 6}, m.Scales.Shape)
 	_, err = dir.Expect("model.norm.weight", 256)

@@ -14,11 +14,12 @@ type Module struct {
 	// [Out, In·Bits/32]: each row is one little-endian bit stream of codes,
 	// lowest bits first.
 	Weight Tensor
-	// Scales and Biases are [Out, In/GroupSize] of one float type; zero when dense.
+	// Scales and Biases are [Out, In/GroupSize] of one float type; in the modes
+	// without biases scales are U8 and Biases zero. Both are zero when dense.
 	Scales, Biases Tensor
 	// Bias is the layer's own bias [Out], zero where the file has none.
 	Bias      Tensor
-	Affine    Affine // zero when dense
+	Packing   Packing // zero when dense
 	Quantized bool
 }
 
@@ -42,7 +43,7 @@ func (c *Checkpoint) Module(path string, out, in int) (Module, error) {
 	m := Module{Path: path}
 	hasScales := c.Has(path + ".scales")
 	var err error
-	switch m.Affine, m.Quantized = c.Config.Quantization.For(path, hasScales); {
+	switch m.Packing, m.Quantized = c.Config.Quantization.For(path, hasScales); {
 	case m.Quantized:
 		err = c.quantized(&m, out, in)
 	case hasScales && c.Config.Quantization == nil:
@@ -65,13 +66,16 @@ func (c *Checkpoint) quantized(m *Module, out, in int) error {
 	if m.Weight, err = c.Tensor(m.Path + ".weight"); err != nil {
 		return err
 	}
-	if in%m.Affine.GroupSize != 0 {
-		return mismatch(m.Weight, fmt.Sprintf("%d columns, which groups of %d do not divide", in, m.Affine.GroupSize))
+	if in%m.Packing.GroupSize != 0 {
+		return mismatch(m.Weight, fmt.Sprintf("%d columns, which groups of %d do not divide", in, m.Packing.GroupSize))
 	}
-	if want := []int{out, in / 32 * m.Affine.Bits}; m.Weight.DType != array.Uint32 || !slices.Equal(m.Weight.Shape, want) {
-		return mismatch(m.Weight, fmt.Sprintf("U32 %v (%d bits, %d columns)", want, m.Affine.Bits, in))
+	if want := []int{out, in / m.Packing.GroupSize * (m.Packing.GroupSize * m.Packing.Bits / 32)}; m.Weight.DType != array.Uint32 || !slices.Equal(m.Weight.Shape, want) {
+		return mismatch(m.Weight, fmt.Sprintf("U32 %v (%d bits, %d columns)", want, m.Packing.Bits, in))
 	}
-	groups := in / m.Affine.GroupSize
+	groups := in / m.Packing.GroupSize
+	if m.Packing.Mode != "" {
+		return c.smallScales(m, out, groups)
+	}
 	if m.Scales, err = c.Expect(m.Path+".scales", out, groups); err != nil {
 		return err
 	}
@@ -80,6 +84,21 @@ func (c *Checkpoint) quantized(m *Module, out, in int) error {
 	}
 	if m.Biases.DType != m.Scales.DType {
 		return mismatch(m.Biases, fmt.Sprintf("%s, as the scales are", m.Scales))
+	}
+	return nil
+}
+
+// smallScales fills in the scales of a module in a mode without biases.
+func (c *Checkpoint) smallScales(m *Module, out, groups int) error {
+	var err error
+	if m.Scales, err = c.Tensor(m.Path + ".scales"); err != nil {
+		return err
+	}
+	if want := []int{out, groups}; m.Scales.DType != array.Uint8 || !slices.Equal(m.Scales.Shape, want) {
+		return mismatch(m.Scales, fmt.Sprintf("U8 %v (mode %s)", want, m.Packing.Mode))
+	}
+	if c.Has(m.Path + ".biases") {
+		return &ConfigError{File: c.root + "/" + ConfigFile, Field: "quantization", Reason: fmt.Sprintf("module %q has biases, mode %s has none", m.Path, m.Packing.Mode)}
 	}
 	return nil
 }

@@ -6,20 +6,28 @@ import (
 	"slices"
 )
 
-// Affine is MLX's affine quantization: GroupSize consecutive weights along the
-// last axis share a scale and a bias, w = scale·q + bias, and q has Bits bits.
-type Affine struct {
-	GroupSize int // 32, 64 or 128
-	Bits      int // 2, 3, 4, 5, 6 or 8
+// Packing is how MLX packs a matrix: GroupSize consecutive weights along the last
+// axis share a scale, and each has Bits bits.
+type Packing struct {
+	GroupSize int // 32, 64 or 128 in the affine mode
+	Bits      int // 2, 3, 4, 5, 6 or 8 in the affine mode
+	// Mode is empty for the affine mode, w = scale·q + bias. The others, mxfp4,
+	// nvfp4 and mxfp8, have uint8 scales, no biases, and one group size and bits.
+	Mode string
+}
+
+// packings are those of the modes without biases.
+var packings = map[string]Packing{
+	"mxfp4": {32, 4, "mxfp4"}, "nvfp4": {16, 4, "nvfp4"}, "mxfp8": {32, 8, "mxfp8"},
 }
 
 // Quantization is the block of that name in config.json: a default, and
 // overrides keyed by module path such as "model.layers.0.mlp.down_proj".
 type Quantization struct {
-	Affine
-	// Overrides holds the modules that config.json names. The zero Affine stands
+	Packing
+	// Overrides holds the modules that config.json names. The zero Packing stands
 	// for false: that module is dense.
-	Overrides map[string]Affine
+	Overrides map[string]Packing
 }
 
 const affineMode = "affine"
@@ -31,14 +39,14 @@ var (
 
 // For returns how a module is quantized. Without an override a module is
 // quantized exactly when its file holds scales for it.
-func (q *Quantization) For(module string, hasScales bool) (a Affine, quantized bool) {
+func (q *Quantization) For(module string, hasScales bool) (p Packing, quantized bool) {
 	if q == nil {
-		return Affine{}, false
+		return Packing{}, false
 	}
-	if a, ok := q.Overrides[module]; ok {
-		return a, a != Affine{}
+	if p, ok := q.Overrides[module]; ok {
+		return p, p != Packing{}
 	}
-	return q.Affine, hasScales
+	return q.Packing, hasScales
 }
 
 // readQuantization reads "quantization" and its mirror "quantization_config".
@@ -49,7 +57,7 @@ func readQuantization(f *fields) *Quantization {
 	switch {
 	case q == nil:
 		return mirror
-	case mirror != nil && (q.Affine != mirror.Affine || !maps.Equal(q.Overrides, mirror.Overrides)):
+	case mirror != nil && (q.Packing != mirror.Packing || !maps.Equal(q.Overrides, mirror.Overrides)):
 		f.fail("quantization_config", "differs from quantization")
 	}
 	return q
@@ -63,17 +71,17 @@ func readBlock(f *fields, name string) *Quantization {
 	if method := inner.text("quant_method"); method != "" && method != "mlx" {
 		inner.unsupported("quantization method", method, "MLX "+affineMode)
 	}
-	q := &Quantization{Affine: readAffine(inner), Overrides: map[string]Affine{}}
+	q := &Quantization{Packing: readPacking(inner), Overrides: map[string]Packing{}}
 	for _, key := range slices.Sorted(maps.Keys(inner.raw)) {
 		switch key {
 		case "group_size", "bits", "mode", "quant_method":
 			continue
 		}
-		if a, ok := readOverride(inner, key); ok {
-			if a == nil {
-				a = &q.Affine
+		if p, ok := readOverride(inner, key); ok {
+			if p == nil {
+				p = &q.Packing
 			}
-			q.Overrides[key] = *a
+			q.Overrides[key] = *p
 		}
 	}
 	f.adopt(name, inner)
@@ -82,7 +90,7 @@ func readBlock(f *fields, name string) *Quantization {
 
 // readOverride reads what the block says of one module: false, true (nil: as
 // the default) or an object.
-func readOverride(f *fields, module string) (*Affine, bool) {
+func readOverride(f *fields, module string) (*Packing, bool) {
 	raw, ok := f.get(module)
 	if !ok {
 		return nil, false
@@ -93,28 +101,37 @@ func readOverride(f *fields, module string) (*Affine, bool) {
 		if json.Unmarshal(raw, &on) == nil && on {
 			return nil, true
 		}
-		return &Affine{}, true
+		return &Packing{}, true
 	case '{':
 		inner := f.nested(module)
-		a := readAffine(inner)
+		p := readPacking(inner)
 		f.adopt(module, inner)
-		return &a, true
+		return &p, true
 	}
 	f.fail(module, "%s is neither an object nor true or false", brief(raw))
 	return nil, false
 }
 
-// readAffine reads group_size, bits and mode.
-func readAffine(f *fields) Affine {
-	if mode := f.text("mode"); mode != "" && mode != affineMode {
-		f.unsupported("quantization mode", mode, affineMode)
+// readPacking reads group_size, bits and mode. A mode without biases tells the
+// other two, which may lack then; without a mode it is affine, in overrides too.
+func readPacking(f *fields) Packing {
+	mode := f.text("mode")
+	if fixed, known := packings[mode]; known {
+		p := Packing{f.size("group_size", fixed.GroupSize), f.size("bits", fixed.Bits), mode}
+		if p != fixed {
+			f.fail("mode", "%s has groups of %d and %d bits, not of %d and %d", mode, fixed.GroupSize, fixed.Bits, p.GroupSize, p.Bits)
+		}
+		return fixed
 	}
-	a := Affine{GroupSize: f.size("group_size", required), Bits: f.size("bits", required)}
-	if !slices.Contains(groupSizes, a.GroupSize) {
-		f.fail("group_size", "%d is not one of %v", a.GroupSize, groupSizes)
+	if mode != "" && mode != affineMode {
+		f.unsupported("quantization mode", mode, append([]string{affineMode}, slices.Sorted(maps.Keys(packings))...)...)
 	}
-	if !slices.Contains(bitWidths, a.Bits) {
-		f.fail("bits", "%d is not one of %v", a.Bits, bitWidths)
+	p := Packing{GroupSize: f.size("group_size", required), Bits: f.size("bits", required)}
+	if !slices.Contains(groupSizes, p.GroupSize) {
+		f.fail("group_size", "%d is not one of %v", p.GroupSize, groupSizes)
 	}
-	return a
+	if !slices.Contains(bitWidths, p.Bits) {
+		f.fail("bits", "%d is not one of %v", p.Bits, bitWidths)
+	}
+	return p
 }

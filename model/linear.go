@@ -29,16 +29,16 @@ func (l *dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Ten
 	return ops.MatMul(s, x, l.transposed)
 }
 
-// quantized is a matrix in MLX's affine quantization, whose scales and biases
+// quantized is a matrix in one of MLX's quantizations, whose scales and biases
 // have a type of their own.
-type quantized[T, S kompute.Float] struct {
+type quantized[T kompute.Float, S ops.Scale] struct {
 	weight         *kompute.Tensor[uint32] // [out, in*bits/32]
-	scales, biases *kompute.Tensor[S]      // [out, in/group size]
-	affine         ops.Quantization
+	scales, biases *kompute.Tensor[S]      // [out, in/group size]; no biases in some modes
+	packing        ops.Quantization
 }
 
 func (l *quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.affine, true)
+	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.packing, true)
 }
 
 // biased adds a vector to what another projection gives.
@@ -60,11 +60,11 @@ func (e *denseEmbedding[T]) Forward(s *kompute.Stream, tokens *kompute.Tensor[ui
 
 func (e *denseEmbedding[T]) Transposed() Linear[T] { return &e.dense }
 
-// quantizedEmbedding is a table in MLX's affine quantization.
-type quantizedEmbedding[T, S kompute.Float] struct{ quantized[T, S] }
+// quantizedEmbedding is a table in one of MLX's quantizations.
+type quantizedEmbedding[T kompute.Float, S ops.Scale] struct{ quantized[T, S] }
 
 func (e *quantizedEmbedding[T, S]) Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T] {
-	return ops.QuantizedGather[T](s, e.weight, e.scales, e.biases, tokens, e.affine)
+	return ops.QuantizedGather[T](s, e.weight, e.scales, e.biases, tokens, e.packing)
 }
 
 func (e *quantizedEmbedding[T, S]) Transposed() Linear[T] { return &e.quantized }

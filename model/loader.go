@@ -169,6 +169,8 @@ func (l *loader[T]) table(m checkpoint.Module) Embedding[T] {
 		return &denseEmbedding[T]{l.matrix(m.Weight)}
 	}
 	switch m.Scales.DType {
+	case array.Uint8:
+		return quantizedTable[uint8](l, m)
 	case array.Float32:
 		return quantizedTable[float32](l, m)
 	case array.Float16:
@@ -188,13 +190,21 @@ func (l *loader[T]) matrix(t checkpoint.Tensor) dense[T] {
 	return dense[T]{weight, transposed}
 }
 
-func quantizedTable[S, T kompute.Float](l *loader[T], m checkpoint.Module) Embedding[T] {
-	return &quantizedEmbedding[T, S]{quantized[T, S]{
-		weight: wrap[uint32](l, m.Weight),
-		scales: wrap[S](l, m.Scales),
-		biases: wrap[S](l, m.Biases),
-		affine: ops.Quantization{GroupSize: m.Affine.GroupSize, Bits: m.Affine.Bits},
-	}}
+func quantizedTable[S ops.Scale, T kompute.Float](l *loader[T], m checkpoint.Module) Embedding[T] {
+	q := quantized[T, S]{
+		weight:  wrap[uint32](l, m.Weight),
+		scales:  wrap[S](l, m.Scales),
+		packing: ops.Quantization{GroupSize: m.Packing.GroupSize, Bits: m.Packing.Bits},
+	}
+	for _, mode := range []ops.Mode{ops.ModeMXFP4, ops.ModeNVFP4, ops.ModeMXFP8} {
+		if m.Packing.Mode == mode.String() {
+			q.packing.Mode = mode
+		}
+	}
+	if q.packing.Mode == ops.ModeAffine {
+		q.biases = wrap[S](l, m.Biases)
+	}
+	return &quantizedEmbedding[T, S]{q}
 }
 
 // finish waits until the device has the weights.

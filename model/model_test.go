@@ -177,14 +177,14 @@ func TestSyntheticCheckpoints(t *testing.T) {
 		change(&s)
 		return s
 	}
-	affine := func(group, bits int) checkpoint.Affine { return checkpoint.Affine{GroupSize: group, Bits: bits} }
+	affine := func(group, bits int) checkpoint.Packing { return checkpoint.Packing{GroupSize: group, Bits: bits} }
 	specs := map[string]testmodel.Spec{
 		"tied":    testmodel.Small(),
 		"untied":  with(func(s *testmodel.Spec) { s.Tied = false }),
 		"sharded": with(func(s *testmodel.Spec) { s.Shards = 3 }),
 		"overrides": with(func(s *testmodel.Spec) {
 			s.Tied = false
-			s.Affine = affine(64, 4)
+			s.Packing = affine(64, 4)
 			s.Overrides = map[string]*testmodel.Module{
 				"model.embed_tokens":              {GroupSize: 32, Bits: 8},
 				"lm_head":                         nil,
@@ -193,15 +193,27 @@ func TestSyntheticCheckpoints(t *testing.T) {
 				"model.layers.1.mlp.gate_proj":    {GroupSize: 32, Bits: 3},
 			}
 		}),
-		"dense float32":      with(func(s *testmodel.Spec) { s.Affine = affine(0, 0); s.DType = array.Float32 }),
-		"dense bfloat16":     with(func(s *testmodel.Spec) { s.Affine = affine(0, 0) }),
-		"dense untied":       with(func(s *testmodel.Spec) { s.Affine = affine(0, 0); s.Tied = false; s.DType = array.Float16 }),
-		"float16 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float16; s.Affine = affine(32, 5) }),
-		"float32 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float32; s.Affine = affine(64, 2) }),
+		"dense float32":      with(func(s *testmodel.Spec) { s.Packing = affine(0, 0); s.DType = array.Float32 }),
+		"dense bfloat16":     with(func(s *testmodel.Spec) { s.Packing = affine(0, 0) }),
+		"dense untied":       with(func(s *testmodel.Spec) { s.Packing = affine(0, 0); s.Tied = false; s.DType = array.Float16 }),
+		"float16 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float16; s.Packing = affine(32, 5) }),
+		"float32 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float32; s.Packing = affine(64, 2) }),
 		"one group of heads": with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 1, 32 }),
 		"no groups":          with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 4, 4, 16 }),
-		"three per group":    with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 2, 80; s.Affine = affine(32, 8) }),
-		"biases":             with(func(s *testmodel.Spec) { s.AttentionBias = true }),
+		"three per group":    with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 2, 80; s.Packing = affine(32, 8) }),
+		"mxfp4":              with(func(s *testmodel.Spec) { s.Packing = checkpoint.Packing{GroupSize: 32, Bits: 4, Mode: "mxfp4"} }),
+		"mxfp8": with(func(s *testmodel.Spec) {
+			s.Packing, s.Tied = checkpoint.Packing{GroupSize: 32, Bits: 8, Mode: "mxfp8"}, false
+		}),
+		"nvfp4 and others": with(func(s *testmodel.Spec) {
+			s.Packing = checkpoint.Packing{GroupSize: 16, Bits: 4, Mode: "nvfp4"}
+			s.Overrides = map[string]*testmodel.Module{
+				"model.embed_tokens":              {GroupSize: 64, Bits: 6},
+				"model.layers.0.self_attn.q_proj": nil,
+				"model.layers.0.self_attn.v_proj": {GroupSize: 32, Bits: 8, Mode: "mxfp8"},
+			}
+		}),
+		"biases": with(func(s *testmodel.Spec) { s.AttentionBias = true }),
 	}
 	ids := []uint32{5, 17, 94, 0, 3, 3, 60, 21, 95}
 	for name, spec := range specs {
@@ -246,7 +258,7 @@ func TestDTypeAuto(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Close()
 	dense := testmodel.Small()
-	dense.Affine = checkpoint.Affine{}
+	dense.Packing = checkpoint.Packing{}
 	for want, spec := range map[array.DType]testmodel.Spec{array.Float32: testmodel.Small(), array.BFloat16: dense} {
 		c, _ := openSpec(t, spec)
 		m, err := Load(d, c, Options{})

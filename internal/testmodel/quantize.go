@@ -5,12 +5,13 @@ import (
 
 	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/checkpoint"
+	"github.com/kompute-go/kompute-go/fallback"
 )
 
 // quantize encodes rows of in weights by MLX's affine rule with scales and
 // biases of type dtype, and returns the three tensors (without names) and what
 // they decode to.
-func quantize(w []float32, in int, q checkpoint.Affine, dtype array.DType) (codes []uint32, scales, biases, decoded []float32) {
+func quantize(w []float32, in int, q checkpoint.Packing, dtype array.DType) (codes []uint32, scales, biases, decoded []float32) {
 	words := in * q.Bits / 32
 	codes = make([]uint32, len(w)/in*words)
 	decoded = make([]float32, len(w))
@@ -74,4 +75,32 @@ func round(v float32, dtype array.DType) float32 {
 		return array.BF16FromFloat32(v).Float32()
 	}
 	return v
+}
+
+var modes = map[string]fallback.Mode{"mxfp4": fallback.ModeMXFP4, "nvfp4": fallback.ModeNVFP4, "mxfp8": fallback.ModeMXFP8}
+
+// small adds a module in a mode without biases. The CPU ops make it, which are
+// held to MLX's own vectors elsewhere.
+func (w *writer) small(path string, v []float32, out, in int, p checkpoint.Packing) {
+	q := fallback.Quantization{GroupSize: p.GroupSize, Bits: p.Bits, Mode: modes[p.Mode]}
+	codes, scales, decoded := make([]uint32, out*in*p.Bits/32), make([]uint8, out*in/p.GroupSize), make([]float32, len(v))
+	words, factors := of(codes, out, in*p.Bits/32), of(scales, out, in/p.GroupSize)
+	if err := fallback.Quantize(of(v, out, in), words, factors, array.Array{}, q); err != nil {
+		panic(err)
+	}
+	if err := fallback.Dequantize(words, factors, array.Array{}, of(decoded, out, in), q); err != nil {
+		panic(err)
+	}
+	w.weights[path+".weight"] = decoded
+	w.add(path+".weight", array.Uint32, array.Bytes(codes), out, in*p.Bits/32)
+	w.add(path+".scales", array.Uint8, array.Bytes(scales), out, in/p.GroupSize)
+}
+
+// of is a contiguous array over a slice.
+func of[T array.Element](data []T, shape ...int) array.Array {
+	a, err := array.Of(data, shape...)
+	if err != nil {
+		panic(err)
+	}
+	return a
 }

@@ -24,7 +24,7 @@ type Spec struct {
 	Vocab, MaxPositions          int
 	Tied, AttentionBias          bool
 	DType                        array.DType        // of all floats in the files
-	Affine                       checkpoint.Affine  // zero: dense
+	Packing                      checkpoint.Packing // zero: dense
 	Overrides                    map[string]*Module // by module path
 	Shards                       int                // 0: one file without an index
 	Seed                         uint64
@@ -32,13 +32,13 @@ type Spec struct {
 }
 
 // Module is how one module differs; nil is dense.
-type Module = checkpoint.Affine
+type Module = checkpoint.Packing
 
 // Small returns a quantized shape that exercises every part and runs at once.
 func Small() Spec {
 	return Spec{
 		Hidden: 64, Intermediate: 128, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, Vocab: 96, MaxPositions: 512,
-		Tied: true, DType: array.BFloat16, Affine: checkpoint.Affine{GroupSize: 32, Bits: 4}, Seed: 1,
+		Tied: true, DType: array.BFloat16, Packing: checkpoint.Packing{GroupSize: 32, Bits: 4}, Seed: 1,
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *writer) module(path string, out, in int, bias bool) {
 		w.weights[path+".bias"] = b
 		w.floats(path+".bias", b, out)
 	}
-	q := w.spec.Affine
+	q := w.spec.Packing
 	if o, ok := w.spec.Overrides[path]; ok {
 		q = Module{}
 		if o != nil {
@@ -118,6 +118,10 @@ func (w *writer) module(path string, out, in int, bias bool) {
 	if q == (Module{}) {
 		w.weights[path+".weight"] = v
 		w.floats(path+".weight", v, out, in)
+		return
+	}
+	if q.Mode != "" {
+		w.small(path, v, out, in, q)
 		return
 	}
 	codes, scales, biases, decoded := quantize(v, in, q, w.spec.DType)
@@ -151,6 +155,7 @@ func (w *writer) add(name string, dtype array.DType, data []byte, shape ...int) 
 
 var stored = map[array.DType]string{
 	array.Float32: "F32", array.Float16: "F16", array.BFloat16: "BF16", array.Uint32: "U32",
+	array.Uint8: "U8",
 }
 
 func (s Spec) writeTensors(t testing.TB, dir string, tensors []checkpoint.Tensor) {
@@ -175,6 +180,15 @@ func (s Spec) writeTensors(t testing.TB, dir string, tensors []checkpoint.Tensor
 	require.NoError(t, f.Close())
 }
 
+// block is what config.json says of a packing.
+func block(p Module) map[string]any {
+	out := map[string]any{"group_size": p.GroupSize, "bits": p.Bits}
+	if p.Mode != "" {
+		out["mode"] = p.Mode
+	}
+	return out
+}
+
 func (s Spec) writeConfig(t testing.TB, dir string) {
 	t.Helper()
 	config := map[string]any{
@@ -188,11 +202,11 @@ func (s Spec) writeConfig(t testing.TB, dir string) {
 	if s.EOS != nil {
 		config["eos_token_id"] = s.EOS
 	}
-	if s.Affine != (Module{}) {
-		q := map[string]any{"group_size": s.Affine.GroupSize, "bits": s.Affine.Bits}
+	if s.Packing != (Module{}) {
+		q := block(s.Packing)
 		for path, o := range s.Overrides {
 			if q[path] = false; o != nil {
-				q[path] = map[string]int{"group_size": o.GroupSize, "bits": o.Bits}
+				q[path] = block(*o)
 			}
 		}
 		config["quantization"] = q
