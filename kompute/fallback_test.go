@@ -24,6 +24,7 @@ func TestFallbackIsCountedAndLoggedOnce(t *testing.T) {
 	require.Equal(t, map[string]map[string]int{"neg": {"no such kernel today": 2}}, stats.Fallbacks)
 	require.EqualValues(t, 2, stats.Downloads, "y and w")
 	require.EqualValues(t, 2, stats.Uploads, "x and z")
+	require.Equal(t, FallbackMoves{Waits: 2, Downloads: 2, DownloadBytes: 32, Uploads: 1, UploadBytes: 16}, stats.FallbackMoves, "y, w; z")
 	require.Equal(t, 1, strings.Count(log.String(), "\n"))
 	require.Contains(t, log.String(), "op=neg")
 	require.Contains(t, log.String(), `reason="no such kernel today"`)

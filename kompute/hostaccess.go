@@ -98,7 +98,7 @@ func (st *storage) modifyHost(ctx context.Context, whole bool, f func(mem []byte
 	defer d.leave()
 	err := d.modifyBusy(st, whole, f)
 	if err == nil {
-		st.hostValid, st.deviceValid = true, st.mapped
+		st.hostValid, st.deviceValid, st.fellBack = true, st.mapped, false
 		if whole {
 			st.err, st.source = nil, nil
 		}

@@ -11,6 +11,7 @@ type options struct {
 	windowBytes int64
 	logger      *slog.Logger
 	strict      bool
+	disabled    map[string]bool // ops by name
 	opTimes     bool
 	trace       *Trace
 }
@@ -55,6 +56,7 @@ func WithStrict() Option {
 
 func makeOptions(opts []Option) options {
 	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes}
+	o.disableFromEnvironment()
 	for _, set := range opts {
 		if set != nil {
 			set(&o)

@@ -47,6 +47,16 @@ type StreamStats struct {
 	// Fallbacks counts ops that ran on the CPU though the device is another,
 	// by op and reason.
 	Fallbacks map[string]map[string]int
+	// FallbackMoves is what those ops cost besides their own work. Its copies count
+	// in Downloads and Uploads as well.
+	FallbackMoves FallbackMoves
+}
+
+// FallbackMoves counts what ops that fell back to the CPU made host and device do:
+// waits for work under way, operands that came down, and results that went up
+// again when the device needed them.
+type FallbackMoves struct {
+	Waits, Downloads, DownloadBytes, Uploads, UploadBytes uint64
 }
 
 // Stats returns the device's counters.
@@ -86,7 +96,7 @@ func (s *Stream) stats() StreamStats {
 		Ops: s.ops, Waits: s.waits, Replays: s.replays,
 		Uploads: s.transfers.uploads, UploadBytes: s.transfers.uploadBytes,
 		Downloads: s.transfers.downloads, DownloadBytes: s.transfers.downloadBytes,
-		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)),
+		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)), FallbackMoves: s.fallbackMoves,
 	}
 	for op, reasons := range s.fallbacks {
 		out.Fallbacks[op] = maps.Clone(reasons)

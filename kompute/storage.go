@@ -24,6 +24,7 @@ type storage struct {
 	host        []byte // nil until it is needed
 	hostValid   bool   // Vulkan: host memory has the newest content
 	deviceValid bool   // Vulkan: the device's buffer has it
+	fellBack    bool   // Vulkan: a fallback wrote it, and it has not gone up since
 	busy        bool
 	closed      bool
 	refs        int      // views that were not closed
@@ -197,7 +198,7 @@ func (st *storage) unpin() {
 func (st *storage) free() {
 	st.res.freeBuffer()
 	st.dropHost()
-	st.readers, st.writer, st.source, st.scope = nil, mark{}, nil, nil
+	st.readers, st.writer, st.source, st.scope, st.fellBack = nil, mark{}, nil, nil, false
 }
 
 // dropHost forgets host memory whose content nobody needs.

@@ -40,21 +40,22 @@ type Stream struct {
 	timesHost    bool   // ops are measured as they are enqueued
 
 	// Guarded by dev.mu.
-	err       error
-	closed    bool
-	appended  uint64 // ticket of the work appended last
-	submitted uint64 // all work up to here was started
-	done      uint64 // all work up to here is known to be done
-	scope     *Scope // innermost open one
-	spare     []*storage
-	capture   *capture  // under way; changes with mu held as well
-	regions   []*Region // open ones
-	ops       uint64
-	replays   uint64
-	waits     uint64
-	transfers transferCounts
-	fallbacks map[string]map[string]int
-	hostTimes map[string]time.Duration // by op
+	err           error
+	closed        bool
+	appended      uint64 // ticket of the work appended last
+	submitted     uint64 // all work up to here was started
+	done          uint64 // all work up to here is known to be done
+	scope         *Scope // innermost open one
+	spare         []*storage
+	capture       *capture  // under way; changes with mu held as well
+	regions       []*Region // open ones
+	ops           uint64
+	replays       uint64
+	waits         uint64
+	transfers     transferCounts
+	fallbacks     map[string]map[string]int
+	fallbackMoves FallbackMoves
+	hostTimes     map[string]time.Duration // by op
 }
 
 // Device returns the stream's device.

@@ -23,6 +23,10 @@ type vulkanBackend struct {
 
 // newVulkanDevice makes a Device of an open native one.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
+	if err := o.checkDisabled(n.findOp); err != nil {
+		n.close()
+		return nil, err
+	}
 	d := newDevice(info, o)
 	d.ownMemory = true
 	d.clock = clock{time.Now(), n.now()}

@@ -8,7 +8,12 @@ import (
 
 // fallback runs on the host an op that the device does not support. It waits
 // for the operands that the op reads; what it writes is current on the host
-// from then on, and goes up when the device needs it.
+// from then on, and goes up when the device needs it. What waits and copies that
+// costs is counted.
+//
+// This is the only way from a Vulkan stream to the CPU, and append the only place
+// that takes it: for the answer "unsupported", which record gives for an op that is
+// switched off too, and for no other.
 func (q *vulkanQueue) fallback(op Op, reason string) error {
 	d := q.s.dev
 	if d.opts.strict || op.CPU == nil {
@@ -36,7 +41,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 		st := a.View.st
 		if err == nil && a.Access&AccessWrite != 0 {
 			st.hostValid, st.deviceValid = true, st.mapped
-			st.source, st.err = q.s, nil
+			st.source, st.err, st.fellBack = q.s, nil, !st.mapped
 		}
 		st.busy = false
 	}
@@ -55,6 +60,7 @@ func (q *vulkanQueue) bringDown(op Op) error {
 	defer d.mu.Unlock()
 	for {
 		if m, pending := op.mappedConflict(); pending {
+			q.s.fallbackMoves.Waits++
 			if err := d.waitUnlocked(context.Background(), m); err != nil {
 				return err
 			}
@@ -67,6 +73,9 @@ func (q *vulkanQueue) bringDown(op Op) error {
 			if err != nil {
 				return err
 			}
+			q.s.fallbackMoves.Waits++
+			q.s.fallbackMoves.Downloads++
+			q.s.fallbackMoves.DownloadBytes += uint64(st.bytes)
 			continue
 		}
 		if !op.busy() {

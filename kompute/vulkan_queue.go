@@ -101,6 +101,11 @@ func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
 		st.writer = mark{q.s, q.s.appended}
 		st.readers = st.readers[:0]
 		d.uploaded(q.s, st.bytes)
+		if st.fellBack {
+			st.fellBack = false
+			q.s.fallbackMoves.Uploads++
+			q.s.fallbackMoves.UploadBytes += uint64(st.bytes)
+		}
 	}
 	return err
 }
@@ -221,6 +226,9 @@ func (q *vulkanQueue) record(op Op) error {
 		defer op.algorithm.res.leave()
 		return q.b.native.dispatch(q.handle, op.algorithm.handle, q.arrays, op.groups, op.push)
 	}
+	if q.s.dev.opts.disabled[op.Name] {
+		return &unsupportedError{disabledReason}
+	}
 	index := q.b.findOp(op.Name)
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
@@ -258,7 +266,7 @@ func (st *storage) onDevice() {
 	if st.mapped {
 		return
 	}
-	st.deviceValid, st.hostValid = true, false
+	st.deviceValid, st.hostValid, st.fellBack = true, false, false
 	if !st.busy && st.host != nil {
 		st.dropHost()
 	}

@@ -1,0 +1,79 @@
+package kompute
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDisabledOps(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, opts ...Option) *Device{
+		"option": func(t *testing.T, opts ...Option) *Device {
+			d, _ := openFake(t, append(opts, WithDisabledOps("neg", " copy", ""))...)
+			return d
+		},
+		"environment": func(t *testing.T, opts ...Option) *Device {
+			t.Setenv(disableVariable, "copy, neg,")
+			d, _ := openFake(t, opts...)
+			return d
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			s := newStream(t, d)
+			x := tensor(t, d, upTo(4))
+			y := closing(t, run(s, "neg", closing(t, run(s, "add", x, x))))
+			z := closing(t, run(s, "add", y, x))
+			require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
+			require.Equal(t, map[string]map[string]int{"neg": {"disabled": 1}}, s.Stats().Fallbacks)
+			require.Equal(t, FallbackMoves{Waits: 1, Downloads: 1, DownloadBytes: 16, Uploads: 1, UploadBytes: 16}, s.Stats().FallbackMoves)
+
+			_, err := s.Capture(func(s *Stream) { closing(t, run(s, "neg", x)) })
+			require.ErrorIs(t, err, ErrCapture)
+			require.ErrorIs(t, err, ErrUnsupported)
+			require.ErrorContains(t, err, "disabled")
+
+			s = newStream(t, open(t, WithStrict()))
+			closing(t, run(s, "neg", tensor(t, s.Device(), upTo(4))))
+			require.ErrorIs(t, s.Err(), ErrUnsupported)
+			require.ErrorContains(t, s.Err(), "disabled")
+		})
+	}
+}
+
+// What the host writes over a fallback's result, and what the device does, are no
+// uploads of that fallback.
+func TestFallbackMovesEndWithTheContent(t *testing.T) {
+	d, f := openFake(t)
+	f.unsupported["neg"] = "why"
+	s := newStream(t, d)
+	x := tensor(t, d, upTo(4))
+	y := closing(t, run(s, "neg", x))
+	require.NoError(t, y.Write(bg, upTo(4)))
+	require.Equal(t, []float32{0, 2, 4, 6}, read(t, closing(t, run(s, "add", y, x))))
+	require.Equal(t, FallbackMoves{}, s.Stats().FallbackMoves)
+}
+
+func TestDisabledOpsMustExist(t *testing.T) {
+	for _, name := range []string{"no_such_op", "projection", "Neg"} {
+		_, err := newVulkanDevice(DeviceInfo{Name: "fake"}, newFake(t), makeOptions([]Option{WithDisabledOps("neg", name)}))
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, name)
+	}
+	d, err := Open("cpu", WithDisabledOps("neg"))
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
+
+// TestPassOps holds passOps to what csrc/op_params.h says.
+func TestPassOps(t *testing.T) {
+	header, err := os.ReadFile("../csrc/op_params.h")
+	require.NoError(t, err)
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^// (\w+), made by passes only`).FindAllStringSubmatch(string(header), -1) {
+		names = append(names, m[1])
+	}
+	require.ElementsMatch(t, names, passOps)
+}
