@@ -136,6 +136,58 @@ struct SliceUpdateOp {
     int32_t start[8];
 };
 
+// slice: x, start? int32 [rank], out (x's rank). out = the part of x that begins at start.
+// start of the struct holds when the array is absent. A start is clamped so that the part fits, as slice_update's.
+struct SliceOp {
+    int32_t start[8];
+};
+
+// fill: out, any dtype. Every element gets the low bits of `bits`.
+struct FillOp {
+    uint32_t bits;
+};
+
+// arange: out [n], any dtype but bool. out[i] = start + i * step: of floats in float32, whose bits these are; of
+// integers wrapping around.
+struct ArangeOp {
+    uint32_t start;
+    uint32_t step;
+};
+
+// concat: one or more x, out. One dtype and, but for axis, one shape; out's axis is as long as theirs together.
+struct ConcatOp {
+    uint32_t axis;
+};
+
+// pad: x, out (x's rank and dtype). x begins at low in out. Around it, out has the element with these bits or, if
+// edge is 1, the nearest element of x.
+struct PadOp {
+    uint32_t low[8];
+    uint32_t edge;
+    uint32_t bits;
+};
+
+// where: condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
+struct WhereOp {
+    uint32_t reserved;
+};
+
+// gather_axis: x, indices (int32 or uint32), out. One rank; x's shape is out's but for axis (the caller broadcasts),
+// indices have out's shape. out[…, i, …] = x[…, indices[…, i, …], …]. Negative and outside indices as for gather.
+struct GatherAxisOp {
+    uint32_t axis;
+};
+
+// scatter: x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x
+// with updates[…, i, …] put to out[…, indices[i], …], combined as mode says: SCATTER_* of types.h. axis is V's. Where
+// several updates have one place, the last stays, or all are combined. along: indices have updates' shape, with one
+// axis for V, and each column its own. A negative index counts from the end; outside there is no effect.
+struct ScatterOp {
+    uint32_t axis;
+    uint32_t mode;
+    uint32_t along;
+};
+
 // attention_step, made by passes only: q [Hq, D], k, v [Hkv, D] (of one new token), q_gain?, k_gain? [D],
 // position? int32 [1], start? int32 [4], key_length? int32 [1], freqs? float32 [dims/2], keys, values
 // [1, Hkv, capacity, D] (updated in place), out [Hq, D]. What rms_norm and rope of q and k, slice_update of keys and

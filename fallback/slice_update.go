@@ -17,31 +17,13 @@ func SliceUpdate(dst, update, start array.Array, at []int) error {
 	c.dtype("update", &update, dst.DType)
 	rank := len(dst.Shape)
 	c.rank("update", &update, rank)
-	if start.Present() {
-		c.array("start", &start)
-		c.dtype("start", &start, array.Int32)
-		c.shape("start", &start, []int{rank})
-	} else if len(at) < rank {
-		c.fail("%d starts for %d axes", len(at), rank)
-	}
+	c.start(&start, at, rank)
 	if c.err != nil {
 		return c.err
 	}
-	part := array.Array{DType: dst.DType, Data: dst.Data, Layout: array.Layout{
-		Shape: update.Shape, Strides: dst.Strides, Offset: dst.Offset,
-	}}
-	for i, d := range update.Shape {
-		if d > dst.Shape[i] {
-			c.fail("the update %v is larger than %v", update.Shape, dst.Shape)
-			return c.err
-		}
-		first := 0
-		if start.Present() {
-			first = int(storage[int32](&start)[start.Offset+i*start.Strides[0]])
-		} else {
-			first = at[i]
-		}
-		part.Offset += min(max(first, 0), dst.Shape[i]-d) * dst.Strides[i]
+	part := c.part("the update", &dst, update.Shape, &start, at)
+	if c.err != nil {
+		return c.err
 	}
 	copyArray(&update, &part)
 	return nil

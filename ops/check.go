@@ -11,6 +11,18 @@ import (
 // maxElements bounds what kernels index, in 32 bits.
 const maxElements = math.MaxUint32
 
+// maxBytes bounds a tensor: what a storage buffer may have.
+const maxBytes = 1 << 32
+
+// bytesOf returns what a countable shape needs.
+func bytesOf(shape []int, size int) uint64 {
+	n := uint64(size)
+	for _, d := range shape {
+		n *= uint64(d)
+	}
+	return n
+}
+
 // call is one op call while it is checked. The first thing found wrong stays;
 // later checks may be made all the same, and are ignored.
 type call struct {
@@ -170,6 +182,9 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 	}
 	if c.err == nil && !countable(shape) {
 		c.fail(kompute.ErrTooLarge, "the result of shape %v has more than %d elements", shape, uint32(maxElements))
+	}
+	if size := array.DTypeOf[T]().Size(); c.err == nil && bytesOf(shape, size) > maxBytes {
+		c.fail(kompute.ErrTooLarge, "the result of shape %v has more than %d bytes", shape, uint64(maxBytes))
 	}
 	if c.err != nil {
 		return kompute.Failed[T](c.stream, c.err)

@@ -73,6 +73,35 @@ type (
 	sliceUpdateOp struct {
 		Start [8]int32
 	}
+	sliceOp struct {
+		Start [8]int32
+	}
+	fillOp struct {
+		Bits uint32
+	}
+	arangeOp struct {
+		Start uint32
+		Step  uint32
+	}
+	concatOp struct {
+		Axis uint32
+	}
+	padOp struct {
+		Low  [8]uint32
+		Edge uint32
+		Bits uint32
+	}
+	whereOp struct {
+		Reserved uint32
+	}
+	gatherAxisOp struct {
+		Axis uint32
+	}
+	scatterOp struct {
+		Axis  uint32
+		Mode  uint32
+		Along uint32
+	}
 )
 
 // binaryNames gives the kinds of the binary op, as BINARY_* of
@@ -99,6 +128,15 @@ var binaryNames = [...]string{
 	fallback.BinaryBitXor:       "bit_xor",
 	fallback.BinaryShiftLeft:    "shift_left",
 	fallback.BinaryShiftRight:   "shift_right",
+}
+
+// scatterNames does so for the modes of the scatter op, SCATTER_*.
+var scatterNames = [...]string{
+	fallback.ScatterSet: "set",
+	fallback.ScatterAdd: "add",
+	fallback.ScatterMul: "mul",
+	fallback.ScatterMin: "min",
+	fallback.ScatterMax: "max",
 }
 
 // unaryNames does so for the kinds of the unary op, UNARY_*.

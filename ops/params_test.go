@@ -31,6 +31,14 @@ var paramStructs = []any{
 	ropeOp{},
 	sdpaOp{},
 	sliceUpdateOp{},
+	sliceOp{},
+	fillOp{},
+	arangeOp{},
+	concatOp{},
+	padOp{},
+	whereOp{},
+	gatherAxisOp{},
+	scatterOp{},
 }
 
 // field is a member of a parameter struct, as C spells it.
@@ -100,7 +108,9 @@ func ctype(t *testing.T, typ reflect.Type) string {
 func TestKindsMirrorHeader(t *testing.T) {
 	header, err := os.ReadFile("../shaders/include/types.h")
 	require.NoError(t, err)
-	for family, names := range map[string][]string{"BINARY": binaryNames[:], "UNARY": unaryNames[:], "REDUCE": reduceNames[:]} {
+	for family, names := range map[string][]string{
+		"BINARY": binaryNames[:], "UNARY": unaryNames[:], "REDUCE": reduceNames[:], "SCATTER": scatterNames[:],
+	} {
 		found := regexp.MustCompile(`(?m)^#define `+family+`_(\w+) (\d+)$`).FindAllStringSubmatch(string(header), -1)
 		require.Len(t, found, len(names), family)
 		for _, m := range found {

@@ -35,7 +35,7 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	dl := operand(&c, "dst", dst, kompute.InOut)
 	ul := input(&c, "update", update)
 	c.fits(dl, ul)
-	params := c.starts(dl, ul, start)
+	params := sliceUpdateOp{Start: c.starts(dl, ul, start)}
 	if c.err == nil {
 		c.disjoint(dl, ul, params)
 	}
@@ -45,16 +45,9 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	if ul.Size() == 0 {
 		return dst
 	}
-	rank := dl.Rank()
 	c.stream.Enqueue(kompute.Op{
 		Name: c.op, Args: c.args, Params: kompute.ParamBytes(&params),
-		CPU: func(a []array.Array) error {
-			at := make([]int, rank)
-			for i := range at {
-				at[i] = int(params.Start[i])
-			}
-			return fallback.SliceUpdate(a[0], a[1], a[2], at)
-		},
+		CPU: func(a []array.Array) error { return fallback.SliceUpdate(a[0], a[1], a[2], ints(params.Start)) },
 	})
 	return dst
 }
@@ -74,31 +67,41 @@ func (c *call) fits(dst, update array.Layout) {
 	}
 }
 
-// starts appends the device start, if any, and returns the host's.
-func (c *call) starts(dst, update array.Layout, start []Position) (params sliceUpdateOp) {
+// starts appends the device start, if any, of a part of an array, and returns
+// the host's.
+func (c *call) starts(whole, part array.Layout, start []Position) (at [array.MaxRank]int32) {
 	if c.err != nil {
-		return params
+		return at
 	}
 	if len(start) == 1 && start[0].set {
-		c.shape("the start", input(c, "the start", start[0].device), dst.Rank())
-		return params
+		c.shape("the start", input(c, "the start", start[0].device), whole.Rank())
+		return at
 	}
 	c.args = append(c.args, kompute.Arg{})
-	if len(start) != 0 && len(start) != dst.Rank() {
-		c.fail(kompute.ErrShape, "%d starts for rank %d", len(start), dst.Rank())
-		return params
+	if len(start) != 0 && len(start) != whole.Rank() {
+		c.fail(kompute.ErrShape, "%d starts for rank %d", len(start), whole.Rank())
+		return at
 	}
 	for i, p := range start {
-		switch limit := dst.Shape[i] - update.Shape[i]; {
+		switch limit := whole.Shape[i] - part.Shape[i]; {
 		case p.set:
 			c.fail(kompute.ErrInvalid, "a start from the device is one tensor for all axes")
 		case p.host < 0 || p.host > limit || p.host > math.MaxInt32:
 			c.fail(kompute.ErrInvalid, "start %d along axis %d is outside 0 to %d", p.host, i, limit)
 		default:
-			params.Start[i] = int32(p.host)
+			at[i] = int32(p.host)
 		}
 	}
-	return params
+	return at
+}
+
+// ints returns starts as the CPU takes them.
+func ints(at [array.MaxRank]int32) []int {
+	out := make([]int, len(at))
+	for i, n := range at {
+		out[i] = int(n)
+	}
+	return out
 }
 
 // disjoint checks that the update shares no element with what is written.

@@ -717,13 +717,185 @@ def slice_update(f):
          {"dst": [["transpose", 1, 0, 2]], "update": [["transpose", 1, 2, 0], ["slice", 0, 1, 2, 1]]})
 
 
+def any_type(name, shape, dtype):
+    """Small whole numbers, or bools."""
+    return mx.array(rng(name).integers(0, 2 if dtype == BOOL else 100, shape)).astype(dtype)
+
+
+def fill(f):
+    for dtype in CODES:
+        values = {BOOL: [True, False], U8: [0, 200], U32: [2**32 - 1], I32: [-2**31, 7]}.get(dtype, [0.0, -2.5, 7.0])
+        for k, v in enumerate(values):
+            shape = [(3, 5), (), (0, 2), (2, 1, 3, 1, 2, 1, 2, 2)][k]
+            f.add(f"{short(dtype)}/{v}", {}, mx.full(shape, mx.array(v, dtype=dtype)), {"shape": list(shape), "value": float(v)})
+
+
+def arange(f):
+    for dtype in NUMBERS + [U8]:
+        ranges = [(0, 5, 1), (3, 30, 4), (7, 7, 1), (5, 0, 1), (250, 260, 1), (0, 257, 1)]
+        if dtype in FLOATS + [I32]:
+            ranges += [(5, -7, -3), (-4, 4, 1)]
+        ranges += [(0, 1, 0.125), (-1, 1, 0.3), (1.5, -1.5, -0.7)] if dtype in FLOATS else [(0.5, 5, 1), (1, 6, 1.5)]
+        for r in ranges:
+            out = mx.arange(*r, dtype=F32).astype(dtype) if dtype in FLOATS else mx.arange(*r, dtype=dtype)
+            f.add(f"{short(dtype)}/{r}", {}, out, {"range": list(r)})
+
+
+def concat(f):
+    def case(name, xs, axis, stack=False, views=None):
+        seen = [view(x, (views or {}).get(f"x{i}", [])) for i, x in enumerate(xs)]
+        out = mx.stack(seen, axis=axis) if stack else mx.concatenate(seen, axis=axis)
+        f.add(name, {f"x{i}": x for i, x in enumerate(xs)}, out, {"axis": axis, "kind": "stack" if stack else "concat"}, views)
+
+    for dtype in CODES:
+        d = short(dtype)
+        for axis in (0, 1, -1):
+            shapes = [[3, 4, 5] for _ in range(4)]
+            for s, n in zip(shapes, (2, 0, 3, 1)):
+                s[axis] = n
+            case(f"{d}/axis{axis}", [any_type(f"concat {dtype} {axis} {i}", s, dtype) for i, s in enumerate(shapes)], axis)
+            case(f"{d}/stack{axis}", [any_type(f"stack {dtype} {axis} {i}", (2, 3), dtype) for i in range(3)], axis, True)
+    x, y = normal(rng("concat views"), (6, 4)), normal(rng("concat views 2"), (4, 9))
+    case("f32/views", [x, y], 0, views={"x0": [["transpose", 1, 0]], "x1": [["slice", 1, 1, 7, 1]]})
+    case("f32/one", [x], 1)
+
+
+def slices(f):
+    def case(name, x, shape, start, device, steps=()):
+        out = mx.slice(view(x, steps), mx.array(start, dtype=I32), list(range(len(shape))), list(shape))
+        inputs, params = {"x": x}, {"shape": list(shape)}
+        if device:
+            inputs["start"] = mx.array(start, dtype=I32)
+        else:
+            params["start"] = start
+        f.add(name, inputs, out, params, {"x": list(steps)})
+
+    for dtype in CODES:
+        for device in (False, True):
+            d = f"{short(dtype)}/{'device' if device else 'host'}"
+            x = any_type(f"slice {dtype}", (4, 7, 5), dtype)
+            case(f"{d}/inner", x, (2, 3, 2), [1, 4, 3], device)
+            case(f"{d}/row", x, (1, 7, 5), [3, 0, 0], device)
+            case(f"{d}/views", x, (3, 2, 2), [2, 1, 0], device, [["transpose", 1, 2, 0], ["slice", 0, 1, 7, 1]])
+    case("f32/empty", any_type("slice empty", (3, 4), F32), (0, 2), [1, 2], True)
+
+
+def pad(f):
+    def case(name, x, widths, edge, value=0.0, steps=()):
+        seen = view(x, steps)
+        w = widths * seen.ndim if len(widths) == 1 else widths
+        out = mx.pad(seen, w, mode="edge") if edge else mx.pad(seen, w, constant_values=mx.array(value).astype(x.dtype))
+        f.add(name, {"x": x}, out, {"widths": widths, "kind": "edge" if edge else "constant", "value": value}, {"x": list(steps)})
+
+    for dtype in CODES:
+        for edge in (False, True):
+            d = f"{short(dtype)}/{'edge' if edge else 'constant'}"
+            x = any_type(f"pad {dtype}", (3, 4, 5), dtype)
+            case(f"{d}/all", x, [(1, 2)], edge, 1.0)
+            case(f"{d}/last", x, [(0, 0), (0, 0), (0, 6)], edge)
+            case(f"{d}/mixed", x, [(2, 0), (0, 0), (1, 3)], edge, 1.0)
+            case(f"{d}/views", x, [(1, 1), (0, 2), (3, 0)], edge, 1.0, [["transpose", 2, 0, 1], ["slice", 0, 1, 5, 2]])
+        x = any_type(f"pad 8 {dtype}", (2, 1, 2, 1, 2, 1, 2, 1), dtype)
+        case(f"{short(dtype)}/rank8", x, [(1, 0), (0, 1), (0, 0), (1, 1), (0, 1), (1, 0), (0, 0), (0, 2)], False, 1.0)
+    case("f32/empty", mx.zeros((0, 2)), [(1, 2)], False, 3.0)
+
+
+def where(f):
+    def case(name, c, a, b, views=None):
+        seen = [view(x, (views or {}).get(n, [])) for n, x in (("condition", c), ("a", a), ("b", b))]
+        f.add(name, {"condition": c, "a": a, "b": b}, mx.where(*seen).astype(a.dtype), views=views)
+
+    for dtype in CODES:
+        d = short(dtype)
+        for k, (sc, sa, sb) in enumerate([((7,), (7,), (7,)), ((), (3, 4), (4,)), ((5, 1, 4), (3, 1), ()), ((4,), (3, 1), (2, 1, 1)), ((0, 4), (1, 4), (4,))]):
+            c = any_type(f"where {dtype} {k}", sc, BOOL)
+            case(f"{d}/{k}", c, any_type(f"where a {dtype} {k}", sa, dtype), any_type(f"where b {dtype} {k}", sb, dtype))
+    x = mx.array(AWKWARD)
+    case("f32/awkward", x > 0.3, x, -x)
+    c, a, b = any_type("where views", (4, 9), BOOL), normal(rng("where views"), (9, 4)), normal(rng("where views 2"), (4, 9))
+    case("f32/views", c, a, b, {"a": [["transpose", 1, 0]], "condition": [["slice", 1, 1, 9, 2]], "b": [["slice", 1, 0, 8, 2]]} | {"a": [["transpose", 1, 0], ["slice", 1, 0, 4, 1]]})
+
+
+def gather_axis(f):
+    def case(name, x, i, axis, views=None):
+        out = mx.take_along_axis(view(x, (views or {}).get("x", [])), view(i, (views or {}).get("indices", [])), axis=axis)
+        f.add(name, {"x": x, "indices": i}, out, {"axis": axis}, views)
+
+    for dtype in CODES:
+        x, r = any_type(f"gather_axis {dtype}", (4, 5, 6), dtype), rng(f"gather_axis indices {dtype}")
+        for axis in (0, 1, -1):
+            shape = [4, 5, 6]
+            shape[axis] = 3
+            case(f"{short(dtype)}/axis{axis}", x, integers(r, -4, 4, shape), axis)
+            shape[(axis + 1) % 3] = 1
+            case(f"{short(dtype)}/broadcast{axis}", x, integers(r, 0, 4, shape, U32), axis)
+    x = normal(rng("gather_axis views"), (5, 6, 4))
+    i = integers(rng("gather_axis views"), -5, 5, (3, 4, 5))
+    case("f32/views", x, i, 0, {"x": [["transpose", 1, 0, 2]], "indices": [["transpose", 0, 2, 1]]})
+    case("f32/empty", x, mx.zeros((5, 0, 4), dtype=I32), 1)
+
+
+def scatter(f):
+    def case(name, x, i, u, axis, kind, along=False, views=None):
+        get = lambda n, a: view(a, (views or {}).get(n, []))
+        sx, si, su = get("x", x), get("indices", i), get("updates", u)
+        half = sx.dtype in (F16, BF16)
+        wx, wu = (up(sx), up(su)) if half else (sx, su)
+        if along:
+            out = mx.put_along_axis(wx, si, wu, axis=axis)
+        else:
+            at = wx.at[(slice(None),) * axis + (si,)]
+            if kind == "set":
+                out = mx.array(wx)
+                out[(slice(None),) * axis + (si,)] = wu
+            else:
+                out = {"add": at.add, "mul": at.multiply, "min": at.minimum, "max": at.maximum}[kind](wu)
+        f.add(name, {"x": x, "indices": i, "updates": u}, out.astype(sx.dtype), {"axis": axis, "kind": kind, "along": along}, views)
+
+    def few_of(a):
+        """Numbers that can be multiplied in every type."""
+        return a if a.dtype == BOOL else a % 4
+
+    for dtype in CODES:
+        for kind in ("set", "add", "mul", "min", "max"):
+            n = f"{short(dtype)}/{kind}"
+            x = any_type(f"scatter {n}", (7, 4, 5), dtype)
+            dup = mx.array([[0, 6, -1], [3, 3, -7]], dtype=I32)
+            few = mx.array([[0, 6, -2], [3, 2, -3]], dtype=I32)
+            rows = few if kind == "set" else dup
+            case(f"{n}/rows", x, rows, few_of(any_type(f"scatter rows {n}", (2, 3, 4, 5), dtype)), 0, kind)
+            case(f"{n}/u32", x, mx.array([3, 0, 1], dtype=U32), any_type(f"scatter u32 {n}", (7, 3, 5), dtype), 1, kind)
+            case(f"{n}/one", x, mx.array([4, 0], dtype=I32), any_type(f"scatter one {n}", (5,), dtype), 0, kind)
+        i = mx.array([[2, 0, 1], [-1, 3, 0]], dtype=I32)
+        case(f"{short(dtype)}/along", any_type(f"put {dtype}", (2, 4), dtype), i, any_type(f"put values {dtype}", (2, 3), dtype), 1, "set", True)
+    r = rng("scatter sums")
+    case("f32/add/many", normal(r, (5, 3)), integers(r, 0, 5, (300,)), normal(r, (300, 3)), 0, "add")
+    case("bf16/add/many", normal(r, (5, 3), BF16), integers(r, 0, 5, (50,)), normal(r, (50, 3), BF16), 0, "add")
+    case("i32/add/wrap", mx.array([2**31 - 1, -2**31], dtype=I32), mx.array([0, 1, 1]), mx.array([1, -1, -1], dtype=I32), 0, "add")
+    case("f32/add/views", normal(r, (4, 6)), integers(r, -6, 6, (3, 2)), normal(r, (2, 4, 3)), 1, "add",
+         views={"x": [["slice", 1, 0, 6, 1]], "indices": [["transpose", 1, 0]], "updates": [["transpose", 1, 0, 2]]})
+
+
+def repeat(f):
+    for dtype in CODES:
+        d, x = short(dtype), any_type(f"repeat {dtype}", (3, 4, 5), dtype)
+        for axis in (0, 1, -1):
+            f.add(f"{d}/axis{axis}", {"x": x}, mx.repeat(x, 3, axis=axis), {"kind": "repeat", "axis": axis, "reps": [3]})
+        for reps in ([2], [2, 3], [2, 1, 3], [2, 1, 1, 2], [0, 1]):
+            f.add(f"{d}/tile{reps}", {"x": x}, mx.tile(x, reps), {"kind": "tile", "reps": reps})
+        steps = [["transpose", 2, 0, 1], ["slice", 0, 1, 5, 2]]
+        f.add(f"{d}/views", {"x": x}, mx.repeat(view(x, steps), 2, axis=1), {"kind": "repeat", "axis": 1, "reps": [2]}, {"x": steps})
+        f.add(f"{d}/never", {"x": x}, mx.repeat(x, 0, axis=1), {"kind": "repeat", "axis": 1, "reps": [0]})
+
+
 def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
-    for make in (binary, cast, copy, dequantize, gather, layer_norm, matmul, quantize, quantized_gather, quantized_matmul, reduce, rms_norm, rope,
-                 sdpa, silu_mul, slice_update, softmax, unary):
-        f = File(make.__name__)
+    for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad, quantize,
+                 quantized_gather, quantized_matmul, reduce, repeat, rms_norm, rope, scatter, sdpa, silu_mul, slice_update,
+                 slices, softmax, unary, where):
+        f = File({"slices": "slice"}.get(make.__name__, make.__name__))
         make(f)
         total = [a + b for a, b in zip(total, f.save())]
     print(f"all: {total[0]} cases, {total[1]:,} bytes")

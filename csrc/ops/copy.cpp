@@ -4,7 +4,7 @@
 
 namespace kpx {
 
-// Whether a copy may move two neighbouring elements as one twice as wide.
+// Whether a kernel may move two neighbouring elements as one twice as wide.
 static bool can_widen(const Axes &axes) {
     if (axes.rank == 0 || axes.shape[axes.rank - 1] % 2 != 0)
         return false;
@@ -26,6 +26,12 @@ static void widen(Axes &axes) {
         for (uint32_t d = 0; d + 1 < axes.rank; d++)
             axes.strides[k][d] /= 2;
     }
+}
+
+uint32_t join_elements(Axes &axes, uint32_t bytes) {
+    for (; bytes < 4 && can_widen(axes); bytes *= 2)
+        widen(axes);
+    return bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8;
 }
 
 // Where the source runs along another axis than the destination, which runs
@@ -51,10 +57,7 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
     Axes axes = collapse({&from, &to});
     if (axes.size() == 0)
         return;
-    uint32_t bytes = from.element_size();
-    for (; bytes < 4 && can_widen(axes); bytes *= 2)
-        widen(axes);
-    uint32_t dtype = bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8; // bits only: any of that width
+    uint32_t dtype = join_elements(axes, from.element_size());
     bool tiled = transpose_axes(axes);
     Walk2 walk(axes);
     Grid grid = grid_elements(lowering.device(), walk.params.n);

@@ -124,9 +124,17 @@ Support check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 
+// Makes two neighbours one element twice as wide, as often as the layouts of the
+// first two arrays allow, for kernels that only move bits of elements that have
+// so many bytes. Gives a dtype of the new width (copy.cpp).
+uint32_t join_elements(Axes &axes, uint32_t bytes);
+
 // Copies elements between arrays of one shape and dtype, any layouts (copy.cpp). Both
 // passed check_operands. Source and destination elements must not overlap.
 void copy_array(Lowering &lowering, const Array &from, const Array &to);
+
+// Writes the same element, which has these bits, everywhere (fill.cpp). out passed check_operands.
+void fill_array(Lowering &lowering, const Array &out, uint32_t bits);
 
 // x itself where it is contiguous, else a contiguous copy in scratch memory.
 Array contiguous(Lowering &lowering, const Array &x);
@@ -138,6 +146,22 @@ Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype);
 // scratch that store_output copies to out afterwards.
 Array dense_output(Lowering &lowering, const Array &out);
 void store_output(Lowering &lowering, const Array &dense, const Array &out);
+
+// ---- Parts of an array (slice.cpp) ----
+
+// Whether part has x's rank and dtype and is no longer along any axis.
+bool part_fits(const Array &x, const Array &part);
+
+// start is absent, or int32 with one element per axis of x.
+Support check_start(const Array &start, const Array &x);
+
+// The part of x of that shape which begins at start, clamped so that it fits; without a start, at x's first element.
+// It fits in x.
+Array part_of(const Array &x, const Array &shape, const int32_t *start);
+
+// Copies the part of from (of_from) that has to's shape, or else copies from to the part of `to` that has from's. The
+// part begins where start (int32 [rank], read on the device, clamped so that the part fits) says.
+void copy_part(Lowering &lowering, const Array &from, const Array &to, const Array &start, bool of_from);
 
 // ---- Grids ----
 

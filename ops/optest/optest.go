@@ -54,9 +54,11 @@ type suite struct {
 // suites lists all ops; each is in the file of its op's basename.
 func suites() []suite {
 	return []suite{
-		binarySuite(), castSuite(), copySuite(), dequantizeSuite(), gatherSuite(), layerNormSuite(), matMulSuite(),
-		quantizeSuite(), quantizedGatherSuite(), quantizedMatMulSuite(), reduceSuite(), rmsNormSuite(), ropeSuite(), sdpaSuite(), siLUMulSuite(),
-		sliceUpdateSuite(), softmaxSuite(), unarySuite(),
+		arangeSuite(), binarySuite(), castSuite(), concatSuite(), copySuite(), dequantizeSuite(), fillSuite(),
+		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), quantizedGatherSuite(),
+		quantizedMatMulSuite(), quantizeSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
+		scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
+		whereSuite(),
 	}
 }
 
@@ -116,22 +118,28 @@ func (c *Case) dtype(name string) array.DType { return c.In[name].DType }
 
 // Params are the parameters of all ops; the JSON names are those of the vectors.
 type Params struct {
-	Kind        string  `json:"kind"`
-	Eps         float32 `json:"eps"`
-	Axis        int     `json:"axis"`
-	Axes        []int   `json:"axes"` // nil: all
-	Keep        bool    `json:"keepdims"`
-	GroupSize   int     `json:"group_size"`
-	Bits        int     `json:"bits"`
-	Mode        string  `json:"mode"`
-	Transpose   bool    `json:"transpose"`
-	Dims        int     `json:"dims"`
-	Traditional bool    `json:"traditional"`
-	Base        float32 `json:"base"`
-	Scale       float32 `json:"scale"`
-	Offset      int     `json:"offset"`
-	Causal      bool    `json:"causal"`
-	Start       []int   `json:"start"`
+	Kind        string    `json:"kind"`
+	Eps         float32   `json:"eps"`
+	Axis        int       `json:"axis"`
+	Axes        []int     `json:"axes"` // nil: all
+	Keep        bool      `json:"keepdims"`
+	GroupSize   int       `json:"group_size"`
+	Bits        int       `json:"bits"`
+	Mode        string    `json:"mode"`
+	Transpose   bool      `json:"transpose"`
+	Dims        int       `json:"dims"`
+	Traditional bool      `json:"traditional"`
+	Base        float32   `json:"base"`
+	Scale       float32   `json:"scale"`
+	Offset      int       `json:"offset"`
+	Causal      bool      `json:"causal"`
+	Start       []int     `json:"start"`
+	Shape       []int     `json:"shape"`
+	Value       float64   `json:"value"`
+	Range       []float64 `json:"range"`
+	Widths      [][2]int  `json:"widths"`
+	Reps        []int     `json:"reps"`
+	Along       bool      `json:"along"`
 }
 
 // tester is what rapid.T and testing.T share.

@@ -13,14 +13,7 @@ import (
 )
 
 func runSliceUpdateOf[T kompute.Element](c *call) *kompute.View {
-	var start []ops.Position
-	for _, n := range c.Params.Start {
-		start = append(start, ops.At(n))
-	}
-	if _, onDevice := c.In["start"]; onDevice {
-		start = []ops.Position{ops.AtDevice(tensor[int32](c, "start"))}
-	}
-	return ops.SliceUpdate(c.s, tensor[T](c, "dst"), tensor[T](c, "update"), start...).View()
+	return ops.SliceUpdate(c.s, tensor[T](c, "dst"), tensor[T](c, "update"), c.starts()...).View()
 }
 
 func runSliceUpdate(c *call) *kompute.View {

@@ -394,18 +394,88 @@ struct RMSNormParams {
     float eps;
 };
 
-// slice_update with the start on the device.
+// slice_update and slice with the start on the device.
 struct SliceUpdateParams {
-    uint n;        // elements of update
-    uint shape[3]; // its inner axes; the outermost of the four needs no length
+    uint n;        // elements that move
+    uint shape[3]; // their inner axes; the outermost of the four needs no length
     uint in_strides[4];
     uint out_strides[4];
     uint in_offset;
     uint out_offset;
-    uint room[MAX_RANK]; // the largest start of each axis
-    uint dst_strides[MAX_RANK];
+    uint room[MAX_RANK];    // the largest start of each axis
+    uint strides[MAX_RANK]; // of the array that the part is of
     uint start_offset;
     uint start_stride;
+};
+
+// Elements of a condition, two inputs and an output (where): walk.glsl.
+struct Walk4Params {
+    uint n;
+    uint shape[MAX_DIMS];
+    uint c_strides[MAX_DIMS];
+    uint a_strides[MAX_DIMS];
+    uint b_strides[MAX_DIMS];
+    uint out_strides[MAX_DIMS];
+    uint c_offset;
+    uint a_offset;
+    uint b_offset;
+    uint out_offset;
+};
+
+// fill
+struct FillParams {
+    Walk2Params walk; // of out alone
+    uint bits;
+};
+
+// arange
+struct ArangeParams {
+    uint n;
+    uint start; // bits of a float32 or an integer
+    uint step;
+    uint out_offset;
+    uint out_stride;
+};
+
+// Most axes that the pad kernel tells apart.
+#define PAD_DIMS 5
+
+// pad: out is dense.
+struct PadParams {
+    uint n;               // elements of out
+    uint shape[PAD_DIMS]; // of out, the outermost first; unused ones are 1
+    uint low[PAD_DIMS];
+    uint x_shape[PAD_DIMS];
+    uint x_strides[PAD_DIMS];
+    uint x_offset;
+    uint out_offset;
+    uint bits;
+};
+
+// gather_axis: a is x without the axis, b the indices.
+struct GatherAxisParams {
+    Walk3Params walk;
+    uint axis_length;
+    uint axis_stride;
+};
+
+// What scatter does with an update and what is there.
+#define SCATTER_SET 0
+#define SCATTER_ADD 1
+#define SCATTER_MUL 2
+#define SCATTER_MIN 3
+#define SCATTER_MAX 4
+
+// scatter, scatter_mark: everything is dense.
+struct ScatterParams {
+    uint n;      // elements of updates; scatter_mark: of indices
+    uint count;  // updates along the axis
+    uint post;   // elements after the axis
+    uint places; // along the axis of out
+    uint index_offset;
+    uint updates_offset;
+    uint out_offset;
+    uint marks_offset;
 };
 
 // softmax: out is dense.

@@ -19,13 +19,17 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 #define WALK_VEC uvec2
 #define WALK_OFFSETS uvec2(p.in_offset, p.out_offset)
 #define WALK_STRIDES(d) uvec2(p.in_strides[d], p.out_strides[d])
+#elif WALK_ARRAYS == 4
+#define WALK_VEC uvec4
+#define WALK_OFFSETS uvec4(p.c_offset, p.a_offset, p.b_offset, p.out_offset)
+#define WALK_STRIDES(d) uvec4(p.c_strides[d], p.a_strides[d], p.b_strides[d], p.out_strides[d])
 #else
 #define WALK_VEC uvec3
 #define WALK_OFFSETS uvec3(p.a_offset, p.b_offset, p.out_offset)
 #define WALK_STRIDES(d) uvec3(p.a_strides[d], p.b_strides[d], p.out_strides[d])
 #endif
 
-// Where element i is in each array: (in, out) or (a, b, out).
+// Where element i is in each array: (in, out), (a, b, out) or (condition, a, b, out).
 WALK_VEC walk(uint i) {
     WALK_VEC at = WALK_OFFSETS;
     for (uint d = RANK - 1u; d > 0u; d--) {

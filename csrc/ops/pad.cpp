@@ -1,0 +1,100 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+
+namespace kpx {
+
+namespace {
+
+// The axes of a padded array, with neighbours joined where the kernel cannot tell the difference.
+struct PadAxes {
+    uint32_t rank = 0;
+    std::array<int64_t, KPX_MAX_RANK> shape{}, low{}, x_shape{}, x_strides{};
+
+    PadAxes(const Array &x, const Array &out, const uint32_t *low, bool edge);
+};
+
+PadAxes::PadAxes(const Array &x, const Array &out, const uint32_t *lows, bool edge) {
+    bool before = true; // whether the last axis is all padding or none, so that one without may join it
+    for (uint32_t d = 0; d < x.rank; d++) {
+        int64_t n = x.shape[d];
+        bool whole = n == out.shape[d];
+        if (whole && n == 1)
+            continue;
+        if (rank > 0 && whole && (before || !edge) && x_strides[rank - 1] == x.strides[d] * n) {
+            shape[rank - 1] *= n;
+            low[rank - 1] *= n;
+            x_shape[rank - 1] *= n;
+            x_strides[rank - 1] = x.strides[d];
+            continue;
+        }
+        before = whole;
+        shape[rank] = out.shape[d];
+        low[rank] = lows[d];
+        x_shape[rank] = n;
+        x_strides[rank++] = x.strides[d];
+    }
+}
+
+} // namespace
+
+// x and out have one rank; out is contiguous.
+static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp &op) {
+    PadAxes axes(x, out, op.low, op.edge != 0);
+    if (axes.rank > PAD_DIMS) { // the outer axes first: the others are one then, and later these are
+        constexpr uint32_t outer = 4;
+        x = contiguous(lowering, x);
+        Array shape = x;
+        std::copy(out.shape.begin(), out.shape.begin() + outer, shape.shape.begin());
+        PadOp first = op, second = op;
+        std::fill(first.low + outer, first.low + KPX_MAX_RANK, 0u);
+        std::fill(second.low, second.low + outer, 0u);
+        Array middle = scratch_like(lowering, shape, x.dtype);
+        pad_array(lowering, x, middle, first);
+        pad_array(lowering, middle, out, second);
+        return;
+    }
+    PadParams params{};
+    params.n = uint32_t(out.size());
+    fill(params.shape, PAD_DIMS, axes.shape, axes.rank, 1);
+    fill(params.low, PAD_DIMS, axes.low, axes.rank, 0);
+    fill(params.x_shape, PAD_DIMS, axes.x_shape, axes.rank, 1);
+    fill(params.x_strides, PAD_DIMS, axes.x_strides, axes.rank, 0);
+    params.x_offset = uint32_t(x.offset);
+    params.out_offset = uint32_t(out.offset);
+    params.bits = op.bits;
+    lowering.dispatch("pad", {ELEMENT_THREADS, x.dtype, out.dtype, std::max(axes.rank, 1u), op.edge},
+                      {{x, KPX_READ}, {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n));
+}
+
+// Whether x fits in out where low says, and no axis of x is empty if its edge must be repeated.
+static bool pad_fits(const Array &x, const Array &out, const PadOp &op) {
+    bool ok = x.rank == out.rank && x.dtype == out.dtype && op.edge <= 1;
+    for (uint32_t d = 0; ok && d < x.rank; d++)
+        ok = x.shape[d] + int64_t(op.low[d]) <= out.shape[d] && (!op.edge || x.shape[d] > 0);
+    return ok;
+}
+
+// Arrays: x, out. Any layouts.
+Support lower_pad(Lowering &lowering, const OpCall &call) {
+    Support checked = check_call<PadOp>(call, 2);
+    if (!checked.ok())
+        return checked;
+    const Array &x = call.arrays[0], &out = call.arrays[1];
+    const PadOp &op = *call.as<PadOp>();
+    if (out.size() > 0 && !pad_fits(x, out, op))
+        return unsupported("operands do not match in shape or dtype");
+    checked = check_operands(lowering, {&x, &out});
+    if (!checked.ok() || out.size() == 0)
+        return checked;
+    if (x.size() == 0) {
+        fill_array(lowering, out, op.bits);
+        return supported();
+    }
+    Array dense = dense_output(lowering, out);
+    pad_array(lowering, x, dense, op);
+    store_output(lowering, dense, out);
+    return supported();
+}
+
+} // namespace kpx

@@ -1,0 +1,103 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+
+namespace kpx {
+
+static bool shapes_match(const Array &x, const Array &indices, const Array &updates, const ScatterOp &op) {
+    if (op.axis >= x.rank)
+        return false;
+    const int64_t *s = x.shape.data(), *i = indices.shape.data(), *u = updates.shape.data();
+    uint32_t picked = op.along ? 1 : indices.rank;
+    if (updates.rank != x.rank - 1 + picked || (op.along && !same_shape(indices, updates)))
+        return false;
+    return std::equal(s, s + op.axis, u) && (op.along || std::equal(i, i + indices.rank, u + op.axis)) &&
+           std::equal(s + op.axis + 1, s + x.rank, u + op.axis + picked);
+}
+
+static int64_t product(const Array &x, uint32_t first, uint32_t last) {
+    int64_t n = 1;
+    for (uint32_t d = first; d < last; d++)
+        n *= x.shape[d];
+    return n;
+}
+
+// How many threads go through the indices of one place. One, unless each place gets many updates: few elements of
+// out cannot fill a device. And no thread may go on for too long.
+static uint32_t team_size(const ScatterParams &params) {
+    constexpr uint32_t most = 256, longest = 30000;
+    uint32_t team = 1;
+    while (team < most && (params.count / team > longest || params.count / team > 8 * int64_t(params.places)))
+        team *= 2;
+    return team;
+}
+
+// Notes the first and the last update of each place, in zeroed scratch memory.
+static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams params, int64_t places,
+                         uint32_t along) {
+    Array marks = lowering.scratch(DT_UINT32, {2 * places});
+    fill_array(lowering, marks, 0);
+    params.n = uint32_t(indices.size());
+    lowering.dispatch("scatter_mark", {ELEMENT_THREADS, indices.dtype == DT_INT32 ? 1u : 0u, along},
+                      {{indices, KPX_READ}, {marks, KPX_READ_WRITE}}, params,
+                      grid_elements(lowering.device(), params.n));
+    return marks;
+}
+
+static Support scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
+    indices = contiguous(lowering, indices);
+    updates = contiguous(lowering, updates);
+    ScatterParams params{};
+    params.n = uint32_t(updates.size());
+    params.post = uint32_t(product(out, op.axis + 1, out.rank));
+    params.places = uint32_t(out.shape[op.axis]);
+    int64_t pre = product(out, 0, op.axis);
+    params.count = uint32_t(updates.size() / (pre * params.post));
+    params.index_offset = uint32_t(indices.offset);
+    params.updates_offset = uint32_t(updates.offset);
+    params.out_offset = uint32_t(out.offset);
+    int64_t places = op.along ? out.size() : int64_t(params.places);
+    if (2 * places > int64_t(UINT32_MAX))
+        return unsupported("%" PRId64 " places are too many", places);
+    uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params);
+    if (op.mode != SCATTER_SET && params.count / team > 30000)
+        return unsupported("%u updates along an axis are too many", params.count);
+    Array marks = mark_places(lowering, indices, params, places, op.along);
+    params.marks_offset = uint32_t(marks.offset);
+    int64_t width = ELEMENT_THREADS / team;
+    lowering.dispatch(
+        "scatter",
+        {ELEMENT_THREADS, updates.dtype, out.dtype, indices.dtype == DT_INT32 ? 1u : 0u, op.along, op.mode, team},
+        {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}}, params,
+        grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
+    return supported();
+}
+
+// Arrays: x, indices (int32 or uint32), updates, out. Any layouts.
+Support lower_scatter(Lowering &lowering, const OpCall &call) {
+    Support checked = check_call<ScatterOp>(call, 4);
+    if (!checked.ok())
+        return checked;
+    const Array &x = call.arrays[0], &indices = call.arrays[1], &updates = call.arrays[2], &out = call.arrays[3];
+    const ScatterOp &op = *call.as<ScatterOp>();
+    if (x.dtype != out.dtype || updates.dtype != out.dtype || !is_integer(indices.dtype) || !same_shape(x, out) ||
+        !shapes_match(x, indices, updates, op))
+        return unsupported("operands do not match in shape or dtype");
+    if (op.mode > SCATTER_MAX || op.along > 1)
+        return unsupported("there is no mode %u", op.mode);
+    checked = check_operands(lowering, {&x, &indices, &updates, &out});
+    if (!checked.ok() || out.size() == 0)
+        return checked;
+    if (updates.size() == 0) {
+        copy_array(lowering, x, out);
+        return supported();
+    }
+    Array dense = dense_output(lowering, out);
+    copy_array(lowering, x, dense);
+    checked = scatter_into(lowering, indices, updates, dense, op);
+    store_output(lowering, dense, out);
+    return checked;
+}
+
+} // namespace kpx

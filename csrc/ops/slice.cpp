@@ -1,0 +1,78 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+
+namespace kpx {
+
+Array part_of(const Array &x, const Array &shape, const int32_t *start) {
+    Array part = x;
+    for (uint32_t d = 0; d < x.rank; d++) {
+        int64_t room = x.shape[d] - shape.shape[d];
+        if (start)
+            part.offset += std::clamp<int64_t>(start[d], 0, room) * x.strides[d];
+        part.shape[d] = shape.shape[d];
+    }
+    return part;
+}
+
+// One launch per index of the axes beyond the four that the kernel walks.
+void copy_part(Lowering &lowering, const Array &from, const Array &to, const Array &start, bool of_from) {
+    const Array &whole = of_from ? from : to, &shape = of_from ? to : from;
+    SliceUpdateParams params{};
+    for (uint32_t d = 0; d < whole.rank; d++) {
+        params.room[d] = uint32_t(whole.shape[d] - shape.shape[d]);
+        params.strides[d] = uint32_t(whole.strides[d]);
+    }
+    params.start_offset = uint32_t(start.offset);
+    params.start_stride = uint32_t(start.strides[0]);
+    const Array first = part_of(whole, shape, nullptr);
+    const Axes joint = of_from ? collapse({&first, &to}) : collapse({&from, &first});
+    for_each_outer(joint, 4, [&](const Axes &axes) {
+        params.n = uint32_t(axes.size());
+        uint32_t lengths[4];
+        fill_back(lengths, 4, axes.shape, axes.rank, 1);
+        std::copy(lengths + 1, lengths + 4, params.shape);
+        fill_back(params.in_strides, 4, axes.strides[0], axes.rank, 0);
+        fill_back(params.out_strides, 4, axes.strides[1], axes.rank, 0);
+        params.in_offset = uint32_t(axes.offset[0]);
+        params.out_offset = uint32_t(axes.offset[1]);
+        lowering.dispatch("slice_update", {ELEMENT_THREADS, from.dtype, to.dtype, whole.rank, of_from ? 1u : 0u},
+                          {{from, KPX_READ}, {start, KPX_READ}, {to, KPX_WRITE}}, params,
+                          grid_elements(lowering.device(), params.n));
+    });
+}
+
+bool part_fits(const Array &x, const Array &part) {
+    bool ok = x.rank == part.rank && x.dtype == part.dtype;
+    for (uint32_t d = 0; ok && d < x.rank; d++)
+        ok = part.shape[d] <= x.shape[d];
+    return ok;
+}
+
+Support check_start(const Array &start, const Array &x) {
+    if (start && (start.dtype != DT_INT32 || start.rank != 1 || start.shape[0] != int64_t(x.rank)))
+        return unsupported("start is not int32 of one element per axis");
+    return supported();
+}
+
+// Arrays: x, start? int32 [rank], out. One rank and dtype, any layouts.
+Support lower_slice(Lowering &lowering, const OpCall &call) {
+    Support checked = check_call<SliceOp>(call, 3, 1u << 1);
+    if (!checked.ok())
+        return checked;
+    const Array &x = call.arrays[0], &start = call.arrays[1], &out = call.arrays[2];
+    if (!part_fits(x, out))
+        return unsupported("out does not fit x in shape or dtype");
+    if (checked = check_start(start, x); !checked.ok())
+        return checked;
+    checked = check_operands(lowering, {&x, &start, &out});
+    if (!checked.ok() || out.size() == 0)
+        return checked;
+    if (start && x.rank > 0)
+        copy_part(lowering, x, out, start, true);
+    else
+        copy_array(lowering, part_of(x, out, call.as<SliceOp>()->start), out);
+    return supported();
+}
+
+} // namespace kpx

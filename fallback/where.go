@@ -1,0 +1,51 @@
+package fallback
+
+import "github.com/kompute-go/kompute-go/array"
+
+// Where picks a's element where the condition is true, else b's, into out. All
+// have one shape; a, b and out one type.
+//
+// Errors: ErrInvalid for other shapes or types.
+func Where(condition, a, b, out array.Array) error {
+	c := checker{op: "where"}
+	c.array("condition", &condition)
+	c.dtype("condition", &condition, array.Bool)
+	c.array("out", &out)
+	c.shape("condition", &condition, out.Shape)
+	c.array("a", &a)
+	c.shape("a", &a, out.Shape)
+	c.dtype("a", &a, out.DType)
+	c.array("b", &b)
+	c.shape("b", &b, out.Shape)
+	c.dtype("b", &b, out.DType)
+	if c.err != nil {
+		return c.err
+	}
+	switch out.DType.Size() {
+	case 4:
+		where[uint32](&condition, &a, &b, &out)
+	case 2:
+		where[uint16](&condition, &a, &b, &out)
+	default:
+		where[uint8](&condition, &a, &b, &out)
+	}
+	return nil
+}
+
+func where[T uint32 | uint16 | uint8](condition, a, b, out *array.Array) {
+	truth, x, y, z := storage[uint8](condition), storage[T](a), storage[T](b), storage[T](out)
+	l := newLoop(len(out.Shape), condition, a, b, out)
+	inner := l.inner()
+	l.blocks(1.5, func(off offsets, n int) {
+		for range n {
+			if truth[off[0]] != 0 {
+				z[off[3]] = x[off[1]]
+			} else {
+				z[off[3]] = y[off[2]]
+			}
+			for k := range off {
+				off[k] += inner[k]
+			}
+		}
+	})
+}

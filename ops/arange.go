@@ -1,0 +1,53 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Countable is any element type that Arange counts in.
+type Countable interface {
+	kompute.Number | uint8
+}
+
+// Arange returns the vector start, start+step, … before stop, as MLX's and
+// NumPy's arange; of it there are ⌈(stop-start)/step⌉ elements, or none:
+//
+//	positions := ops.Arange[int32](s, 0, 4, 1) // 0, 1, 2, 3
+//
+// Element i of floats is start + i*step in float32, rounded once to T. (MLX adds
+// up in T.) Of integers, start and start+step are truncated first, and what
+// leaves the type's range wraps around.
+//
+// # Errors
+//
+// ErrInvalid if step is 0 or an argument is no number; ErrTooLarge.
+func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.Tensor[T] {
+	c := newCall(s, "arange")
+	n := math.Ceil((stop - start) / step)
+	switch {
+	case math.IsNaN(start) || math.IsInf(start, 0) || math.IsNaN(step) || math.IsInf(step, 0) || step == 0 || math.IsNaN(n):
+		c.fail(kompute.ErrInvalid, "from %v to %v by %v", start, stop, step)
+	case n > maxElements:
+		c.fail(kompute.ErrTooLarge, "from %v to %v by %v are more than %d elements", start, stop, step, uint32(maxElements))
+	}
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	var params arangeOp
+	if array.DTypeOf[T]().IsFloat() {
+		params = arangeOp{math.Float32bits(float32(start)), math.Float32bits(float32(step))}
+	} else {
+		first, second := wrapped(start), wrapped(start+step)
+		params = arangeOp{first, second - first}
+	}
+	return result[T](&c, []int{max(int(n), 0)}, params, func(a []array.Array) error {
+		return fallback.Arange(a[0], params.Start, params.Step)
+	})
+}
+
+// wrapped truncates v to an integer and keeps its low bits.
+func wrapped(v float64) uint32 { return uint32(int64(clamp(v, math.MinInt64/2, math.MaxInt64/2))) }

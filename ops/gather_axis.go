@@ -1,0 +1,65 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// TakeAlongAxis picks elements along one axis of x (negative counts from the
+// end), as MLX's and NumPy's take_along_axis: the result is
+//
+//	out[…, i, …] = x[…, indices[…, i, …], …]
+//
+// x and indices have one rank, and but for the axis they broadcast against each
+// other: of x [B, V] and indices [B, 3], axis 1, the result is [B, 3]. Indices
+// are those of Gather: a negative one counts from the end, and outside the axis
+// there are zeros.
+//
+// # Errors
+//
+// ErrShape if there is no such axis, ranks differ or shapes do not broadcast.
+func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], axis int) *kompute.Tensor[T] {
+	c := newCall(s, "gather_axis")
+	l := input(&c, "x", x)
+	il := input(&c, "indices", indices)
+	axis, shape := c.along(l, il, axis)
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	picked := slices.Clone(shape)
+	picked[axis] = il.Shape[axis]
+	c.stretch(1, picked)
+	wide := slices.Clone(shape)
+	wide[axis] = l.Shape[axis]
+	c.stretch(0, wide)
+	return result[T](&c, picked, gatherAxisOp{Axis: uint32(axis)}, func(a []array.Array) error {
+		return fallback.GatherAxis(a[0], a[1], a[2], axis)
+	})
+}
+
+// along resolves the axis of an op that goes along it, and returns the common
+// shape of x and indices, in which the axis has no meaning.
+func (c *call) along(x, indices array.Layout, axis int) (int, []int) {
+	if c.err != nil {
+		return 0, nil
+	}
+	axis, err := x.Axis(axis)
+	if err != nil {
+		c.fail(kompute.ErrShape, "%v", err)
+		return 0, nil
+	}
+	if !c.rank("indices", indices, x.Rank()) {
+		return 0, nil
+	}
+	a, b := slices.Clone(x.Shape), slices.Clone(indices.Shape)
+	a[axis], b[axis] = 1, 1
+	shape, err := array.BroadcastShapes(a, b)
+	if err != nil {
+		c.fail(kompute.ErrShape, "but for axis %d, shapes %v and %v do not broadcast", axis, x.Shape, indices.Shape)
+		return 0, nil
+	}
+	return axis, shape
+}

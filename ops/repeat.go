@@ -1,0 +1,139 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Repeat repeats each entry along one axis (negative counts from the end) n
+// times, as MLX's and NumPy's repeat: of [a, b] and 2 it makes [a, a, b, b].
+// Where an op can take a broadcast view instead, that needs no work.
+//
+// # Errors
+//
+// ErrShape if there is no such axis; ErrInvalid if n is negative; ErrTooLarge.
+func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis int) *kompute.Tensor[T] {
+	c := newCall(s, "copy")
+	c.label = "repeat"
+	l := input(&c, "x", x)
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	axis, err := l.Axis(axis)
+	if err != nil {
+		c.fail(kompute.ErrShape, "%v", err)
+		return kompute.Failed[T](s, c.err)
+	}
+	reps := slices.Repeat([]int{1}, l.Rank())
+	reps[axis] = n
+	return repeat[T](&c, l, reps, true)
+}
+
+// Tile repeats all of x along each axis, as MLX's and NumPy's tile: of [a, b] and
+// 2 it makes [a, b, a, b]. Where there are fewer numbers than axes, they are for
+// the last ones; where there are more, x gets axes of length 1 in front.
+//
+// # Errors
+//
+// ErrShape if the result would have more than 8 axes; ErrInvalid if a number is
+// negative; ErrTooLarge.
+func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...int) *kompute.Tensor[T] {
+	c := newCall(s, "copy")
+	c.label = "tile"
+	l := input(&c, "x", x)
+	if len(reps) > array.MaxRank {
+		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(reps), array.MaxRank)
+	}
+	for c.err == nil && l.Rank() < len(reps) {
+		l, _ = l.ExpandDims(0)
+	}
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	ones := slices.Repeat([]int{1}, l.Rank()-len(reps))
+	return repeat[T](&c, l, slices.Concat(ones, reps), false)
+}
+
+// repeat copies x, a view of the first array, with the entries of axes (inner),
+// or all of each axis, repeated. That is one copy between views with one axis
+// more for each repeated one, where 8 axes are enough.
+func repeat[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) *kompute.Tensor[T] {
+	shape, extra := slices.Clone(x.Shape), 0
+	for i, n := range reps {
+		if n < 0 {
+			c.fail(kompute.ErrInvalid, "%d times along axis %d", n, i)
+		}
+		if n > 0 && shape[i] > maxElements/n {
+			c.fail(kompute.ErrTooLarge, "axis %d of %v %d times", i, x.Shape, n)
+		}
+		shape[i] *= n
+		if n != 1 {
+			extra++
+		}
+	}
+	if c.err == nil && x.Rank()+extra > array.MaxRank {
+		return repeatInTurn[T](c, x, reps, inner)
+	}
+	if c.err != nil {
+		return kompute.Failed[T](c.stream, c.err)
+	}
+	from := repeated(x, reps, inner)
+	c.relayout(0, from)
+	return resultAs[T](c, shape, from.Shape, copyOp{}, copyCPU)
+}
+
+// repeated returns x's elements with repetitions, which have axes of their own.
+func repeated(x array.Layout, reps []int, inner bool) array.Layout {
+	out := array.Layout{Offset: x.Offset}
+	for i, n := range x.Shape {
+		shape, strides := []int{reps[i], n}, []int{0, x.Strides[i]}
+		switch {
+		case reps[i] == 1:
+			shape, strides = shape[1:], strides[1:]
+		case inner:
+			slices.Reverse(shape)
+			slices.Reverse(strides)
+		}
+		out.Shape, out.Strides = append(out.Shape, shape...), append(out.Strides, strides...)
+	}
+	return out
+}
+
+// repeatInTurn does so axis by axis, the last first, of copies as [pre, n, post].
+func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) *kompute.Tensor[T] {
+	once := slices.Repeat([]int{1}, x.Rank())
+	out := repeat[T](c, x, once, inner) // a copy, which can be reshaped
+	shape := slices.Clone(x.Shape)
+	for axis := x.Rank() - 1; axis >= 0; axis-- {
+		if reps[axis] == 1 || out.Err() != nil {
+			continue
+		}
+		pre, post := 1, 1
+		for i, n := range shape {
+			if i < axis {
+				pre *= n
+			} else if i > axis {
+				post *= n
+			}
+		}
+		step := newCall(c.stream, c.op)
+		step.label = c.label
+		l, err := input(&step, "x", out).Reshape(pre, shape[axis], post)
+		if err != nil {
+			step.fail(kompute.ErrShape, "%v", err)
+			return kompute.Failed[T](c.stream, step.err)
+		}
+		next := repeat[T](&step, l, []int{1, reps[axis], 1}, inner)
+		_ = out.Close() // its work is enqueued and keeps it
+		shape[axis] *= reps[axis]
+		out = next
+	}
+	if out.Err() != nil {
+		return out
+	}
+	view := out.Reshape(shape...)
+	_ = out.Close()
+	return view
+}

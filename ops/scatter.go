@@ -1,0 +1,113 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// ScatterMode says what becomes of an update and what is there already.
+type ScatterMode = fallback.ScatterMode
+
+// The modes of Scatter and PutAlongAxis. Where several updates have one place,
+// ScatterSet leaves the last of them, by its number; the others combine what is
+// there with all of them. Min and Max propagate NaN.
+const (
+	ScatterSet = fallback.ScatterSet
+	ScatterAdd = fallback.ScatterAdd
+	ScatterMul = fallback.ScatterMul
+	ScatterMin = fallback.ScatterMin
+	ScatterMax = fallback.ScatterMax
+)
+
+// Scatter returns a copy of x in which updates are put at places along one axis
+// (negative counts from the end), as MLX's x.at[indices].add(updates) and its
+// siblings. It is the inverse of Gather: x is [pre…, V, post…], axis points at V,
+// indices have any shape, and updates broadcast to [pre…, indices…, post…]:
+//
+//	out[pre, indices[i], post] = out[pre, indices[i], post] + updates[pre, i, post]
+//
+// Floats are combined in float32 and rounded once; integers wrap around, and
+// bools are 0 and 1 of which any sum but 0 is true. A negative index counts from
+// the end; an index outside -V ≤ i < V has no effect. (MLX leaves that
+// undefined.)
+//
+// Results do not depend on the order in which threads run. The updates of a
+// place are combined in the order of their numbers by one thread or, where places
+// are few and updates many, by a team of threads that add up their shares in a
+// fixed tree. (MLX uses atomics, and leaves open which of several set updates
+// stays.)
+//
+// # Errors
+//
+// ErrShape if there is no such axis, or updates do not broadcast; ErrInvalid for
+// an unknown mode.
+func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], updates *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
+	c := newCall(s, "scatter")
+	l := input(&c, "x", x)
+	il := input(&c, "indices", indices)
+	input(&c, "updates", updates)
+	c.mode(mode)
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	axis, err := l.Axis(axis)
+	if err != nil {
+		c.fail(kompute.ErrShape, "%v", err)
+		return kompute.Failed[T](s, c.err)
+	}
+	shape := slices.Concat(l.Shape[:axis], il.Shape, l.Shape[axis+1:])
+	if len(shape) > array.MaxRank {
+		c.fail(kompute.ErrShape, "updates would have rank %d, more than %d", len(shape), array.MaxRank)
+	}
+	return scatter[T](&c, l.Shape, shape, scatterOp{Axis: uint32(axis), Mode: uint32(mode)})
+}
+
+// PutAlongAxis returns a copy of x in which values are put along one axis
+// (negative counts from the end), as MLX's and NumPy's put_along_axis:
+//
+//	out[…, indices[…, i, …], …] = values[…, i, …]
+//
+// indices have x's rank, and but for the axis they broadcast to x's shape; values
+// broadcast to the shape that indices then have. Modes, indices and the order of
+// sums are those of Scatter.
+//
+// # Errors
+//
+// ErrShape if there is no such axis, ranks differ or shapes do not broadcast;
+// ErrInvalid for an unknown mode.
+func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], values *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
+	c := newCall(s, "scatter")
+	c.label = "put_along_axis"
+	l := input(&c, "x", x)
+	il := input(&c, "indices", indices)
+	input(&c, "values", values)
+	c.mode(mode)
+	axis, _ = c.along(l, il, axis)
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	shape := slices.Clone(l.Shape)
+	shape[axis] = il.Shape[axis]
+	c.stretch(1, shape)
+	return scatter[T](&c, l.Shape, shape, scatterOp{Axis: uint32(axis), Mode: uint32(mode), Along: 1})
+}
+
+func (c *call) mode(mode ScatterMode) {
+	if int(mode) >= len(scatterNames) {
+		c.fail(kompute.ErrInvalid, "there is no mode %d", mode)
+	}
+}
+
+// scatter ends either op: updates, the third array, get their shape.
+func scatter[T kompute.Element](c *call, shape, updates []int, params scatterOp) *kompute.Tensor[T] {
+	if c.err == nil && !countable(updates) {
+		c.fail(kompute.ErrTooLarge, "updates of shape %v have more than %d elements", updates, uint32(maxElements))
+	}
+	c.stretch(2, updates)
+	return result[T](c, shape, params, func(a []array.Array) error {
+		return fallback.Scatter(a[0], a[1], a[2], a[3], int(params.Axis), ScatterMode(params.Mode), params.Along != 0)
+	})
+}

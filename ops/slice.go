@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// Slice returns a copy of the part of x that has the given shape, of x's rank,
+// and begins at start. (Where the host knows the start, Tensor.Slice gives a
+// view of it without any work.) start is one of
+//
+//   - nothing: the first element,
+//   - one At per axis,
+//   - one AtDevice of an int32 tensor [rank]. As nobody can check that in time,
+//     each number of it is clamped so that the part fits, as in XLA. (MLX leaves
+//     that undefined.)
+//
+// Row t of a table [capacity, D], for a t that is on the device as [t, 0]:
+//
+//	row := ops.Slice(s, table, []int{1, d}, ops.AtDevice(at))
+//
+// # Errors
+//
+// ErrShape if shape has another rank than x, is larger or negative, or there are
+// neither 0, 1 nor rank starts; ErrInvalid if At puts a part of it outside x.
+func Slice[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], shape []int, start ...Position) *kompute.Tensor[T] {
+	c := newCall(s, "slice")
+	l := input(&c, "x", x)
+	c.within(l, shape)
+	params := sliceOp{Start: c.starts(l, array.Layout{Shape: shape}, start)}
+	return result[T](&c, shape, params, func(a []array.Array) error {
+		return fallback.Slice(a[0], a[1], a[2], ints(params.Start))
+	})
+}
+
+// within checks that a part of x can have that shape.
+func (c *call) within(x array.Layout, shape []int) {
+	if c.err != nil {
+		return
+	}
+	if len(shape) != x.Rank() {
+		c.fail(kompute.ErrShape, "a part of shape %v for rank %d", shape, x.Rank())
+		return
+	}
+	for i, n := range shape {
+		if n < 0 || n > x.Shape[i] {
+			c.fail(kompute.ErrShape, "the part has %d elements along axis %d, x %d", n, i, x.Shape[i])
+			return
+		}
+	}
+}

@@ -1,0 +1,20 @@
+// Every element of out gets the same bits. kpx::fill_array chooses the width.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+#include "tensor.glsl"
+
+layout(local_size_x_id = 0) in;
+TENSOR_OUT(0, y, 1)
+layout(constant_id = 2) const uint RANK = 1;
+layout(push_constant) uniform Push { FillParams fill; };
+
+#define p fill.walk // both of its arrays are out
+#define WALK_ARRAYS 2
+#include "walk.glsl"
+
+void main() {
+    ELEMENTS(i) {
+        y_set_bits(walk(i).y, fill.bits);
+    }
+}

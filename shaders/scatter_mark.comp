@@ -1,0 +1,28 @@
+// Notes for each place of the axis which of the updates for it is the first and
+// which the last. Marks are zero before: the last is stored plus one, the first
+// as its complement, so that both are maxima, whatever the order of threads.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+#include "types.h"
+
+layout(local_size_x_id = 0) in;
+layout(set = 0, binding = 0) readonly buffer Indices { uint indices[]; };
+layout(set = 0, binding = 1) buffer Marks { uint marks[]; };
+layout(constant_id = 1) const uint SIGNED = 1; // int32 indices
+layout(constant_id = 2) const uint ALONG = 0;
+layout(push_constant) uniform Push { ScatterParams p; };
+
+#include "scatter.glsl"
+
+void main() {
+    for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        Update u = locate(e, ALONG != 0u ? p.post : 1u);
+        uint place = resolve(indices[index_at(u, u.number)]);
+        if (place < p.places) {
+            uint mark = mark_at(u, place);
+            atomicMax(marks[mark], ~u.number);
+            atomicMax(marks[mark + 1u], u.number + 1u);
+        }
+    }
+}
