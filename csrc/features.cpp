@@ -22,6 +22,7 @@ const struct {
     {"subgroup_size", &Features::subgroup_size},
     {"dot8", &Features::dot8},
     {"memory_model", &Features::memory_model},
+    {"coopmat_khr", &Features::coopmat_khr},
     {"coopmat_nv", &Features::coopmat_nv},
 };
 
@@ -88,6 +89,7 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device) {
     optional(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, true, &subgroup_size_);
     optional(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, true, &dot_);
     optional(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_nv_);
+    optional(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_khr_);
     features_.memory_budget = offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (features_.memory_budget) {
         extensions_.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
@@ -109,7 +111,8 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.memory_model = v12_.vulkanMemoryModel && v12_.vulkanMemoryModelDeviceScope;
     f.subgroup_size = subgroup_size_.subgroupSizeControl;
     f.dot8 = dot_.shaderIntegerDotProduct;
-    f.coopmat_nv = coopmat_nv_.cooperativeMatrix;
+    f.coopmat_nv = coopmat_nv_.cooperativeMatrix && has_matrices_nv(device);
+    f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
 
     vk::PhysicalDeviceSubgroupProperties subgroup;
     vk::PhysicalDeviceProperties2 properties;
@@ -151,6 +154,7 @@ void FeatureChain::keep_only_needed() {
     v12_ = v12;
 
     coopmat_nv_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+    coopmat_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
 }
 
 } // namespace kpx

@@ -8,6 +8,8 @@
 
 #include <vulkan/vulkan.hpp>
 
+#include "coopmat.hpp"
+
 namespace kpx {
 
 struct Features {
@@ -22,7 +24,8 @@ struct Features {
     bool subgroup_size = false; // a pipeline may ask for its subgroup size
     bool dot8 = false;          // integer dot product
     bool memory_model = false;  // Vulkan memory model, with device scope
-    bool coopmat_nv = false;    // VK_NV_cooperative_matrix
+    bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
+    bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise
     bool timeline = false;
     bool memory_budget = false; // VK_EXT_memory_budget
 
@@ -56,6 +59,8 @@ class FeatureChain {
     vk::PhysicalDeviceSubgroupSizeControlFeatures subgroup_size_;
     vk::PhysicalDeviceShaderIntegerDotProductFeatures dot_;
     vk::PhysicalDeviceCooperativeMatrixFeaturesNV coopmat_nv_;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_khr_{kCooperativeMatrixFeaturesKHR, nullptr, VK_FALSE,
+                                                              VK_FALSE};
 };
 
 } // namespace kpx

@@ -22,7 +22,16 @@ Buffer::~Buffer() {
 
 Memory::Memory(Device &device, uint64_t budget)
     : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
-      max_blocks_(device.limits().maxMemoryAllocationCount) {}
+      max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
+
+// Drivers take a millisecond to give 64 MB or to take it back, so a device with
+// much memory keeps what a long prompt frees. allocate() gives it back when
+// memory runs out.
+uint64_t Memory::most_spare(const Device &device) {
+    uint64_t total = 0;
+    heap_available(device.physical(), false, &total);
+    return std::max(kSpareBytes, total / 32);
+}
 
 uint64_t Memory::rounded(uint64_t bytes) const {
     if (bytes > largest_) {
@@ -223,7 +232,7 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
     if (!block->ranges) {
         spare_.push_back(block);
         spare_bytes_ += block->bytes;
-        while (spare_bytes_ > kSpareBytes) {
+        while (spare_bytes_ > most_spare_) {
             spare_bytes_ -= spare_.front()->bytes;
             drop(spare_.front());
             spare_.erase(spare_.begin());
@@ -231,9 +240,11 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
         return;
     }
     block->ranges->give_back(offset, capacity);
-    // One empty slab stays, so that a loop of one buffer does not take and give a slab each time.
-    const auto unused = std::count_if(slabs_.begin(), slabs_.end(), [](const auto &s) { return s->ranges->empty(); });
-    if (block->ranges->empty() && unused > 1) {
+    uint64_t unused = 0;
+    for (const std::shared_ptr<Block> &slab : slabs_) {
+        unused += slab->ranges->empty() ? slab->bytes : 0;
+    }
+    if (block->ranges->empty() && unused > most_spare_) {
         slabs_.erase(std::find(slabs_.begin(), slabs_.end(), block));
         drop(block);
     }

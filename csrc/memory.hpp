@@ -75,7 +75,9 @@ class Memory {
     static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
     static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // from here on a tensor of its own
     static constexpr uint64_t kCounterBytes = uint64_t(64) << 10; // of a block of counters
-    static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // freed blocks kept for reuse
+    static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // of freed blocks, and of empty slabs, kept at least
+
+    static uint64_t most_spare(const Device &device);
 
     uint64_t rounded(uint64_t bytes) const;
     std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
@@ -93,6 +95,7 @@ class Memory {
     const uint64_t budget_;
     const uint64_t largest_;
     const uint32_t max_blocks_;
+    const uint64_t most_spare_; // bytes of freed blocks, and of empty slabs, that are kept
     std::mutex mutex_;
     std::vector<std::shared_ptr<Block>> slabs_;
     std::vector<std::shared_ptr<Block>> counters_;

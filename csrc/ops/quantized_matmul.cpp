@@ -70,6 +70,64 @@ bool prefers_vec(const DeviceTraits &device, const Product &x) {
     return x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
 }
 
+// Shape of a workgroup of quantized_matmul_coopmat: subgroups side by side, each
+// with so many matrices of 16 by 16.
+struct MatrixTiles {
+    static constexpr uint32_t kDepth = 64, kRows = 1, kColumns = 2, kWavesM = 2, kWavesN = 2, kBuffers = 1;
+    static constexpr uint32_t kTileM = kWavesM * kRows * 16, kTileN = kWavesN * kColumns * 16;
+
+    static uint32_t threads(const DeviceTraits &device) { return kWavesM * kWavesN * device.subgroup_size; }
+    static int64_t count(int64_t m, int64_t n) { return (m + kTileM - 1) / kTileM * ((n + kTileN - 1) / kTileN); }
+};
+
+// Up to one matrix of rows is read faster by the other kernels.
+constexpr uint32_t kMatrixRows = 17;
+
+bool prefers_matrices(const Lowering &lowering, const Product &x) {
+    return x.op.transpose != 0 && x.op.mode == QUANTIZATION_AFFINE && x.p.x.rows >= kMatrixRows &&
+           MatrixTiles::threads(lowering.device()) <= lowering.device().max_workgroup_invocations &&
+           lowering.has_kernel("quantized_matmul_coopmat") && lowering.has_kernel("quantized_matmul_split");
+}
+
+// Whether x can be read by four elements.
+uint32_t by_quads(const RowParams &x) {
+    bool even = x.col_stride == 1 && x.offset % 4 == 0;
+    for (uint32_t stride : x.strides) {
+        even = even && stride % 4 == 0;
+    }
+    return even;
+}
+
+void dispatch_matrices(Lowering &lowering, Product &x) {
+    const DeviceTraits &device = lowering.device();
+    const int64_t rows = x.p.x.rows, cols = x.p.x.cols;
+    const uint32_t parts = x.x.dtype == DT_FLOAT32 ? 2 : 1;
+    const Array split = lowering.scratch(DT_UINT32, {parts, rows, cols / 2});
+    const Array sums = lowering.scratch(DT_FLOAT32, {cols >> x.p.group_shift, rows});
+    const Array exponents = lowering.scratch(DT_INT32, {rows});
+    const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // words side by side
+    fill(x.p.w_strides, 2, w.strides, 2, 0);
+    x.p.w_offset = uint32_t(w.offset);
+    const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift};
+    lowering.dispatch("quantized_matmul_split", {row_threads(device, cols / 8), x.x.dtype, parts, by_quads(x.p.x)},
+                      {{x.x, KPX_READ}, {split, KPX_WRITE}, {sums, KPX_WRITE}, {exponents, KPX_WRITE}}, s,
+                      grid_1d(device, rows));
+    using T = MatrixTiles;
+    lowering.dispatch("quantized_matmul_coopmat",
+                      {T::threads(device), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, parts,
+                       x.p.group_shift, T::kDepth, T::kRows, T::kColumns, T::kWavesM, T::kWavesN, T::kBuffers,
+                       device.subgroup_size},
+                      {{x.x, KPX_READ},
+                       {w, KPX_READ},
+                       {x.scales, KPX_READ},
+                       {x.biases, KPX_READ},
+                       {x.out, KPX_WRITE},
+                       {split, KPX_READ},
+                       {sums, KPX_READ},
+                       {exponents, KPX_READ}},
+                      x.p, grid_1d(device, T::count(rows, x.p.n)));
+}
+
 void dispatch_tiled(Lowering &lowering, const Product &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
     lowering.dispatch(
@@ -109,7 +167,9 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     x.p.s_offset = uint32_t(scales.offset);
     x.p.b_offset = uint32_t(biases.offset);
     x.p.out_offset = uint32_t(dense.offset);
-    if (prefers_vec(lowering.device(), x)) {
+    if (prefers_matrices(lowering, x)) {
+        dispatch_matrices(lowering, x);
+    } else if (prefers_vec(lowering.device(), x)) {
         dispatch_vec(lowering, x);
     } else {
         dispatch_tiled(lowering, x);

@@ -2,6 +2,7 @@ package optest
 
 import (
 	"fmt"
+	"math"
 
 	"pgregory.net/rapid"
 
@@ -88,6 +89,62 @@ func quantizedMatMulCases() []Case {
 		quantizedProduct(wide, r, array.Float32, array.BFloat16, true, 256, 2048, 1),
 		quantizedProduct(wide, r, array.BFloat16, array.BFloat16, true, 256, 512, 65),
 		quantizedProduct(form{8, 32, ops.ModeAffine}, r, array.Float16, array.Float16, true, 1024, 70, 130))
+	return append(cases, promptProducts()...)
+}
+
+// promptProducts are products of many rows, as those of prompts: at the edges of
+// tiles, in every form, and with rows of any magnitude.
+func promptProducts() []Case {
+	var cases []Case
+	for i, f := range forms() {
+		r, dtype := newSource(uint64(i)), floatTypes[i%3]
+		cases = append(cases,
+			quantizedProduct(f, r, dtype, floatTypes[(i+1)%3], true, 3*f.group, 63+i%5, 32+i%3),
+			quantizedProduct(f, r, array.Float32, floatTypes[i%3], true, 256, 65, 64+i%2))
+	}
+	r, f := newSource(2), form{4, 128, ops.ModeAffine}
+	for _, dtype := range floatTypes {
+		product := func(label string, k, m int, change func(row int, x []float64)) {
+			c := quantizedProduct(f, r, dtype, array.Float32, true, k, 40, m)
+			c.Name = name(dtype, label, []int{m})
+			cases = append(cases, changeRows(c, change))
+		}
+		product("rows of zeros and of every magnitude", 384, 45, func(row int, x []float64) {
+			scale(x, math.Pow(10, float64(row%9)-4)*float64(min(row, 1)))
+		})
+		product("rows with infinities and NaNs", 256, 37, func(row int, x []float64) {
+			special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+			if row%5 < 3 {
+				x[row*7] = special[row%5]
+			}
+		})
+		if dtype != array.Float16 {
+			product("rows near 1e30", 384, 40, func(_ int, x []float64) { scale(x, 1e30) })
+			product("rows near 1e-30", 384, 40, func(_ int, x []float64) { scale(x, 1e-30) })
+		}
+	}
+	return append(cases,
+		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 1024, 200, 2, 3, 40),
+		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 3072, 96, 33))
+}
+
+func scale(x []float64, by float64) {
+	for i := range x {
+		x[i] *= by
+	}
+}
+
+// changeRows changes the rows of x.
+func changeRows(c Case, change func(row int, x []float64)) Case {
+	var values []float64
+	row := 0
+	rows(c.In["x"], func(x []float64) {
+		change(row, x)
+		values = append(values, x...)
+		row++
+	})
+	c.In["x"] = dense(c.dtype("x"), values, c.In["x"].Shape...)
+	return c
 }
 
 func randomQuantizedMatMul(t *rapid.T) Case {

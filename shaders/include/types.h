@@ -180,6 +180,14 @@ struct QuantizedMatMulParams {
     uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
+// quantized_matmul_split: what quantized_matmul_coopmat reads of x.
+struct QuantizedMatMulSplitParams {
+    RowParams x;
+    uint group_shift;
+};
+// The exponent of a row that has infinities or NaNs.
+#define NOT_FINITE 0x7fffffff
+
 // What the projection op does with its products.
 #define PROJECTION_STORE 0
 #define PROJECTION_RESIDUAL 1

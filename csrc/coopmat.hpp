@@ -1,0 +1,35 @@
+// Which devices have the cooperative matrices of shaders/include/coopmat.glsl:
+// 16 by 16 by 16, float16 with float32 sums, held by a subgroup.
+#pragma once
+
+#include <vulkan/vulkan.hpp>
+
+// VK_KHR_cooperative_matrix, for headers from before it.
+#ifndef VK_KHR_cooperative_matrix
+#define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
+struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 cooperativeMatrix;
+    VkBool32 cooperativeMatrixRobustBufferAccess;
+};
+struct VkCooperativeMatrixPropertiesKHR {
+    VkStructureType sType;
+    void *pNext;
+    uint32_t MSize, NSize, KSize;
+    uint32_t AType, BType, CType, ResultType; // components: 0 is float16, 1 float32
+    VkBool32 saturatingAccumulation;
+    uint32_t scope; // 3 is the subgroup
+};
+#endif
+
+namespace kpx {
+
+constexpr auto kCooperativeMatrixFeaturesKHR = VkStructureType(1000506000);
+constexpr auto kCooperativeMatrixPropertiesKHR = VkStructureType(1000506001);
+
+// Whether the device lists the shape in that form of the extension, which it offers.
+bool has_matrices_nv(vk::PhysicalDevice device);
+bool has_matrices_khr(vk::PhysicalDevice device);
+
+} // namespace kpx

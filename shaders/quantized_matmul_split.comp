@@ -1,0 +1,120 @@
+// Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat,
+// one row per workgroup. A row is scaled by a power of two, so that its largest
+// element is near the top of float16's range; two parts then hold 22 bits of
+// every float32 element, one part holds a 16-bit one exactly. With them goes the
+// sum of every group, for the biases of w.
+//
+// Elements lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out of
+// their words by pairs.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+
+#define SUBGROUP
+#include "reduce.glsl"
+#include "rows.glsl"
+#include "math.glsl"
+#include "tensor.glsl"
+#include "quads.glsl"
+
+TENSOR_IN(0, x, 1)
+QUADS_IN(0, x)
+layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
+layout(set = 0, binding = 2) writeonly buffer Sums { float sums[]; };
+layout(set = 0, binding = 3) writeonly buffer Exponents { int exponents[]; };
+layout(constant_id = 2) const uint PARTS = 2;
+layout(constant_id = 3) const uint VECTOR = 0; // whether x may be loaded by quads
+
+layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
+
+shared float run_sums[1024];
+
+vec4 load4(uint from, uint k) {
+    if (VECTOR != 0) {
+        return x_quad(from + k);
+    }
+    vec4 v;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        v[c] = x_load(from + (k + c) * p.x.col_stride);
+    }
+    return v;
+}
+
+float magnitude4(vec4 v) {
+    vec4 a = abs(v);
+    bool finite = magnitude_bits(v.x) < INF_BITS && magnitude_bits(v.y) < INF_BITS && magnitude_bits(v.z) < INF_BITS &&
+                  magnitude_bits(v.w) < INF_BITS;
+    return finite ? max(max(a.x, a.y), max(a.z, a.w)) : make_inf();
+}
+
+// The nearest number with float16's 11 bits, by the bits: a compiler may take a
+// conversion there and back for nothing.
+float high_part(float v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
+vec4 high_part4(vec4 v) { return vec4(high_part(v.x), high_part(v.y), high_part(v.z), high_part(v.w)); }
+
+// Two float16 pairs by pairs: (a.x, b.x), (a.y, b.y), …
+uvec4 pack_pairs(vec4 a, vec4 b) {
+    return uvec4(packFloat2x16(f16vec2(a.x, b.x)), packFloat2x16(f16vec2(a.y, b.y)), packFloat2x16(f16vec2(a.z, b.z)),
+                 packFloat2x16(f16vec2(a.w, b.w)));
+}
+
+// Writes run `run` of a row, and returns its sum.
+float split_run(uint row, uint run, vec4 low, vec4 high) {
+    uint from = row * (p.x.cols / 8) + run;
+    if (PARTS == 1) {
+        parts[from] = pack_pairs(low, high);
+    } else {
+        vec4 a = high_part4(low);
+        vec4 b = high_part4(high);
+        parts[from] = pack_pairs(a, b);
+        parts[p.x.rows * (p.x.cols / 8) + from] = pack_pairs(low - a, high - b);
+    }
+    vec4 sum = low + high;
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// The power of two that brings a row whose largest magnitude is top below 2^15.
+int row_exponent(float top) {
+    uint bits = magnitude_bits(top);
+    return bits == 0u ? 0 : 14 - (max(int(bits >> 23), 1) - 127);
+}
+
+void main() {
+    uint row = workgroup_index();
+    if (row >= p.x.rows) {
+        return;
+    }
+    uint from = row_start(p.x, row);
+    uint runs = p.x.cols / 8;
+    float top = 0.0;
+    for (uint run = gl_LocalInvocationIndex; run < runs; run += gl_WorkGroupSize.x) {
+        top = max(top, max(magnitude4(load4(from, run * 8)), magnitude4(load4(from, run * 8 + 4))));
+    }
+    top = workgroup_max(top);
+    bool finite = magnitude_bits(top) < INF_BITS;
+    int n = finite ? row_exponent(top) : 0;
+    float factors[2] = float[2](exp2_int(n >> 1), exp2_int(n - (n >> 1)));
+    uint group_runs = 1u << (p.group_shift - 3u);
+    for (uint first = 0; first < runs; first += gl_WorkGroupSize.x) {
+        uint run = first + gl_LocalInvocationIndex;
+        float sum = 0.0;
+        if (run < runs) {
+            vec4 low = finite ? load4(from, run * 8) * factors[0] * factors[1] : vec4(0.0);
+            vec4 high = finite ? load4(from, run * 8 + 4) * factors[0] * factors[1] : vec4(0.0);
+            sum = split_run(row, run, low, high);
+        }
+        barrier();
+        run_sums[gl_LocalInvocationIndex] = sum;
+        barrier();
+        if (gl_LocalInvocationIndex % group_runs == 0 && run < runs) {
+            for (uint i = 1; i < group_runs; i++) {
+                sum += run_sums[gl_LocalInvocationIndex + i];
+            }
+            sums[(run / group_runs) * p.x.rows + row] = sum;
+        }
+    }
+    if (gl_LocalInvocationIndex == 0) {
+        exponents[row] = finite ? -n : NOT_FINITE;
+    }
+}
