@@ -77,7 +77,7 @@ func quantizedMatMulCases() []Case {
 	}
 	f, r := form{4, 64, ops.ModeAffine}, newSource(1)
 	wide := form{4, 128, ops.ModeAffine}
-	return append(cases,
+	cases = append(cases,
 		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 64, 9, 2, 3, 2),
 		quantizedProduct(f, r, array.Float32, array.BFloat16, false, 9, 64, 2, 3, 2),
 		quantizedProduct(f, r, array.Float32, array.Float32, true, 64, 1, 1),
