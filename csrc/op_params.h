@@ -56,6 +56,22 @@ struct ReduceOp {
     uint32_t kind;
 };
 
+// random: state uint32 [RANDOM_WORDS], out, contiguous floats. kind: RANDOM_* of types.h; fallback/random.go says what
+// the numbers mean.
+struct RandomOp {
+    uint32_t kind;
+    float first;
+    float scale;
+    float limit;
+};
+
+// sample: logits [..., V], params uint32 [SAMPLE_WORDS], step? int32 [1], out uint32 [...]. One draw from each row, as
+// fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
+// the array is absent.
+struct SampleOp {
+    int32_t step;
+};
+
 // gather: x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…].
 // axis is V's. A negative index counts from the end; outside it, zeros.
 struct GatherOp {

@@ -48,9 +48,8 @@ type Options struct {
 	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
 	EOS         []int // tokens that end the turn
 	// Eager enqueues the ops of each token one by one, and waits for each token.
-	// Otherwise greedy decoding replays a region that was captured once, and the
-	// host reads tokens while the next ones are computed. Both give the same
-	// tokens. Sampling is always eager.
+	// Otherwise decoding replays a region that was captured once, and the host
+	// reads tokens while the next ones are computed. Both give the same tokens.
 	Eager bool
 	// OnText, if not nil, gets the text as it comes, in whole characters. An
 	// error ends the generation, and Generate returns it.
@@ -78,8 +77,9 @@ func (o *Options) fill() error {
 // with the tokens already in the cache is not fed again.
 //
 // It fails with PromptError for an empty prompt, one beyond the model's context
-// or with tokens outside its vocabulary, and with the errors of the sampling
-// parameters and of the device.
+// or with tokens outside its vocabulary, with the errors of the sampling
+// parameters, with [sample.ErrLogits] where sampling finds nothing to choose from,
+// and with those of the device.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
 	if err := errors.Join(o.fill(), o.Sampling.Validate()); err != nil {
 		return nil, err
@@ -90,13 +90,9 @@ func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Resul
 	if err := s.cache.Reserve(s.stream, min(len(prompt)+o.MaxTokens, s.model.Config().MaxPositions)); err != nil {
 		return nil, err
 	}
-	sampler, err := sample.New(o.Sampling)
-	if err != nil {
-		return nil, err
-	}
 	before := s.stream.Stats()
-	r := &run{Session: s, options: &o, sampler: sampler, text: s.words.NewDecoder(true), result: &Result{}}
-	err = r.run(ctx, prompt)
+	r := &run{Session: s, options: &o, text: s.words.NewDecoder(true), result: &Result{}}
+	err := r.run(ctx, prompt)
 	if tail := r.text.Flush(); tail != "" && err == nil {
 		err = r.emit(tail)
 	}
@@ -115,10 +111,9 @@ func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Resul
 type run struct {
 	*Session
 	options *Options
-	sampler *sample.Sampler
+	params  *kompute.Tensor[uint32] // how to sample the tokens that are not replayed; nil is greedy
 	text    *tokenizer.Decoder
 	all     strings.Builder // the text so far
-	logits  []float32
 	result  *Result
 	enqueue time.Duration // host time, for tokens after the first
 }
@@ -130,6 +125,12 @@ func (r *run) run(ctx context.Context, prompt []int) error {
 		return err
 	}
 	r.result.Fed = len(piece)
+	if !r.options.Sampling.Greedy() {
+		if r.params, err = kompute.New(r.model.Device(), r.options.Sampling.Words(0), ops.SampleWords); err != nil {
+			return err
+		}
+		defer r.params.Close()
+	}
 	if piece, err = r.prefill(ctx, piece, r.options); err != nil {
 		return err
 	}
@@ -203,30 +204,18 @@ func (r *run) step(ctx context.Context, tokens *kompute.Tensor[uint32], ids []in
 	return next, nil
 }
 
-// choose picks the next token from logits [1, 1, V]: greedy on the device, of
-// which the host reads four bytes, else from the logits on the host.
+// choose picks the next token from logits [1, 1, V] on the device, of which the
+// host reads four bytes.
 func (r *run) choose(ctx context.Context, sc *kompute.Scope, logits *kompute.Tensor[float32]) (*kompute.Tensor[uint32], int, error) {
-	if r.options.Sampling.Greedy() {
-		next := kompute.Keep(sc, ops.ArgMax(r.stream, logits, -1))
-		if err := r.start(next); err != nil {
-			return next, 0, err
-		}
-		var id [1]uint32
-		err := next.ReadInto(ctx, id[:])
-		return next, int(id[0]), err
+	next := kompute.Keep(sc, choose(r.stream, logits, r.params, ops.At(len(r.result.IDs))))
+	if err := r.start(next); err != nil {
+		return next, 0, err
 	}
-	if len(r.logits) == 0 {
-		r.logits = make([]float32, r.model.Config().VocabSize)
+	var id [1]uint32
+	if err := next.ReadInto(ctx, id[:]); err != nil {
+		return next, 0, err
 	}
-	if err := logits.ReadInto(ctx, r.logits); err != nil {
-		return nil, 0, err
-	}
-	id, err := r.sampler.Sample(r.logits, uint64(len(r.result.IDs)))
-	if err != nil {
-		return nil, 0, err
-	}
-	next, err := r.upload([]int{int(id)})
-	return next, int(id), err
+	return next, int(id[0]), sample.Check(id[0])
 }
 
 // emit passes text on.

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"math"
 	"os"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/ops"
 	"github.com/kompute-go/kompute-go/sample"
 )
 
@@ -34,36 +36,82 @@ func TestReplaysEqualEager(t *testing.T) {
 	}, kompute.WithStrict())
 }
 
-// Once the loop is captured, a token costs a replay and nothing else.
+// hot samples with every filter, so hot that seeds differ soon.
+func hot(seed uint64) sample.Params {
+	return sample.Params{Temperature: 1.6, TopP: 0.98, TopK: 60, MinP: 0.002, Seed: seed}
+}
+
+// So do sampled tokens: one region serves any parameters, and greedy generations
+// in between change nothing.
+func TestSampledReplaysEqualEager(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	c := cases[4]
+	f := openDemo(t)
+	choices := []sample.Params{hot(1), hot(2), {Temperature: 1, Seed: 3}, {Temperature: 0.8, TopP: 0.9}, {Temperature: 2, TopK: 2, Seed: 1 << 60}}
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			var region *kompute.Region
+			for i, p := range choices {
+				eager, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 24, Sampling: p, Eager: true})
+				require.NoError(t, err)
+				require.Zero(t, eager.Work.Replays)
+				r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 24, Sampling: p})
+				require.NoError(t, err)
+				require.Positive(t, r.Work.Replays)
+				require.Equal(t, eager.IDs, r.IDs, "%+v", p)
+				require.Equal(t, eager.Text, r.Text)
+				require.Equal(t, eager.Finish, r.Finish)
+				require.Equal(t, len(c.PromptIDs)+len(r.IDs)-1, s.cache.Len())
+				if i > 0 && i != 3 {
+					require.Same(t, region, s.Region(), "other parameters need no other region")
+				}
+				region = s.Region()
+				if i == 2 {
+					r, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 8})
+					require.NoError(t, err)
+					require.Equal(t, c.GeneratedIDs[:8], r.IDs)
+				}
+			}
+		})
+	}, kompute.WithStrict())
+}
+
+// Once the loop is captured, a token costs a replay and nothing else, however it
+// is chosen.
 func TestSteadyDecode(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
-			for range 3 {
-				r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{EOS: f.EOS()})
+			for _, p := range []sample.Params{{}, {}, hot(1), hot(2)} {
+				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 64}
+				r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 				require.NoError(t, err)
-				per := r.Work.PerToken()
-				layers := float64(f.Checkpoint.Config.Layers)
-				t.Logf("%.1f dispatches a layer, %+v", per.Dispatches/layers, per)
-				if d.Backend() == "vulkan" && os.Getenv("KOMPUTE_GO_DISABLE_FUSION") == "" {
-					require.LessOrEqual(t, per.Dispatches/layers, 7.0, "with what comes before and after the layers")
-				}
-				require.LessOrEqual(t, per.Submits, 1.0)
-				require.Positive(t, per.Submits)
-				require.Positive(t, per.Dispatches)
-				require.Positive(t, per.HostEnqueueNanos)
-				require.Zero(t, per.DescriptorWrites)
-				require.Zero(t, per.RecordedCommands)
-				require.Zero(t, per.Allocations)
-				require.Zero(t, r.Work.Ops, "nothing is enqueued op by op")
-				require.Empty(t, r.Fallbacks)
-				require.GreaterOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens))
-				require.LessOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens+2*mostBatch), "the end of the turn is seen soon")
+				requireSteady(t, d, r, f.Checkpoint.Config.Layers)
 			}
 		})
 	})
+}
+
+func requireSteady(t *testing.T, d *kompute.Device, r *Result, layers int) {
+	t.Helper()
+	per := r.Work.PerToken()
+	t.Logf("%.1f dispatches a layer, %+v", per.Dispatches/float64(layers), per)
+	if d.Backend() == "vulkan" && os.Getenv("KOMPUTE_GO_DISABLE_FUSION") == "" {
+		require.LessOrEqual(t, per.Dispatches/float64(layers), 7.0, "with what comes before and after the layers")
+	}
+	require.LessOrEqual(t, per.Submits, 1.0)
+	require.Positive(t, per.Submits)
+	require.Positive(t, per.Dispatches)
+	require.Positive(t, per.HostEnqueueNanos)
+	require.Zero(t, per.DescriptorWrites)
+	require.Zero(t, per.RecordedCommands)
+	require.Zero(t, per.Allocations)
+	require.Zero(t, r.Work.Ops, "nothing is enqueued op by op")
+	require.Empty(t, r.Fallbacks)
+	require.GreaterOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens))
+	require.LessOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens+2*mostBatch), "the end of the turn is seen soon")
 }
 
 // A cache that grows gets a loop of its own.
@@ -91,8 +139,7 @@ func TestLoopOfAGrowingCache(t *testing.T) {
 	})
 }
 
-// Sampling, a single token and eager decoding need no loop; and sampling works
-// where there is one.
+// A single token and eager decoding need no loop; nor does what cannot have one.
 func TestWithoutLoop(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -101,25 +148,24 @@ func TestWithoutLoop(t *testing.T) {
 	defer d.Close()
 	withSession(t, f, d, model.Options{}, func(s *Session) {
 		sampled := Options{MaxTokens: 8, Sampling: sample.Params{Temperature: 1, TopK: 1}}
-		for _, o := range []Options{sampled, {MaxTokens: 1}, {MaxTokens: 8, Eager: true}} {
+		for _, o := range []Options{{MaxTokens: 1}, {MaxTokens: 8, Eager: true}} {
 			r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 			require.NoError(t, err)
 			require.Equal(t, cases[0].GeneratedIDs[:o.MaxTokens], r.IDs)
 			require.Nil(t, s.Region())
 		}
 		s.uncaptured = kompute.ErrUnsupported // as on a device that lacks an op
-		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
-		require.NoError(t, err)
-		require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
-		require.Nil(t, s.Region())
+		for _, o := range []Options{{MaxTokens: 8}, sampled} {
+			r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
+			require.NoError(t, err)
+			require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
+			require.Zero(t, r.Work.Replays)
+			require.Nil(t, s.Region())
+		}
 		s.uncaptured = nil
-		_, err = s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
+		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
 		require.NoError(t, err)
 		require.NotNil(t, s.loop)
-		r, err = s.Generate(t.Context(), cases[0].PromptIDs, sampled)
-		require.NoError(t, err)
-		require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
-		require.Zero(t, r.Work.Replays)
 	})
 }
 
@@ -147,11 +193,45 @@ func TestReplaysInterrupted(t *testing.T) {
 				require.Len(t, s.seen, s.cache.Len())
 				_, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: n + 1, OnText: func(string) error { return context.Canceled }})
 				require.NoError(t, err)
-				r, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 8})
+				r, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 8, Sampling: sample.Params{Temperature: 1, TopK: 1}})
 				require.NoError(t, err)
 				require.Equal(t, c.GeneratedIDs[:8], r.IDs)
 			}
 		})
+	})
+}
+
+// spoilt is a model whose replayed passes give logits that nothing can be chosen from.
+type spoilt struct{ model.Model }
+
+func (m spoilt) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
+	logits := m.Model.Forward(s, p)
+	if p.State == nil && p.Cache.Len() < 100 {
+		return logits
+	}
+	return ops.Mul(s, logits, kompute.Constant(s, []float32{float32(math.NaN())}))
+}
+
+// Logits that are no numbers end a sampled generation with the typed error,
+// replayed or not, and the session works on.
+func TestBadLogits(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(d, model.Options{})
+		require.NoError(t, err)
+		s, err := NewSession(spoilt{m}, f.Tokenizer, 200)
+		require.NoError(t, err)
+		for _, o := range []Options{{Sampling: hot(1)}, {Sampling: hot(1), Eager: true, MaxTokens: 200}} {
+			_, err = s.Generate(t.Context(), cases[1].PromptIDs, o)
+			require.ErrorIs(t, err, sample.ErrLogits)
+			require.Len(t, s.seen, s.cache.Len())
+		}
+		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8, Eager: true})
+		require.NoError(t, err)
+		require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
+		require.NoError(t, s.Close())
+		require.NoError(t, m.Close())
 	})
 }
 

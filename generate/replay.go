@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/sample"
 )
 
 // replays reports whether this generation replays the session's loop.
 func (r *run) replays() bool {
-	return r.loop != nil && !r.options.Eager && r.options.Sampling.Greedy() && r.options.MaxTokens > 1
+	return r.loop != nil && !r.options.Eager && r.options.MaxTokens > 1
 }
 
 // flight is what the device has been told to do ahead of the host.
@@ -116,6 +117,9 @@ func (f *flight) next(ctx context.Context) error {
 	}
 	var id [1]uint32
 	if err := r.loop.chosen.Peek(id[:], f.first+f.read); err != nil {
+		return err
+	}
+	if err := sample.Check(id[0]); err != nil {
 		return err
 	}
 	r.result.IDs = append(r.result.IDs, int(id[0]))

@@ -42,9 +42,9 @@ func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Sessi
 // Stream returns the session's stream, whose statistics tell what it did.
 func (s *Session) Stream() *kompute.Stream { return s.stream }
 
-// Region returns the decode step that greedy generations replay; nil if none has
-// needed it yet, or this device cannot have one. It is closed with the session,
-// or when the cache grows.
+// Region returns the decode step that generations replay; nil if none has needed
+// it yet, or this device cannot have one. It is closed with the session, when the
+// cache grows, and when a generation samples after a greedy one, or the other way.
 func (s *Session) Region() *kompute.Region {
 	if s.loop == nil {
 		return nil

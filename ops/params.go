@@ -32,6 +32,15 @@ type (
 	reduceOp struct {
 		Kind uint32
 	}
+	randomOp struct {
+		Kind  uint32
+		First float32
+		Scale float32
+		Limit float32
+	}
+	sampleOp struct {
+		Step int32
+	}
 	gatherOp struct {
 		Axis uint32
 	}

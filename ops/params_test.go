@@ -22,6 +22,8 @@ var paramStructs = []any{
 	rmsNormOp{},
 	layerNormOp{},
 	reduceOp{},
+	randomOp{},
+	sampleOp{},
 	gatherOp{},
 	quantizeOp{},
 	quantizedGatherOp{},

@@ -644,6 +644,106 @@ def rope(f):
     case("f32/half/far", (1, 1, 4, 128), F32, 128, False, 30000, 1e6)
 
 
+def philox(counter, key):
+    """Philox 4x32-10, as its authors define it."""
+    c, k, mask = list(counter), list(key), 2**32 - 1
+    for _ in range(10):
+        p0, p1 = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [p1 >> 32 ^ c[1] ^ k[0], p1 & mask, p0 >> 32 ^ c[3] ^ k[1], p0 & mask]
+        k = [k[0] + 0x9E3779B9 & mask, k[1] + 0xBB67AE85 & mask]
+    return c
+
+
+def random(f):
+    """The numbers that the op's definition makes of Philox's words; MLX has another generator."""
+
+    def case(name, shape, dtype, kind, low, high, seed, counter):
+        n, words = int(np.prod(shape)), []
+        state = [seed % 2**32, seed >> 32, counter % 2**32, counter >> 32]
+        for block in range((n + 3) // 4):
+            words += philox([block, *state[2:], {"uniform": 1, "normal": 2}[kind]], state[:2])
+        words = np.array(words, dtype=np.uint64)
+        if kind == "uniform":
+            u = mx.array((words >> 8).astype(np.float32)) * 2.0**-24
+            out = mx.minimum((u * (high - low) + low).astype(dtype), mx.array(high - 2.0**-8, dtype=dtype))
+        else:
+            pairs = words.reshape(-1, 2)
+            radius = mx.sqrt(-2 * mx.log(mx.array(((pairs[:, 0] >> 8) + 1) / 2**24, dtype=mx.float64)))
+            angle = mx.array(pairs[:, 1] / 2**32 * 2 * np.pi, dtype=mx.float64)
+            z = mx.stack([radius * mx.cos(angle), radius * mx.sin(angle)], axis=1).reshape(-1)
+            out = (z * high + low).astype(dtype)
+        params = {"kind": kind, "low": low, "high": high, "shape": list(shape)}
+        f.add(name, {"state": mx.array(state, dtype=U32)}, out[:n].reshape(shape), params)
+
+    for dtype in FLOATS:
+        # Below 1, bfloat16 has steps of 2^-8, and nothing of the others reaches 1 - 2^-8 by chance.
+        case(f"{short(dtype)}/uniform", (6, 7), dtype, "uniform", 0.0, 1.0, 3, 2**40 + 1)
+        case(f"{short(dtype)}/normal", (3, 5, 7), dtype, "normal", 0.5, 2.0, 2**33 + 1, 9)
+    case("f32/uniform/shifted", (63,), F32, "uniform", -2.0, 6.0, 2**63, 0)
+
+
+def sample(f):
+    """mlx_lm's filters (top-p, min-p, top-k, each over what the ones before left), in float64; then the draw."""
+    wide = mx.float64
+
+    def filtered(logits, top_p, min_p, top_k):
+        logprobs = logits - mx.logsumexp(logits, keepdims=True)
+        if 0 < top_p < 1:
+            order = mx.argsort(logprobs)
+            ascending = mx.cumsum(mx.exp(logprobs)[order])
+            kept = mx.zeros(logprobs.shape, dtype=BOOL)
+            kept[order] = ascending > 1 - top_p
+            logprobs = mx.where(kept, logprobs, -INF)
+        if min_p > 0:
+            logprobs = mx.where(logprobs >= mx.max(logprobs) + float(np.log(min_p)), logprobs, -INF)
+        if top_k > 0:
+            logprobs = mx.where(logprobs >= mx.sort(logprobs)[-min(top_k, logprobs.size)], logprobs, -INF)
+        return logprobs
+
+    def token(logits, p, row):
+        if p["Temperature"] == 0:
+            return int(mx.argmax(logits))
+        kept = filtered(logits, p.get("TopP", 0), p.get("MinP", 0), p.get("TopK", 0))
+        sums = np.array(mx.cumsum(mx.softmax(kept / p["Temperature"])))
+        r = philox([p["Counter"], 0, row, 0], [p["Seed"], 0])
+        u = (r[0] + r[1] / 2**32) / 2**32 * sums[-1]
+        assert np.min(np.abs(sums - u)) > 1e-6, "too close to call"
+        return int(np.searchsorted(sums, u, side="right"))
+
+    def words(p):
+        out, t = [0] * 9, p["Temperature"]
+        out[4], out[5], out[7] = 2**32 - 1, p["Seed"], p["Counter"]
+        if t > 0:
+            mantissa, exponent = np.frexp(np.log2(np.e) / t)
+            out[0], out[1] = round(mantissa * 2**32), (int(exponent) - 32) % 2**32
+            out[2] = p.get("TopK", 0)
+            out[3] = round(p["TopP"] * 2**32) if 0 < p.get("TopP", 0) < 1 else 0
+            if p.get("MinP", 0) > 0:
+                out[4] = int(-np.log2(p["MinP"]) * 2**26)
+        return mx.array(np.array(out, dtype=np.uint32))
+
+    def case(name, shape, dtype, step=None, **p):
+        p = {"Seed": 7, "Counter": 3, **p}
+        logits = normal(rng("sample " + name), shape, dtype, 2.0)
+        drawn = {**p, "Counter": p["Counter"] + (step or 0)}
+        rows = logits.astype(wide).reshape(-1, shape[-1])
+        out = mx.array([token(rows[i], drawn, i) for i in range(rows.shape[0])], dtype=U32).reshape(shape[:-1])
+        device = None if step is None else mx.array([step], dtype=I32)
+        f.add(name, {"logits": logits, "params": words(p), "step": device}, out)
+
+    for dtype in FLOATS:
+        d = short(dtype)
+        case(f"{d}/greedy", (3, 40), dtype, Temperature=0)
+        case(f"{d}/plain", (4, 5, 30), dtype, Temperature=1.0)
+        case(f"{d}/warm", (20, 100), dtype, Temperature=2.5, step=11)
+        case(f"{d}/cold", (20, 100), dtype, Temperature=0.3)
+    case("f32/top_p", (40, 200), F32, Temperature=1.0, TopP=0.7)
+    case("f32/min_p", (40, 200), F32, Temperature=4.0, MinP=0.03)
+    case("f32/top_k", (40, 200), F32, Temperature=6.0, TopK=9)
+    case("f32/all", (40, 200), F32, Temperature=1.5, TopP=0.93, MinP=0.02, TopK=12)
+    case("f32/long", (3, 3000), F32, Temperature=1.1, TopP=0.9, Seed=12345)
+
+
 def sdpa(f):
     def case(name, q, k, v, dtype, causal=False, mask=None, length=None, scale=None, views={}):
         r = rng("sdpa " + name)
@@ -893,7 +993,7 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
     for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad, quantize,
-                 quantized_gather, quantized_matmul, reduce, repeat, rms_norm, rope, scatter, sdpa, silu_mul, slice_update,
+                 quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scatter, sdpa, silu_mul, slice_update,
                  slices, softmax, unary, where):
         f = File({"slices": "slice"}.get(make.__name__, make.__name__))
         make(f)

@@ -21,6 +21,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/model"
 	"github.com/kompute-go/kompute-go/models"
+	"github.com/kompute-go/kompute-go/sample"
 )
 
 // options is what the command line asks for.
@@ -30,6 +31,7 @@ type options struct {
 	prompts, gens, depths           []int
 	reps, profile                   int
 	eager, region, json             bool
+	sampling                        sample.Params
 }
 
 func main() {
@@ -60,6 +62,10 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.IntVar(&o.profile, "profile", 5, "tokens to measure each kernel over, at each depth; 0: none")
 	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
 	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")
+	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
+	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "as in decode, with --temp")
+	fs.IntVar(&o.sampling.TopK, "top-k", 0, "as in decode, with --temp")
+	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "as in decode, with --temp")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
 	if err := fs.Parse(args); err != nil {
@@ -84,7 +90,7 @@ func (o *options) check(fs *flag.FlagSet) error {
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
-	return o.checkPlot()
+	return errors.Join(o.sampling.Validate(), o.checkPlot())
 }
 
 func numbers(flagName, list string) ([]int, error) {

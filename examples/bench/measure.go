@@ -123,6 +123,7 @@ func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err er
 	}
 	r, err := s.Generate(ctx, b.tokens(max(t.Depth, 1)), generate.Options{
 		Eager: t.Mode == modeEager, MaxTokens: t.Tokens + 1, // the first comes with the prompt
+		Sampling: b.sampling,
 	})
 	if err != nil {
 		return 0, err

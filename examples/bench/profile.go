@@ -78,7 +78,7 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 		return err
 	}
 	defer closeInto(&err, s)
-	if _, err := s.Generate(ctx, b.tokens(max(p.Depth, 1)), generate.Options{MaxTokens: 2}); err != nil {
+	if _, err := s.Generate(ctx, b.tokens(max(p.Depth, 1)), generate.Options{MaxTokens: 2, Sampling: b.sampling}); err != nil {
 		return err
 	}
 	region := s.Region()
@@ -159,7 +159,7 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 		return err
 	}
 	defer closeInto(&err, s)
-	o := generate.Options{Eager: true, MaxTokens: 1}
+	o := generate.Options{Eager: true, MaxTokens: 1, Sampling: b.sampling}
 	prompt := b.tokens(max(p.Depth, 1))
 	r, err := s.Generate(ctx, prompt, o)
 	if err != nil {

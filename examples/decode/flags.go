@@ -109,8 +109,8 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"prefill-step", fmt.Sprintf("%d is less than 1", o.prefillStep)}
 	case o.json && o.quiet:
 		return &usageError{"json", "excludes --quiet"}
-	case o.dump != "" && (o.eager || o.sampling.Temperature > 0 || o.maxTokens == 1):
-		return &usageError{"dump-region", "excludes --eager, --temp and --max-tokens 1, which replay nothing"}
+	case o.dump != "" && (o.eager || o.maxTokens == 1):
+		return &usageError{"dump-region", "excludes --eager and --max-tokens 1, which replay nothing"}
 	case o.stats && (o.json || o.quiet):
 		return &usageError{"stats", "excludes --json and --quiet"}
 	case o.chat && o.json:

@@ -256,7 +256,6 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--model", "/no/such/folder"}, "/no/such/folder"},
 		{[]string{"--chat", "--json"}, "--chat"},
 		{[]string{"--dump-region", "x.svg", "--eager"}, "--dump-region"},
-		{[]string{"--dump-region", "x.svg", "--temp=1"}, "--dump-region"},
 		{[]string{"--json", "--quiet"}, "--json"},
 		{[]string{"--json", "--stats"}, "--stats"},
 		{[]string{"--raw", "--system", "x"}, "--raw"},

@@ -28,6 +28,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/sample"
 )
 
 // suite is what there is to test of one op.
@@ -56,8 +57,8 @@ func suites() []suite {
 	return []suite{
 		arangeSuite(), binarySuite(), castSuite(), concatSuite(), copySuite(), dequantizeSuite(), fillSuite(),
 		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), quantizedGatherSuite(),
-		quantizedMatMulSuite(), quantizeSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
-		scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
+		quantizedMatMulSuite(), quantizeSuite(), randomSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
+		sampleSuite(), scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 		whereSuite(),
 	}
 }
@@ -140,6 +141,11 @@ type Params struct {
 	Widths      [][2]int  `json:"widths"`
 	Reps        []int     `json:"reps"`
 	Along       bool      `json:"along"`
+
+	Sampling sample.Params `json:"sampling"`
+	First    int           `json:"first"`
+	Low      float32       `json:"low"` // or the mean
+	High     float32       `json:"high"`
 }
 
 // tester is what rapid.T and testing.T share.

@@ -84,6 +84,25 @@ using uint = uint32_t;
 #define QUANTIZATION_NVFP4 2
 #define QUANTIZATION_MXFP8 3
 
+// Kinds of the random op, and words of its state.
+#define RANDOM_UNIFORM 0
+#define RANDOM_NORMAL 1
+#define RANDOM_WORDS 4
+
+// Words of the parameters of sample, in Go: fallback/sample.go.
+#define SAMPLE_SCALE 0
+#define SAMPLE_EXPONENT 1
+#define SAMPLE_TOP_K 2
+#define SAMPLE_TOP_P 3
+#define SAMPLE_MIN_P 4
+#define SAMPLE_SEED 5
+#define SAMPLE_COUNTER 7
+#define SAMPLE_WORDS 9
+
+// The last word of a Philox counter, by what draws.
+#define PHILOX_SAMPLE 0
+#define PHILOX_RANDOM 1 // and the kind
+
 // Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
 // Most axes that a kernel over two arrays walks: all there can be.
@@ -484,6 +503,44 @@ struct ScatterParams {
     uint updates_offset;
     uint out_offset;
     uint marks_offset;
+};
+
+// random: out is contiguous.
+struct RandomParams {
+    uint n;
+    uint state_offset;
+    uint state_stride;
+    uint out_offset;
+    float first;
+    float scale;
+    float limit;
+};
+
+// What sample keeps in scratch memory, for each row: the best token of each
+// part, choices of the levels, histograms, and sums of each part.
+#define SAMPLE_LEVELS 3
+#define SAMPLE_BINS 2048 // of the first two levels; the last has half of them
+#define SAMPLE_CHOICE 8  // words of a choice
+#define SAMPLE_STATE (SAMPLE_CHOICE * (SAMPLE_LEVELS + 1))
+#define SAMPLE_BIN_WORDS 3 // how many there are, and their weight
+#define SAMPLE_HISTOGRAMS (SAMPLE_BIN_WORDS * (2 * SAMPLE_BINS + SAMPLE_BINS / 2))
+#define SAMPLE_PART_WORDS 5
+
+// sample: out is dense.
+struct SampleParams {
+    RowParams x;
+    uint first_row; // of this dispatch
+    uint slots;     // rows of scratch memory
+    uint parts;     // workgroups per row
+    uint run;       // columns of each
+    uint settings_offset;
+    uint settings_stride;
+    uint has_step;
+    uint step_offset;
+    int step; // where the device has none
+    uint scratch_offset;
+    uint scratch_stride; // from row to row
+    uint out_offset;
 };
 
 // softmax: out is dense.

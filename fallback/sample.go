@@ -1,0 +1,255 @@
+package fallback
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+)
+
+// NoToken is what Sample gives for a row that holds a NaN or +Inf, or nothing
+// finite.
+const NoToken = math.MaxUint32
+
+// The words of the parameters of Sample, which package sample fills in. The
+// values are those of SAMPLE_* in shaders/include/types.h.
+const (
+	SampleScale    = iota // log2(e)/temperature is this in [2^31, 2^32) times
+	SampleExponent        // two to the power of this, signed; a scale of 0 is greedy
+	SampleTopK            // tokens to keep; 0 keeps all
+	SampleTopP            // probability to keep, in units of 2^-32; 0 keeps all
+	SampleMinP            // powers of two, in units of 2^-26, below the likeliest; the largest number keeps all
+	SampleSeed            // low word; the high one follows
+	_
+	SampleCounter // as the seed: number of the first draw
+	_
+	SampleWords
+)
+
+// SamplePlain returns parameters of temperature 1 without filters, seed 0.
+func SamplePlain() []uint32 {
+	w := make([]uint32, SampleWords)
+	w[SampleScale], w[SampleExponent], w[SampleMinP] = natural.mantissa, uint32(natural.exponent), farthest
+	return w
+}
+
+// Sample draws an index from each row of logits. params [SampleWords] and step
+// [1], int32, are on the device in other backends; where step is absent, at
+// counts. out is uint32, with logits' shape without the last axis.
+//
+// The filters are those of mlx_lm: of the probabilities at temperature 1, the
+// smallest set of the likeliest that reaches top-p, those that are at least min-p
+// times as likely as the likeliest, and the top-k likeliest; all by falling
+// probability, and by index among equals. From what every filter keeps, the draw
+// is by Philox with the seed as key and (counter + step, row) as counter:
+// the first index at which the running sum of the weights exceeds a random part of
+// their total.
+//
+// Errors: ErrInvalid for other shapes or types, or rows without elements or with
+// 2^24 and more.
+func Sample(logits, params, step, out array.Array, at int32) error {
+	c := checker{op: "sample"}
+	c.float("logits", &logits)
+	c.lastAxis("logits", &logits)
+	c.array("params", &params)
+	c.dtype("params", &params, array.Uint32)
+	c.shape("params", &params, []int{SampleWords})
+	if step.Present() {
+		c.array("step", &step)
+		c.dtype("step", &step, array.Int32)
+		c.shape("step", &step, []int{1})
+	}
+	c.array("out", &out)
+	c.dtype("out", &out, array.Uint32)
+	if c.err == nil {
+		c.shape("out", &out, logits.Shape[:len(logits.Shape)-1])
+	}
+	if n := logits.Dim(-1); c.err == nil && out.Size() > 0 && (n == 0 || n >= MaxSampleRow) {
+		c.fail("rows of shape %v have no elements, or too many", logits.Shape)
+	}
+	if c.err != nil || out.Size() == 0 {
+		return c.err
+	}
+	if step.Present() {
+		at = storage[int32](&step)[step.Offset]
+	}
+	sampleRows(&logits, &out, readSettings(&params, at))
+	return nil
+}
+
+// MaxSampleRow is what the rows of Sample stay below: the sum of all weights of a
+// row has 64 bits.
+const MaxSampleRow = 1 << 24
+
+func sampleRows(logits, out *array.Array, set settings) {
+	last := len(logits.Shape) - 1
+	cols, stride := logits.Shape[last], logits.Strides[last]
+	res := storage[uint32](out)
+	l := newLoop(last, logits, out)
+	l.each(10*float64(cols), func(at cursor, lo, hi int) {
+		scratch := borrow(cols)
+		defer scratch.release()
+		for row := lo; row < hi; row++ {
+			res[at.off[1]] = set.choose(floats(logits, at.off[0], stride, cols, scratch.f), uint32(row))
+			at.next()
+		}
+	})
+}
+
+// settings are the parameters of Sample.
+type settings struct {
+	heat    scale
+	topK    uint32
+	topP    uint32
+	minP    uint32
+	key     [2]uint32
+	counter uint64
+}
+
+func readSettings(params *array.Array, step int32) settings {
+	var w [SampleWords]uint32
+	s := storage[uint32](params)
+	for i := range w {
+		w[i] = s[params.Offset+i*params.Strides[0]]
+	}
+	first := uint64(w[SampleCounter]) | uint64(w[SampleCounter+1])<<32
+	return settings{
+		heat: scale{w[SampleScale], int32(w[SampleExponent])},
+		topK: w[SampleTopK], topP: w[SampleTopP], minP: w[SampleMinP],
+		key:     [2]uint32{w[SampleSeed], w[SampleSeed+1]},
+		counter: first + uint64(int64(step)),
+	}
+}
+
+// choose draws one index.
+func (s *settings) choose(logits []float32, row uint32) uint32 {
+	largest := simd.Max(logits) // NaN if there is one
+	best := sampleKey(largest)
+	if best >= beyondNumbers || best <= unlikeliest {
+		return NoToken
+	}
+	if s.heat.mantissa == 0 {
+		for i, v := range logits {
+			if v == largest {
+				return uint32(i)
+			}
+		}
+	}
+	r := Philox([4]uint32{uint32(s.counter), uint32(s.counter >> 32), row, philoxSample}, s.key)
+	return s.draw(logits, best, s.filter(logits, best), uint64(r[0])<<32|uint64(r[1]))
+}
+
+// bottom is where the likeliest tokens end: kept are those of larger keys, and
+// the first of those with this one.
+type bottom struct{ key, ties uint32 }
+
+// filter returns how far top-k and top-p go. Both keep a prefix of the same order.
+func (s *settings) filter(logits []float32, best uint32) bottom {
+	var byCount, byMass bottom
+	if s.topK != 0 && int64(s.topK) < int64(len(logits)) {
+		byCount = mostLikely(logits, func(uint32) uint64 { return 1 }, func(uint64) uint64 { return uint64(s.topK) })
+	}
+	if s.topP != 0 {
+		weight := func(key uint32) uint64 { return weightOf(exponentBelow(best, key, natural)) }
+		byMass = mostLikely(logits, weight, func(total uint64) uint64 {
+			high, low := bits.Mul64(total, uint64(s.topP))
+			mass := high<<32 | low>>32
+			if uint32(low) != 0 {
+				mass++
+			}
+			return mass
+		})
+	}
+	if byCount.key > byMass.key || byCount.key == byMass.key && byCount.ties < byMass.ties {
+		return byCount
+	}
+	return byMass
+}
+
+const (
+	sampleBins   = 1 << 11
+	sampleLevels = 3
+)
+
+// The bits of keys that a level looks at.
+var (
+	sampleShift = [sampleLevels]uint{21, 10, 0}
+	sampleMask  = [sampleLevels]uint32{sampleBins - 1, sampleBins - 1, sampleBins/2 - 1}
+)
+
+// histogram is what mostLikely works with.
+type histogram struct {
+	bins [sampleBins]uint64
+	keys []uint32
+}
+
+var histograms = sync.Pool{New: func() any { return new(histogram) }}
+
+// mostLikely goes by falling keys until the sum of their weights reaches a target,
+// and returns where that is. It looks at some bits of keys at a time, from the
+// top, and then only at those that have the bits found.
+func mostLikely(logits []float32, weight func(key uint32) uint64, target func(total uint64) uint64) bottom {
+	h := histograms.Get().(*histogram)
+	defer histograms.Put(h)
+	h.keys = slices.Grow(h.keys[:0], len(logits))[:len(logits)]
+	for i, v := range logits {
+		h.keys[i] = sampleKey(v)
+	}
+	keys, prefix, rest := h.keys, uint32(0), uint64(0)
+	for level := range sampleLevels {
+		clear(h.bins[:])
+		shift, mask := sampleShift[level], sampleMask[level]
+		total := uint64(0)
+		for _, key := range keys {
+			w := weight(key)
+			total += w
+			h.bins[key>>shift&mask] += w
+		}
+		if level == 0 {
+			rest = target(total)
+		}
+		bin := mask
+		for h.bins[bin] < rest {
+			rest -= h.bins[bin]
+			bin--
+		}
+		prefix |= bin << shift
+		keys = slices.DeleteFunc(keys, func(key uint32) bool { return (key^prefix)>>shift != 0 })
+	}
+	w := weight(prefix)
+	return bottom{prefix, uint32((rest + w - 1) / w)}
+}
+
+// draw returns the first index at which the running sum of weights exceeds the
+// part r/2^64 of their total.
+func (s *settings) draw(logits []float32, best uint32, c bottom, r uint64) uint32 {
+	total, _ := s.sum(logits, best, c, math.MaxUint64)
+	target, _ := bits.Mul64(total, r)
+	_, at := s.sum(logits, best, c, target)
+	return at
+}
+
+// sum adds up the weights of what is kept, until they exceed the target: it
+// returns the sum, and where that was.
+func (s *settings) sum(logits []float32, best uint32, c bottom, target uint64) (uint64, uint32) {
+	total, ties := uint64(0), uint32(0)
+	for i, v := range logits {
+		key := sampleKey(v)
+		if key <= c.key {
+			if key < c.key || ties == c.ties {
+				continue
+			}
+			ties++
+		}
+		if s.minP != farthest && exponentBelow(best, key, natural) > s.minP {
+			continue
+		}
+		if total += weightOf(exponentBelow(best, key, s.heat)); total > target {
+			return total, uint32(i)
+		}
+	}
+	return total, 0
+}

@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// RandomWords is the length of the state that random ops draw from.
+const RandomWords = fallback.RandomWords
+
+// RandomState returns what such a state, a device tensor uint32 [RandomWords],
+// holds. Nothing changes it but who owns it: a state gives the same numbers again
+// and again, and states with another seed or counter give others. So a region
+// that is to draw anew each time adds (0, 0, 1, 0) to its state with [Add].
+func RandomState(seed, counter uint64) []uint32 {
+	return []uint32{uint32(seed), uint32(seed >> 32), uint32(counter), uint32(counter >> 32)}
+}
+
+// Uniform returns numbers from [low, high), each as likely as another, in the
+// given shape. They are low + (high-low)*u in float32, rounded to the element type,
+// where u has 24 random bits of Philox 4x32-10 (Salmon et al., 2011); what rounds
+// up to high becomes the largest number below it. Every device gives the same.
+//
+// # Errors
+//
+// ErrShape if state is not [RandomWords], or the shape is impossible; ErrInvalid
+// if low and high are not finite, their difference is not, or low is not below high,
+// each as the element type has them.
+func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], low, high float32, shape ...int) *kompute.Tensor[T] {
+	c := newCall(s, "random")
+	c.label = "uniform"
+	dtype := array.DTypeOf[T]()
+	low, high = narrowed(dtype, low), narrowed(dtype, high)
+	if width := high - low; !(width > 0) || math.IsInf(float64(width), 0) {
+		c.fail(kompute.ErrInvalid, "there is nothing from %v up to %v in %v", low, high, dtype)
+	}
+	return random[T](&c, state, shape, fallback.RandomParams{
+		Kind: fallback.RandomUniform, First: low, Scale: high - low, Limit: below(dtype, high),
+	})
+}
+
+// Normal returns normally distributed numbers of a mean and a standard deviation,
+// in the given shape, from the same generator, by the method of Box and Muller.
+// None is more than 5.8 deviations from the mean.
+//
+// # Errors
+//
+// ErrShape if state is not [RandomWords], or the shape is impossible; ErrInvalid
+// if mean or deviation are not finite, or deviation is negative.
+func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], mean, deviation float32, shape ...int) *kompute.Tensor[T] {
+	c := newCall(s, "random")
+	c.label = "normal"
+	if sum := float64(mean) + float64(deviation); math.IsNaN(sum) || math.IsInf(sum, 0) || deviation < 0 {
+		c.fail(kompute.ErrInvalid, "mean %v and deviation %v", mean, deviation)
+	}
+	return random[T](&c, state, shape, fallback.RandomParams{Kind: fallback.RandomNormal, First: mean, Scale: deviation})
+}
+
+// random checks the state and the shape, and enqueues the op.
+func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int, p fallback.RandomParams) *kompute.Tensor[T] {
+	c.shape("the state", input(c, "the state", state), RandomWords)
+	for _, n := range shape {
+		if n < 0 {
+			c.fail(kompute.ErrShape, "the shape %v", shape)
+		}
+	}
+	params := randomOp{Kind: uint32(p.Kind), First: p.First, Scale: p.Scale, Limit: p.Limit}
+	return result[T](c, shape, params, func(a []array.Array) error { return fallback.Random(a[0], a[1], p) })
+}
+
+// Categorical draws an index from each row of logits [..., V] in proportion to
+// its exponential; the result is [...]. It is [Sample] at temperature 1 without
+// filters, for the seed and the counter of state, and gives [NoToken] where that
+// does.
+//
+// # Errors
+//
+// ErrShape if logits has rank 0, rows have no elements or 2^24 and more, or state
+// is not [RandomWords].
+func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], state *kompute.Tensor[uint32]) *kompute.Tensor[uint32] {
+	c := newCall(s, "sample")
+	c.label = "categorical"
+	l := c.sampled("logits", input(&c, "logits", logits))
+	c.shape("the state", input(&c, "the state", state), RandomWords)
+	if c.err != nil {
+		return kompute.Failed[uint32](s, c.err)
+	}
+	params := kompute.Constant(s, fallback.SamplePlain(), SampleWords)
+	SliceUpdate(s, params, state, At(fallback.SampleSeed))
+	if err := params.Err(); err != nil {
+		return kompute.Failed[uint32](s, err)
+	}
+	c.args = []kompute.Arg{c.args[0], kompute.In(params.View()), {}}
+	return c.sample(l, 0)
+}
+
+// narrowed rounds a number to an element type.
+func narrowed(dtype array.DType, v float32) float32 {
+	switch dtype {
+	case array.Float16:
+		return array.F16FromFloat32(v).Float32()
+	case array.BFloat16:
+		return array.BF16FromFloat32(v).Float32()
+	}
+	return v
+}
+
+// below returns the largest number of an element type below v, one of its own.
+func below(dtype array.DType, v float32) float32 {
+	step := uint32(1)
+	switch dtype {
+	case array.BFloat16:
+		step = 1 << 16
+	case array.Float16:
+		if abs := math.Abs(float64(v)); abs <= 0x1p-14 && !(v == 0x1p-14*-1) {
+			return v - 0x1p-24 // the numbers around zero are that far apart
+		}
+		step = 1 << 13
+	}
+	bits := math.Float32bits(v)
+	switch {
+	case v == 0:
+		return math.Float32frombits(1<<31 | step)
+	case v > 0:
+		return math.Float32frombits(bits - step)
+	}
+	return math.Float32frombits(bits + step)
+}

@@ -1,0 +1,75 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// SampleWords is the length of the parameters of [Sample].
+const SampleWords = fallback.SampleWords
+
+// NoToken is what [Sample] gives for a row that holds a NaN or +Inf, or nothing
+// finite.
+const NoToken = fallback.NoToken
+
+// Sample draws a token from each row of logits [..., V]: the result [...] holds
+// their indices.
+//
+// params [SampleWords] says how, in the words that sample.Params.Words of package
+// sample gives: temperature, top-k, top-p, min-p, seed, and the number of the first
+// draw. They are read when the op runs, so that one recorded region serves any
+// of them. step counts from there: At(n), or AtDevice of an int32 tensor [1] that a
+// region advances by itself. The random numbers are those of Philox 4x32-10 for
+// the seed, the number of the draw and the row.
+//
+// Package sample says what the filters keep. At temperature 0 the largest logit
+// wins, and the first of equals. A row with a NaN or +Inf, or with nothing finite,
+// gives [NoToken].
+//
+// Weights and their sums are integers, so that equal logits give the same token
+// on every device. They are within 2e-8 of what the formula says, and
+// those below 2^-40 of the largest one are 0.
+//
+// # Errors
+//
+// ErrShape if logits has rank 0, rows have no elements or 2^24 and more, params
+// is not [SampleWords] or a device step not [1]; ErrInvalid if a host step leaves 32
+// bits.
+func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
+	c := newCall(s, "sample")
+	l := c.sampled("logits", input(&c, "logits", logits))
+	c.shape("params", input(&c, "params", params), SampleWords)
+	if step.set {
+		c.shape("the step", input(&c, "the step", step.device), 1)
+	} else {
+		c.args = append(c.args, kompute.Arg{})
+		if step.host < math.MinInt32 || step.host > math.MaxInt32 {
+			c.fail(kompute.ErrInvalid, "the step %d leaves 32 bits", step.host)
+		}
+	}
+	return c.sample(l, int32(step.host))
+}
+
+// sampled checks the rows that are drawn from.
+func (c *call) sampled(name string, l array.Layout) array.Layout {
+	n := c.lastAxis(name, l)
+	if c.err == nil && (n >= fallback.MaxSampleRow || n == 0 && !slices.Contains(l.Shape[:l.Rank()-1], 0)) {
+		c.fail(kompute.ErrShape, "rows of %d elements", n)
+	}
+	return l
+}
+
+// sample enqueues the op for logits of that layout, if its operands are sound.
+func (c *call) sample(l array.Layout, step int32) *kompute.Tensor[uint32] {
+	var shape []int
+	if c.err == nil {
+		shape = l.Shape[:l.Rank()-1]
+	}
+	return result[uint32](c, shape, sampleOp{Step: step}, func(a []array.Array) error {
+		return fallback.Sample(a[0], a[1], a[2], a[3], step)
+	})
+}

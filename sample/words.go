@@ -1,0 +1,35 @@
+package sample
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/fallback"
+)
+
+// Words returns the parameters as ops.Sample reads them on a device, with first
+// as the number of its first draw. p must be valid.
+func (p Params) Words(first uint64) []uint32 {
+	w := make([]uint32, fallback.SampleWords)
+	w[fallback.SampleMinP] = math.MaxUint32
+	w[fallback.SampleSeed], w[fallback.SampleSeed+1] = uint32(p.Seed), uint32(p.Seed>>32)
+	w[fallback.SampleCounter], w[fallback.SampleCounter+1] = uint32(first), uint32(first>>32)
+	if p.Greedy() {
+		return w
+	}
+	fraction, exponent := math.Frexp(p.Temperature)
+	inverse, more := math.Frexp(math.Log2E / fraction)
+	mantissa := math.Round(inverse * (1 << 32))
+	if mantissa == 1<<32 {
+		mantissa, more = 1<<31, more+1
+	}
+	w[fallback.SampleScale] = uint32(mantissa)
+	w[fallback.SampleExponent] = uint32(int32(more - exponent - 32))
+	w[fallback.SampleTopK] = uint32(min(uint64(p.TopK), math.MaxUint32))
+	if p.TopP > 0 && p.TopP < 1 {
+		w[fallback.SampleTopP] = uint32(min(max(math.Round(p.TopP*(1<<32)), 1), math.MaxUint32))
+	}
+	if p.MinP > 0 {
+		w[fallback.SampleMinP] = uint32(min(math.Floor(-math.Log2(p.MinP)*(1<<26)), math.MaxUint32))
+	}
+	return w
+}

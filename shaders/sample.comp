@@ -1,0 +1,265 @@
+// A draw from each row of logits, in stages of a dispatch each, or in one
+// dispatch of a workgroup per row. `parts` workgroups share a row.
+//   0      each part finds its best token; the histograms are cleared
+//   1 - 3  histograms of some bits of the keys of those tokens that may be where
+//          top-k or top-p end: how many there are, and their weight at temperature 1
+//   4      each part adds up the weights of what is kept of it
+//   5      one workgroup draws a part, and the token in it
+// A stage after a histogram goes over it from the top to where the targets lie.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+#include "tensor.glsl"
+#include "rows.glsl"
+#include "sample.glsl"
+#include "philox.glsl"
+
+layout(local_size_x_id = 0) in; // at most MOST_THREADS, a power of two
+#define MOST_THREADS 256
+TENSOR_IN(0, x, 1)
+layout(set = 0, binding = 1) readonly buffer SettingWords { uint settings[]; };
+layout(set = 0, binding = 2) readonly buffer Steps { int steps[]; };
+layout(set = 0, binding = 3) coherent buffer Scratch { uint scratch[]; };
+layout(set = 0, binding = 4) buffer Out { uint y[]; };
+layout(constant_id = 2) const uint STAGE = 0; // SAMPLE_LEVELS + 3: all of them
+layout(push_constant) uniform Push { SampleParams p; };
+
+const uint WEIGH = SAMPLE_LEVELS + 1;
+const uint PICK = SAMPLE_LEVELS + 2;
+const uint ALL = SAMPLE_LEVELS + 3;
+
+uint row, part;         // of this workgroup
+uint tokens;            // where the row starts in x
+uint state, hist, best; // the row's scratch: SAMPLE_CHOICE words a level, SAMPLE_HISTOGRAMS, SAMPLE_PART_WORDS a part
+
+#include "sample_levels.glsl"
+
+// The larger key, or the smaller index: every thread's gives the workgroup's.
+uvec2 best_of(uvec2 v) {
+    uint t = gl_LocalInvocationID.x;
+    barrier();
+    lanes[t].xy = v;
+    for (uint k = gl_WorkGroupSize.x / 2u; k > 0u; k /= 2u) {
+        barrier();
+        if (t < k) {
+            uvec2 a = lanes[t].xy, b = lanes[t + k].xy;
+            lanes[t].xy = b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;
+        }
+    }
+    barrier();
+    return lanes[0].xy;
+}
+
+void find_best() {
+    uint words = p.scratch_stride, share = (words + p.parts - 1u) / p.parts;
+    uint t = gl_LocalInvocationID.x;
+    for (uint i = part * share + t; i < min(words, (part + 1u) * share); i += gl_WorkGroupSize.x) {
+        if (i >= p.parts * 2u) { // what stands before has its values from below
+            scratch[best + i] = 0u;
+        }
+    }
+    uvec2 top = uvec2(0u, 0xffffffffu);
+    uint end = min(p.x.cols, (part + 1u) * p.run);
+    for (uint c = part * p.run + t; c < end; c += gl_WorkGroupSize.x) {
+        uint key = token_key(c);
+        if (key > top.x) {
+            top = uvec2(key, c);
+        }
+    }
+    top = best_of(top);
+    if (t == 0u) {
+        scratch[best + 2u * part] = top.x;
+        scratch[best + 2u * part + 1u] = top.y;
+    }
+}
+
+// The best of all parts, in the first words of the state for later stages.
+void join_best() {
+    uvec2 top = uvec2(0u, 0xffffffffu);
+    for (uint i = gl_LocalInvocationID.x; i < p.parts; i += gl_WorkGroupSize.x) {
+        uint key = scratch[best + 2u * i];
+        if (key > top.x) {
+            top = uvec2(key, scratch[best + 2u * i + 1u]);
+        }
+    }
+    top = best_of(top);
+    // Every part writes the same.
+    if (gl_LocalInvocationID.x == 0u) {
+        scratch[state] = top.x;
+        scratch[state + 1u] = top.y;
+    }
+    memoryBarrierBuffer();
+    barrier();
+}
+
+// Stages 1 to SAMPLE_LEVELS.
+void count_level(uint level) {
+    if (level == 0u) {
+        join_best();
+    }
+    if (!draws() || !(filters_count() || filters_mass())) {
+        return;
+    }
+    Choice c;
+    if (level > 0u) {
+        c = narrow_down(level - 1u);
+        if (part == 0u && gl_LocalInvocationID.x == 0u) {
+            store_choice(level, c);
+        }
+    }
+    add_histogram(level, c);
+}
+
+// What a token adds: one to those with the last key, or its weight.
+uvec3 token_sum(uint c, uint last, Scale warm, uint min_p) {
+    uint key = token_key(c);
+    if (key <= last) {
+        return uvec3(uint(key == last), 0u, 0u);
+    }
+    return uvec3(0u, weight_at(key, warm, min_p));
+}
+
+void weigh() {
+    if (!draws()) {
+        return;
+    }
+    uint t = gl_LocalInvocationID.x;
+    uvec2 last = bottom();
+    if (part == 0u && t == 0u) {
+        store_choice(SAMPLE_LEVELS, Choice(last.x, last.y, 0u, uvec2(0u)));
+    }
+    Scale warm = heat();
+    uint min_p = setting(SAMPLE_MIN_P);
+    uvec3 sum = uvec3(0u);
+    uint end = min(p.x.cols, (part + 1u) * p.run);
+    for (uint c = part * p.run + t; c < end; c += gl_WorkGroupSize.x) {
+        sum = plus(sum, token_sum(c, last.x, warm, min_p));
+    }
+    scan(sum);
+    if (t == 0u) {
+        sum = scanned_all();
+        uint at = best + 2u * p.parts + 3u * part;
+        scratch[at] = sum.x;
+        scratch[at + 1u] = sum.y;
+        scratch[at + 2u] = sum.z;
+    }
+}
+
+// The last key's tokens: how many are kept, and what each of them weighs.
+struct Ties {
+    uint kept;
+    uvec2 weight;
+};
+
+uvec2 joint_weight(uvec3 sum, Ties ties) { return wide_add(sum.yz, wide_mul(ties.weight, min(sum.x, ties.kept))); }
+
+uvec2 random_part(uvec2 total) {
+    uint step = uint(p.has_step != 0u ? steps[p.step_offset] : p.step);
+    uvec2 counter = wide_add(uvec2(setting(SAMPLE_COUNTER), setting(SAMPLE_COUNTER + 1u)),
+                             uvec2(step, (step >> 31) != 0u ? 0xffffffffu : 0u));
+    uvec4 r = philox(uvec4(counter, row, PHILOX_SAMPLE), uvec2(setting(SAMPLE_SEED), setting(SAMPLE_SEED + 1u)));
+    return wide_mul_high(uvec2(r.y, r.x), total);
+}
+
+shared uint drawn_part;
+shared uvec3 drawn_before;
+
+uvec3 part_sum(uint i) {
+    uint at = best + 2u * p.parts + 3u * i;
+    return uvec3(scratch[at], scratch[at + 1u], scratch[at + 2u]);
+}
+
+// Which part the target lies in, and the sums before it.
+void draw_part(uvec2 target, Ties ties, uint each, uvec3 before, uvec3 mine) {
+    if (wide_less(target, joint_weight(before, ties)) || !wide_less(target, joint_weight(mine, ties))) {
+        return;
+    }
+    uint i = gl_LocalInvocationID.x * each;
+    for (;; i++) {
+        uvec3 next = plus(before, part_sum(i));
+        if (wide_less(target, joint_weight(next, ties))) {
+            break;
+        }
+        before = next;
+    }
+    drawn_part = i;
+    drawn_before = before;
+}
+
+void draw_token(uvec2 target, Ties ties, uint last, Scale warm, uint min_p) {
+    uint t = gl_LocalInvocationID.x;
+    uint end = min(p.x.cols, (drawn_part + 1u) * p.run);
+    uint each = (p.run + gl_WorkGroupSize.x - 1u) / gl_WorkGroupSize.x;
+    uint first = drawn_part * p.run + t * each;
+    uvec3 sum = uvec3(0u);
+    for (uint c = first; c < min(end, first + each); c++) {
+        sum = plus(sum, token_sum(c, last, warm, min_p));
+    }
+    sum = plus(drawn_before, scan(sum));
+    uvec3 before = plus(drawn_before, scanned_before());
+    if (wide_less(target, joint_weight(before, ties)) || !wide_less(target, joint_weight(sum, ties))) {
+        return;
+    }
+    for (uint c = first; c < min(end, first + each); c++) {
+        before = plus(before, token_sum(c, last, warm, min_p));
+        if (wide_less(target, joint_weight(before, ties))) {
+            y[p.out_offset + row] = c;
+            return;
+        }
+    }
+}
+
+void pick() {
+    uint t = gl_LocalInvocationID.x;
+    if (!draws()) {
+        if (t == 0u) {
+            bool good = scratch[state] < BEYOND_NUMBERS && scratch[state] > UNLIKELIEST;
+            y[p.out_offset + row] = good ? scratch[state + 1u] : 0xffffffffu;
+        }
+        return;
+    }
+    Scale warm = heat();
+    uint min_p = setting(SAMPLE_MIN_P);
+    Choice c = load_choice(SAMPLE_LEVELS);
+    Ties ties = Ties(c.count_left, c.count_key == 0u ? uvec2(0u) : weight_at(c.count_key, warm, min_p));
+    uint each = (p.parts + gl_WorkGroupSize.x - 1u) / gl_WorkGroupSize.x;
+    uvec3 sum = uvec3(0u);
+    for (uint i = t * each; i < min(p.parts, (t + 1u) * each); i++) {
+        sum = plus(sum, part_sum(i));
+    }
+    sum = scan(sum);
+    uvec2 target = random_part(joint_weight(scanned_all(), ties));
+    draw_part(target, ties, each, scanned_before(), sum);
+    barrier();
+    draw_token(target, ties, c.count_key, warm, min_p);
+}
+
+void main() {
+    uint group = workgroup_index();
+    uint parts = STAGE == PICK ? 1u : p.parts;
+    uint slot = group / parts;
+    part = group - slot * parts;
+    row = p.first_row + slot;
+    if (slot >= p.slots || row >= p.x.rows) {
+        return;
+    }
+    tokens = row_start(p.x, row);
+    best = p.scratch_offset + slot * p.scratch_stride;
+    state = best + SAMPLE_PART_WORDS * p.parts;
+    hist = state + SAMPLE_STATE;
+    for (uint stage = STAGE == ALL ? 0u : STAGE; stage <= min(STAGE, PICK); stage++) {
+        if (stage == 0u) {
+            find_best();
+        } else if (stage <= SAMPLE_LEVELS) {
+            count_level(stage - 1u);
+        } else if (stage == WEIGH) {
+            weigh();
+        } else {
+            pick();
+        }
+        if (STAGE == ALL) {
+            memoryBarrierBuffer();
+            barrier();
+        }
+    }
+}
