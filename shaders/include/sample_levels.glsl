@@ -97,11 +97,16 @@ shared Choice found;
 Choice narrow_down(uint level) {
     uint t = gl_LocalInvocationID.x;
     uint each = level_bins(level) / gl_WorkGroupSize.x;
-    uint from = level_hist(level), top = level_bins(level) - 1u - t * each;
+    uint top = level_bins(level) - 1u - t * each;
+    barrier();
+    for (uint i = t; i < SAMPLE_BIN_WORDS * level_bins(level); i += gl_WorkGroupSize.x) {
+        bins[i] = scratch[level_hist(level) + i];
+    }
+    barrier();
     uvec3 sum = uvec3(0u);
     for (uint i = 0u; i < each; i++) {
-        uint at = from + SAMPLE_BIN_WORDS * (top - i);
-        sum = plus(sum, uvec3(scratch[at], scratch[at + 1u], scratch[at + 2u]));
+        uint at = SAMPLE_BIN_WORDS * (top - i);
+        sum = plus(sum, uvec3(bins[at], bins[at + 1u], bins[at + 2u]));
     }
     sum = scan(sum);
     Choice c;
@@ -118,7 +123,7 @@ Choice narrow_down(uint level) {
     uvec3 before = scanned_before();
     if (before.x < c.count_left && c.count_left <= sum.x) {
         uint left = c.count_left - before.x, b = top;
-        for (uint n = scratch[from + SAMPLE_BIN_WORDS * b]; n < left; n = scratch[from + SAMPLE_BIN_WORDS * b]) {
+        for (uint n = bins[SAMPLE_BIN_WORDS * b]; n < left; n = bins[SAMPLE_BIN_WORDS * b]) {
             left -= n;
             b--;
         }
@@ -129,8 +134,8 @@ Choice narrow_down(uint level) {
         uvec2 left = wide_sub(c.mass_left, before.yz);
         uint b = top;
         for (uint i = 0u; i < each; i++) {
-            uint at = from + SAMPLE_BIN_WORDS * b + 1u;
-            uvec2 mass = uvec2(scratch[at], scratch[at + 1u]);
+            uint at = SAMPLE_BIN_WORDS * b + 1u;
+            uvec2 mass = uvec2(bins[at], bins[at + 1u]);
             if (!wide_less(mass, left)) {
                 break;
             }
@@ -146,11 +151,15 @@ Choice narrow_down(uint level) {
 
 // Adds to a count and a weight that others add to as well.
 #define ADD_TO_BIN(array, at, v) \
-    atomicAdd(array[at], v.x); \
-    uint old = atomicAdd(array[at + 1u], v.y); \
-    uint carried = v.z + uint(old + v.y < old); \
-    if (carried != 0u) { \
-        atomicAdd(array[at + 2u], carried); \
+    if (v.x != 0u) { \
+        atomicAdd(array[at], v.x); \
+    } \
+    if (v.yz != uvec2(0u)) { \
+        uint old = atomicAdd(array[at + 1u], v.y); \
+        uint carried = v.z + uint(old + v.y < old); \
+        if (carried != 0u) { \
+            atomicAdd(array[at + 2u], carried); \
+        } \
     }
 
 void add_histogram(uint level, Choice c) {
