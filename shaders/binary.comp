@@ -4,7 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "integer.glsl"
 #include "power.glsl"
 
@@ -12,8 +12,12 @@ layout(local_size_x_id = 0) in;
 TENSOR_IN(0, a, 1)
 TENSOR_IN(1, b, 2)
 TENSOR_OUT(2, y, 3)
+QUAD_BITS_IN(0, a)
+QUAD_BITS_IN(1, b)
+QUAD_BITS_OUT(2, y)
 layout(constant_id = 4) const uint RANK = 1;
 layout(constant_id = 5) const uint KIND = BINARY_ADD;
+layout(constant_id = 6) const uint QUADS = 0; // with it, the walk counts quads
 layout(push_constant) uniform Push { Walk3Params p; };
 
 #define WALK_ARRAYS 3
@@ -92,6 +96,15 @@ uint binary_bits(uint u, uint v) {
 void main() {
     ELEMENTS(i) {
         uvec3 at = walk(i);
-        y_set_bits(at.z, binary_bits(a_bits(at.x), b_bits(at.y)));
+        if (QUADS == 0u) {
+            y_set_bits(at.z, binary_bits(a_bits(at.x), b_bits(at.y)));
+            continue;
+        }
+        uvec4 u = (QUADS & QUADS_SINGLE_A) != 0u ? uvec4(a_bits(at.x)) : a_quad_bits(4u * at.x);
+        uvec4 v = (QUADS & QUADS_SINGLE_B) != 0u ? uvec4(b_bits(at.y)) : b_quad_bits(4u * at.y);
+        for (uint k = 0u; k < 4u; k++) {
+            u[k] = binary_bits(u[k], v[k]);
+        }
+        y_set_quad_bits(4u * at.z, u);
     }
 }

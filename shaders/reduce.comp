@@ -15,6 +15,7 @@ QUAD_BITS_IN(0, x)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
+layout(constant_id = 5) const uint UNROLL = 4; // 1 or 4 quads at a time
 layout(push_constant) uniform Push { ReduceParams p; };
 
 #include "reduction.glsl"
@@ -43,6 +44,15 @@ uint column_at(uint from, uint c) {
     return from + c * p.inner_strides[MAX_DIMS - p.inner_rank];
 }
 
+// Four columns from a multiple of 4 on.
+uvec4 load_quad(uint from, uint c) {
+    if (p.quads != 0u) {
+        return x_quad_bits(column_at(from, c));
+    }
+    return uvec4(x_bits(column_at(from, c)), x_bits(column_at(from, c + 1u)), x_bits(column_at(from, c + 2u)),
+                 x_bits(column_at(from, c + 3u)));
+}
+
 uvec2 load_partial(uint from, uint c) {
     if (STAGE == STAGE_FROM_PARTS) {
         return uvec2(x_32.data[from + 2u * c], x_32.data[from + 2u * c + 1u]);
@@ -50,27 +60,43 @@ uvec2 load_partial(uint from, uint c) {
     return partial_of(x_bits(column_at(from, c)), c);
 }
 
-// The columns of one lane: quads, each column of which has a partial result of its own.
-uvec2 reduce_lane(uint from, uint first, uint end) {
-    uvec2 a[4];
+// What a lane has: of each column of its quads a partial result of its own.
+uvec2 own[4];
+
+void join_quad(uvec4 bits, uint c) {
     for (uint k = 0u; k < 4u; k++) {
-        a[k] = reduction_identity();
+        own[k] = join(own[k], partial_of(bits[k], c + k));
     }
-    for (uint c = first; c < end; c += 4u * p.lanes) {
-        if (STAGE != STAGE_FROM_PARTS && p.quads != 0u && c + 4u <= end) {
-            uvec4 v = x_quad_bits(column_at(from, c));
-            for (uint k = 0u; k < 4u; k++) {
-                a[k] = join(a[k], partial_of(v[k], c + k));
+}
+
+uvec2 reduce_lane(uint from, uint c, uint end) {
+    for (uint k = 0u; k < 4u; k++) {
+        own[k] = reduction_identity();
+    }
+    uint next = 4u * p.lanes;
+    if (UNROLL > 1u && STAGE != STAGE_FROM_PARTS) {
+        for (; c + 3u * next + 4u <= end; c += 4u * next) { // four loads in flight
+            uvec4 v[4];
+            for (uint j = 0u; j < 4u; j++) {
+                v[j] = load_quad(from, c + j * next);
             }
+            for (uint j = 0u; j < 4u; j++) {
+                join_quad(v[j], c + j * next);
+            }
+        }
+    }
+    for (; c < end; c += next) {
+        if (STAGE != STAGE_FROM_PARTS && c + 4u <= end) {
+            join_quad(load_quad(from, c), c);
             continue;
         }
         for (uint k = 0u; k < 4u; k++) {
             if (c + k < end) {
-                a[k] = join(a[k], load_partial(from, c + k));
+                own[k] = join(own[k], load_partial(from, c + k));
             }
         }
     }
-    return join(join(a[0], a[1]), join(a[2], a[3]));
+    return join(join(own[0], own[1]), join(own[2], own[3]));
 }
 
 void main() {

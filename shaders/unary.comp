@@ -3,14 +3,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "math.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
+QUAD_BITS_IN(0, x)
+QUAD_BITS_OUT(1, y)
 layout(constant_id = 3) const uint RANK = 1;
 layout(constant_id = 4) const uint KIND = UNARY_NEG;
+layout(constant_id = 5) const uint QUADS = 0; // with it, the walk counts quads
 layout(push_constant) uniform Push { Walk2Params p; };
 
 #define WALK_ARRAYS 2
@@ -66,6 +69,14 @@ uint unary_bits(uint bits) {
 void main() {
     ELEMENTS(i) {
         uvec2 at = walk(i);
-        y_set_bits(at.y, unary_bits(x_bits(at.x)));
+        if (QUADS == 0u) {
+            y_set_bits(at.y, unary_bits(x_bits(at.x)));
+            continue;
+        }
+        uvec4 v = (QUADS & QUADS_SINGLE_A) != 0u ? uvec4(x_bits(at.x)) : x_quad_bits(4u * at.x);
+        for (uint k = 0u; k < 4u; k++) {
+            v[k] = unary_bits(v[k]);
+        }
+        y_set_quad_bits(4u * at.y, v);
     }
 }

@@ -39,9 +39,9 @@ Support lower_binary(Lowering &lowering, const OpCall &call) {
     checked = check_operands(lowering, {&a, &b, &out});
     if (!checked.ok())
         return checked;
-    Walk3 walk(lowering, a, b, out);
+    Walk3 walk(lowering, a, b, out, true);
     if (walk.params.n > 0)
-        lowering.dispatch("binary", {ELEMENT_THREADS, a.dtype, b.dtype, out.dtype, walk.rank, kind},
+        lowering.dispatch("binary", {ELEMENT_THREADS, a.dtype, b.dtype, out.dtype, walk.rank, kind, walk.quads},
                           {{walk.a, KPX_READ}, {walk.b, KPX_READ}, {walk.out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n));
     store_output(lowering, walk.out, out);

@@ -86,6 +86,41 @@ Axes collapse(std::initializer_list<const Array *> arrays, int axes) {
     return joint;
 }
 
+// Whether array k has aligned quads along the last axis.
+static bool quads_along_last(const Axes &axes, uint32_t k) {
+    const uint32_t last = axes.rank - 1;
+    if (axes.strides[k][last] != 1 || axes.offset[k] % 4 != 0)
+        return false;
+    for (uint32_t d = 0; d < last; d++) {
+        if (axes.strides[k][d] % 4 != 0)
+            return false;
+    }
+    return true;
+}
+
+uint32_t make_quads(Axes &axes, uint32_t arrays) {
+    constexpr int64_t least = 1024; // with less, a kernel of its own is not worth it
+    if (axes.rank == 0 || axes.size() < least || axes.shape[axes.rank - 1] % 4 != 0)
+        return 0;
+    const uint32_t last = axes.rank - 1;
+    uint32_t quads = QUADS_ON;
+    for (uint32_t k = 0; k < arrays; k++) {
+        if (k + 1 < arrays && axes.strides[k][last] == 0)
+            quads |= QUADS_SINGLE_A << k;
+        else if (!quads_along_last(axes, k))
+            return 0;
+    }
+    axes.shape[last] /= 4;
+    for (uint32_t k = 0; k < arrays; k++) {
+        if (axes.strides[k][last] == 0)
+            continue;
+        axes.offset[k] /= 4;
+        for (uint32_t d = 0; d < last; d++)
+            axes.strides[k][d] /= 4;
+    }
+    return quads;
+}
+
 void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad) {
     for (uint32_t d = 0; d < capacity; d++)
         to[d] = d < rank ? uint32_t(from[d]) : pad;
@@ -107,7 +142,8 @@ Walk2::Walk2(const Axes &axes) : rank(std::max(axes.rank, 1u)) {
     params.out_offset = uint32_t(axes.offset[1]);
 }
 
-Walk3::Walk3(Lowering &lowering, const Array &a_, const Array &b_, const Array &out_) : a(a_), b(b_), out(out_) {
+Walk3::Walk3(Lowering &lowering, const Array &a_, const Array &b_, const Array &out_, bool quads_)
+    : a(a_), b(b_), out(out_) {
     Axes axes = collapse({&a, &b, &out});
     if (axes.rank > MAX_DIMS) {
         a = contiguous(lowering, a_);
@@ -115,6 +151,8 @@ Walk3::Walk3(Lowering &lowering, const Array &a_, const Array &b_, const Array &
         out = dense_output(lowering, out_);
         axes = collapse({&a, &b, &out});
     }
+    if (quads_)
+        quads = make_quads(axes, 3);
     rank = std::max(axes.rank, 1u);
     params.n = uint32_t(axes.size());
     fill(params.shape, MAX_DIMS, axes.shape, axes.rank, 1);

@@ -75,6 +75,11 @@ template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F bod
     }
 }
 
+// Where four neighbours of `arrays` arrays, of which the last is written, can be
+// taken at once, makes the axes count quads and returns QUADS_*; else 0. Inputs
+// that repeat along the last axis keep counting elements.
+uint32_t make_quads(Axes &axes, uint32_t arrays);
+
 // Fills 32-bit kernel parameters with the first rank values; what is left of
 // the capacity becomes pad: behind them (fill), or before them (fill_back).
 void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad);
@@ -97,9 +102,10 @@ struct Walk2 {
 struct Walk3 {
     Walk3Params params{};
     uint32_t rank;
+    uint32_t quads = 0; // QUADS_*, if asked for
     Array a, b, out;
 
-    Walk3(Lowering &lowering, const Array &a, const Array &b, const Array &out);
+    Walk3(Lowering &lowering, const Array &a, const Array &b, const Array &out, bool quads = false);
 };
 
 // ---- Rows: kernels that work along the last axis ----

@@ -82,17 +82,18 @@ struct Cut {
 
     // rows of cols elements each, in as many parts as keep the device busy, or in one.
     Cut(const DeviceTraits &device, int64_t rows, int64_t cols, bool whole) {
-        threads = device.is_cpu ? 64 : std::min(256u, device.max_workgroup_invocations);
+        threads = device.is_cpu ? 64 : device.max_workgroup_invocations >= 256 ? 256 : 128;
         uint32_t most = rows >= 16384 ? 8 : rows >= 1024 ? 32 : threads;
         for (lanes = 1; lanes < most && int64_t(lanes) * 4 < cols;)
             lanes *= 2;
         const int64_t block = int64_t(lanes) * 4;
-        const int64_t busy = device.is_cpu ? 2048 : 1 << 18; // threads that fill a device
+        const int64_t busy = device.is_cpu ? 2048 : 1 << 17; // threads that fill a device
         // In one lane no more than 1,024 numbers are added one after another: sums stay exact enough.
         int64_t wanted =
             std::max(busy / std::max<int64_t>(1, rows * lanes), (cols + block * 1024 - 1) / (block * 1024));
-        // A part has at least two quads a lane.
-        wanted = std::max<int64_t>(1, std::min(wanted, cols / (2 * block)));
+        if (cols <= 4 * block) // a second launch would take longer than the loop
+            wanted = 1;
+        wanted = std::max<int64_t>(1, std::min(wanted, (cols + block - 1) / block));
         if (whole)
             wanted = 1;
         run = uint32_t(((cols + wanted - 1) / wanted + block - 1) / block * block);
@@ -125,8 +126,10 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
     params.out_offset = uint32_t(to.offset);
     int64_t teams = cut.threads / cut.lanes;
     int64_t groups = (int64_t(params.rows) * cut.parts + teams - 1) / teams;
-    lowering.dispatch("reduce", {cut.threads, dtype, out_dtype, kind, stage}, {{x, KPX_READ}, {to, KPX_WRITE}}, params,
-                      grid_1d(lowering.device(), groups));
+    // A CPU has no latency to hide, and takes longer to compile.
+    const uint32_t unroll = lowering.device().is_cpu ? 1 : 4;
+    lowering.dispatch("reduce", {cut.threads, dtype, out_dtype, kind, stage, unroll}, {{x, KPX_READ}, {to, KPX_WRITE}},
+                      params, grid_1d(lowering.device(), groups));
 }
 
 static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint32_t kind, ReduceParams params) {

@@ -36,9 +36,11 @@ Support lower_unary(Lowering &lowering, const OpCall &call) {
     checked = check_operands(lowering, {&x, &out});
     if (!checked.ok())
         return checked;
-    Walk2 walk(x, out);
+    Axes axes = collapse({&x, &out});
+    const uint32_t quads = make_quads(axes, 2);
+    Walk2 walk(axes);
     if (walk.params.n > 0)
-        lowering.dispatch("unary", {ELEMENT_THREADS, x.dtype, out.dtype, walk.rank, kind},
+        lowering.dispatch("unary", {ELEMENT_THREADS, x.dtype, out.dtype, walk.rank, kind, quads},
                           {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n));
     return supported();

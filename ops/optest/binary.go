@@ -84,8 +84,8 @@ var binaryFormulas = map[string]func(a, b float64) float64{
 	"sub": func(a, b float64) float64 { return a - b },
 	"mul": func(a, b float64) float64 { return a * b },
 	"div": func(a, b float64) float64 { return a / b },
-	"max": math.Max,
-	"min": math.Min,
+	"max": func(a, b float64) float64 { return choose(a > b || a != a, a, b) },
+	"min": func(a, b float64) float64 { return choose(a < b || a != a, a, b) },
 	"pow": math.Pow,
 	"mod": func(a, b float64) float64 {
 		r := math.Mod(a, b)
@@ -138,11 +138,13 @@ var integerFormulas = map[string]func(a, b int64) int64{
 	"shift_right": func(a, b int64) int64 { return a >> (b & 31) },
 }
 
-func truth(b bool) float64 {
-	if b {
-		return 1
+func truth(b bool) float64 { return choose(b, 1, 0) }
+
+func choose(first bool, a, b float64) float64 {
+	if first {
+		return a
 	}
-	return 0
+	return b
 }
 
 // wrap brings an integer into the range of its type.
@@ -254,6 +256,7 @@ func binaryCases() []Case {
 		}
 	}
 	r := newSource(1)
+	cases = append(cases, binaryQuads()...)
 	cases = append(cases, Case{Name: "add/large", Params: Params{Kind: "add"}, In: map[string]array.Array{
 		"a": r.normal(array.Float32, 1, 3, 70001), "b": r.normal(array.Float32, 1, 70001),
 	}},
@@ -264,10 +267,34 @@ func binaryCases() []Case {
 	return cases
 }
 
+// binaryQuads are cases that can be worked on by four elements at once, and some
+// that just cannot.
+func binaryQuads() []Case {
+	var cases []Case
+	for i, dtype := range []array.DType{array.Float32, array.BFloat16, array.Uint8, array.Int32} {
+		for _, kind := range []string{"sub", "less"} {
+			r := newSource(uint64(50 + i))
+			whole := r.numbers(dtype, 40, 64)
+			for label, b := range map[string]array.Array{
+				"whole": r.numbers(dtype, 40, 64), "row": r.numbers(dtype, 64), "column": r.numbers(dtype, 40, 1),
+				"scalar": r.numbers(dtype), "odd": place(r.numbers(dtype, 40, 64), "offset"), "padded": place(r.numbers(dtype, 40, 64), "padded"),
+				"transposed": place(r.numbers(dtype, 40, 64), "transposed"),
+			} {
+				in := map[string]array.Array{"a": whole, "b": b}
+				if label == "column" {
+					in = map[string]array.Array{"a": b, "b": whole}
+				}
+				cases = append(cases, Case{Name: kind + "/" + dtype.String() + "/quads/" + label, In: in, Params: Params{Kind: kind}})
+			}
+		}
+	}
+	return cases
+}
+
 func randomBinary(t *rapid.T) Case {
 	kind := rapid.SampledFrom(binaryKinds).Draw(t, "kind")
 	dtype := drawType(t, "type", kindTypes(kind))
-	shape := drawShape(t, "shape", 0, 6, 3000)
+	shape := drawShape(t, "shape", 0, 8, 3000)
 	a, b := binaryOperands(drawSource(t), kind, dtype, drawPart(t, "a", shape), drawPart(t, "b", shape))
 	return Case{Params: Params{Kind: kind}, In: map[string]array.Array{
 		"a": drawLayout(t, "a", a), "b": drawLayout(t, "b", b),
@@ -291,7 +318,8 @@ func drawPart(t *rapid.T, label string, shape []int) []int {
 func binarySuite() suite {
 	return suite{
 		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary, along: pointwise,
-		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() },
+		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 2,
+		zeros: func(c *Case) bool { return has(choiceKinds, c.Params.Kind) || c.Params.Kind == "mod" },
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"a": blank(dtype, size), "b": blank(dtype, size)}}
 		},

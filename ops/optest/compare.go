@@ -76,6 +76,16 @@ func compare(got, want []float64, exact bool, b bound) comparison {
 	return comparison{worst, fmt.Sprintf("element %d is %v, want %v: %.3g times the bound (%d of %d are off)", at, got[at], want[at], worst, bad, len(got))}
 }
 
+// withZeros adds to a comparison that zeros must have the same sign.
+func (c comparison) withZeros(got, want []float64) comparison {
+	for i, w := range want {
+		if c.why == "" && w == 0 && math.Signbit(w) != math.Signbit(got[i]) {
+			return comparison{math.Inf(1), fmt.Sprintf("element %d is %v, want %v", i, got[i], w)}
+		}
+	}
+	return c
+}
+
 // excess is the error of an element as a multiple of what is allowed.
 func excess(got, want, most float64, exact bool, b bound) float64 {
 	switch {

@@ -38,6 +38,7 @@ type suite struct {
 	reference func(c *Case) []float64    // its formula, in float64
 	exact     func(c *Case) bool         // whether results are exact
 	bound     func(c *Case) bound        // the error allowed, else defaultBound
+	zeros     func(c *Case) bool         // whether zeros have the right sign
 	cases     func() []Case              // the table
 	random    func(t *rapid.T) Case      // one at random
 	valid     func() Case                // one that is refused once something is changed
@@ -214,6 +215,9 @@ func (r *runner) against(t tester, c *Case, want []float64) array.Array {
 		b = r.bound(c)
 	}
 	found := compare(floats(got), want, exact, b)
+	if r.zeros != nil && r.zeros(c) {
+		found = found.withZeros(floats(got), want)
+	}
 	r.report.note(c.label(r.op), c.principal(got.DType), found)
 	if found.why != "" {
 		t.Fatalf("%s %s: %s", r.op, describe(c, got), found.why)

@@ -139,6 +139,12 @@ func unaryCases() []Case {
 			}
 		}
 	}
+	for _, dtype := range elementTypes { // by four elements at once, and not
+		for _, how := range []string{"contiguous", "offset", "padded", "transposed"} {
+			x := place(newSource(3).numbers(dtype, 50, 32), how)
+			cases = append(cases, Case{Name: "not/" + dtype.String() + "/quads/" + how, Params: Params{Kind: "not"}, In: map[string]array.Array{"x": x}})
+		}
+	}
 	x := newSource(2).normal(array.Float32, 3000, 4000)
 	for _, kind := range []string{"sin", "cos"} {
 		cases = append(cases, Case{Name: kind + "/wide", Params: Params{Kind: kind}, In: map[string]array.Array{"x": x}})
@@ -149,7 +155,7 @@ func unaryCases() []Case {
 func randomUnary(t *rapid.T) Case {
 	kind := rapid.SampledFrom(concat(floatKinds, plainKinds, []string{"not"})).Draw(t, "kind")
 	dtype := drawType(t, "type", unaryTypes(kind))
-	x := unaryOperand(drawSource(t), kind, dtype, drawShape(t, "shape", 0, 6, 3000)...)
+	x := unaryOperand(drawSource(t), kind, dtype, drawShape(t, "shape", 0, 8, 3000)...)
 	return Case{Params: Params{Kind: kind}, In: map[string]array.Array{"x": drawLayout(t, "x", x)}}
 }
 

@@ -103,6 +103,12 @@ using uint = uint32_t;
 #define PHILOX_SAMPLE 0
 #define PHILOX_RANDOM 1 // and the kind
 
+// How elementwise kernels walk: by elements (0), or by quads of them, where the first
+// or the second input may have one element for all four.
+#define QUADS_ON 1
+#define QUADS_SINGLE_A 2
+#define QUADS_SINGLE_B 4
+
 // Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
 // Most axes that a kernel over two arrays walks: all there can be.
