@@ -200,6 +200,13 @@ func TestModule(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, m.Quantized)
 	require.Equal(t, []int{8}, m.Bias.Shape)
+	mxfp4, nvfp4 := object{"group_size": 32, "bits": 4, "mode": "mxfp4"}, object{"mode": "nvfp4"}
+	four, small := tensor("p.weight", "U32", 8, 8), tensor("p.scales", "U8", 8, 2)
+	m, err = module(t, mxfp4, four, small).Module("p", 8, 64)
+	require.NoError(t, err)
+	require.Equal(t, checkpoint.Packing{GroupSize: 32, Bits: 4, Mode: "mxfp4"}, m.Packing)
+	require.Equal(t, array.Uint8, m.Scales.DType)
+	require.Empty(t, m.Biases.Name)
 	m, err = module(t, nil, dense).Module("p", 8, 64)
 	require.NoError(t, err)
 	require.False(t, m.Quantized)
@@ -224,6 +231,10 @@ func TestModule(t *testing.T) {
 		"group too wide":  {module(t, object{"group_size": 128, "bits": 3}, w, s, b), checkpoint.ErrMismatch, "groups of 128"},
 		"dense but codes": {module(t, three, w), checkpoint.ErrMismatch, "p.weight"},
 		"bias shape":      {module(t, nil, dense, tensor("p.bias", "BF16", 7)), checkpoint.ErrMismatch, "p.bias"},
+		"mxfp4 biases":    {module(t, mxfp4, four, small, b), checkpoint.ErrConfig, "mxfp4"},
+		"mxfp4 scales":    {module(t, mxfp4, four, s), checkpoint.ErrMismatch, "U8 [8 2] (mode mxfp4)"},
+		"no mxfp4 scales": {module(t, object{"group_size": 32, "bits": 4, "mode": "mxfp4", "p": true}, four), checkpoint.ErrMissing, "p.scales"},
+		"nvfp4 scales":    {module(t, nvfp4, four, small), checkpoint.ErrMismatch, "U8 [8 4]"},
 	} {
 		_, err := c.c.Module("p", 8, 64)
 		require.ErrorIs(t, err, c.err, name)

@@ -114,6 +114,19 @@ func ExampleDequantize() {
 	// Output: [1 8] [1 0.5 0 -0.5 -1 -1.5 -2 -2.5] <nil>
 }
 
+func ExampleQuantize() {
+	dev, s := open()
+	defer dev.Close()
+	values := make([]float32, 32)
+	copy(values, []float32{12, -5, 2.4, 0.9, -1})
+	w, scales, _ := ops.Quantize[uint8](s, tensor(dev, values, 1, 32), ops.MXFP4)
+	print(scales) // 2^(128-127)
+	print(ops.Dequantize[float32](s, w, scales, nil, ops.MXFP4).Slice(1, 0, 5))
+	// Output:
+	// [1 1] [128] <nil>
+	// [1 5] [12 -4 2 1 -1] <nil>
+}
+
 // A cache has room for more keys than there are; SliceUpdate appends to it, and
 // attention reads the used part.
 func ExampleSliceUpdate() {
