@@ -10,6 +10,9 @@ step() { printf '\n==> %s\n' "$*"; }
 step 'C++ tests of the shim, under Vulkan validation'
 KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure
 
+step 'C++ tests under the address, leak and undefined behaviour sanitizers'
+scripts/test_sanitized.sh "$build"
+
 step 'go vet'
 go vet ./...
 
