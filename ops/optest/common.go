@@ -41,15 +41,3 @@ func rows(a array.Array, f func(row []float64)) {
 		f(all[:n])
 	}
 }
-
-// moved returns a view with one axis moved to the end.
-func moved(a array.Array, axis int) array.Array {
-	axes := make([]int, 0, a.Rank())
-	for i := range a.Rank() {
-		if i != axis {
-			axes = append(axes, i)
-		}
-	}
-	a.Layout = must(a.Transpose(append(axes, axis)...))
-	return a
-}

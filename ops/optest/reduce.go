@@ -99,66 +99,6 @@ func runReduce(c *call) *kompute.View {
 		runExtreme[uint32], runExtreme[bool], runExtreme[uint8])(c)
 }
 
-// reduceFormulas are the kinds in float64, on rows that may be empty.
-var reduceFormulas = map[string]func(row []float64) float64{
-	"sum": sum,
-	"prod": func(row []float64) float64 {
-		p := 1.0
-		for _, v := range row {
-			p *= v
-		}
-		return p
-	},
-	"mean":        func(row []float64) float64 { return sum(row) / float64(len(row)) },
-	"amax":        func(row []float64) float64 { return row[extreme(row, 1)] },
-	"amin":        func(row []float64) float64 { return row[extreme(row, -1)] },
-	"arg_max":     func(row []float64) float64 { return float64(extreme(row, 1)) },
-	"arg_min":     func(row []float64) float64 { return float64(extreme(row, -1)) },
-	"all":         func(row []float64) float64 { return truth(trues(row) == len(row)) },
-	"any":         func(row []float64) float64 { return truth(trues(row) > 0) },
-	"log_sum_exp": logSumExp,
-}
-
-func sum(row []float64) float64 {
-	s := 0.0
-	for _, v := range row {
-		s += v
-	}
-	return s
-}
-
-func trues(row []float64) (n int) {
-	for _, v := range row {
-		if v != 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// extreme returns where the largest element is, or with sign -1 the smallest.
-func extreme(row []float64, sign float64) int {
-	best := 0
-	for i, v := range row {
-		if sign*v > sign*row[best] || math.IsNaN(v) && !math.IsNaN(row[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-func logSumExp(row []float64) float64 {
-	top := row[extreme(row, 1)]
-	if math.IsInf(top, 0) {
-		return top
-	}
-	s := 0.0
-	for _, v := range row {
-		s += math.Exp(v - top)
-	}
-	return top + math.Log(s)
-}
-
 // reducedAxes returns which axes of x a case keeps and which it reduces.
 func reducedAxes(c *Case) (kept, reduced []int) {
 	x := c.In["x"]
@@ -274,70 +214,6 @@ func reduceOperand(r source, kind string, dtype array.DType, shape ...int) array
 		return r.integers(dtype, 0, 1, shape...)
 	}
 	return r.numbers(dtype, shape...)
-}
-
-func reduceCases() []Case {
-	var cases []Case
-	add := func(label, kind string, axes []int, x array.Array) {
-		cases = append(cases, Case{Name: kind + "/" + x.DType.String() + "/" + label, In: map[string]array.Array{"x": x},
-			Params: Params{Kind: kind, Axes: axes, Keep: len(cases)%2 == 1}})
-	}
-	for _, kind := range reduceKinds {
-		for i, dtype := range reduceTypes(kind) {
-			r := newSource(uint64(len(cases)))
-			add("last", kind, []int{-1}, reduceOperand(r, kind, dtype, 5, 37))
-			add("first", kind, []int{0}, reduceOperand(r, kind, dtype, 41, 6))
-			if i == 0 && kind != "prod" {
-				add("vocabulary", kind, []int{-1}, reduceOperand(r, kind, dtype, 151936))
-				add("vocabulary column", kind, []int{0}, reduceOperand(r, kind, dtype, 151936, 2))
-				add("many results", kind, []int{1}, reduceOperand(r, kind, dtype, 20000, 9, 2))
-			}
-		}
-	}
-	for _, kind := range concat(sumKinds, extremeKinds, truthKinds, []string{"log_sum_exp"}) {
-		r := newSource(uint64(len(cases)))
-		add("all", kind, nil, reduceOperand(r, kind, array.Float32, 3, 50, 7))
-		add("rank 0", kind, nil, reduceOperand(r, kind, array.Float32))
-		add("no axes", kind, []int{}, reduceOperand(r, kind, array.Float32, 4, 3))
-		add("some", kind, []int{3, -6, 0}, place(reduceOperand(r, kind, array.Float32, 2, 5, 3, 4, 2, 3, 2, 2), "strided"))
-		add("middle", kind, []int{1}, reduceOperand(r, kind, array.Float32, 3, 1500, 20))
-		add("result without elements", kind, []int{1}, reduceOperand(r, kind, array.Float32, 0, 3))
-	}
-	for _, dtype := range elementTypes {
-		for _, kind := range concat(sumKinds[:2], truthKinds) {
-			add("of no elements", kind, []int{1}, dense(dtype, nil, 3, 0, 2))
-		}
-	}
-	return append(cases, reduceEdges()...)
-}
-
-// reduceEdges are rows of NaNs, infinities, equal elements and long rows with one
-// that counts.
-func reduceEdges() []Case {
-	var cases []Case
-	inf, nan := math.Inf(1), math.NaN()
-	rows := dense(array.Float32, []float64{1, nan, 5, nan, inf, 1, inf, 0, -inf, -inf, -inf, -inf, inf, -inf, 2, 3, 0, 0, 0, 0, 1e-40, -1e-40, 0, 0}, 6, 4)
-	last := dense(array.Float32, make([]float64, 3000), 2, 1500)
-	setter(last)(1499, 1)
-	setter(last)(1500, -1)
-	set := setter(last)
-	late := dense(array.BFloat16, make([]float64, 6000), 2, 3000)
-	set(700, nan)
-	set(1501, inf)
-	setter(late)(5999, nan)
-	for _, kind := range concat(extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp", "sum"}) {
-		if kind != "all" && kind != "any" { // what a device makes of subnormals is left to it elsewhere
-			rows := rows
-			rows.Layout = must(rows.Slice(0, 0, 5, 1))
-			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
-		} else {
-			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
-		}
-		for name, x := range map[string]array.Array{"long": last, "late": late} {
-			cases = append(cases, Case{Name: kind + "/" + name, In: map[string]array.Array{"x": x}, Params: Params{Kind: kind, Axes: []int{-1}}})
-		}
-	}
-	return cases
 }
 
 func randomReduce(t *rapid.T) Case {

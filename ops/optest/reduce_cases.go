@@ -1,0 +1,71 @@
+package optest
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+func reduceCases() []Case {
+	var cases []Case
+	add := func(label, kind string, axes []int, x array.Array) {
+		cases = append(cases, Case{Name: kind + "/" + x.DType.String() + "/" + label, In: map[string]array.Array{"x": x},
+			Params: Params{Kind: kind, Axes: axes, Keep: len(cases)%2 == 1}})
+	}
+	for _, kind := range reduceKinds {
+		for i, dtype := range reduceTypes(kind) {
+			r := newSource(uint64(len(cases)))
+			add("last", kind, []int{-1}, reduceOperand(r, kind, dtype, 5, 37))
+			add("first", kind, []int{0}, reduceOperand(r, kind, dtype, 41, 6))
+			if i == 0 && kind != "prod" {
+				add("vocabulary", kind, []int{-1}, reduceOperand(r, kind, dtype, 151936))
+				add("vocabulary column", kind, []int{0}, reduceOperand(r, kind, dtype, 151936, 2))
+				add("many results", kind, []int{1}, reduceOperand(r, kind, dtype, 20000, 9, 2))
+			}
+		}
+	}
+	for _, kind := range concat(sumKinds, extremeKinds, truthKinds, []string{"log_sum_exp"}) {
+		r := newSource(uint64(len(cases)))
+		add("all", kind, nil, reduceOperand(r, kind, array.Float32, 3, 50, 7))
+		add("rank 0", kind, nil, reduceOperand(r, kind, array.Float32))
+		add("no axes", kind, []int{}, reduceOperand(r, kind, array.Float32, 4, 3))
+		add("some", kind, []int{3, -6, 0}, place(reduceOperand(r, kind, array.Float32, 2, 5, 3, 4, 2, 3, 2, 2), "strided"))
+		add("middle", kind, []int{1}, reduceOperand(r, kind, array.Float32, 3, 1500, 20))
+		add("result without elements", kind, []int{1}, reduceOperand(r, kind, array.Float32, 0, 3))
+	}
+	for _, dtype := range elementTypes {
+		for _, kind := range concat(sumKinds[:2], truthKinds) {
+			add("of no elements", kind, []int{1}, dense(dtype, nil, 3, 0, 2))
+		}
+	}
+	return append(cases, reduceEdges()...)
+}
+
+// reduceEdges are rows of NaNs, infinities, equal elements and long rows with one
+// that counts.
+func reduceEdges() []Case {
+	var cases []Case
+	inf, nan := math.Inf(1), math.NaN()
+	rows := dense(array.Float32, []float64{1, nan, 5, nan, inf, 1, inf, 0, -inf, -inf, -inf, -inf, inf, -inf, 2, 3, 0, 0, 0, 0, 1e-40, -1e-40, 0, 0}, 6, 4)
+	last := dense(array.Float32, make([]float64, 3000), 2, 1500)
+	setter(last)(1499, 1)
+	setter(last)(1500, -1)
+	set := setter(last)
+	late := dense(array.BFloat16, make([]float64, 6000), 2, 3000)
+	set(700, nan)
+	set(1501, inf)
+	setter(late)(5999, nan)
+	for _, kind := range concat(extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp", "sum"}) {
+		if kind != "all" && kind != "any" { // what a device makes of subnormals is left to it elsewhere
+			rows := rows
+			rows.Layout = must(rows.Slice(0, 0, 5, 1))
+			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
+		} else {
+			cases = append(cases, Case{Name: kind + "/awkward", In: map[string]array.Array{"x": rows}, Params: Params{Kind: kind, Axes: []int{1}}})
+		}
+		for name, x := range map[string]array.Array{"long": last, "late": late} {
+			cases = append(cases, Case{Name: kind + "/" + name, In: map[string]array.Array{"x": x}, Params: Params{Kind: kind, Axes: []int{-1}}})
+		}
+	}
+	return cases
+}
