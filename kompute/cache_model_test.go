@@ -1,0 +1,386 @@
+package kompute
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// modelSteps is how many steps the model test takes on each device, unless
+// KOMPUTE_GO_MODEL_STEPS says otherwise: the nightly run asks for 100,000.
+const modelSteps = 2000
+
+// TestTensorCacheAgainstAModel drives random work over several streams and
+// compares every read with plain Go slices. KOMPUTE_GO_MODEL_SEED repeats a run
+// that another one's log names.
+func TestTensorCacheAgainstAModel(t *testing.T) {
+	steps, seed := modelSteps, time.Now().UnixNano()
+	if s := os.Getenv("KOMPUTE_GO_MODEL_STEPS"); s != "" {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		steps = n
+	}
+	if s := os.Getenv("KOMPUTE_GO_MODEL_SEED"); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		require.NoError(t, err)
+		seed = n
+	}
+	onDevices(t, func(t *testing.T, d *Device) {
+		begin, taken := time.Now(), 0
+		streams := []*Stream{newStream(t, d), newStream(t, d), newStream(t, d)}
+		withRapidFlag(t, "rapid.checks", "20")
+		withRapidFlag(t, "rapid.nofailfile", "true")
+		withRapidFlag(t, "rapid.steps", "100")
+		for round := int64(0); taken < steps; round++ {
+			withRapidFlag(t, "rapid.seed", strconv.FormatInt(seed+round, 10))
+			rapid.Check(t, func(rt *rapid.T) {
+				m := &cacheModel{d: d, streams: streams, owns: d.ownMemory, taken: &taken}
+				rt.Repeat(m.actions())
+				m.finish(rt)
+			})
+			if t.Failed() {
+				t.Fatalf("seed %d", seed+round)
+			}
+		}
+		for _, s := range streams {
+			require.NoError(t, s.Err())
+		}
+		t.Logf("%d steps from seed %d in %v", taken, seed, time.Since(begin).Round(time.Millisecond))
+	})
+}
+
+// withRapidFlag sets one of rapid's flags until the end of the test.
+func withRapidFlag(t *testing.T, name, value string) {
+	before := flag.Lookup(name).Value.String()
+	require.NoError(t, flag.Set(name, value))
+	t.Cleanup(func() { require.NoError(t, flag.Set(name, before)) })
+}
+
+// cacheModel is what the tensor cache should hold: numbers, and which side has
+// them.
+type cacheModel struct {
+	d       *Device
+	streams []*Stream
+	views   []*cacheView
+	owns    bool // the device has memory of its own, so that copies can be counted
+	taken   *int // steps so far, over all runs
+
+	uploads   uint64 // of this step
+	downloads uint64 // at most; parts that were read may be there already
+}
+
+// cacheStorage is memory that views share.
+type cacheStorage struct {
+	data         []float32
+	host, device bool // which side has the newest content
+}
+
+// cacheView is a tensor and where its elements are in the storage.
+type cacheView struct {
+	*Tensor[float32]
+	st *cacheStorage
+	at []int
+}
+
+// places lists where the elements of a layout are, in row-major order.
+func places(l array.Layout) []int {
+	out := []int{l.Offset}
+	for i, n := range l.Shape {
+		next := make([]int, 0, len(out)*n)
+		for _, at := range out {
+			for k := range n {
+				next = append(next, at+k*l.Strides[i])
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// values are the numbers that a view should have.
+func (v *cacheView) values() []float32 {
+	out := make([]float32, len(v.at))
+	for i, at := range v.at {
+		out[i] = v.st.data[at]
+	}
+	return out
+}
+
+func (v *cacheView) set(values []float32) {
+	for i, at := range v.at {
+		v.st.data[at] = values[i]
+	}
+}
+
+// whole reports whether the view has every element of its storage.
+func (v *cacheView) whole() bool { return len(v.at) == len(v.st.data) }
+
+// meets reports whether two views share elements.
+func (v *cacheView) meets(w *cacheView) bool {
+	return v.st == w.st && slices.ContainsFunc(v.at, func(at int) bool { return slices.Contains(w.at, at) })
+}
+
+// actions are the model's, each counted once it is done, and each followed by a
+// look at what was copied.
+func (m *cacheModel) actions() map[string]func(*rapid.T) {
+	all := rapid.StateMachineActions(m)
+	for name, action := range all {
+		if name == "" {
+			continue
+		}
+		all[name] = func(rt *rapid.T) {
+			before := m.d.Stats()
+			m.uploads, m.downloads = 0, 0
+			action(rt)
+			*m.taken++
+			after := m.d.Stats()
+			require.Equal(rt, m.uploads, after.Uploads-before.Uploads, "the device gets what it lacks, and nothing else")
+			require.LessOrEqual(rt, after.Downloads-before.Downloads, m.downloads, "downloads of what the host has")
+		}
+	}
+	return all
+}
+
+// Check is part of the state machine.
+func (m *cacheModel) Check(*rapid.T) {}
+
+// finish compares everything that is left, and closes it.
+func (m *cacheModel) finish(rt *rapid.T) {
+	for _, v := range m.views {
+		m.compare(rt, v)
+		require.NoError(rt, v.Close())
+	}
+}
+
+func (m *cacheModel) compare(rt *rapid.T, v *cacheView) {
+	m.needHost(v.st)
+	got, err := v.Read(bg)
+	require.NoError(rt, err)
+	require.Equal(rt, v.values(), got)
+	v.st.host = v.st.host || v.whole()
+}
+
+// needHost notes that the host must have the content: a copy, unless it has.
+func (m *cacheModel) needHost(st *cacheStorage) {
+	if m.owns && !st.host {
+		m.downloads++
+	}
+}
+
+// needDevice notes so for the device.
+func (m *cacheModel) needDevice(st *cacheStorage) {
+	if m.owns && !st.device {
+		m.uploads++
+	}
+	st.device = true
+}
+
+func (m *cacheModel) view(rt *rapid.T) *cacheView {
+	if len(m.views) == 0 {
+		rt.Skip("no views")
+	}
+	return rapid.SampledFrom(m.views).Draw(rt, "view")
+}
+
+func (m *cacheModel) stream(rt *rapid.T) *Stream {
+	return rapid.SampledFrom(m.streams).Draw(rt, "stream")
+}
+
+// alike draws a view of the same shape as another.
+func (m *cacheModel) alike(rt *rapid.T, v *cacheView) *cacheView {
+	var fit []*cacheView
+	for _, w := range m.views {
+		if slices.Equal(v.Shape(), w.Shape()) {
+			fit = append(fit, w)
+		}
+	}
+	return rapid.SampledFrom(fit).Draw(rt, "other view")
+}
+
+// room leaves out steps that make views when there are many.
+func (m *cacheModel) room(rt *rapid.T) {
+	if len(m.views) >= 16 {
+		rt.Skip("enough views")
+	}
+}
+
+func (m *cacheModel) add(rt *rapid.T, x *Tensor[float32], st *cacheStorage) {
+	require.NoError(rt, x.Err())
+	m.views = append(m.views, &cacheView{x, st, places(x.View().Layout())})
+}
+
+// New makes a tensor from the host.
+func (m *cacheModel) New(rt *rapid.T) {
+	m.room(rt)
+	shape := rapid.SampledFrom([][]int{{4, 6}, {4, 6}, {2, 3, 4}, {6, 4}, {5}}).Draw(rt, "shape")
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	data := rapid.SliceOfN(rapid.Float32Range(-8, 8), n, n).Draw(rt, "data")
+	x, err := New(m.d, data, shape...)
+	require.NoError(rt, err)
+	m.add(rt, x, &cacheStorage{data: slices.Clone(data), host: true})
+}
+
+// View makes a view of a view.
+func (m *cacheModel) View(rt *rapid.T) {
+	v := m.view(rt)
+	m.room(rt)
+	var x *Tensor[float32]
+	axis := rapid.IntRange(0, max(v.Rank()-1, 0)).Draw(rt, "axis")
+	switch kind := rapid.IntRange(0, 4).Draw(rt, "kind"); {
+	case kind == 0 || v.Rank() == 0:
+		x = v.Transpose()
+	case kind == 1:
+		lo := rapid.IntRange(0, v.Dim(axis)).Draw(rt, "start")
+		x = v.Slice(axis, lo, rapid.IntRange(lo, v.Dim(axis)).Draw(rt, "stop"))
+	case kind == 2:
+		x = v.SliceStep(axis, 0, v.Dim(axis), rapid.IntRange(1, 3).Draw(rt, "step"))
+	case kind == 3:
+		if x = v.Reshape(-1); x.Err() != nil {
+			rt.Skip("it needs a copy")
+		}
+	default:
+		x = v.ExpandDims(axis)
+	}
+	if x.Rank() > 5 || x.Size() == 0 {
+		_ = x.Close()
+		rt.Skip("nothing to see")
+	}
+	m.add(rt, x, v.st)
+}
+
+// Op makes a tensor by an op on views.
+func (m *cacheModel) Op(rt *rapid.T) {
+	v := m.view(rt)
+	w := m.alike(rt, v)
+	m.room(rt)
+	m.needDevice(v.st)
+	m.needDevice(w.st)
+	out := &cacheStorage{device: true}
+	x, y := v.values(), w.values()
+	for i := range x {
+		out.data = append(out.data, x[i]+y[i])
+	}
+	m.add(rt, run(m.stream(rt), "add", v.Tensor, w.Tensor), out)
+}
+
+// Copy makes a tensor of what a view shows.
+func (m *cacheModel) Copy(rt *rapid.T) {
+	v := m.view(rt)
+	m.room(rt)
+	m.needDevice(v.st)
+	m.add(rt, run(m.stream(rt), "copy", v.Tensor), &cacheStorage{data: v.values(), device: true})
+}
+
+// Write lets an op write through a view, which may be a part of what it reads.
+func (m *cacheModel) Write(rt *rapid.T) {
+	from := m.view(rt)
+	to := m.alike(rt, from)
+	if from.meets(to) && !slices.Equal(from.at, to.at) {
+		rt.Skip("they overlap")
+	}
+	m.needDevice(from.st)
+	m.needDevice(to.st)
+	values := from.values()
+	for i := range values {
+		values[i] = -values[i]
+	}
+	runInto(m.stream(rt), "neg", to.Tensor, from.Tensor)
+	to.set(values)
+	to.st.host = false
+}
+
+// Overwrite lets an op write a whole storage: nothing of it goes up first.
+func (m *cacheModel) Overwrite(rt *rapid.T) {
+	from := m.view(rt)
+	to := m.alike(rt, from)
+	if from.st == to.st || !to.whole() {
+		rt.Skip("not all of another storage")
+	}
+	m.needDevice(from.st)
+	m.stream(rt).Enqueue(makeOp(m.d, "copy", In(from.Tensor.View()), Out(to.Tensor.View())))
+	to.set(from.values())
+	to.st.host, to.st.device = false, true
+}
+
+// HostWrite writes through a view from the host.
+func (m *cacheModel) HostWrite(rt *rapid.T) {
+	v := m.view(rt)
+	if !v.whole() {
+		m.needHost(v.st)
+	}
+	data := rapid.SliceOfN(rapid.Float32Range(-8, 8), len(v.at), len(v.at)).Draw(rt, "data")
+	require.NoError(rt, v.Tensor.Write(bg, data))
+	v.set(data)
+	v.st.host, v.st.device = true, false
+}
+
+// Read compares a view, which is all of its storage or a part.
+func (m *cacheModel) Read(rt *rapid.T) { m.compare(rt, m.view(rt)) }
+
+// ReadInto does so into memory of the caller's.
+func (m *cacheModel) ReadInto(rt *rapid.T) {
+	v := m.view(rt)
+	m.needHost(v.st)
+	got := make([]float32, len(v.at))
+	require.NoError(rt, v.Tensor.ReadInto(bg, got))
+	require.Equal(rt, v.values(), got)
+}
+
+// Fallback negates a view by an op that only the CPU can run. The device is
+// asked first, with its operands there.
+func (m *cacheModel) Fallback(rt *rapid.T) {
+	v := m.view(rt)
+	m.needDevice(v.st)
+	m.needHost(v.st)
+	view := v.Tensor.View()
+	m.stream(rt).Enqueue(Op{Name: "only_on_the_cpu", Args: []Arg{In(view), InOut(view)}, CPU: testOps["neg"]})
+	values := v.values()
+	for i := range values {
+		values[i] = -values[i]
+	}
+	v.set(values)
+	v.st.host, v.st.device = true, false
+}
+
+// Upload brings a tensor to the device early.
+func (m *cacheModel) Upload(rt *rapid.T) {
+	v := m.view(rt)
+	m.needDevice(v.st)
+	m.stream(rt).Upload(v.Tensor)
+}
+
+// Close closes a view, perhaps the last of its storage, perhaps with work on it
+// pending.
+func (m *cacheModel) Close(rt *rapid.T) {
+	v := m.view(rt)
+	if len(m.views) < 12 && rapid.IntRange(0, 2).Draw(rt, "seldom") != 0 {
+		rt.Skip("few views")
+	}
+	require.NoError(rt, v.Tensor.Close())
+	i := slices.Index(m.views, v)
+	m.views = slices.Delete(m.views, i, i+1)
+}
+
+// Flush starts a stream's work.
+func (m *cacheModel) Flush(rt *rapid.T) { require.NoError(rt, m.stream(rt).Flush()) }
+
+// Synchronize waits for a stream's work.
+func (m *cacheModel) Synchronize(rt *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(rt, "seldom") == 0 {
+		require.NoError(rt, m.stream(rt).Synchronize(bg))
+	}
+}
+
+// Wait lets a stream wait for another one.
+func (m *cacheModel) Wait(rt *rapid.T) { m.stream(rt).Wait(m.stream(rt).Record()) }
