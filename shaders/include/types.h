@@ -368,11 +368,11 @@ struct TransferParams {
 
 // reduce: x is [outer…, inner…], out [outer…] and dense. Axes are padded in front with 1.
 struct ReduceParams {
-    uint rows;  // results
-    uint cols;  // elements of each
-    uint parts; // of each, worked on apart
-    uint run;   // columns of a part; with more than one, a multiple of 4 * lanes
-    uint lanes; // threads of a part, a power of two
+    uint rows;          // results
+    uint cols;          // elements of each
+    uint parts;         // of each, worked on apart
+    uint run;           // columns of a part; with more than one, a multiple of 4 * lanes
+    uint lanes;         // threads of a part, a power of two
     uint adjacent_rows; // whether neighbouring threads take neighbouring rows, not columns
     uint quads;         // whether four columns from a multiple of 4 on can be read at once
     uint outer_shape[MAX_DIMS];
