@@ -35,6 +35,18 @@ void Stream::abort_capture() noexcept {
     std::swap(dropped, capture_);
 }
 
+// Behind the region's last replay, if that was another stream's.
+uint64_t Stream::submit_after_last(const std::shared_ptr<Region> &region, uint32_t times) {
+    std::lock_guard<std::mutex> lock(region->order);
+    if (region->last_timeline && region->last_timeline != timeline_) {
+        wait_for(region->last_timeline, region->last_value);
+    }
+    const uint64_t value = submit_pending(region, times);
+    region->last_timeline = timeline_;
+    region->last_value = value;
+    return value;
+}
+
 uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
     if (region->device() != device_) {
         fail(KPX_INVALID, "the region was captured on another device");
@@ -49,7 +61,7 @@ uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
         if (capture_) {
             fail(KPX_INVALID, "a region cannot be replayed inside a capture");
         }
-        value = submit_pending(std::move(region), times);
+        value = submit_after_last(region, times);
     }
     counters_.replays += times;
     counters_.dispatches += times * counts.dispatches;

@@ -10,6 +10,7 @@
 
 #include "clock.hpp"
 #include "features.hpp"
+#include "gate.hpp"
 #include "memory.hpp"
 #include "op.hpp"
 
@@ -52,6 +53,9 @@ class Device : public std::enable_shared_from_this<Device> {
     Sequences &sequences() { return *sequences_; }
     DeviceClock &clock() { return clock_; }
 
+    Held &held() { return held_; }
+    std::vector<std::shared_ptr<Stream>> streams(); // that are alive
+
     // Queues are given to streams in turn.
     Queue &next_queue();
     void add_stream(const std::shared_ptr<Stream> &stream);
@@ -81,7 +85,6 @@ class Device : public std::enable_shared_from_this<Device> {
     Device(vk::PhysicalDevice physical, uint64_t memory_budget);
     void create_handle(const FeatureChain &chain);
     void fill_traits();
-    std::vector<std::shared_ptr<Stream>> streams();
 
     std::shared_ptr<vk::PhysicalDevice> physical_;
     std::shared_ptr<vk::Device> device_;
@@ -92,6 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<bool> lost_{false};
+    Held held_;
     std::atomic<uint64_t> allocations_{0};
     DeviceClock clock_;
     std::unique_ptr<Memory> memory_;

@@ -9,6 +9,7 @@ namespace kpx {
 class Algorithm;
 class Buffer;
 class Device;
+class Gate;
 class Region;
 class Stream;
 
@@ -28,6 +29,9 @@ struct kpx_buffer {
 };
 struct kpx_stream {
     std::shared_ptr<kpx::Stream> object;
+};
+struct kpx_gate {
+    std::shared_ptr<kpx::Gate> object;
 };
 struct kpx_region {
     std::shared_ptr<kpx::Region> object;

@@ -53,6 +53,10 @@ const std::shared_ptr<Region> &region_of(const kpx_region *handle) {
 
 } // namespace kpx
 
+struct kpx_read {
+    std::unique_ptr<kpx::Read> object;
+};
+
 using namespace kpx;
 
 extern "C" {
@@ -171,6 +175,38 @@ kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t val
         const std::shared_ptr<Stream> source = stream_of(other);
         target->depend(*source, value);
     });
+}
+
+kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_gate{stream_of(stream)->hold()}; });
+}
+
+void kpx_gate_open(kpx_gate *gate) {
+    if (gate != nullptr) {
+        (void)guarded(nullptr, [&] { gate->object->open(); });
+        delete gate;
+    }
+}
+
+kpx_result kpx_read_create(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, uint64_t bytes, kpx_read **out,
+                           kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        *out = new kpx_read{target->read(storage, offset, bytes)};
+    });
+}
+
+void kpx_read_copy(const kpx_read *read, void *data) {
+    auto *to = static_cast<uint8_t *>(data);
+    for (const Read::Part &part : read->object->parts) {
+        memcpy(to, part.block->data + part.offset, part.bytes);
+        to += part.bytes;
+    }
+}
+
+void kpx_read_destroy(kpx_read *read) {
+    delete read;
 }
 
 kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err) {

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 2
+#define KPX_ABI_VERSION 3
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -50,6 +50,8 @@ typedef struct kpx_buffer kpx_buffer;
 typedef struct kpx_stream kpx_stream;
 typedef struct kpx_algorithm kpx_algorithm;
 typedef struct kpx_region kpx_region;
+typedef struct kpx_gate kpx_gate;
+typedef struct kpx_read kpx_read;
 
 /* A view of a buffer. Offset and strides count elements. buffer NULL: absent. */
 typedef struct {
@@ -128,6 +130,19 @@ kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset,
                         kpx_error *err);
 /* Work appended from here on starts after value of the other stream; that must have been submitted. */
 kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err);
+/* Work appended from here on is held back until the gate is opened, and with it what depends on that work. Values are
+ * given as ever; no call waits for the gate but those that wait for a value. */
+kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err);
+/* Submits what the gate held back, and frees the gate: every gate must be opened. If the driver refuses that, the
+ * device counts as lost. */
+void kpx_gate_open(kpx_gate *gate);
+/* Appends a copy of device memory into host memory of the library. Several may be under way. While a region is captured
+ * it is ordinary work. */
+kpx_result kpx_read_create(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, uint64_t bytes, kpx_read **out,
+                           kpx_error *err);
+/* All bytes of it, once the stream has reached the value of a flush after it. */
+void kpx_read_copy(const kpx_read *read, void *data);
+void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the device */
 /* Submits what is pending. *value: the timeline value that this stream reaches when all appended so far is done. */
 kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err);
 /* Waits until the stream has reached value; KPX_TIMEOUT after timeout_ns. */
@@ -181,9 +196,9 @@ kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
 void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anything; ordinary work stays */
 /* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into
- * the same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it, several at
- * once; their order is the caller's business. *value as in kpx_flush. Nothing is recorded, written to a descriptor or
- * allocated. KPX_INVALID on a capturing stream. */
+ * the same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of
+ * several streams run one after the other, in the order of these calls. *value as in kpx_flush. Nothing is recorded,
+ * written to a descriptor or allocated. KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
 
 typedef struct {

@@ -8,6 +8,7 @@
 
 #include "memory_plan.hpp"
 #include "recording.hpp"
+#include "timeline.hpp"
 #include "window.hpp"
 
 namespace kpx {
@@ -23,6 +24,11 @@ class Region {
     // them.
     std::mutex profiling;
     const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
+    // The last replay, which the next one of another stream must wait for: both use the region's memory. The caller
+    // holds order from when it looks until it has submitted its own.
+    std::mutex order;
+    std::shared_ptr<Timeline> last_timeline;
+    uint64_t last_value = 0;
     kpx_region_stats stats() const;
     // As JSON; csrc/describe.cpp.
     std::string describe() const;

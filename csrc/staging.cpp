@@ -25,10 +25,10 @@ std::shared_ptr<HostBlock> Staging::take(For purpose, uint64_t bytes) {
         block->data = static_cast<uint8_t *>(block->tensor->rawData());
     }
     block->used = 0;
-    auto give_back = [this, &list](HostBlock *returned) {
+    auto give_back = [this, &list, large](HostBlock *returned) {
         std::unique_ptr<HostBlock> owned(returned);
         std::lock_guard<std::mutex> lock(mutex_);
-        if (list.size() < kSpare) {
+        if (list.size() < kSpare[large]) {
             list.push_back(std::move(owned));
         }
     };

@@ -33,7 +33,7 @@ class Staging {
     std::shared_ptr<HostBlock> take(For purpose, uint64_t bytes);
 
   private:
-    static constexpr size_t kSpare = 4; // blocks of one kind kept for reuse
+    static constexpr size_t kSpare[2] = {32, 4}; // blocks of one kind kept for reuse: small, large
 
     Device &device_;
     std::mutex mutex_;

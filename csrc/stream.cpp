@@ -41,6 +41,7 @@ void Stream::finish() noexcept {
     } catch (const std::exception &) {
         device_->drain(queue_); // nothing may be freed under a device that still runs
     }
+    drop_held();
     std::deque<InFlight> done;
     std::lock_guard<std::mutex> lock(flight_mutex_);
     std::swap(done, in_flight_);
@@ -107,13 +108,17 @@ void Stream::depend(const Stream &other, uint64_t value) {
     if (!window_.empty()) {
         submit_pending();
     }
+    wait_for(other.timeline_, value);
+}
+
+void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) {
     for (Wait &wait : waits_) {
-        if (wait.timeline == other.timeline_) {
+        if (wait.timeline == timeline) {
             wait.value = std::max(wait.value, value);
             return;
         }
     }
-    waits_.push_back({other.timeline_, value});
+    waits_.push_back({timeline, value, nullptr});
 }
 
 uint64_t Stream::flush() {
@@ -165,45 +170,50 @@ void Stream::record(InFlight &work) {
     }
 }
 
-void Stream::gather_commands(const InFlight &work) {
-    commands_.clear();
+vk::Result Stream::launch(const InFlight &work, std::vector<vk::CommandBuffer> &commands) {
+    std::vector<vk::Semaphore> semaphores;
+    std::vector<uint64_t> values;
+    for (const Wait &wait : work.waits) {
+        if (wait.timeline) {
+            semaphores.push_back(wait.timeline->semaphore());
+            values.push_back(wait.timeline->semaphore_value(wait.value));
+        }
+    }
+    const std::vector<vk::PipelineStageFlags> stages(values.size(), vk::PipelineStageFlagBits::eComputeShader);
+    const vk::Semaphore signal = timeline_->semaphore();
+    const uint64_t signal_value = timeline_->semaphore_value(work.value);
+    const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
+    commands.clear();
     if (work.recording) {
-        commands_.push_back(work.recording->commands());
+        commands.push_back(work.recording->commands());
     }
     if (work.region) {
-        commands_.insert(commands_.end(), work.times, work.region->recording().commands());
+        commands.insert(commands.end(), work.times, work.region->recording().commands());
     }
+    vk::SubmitInfo info(semaphores, stages, commands, signal);
+    info.pNext = &timeline;
+    const uint64_t value = work.value; // work may be done, and gone, once it is submitted
+    std::lock_guard<std::mutex> lock(queue_.mutex);
+    const vk::Result result = queue_.handle->submit(1, &info, nullptr);
+    if (result == vk::Result::eSuccess) {
+        timeline_->set_queued(value);
+    }
+    return result;
 }
 
 void Stream::submit(InFlight work, std::vector<Wait> waits) {
     Stopwatch watch(counters_.submit_ns);
     const uint64_t value = work.value;
-    std::vector<vk::Semaphore> semaphores;
-    std::vector<uint64_t> values;
-    for (const Wait &wait : waits) {
-        semaphores.push_back(wait.timeline->semaphore());
-        values.push_back(wait.timeline->semaphore_value(wait.value));
-    }
-    const std::vector<vk::PipelineStageFlags> stages(waits.size(), vk::PipelineStageFlagBits::eComputeShader);
-    const vk::Semaphore signal = timeline_->semaphore();
-    const uint64_t signal_value = timeline_->semaphore_value(value);
-    const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
-    gather_commands(work);
-    vk::SubmitInfo info(semaphores, stages, commands_, signal);
-    info.pNext = &timeline;
-
     work.waits = std::move(waits);
     work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
+    const InFlight *listed;
     {
         // Listed first: nothing may fail between the submission and its entry here.
         std::lock_guard<std::mutex> lock(flight_mutex_);
         in_flight_.push_back(std::move(work));
+        listed = &in_flight_.back();
     }
-    vk::Result result;
-    {
-        std::lock_guard<std::mutex> lock(queue_.mutex);
-        result = queue_.handle->submit(1, &info, nullptr);
-    }
+    const vk::Result result = launch_or_hold(*listed);
     if (result != vk::Result::eSuccess) {
         std::unique_lock<std::mutex> lock(flight_mutex_);
         InFlight failed = std::move(in_flight_.back());
@@ -229,6 +239,9 @@ void Stream::throttle() {
                 return;
             }
             oldest = in_flight_.front().value;
+            if (oldest > timeline_->queued()) {
+                return; // held back: that may last
+            }
         }
         timeline_->wait(oldest, UINT64_MAX);
         collect();

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "fusion/pass.hpp"
+#include "gate.hpp"
 #include "op.hpp"
+#include "read.hpp"
 #include "recording_cache.hpp"
 #include "staging.hpp"
 #include "timeline.hpp"
@@ -42,6 +44,11 @@ class Stream {
     // Work appended from here on starts after value of the other timeline; what
     // is pending is submitted first, so that it need not wait.
     void depend(const Stream &other, uint64_t value);
+    // Work appended from here on starts after the gate was opened.
+    std::shared_ptr<Gate> hold();
+    // Hands what is held back and can run to the driver; whether there was any.
+    // The caller holds Held::mutex.
+    bool launch_held();
 
     // Between these, op() and dispatch() append to a region instead.
     void begin_capture();
@@ -60,6 +67,9 @@ class Stream {
 
     // Submits, waits, copies to data.
     void download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, void *data, uint64_t bytes);
+    // Appends a copy of the buffer's bytes, which the host may take once the stream
+    // has reached the value that the next flush gives.
+    std::unique_ptr<Read> read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes);
     // Submits what is pending and gives the value that is reached when it is done.
     uint64_t flush();
     void wait(uint64_t value, uint64_t timeout_ns);
@@ -78,6 +88,7 @@ class Stream {
     struct Wait {
         std::shared_ptr<Timeline> timeline;
         uint64_t value;
+        std::shared_ptr<Gate> gate; // instead
     };
     struct InFlight {
         uint64_t value;
@@ -104,15 +115,21 @@ class Stream {
     // The caller holds mutex_.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
+    uint64_t submit_after_last(const std::shared_ptr<Region> &region, uint32_t times);
+    void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value);
+    vk::Result launch(const InFlight &work, std::vector<vk::CommandBuffer> &commands);
+    vk::Result launch_or_hold(const InFlight &work);
+    static bool ready(const InFlight &work);
+    void drop_held();
     uint64_t run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
     void add_times(const InFlight &work);
-    void gather_commands(const InFlight &work);
     void record(InFlight &work);
     Window new_window() const { return Window(*device_, false); }
     Window &appended() { return capture_ ? *capture_ : window_; }
     void throttle();
     Staged stage(uint64_t bytes, uint64_t phase);
     void upload_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const uint8_t *data, uint64_t bytes);
+    void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to, uint64_t bytes);
     uint64_t download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to, uint64_t bytes);
     void check_range(const Buffer &buffer, uint64_t offset, const void *data, uint64_t bytes) const;
 
@@ -141,6 +158,7 @@ class Stream {
 
     std::mutex flight_mutex_; // guards in_flight_; taken last, and nothing is freed under it
     std::deque<InFlight> in_flight_;
+    std::deque<const InFlight *> held_; // of them, in order; guarded by Held::mutex
 };
 
 // Appends a dispatch that copies bytes; the offsets agree modulo 4.

@@ -49,6 +49,9 @@ class Timeline {
     // The value that is reached when all submitted work is done.
     uint64_t submitted() const { return submitted_; }
     void set_submitted(uint64_t value) { submitted_ = value; }
+    // The same of what the driver has: less, while work is held back (gate.hpp).
+    uint64_t queued() const { return queued_; }
+    void set_queued(uint64_t value) { queued_ = value; }
     // The value reached so far.
     uint64_t completed() const;
     // Blocks until value is reached; throws KPX_TIMEOUT or KPX_DEVICE_LOST. Holds no lock.
@@ -58,7 +61,7 @@ class Timeline {
     std::shared_ptr<Device> device_;
     vk::Semaphore semaphore_;
     uint64_t base_;
-    std::atomic<uint64_t> submitted_{0};
+    std::atomic<uint64_t> submitted_{0}, queued_{0};
 };
 
 } // namespace kpx

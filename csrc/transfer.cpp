@@ -160,16 +160,43 @@ void Stream::download(const std::shared_ptr<Buffer> &buffer, uint64_t offset, vo
     counters_.download_bytes += bytes;
 }
 
-uint64_t Stream::download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to,
-                               uint64_t bytes) {
-    std::lock_guard<std::mutex> lock(mutex_);
+void Stream::append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to, uint64_t bytes) {
     const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_READ); };
     window_.append(fill, [&](const OpNode &, Program &program) {
         append_transfer(*device_, program, {buffer->handle(), buffer->offset() + offset, buffer, buffer.get()},
                         {to.block->buffer, to.offset, to.block}, bytes);
     });
     window_.read_by_host();
+}
+
+uint64_t Stream::download_part(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const Staged &to,
+                               uint64_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    append_read(buffer, offset, to, bytes);
     return submit_pending();
+}
+
+std::unique_ptr<Read> Stream::read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes) {
+    device_->check_alive();
+    if (buffer->device() != device_ || offset > buffer->bytes() || bytes > buffer->bytes() - offset) {
+        fail(KPX_INVALID, "%llu bytes at %llu cannot be read from that buffer", (unsigned long long)bytes,
+             (unsigned long long)offset);
+    }
+    auto made = std::make_unique<Read>(Read{device_, {}});
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t size = std::min(bytes - done, Staging::kLarge - 4);
+        const uint64_t phase = (buffer->offset() + offset + done) % 4;
+        made->parts.push_back({device_->staging().take(Staging::For::download, size + 4), phase, size});
+        done += size;
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const Read::Part &part : made->parts) {
+        append_read(buffer, offset, {part.block, part.offset}, part.bytes);
+        offset += part.bytes;
+    }
+    counters_.downloads += bytes > 0;
+    counters_.download_bytes += bytes;
+    return made;
 }
 
 } // namespace kpx
