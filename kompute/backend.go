@@ -14,6 +14,9 @@ type backend interface {
 	// host memory that holds them together with the offset at which it starts
 	// in the storage. st is busy, its content complete; no lock is held.
 	load(st *storage, lo, hi int) (mem []byte, base int, err error)
+	// fetch starts to read bytes of storage that only the device has. Locks as for
+	// load; st is not busy.
+	fetch(st *storage, lo, hi int) (*readback, error)
 	// freeBuffer gives device memory back, after the last use of it.
 	freeBuffer(buf unsafe.Pointer)
 	stats(*DeviceStats)
@@ -26,9 +29,15 @@ type backend interface {
 type queue interface {
 	// append adds op. The stream's append lock is held, the device's is not.
 	append(op Op) error
-	// after makes what is appended from here on wait for another stream's
-	// ticket, which has been submitted. Locks as for append.
-	after(m mark) error
+	// hold appends work that ends when m does, which is submitted and of a stream
+	// of any device: what is appended behind it starts after m. Locks as for
+	// append.
+	hold(m mark) error
+	// read appends a copy of the bytes lo to hi of st for the host. Locks as for
+	// append.
+	read(st *storage, lo, hi int) (*readback, error)
+	// poll reports whether the ticket is done. No lock of the device is held.
+	poll(ticket uint64) bool
 	// submit starts everything appended up to ticket, at least. No lock of the
 	// device is held.
 	submit(ticket uint64) error

@@ -28,6 +28,8 @@ static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 #cgo nocallback kpx_download
 #cgo nocallback kpx_stream_depend
 #cgo nocallback kpx_wait
+#cgo nocallback kpx_read_create
+#cgo nocallback kpx_read_copy
 #cgo noescape kpx_buffer_create
 #cgo noescape kpx_op
 #cgo noescape kpx_dispatch
@@ -36,6 +38,8 @@ static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 #cgo noescape kpx_download
 #cgo noescape kpx_stream_depend
 #cgo noescape kpx_wait
+#cgo noescape kpx_read_create
+#cgo noescape kpx_read_copy
 */
 import "C"
 
@@ -208,6 +212,33 @@ func (d *cgoDevice) depend(stream, other unsafe.Pointer, value uint64) error {
 	}
 	return nil
 }
+
+func (d *cgoDevice) hold(stream unsafe.Pointer) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_gate
+	if code := C.kpx_stream_hold((*C.kpx_stream)(stream), &p, &e); code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) openGate(gate unsafe.Pointer) { C.kpx_gate_open((*C.kpx_gate)(gate)) }
+
+func (d *cgoDevice) read(stream, buffer unsafe.Pointer, offset, bytes int) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_read
+	code := C.kpx_read_create((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset), C.uint64_t(bytes), &p, &e)
+	if code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) copyRead(read unsafe.Pointer, data []byte) {
+	C.kpx_read_copy((*C.kpx_read)(read), unsafe.Pointer(unsafe.SliceData(data)))
+}
+
+func (d *cgoDevice) destroyRead(read unsafe.Pointer) { C.kpx_read_destroy((*C.kpx_read)(read)) }
 
 func (d *cgoDevice) flush(stream unsafe.Pointer) (uint64, error) {
 	var e C.kpx_error

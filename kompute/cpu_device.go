@@ -29,6 +29,8 @@ func (cpuBackend) newQueue(s *Stream) (queue, error) { return &cpuQueue{s: s}, n
 
 func (cpuBackend) load(st *storage, _, _ int) ([]byte, int, error) { return st.hostMemory(), 0, nil }
 
+func (cpuBackend) fetch(*storage, int, int) (*readback, error) { return nil, ErrInternal } // the host has all
+
 func (cpuBackend) freeBuffer(unsafe.Pointer) {}
 
 func (cpuBackend) stats(*DeviceStats) {}

@@ -16,7 +16,6 @@ type cpuQueue struct {
 	// Guarded by s.dev.mu.
 	items   []cpuItem // from first on: not done yet
 	first   int
-	next    []mark // what the next item must wait for besides its operands
 	running bool
 	waiters []cpuWaiter
 	submits uint64
@@ -28,12 +27,15 @@ type cpuQueue struct {
 	arrays []array.Array // the worker's, reused
 }
 
-// cpuItem is an op with what other streams must have done before.
+// cpuItem is an op with what other streams must have done before; nothing but
+// that, if there is no op.
 type cpuItem struct {
 	op     Op
 	region *Region // instead of op, replayed so many times
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
+	read   *readback   // instead of op
+	from   *storage    // of what
 	deps   []mark
 	timing timing // of op
 }
@@ -62,8 +64,7 @@ func (q *cpuQueue) append(op Op) error {
 	for op.busy() {
 		d.cond.Wait()
 	}
-	item := cpuItem{op: op, deps: q.next}
-	q.next = nil
+	item := cpuItem{op: op}
 	for _, a := range op.Args {
 		if a.View != nil {
 			item.deps = q.s.conflicts(a.View.st, a.Access, item.deps)
@@ -110,19 +111,18 @@ func (q *cpuQueue) push(item cpuItem) {
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
-	if item.region == nil {
+	if item.op.CPU != nil {
 		item.timing = q.timing
 	}
 	q.items = append(q.items, item)
 	q.s.appended++
 }
 
-func (q *cpuQueue) after(m mark) error {
+// hold implements queue. The worker waits, even for another device.
+func (q *cpuQueue) hold(m mark) error {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	if m.pending() {
-		q.next = append(q.next, m)
-	}
+	q.push(cpuItem{deps: []mark{m}})
 	return nil
 }
 
@@ -185,6 +185,13 @@ func (q *cpuQueue) run(item cpuItem) error {
 	if item.region != nil {
 		return q.runRegion(item)
 	}
+	if item.read != nil {
+		q.runRead(item)
+		return nil
+	}
+	if item.op.CPU == nil {
+		return nil
+	}
 	if err := q.inputsErr(item.op); err != nil {
 		return err
 	}
@@ -218,6 +225,9 @@ func (q *cpuQueue) inputsErr(op Op) error {
 // finish ends an item. dev.mu is held.
 func (q *cpuQueue) finish(item cpuItem) {
 	item.op.unpin()
+	if item.from != nil {
+		item.from.unpin()
+	}
 	if item.region != nil {
 		item.region.leave()
 	}

@@ -44,9 +44,10 @@ type Device struct {
 	closed    bool
 	users     int // calls that the device must outlive
 	streams   map[*Stream]struct{}
-	numbered  int               // streams so far
-	opTimes   map[string]OpTime // of streams that are closed
-	resources *resource         // live ones
+	numbered  int                    // streams so far
+	opTimes   map[string]OpTime      // of streams that are closed
+	resources *resource              // live ones
+	reads     map[*readback]struct{} // that the native library holds
 	live      int
 	liveBytes int64
 	peakBytes int64
@@ -60,7 +61,7 @@ type transferCounts struct {
 }
 
 func newDevice(info DeviceInfo, opts options) *Device {
-	d := &Device{info: info, opts: opts, streams: make(map[*Stream]struct{}), logged: make(map[[2]string]bool)}
+	d := &Device{info: info, opts: opts, streams: make(map[*Stream]struct{}), reads: make(map[*readback]struct{}), logged: make(map[[2]string]bool)}
 	d.cond = sync.NewCond(&d.mu)
 	return d
 }
@@ -141,6 +142,9 @@ func (d *Device) Close() error {
 		d.mu.Unlock()
 		_ = late.Close() // made while the others were closing
 		d.mu.Lock()
+	}
+	for r := range d.reads {
+		r.forget()
 	}
 	for r := d.resources; r != nil; r = r.next {
 		r.freeBuffer()

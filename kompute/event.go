@@ -18,8 +18,15 @@ func (s *Stream) Record() *Event {
 	return &Event{mark{s, s.appended}}
 }
 
-// Wait makes what is enqueued on s from here on start after the event. The
-// caller does not wait. An event of another device poisons s with ErrDevice.
+// Wait makes what is enqueued on s from here on start after the event, which may
+// be of another device: a stream of the GPU waits for one of the CPU, and the
+// other way round. The caller does not wait. The wait is itself work of s: an
+// event recorded behind it comes after both.
+//
+// A stream's own event, and one that is done, change nothing. An event lies
+// behind work that was started, so that streams cannot wait for each other in a
+// ring. Errors of the event's stream do not spread to s, but for a device that
+// is lost before the event: s fails with ErrDeviceLost.
 func (s *Stream) Wait(ev *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,21 +38,14 @@ func (s *Stream) Wait(ev *Event) {
 		return
 	}
 	other := ev.m.stream
-	if other.dev != s.dev {
-		s.Fail(fmt.Errorf("Stream.Wait: the event is %w", ErrDevice))
-		return
-	}
-	s.dev.mu.Lock()
-	pending, err := ev.m.pending(), s.state()
-	s.dev.mu.Unlock()
-	if err != nil || !pending || other == s {
+	if other == s || s.Err() != nil || ev.Done() {
 		return
 	}
 	if err := other.submit(ev.m.ticket); err != nil {
 		s.Fail(err)
 		return
 	}
-	if err := s.queue.after(ev.m); err != nil {
+	if err := s.queue.hold(ev.m); err != nil {
 		s.Fail(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -28,6 +29,9 @@ type fakeNative struct {
 	buffers     int
 	streams     int
 	regions     int
+	gates       int // not opened
+	reads       int
+	waits       int
 	submits     uint64
 	depends     int
 }
@@ -46,6 +50,14 @@ type fakeStream struct {
 	destroyed bool
 	capturing bool
 	captured  []func()
+}
+
+type fakeGate struct{ opened chan struct{} }
+
+type fakeRead struct {
+	data      []byte
+	done      atomic.Bool
+	destroyed bool
 }
 
 type fakeRegion struct {
@@ -315,6 +327,61 @@ func (f *fakeNative) depend(stream, other unsafe.Pointer, value uint64) error {
 	return nil
 }
 
+func (f *fakeNative) hold(stream unsafe.Pointer) (unsafe.Pointer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fail("hold"); err != nil {
+		return nil, err
+	}
+	g := &fakeGate{opened: make(chan struct{})}
+	s := f.stream(stream)
+	s.pending = append(s.pending, func() { <-g.opened })
+	f.gates++
+	return unsafe.Pointer(g), nil
+}
+
+func (f *fakeNative) openGate(gate unsafe.Pointer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gates--
+	close((*fakeGate)(gate).opened) // panics if it was opened before
+}
+
+func (f *fakeNative) read(stream, buffer unsafe.Pointer, offset, bytes int) (unsafe.Pointer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fail("download"); err != nil {
+		return nil, err
+	}
+	s, b := f.stream(stream), f.buffer(buffer)
+	r := &fakeRead{data: make([]byte, bytes)}
+	s.pending = append(s.pending, func() {
+		copy(r.data, b.data[offset:])
+		r.done.Store(true)
+	})
+	f.reads++
+	return unsafe.Pointer(r), nil
+}
+
+func (f *fakeNative) copyRead(read unsafe.Pointer, data []byte) {
+	r := (*fakeRead)(read)
+	if !r.done.Load() || len(data) != len(r.data) {
+		f.t.Errorf("%d of %d bytes taken of a read that is done: %v", len(data), len(r.data), r.done.Load())
+	}
+	copy(data, r.data)
+}
+
+func (f *fakeNative) destroyRead(read unsafe.Pointer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := (*fakeRead)(read)
+	if r.destroyed {
+		f.t.Error("a read was destroyed twice")
+	}
+	r.destroyed = true
+	f.reads--
+}
+
 func (f *fakeNative) flush(stream unsafe.Pointer) (uint64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -367,6 +434,7 @@ func (f *fakeNative) wait(stream unsafe.Pointer, value, timeout uint64) (bool, e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.stream(stream)
+	f.waits++
 	if timeout != ^uint64(0) && s.reached < value {
 		f.mu.Unlock()
 		runtime.Gosched()
@@ -402,8 +470,8 @@ func (f *fakeNative) streamStats(_ unsafe.Pointer, out *StreamStats) {
 func (f *fakeNative) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.buffers != 0 || f.streams != 0 || f.regions != 0 || f.closed {
-		f.t.Errorf("closed with %d buffers, %d streams, %d regions, closed before: %v", f.buffers, f.streams, f.regions, f.closed)
+	if f.buffers != 0 || f.streams != 0 || f.regions != 0 || f.gates != 0 || f.reads != 0 || f.closed {
+		f.t.Errorf("closed with %d buffers, %d streams, %d regions, %d gates, %d reads, closed before: %v", f.buffers, f.streams, f.regions, f.gates, f.reads, f.closed)
 	}
 	f.closed = true
 }

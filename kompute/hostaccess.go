@@ -25,6 +25,9 @@ func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, 
 		if err := st.contentErr(); err != nil {
 			return err
 		}
+		if st.onlyOnDevice() && lo < hi && st.fetched(hi-lo) <= fetchLimit {
+			return st.fetch(ctx, lo, hi, f)
+		}
 		if st.source == nil || !st.writer.pending() {
 			break
 		}
@@ -43,6 +46,75 @@ func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, 
 	}
 	d.mu.Lock()
 	return err
+}
+
+// onlyOnDevice reports whether the host has to fetch the content. dev.mu is held.
+func (st *storage) onlyOnDevice() bool { return st.deviceValid && !st.hostValid }
+
+// Up to so many bytes, a read is one submission and one wait, into as much
+// staging memory; beyond that it goes in pieces, after the work.
+const fetchLimit = 32 << 20
+
+// fetched is how many bytes come down when the host wants n of them: these alone
+// if they are few, else all, and the host's copy is current from then on.
+func (st *storage) fetched(n int) int {
+	if n <= st.bytes/2 {
+		return n
+	}
+	return st.bytes
+}
+
+// fetch is withHost for content that only the device has. d.mu is held, and
+// released meanwhile.
+func (st *storage) fetch(ctx context.Context, lo, hi int, f func(mem []byte, base int)) error {
+	d, writer := st.dev, st.writer
+	whole := st.fetched(hi-lo) == st.bytes
+	if whole {
+		lo, hi = 0, st.bytes
+	} else {
+		lo &^= 15
+	}
+	st.pins++
+	defer st.unpin()
+	d.users++
+	defer d.leave()
+	mem, err := d.fetchUnlocked(ctx, st, lo, hi)
+	if err != nil {
+		if ctx.Err() == nil && st.source != nil {
+			st.source.fail(err)
+		}
+		return err
+	}
+	if st.writer == writer {
+		if err := st.contentErr(); err != nil {
+			return err // it failed meanwhile
+		}
+	}
+	d.mu.Unlock()
+	f(mem, lo)
+	d.mu.Lock()
+	if whole && st.writer == writer && st.onlyOnDevice() && !st.busy && !st.closed {
+		st.dropHost()
+		st.host, st.hostValid = mem, true
+	} else {
+		d.pool.put(mem)
+	}
+	return nil
+}
+
+// fetchUnlocked reads bytes and waits for them, with d.mu released.
+func (d *Device) fetchUnlocked(ctx context.Context, st *storage, lo, hi int) ([]byte, error) {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	r, err := d.backend.fetch(st, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	mem, err := r.wait(ctx)
+	if err != nil {
+		r.drop()
+	}
+	return mem, err
 }
 
 // leave ends a use of the device that Close waits for. d.mu is held.

@@ -21,6 +21,14 @@ type native interface {
 	upload(stream, buffer unsafe.Pointer, offset int, data []byte) error
 	download(stream, buffer unsafe.Pointer, offset int, data []byte) error
 	depend(stream, other unsafe.Pointer, value uint64) error
+	// hold keeps back what is appended from here on, until the gate is opened.
+	hold(stream unsafe.Pointer) (gate unsafe.Pointer, err error)
+	openGate(gate unsafe.Pointer)
+	// read appends a copy of device memory, which copyRead takes once the stream
+	// has reached the value of a flush after it.
+	read(stream, buffer unsafe.Pointer, offset, bytes int) (unsafe.Pointer, error)
+	copyRead(read unsafe.Pointer, data []byte)
+	destroyRead(read unsafe.Pointer)
 	flush(stream unsafe.Pointer) (value uint64, err error)
 	// wait reports whether the stream reached value within the timeout.
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)

@@ -74,7 +74,6 @@ func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 			return err
 		}
 	}
-	item.deps, q.next = q.next, nil
 	for i := range r.uses {
 		access := AccessRead
 		if r.uses[i].writes {

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"context"
 	"fmt"
 	"unsafe"
 )
@@ -194,6 +195,56 @@ func (q *vulkanQueue) after(m mark) error {
 		q.forgetClosed()
 	}
 	return err
+}
+
+// hold implements queue. Where the event is of another device, the native
+// library keeps back what is appended from here on; no caller waits for it.
+func (q *vulkanQueue) hold(m mark) error {
+	d := q.s.dev
+	if m.stream.dev == d {
+		if err := q.after(m); err != nil {
+			return err
+		}
+	} else if err := q.holdBack(m); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q.s.appended++
+	return nil
+}
+
+// holdBack has work from here on wait for the event of another device. What was
+// appended before is started, and has a value of the timeline of its own.
+func (q *vulkanQueue) holdBack(m mark) error {
+	d := q.s.dev
+	d.mu.Lock()
+	ticket := q.s.appended
+	d.mu.Unlock()
+	if err := q.s.submit(ticket); err != nil {
+		return err
+	}
+	gate, err := q.b.native.hold(q.handle)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users++
+	go q.openAfter(gate, m)
+	return nil
+}
+
+// openAfter opens a gate when m is done, or can never be.
+func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
+	if err := m.wait(context.Background()); err != nil {
+		q.s.poison(err)
+	}
+	q.b.native.openGate(gate)
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leave()
 }
 
 // forgetClosed keeps seen from growing with every stream there ever was.

@@ -1,0 +1,121 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// Reading is a read under way: see Tensor.ReadAsync. Its methods may be called
+// from any goroutine.
+type Reading[T Element] struct {
+	layout array.Layout
+	r      *readback
+	err    error // why nothing was started
+
+	mu   sync.Mutex
+	data []T
+}
+
+// ReadAsync starts to read the tensor's elements and returns at once. The copy
+// is work of s, which it starts with all work enqueued there before: it has
+// what that work, and work of other streams that wrote the tensor, has made of
+// the tensor; what comes later, on s, elsewhere or from the host, does not
+// change it. Many may be under way. The tensor may be closed meanwhile.
+//
+// The copy is kept in memory of the host, staging and all, until it is taken or
+// forgotten.
+//
+// Nothing is poisoned by a read that cannot start; Wait tells why: ErrDevice for
+// a stream of another device, ErrClosed, a *CaptureError while s captures, or
+// the error of the stream or the tensor.
+func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
+	out := &Reading[T]{layout: t.View().layout}
+	out.r, out.err = t.View().startRead(s)
+	if out.r != nil && out.r.native != nil {
+		runtime.AddCleanup(out, (*readback).drop, out.r)
+	}
+	return out
+}
+
+// startRead begins a read of all that the view spans.
+func (v *View) startRead(s *Stream) (*readback, error) {
+	if s == nil {
+		return nil, errNilStream
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	if v.st.dev != s.dev {
+		return nil, &OpError{Op: "read", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: v.st.dev.info.Name, Err: ErrDevice}
+	}
+	if err := s.failCapture("read", "the region would have to run", nil); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.readable(v); err != nil {
+		return nil, err
+	}
+	lo, hi := v.layout.Extent()
+	size := v.dtype.Size()
+	r, err := s.queue.read(v.st, lo*size, hi*size)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.flushLocked(); err != nil {
+		r.drop()
+		return nil, err
+	}
+	return r, nil
+}
+
+// readable reports why the view cannot be read on s.
+func (s *Stream) readable(v *View) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if err := s.state(); err != nil {
+		return err
+	}
+	if err := v.usable(); err != nil {
+		return err
+	}
+	if err := v.st.hostAccess("read"); err != nil {
+		return err
+	}
+	return v.st.contentErr()
+}
+
+// Done reports whether Wait would return at once, with the elements or an error.
+func (r *Reading[T]) Done() bool { return r.err != nil || r.r.done() }
+
+// Wait returns the elements in row-major order, once they are there: the same
+// slice each time, which is the caller's. A context that ends first leaves the
+// read alone, and Wait may be called again. Closing the stream waits for its
+// reads; closing the device leaves ErrClosed to those that were not waited for.
+// If the stream failed before, Wait returns its error.
+func (r *Reading[T]) Wait(ctx context.Context) ([]T, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	mem, err := r.r.wait(ctx)
+	runtime.KeepAlive(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading %v: %w", r.layout.Shape, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.data == nil {
+		l := r.layout
+		l.Offset -= r.r.lo / sizeOf[T]()
+		r.data = make([]T, l.Size())
+		gather(r.data, array.Storage[T](array.Array{Data: mem}), l)
+	}
+	return r.data, nil
+}
