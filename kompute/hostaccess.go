@@ -78,6 +78,7 @@ func (st *storage) fetch(ctx context.Context, lo, hi int, f func(mem []byte, bas
 	defer st.unpin()
 	d.users++
 	defer d.leave()
+	d.transfers.looked(false)
 	mem, err := d.fetchUnlocked(ctx, st, lo, hi)
 	if err != nil {
 		if ctx.Err() == nil && st.source != nil {

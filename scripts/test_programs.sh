@@ -14,6 +14,7 @@ CGO_ENABLED=0 go build -o "$work/nogpu/" ./examples/...
 
 for bin in bin nogpu; do
     "$work/$bin/vector_add" >"$work/out" || fail "$bin/vector_add exited with $?"
+    "$work/$bin/streams" --size 64 >/dev/null || fail "$bin/streams exited with $?"
 done
 "$work/bin/custom_shader" >/dev/null || fail "custom_shader exited with $?"
 

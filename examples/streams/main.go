@@ -1,0 +1,219 @@
+// Command streams reads batches from the host, works on them and brings the
+// results back: first one after the other on one stream, then on three streams,
+// where the upload of the next batch and the read of the last go beside the work
+// on the current one. At the end a stream of the CPU backend takes part, which
+// waits for an event of the device, and the device for one of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+func main() {
+	j := job{}
+	name := flag.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	flag.IntVar(&j.batches, "batches", 12, "`number` of batches")
+	flag.IntVar(&j.size, "size", 512, "rows and columns of a batch")
+	flag.Parse()
+	if err := run(context.Background(), os.Stdout, *name, j); err != nil {
+		fmt.Fprintln(os.Stderr, "streams:", err)
+		os.Exit(1)
+	}
+}
+
+// job is what is done: batches of size x size numbers, each multiplied twice by
+// the same matrix.
+type job struct {
+	batches, size int
+	weights       *kompute.Tensor[float32]
+}
+
+// results are the first element of every result, which stand for it, and how
+// long all took.
+type results struct {
+	first   []float32
+	elapsed time.Duration
+}
+
+func run(ctx context.Context, out io.Writer, name string, j job) error {
+	device, err := kompute.Open(name)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	w := make([]float32, j.size*j.size)
+	for i := range j.size {
+		w[i*j.size+i] = 2 // times two, with all the work of a full matrix
+	}
+	if j.weights, err = kompute.New(device, w, j.size, j.size); err != nil {
+		return err
+	}
+	defer j.weights.Close()
+	if _, err := j.serial(ctx, device); err != nil { // pipelines are built, memory is taken
+		return err
+	}
+	serial, err := j.serial(ctx, device)
+	if err != nil {
+		return err
+	}
+	overlapped, err := j.overlapped(ctx, device)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(j.check(serial), j.check(overlapped)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %d batches of %d x %d\n", device.Info().Name, j.batches, j.size, j.size)
+	fmt.Fprintf(out, "one after the other: %v\n", serial.elapsed.Round(10*time.Microsecond))
+	fmt.Fprintf(out, "on three streams:    %v, %.2f times as fast; results agree\n",
+		overlapped.elapsed.Round(10*time.Microsecond), float64(serial.elapsed)/float64(overlapped.elapsed))
+	return withCPU(ctx, out, device)
+}
+
+// batch is the host's data of batch i: i+1 everywhere.
+func (j job) batch(i int) []float32 {
+	data := make([]float32, j.size*j.size)
+	for k := range data {
+		data[k] = float32(i + 1)
+	}
+	return data
+}
+
+// work is what is done with a batch.
+func (j job) work(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+	return ops.MatMul(s, ops.MatMul(s, x, j.weights), j.weights)
+}
+
+// serial finishes each batch before it begins the next.
+func (j job) serial(ctx context.Context, device *kompute.Device) (r results, err error) {
+	s, err := device.NewStream()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	start := time.Now()
+	for i := range j.batches {
+		scope := s.Scope()
+		x := kompute.Constant(s, j.batch(i), j.size, j.size)
+		y, err := j.work(s, x).Read(ctx)
+		scope.Close()
+		if err != nil {
+			return r, err
+		}
+		r.first = append(r.first, y[0])
+	}
+	r.elapsed = time.Since(start)
+	return r, nil
+}
+
+// overlapped uploads on one stream, works on another and reads on a third. What
+// one stream does with a tensor comes after what another did with it, on the
+// device: nothing here waits but for the result of the batch before the last.
+func (j job) overlapped(ctx context.Context, device *kompute.Device) (r results, err error) {
+	var streams [3]*kompute.Stream
+	for i := range streams {
+		if streams[i], err = device.NewStream(); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, streams[i].Close()) }()
+	}
+	up, work, down := streams[0], streams[1], streams[2]
+	start := time.Now()
+	var readings []*kompute.Reading[float32]
+	for i := range j.batches {
+		x, err := kompute.New(device, j.batch(i), j.size, j.size)
+		if err != nil {
+			return r, err
+		}
+		up.Upload(x)
+		scope := work.Scope()
+		err = up.Flush()
+		y := j.work(work, x)
+		err = errors.Join(err, work.Flush())
+		readings = append(readings, y.ReadAsync(down))
+		scope.Close() // the work and the read keep what they need
+		if err := errors.Join(err, x.Close()); err != nil {
+			return r, err
+		}
+		if i > 0 {
+			if err := r.take(ctx, readings[i-1]); err != nil {
+				return r, err
+			}
+		}
+	}
+	err = r.take(ctx, readings[len(readings)-1])
+	r.elapsed = time.Since(start)
+	return r, err
+}
+
+func (r *results) take(ctx context.Context, reading *kompute.Reading[float32]) error {
+	y, err := reading.Wait(ctx)
+	if err == nil {
+		r.first = append(r.first, y[0])
+	}
+	return err
+}
+
+// check compares the results with what must come out: four times each batch.
+func (j job) check(r results) error {
+	want := make([]float32, j.batches)
+	for i := range want {
+		want[i] = 4 * float32(i+1)
+	}
+	if !slices.Equal(r.first, want) {
+		return fmt.Errorf("the results are %v, not %v", r.first, want)
+	}
+	return nil
+}
+
+// withCPU lets a stream of the CPU backend and one of the device wait for each
+// other, and shows that the caller waits for neither.
+func withCPU(ctx context.Context, out io.Writer, device *kompute.Device) (err error) {
+	cpu, err := kompute.Open("cpu")
+	if err != nil {
+		return err
+	}
+	defer cpu.Close()
+	host, err := cpu.NewStream()
+	if err != nil {
+		return err
+	}
+	s, err := device.NewStream()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	const pause = 30 * time.Millisecond
+	start := time.Now()
+	host.Enqueue(kompute.Op{Name: "prepare", CPU: func([]array.Array) error { time.Sleep(pause); return nil }})
+	s.Wait(host.Record()) // the device waits for the CPU
+	x := kompute.Constant(s, []float32{1, 2, 3}, 3)
+	reading := ops.Add(s, x, x).ReadAsync(s)
+	host.Wait(s.Record()) // the CPU waits for the device
+	var after time.Duration
+	host.Enqueue(kompute.Op{Name: "note", CPU: func([]array.Array) error { after = time.Since(start); return nil }})
+	enqueued := time.Since(start)
+	if err := host.Synchronize(ctx); err != nil {
+		return err
+	}
+	sum, err := reading.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if enqueued >= pause || after < pause || !slices.Equal(sum, []float32{2, 4, 6}) {
+		return fmt.Errorf("enqueued after %v, done after %v, sum %v", enqueued, after, sum)
+	}
+	_, err = fmt.Fprintf(out, "CPU, device, CPU:    enqueued in %v, done in order after %v, sum %v\n", enqueued.Round(time.Microsecond), after.Round(time.Millisecond), sum)
+	return err
+}

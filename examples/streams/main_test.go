@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+func TestRun(t *testing.T) {
+	for _, device := range []string{"cpu", "vulkan"} {
+		t.Run(device, func(t *testing.T) {
+			var out bytes.Buffer
+			err := run(t.Context(), &out, device, job{batches: 5, size: 48})
+			if device == "vulkan" && !testmodel.VulkanBuilt {
+				require.ErrorIs(t, err, kompute.ErrNoVulkan)
+				return
+			}
+			require.NoError(t, err)
+			require.Contains(t, out.String(), "results agree")
+			require.Contains(t, out.String(), "sum [2 4 6]")
+		})
+	}
+}
+
+func TestWrongResultsAreFound(t *testing.T) {
+	j := job{batches: 2}
+	require.NoError(t, j.check(results{first: []float32{4, 8}}))
+	require.ErrorContains(t, j.check(results{first: []float32{4, 0}}), "not [4 8]")
+	require.ErrorIs(t, run(t.Context(), nil, "nothing", j), kompute.ErrNoDevice)
+}
