@@ -46,10 +46,11 @@ func Scatter(x, indices, updates, out array.Array, axis int, mode ScatterMode, a
 	}
 	picks := indices.Shape
 	if along {
+		c.rank("updates", &updates, len(x.Shape))
 		if c.shape("indices", &indices, updates.Shape); c.err != nil {
 			return c.err
 		}
-		picks = updates.Shape[min(axis, len(updates.Shape)):min(axis+1, len(updates.Shape))]
+		picks = updates.Shape[axis : axis+1]
 	}
 	c.shape("updates", &updates, slices.Concat(x.Shape[:axis], picks, x.Shape[axis+1:]))
 	if c.err != nil {

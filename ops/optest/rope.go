@@ -111,6 +111,12 @@ func ropeCases() []Case {
 			x := r.normal(dtype, 1, 2, 9, 4, 128) // [B, T, H, D]
 			x.Layout = must(x.Transpose(0, 2, 1, 3))
 			add("transposed", Params{Offset: 3, Base: 1e6}, map[string]array.Array{"x": x})
+			x = r.normal(dtype, 1, 3, 6, 2, 80)
+			x.Layout = must(x.Transpose(0, 2, 1, 3))
+			add("transposed offsets", Params{Dims: 32, Scale: 0.25}, map[string]array.Array{
+				"x": x, "offset": repeat(dense(array.Int32, []float64{90, 1, 2}, 3), 0),
+			})
+			add("negative offset", Params{Offset: -3}, map[string]array.Array{"x": r.normal(dtype, 1, 1, 2, 7, 64)})
 			add("no steps", Params{}, map[string]array.Array{"x": r.normal(dtype, 1, 2, 2, 0, 64)})
 		}
 	}

@@ -116,10 +116,33 @@ func sdpaCases() []Case {
 		cases = append(cases, sdpaShapes(dtype)...)
 		cases = append(cases, sdpaMasks(dtype)...)
 	}
+	cases = append(cases, sdpaLong()...)
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
 	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
 	zero.Name = "no keys"
 	return append(cases, long, zero)
+}
+
+// sdpaLong are cases of many queries, and of many keys in a cache that is longer
+// still, of which the device says how much is used.
+func sdpaLong() []Case {
+	r := newSource(41)
+	prompt := attention(r, array.Float32, 1, 2, 1, 1025, 1025, 32)
+	prompt.Name, prompt.Params.Causal = "prompt", true
+	cache := attention(r, array.BFloat16, 1, 4, 2, 1, 3000, 128)
+	cache.Name = "long cache"
+	for _, name := range []string{"k", "v"} {
+		l := must(array.Contiguous(1, 2, 4096, 128))
+		cache.In[name] = relayout(cache.In[name], must(l.Slice(2, 0, 3000, 1)), l.Size())
+	}
+	cache.In["key_length"] = dense(array.Int32, []float64{2777}, 1)
+	masked := attention(r, array.Float32, 2, 2, 2, 1, 2100, 64)
+	masked.Name = "long mask"
+	masked.In["mask"] = r.integers(array.Bool, 0, 1, 2, 1, 1, 2100)
+	biased := attention(r, array.Float16, 1, 4, 1, 3, 1500, 64)
+	biased.Name, biased.Params.Causal = "long bias", true
+	biased.In["mask"] = place(r.normal(array.Float16, 2, 4, 1, 1500), "strided")
+	return []Case{prompt, cache, masked, biased}
 }
 
 func sdpaShapes(dtype array.DType) []Case {

@@ -1,0 +1,47 @@
+package fallback
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// Unfit operands of the shape ops are refused; what they compute is compared by
+// ops/optest.
+func TestShapeOpsRefuse(t *testing.T) {
+	x, y := must(t, []float32{1, 2, 3}, 3), must(t, []float32{1, 2}, 2)
+	i, flag := must(t, []int32{0, 1}, 2), must(t, []bool{true, false, true}, 3)
+	scalar, none := must(t, []float32{1}), array.Array{}
+	for name, err := range map[string]error{
+		"slice larger":         Slice(y, none, x, []int{0}),
+		"slice type":           Slice(x, none, i, []int{0}),
+		"slice starts":         Slice(x, none, y, nil),
+		"slice start":          Slice(x, i, y, nil),
+		"fill absent":          Fill(none, 0),
+		"arange bool":          Arange(flag, 0, 1),
+		"arange rank":          Arange(scalar, 0, 1),
+		"concat nothing":       Concat(nil, x, 0),
+		"concat axis":          Concat([]array.Array{x}, x, 1),
+		"concat length":        Concat([]array.Array{x, y}, x, 0),
+		"concat type":          Concat([]array.Array{i}, y, 0),
+		"pad widths":           Pad(y, x, nil, false, 0),
+		"pad outside":          Pad(y, x, []int{2}, false, 0),
+		"pad type":             Pad(i, x, []int{0}, false, 0),
+		"where condition":      Where(x, x, x, x),
+		"where shape":          Where(flag, y, x, x),
+		"gather_axis axis":     GatherAxis(x, i, y, 1),
+		"gather_axis index":    GatherAxis(x, y, y, 0),
+		"gather_axis shape":    GatherAxis(x, i, x, 0),
+		"scatter axis":         Scatter(x, i, y, x, 1, ScatterSet, false),
+		"scatter mode":         Scatter(x, i, y, x, 0, ScatterMax+1, false),
+		"scatter updates":      Scatter(x, i, x, x, 0, ScatterSet, false),
+		"scatter index":        Scatter(x, y, y, x, 0, ScatterSet, false),
+		"scatter along":        Scatter(x, i, x, x, 0, ScatterSet, true),
+		"scatter along scalar": Scatter(x, must(t, []int32{0}), scalar, x, 0, ScatterSet, true),
+	} {
+		require.ErrorIs(t, err, ErrInvalid, name)
+	}
+	require.Equal(t, []float32{1, 2, 3}, array.Storage[float32](x), "nothing was written")
+}
