@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstdlib>
 
 namespace kpx {
 
@@ -41,6 +42,20 @@ Support check_operands(const Lowering &lowering, std::initializer_list<const Arr
             return unsupported("an operand of %" PRId64 " elements exceeds 32-bit indexing", x->size());
     }
     return supported();
+}
+
+bool prefers_lanes(const Lowering &lowering, const char *kernel) {
+    const DeviceTraits &device = lowering.device();
+    return device.is_cpu && device.subgroup_size == LANES && lowering.has_kernel(kernel) &&
+           getenv("KOMPUTE_GO_FUSION_ON_CPU") == nullptr;
+}
+
+uint32_t rows_of_lane(int64_t rows, uint32_t most) {
+    constexpr int64_t kGroups = 16;
+    while (most > 1 && rows < kGroups * LANES * most) {
+        most /= 2;
+    }
+    return most;
 }
 
 bool same_shape(const Array &a, const Array &b) {

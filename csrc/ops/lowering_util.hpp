@@ -34,6 +34,15 @@ Support check_operands(const Lowering &lowering, std::initializer_list<const Arr
 // Whether both have the same rank and dimensions.
 bool same_shape(const Array &a, const Array &b);
 
+// Whether to take the forms of kernels that CPU drivers run well (projection_lanes.comp says what that is). Not with
+// KOMPUTE_GO_FUSION_ON_CPU: tests want there what a GPU does.
+bool prefers_lanes(const Lowering &lowering, const char *kernel);
+constexpr uint32_t LANES = 8; // of such a kernel, one subgroup
+
+// How many rows of its own such a lane takes: several, to share what all rows need, as long as a CPU has enough
+// workgroups.
+uint32_t rows_of_lane(int64_t rows, uint32_t most);
+
 // ---- Joint layouts ----
 
 constexpr uint32_t MAX_OPERANDS = 4;

@@ -133,6 +133,39 @@ ProjectionSet set_of(const Matrices &m, uint32_t i) {
     return set;
 }
 
+// The form for CPU drivers (projection_lanes.comp), where a lane has rows of its own and each matrix a dispatch.
+void dispatch_lanes(Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m, uint32_t first) {
+    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
+    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
+    const uint32_t second = pair ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), pair ? 4 : 8);
+    ProjectionParams p{};
+    p.sets[0] = set_of(m, first);
+    p.sets[1] = set_of(m, second);
+    p.x_offset = uint32_t(x.offset);
+    p.gain_offset = gain ? uint32_t(gain.offset) : 0;
+    p.residual_offset = residual ? uint32_t(residual.offset) : 0;
+    p.eps = op.eps;
+    const auto or_x = [&](const Array &array) { return Binding{array ? array : x, KPX_READ}; };
+    lowering.dispatch("projection_lanes",
+                      {LANES, x.dtype, gain ? gain.dtype : x.dtype, m.out(first).dtype, m.scales(0).dtype,
+                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(x.size()),
+                       op.norm == 0 ? 0u
+                       : gain       ? 2u
+                                    : 1u,
+                       op.epilogue, rows},
+                      {{x, KPX_READ},
+                       or_x(gain),
+                       or_x(residual),
+                       {m.w(first), KPX_READ},
+                       {m.scales(first), KPX_READ},
+                       {m.biases(first), KPX_READ},
+                       {m.out(first), KPX_WRITE},
+                       {m.w(second), KPX_READ},
+                       {m.scales(second), KPX_READ},
+                       {m.biases(second), KPX_READ}},
+                      p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
+}
+
 void dispatch(Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m) {
     const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
@@ -182,7 +215,14 @@ Support lower_projection(Lowering &lowering, const OpCall &call) {
     if (Support s = check_projection(lowering, call, *op, m); !s.ok()) {
         return s;
     }
-    dispatch(lowering, call, *op, m);
+    if (!prefers_lanes(lowering, "projection_lanes")) {
+        dispatch(lowering, call, *op, m);
+        return supported();
+    }
+    const uint32_t dispatches = op->epilogue == PROJECTION_SILU_MUL ? 1 : m.count;
+    for (uint32_t i = 0; i < dispatches; i++) {
+        dispatch_lanes(lowering, call, *op, m, i);
+    }
     return supported();
 }
 

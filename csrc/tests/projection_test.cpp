@@ -1,4 +1,6 @@
 // The op "projection": any quantization, dtypes and sizes that it takes.
+#include <cstdlib>
+
 #include "layer.hpp"
 
 // A norm and three products of its result, which become one op, then a gated MLP, which becomes two.
@@ -39,33 +41,48 @@ static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t gro
     }
 }
 
-TEST(projections_of_any_quantization) {
-    Device device = open_device();
+// With the kernels of GPUs, and with those of CPU drivers where the device is one.
+static void in_both_forms(void (*test)(const Device &)) {
+    const Device device = open_device();
+    test(device);
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1); // until the end of the test
+    test(device);
+}
+
+static void any_quantization(const Device &device) {
     for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
         check_layer(device, 256, 128, bits == 4 ? 32 : 64, bits);
     }
     check_layer(device, 256, 128, 128, 4);
+    check_layer(device, 256, 1024, 128, 3); // a lane with several rows
+}
+TEST(projections_of_any_quantization) {
+    in_both_forms(any_quantization);
 }
 
-TEST(projections_of_any_dtype) {
-    Device device = open_device();
+static void any_dtype(const Device &device) {
     for (uint32_t activations : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
         check_layer(device, 128, 384, 64, 4, {activations, KPX_FLOAT32});
         check_layer(device, 128, 384, 64, 4, {activations, activations});
     }
 }
+TEST(projections_of_any_dtype) {
+    in_both_forms(any_dtype);
+}
 
-TEST(projections_of_any_size) {
-    Device device = open_device();
+static void any_size(const Device &device) {
     for (int64_t k : {32, 352, 1024, 6144}) {
         check_layer(device, k, 1, 32, 4);
         check_layer(device, k, 64, 32, 4);
     }
     check_layer(device, 96, 257, 32, 4);
+    check_layer(device, 64, 2051, 32, 4);
+}
+TEST(projections_of_any_size) {
+    in_both_forms(any_size);
 }
 
-TEST(a_projection_of_many_rows_takes_turns) {
-    Device device = open_device();
+static void many_rows(const Device &device) {
     check_fused(device,
                 [](Layer &l) {
                     Tensor x = l.random_row(64), h = l.row(64), gain = l.random(KPX_FLOAT32, {64}, 1);
@@ -77,6 +94,9 @@ TEST(a_projection_of_many_rows_takes_turns) {
                     return results;
                 },
                 {1, nullptr, {}});
+}
+TEST(a_projection_of_many_rows_takes_turns) {
+    in_both_forms(many_rows);
 }
 
 TEST(a_projection_refuses_what_it_cannot_do) {

@@ -159,6 +159,7 @@ int main(int argc, char **argv) {
             continue;
         }
         ran++;
+        unsetenv("KOMPUTE_GO_FUSION_ON_CPU"); // that a test before may have set
         std::string why;
         try {
             test.run();

@@ -1,0 +1,145 @@
+// projection.comp for CPU drivers: one row of x, perhaps normalised, times the
+// rows of a quantized matrix, or of two whose results become SiLU(first) * second.
+//
+// Such a driver runs a subgroup's lanes as one vector. What it does well is
+// arithmetic on whole vectors; what it does badly is loads, which it does lane by
+// lane, shared memory, which is no different, and barriers. So each lane takes
+// ROWS rows of its own and reads their words four at a time; 32 elements of x come
+// in with one load, four to a lane, and are handed round by broadcasts.
+//
+// 1/rms is a factor of every result, so it is applied at the end, and the squares
+// are summed while x comes in.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+
+layout(local_size_x_id = 0) in; // one subgroup of eight
+
+#include "quads.glsl"
+#include "math.glsl"
+#include "lane_codes.glsl"
+
+TENSOR_IN(0, x, 1)
+QUADS_IN(0, x)
+TENSOR_IN(1, gain, 2)
+QUADS_IN(1, gain)
+layout(constant_id = 3) const uint y_DT = DT_FLOAT32; // the residual's too
+layout(constant_id = 4) const uint scales_DT = DT_FLOAT32;
+layout(constant_id = 5) const uint biases_DT = DT_FLOAT32;
+layout(constant_id = 7) const uint GROUP_SHIFT = 1; // log2 of the units of a group
+layout(constant_id = 8) const uint COLS = 1024;     // of x, a multiple of a group
+layout(constant_id = 9) const uint NORM = 0;        // 1: without gain, 2: with
+layout(constant_id = 10) const uint EPILOGUE = 0;   // PROJECTION_*
+layout(constant_id = 11) const uint ROWS = 1;       // of each matrix, in a lane
+
+#define residual_DT y_DT
+TENSOR_BLOCKS(2, residual, readonly)
+TENSOR_LOADS(residual)
+TENSOR_BLOCKS(6, y, )
+TENSOR_STORES(y)
+
+layout(push_constant) uniform Push { ProjectionParams p; };
+
+const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
+const uint STREAMS = PAIR ? 2 * ROWS : ROWS;
+
+uint words[STREAMS * BITS]; // of a unit of each stream
+uint first_row;
+
+uint row_of(uint r) { return min(first_row + r * 8 + gl_SubgroupInvocationID, p.sets[0].n - 1); }
+
+// The buffers of matrix i: words, scales, biases.
+#define MATRIX(i, slot) \
+    LANE_WORDS(w##i, slot) \
+    const uint scales##i##_DT = scales_DT; \
+    const uint biases##i##_DT = biases_DT; \
+    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
+    TENSOR_LOADS(scales##i) \
+    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
+    TENSOR_LOADS(biases##i) \
+    void fetch##i(uint unit, uint first) { \
+        [[unroll]] for (uint r = 0; r < ROWS; r++) { \
+            w##i##_fetch(p.sets[i].w_offset + row_of(r) * p.sets[i].w_stride + unit * BITS, (first + r) * BITS); \
+        } \
+    } \
+    vec2 affine##i(uint group, uint r) { \
+        return vec2(scales##i##_load(p.sets[i].s_offset + row_of(r) * p.sets[i].s_stride + group), \
+                    biases##i##_load(p.sets[i].b_offset + row_of(r) * p.sets[i].b_stride + group)); \
+    }
+
+MATRIX(0, 3)
+MATRIX(1, 7)
+
+float dots[STREAMS];
+float sum;
+float square;
+
+// Adds the products of a unit of 32 codes of every stream.
+void add_unit(uint unit) {
+    fetch0(unit, 0);
+    if (PAIR) {
+        fetch1(unit, ROWS);
+    }
+    uint at = 32 * unit + 4 * gl_SubgroupInvocationID;
+    vec4 v = x_quad(p.x_offset + at);
+    if (NORM != 0) {
+        square += dot(v, v);
+    }
+    if (NORM == 2) {
+        v *= gain_quad(p.gain_offset + at);
+    }
+    sum += (v.x + v.y) + (v.z + v.w);
+    v = weighted(v);
+    [[unroll]] for (uint j = 0; j < 8; j++) {
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            float one = subgroupBroadcast(v[i], j);
+            [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+                dots[s] = fma(lane_code(s * BITS, j, i), one, dots[s]);
+            }
+        }
+    }
+}
+
+void main() {
+    uint group = workgroup_index();
+    first_row = group * 8 * ROWS;
+    if (first_row >= p.sets[0].n) {
+        return;
+    }
+    float acc[STREAMS];
+    [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+        acc[s] = 0.0;
+    }
+    square = 0.0;
+    for (uint g = 0; g < (COLS / 32) >> GROUP_SHIFT; g++) {
+        sum = 0.0;
+        [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+            dots[s] = 0.0;
+        }
+        for (uint u = 0; u < 1u << GROUP_SHIFT; u++) {
+            add_unit((g << GROUP_SHIFT) + u);
+        }
+        float total = subgroupAdd(sum);
+        [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+            vec2 a = s < ROWS ? affine0(g, s) : affine1(g, s - ROWS);
+            acc[s] += a.x * dots[s] + a.y * total;
+        }
+    }
+    float factor = NORM == 0 ? 1.0 : inversesqrt(subgroupAdd(square) / float(COLS) + p.eps);
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        uint row = first_row + r * 8 + gl_SubgroupInvocationID;
+        float v = acc[r] * factor;
+        if (PAIR) {
+            v = m_silu(v) * (acc[STREAMS - ROWS + r] * factor);
+        }
+        if (row < p.sets[0].n) {
+            if (EPILOGUE == PROJECTION_RESIDUAL) {
+                v += residual_load(p.residual_offset + row);
+            }
+            y_store(p.sets[0].out_offset + row, v);
+        }
+    }
+}
