@@ -63,6 +63,37 @@ void dispatch_vec(Lowering &lowering, Product &x) {
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
 }
 
+// Whether x can be read by four elements.
+uint32_t by_quads(const RowParams &x) {
+    bool even = x.col_stride == 1 && x.offset % 4 == 0;
+    for (uint32_t stride : x.strides) {
+        even = even && stride % 4 == 0;
+    }
+    return even;
+}
+
+// Whether the form for CPU drivers can: rows of w in one piece, and of x in quads.
+bool fits_lanes(const Lowering &lowering, const Product &x) {
+    const uint32_t words = x.op.bits % 4 == 0 ? 4 : x.op.bits % 2 == 0 ? 2 : 1;
+    return prefers_lanes(lowering, "quantized_matmul_lanes") && x.op.transpose != 0 &&
+           x.op.mode == QUANTIZATION_AFFINE && by_quads(x.p.x) && x.p.w_strides[1] == 1 && vector_words(x) >= words &&
+           x.p.x.cols <= Matvec::kMostLength / 8;
+}
+
+void dispatch_lanes(Lowering &lowering, const Product &x) {
+    uint32_t x_rows = 1; // of a workgroup
+    while (x_rows < Matvec::kMostRows && x_rows < x.p.x.rows) {
+        x_rows *= 2;
+    }
+    const uint32_t rows = rows_of_lane(x.p.n, std::min(8u, 16 / x_rows));
+    Grid grid = grid_1d(lowering.device(), (x.p.n + LANES * rows - 1) / (LANES * rows));
+    grid.z = (x.p.x.rows + x_rows - 1) / x_rows;
+    lowering.dispatch(
+        "quantized_matmul_lanes",
+        {LANES, x.x.dtype, x.scales.dtype, x.biases.dtype, x.out.dtype, rows, x.op.bits, x_rows},
+        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
+}
+
 bool prefers_vec(const DeviceTraits &device, const Product &x) {
     if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength || x.p.x.cols % 32 != 0) {
         return false;
@@ -87,15 +118,6 @@ bool prefers_matrices(const Lowering &lowering, const Product &x) {
     return x.op.transpose != 0 && x.op.mode == QUANTIZATION_AFFINE && x.p.x.rows >= kMatrixRows &&
            MatrixTiles::threads(lowering.device()) <= lowering.device().max_workgroup_invocations &&
            lowering.has_kernel("quantized_matmul_coopmat") && lowering.has_kernel("quantized_matmul_split");
-}
-
-// Whether x can be read by four elements.
-uint32_t by_quads(const RowParams &x) {
-    bool even = x.col_stride == 1 && x.offset % 4 == 0;
-    for (uint32_t stride : x.strides) {
-        even = even && stride % 4 == 0;
-    }
-    return even;
 }
 
 void dispatch_matrices(Lowering &lowering, Product &x) {
@@ -169,6 +191,8 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     x.p.out_offset = uint32_t(dense.offset);
     if (prefers_matrices(lowering, x)) {
         dispatch_matrices(lowering, x);
+    } else if (fits_lanes(lowering, x)) {
+        dispatch_lanes(lowering, x);
     } else if (prefers_vec(lowering.device(), x)) {
         dispatch_vec(lowering, x);
     } else {
