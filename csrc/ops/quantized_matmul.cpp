@@ -72,15 +72,32 @@ uint32_t by_quads(const RowParams &x) {
     return even;
 }
 
-// Whether the form for CPU drivers can: rows of w in one piece, and of x in quads.
-bool fits_lanes(const Lowering &lowering, const Product &x) {
-    const uint32_t words = x.op.bits % 4 == 0 ? 4 : x.op.bits % 2 == 0 ? 2 : 1;
+// Whether the form for CPU drivers takes it. That must not depend on how x and w lie: a view gives what its copy gives.
+bool takes_lanes(const Lowering &lowering, const Product &x) {
     return prefers_lanes(lowering, "quantized_matmul_lanes") && x.op.transpose != 0 &&
-           x.op.mode == QUANTIZATION_AFFINE && by_quads(x.p.x) && x.p.w_strides[1] == 1 && vector_words(x) >= words &&
-           x.p.x.cols <= Matvec::kMostLength / 8;
+           x.op.mode == QUANTIZATION_AFFINE && x.p.x.cols <= Matvec::kMostLength / 8 &&
+           x.p.x.rows <= 2 * Matvec::kMostRows; // as many as quantized_matmul_vec takes there
 }
 
-void dispatch_lanes(Lowering &lowering, const Product &x) {
+// A contiguous copy that starts where a binding does.
+Array copy_of(Lowering &lowering, const Array &x) {
+    const Array copy = scratch_like(lowering, x, x.dtype);
+    copy_array(lowering, x, copy);
+    return copy;
+}
+
+void dispatch_lanes(Lowering &lowering, Product &x) {
+    Array rows_of_x = x.x, w = x.w;
+    if (by_quads(x.p.x) == 0) {
+        rows_of_x = copy_of(lowering, x.x);
+        x.p.x = rows_of(lowering, rows_of_x);
+    }
+    const uint32_t run = x.op.bits % 4 == 0 ? 4 : x.op.bits % 2 == 0 ? 2 : 1; // words that are read at once
+    if (x.p.w_strides[1] != 1 || vector_words(x) < run) {
+        w = copy_of(lowering, x.w);
+        fill(x.p.w_strides, 2, w.strides, 2, 0);
+        x.p.w_offset = uint32_t(w.offset);
+    }
     uint32_t x_rows = 1; // of a workgroup
     while (x_rows < Matvec::kMostRows && x_rows < x.p.x.rows) {
         x_rows *= 2;
@@ -90,8 +107,9 @@ void dispatch_lanes(Lowering &lowering, const Product &x) {
     grid.z = (x.p.x.rows + x_rows - 1) / x_rows;
     lowering.dispatch(
         "quantized_matmul_lanes",
-        {LANES, x.x.dtype, x.scales.dtype, x.biases.dtype, x.out.dtype, rows, x.op.bits, x_rows},
-        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
+        {LANES, rows_of_x.dtype, x.scales.dtype, x.biases.dtype, x.out.dtype, rows, x.op.bits, x_rows},
+        {{rows_of_x, KPX_READ}, {w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
+        grid);
 }
 
 bool prefers_vec(const DeviceTraits &device, const Product &x) {
@@ -191,7 +209,7 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
     x.p.out_offset = uint32_t(dense.offset);
     if (prefers_matrices(lowering, x)) {
         dispatch_matrices(lowering, x);
-    } else if (fits_lanes(lowering, x)) {
+    } else if (takes_lanes(lowering, x)) {
         dispatch_lanes(lowering, x);
     } else if (prefers_vec(lowering.device(), x)) {
         dispatch_vec(lowering, x);
