@@ -1,4 +1,5 @@
 // Timestamps: of a region's dispatches and of a stream's ops.
+#include <algorithm>
 #include <cstring>
 
 #include "shaders.hpp"
@@ -28,26 +29,30 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     Region region = end_capture(stream);
     kpx_span spans[3];
     kpx_span whole{};
-    for (int round = 0; round < 3; round++) {
+    // The shortest of several rounds: other processes may stretch any one of them.
+    uint64_t shortest[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX}, shortest_whole = UINT64_MAX;
+    for (int round = 0; round < 5; round++) {
         REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
         CHECK(whole.end_ns > whole.start_ns);
         memset(spans, 0xff, sizeof spans);
         REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), spans, 3, &whole, &err));
         uint64_t last = whole.start_ns;
-        for (const kpx_span &span : spans) {
+        for (int i = 0; i < 3; i++) {
+            const kpx_span &span = spans[i];
             CHECK(span.start_ns >= last && span.end_ns > span.start_ns && span.end_ns <= whole.end_ns);
             last = span.end_ns;
+            shortest[i] = std::min(shortest[i], span.end_ns - span.start_ns);
         }
-        const uint64_t longest = spans[1].end_ns - spans[1].start_ns;
-        CHECK(longest > spans[0].end_ns - spans[0].start_ns && longest > spans[2].end_ns - spans[2].start_ns);
-        CHECK(2 * longest > whole.end_ns - whole.start_ns); // 60,000 rounds against 2
+        shortest_whole = std::min(shortest_whole, whole.end_ns - whole.start_ns);
     }
-    CHECK(stats_of(stream).replays == 6);
-    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 12));
+    CHECK(shortest[1] > shortest[0] && shortest[1] > shortest[2]);
+    CHECK(2 * shortest[1] > shortest_whole); // 60,000 rounds against 2
+    CHECK(stats_of(stream).replays == 10);
+    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 20));
     const kpx_stream_stats before = stats_of(stream);
     wait(stream, replay(stream, region)); // which is still the recording without timestamps
     CHECK(stats_of(stream).recorded_commands == before.recorded_commands);
-    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 14));
+    CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 22));
 }
 
 TEST(a_profile_refuses) {
