@@ -1,22 +1,19 @@
 // Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat,
-// one row per workgroup. A row is scaled by a power of two, so that its largest
-// element is near the top of float16's range; two parts then hold 22 bits of
-// every float32 element, one part holds a 16-bit one exactly. With them goes the
-// sum of every group, for the biases of w.
+// one row per workgroup: two of a float32 element, one of a 16-bit one. With them
+// goes the sum of every group, for the biases of w.
 //
 // Elements lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out of
 // their words by pairs.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 
 #define SUBGROUP
 #include "reduce.glsl"
 #include "rows.glsl"
-#include "math.glsl"
 #include "tensor.glsl"
 #include "quads.glsl"
+#include "split.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -48,17 +45,6 @@ float magnitude4(vec4 v) {
     return finite ? max(max(a.x, a.y), max(a.z, a.w)) : make_inf();
 }
 
-// The nearest number with float16's 11 bits, by the bits: a compiler may take a
-// conversion there and back for nothing.
-float high_part(float v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
-vec4 high_part4(vec4 v) { return vec4(high_part(v.x), high_part(v.y), high_part(v.z), high_part(v.w)); }
-
-// Two float16 pairs by pairs: (a.x, b.x), (a.y, b.y), …
-uvec4 pack_pairs(vec4 a, vec4 b) {
-    return uvec4(packFloat2x16(f16vec2(a.x, b.x)), packFloat2x16(f16vec2(a.y, b.y)), packFloat2x16(f16vec2(a.z, b.z)),
-                 packFloat2x16(f16vec2(a.w, b.w)));
-}
-
 // Writes run `run` of a row, and returns its sum.
 float split_run(uint row, uint run, vec4 low, vec4 high) {
     uint from = row * (p.x.cols / 8) + run;
@@ -72,12 +58,6 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
     }
     vec4 sum = low + high;
     return (sum.x + sum.y) + (sum.z + sum.w);
-}
-
-// The power of two that brings a row whose largest magnitude is top below 2^15.
-int row_exponent(float top) {
-    uint bits = magnitude_bits(top);
-    return bits == 0u ? 0 : 14 - (max(int(bits >> 23), 1) - 127);
 }
 
 void main() {

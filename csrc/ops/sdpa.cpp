@@ -14,6 +14,7 @@ constexpr int64_t kMostSplits = 64;
 constexpr uint32_t kTile = 64;              // TILE of sdpa_tiled.comp
 constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
 constexpr int64_t kTiledGroups = 32;        // fewer leave most of a device idle
+constexpr int64_t kMatrixHead = 128;        // most elements of a head in sdpa_coopmat
 constexpr int64_t kGroups = 512;            // enough workgroups: beyond, keys are not split
 
 struct Attention {
@@ -115,6 +116,75 @@ int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
     return worth ? groups : 0;
 }
 
+// Runs of 8 elements of a head, padded to whole matrices.
+uint32_t matrix_runs(uint32_t d) {
+    return (d + 15) / 16 * 2;
+}
+
+// Whether sdpa_coopmat can take what sdpa_tiled would.
+bool prefers_matrices(const Lowering &lowering, const Attention &a) {
+    const DeviceTraits &device = lowering.device();
+    const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
+    return a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
+           (device.subgroup_size == 32 || device.subgroup_size == 64) &&
+           device.subgroup_size * 4 <= device.max_workgroup_invocations &&
+           64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel("sdpa_coopmat") &&
+           lowering.has_kernel("sdpa_split");
+}
+
+// An operand of sdpa_coopmat: float16 parts of [batch, key heads, steps, heads of a group], and exponents of its rows.
+struct Parts {
+    Array parts, exponents;
+    uint32_t count;
+};
+
+Parts split(Lowering &lowering, const Array &x, uint32_t group) {
+    const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = kTile; // tiles read past the last row
+    SDPASplitParams p{};
+    p.rows = uint32_t(rows);
+    p.cols = uint32_t(x.dim(3));
+    p.runs = matrix_runs(p.cols);
+    const uint32_t shape[3] = {uint32_t(x.dim(1)) / group, uint32_t(x.dim(2)), group};
+    const int64_t strides[4] = {x.stride(0), x.stride(1) * group, x.stride(2), x.stride(1)};
+    std::copy(shape, shape + 3, p.shape);
+    std::copy(strides, strides + 4, p.strides);
+    p.col_stride = uint32_t(x.stride(3));
+    p.offset = uint32_t(x.offset);
+    const uint32_t count = x.dtype == DT_FLOAT32 ? 2 : 1;
+    Parts out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}), lowering.scratch(DT_INT32, {rows}),
+              count};
+    lowering.dispatch("sdpa_split", {128, x.dtype, count, by_quads(x)},
+                      {{x, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p,
+                      grid_1d(lowering.device(), (rows + 7) / 8));
+    return out;
+}
+
+void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
+    SDPAParams p = a.p;
+    p.out_offset = uint32_t(a.out.offset);
+    const Array &mask = a.mask ? a.mask : a.q;
+    const Array &length = a.length ? a.length : a.q;
+    const Parts q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1), v = split(lowering, a.v, 1);
+    const uint32_t lanes = lowering.device().subgroup_size;
+    lowering.dispatch("sdpa_coopmat",
+                      {4 * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, a.out.dtype, mask_kind(a),
+                       uint32_t(bool(a.length)), q.count, k.count, v.count, matrix_runs(p.d) / 2, matrix_runs(p.dv) / 2,
+                       lanes},
+                      {{a.q, KPX_READ},
+                       {a.k, KPX_READ},
+                       {a.v, KPX_READ},
+                       {mask, KPX_READ},
+                       {length, KPX_READ},
+                       {a.out, KPX_WRITE},
+                       {q.parts, KPX_READ},
+                       {k.parts, KPX_READ},
+                       {v.parts, KPX_READ},
+                       {q.exponents, KPX_READ},
+                       {k.exponents, KPX_READ},
+                       {v.exponents, KPX_READ}},
+                      p, grid_1d(lowering.device(), groups));
+}
+
 void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
     SDPAParams p = a.p;
     p.out_offset = uint32_t(a.out.offset);
@@ -184,7 +254,11 @@ Support lower_sdpa(Lowering &lowering, const OpCall &call) {
     a.out = dense_output(lowering, out);
     fill_params(a, *op);
     if (const int64_t groups = plan_tiles(lowering.device(), a); groups > 0) {
-        dispatch_tiled(lowering, a, groups);
+        if (prefers_matrices(lowering, a)) {
+            dispatch_matrices(lowering, a, groups);
+        } else {
+            dispatch_tiled(lowering, a, groups);
+        }
     } else if (Support s = dispatch_rows(lowering, a); !s.ok()) {
         return s;
     }

@@ -107,7 +107,7 @@ func promptProducts() []Case {
 		product := func(label string, k, m int, change func(row int, x []float64)) {
 			c := quantizedProduct(f, r, dtype, array.Float32, true, k, 40, m)
 			c.Name = name(dtype, label, []int{m})
-			cases = append(cases, changeRows(c, change))
+			cases = append(cases, changeRows(c, "x", change))
 		}
 		product("rows of zeros and of every magnitude", 384, 45, func(row int, x []float64) {
 			scale(x, math.Pow(10, float64(row%9)-4)*float64(min(row, 1)))
@@ -134,16 +134,16 @@ func scale(x []float64, by float64) {
 	}
 }
 
-// changeRows changes the rows of x.
-func changeRows(c Case, change func(row int, x []float64)) Case {
+// changeRows changes the rows of an operand.
+func changeRows(c Case, operand string, change func(row int, x []float64)) Case {
 	var values []float64
 	row := 0
-	rows(c.In["x"], func(x []float64) {
+	rows(c.In[operand], func(x []float64) {
 		change(row, x)
 		values = append(values, x...)
 		row++
 	})
-	c.In["x"] = dense(c.dtype("x"), values, c.In["x"].Shape...)
+	c.In[operand] = dense(c.dtype(operand), values, c.In[operand].Shape...)
 	return c
 }
 

@@ -115,6 +115,7 @@ func sdpaCases() []Case {
 	for _, dtype := range floatTypes {
 		cases = append(cases, sdpaShapes(dtype)...)
 		cases = append(cases, sdpaMasks(dtype)...)
+		cases = append(cases, sdpaPrompts(dtype)...)
 	}
 	cases = append(cases, sdpaLong()...)
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
@@ -212,6 +213,48 @@ func sdpaMasks(dtype array.DType) []Case {
 		}
 		c.In["mask"], c.In["key_length"] = r.integers(array.Bool, 0, 1, 7, 40), dense(array.Int32, []float64{33}, 1)
 		c.Params.Causal = true
+	})
+	return cases
+}
+
+// sdpaPrompts are attentions of so many queries and heads that kernels for
+// prompts take them.
+func sdpaPrompts(dtype array.DType) []Case {
+	var cases []Case
+	r := newSource(30)
+	add := func(label string, tq, tk, d int, change func(*Case)) {
+		c := attention(r, dtype, 1, 32, 16, tq, tk, d)
+		c.Name = name(dtype, "prompt/"+label, nil)
+		change(&c)
+		cases = append(cases, c)
+	}
+	for i, d := range []int{64, 128, 80, 12} {
+		add(fmt.Sprintf("%d", d), 33+i, 33+i, d, func(c *Case) { c.Params.Causal = true })
+		add(fmt.Sprintf("%d behind others", d), 40, 100+i, d, func(c *Case) { c.Params.Causal = i%2 == 0 })
+	}
+	add("mask", 40, 70, 64, func(c *Case) { c.In["mask"] = r.integers(array.Bool, 0, 1, 40, 70) })
+	add("bias and length", 40, 70, 64, func(c *Case) {
+		c.In["mask"], c.In["key_length"] = r.normal(dtype, 2, 40, 70), dense(array.Int32, []float64{50}, 1)
+	})
+	add("few keys", 40, 3, 64, func(c *Case) { c.Params.Causal = true })
+	add("values of another width", 40, 40, 64, func(c *Case) { c.In["v"] = r.normal(dtype, 1, 1, 16, 40, 24) })
+	if dtype == array.Float32 {
+		add("keys and values of every magnitude", 40, 70, 64, func(c *Case) {
+			*c = changeRows(*c, "q", func(row int, x []float64) { scale(x, math.Pow(10, float64(row%7)*5-15)) })
+			*c = changeRows(*c, "k", func(row int, x []float64) { scale(x, math.Pow(10, -float64(row%5)*5)) })
+			*c = changeRows(*c, "v", func(row int, x []float64) { scale(x, math.Pow(10, float64(row%8)*8-28)) })
+		})
+		add("small values", 40, 70, 64, func(c *Case) {
+			*c = changeRows(*c, "v", func(_ int, x []float64) { scale(x, 1e-30) })
+		})
+	}
+	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { // seen by all: what 0 times them is, nobody promises
+		*c = changeRows(*c, "v", func(row int, x []float64) {
+			special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+			if row%70 == 60 {
+				x[row%len(x)] = special[row/70%3]
+			}
+		})
 	})
 	return cases
 }

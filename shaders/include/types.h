@@ -282,7 +282,7 @@ struct RoPEParams {
     float step_low;  // the high part has 12 bits, so that i * step_high is exact
 };
 
-// sdpa and sdpa_tiled. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
+// sdpa, sdpa_tiled and sdpa_coopmat. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
 struct SDPAParams {
     uint rows;  // B * Hq * Tq
     uint heads; // of queries
@@ -304,6 +304,21 @@ struct SDPAParams {
     uint causal;
     float scale;
 };
+
+// sdpa_split: rows of q, k or v for sdpa_coopmat, [rows, runs of 8 elements].
+struct SDPASplitParams {
+    uint rows;
+    uint cols;
+    uint runs;
+    uint shape[3]; // of the leading axes but the outermost
+    uint strides[4];
+    uint col_stride;
+    uint offset;
+};
+// What is added to the exponent of a row that has infinities or NaNs.
+#define SPLIT_NOT_FINITE 65536
+// The exponent of a row of zeros: below all others.
+#define SPLIT_ZERO (-200)
 
 // attention_step: FLAGS.
 #define STEP_Q_NORM 1
