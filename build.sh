@@ -29,7 +29,9 @@ usage: ./build.sh COMMAND
   help       this text
 
 environment:
-  KOMPUTE_SOURCE=DIR     use this copy of Kompute 0.9.0 instead of downloading it
+  KOMPUTE_SOURCE=DIR       use this copy of Kompute 0.9.0 instead of downloading it
+  KOMPUTE_CACHE=DIR        keep the download of Kompute here (default: in the build folder)
+  KOMPUTE_GO_BUILD=DIR     build here instead of in build/
   KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
 EOF
 }

@@ -39,7 +39,7 @@ type Float interface {
 	float32 | F16 | BF16
 }
 
-// Number is any Element on which arithmetic is defined.
+// Number is any Element that is a number of 16 or 32 bits.
 type Number interface {
 	float32 | F16 | BF16 | int32 | uint32
 }

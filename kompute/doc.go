@@ -27,6 +27,20 @@
 // Values that change from replay to replay live in tensors that the work itself
 // advances; a [Mapped] tensor lets the host look at them from behind.
 //
+// # Several streams
+//
+// Streams run beside each other. [Stream.Record] marks a point in a stream's work
+// and [Stream.Wait] has another one, also of another device, start behind it;
+// neither makes the caller wait. [Tensor.ReadAsync] starts to bring a result
+// back, [Stream.Upload] to send an operand, before anyone needs it.
+//
+// # What is done, and how long it takes
+//
+// [Stream.Stats], [Device.Stats] and [Region.Stats] count: ops, dispatches, copies,
+// memory, and what fell back to the CPU and why. [Stream.TimeOps] measures by op,
+// [Region.Profile] by dispatch, and a [Trace] collects all of it for a viewer.
+// Region.String and Region.JSON say what a region is made of.
+//
 // # Lifetime
 //
 // Close a tensor when it is not needed any more; the storage goes with its last

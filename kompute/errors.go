@@ -28,7 +28,7 @@ var (
 	ErrNoVulkan = errors.New("no Vulkan")
 	// ErrNoDevice: no device answers to the specification given to Open.
 	ErrNoDevice = errors.New("no such device")
-	// ErrDevice: tensors, streams or events of different devices were mixed.
+	// ErrDevice: a tensor or a stream of another device.
 	ErrDevice = errors.New("another device's")
 	// ErrTooLarge: more bytes than one tensor can have on this device, or more
 	// elements than an op can count.

@@ -11,17 +11,16 @@ import (
 //
 //	x := ops.Dequantize[float32](s, w, scales, biases, ops.Quantization{GroupSize: 64, Bits: 4})
 //
-// Each element is scale * code + bias, computed in float32 and rounded once to
-// T; in the modes without biases, biases are nil and it is scale * code, exact but
-// for the rounding to T. With group 64 and 4 bits, w [512, 128] has scales [512, 16] and becomes
-// [512, 1024].
+// Each element is scale * code + bias, computed in float32 and rounded once to T;
+// in the modes without biases, biases are nil and it is scale * code, exact but for
+// the rounding to T. With group 64 and 4 bits, w [512, 128] has scales [512, 16]
+// and becomes [512, 1024].
 //
 // # Errors
 //
 // ErrInvalid for a group size or bits that the mode has not, or biases that are nil
 // where the mode has them or the reverse; ErrDType for scales of another type than
-// the mode's; ErrShape if the shapes
-// of w, scales and biases do not fit each other.
+// the mode's; ErrShape if the shapes of w, scales and biases do not fit each other.
 func Dequantize[T kompute.Float, S Scale](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, "dequantize")
 	shape := quantized(&c, w, scales, biases, q)

@@ -27,10 +27,12 @@
 //
 // Operands may be any views: transposed, sliced, broadcast, at any offset. A
 // result is always contiguous, and belongs to the innermost open scope of the
-// stream. Results with no elements are returned without any work.
+// stream; only [SliceUpdate] returns one of its operands, which it has changed.
+// Results with no elements are returned without any work.
 //
-// Ops compute in float32 whatever the operands are, and round once, to nearest
-// even, when they store 16-bit floats.
+// Floats are computed in float32, whichever float type the operands have, and
+// rounded once, to nearest even, when a result of 16 bits is stored. Integers are
+// computed in their own type and wrap around.
 //
 // # Errors
 //
@@ -41,6 +43,8 @@
 //   - kompute.ErrShape: ranks or shapes that do not fit
 //   - kompute.ErrDevice: an operand lives on another device than the stream
 //   - kompute.ErrClosed: an operand was closed
+//   - kompute.ErrDType: an element type that the op does not take, where Go's
+//     types do not rule it out
 //   - kompute.ErrTooLarge: an operand or the result has more elements than 32
 //     bits can count
 //   - the error of a failed operand, if one is the result of a refused call

@@ -18,9 +18,8 @@ import (
 //
 // # Errors
 //
-// Those of Dequantize; ErrShape too if w is not a
-// matrix, the shapes of w, scales and biases do not fit each other, or the
-// result would have more than 8 axes.
+// Those of Dequantize; ErrShape too if w is not a matrix, or the result would have
+// more than 8 axes.
 func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, "quantized_gather")
 	matrix := quantized(&c, w, scales, biases, q)

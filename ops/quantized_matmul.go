@@ -19,14 +19,13 @@ import (
 //
 // Elements of w are those of Dequantize but for rounding: sums run over
 // scale * Σ code·x + bias * Σ x in float32, and are rounded once; a scale below
-// 2^-126 may count as zero. The type of
-// scales and biases is independent of that of x.
+// 2^-126 may count as zero. The type of scales and biases is independent of that
+// of x.
 //
 // # Errors
 //
-// Those of Dequantize; ErrShape too if x has fewer
-// than two axes, w is not a matrix, the shapes of w, scales and biases do not
-// fit each other, or K differs.
+// Those of Dequantize; ErrShape too if x has fewer than two axes, w is not a
+// matrix, or K differs.
 func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, transpose bool) *kompute.Tensor[T] {
 	c := newCall(s, "quantized_matmul")
 	l := input(&c, "x", x)

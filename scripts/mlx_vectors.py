@@ -3,9 +3,9 @@
 
 Run from the root of the repository:
 
-    python3 -m venv /tmp/mlx
-    /tmp/mlx/bin/pip install "mlx[cpu]==0.32.*" numpy
-    /tmp/mlx/bin/python scripts/mlx_vectors.py
+    python3 -m venv build/mlx
+    build/mlx/bin/pip install "mlx[cpu]==0.32.*" numpy
+    build/mlx/bin/python scripts/mlx_vectors.py
 
 It writes ops/optest/testdata/OP.safetensors, one file per op, the same bytes on
 every run: each case draws from a generator that is seeded with its name. The
