@@ -81,6 +81,18 @@ func (d DType) Size() int {
 // IsFloat reports whether d is a floating-point type.
 func (d DType) IsFloat() bool { return d == Float32 || d == Float16 || d == BFloat16 }
 
+// Round returns v as the float type d stores it, rounded to nearest even; for
+// other types, v itself.
+func (d DType) Round(v float32) float32 {
+	switch d {
+	case Float16:
+		return F16FromFloat32(v).Float32()
+	case BFloat16:
+		return BF16FromFloat32(v).Float32()
+	}
+	return v
+}
+
 var dtypeNames = [...]string{"invalid", "float32", "float16", "bfloat16", "int32", "uint32", "bool", "uint8"}
 
 // String returns the type's name as NumPy and MLX spell it.

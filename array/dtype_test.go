@@ -119,3 +119,12 @@ func TestArrays(t *testing.T) {
 	_, err = New(0, 2)
 	require.ErrorIs(t, err, ErrLayout)
 }
+
+func TestRoundToType(t *testing.T) {
+	const third = float32(1) / 3
+	require.Equal(t, third, Float32.Round(third))
+	require.Equal(t, third, Int32.Round(third))
+	require.Equal(t, float32(0.33325195), Float16.Round(third))
+	require.Equal(t, float32(0.33398438), BFloat16.Round(third))
+	require.Equal(t, float32(math.Inf(1)), Float16.Round(65520))
+}

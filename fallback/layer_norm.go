@@ -32,35 +32,16 @@ func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
 	if c.err != nil || row[0] == 0 {
 		return c.err
 	}
-	last, cols := len(x.Shape)-1, row[0]
-	in, to := x.Strides[last], out.Strides[last]
+	cols := row[0]
 	wide := borrow(2 * cols)
 	defer wide.release()
 	space := wide.f
 	w, b := vector(&weight, cut(&space, cols)), vector(&bias, cut(&space, cols))
-	l := newLoop(last, &x, &out)
-	l.each(3*float64(cols), func(at cursor, lo, hi int) {
-		scratch := borrow(2 * cols)
-		defer scratch.release()
-		for range hi - lo {
-			buf := scratch.f
-			row := floats(&x, at.off[0], in, cols, cut(&buf, cols))
-			res := place(&out, at.off[1], to, cols, buf)
-			standardize(res, row, eps)
-			scaleAndShift(res, w, b)
-			storeFloats(&out, at.off[1], to, res)
-			at.next()
-		}
+	eachRow(3*float64(cols), &x, &out, func(dst, row []float32) {
+		standardize(dst, row, eps)
+		scaleAndShift(dst, w, b)
 	})
 	return nil
-}
-
-// vector returns a one-dimensional operand as float32, nil if it is absent.
-func vector(a *array.Array, buf []float32) []float32 {
-	if !a.Present() {
-		return nil
-	}
-	return floats(a, a.Offset, a.Strides[0], len(buf), buf)
 }
 
 // standardize gives x the mean 0 and, but for eps, the variance 1. dst may be x.

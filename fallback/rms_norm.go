@@ -26,30 +26,14 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 	if c.err != nil {
 		return c.err
 	}
-	last := len(x.Shape) - 1
-	cols, in, to := x.Shape[last], x.Strides[last], out.Strides[last]
+	cols := x.Shape[len(x.Shape)-1]
 	if cols == 0 {
 		return nil
 	}
 	wide := borrow(cols)
 	defer wide.release()
-	var w []float32
-	if weight.Present() {
-		w = floats(&weight, weight.Offset, weight.Strides[0], cols, wide.f)
-	}
-	l := newLoop(last, &x, &out)
-	l.each(1.5*float64(cols), func(at cursor, lo, hi int) {
-		scratch := borrow(2 * cols)
-		defer scratch.release()
-		for range hi - lo {
-			buf := scratch.f
-			row := floats(&x, at.off[0], in, cols, cut(&buf, cols))
-			res := place(&out, at.off[1], to, cols, buf)
-			normalize(res, row, w, eps)
-			storeFloats(&out, at.off[1], to, res)
-			at.next()
-		}
-	})
+	w := vector(&weight, wide.f)
+	eachRow(1.5*float64(cols), &x, &out, func(dst, row []float32) { normalize(dst, row, w, eps) })
 	return nil
 }
 

@@ -152,3 +152,32 @@ func place(a *array.Array, off, stride, n int, buf []float32) []float32 {
 	}
 	return buf[:n]
 }
+
+// eachRow calls f for every row along the last axis of x, which has elements: f
+// computes the row of out, of the same length. cost is that of one row, as in
+// loop.each. x and out are of float types and may be the very same view.
+func eachRow(cost float64, x, out *array.Array, f func(dst, row []float32)) {
+	last := len(x.Shape) - 1
+	cols, in, to := x.Shape[last], x.Strides[last], out.Strides[last]
+	l := newLoop(last, x, out)
+	l.each(cost, func(at cursor, lo, hi int) {
+		scratch := borrow(2 * cols)
+		defer scratch.release()
+		for range hi - lo {
+			buf := scratch.f
+			row := floats(x, at.off[0], in, cols, cut(&buf, cols))
+			dst := place(out, at.off[1], to, cols, buf)
+			f(dst, row)
+			storeFloats(out, at.off[1], to, dst)
+			at.next()
+		}
+	})
+}
+
+// vector returns a one-dimensional operand as float32, nil if it is absent.
+func vector(a *array.Array, buf []float32) []float32 {
+	if !a.Present() {
+		return nil
+	}
+	return floats(a, a.Offset, a.Strides[0], len(buf), buf)
+}

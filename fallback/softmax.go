@@ -20,24 +20,13 @@ func Softmax(x, out array.Array) error {
 	if c.err != nil {
 		return c.err
 	}
-	last := len(x.Shape) - 1
-	cols, in, to := x.Shape[last], x.Strides[last], out.Strides[last]
+	cols := x.Shape[len(x.Shape)-1]
 	if cols == 0 {
 		return nil
 	}
-	l := newLoop(last, &x, &out)
-	l.each(3*float64(cols), func(at cursor, lo, hi int) {
-		scratch := borrow(2 * cols)
-		defer scratch.release()
-		for range hi - lo {
-			buf := scratch.f
-			row := floats(&x, at.off[0], in, cols, cut(&buf, cols))
-			res := place(&out, at.off[1], to, cols, buf)
-			sum := simd.ExpSum(res, row, simd.Max(row))
-			simd.Scale(res, 1/sum)
-			storeFloats(&out, at.off[1], to, res)
-			at.next()
-		}
+	eachRow(3*float64(cols), &x, &out, func(dst, row []float32) {
+		sum := simd.ExpSum(dst, row, simd.Max(row))
+		simd.Scale(dst, 1/sum)
 	})
 	return nil
 }

@@ -33,7 +33,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 	c := newCall(s, "random")
 	c.label = "uniform"
 	dtype := array.DTypeOf[T]()
-	low, high = narrowed(dtype, low), narrowed(dtype, high)
+	low, high = dtype.Round(low), dtype.Round(high)
 	if width := high - low; !(width > 0) || math.IsInf(float64(width), 0) {
 		c.fail(kompute.ErrInvalid, "there is nothing from %v up to %v in %v", low, high, dtype)
 	}
@@ -95,17 +95,6 @@ func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], 
 	}
 	c.args = []kompute.Arg{c.args[0], kompute.In(params.View()), {}}
 	return c.sample(l, 0)
-}
-
-// narrowed rounds a number to an element type.
-func narrowed(dtype array.DType, v float32) float32 {
-	switch dtype {
-	case array.Float16:
-		return array.F16FromFloat32(v).Float32()
-	case array.BFloat16:
-		return array.BF16FromFloat32(v).Float32()
-	}
-	return v
 }
 
 // below returns the largest number of an element type below v, one of its own.

@@ -17,7 +17,7 @@ func quantize(w []float32, in int, q checkpoint.Packing, dtype array.DType) (cod
 	decoded = make([]float32, len(w))
 	for at := 0; at < len(w); at += q.GroupSize {
 		s, b := affineOf(w[at:at+q.GroupSize], q.Bits)
-		s, b = round(s, dtype), round(b, dtype)
+		s, b = dtype.Round(s), dtype.Round(b)
 		scales, biases = append(scales, s), append(biases, b)
 		for i := at; i < at+q.GroupSize; i++ {
 			c := code(w[i], s, b, q.Bits)
@@ -64,17 +64,6 @@ func put(words []uint32, at, bits int, c uint32) {
 	if shift+bits > 32 {
 		words[word+1] |= c >> (32 - shift)
 	}
-}
-
-// round returns v as dtype stores it.
-func round(v float32, dtype array.DType) float32 {
-	switch dtype {
-	case array.Float16:
-		return array.F16FromFloat32(v).Float32()
-	case array.BFloat16:
-		return array.BF16FromFloat32(v).Float32()
-	}
-	return v
 }
 
 var modes = map[string]fallback.Mode{"mxfp4": fallback.ModeMXFP4, "nvfp4": fallback.ModeNVFP4, "mxfp8": fallback.ModeMXFP8}

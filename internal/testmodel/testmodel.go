@@ -90,7 +90,7 @@ func (w *writer) layer(path string) {
 func (w *writer) random(n int, mean, deviation float64) []float32 {
 	out := make([]float32, n)
 	for i := range out {
-		out[i] = round(float32(mean+deviation*w.rng.NormFloat64()), w.spec.DType)
+		out[i] = w.spec.DType.Round(float32(mean + deviation*w.rng.NormFloat64()))
 	}
 	return out
 }
