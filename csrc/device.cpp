@@ -80,6 +80,7 @@ void Device::fill_traits() {
     traits_.storage16 = features_.storage16;
     traits_.float16 = features_.float16;
     traits_.subgroup_arithmetic = features_.subgroup;
+    traits_.dot8 = features_.fast_dot8;
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
 }
 

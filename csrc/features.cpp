@@ -115,9 +115,13 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
 
     vk::PhysicalDeviceSubgroupProperties subgroup;
+    vk::PhysicalDeviceShaderIntegerDotProductProperties dot;
     vk::PhysicalDeviceProperties2 properties;
     properties.pNext = &subgroup;
+    subgroup.pNext = f.dot8 ? &dot : nullptr;
     device.getProperties2(&properties);
+    f.fast_dot8 =
+        dot.integerDotProduct4x8BitPackedUnsignedAccelerated && dot.integerDotProduct4x8BitPackedSignedAccelerated;
     using Op = vk::SubgroupFeatureFlagBits;
     const vk::SubgroupFeatureFlags wanted =
         Op::eBasic | Op::eVote | Op::eArithmetic | Op::eBallot | Op::eShuffle | Op::eShuffleRelative;

@@ -23,6 +23,7 @@ struct Features {
     bool subgroup32 = false;    // and at least 32 lanes
     bool subgroup_size = false; // a pipeline may ask for its subgroup size
     bool dot8 = false;          // integer dot product
+    bool fast_dot8 = false;     // of four bytes, by an instruction
     bool memory_model = false;  // Vulkan memory model, with device scope
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
     bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise

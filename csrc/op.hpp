@@ -66,6 +66,7 @@ struct DeviceTraits {
     bool storage16; // 16-bit and 8-bit elements in storage buffers
     bool float16;   // arithmetic
     bool subgroup_arithmetic;
+    bool dot8; // products of four bytes at once are fast
     bool is_cpu;
 };
 

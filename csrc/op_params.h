@@ -113,13 +113,14 @@ struct QuantizedMatMulOp {
 // projection, made by passes only: x [..., K] of one row, gain? [K], residual?, then for each of three matrices
 // w? [N, K*bits/32], scales?, biases?, out?. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices
 // quantized alike. epilogue: PROJECTION_* of types.h; with SiLU there are two matrices of one shape and one out, the
-// first.
+// first; with ARG_MAX one matrix, and out is uint32 [1]: where the largest product is, as arg_max of them.
 struct ProjectionOp {
     uint32_t group_size;
     uint32_t bits;
     uint32_t norm;
     uint32_t epilogue;
     float eps;
+    uint32_t dtype; // with ARG_MAX: of the products
 };
 
 // matmul: a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
@@ -221,6 +222,13 @@ struct AttentionStepOp {
     int32_t start;
     uint32_t keys; // of the capacity that may exist: the length, or the most that key_length says
     float scale;   // of scores
+};
+
+// attention_projection, made by passes only: the arrays of attention_step but for out, then residual?, w, scales,
+// biases, out of a projection without a norm, of the row that attention_step gives.
+struct AttentionProjectionOp {
+    AttentionStepOp step;
+    ProjectionOp projection;
 };
 
 } // namespace kpx

@@ -1,7 +1,8 @@
 // One row of x times the rows of up to three quantized matrices, in one
 // dispatch; with NORM, x is normalised before: RMSNorm(x) * gain. What becomes of
 // the products is EPILOGUE: they are stored, the residual is added to the first,
-// or SiLU(first) * second is stored.
+// SiLU(first) * second is stored, or only where the largest is. With SPLITS beyond 1, x is
+// what so many splits of attention gave, still in parts.
 //
 // A workgroup keeps x * gain in shared memory. 1/rms is a factor of every result,
 // so it is applied at the end, and the squares are summed while x comes in. A
@@ -9,6 +10,9 @@
 // ROWS rows per slot, a pass is BATCH units of 32 codes per lane and row. The
 // weights of a step are under way while the one before is computed, those of the
 // first while x comes in.
+//
+// With INTEGERS, codes of 4 bits are multiplied as bytes, and x is kept as
+// integers: limbs.glsl. That is half the instructions of the same in floats.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -35,6 +39,9 @@ layout(constant_id = 12) const uint ROWS = 1;
 layout(constant_id = 13) const uint BATCH = 1;
 #define SLOT_SPEC 14
 #include "slots.glsl"
+layout(constant_id = 15) const uint SPLITS = 1; // 1: x is a row
+layout(constant_id = 16) const uint HEAD = 4;   // elements of a head, with SPLITS
+layout(constant_id = 17) const uint INTEGERS = 0;
 
 #define residual_DT y_DT
 TENSOR_BLOCKS(2, residual, readonly)
@@ -51,9 +58,20 @@ const uint PASSES = (UNITS + LANES * BATCH - 1) / (LANES * BATCH);
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 
-shared vec4 staged[COLS / 4];
-shared float unit_sums[UNITS];
-shared float squares[256]; // of a slot, or of a thread
+#ifdef DOT8
+const bool LIMBS = BITS == 4 && INTEGERS == 1;
+#else
+const bool LIMBS = false;
+#endif
+
+shared uvec4 staged[COLS / 4];
+shared vec2 unit_stats[UNITS]; // sum, and with LIMBS what the integers are multiples of
+shared float squares[256];     // of a slot, or of a thread
+shared uvec2 winners[256];     // key and row of each slot's largest results
+
+#ifdef DOT8
+#include "limbs.glsl"
+#endif
 
 // Lanes read quads 8 apart: the swizzle keeps them off each other's banks.
 uint swizzle(uint quad) { return quad ^ ((quad >> 3) & 7u); }
@@ -146,45 +164,78 @@ void fetch(uint step) {
     }
 }
 
-// Brings x into shared memory, with sums of its units and of its squares.
-void stage() {
+#include "parts.glsl"
+
+vec4 x_in(uint quad) { return SPLITS != 1 ? combined_quad(p.x_offset, quad) : x_quad(p.x_offset + 4 * quad); }
+
+vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? v * gain_quad(p.gain_offset + 4 * quad) : v; }
+
 #ifdef SUBGROUP
-    uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+uint thread_index() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 #else
-    uint thread = gl_LocalInvocationIndex;
+uint thread_index() { return gl_LocalInvocationIndex; }
 #endif
+
+// Brings x into shared memory as floats; gives the thread's share of the squares.
+float stage_floats() {
     float square = 0.0;
     [[unroll]] for (uint first = 0; first < COLS / 4; first += gl_WorkGroupSize.x) {
-        uint quad = first + thread;
+        uint quad = first + thread_index();
         if (quad < COLS / 4) {
-            vec4 v = x_quad(p.x_offset + 4 * quad);
+            vec4 v = x_in(quad);
             square += dot(v, v);
-            if (NORM == 2) {
-                v *= gain_quad(p.gain_offset + 4 * quad);
-            }
-            staged[swizzle(quad)] = v;
+            v = with_gain(v, quad);
+            staged[swizzle(quad)] = floatBitsToUint(v);
 #ifdef SUBGROUP
             float sum = (v.x + v.y) + (v.z + v.w); // eight lanes hold a unit
             sum += subgroupShuffleXor(sum, 1);
             sum += subgroupShuffleXor(sum, 2);
             sum += subgroupShuffleXor(sum, 4);
             if ((quad & 7) == 0) {
-                unit_sums[quad >> 3] = sum;
+                unit_stats[quad >> 3] = vec2(sum, 1.0);
             }
 #endif
         }
     }
+    return square;
+}
+
+#ifdef DOT8
+// The same as integers.
+float stage_integers() {
+    float square = 0.0;
+    [[unroll]] for (uint first = 0; first < COLS / 8; first += gl_WorkGroupSize.x) {
+        uint i = first + thread_index();
+        if (i < COLS / 8) {
+            vec4 a = x_in(2 * i), b = x_in(2 * i + 1);
+            square += dot(a, a) + dot(b, b);
+            vec2 stats = stage_limbs(i, with_gain(a, 2 * i), with_gain(b, 2 * i + 1));
+            if ((i & 3) == 0) {
+                unit_stats[i >> 2] = stats;
+            }
+        }
+    }
+    return square;
+}
+#endif
+
+void stage() {
+#ifdef DOT8
+    float square = LIMBS ? stage_integers() : stage_floats();
+#else
+    float square = stage_floats();
+#endif
     if (NORM != 0) {
         squares[slot_index()] = slot_sum(square);
     }
     barrier();
 #ifndef SUBGROUP
-    for (uint unit = thread; unit < UNITS; unit += gl_WorkGroupSize.x) {
+    for (uint unit = thread_index(); unit < UNITS; unit += gl_WorkGroupSize.x) {
         vec4 sum = vec4(0.0);
         for (uint j = 0; j < 8; j++) {
-            sum += staged[swizzle(unit * 8 + j)];
+            sum += uintBitsToFloat(staged[swizzle(unit * 8 + j)]);
         }
-        unit_sums[unit] = (sum.x + sum.y) + (sum.z + sum.w);
+        unit_stats[unit] = vec2((sum.x + sum.y) + (sum.z + sum.w), 1.0);
     }
     barrier();
 #endif
@@ -229,23 +280,59 @@ vec4 codes(uint from, uint j) {
 
 float acc[STREAMS];
 
-// Adds the products of the unit that is number b of the lane's batch.
-void add_unit(uint unit, uint b) {
-    float dots[STREAMS];
+float dots[STREAMS]; // of a unit
+
+void dot_floats(uint unit, uint b) {
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
         dots[s] = 0.0;
     }
     [[unroll]] for (uint j = 0; j < 8; j++) {
-        vec4 v = staged[swizzle(unit * 8 + j)];
+        vec4 v = uintBitsToFloat(staged[swizzle(unit * 8 + j)]);
         [[unroll]] for (uint s = 0; s < STREAMS; s++) {
             vec4 c = codes((s * BATCH + b) * BITS, j);
             dots[s] = fma(c.w, v.w, fma(c.z, v.z, fma(c.y, v.y, fma(c.x, v.x, dots[s]))));
         }
     }
-    float sum = unit_sums[unit];
+}
+
+#ifdef DOT8
+void dot_integers(uint unit, uint b) {
+    uvec4 limbs[6];
+    [[unroll]] for (uint i = 0; i < 6; i++) {
+        limbs[i] = staged[i * UNITS + unit];
+    }
+    [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+        uint low = 0, middle = 0;
+        int high = 0;
+        [[unroll]] for (uint half_unit = 0; half_unit < 2; half_unit++) {
+            uint from = (s * BATCH + b) * BITS + 2 * half_unit;
+            uvec4 c = uvec4(words[from], words[from] >> 4, words[from + 1], words[from + 1] >> 4) & 0x0f0f0f0fu;
+            [[unroll]] for (uint i = 0; i < 4; i++) {
+                low += dot_unsigned(c[i], limbs[half_unit][i], 0);
+                middle += dot_unsigned(c[i], limbs[2 + half_unit][i], 0);
+                high += dot_signed(c[i], limbs[4 + half_unit][i], 0);
+            }
+        }
+        dots[s] = float(int(low) + (int(middle) << 8) + (high << 16));
+    }
+}
+#endif
+
+// Adds the products of the unit that is number b of the lane's batch.
+void add_unit(uint unit, uint b) {
+#ifdef DOT8
+    if (LIMBS) {
+        dot_integers(unit, b);
+    } else {
+        dot_floats(unit, b);
+    }
+#else
+    dot_floats(unit, b);
+#endif
+    vec2 stats = unit_stats[unit];
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
         vec2 a = affine[s * BATCH + b];
-        acc[s] += a.x * dots[s] + a.y * sum;
+        acc[s] += LIMBS ? a.x * stats.y * dots[s] + a.y * stats.x : a.x * dots[s] + a.y * stats.x;
     }
 }
 
@@ -259,8 +346,33 @@ void store(uint row, float v) {
     }
 }
 
-// Adds up the lanes' shares and stores the rows of a turn, lane r row r.
-void finish(uint turn, float factor, float residual) {
+#ifdef SUBGROUP
+// Adds up all streams at once: lane s (and those that differ from it in higher
+// bits only) gets the sum of stream s. STREAMS is a power of two.
+float stream_sums() {
+    uint lane = gl_SubgroupInvocationID;
+    [[unroll]] for (uint bit = 1; bit < STREAMS; bit *= 2) {
+        bool upper = (lane & bit) != 0;
+        [[unroll]] for (uint i = 0; i < STREAMS / (2 * bit); i++) {
+            float kept = upper ? acc[2 * i + 1] : acc[2 * i];
+            float given = upper ? acc[2 * i] : acc[2 * i + 1];
+            acc[i] = kept + subgroupShuffleXor(given, bit);
+        }
+    }
+    float sum = acc[0];
+    [[unroll]] for (uint bit = STREAMS; bit < gl_SubgroupSize; bit *= 2) {
+        sum += subgroupShuffleXor(sum, bit);
+    }
+    return sum;
+}
+
+// The row that belongs to the lane, by its number among ROWS.
+float row_result(float factor) {
+    float v = stream_sums() * factor;
+    return PAIR ? m_silu(v) * subgroupShuffleXor(v, ROWS) : v;
+}
+#else
+float row_result(float factor) {
     float mine = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         float v = slot_sum(acc[r]) * factor;
@@ -269,9 +381,43 @@ void finish(uint turn, float factor, float residual) {
         }
         mine = slot_lane() == r ? v : mine;
     }
+    return mine;
+}
+#endif
+
+bool better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
+
+uvec2 winner = uvec2(0u, 0xffffffffu); // key and row of the lane's largest result
+
+// Adds up the lanes' shares and stores the rows of a turn, lane r row r.
+void finish(uint turn, float factor, float residual) {
+    float mine = row_result(factor);
     uint row = row_of(turn) + slot_lane();
-    if (slot_lane() < ROWS && row < p.sets[matrix].n) {
+    if (slot_lane() >= ROWS || row >= p.sets[matrix].n) {
+        return;
+    }
+    if (EPILOGUE == PROJECTION_ARG_MAX) {
+        uint bits = float_to_bits(mine, y_DT);
+        uvec2 candidate = uvec2(bits_nan(bits, y_DT) ? 0xffffffffu : order_key(bits, y_DT), row);
+        winner = better(candidate, winner) ? candidate : winner;
+    } else {
         store(row, EPILOGUE == PROJECTION_RESIDUAL ? mine + residual : mine);
+    }
+}
+
+// The largest result of the workgroup, as a pair for the reduction that follows.
+void store_winner(uint group) {
+    if (slot_lane() < ROWS) {
+        winners[slot_index() * ROWS + slot_lane()] = winner;
+    }
+    barrier();
+    if (thread_index() == 0) {
+        uvec2 best = winners[0];
+        for (uint i = 1; i < slot_count() * ROWS; i++) {
+            best = better(winners[i], best) ? winners[i] : best;
+        }
+        y0_32.data[p.sets[0].out_offset + 2 * group] = best.x;
+        y0_32.data[p.sets[0].out_offset + 2 * group + 1] = best.y;
     }
 }
 
@@ -313,5 +459,8 @@ void main() {
                 acc[s] = 0.0;
             }
         }
+    }
+    if (EPILOGUE == PROJECTION_ARG_MAX) {
+        store_winner(group);
     }
 }

@@ -1,8 +1,11 @@
 // Arrays: x, gain?, residual?, then w, scales, biases, out of each of three
 // matrices, of which the last ones may be absent. One row of x.
 #include <algorithm>
+#include <cstdlib>
 
 #include "ops/affine.hpp"
+#include "ops/projection.hpp"
+#include "ops/reduce.hpp"
 
 namespace kpx {
 
@@ -13,7 +16,8 @@ constexpr uint32_t kSets = 3;
 // How the kernel is launched.
 struct Launch {
     static constexpr uint32_t kSlots = 4096;   // that a large device holds at once: one row each as far as they go
-    static constexpr uint32_t kGroups = 792;   // workgroups, where each takes several turns
+    static constexpr uint32_t kGroups = 528;   // workgroups, where each takes several turns
+    static constexpr uint32_t kTurners = 128;  // and their threads
     static constexpr uint32_t kMostRows = 4;   // of a matrix that a slot has under way
     static constexpr uint32_t kMostWords = 32; // of weights that a lane has under way
 
@@ -23,16 +27,6 @@ struct Launch {
 
     uint32_t threads() const { return lanes * slots; }
     uint32_t rows_per_group() const { return turns * slots * rows; }
-};
-
-struct Matrices {
-    const Array *first; // w, scales, biases, out of the first one
-    uint32_t count;
-
-    const Array &w(uint32_t i) const { return first[4 * i]; }
-    const Array &scales(uint32_t i) const { return first[4 * i + 1]; }
-    const Array &biases(uint32_t i) const { return first[4 * i + 2]; }
-    const Array &out(uint32_t i) const { return first[4 * i + 3]; }
 };
 
 uint32_t divide_up(uint32_t a, uint32_t b) {
@@ -45,12 +39,18 @@ Launch plan_launch(const DeviceTraits &device, uint32_t rows, uint32_t streams, 
     l.lanes = device.subgroup_arithmetic ? device.subgroup_size : device.is_cpu ? 8 : 32;
     const uint32_t threads = std::min(device.max_workgroup_invocations, device.is_cpu ? 8 * l.lanes : 256u);
     l.slots = std::max(1u, threads / l.lanes);
-    l.rows = device.is_cpu ? 1 : std::clamp(divide_up(rows, Launch::kSlots), 1u, Launch::kMostRows);
+    const uint32_t most_rows = device.is_cpu ? 1 : std::min(divide_up(rows, Launch::kSlots), Launch::kMostRows);
+    for (l.rows = 1; l.rows < most_rows;) {
+        l.rows *= 2; // the kernel adds up as many at once
+    }
     const uint32_t units = divide_up(cols / 32, l.lanes); // of a lane
     const uint32_t most = std::max(1u, Launch::kMostWords / (l.rows * streams * bits));
     l.batch = device.is_cpu ? 1 : divide_up(units, divide_up(units, most));
-    const uint32_t groups = divide_up(rows, l.slots * l.rows);
-    l.turns = groups > 2 * Launch::kGroups ? divide_up(groups, Launch::kGroups) : 1;
+    l.turns = 1;
+    if (divide_up(rows, l.slots * l.rows) > 3 * Launch::kGroups) {
+        l.slots = device.is_cpu ? l.slots : std::max(1u, std::min(l.slots, Launch::kTurners / l.lanes));
+        l.turns = divide_up(divide_up(rows, l.slots * l.rows), Launch::kGroups);
+    }
     return l;
 }
 
@@ -59,9 +59,9 @@ bool in_quads(const Array &a) {
     return a.contiguous() && a.offset % 4 == 0;
 }
 
-Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int64_t cols) {
+Support check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t i) {
     const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
-    if (Support s = check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, cols); !s.ok()) {
+    if (Support s = check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, m.cols); !s.ok()) {
         return s;
     }
     const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load
@@ -72,6 +72,10 @@ Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int6
     if (scales.dtype != m.scales(0).dtype || biases.dtype != m.biases(0).dtype) {
         return unsupported("the matrices' scales or biases differ in dtype");
     }
+    if (op.epilogue == PROJECTION_ARG_MAX) {
+        const Array &out = m.out(0);
+        return out && out.dtype == DT_UINT32 && out.size() == 1 ? supported() : unsupported("the result is no index");
+    }
     const bool has_out = op.epilogue != PROJECTION_SILU_MUL || i == 0;
     if (has_out && (!m.out(i) || m.out(i).size() != w.dim(0) || !m.out(i).contiguous() || !is_float(m.out(i).dtype) ||
                     m.out(i).dtype != m.out(0).dtype)) {
@@ -80,7 +84,8 @@ Support check_matrix(const ProjectionOp &op, const Matrices &m, uint32_t i, int6
     return supported();
 }
 
-Support check_epilogue(const ProjectionOp &op, const Array &residual, const Matrices &m) {
+Support check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
+    const Array &residual = m.residual;
     if (op.epilogue == PROJECTION_RESIDUAL && (m.count != 1 || !residual || residual.dtype != m.out(0).dtype ||
                                                residual.size() != m.out(0).size() || !residual.contiguous())) {
         return unsupported("the residual does not fit the result");
@@ -88,39 +93,13 @@ Support check_epilogue(const ProjectionOp &op, const Array &residual, const Matr
     if (op.epilogue == PROJECTION_SILU_MUL && (m.count != 2 || m.w(0).dim(0) != m.w(1).dim(0))) {
         return unsupported("SiLU takes two matrices of one shape");
     }
-    return op.epilogue > PROJECTION_SILU_MUL ? unsupported("epilogue %u", op.epilogue) : supported();
+    if (op.epilogue == PROJECTION_ARG_MAX && (m.count != 1 || !is_float(op.dtype))) {
+        return unsupported("the largest of one matrix of floats");
+    }
+    return op.epilogue > PROJECTION_ARG_MAX ? unsupported("epilogue %u", op.epilogue) : supported();
 }
 
-Support check_projection(const Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m) {
-    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
-    if (!x || m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype) || !in_quads(x)) {
-        return unsupported("x is not one contiguous row of floats");
-    }
-    if (gain && (op.norm == 0 || gain.size() != x.size() || !is_float(gain.dtype) || !in_quads(gain))) {
-        return unsupported("gain does not fit x");
-    }
-    for (uint32_t i = 0; i < call.n; i++) {
-        if (Support s = check_operands(lowering, {&call.arrays[i]}); !s.ok()) {
-            return s;
-        }
-    }
-    for (uint32_t i = 0; i < m.count; i++) {
-        if (Support s = check_matrix(op, m, i, x.dim(-1)); !s.ok()) {
-            return s;
-        }
-    }
-    const DeviceTraits &device = lowering.device();
-    // A row, the sums of its units, and the squares of the threads.
-    if (uint64_t(x.size()) * 4 + uint64_t(x.size()) / 8 + 2048 > device.max_shared_bytes) {
-        return unsupported("rows of %lld elements exceed shared memory", (long long)x.size());
-    }
-    if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
-        return unsupported("subgroups of %u", device.subgroup_size);
-    }
-    return check_epilogue(op, residual, m);
-}
-
-ProjectionSet set_of(const Matrices &m, uint32_t i) {
+ProjectionSet set_of(const ProjectionOperands &m, uint32_t i) {
     ProjectionSet set{};
     set.n = uint32_t(m.w(i).dim(0));
     set.w_offset = uint32_t(m.w(i).offset);
@@ -134,8 +113,8 @@ ProjectionSet set_of(const Matrices &m, uint32_t i) {
 }
 
 // The form for CPU drivers (projection_lanes.comp), where a lane has rows of its own and each matrix a dispatch.
-void dispatch_lanes(Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m, uint32_t first) {
-    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
+void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t first) {
+    const Array &x = m.x, &gain = m.gain, &residual = m.residual;
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const uint32_t second = pair ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), pair ? 4 : 8);
     ProjectionParams p{};
@@ -166,8 +145,83 @@ void dispatch_lanes(Lowering &lowering, const OpCall &call, const ProjectionOp &
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
-void dispatch(Lowering &lowering, const OpCall &call, const ProjectionOp &op, const Matrices &m) {
-    const Array &x = call.arrays[0], &gain = call.arrays[1], &residual = call.arrays[2];
+// The workgroups of all matrices; says where those of each start.
+uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const Launch &l, bool pair) {
+    uint32_t groups = divide_up(p.sets[0].n, l.rows_per_group());
+    for (uint32_t i = 1; i < m.count && !pair; i++) {
+        p.starts[i - 1] = groups;
+        groups += divide_up(p.sets[i].n, l.rows_per_group());
+    }
+    return groups;
+}
+
+// out: what takes the place of the first result.
+void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
+            const Launch &l, uint32_t groups, const Array &out) {
+    const DeviceTraits &device = lowering.device();
+    const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
+    const bool integers = device.dot8 || getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr; // tests ask for it
+    // Where there is nothing to bind, x or the first result stands in and is not touched.
+    const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
+    const auto write = [&](const Array &a) { return Binding{a ? a : out, KPX_WRITE}; };
+    const Array none;
+    const auto of = [&](uint32_t i, uint32_t which) -> const Array & {
+        return i < m.count ? m.first[4 * i + which] : none;
+    };
+    lowering.dispatch("projection",
+                      {l.threads(), m.x.dtype, m.gain ? m.gain.dtype : m.x.dtype, dtype, m.scales(0).dtype,
+                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(m.cols), m.count,
+                       op.norm == 0 ? 0u
+                       : m.gain     ? 2u
+                                    : 1u,
+                       op.epilogue, l.rows, l.batch, l.lanes, m.parts.splits, m.parts.head, integers},
+                      {read(m.x), read(m.gain), read(m.residual), read(of(0, 0)), read(of(0, 1)), read(of(0, 2)),
+                       write(out), read(of(1, 0)), read(of(1, 1)), read(of(1, 2)), write(of(1, 3)), read(of(2, 0)),
+                       read(of(2, 1)), read(of(2, 2)), write(of(2, 3))},
+                      p, grid_1d(device, groups));
+}
+
+} // namespace
+
+Support check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (m.gain && (op.norm == 0 || m.gain.size() != m.cols || !is_float(m.gain.dtype) || !in_quads(m.gain))) {
+        return unsupported("gain does not fit x");
+    }
+    for (uint32_t i = 0; i < m.count; i++) {
+        for (const Array *a = m.first + 4 * i; a != m.first + 4 * i + 4; a++) {
+            if (Support s = check_operands(lowering, {a}); !s.ok()) {
+                return s;
+            }
+        }
+        if (Support s = check_matrix(op, m, i); !s.ok()) {
+            return s;
+        }
+    }
+    if (Support s = check_operands(lowering, {&m.gain, &m.residual}); !s.ok()) {
+        return s;
+    }
+    if (prefers_lanes(lowering, "projection_lanes") && (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1)) {
+        return unsupported("the form for CPU drivers stores products of a row");
+    }
+    const DeviceTraits &device = lowering.device();
+    // A row, two numbers for each of its units, and squares and winners of the threads.
+    if (uint64_t(m.cols) * 4 + uint64_t(m.cols) / 4 + 3072 > device.max_shared_bytes) {
+        return unsupported("rows of %lld elements exceed shared memory", (long long)m.cols);
+    }
+    if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
+        return unsupported("subgroups of %u", device.subgroup_size);
+    }
+    return check_epilogue(op, m);
+}
+
+void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (prefers_lanes(lowering, "projection_lanes")) {
+        const uint32_t dispatches = op.epilogue == PROJECTION_SILU_MUL ? 1 : m.count;
+        for (uint32_t i = 0; i < dispatches; i++) {
+            dispatch_lanes(lowering, op, m, i);
+        }
+        return;
+    }
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     ProjectionParams p{};
     uint32_t rows = 0;
@@ -175,54 +229,43 @@ void dispatch(Lowering &lowering, const OpCall &call, const ProjectionOp &op, co
         p.sets[i] = set_of(m, i);
         rows += pair && i > 0 ? 0 : p.sets[i].n;
     }
-    const Launch l = plan_launch(lowering.device(), rows, pair ? 2 : 1, uint32_t(x.size()), op.bits);
-    uint32_t groups = divide_up(p.sets[0].n, l.rows_per_group());
-    for (uint32_t i = 1; i < m.count && !pair; i++) {
-        p.starts[i - 1] = groups;
-        groups += divide_up(p.sets[i].n, l.rows_per_group());
-    }
+    const Launch l = plan_launch(lowering.device(), rows, pair ? 2 : 1, uint32_t(m.cols), op.bits);
+    const uint32_t groups = count_groups(p, m, l, pair);
     p.turns = l.turns;
-    p.x_offset = uint32_t(x.offset);
-    p.gain_offset = gain ? uint32_t(gain.offset) : 0;
-    p.residual_offset = residual ? uint32_t(residual.offset) : 0;
+    p.x_offset = uint32_t(m.x.offset);
+    p.gain_offset = m.gain ? uint32_t(m.gain.offset) : 0;
+    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
     p.eps = op.eps;
-    // Where there is nothing to bind, x or the first result stands in and is not touched.
-    const auto read = [&](uint32_t i) { return Binding{call.arrays[i] ? call.arrays[i] : x, KPX_READ}; };
-    const auto write = [&](uint32_t i) { return Binding{call.arrays[i] ? call.arrays[i] : m.out(0), KPX_WRITE}; };
-    lowering.dispatch("projection",
-                      {l.threads(), x.dtype, gain ? gain.dtype : x.dtype, m.out(0).dtype, m.scales(0).dtype,
-                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(x.size()), m.count,
-                       op.norm == 0 ? 0u
-                       : gain       ? 2u
-                                    : 1u,
-                       op.epilogue, l.rows, l.batch, l.lanes},
-                      {read(0), read(1), read(2), read(3), read(4), read(5), write(6), read(7), read(8), read(9),
-                       write(10), read(11), read(12), read(13), write(14)},
-                      p, grid_1d(lowering.device(), groups));
+    if (op.epilogue != PROJECTION_ARG_MAX) {
+        launch(lowering, op, m, p, l, groups, m.out(0));
+        return;
+    }
+    const Array pairs = lowering.scratch(DT_UINT32, {groups, 2});
+    p.sets[0].out_offset = uint32_t(pairs.offset);
+    launch(lowering, op, m, p, l, groups, pairs);
+    join_arg_max(lowering, pairs, m.out(0));
 }
-
-} // namespace
 
 Support lower_projection(Lowering &lowering, const OpCall &call) {
     const auto *op = call.as<ProjectionOp>();
     if (op == nullptr || call.n != 3 + 4 * kSets) {
         return unsupported("projection takes %u arrays", 3 + 4 * kSets);
     }
-    Matrices m{call.arrays + 3, 0};
+    const Array &x = call.arrays[0];
+    ProjectionOperands m{x, call.arrays[1], call.arrays[2], call.arrays + 3, 0, x.size(), {}};
     while (m.count < kSets && m.w(m.count)) {
         m.count++;
     }
-    if (Support s = check_projection(lowering, call, *op, m); !s.ok()) {
+    if (!x || m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype) || !in_quads(x)) {
+        return unsupported("x is not one contiguous row of floats");
+    }
+    if (Support s = check_operands(lowering, {&x}); !s.ok()) {
         return s;
     }
-    if (!prefers_lanes(lowering, "projection_lanes")) {
-        dispatch(lowering, call, *op, m);
-        return supported();
+    if (Support s = check_projection(lowering, *op, m); !s.ok()) {
+        return s;
     }
-    const uint32_t dispatches = op->epilogue == PROJECTION_SILU_MUL ? 1 : m.count;
-    for (uint32_t i = 0; i < dispatches; i++) {
-        dispatch_lanes(lowering, call, *op, m, i);
-    }
+    dispatch_projection(lowering, *op, m);
     return supported();
 }
 

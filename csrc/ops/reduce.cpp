@@ -1,3 +1,4 @@
+#include "ops/reduce.hpp"
 #include "ops/lowering_util.hpp"
 
 #include <algorithm>
@@ -146,6 +147,16 @@ static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint3
     params.adjacent_rows = 0;
     Cut joint(lowering.device(), rows, cut.parts, true);
     launch(lowering, partial, x.dtype, out, kind, STAGE_FROM_PARTS, params, joint, out.dtype);
+}
+
+void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out) {
+    ReduceParams params{};
+    params.rows = 1;
+    params.cols = uint32_t(pairs.dim(0));
+    params.inner_rank = 1;
+    params.offset = uint32_t(pairs.offset);
+    const Cut joint(lowering.device(), 1, params.cols, true);
+    launch(lowering, pairs, DT_FLOAT32, out, REDUCE_ARG_MAX, STAGE_FROM_PARTS, params, joint, DT_UINT32);
 }
 
 // Arrays: x, out. Any dtype and layout; out has the leading axes of x.

@@ -107,7 +107,8 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     struct {
         uint32_t group_size, bits, norm, epilogue;
         float eps;
-    } params{128, 4, 0, 0, 0};
+        uint32_t dtype;
+    } params{128, 4, 0, 0, 0, 0};
     kpx_error err{};
     const auto run = [&](const Tensor &input, const kpx_array &residual, const Tensor &out) {
         std::vector<kpx_array> arrays(15);
@@ -129,7 +130,10 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     REQUIRE_CODE(KPX_UNSUPPORTED, run(x, z.array, y));
     params.epilogue = 2;
     REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
-    params.epilogue = 3;
+    params.epilogue = 3; // the result is no index, and then the products have no dtype
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, l.empty(KPX_UINT32, {1})));
+    params.epilogue = 4;
     REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y));
     params.epilogue = 0;
     params.bits = 7;

@@ -217,6 +217,7 @@ struct QuantizedMatMulSplitParams {
 #define PROJECTION_STORE 0
 #define PROJECTION_RESIDUAL 1
 #define PROJECTION_SILU_MUL 2
+#define PROJECTION_ARG_MAX 3 // a pair of each workgroup: key of the largest and its row
 
 // projection: a matrix of n rows and what it gives.
 struct ProjectionSet {

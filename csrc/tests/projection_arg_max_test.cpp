@@ -1,0 +1,82 @@
+// The pass "projection_arg_max": the largest of the products of a row, without the products.
+#include <cstdlib>
+
+#include "layer.hpp"
+#include "types.h"
+
+namespace {
+
+struct Case {
+    int64_t n, k;
+    uint32_t bits = 4;
+    bool norm = true;
+    bool keep = false;  // somebody wants to see the products
+    bool equal = false; // all of them are one number
+    uint32_t dtype = KPX_FLOAT32;
+};
+
+// Appends the ops and gives the index; what is not kept is transient.
+Tensor append(Layer &l, const Case &c, std::vector<Tensor> &kept) {
+    Tensor x = l.random_row(c.k), h = l.row(c.k), logits = l.row(c.n), index = l.empty(KPX_UINT32, {1, 1});
+    Matrix m = l.matrix(c.n, c.k, 32, c.bits);
+    if (c.equal) {
+        const std::vector<uint32_t> zeros(size_t(m.scales.size() + 1) / 2);
+        upload(l.stream, m.scales.buffer, zeros);
+        upload(l.stream, m.biases.buffer, zeros);
+    }
+    if (c.norm) {
+        l.norm(x, nullptr, h);
+    }
+    l.product(c.norm ? h : x, m, logits);
+    kpx_error err{};
+    const uint32_t kind = REDUCE_ARG_MAX;
+    REQUIRE_OK(append_op(l.stream, "reduce", {logits.array, index.array}, &kind, 4, &err));
+    if (c.keep) {
+        kept.push_back(std::move(logits));
+    }
+    return index;
+}
+
+void check(const Device &device, const Case &c, uint64_t ops) {
+    const Dtypes dtypes{c.dtype, KPX_BFLOAT16};
+    std::vector<Tensor> kept;
+    Layer unfused(device, "all", dtypes);
+    const Tensor wanted = append(unfused, c, kept);
+    const uint32_t want = download(unfused.stream, wanted.buffer, 1)[0];
+    CHECK(want < uint64_t(c.n) && (!c.equal || want == 0));
+
+    Layer captured(device, nullptr, dtypes);
+    begin_capture(captured.stream);
+    const Tensor index = append(captured, c, kept);
+    const Region region = end_capture(captured.stream);
+    replay(captured.stream, region, 2);
+    CHECK(download(captured.stream, index.buffer, 1)[0] == want);
+    CHECK(stats_of(region).fused_ops == ops);
+}
+
+} // namespace
+
+TEST(the_largest_product_of_a_row_is_one_op) {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    Device device = open_device();
+    for (int64_t n : {1, 7, 64, 1000, 30011}) {
+        check(device, {n, 64}, 1);
+    }
+    check(device, {300, 256, 8}, 1);
+    check(device, {300, 256, 3, false}, 1);
+    for (uint32_t dtype : {KPX_FLOAT16, KPX_BFLOAT16}) {
+        check(device, {64, 32, 4, false, false, true, dtype}, 1);
+    }
+}
+
+TEST(of_equal_products_the_first_is_the_largest) {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    Device device = open_device();
+    check(device, {5000, 64, 4, true, false, true}, 1);
+}
+
+TEST(products_that_somebody_wants_to_see_are_stored) {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    Device device = open_device();
+    check(device, {1000, 64, 4, true, true}, 2);
+}

@@ -1,0 +1,148 @@
+// What threads and workgroups have of the same heads, put together. Part of attention_step.
+#ifndef STEP_PARTS_GLSL
+#define STEP_PARTS_GLSL
+
+void store_quad(uint g, uint quad, vec4 v) {
+    uint at = p.out_offset + (first_head + g) * p.out_stride + quad * 4;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        y_store(at + c, v[c]);
+    }
+}
+
+// Where a split of head g keeps its sums; a quad with their highest score and weight follows.
+uint part_row(uint g, uint split) { return ((first_head + g) * gl_NumWorkGroups.y + split) * (QUADS + 1); }
+
+// The part of a split that has no keys: its sums may be anything.
+void store_nothing(uint split) {
+    if (thread < HEADS) {
+        parts[part_row(thread, split) + QUADS] = vec4(LOWEST, 0.0, 0.0, 0.0);
+    }
+}
+
+// Merges the rows of threads, and stores the result, or this split's part of it.
+void merge_rows(bool is_all) {
+    [[unroll]] for (uint g = 0; g < HEADS; g++) {
+        rows_s[g * THREADS + thread] = acc[g];
+        if (value_quad() == 0) {
+            row_stats_s[g * V_ROWS + thread / V_LANES] = vec2(highest[g], weight[g]);
+        }
+    }
+    barrier();
+    if (thread >= HEADS * QUADS) {
+        return;
+    }
+    uint g = thread / QUADS;
+    uint quad = thread % QUADS;
+    float top = LOWEST;
+    [[unroll]] for (uint r = 0; r < V_ROWS; r++) {
+        top = max(top, row_stats_s[g * V_ROWS + r].x);
+    }
+    vec4 sum = vec4(0.0);
+    float all = 0.0;
+    [[unroll]] for (uint r = 0; r < V_ROWS; r++) {
+        vec2 stats = row_stats_s[g * V_ROWS + r];
+        float keep = exp2(stats.x - top);
+        all += keep * stats.y;
+        sum += keep * rows_s[g * THREADS + r * V_LANES + quad];
+    }
+    if (is_all) {
+        store_quad(g, quad, all == 0.0 ? vec4(0.0) : sum / all);
+        return;
+    }
+    uint row = part_row(g, gl_WorkGroupID.y);
+    parts[row + quad] = sum;
+    if (quad == 0) {
+        parts[row + QUADS] = vec4(top, all, 0.0, 0.0);
+    }
+}
+
+// Orders what the workgroup did with memory before and after.
+void workgroup_barrier() {
+    controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                   gl_SemanticsAcquireRelease);
+}
+
+// Whether all other splits of these heads have stored their parts. Leaves the
+// counter as it was before the first.
+bool is_last(uint splits) {
+    workgroup_barrier();
+    if (thread == 0) {
+        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
+        arrived_s = atomicAdd(arrivals[gl_WorkGroupID.x], 1);
+        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
+    }
+    workgroup_barrier();
+    bool last = arrived_s == splits - 1;
+    if (last && thread == 0) {
+        atomicExchange(arrivals[gl_WorkGroupID.x], 0);
+    }
+    return last;
+}
+
+const uint COMBINERS = THREADS / (HEADS * QUADS); // threads that share a quad of the result
+vec4 held[HELD];
+
+void hold_parts(uint first, uint splits) {
+    uint g = thread % (HEADS * QUADS) / QUADS;
+    [[unroll]] for (uint i = 0; i < HELD; i++) {
+        uint split = first + i * COMBINERS;
+        held[i] = split < splits ? parts[part_row(g, split) + thread % QUADS] : vec4(0.0);
+    }
+}
+
+// The sum of all weights of head g. Finds the factors of all splits on the way;
+// all threads together, of which there is one for each head and split.
+float combine_weights(uint splits, uint g) {
+    uint head = thread / MOST_SPLITS;
+    uint split = thread % MOST_SPLITS;
+    vec2 stats = vec2(LOWEST, 0.0);
+    if (head < HEADS) {
+        if (split < splits) {
+            stats = parts[part_row(head, split) + QUADS].xy;
+        }
+        split_tops_s[thread / 4][thread & 3u] = stats.x;
+    }
+    barrier();
+    if (head < HEADS) {
+        vec4 tops = vec4(LOWEST);
+        [[unroll]] for (uint i = 0; i < MOST_SPLITS / 4; i++) {
+            tops = max(tops, split_tops_s[head * MOST_SPLITS / 4 + i]);
+        }
+        float factor = exp2(stats.x - max(max(tops.x, tops.y), max(tops.z, tops.w)));
+        split_factors_s[thread / 4][thread & 3u] = factor;
+        split_weights_s[thread / 4][thread & 3u] = factor * stats.y;
+    }
+    barrier();
+    vec4 all = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < MOST_SPLITS / 4; i++) {
+        all += split_weights_s[g * MOST_SPLITS / 4 + i];
+    }
+    return dot(all, vec4(1.0));
+}
+
+void combine(uint splits) {
+    uint g = thread % (HEADS * QUADS) / QUADS;
+    uint mine = thread / (HEADS * QUADS);
+    hold_parts(mine, splits);
+    float all = combine_weights(splits, g);
+    vec4 sum = vec4(0.0);
+    for (uint first = mine; first < splits; first += HELD * COMBINERS) {
+        if (first != mine) {
+            hold_parts(first, splits);
+        }
+        [[unroll]] for (uint i = 0; i < HELD; i++) {
+            uint at = g * MOST_SPLITS + min(first + i * COMBINERS, MOST_SPLITS - 1);
+            sum += held[i] * split_factors_s[at / 4][at & 3u]; // nothing is held beyond the last split
+        }
+    }
+    rows_s[thread] = sum;
+    barrier();
+    if (thread < HEADS * QUADS) {
+        for (uint i = 1; i < COMBINERS; i++) {
+            sum += rows_s[i * HEADS * QUADS + thread];
+        }
+        store_quad(g, thread % QUADS, all == 0.0 ? vec4(0.0) : sum / all);
+    }
+}
+
+#endif
