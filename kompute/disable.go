@@ -16,7 +16,7 @@ const disabledReason = "disabled"
 
 // passOps are native ops that only fusion passes make: there is nothing to run in
 // their place. KOMPUTE_GO_DISABLE_FUSION leaves the passes out.
-var passOps = []string{"attention_step", "projection"}
+var passOps = []string{"attention_projection", "attention_step", "projection"}
 
 // WithDisabledOps switches native ops off, by basename ("sdpa", "rms_norm"), as the
 // environment variable KOMPUTE_GO_DISABLE does for every device. On a Vulkan device
