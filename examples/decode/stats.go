@@ -42,8 +42,8 @@ func (o *options) writeTrace() error {
 	return errors.Join(err, f.Close())
 }
 
-// printStats prints what the device did by op, the ops of a replayed token, and
-// the device's counters.
+// printStats prints what the device did by op, the ops of a replayed token, the
+// ops that ran on the CPU instead of the device, and the device's counters.
 func (a *app) printStats(ctx context.Context) error {
 	stats := a.device.Stats()
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -56,6 +56,7 @@ func (a *app) printStats(ctx context.Context) error {
 	if err := a.printToken(ctx, w); err != nil {
 		return err
 	}
+	printFallbacks(w, a.session.Stream().Stats())
 	printCounters(w, stats)
 	return w.Flush()
 }
@@ -88,6 +89,24 @@ func (a *app) printToken(ctx context.Context, w io.Writer) error {
 	fmt.Fprintf(w, "between dispatches\t\t\t%v\n", gaps)
 	fmt.Fprintf(w, "replayed, not measured inside\t\t%d\t%v\n\n", len(p.Dispatches), p.Replay)
 	return nil
+}
+
+// printFallbacks prints how often which op ran on the CPU and why, and what that
+// made host and device do; nothing if none did.
+func printFallbacks(w io.Writer, s kompute.StreamStats) {
+	if len(s.Fallbacks) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "op on the CPU instead\tcalls\treason")
+	for _, op := range slices.Sorted(maps.Keys(s.Fallbacks)) {
+		for _, reason := range slices.Sorted(maps.Keys(s.Fallbacks[op])) {
+			fmt.Fprintf(w, "%s\t%d\t%s\n", op, s.Fallbacks[op][reason], reason)
+		}
+	}
+	moves := s.FallbackMoves
+	fmt.Fprintf(w, "waits for them\t%d\n", moves.Waits)
+	fmt.Fprintf(w, "downloads for them\t%d\t%d bytes\n", moves.Downloads, moves.DownloadBytes)
+	fmt.Fprintf(w, "uploads for them\t%d\t%d bytes\n\n", moves.Uploads, moves.UploadBytes)
 }
 
 func printCounters(w io.Writer, s kompute.DeviceStats) {

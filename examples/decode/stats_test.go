@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,23 @@ func TestStats(t *testing.T) {
 		require.Regexp(t, `(?m)^quantized_matmul +43 +43 +\S+s +\S+s$`, out.stdout)
 		require.Regexp(t, `(?m)^replayed, not measured inside +\d+ +\S+s$`, out.stdout)
 		require.Regexp(t, `(?m)^peak bytes +[1-9]\d+$`, out.stdout)
+	}
+}
+
+// What ran on the CPU instead of the device is told with its reason and cost.
+func TestStatsOfFallbacks(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_DISABLE", "rope,rms_norm")
+	for _, device := range []string{"cpu", "auto"} {
+		out := runArgs(t, "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--stats")
+		require.Zero(t, out.code, out.stderr)
+		if !strings.Contains(out.stdout, "(vulkan)") {
+			require.NotContains(t, out.stdout, "on the CPU instead")
+			continue
+		}
+		require.Regexp(t, `(?m)^op on the CPU instead +calls +reason$\n^rms_norm +[1-9]\d* +disabled$\n^rope +[1-9]\d* +disabled$`, out.stdout)
+		require.Regexp(t, `(?m)^waits for them +[1-9]\d*$`, out.stdout)
+		require.Regexp(t, `(?m)^downloads for them +[1-9]\d* +[1-9]\d* bytes$`, out.stdout)
+		require.Regexp(t, `(?m)^uploads for them +[1-9]\d* +[1-9]\d* bytes$`, out.stdout)
 	}
 }
 
