@@ -2,6 +2,7 @@ package optest
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -12,7 +13,8 @@ import (
 // along says which axis of each operand belongs to an axis of a case's result:
 // entry i along the latter depends on entry i along the former alone, and on
 // operands that are not named wholly. Nil means that entries depend on each
-// other. An operand's axis of length 1 that repeats may be named too.
+// other. An operand's axis of length 1 that repeats may be named too. Params.Shape,
+// where a case has one, is the result's and follows it.
 type along func(c *Case, axis int) map[string]int
 
 // pointwise is the along of ops that work element by element on operands that
@@ -77,6 +79,10 @@ func (r *runner) slices(t *rapid.T, c *Case, got array.Array) {
 			a.Layout = must(a.Slice(own, start, stop, step))
 		}
 		part.In[name] = a
+	}
+	if c.Params.Shape != nil {
+		part.Params.Shape = slices.Clone(c.Params.Shape)
+		part.Params.Shape[axis] = (stop - start + step - 1) / step
 	}
 	want := got
 	want.Layout = must(got.Slice(axis, start, stop, step))

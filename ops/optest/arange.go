@@ -84,6 +84,9 @@ func arangeSuite() suite {
 	return suite{
 		op: "arange", run: runArange, reference: referenceArange, cases: arangeCases, random: randomArange,
 		exact: func(c *Case) bool { return !c.To.IsFloat() },
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{To: dtype, Params: Params{Range: []float64{0, float64(size), 1}}}
+		},
 		valid: func() Case { return Case{To: array.Float32, Params: Params{Range: []float64{0, 3, 1}}} },
 		rejects: []reject{
 			{"no step", kompute.ErrInvalid, arange(0, 1, 0)},

@@ -54,7 +54,7 @@ func referenceConcat(c *Case) []float64 {
 }
 
 func concatCase(label string, axis int, xs ...array.Array) Case {
-	c := Case{Name: label, Params: Params{Axis: axis}, In: map[string]array.Array{}}
+	c := Case{Name: label, Params: Params{Kind: "concat", Axis: axis}, In: map[string]array.Array{}}
 	for i, x := range xs {
 		c.In[fmt.Sprint("x", i)] = x
 	}
@@ -100,6 +100,26 @@ func randomConcat(t *rapid.T) Case {
 	return concatCase("", axis, xs...)
 }
 
+// concatAlong: the parts may be sliced along every axis but the one where they meet.
+func concatAlong(c *Case, axis int) map[string]int {
+	rank := c.In["x0"].Rank()
+	if c.Params.Kind == "stack" {
+		rank++
+	}
+	own, met := axis, (c.Params.Axis+rank)%rank
+	switch {
+	case axis == met:
+		return nil
+	case c.Params.Kind == "stack" && axis > met:
+		own--
+	}
+	axes := map[string]int{}
+	for name := range c.In {
+		axes[name] = own
+	}
+	return axes
+}
+
 func concatSuite() suite {
 	concat := func(axis int, shapes ...[]int) func(e *env) error {
 		return func(e *env) error {
@@ -121,7 +141,10 @@ func concatSuite() suite {
 	}
 	return suite{
 		op: "concat", run: runConcat, reference: referenceConcat, cases: concatCases, random: randomConcat,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: concatAlong,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return concatCase("", 1, blank(dtype, size/4096, 2048), blank(dtype, size/4096, 2048))
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return concatCase("", 1, r.normal(array.Float32, 1, 2, 3), r.normal(array.Float32, 1, 2, 1))

@@ -55,8 +55,14 @@ func dequantizeSuite() suite {
 	return suite{
 		op: "dequantize", run: runDequantize, reference: referenceDequantize, cases: dequantizeCases, random: randomDequantize,
 		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) }, // scale*code and bias may cancel
-		large: func(dtype array.DType, _ string, size int) Case {
-			f := form{4, 64, ops.ModeAffine}
+		along: func(c *Case, axis int) map[string]int {
+			if axis == c.In["w"].Rank()-1 {
+				return nil
+			}
+			return map[string]int{"w": axis, "scales": axis, "biases": axis}
+		},
+		large: func(dtype array.DType, kind string, size int) Case {
+			f := formOf(kind)
 			return Case{To: dtype, Params: f.params(), In: f.blank(array.BFloat16, 4096, size/4096)}
 		},
 		valid: func() Case {

@@ -63,7 +63,10 @@ func fillSuite() suite {
 			v := floats(dense(c.To, []float64{c.Params.Value}))[0]
 			return slices.Repeat([]float64{v}, size(c.Params.Shape))
 		},
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: pointwise,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{To: dtype, Params: Params{Shape: []int{size}}}
+		},
 		valid: func() Case { return Case{To: array.Float32, Params: Params{Shape: []int{2}}} },
 		rejects: []reject{
 			{"negative", kompute.ErrShape, fill(2, -1)},

@@ -88,10 +88,26 @@ func randomGather(t *rapid.T) Case {
 	}}
 }
 
+// gatherAlong: the axes of the indices stand in the result where x had the one
+// that they point into.
+func gatherAlong(c *Case, axis int) map[string]int {
+	into, err := c.In["x"].Axis(c.Params.Axis)
+	picks := c.In["indices"].Rank()
+	switch {
+	case err != nil:
+		return nil
+	case axis < into:
+		return map[string]int{"x": axis}
+	case axis < into+picks:
+		return map[string]int{"indices": axis - into}
+	}
+	return map[string]int{"x": axis - picks + 1}
+}
+
 func gatherSuite() suite {
 	return suite{
 		op: "gather", run: runGather, reference: referenceGather, cases: gatherCases, random: randomGather,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: gatherAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024), "indices": blank(array.Int32, size/1024)}}
 		},

@@ -110,13 +110,26 @@ func randomGatherAxis(t *rapid.T) Case {
 	}}
 }
 
+// gatherAxisAlong: a slice of the indices picks a slice, and lines are independent.
+func gatherAxisAlong(c *Case, axis int) map[string]int {
+	if gone, err := c.In["x"].Axis(c.Params.Axis); err != nil || axis == gone {
+		return map[string]int{"indices": axis}
+	}
+	return map[string]int{"x": axis, "indices": axis}
+}
+
 func gatherAxisSuite() suite {
 	take := func(axis int, x, indices []int) func(e *env) error {
 		return func(e *env) error { return ops.TakeAlongAxis(e.s, e.f32(x...), e.i32(indices...), axis).Err() }
 	}
 	return suite{
 		op: "gather_axis", run: runGatherAxis, reference: referenceGatherAxis, cases: gatherAxisCases, random: randomGatherAxis,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: gatherAxisAlong,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Axis: 1}, In: map[string]array.Array{
+				"x": blank(dtype, size/4096, 4096), "indices": blank(array.Int32, size/4096, 4096),
+			}}
+		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 4, 3), "indices": dense(array.Int32, []float64{1, 2, 3}, 1, 3)}}
 		},

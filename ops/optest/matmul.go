@@ -96,10 +96,23 @@ func randomMatMul(t *rapid.T) Case {
 	}}
 }
 
+// matMulAlong: rows of a, columns of b and the matrices of a batch are independent.
+func matMulAlong(c *Case, axis int) map[string]int {
+	a, b := c.In["a"].Rank(), c.In["b"].Rank()
+	axes, fromEnd := map[string]int{}, max(a, b)-axis
+	if fromEnd != 1 && fromEnd <= a {
+		axes["a"] = a - fromEnd
+	}
+	if fromEnd != 2 && fromEnd <= b {
+		axes["b"] = b - fromEnd
+	}
+	return axes
+}
+
 func matMulSuite() suite {
 	return suite{
 		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, random: randomMatMul,
-		reorders: func(*kompute.Device) bool { return true },
+		reorders: func(*kompute.Device) bool { return true }, along: matMulAlong, regroups: true,
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))
 		},

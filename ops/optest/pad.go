@@ -64,9 +64,9 @@ func padCases() []Case {
 				add(how, place(r.numbers(dtype, 3, 5, 4), how), [2]int{1, 0}, [2]int{0, 0}, [2]int{2, 3})
 			}
 		}
-		cases = append(cases, Case{Name: name(dtype, "empty", nil), In: map[string]array.Array{"x": newSource(1).numbers(dtype, 0, 2)}, Params: Params{Value: 1, Widths: [][2]int{{1, 2}}}})
+		cases = append(cases, Case{Name: name(dtype, "empty", nil), In: map[string]array.Array{"x": newSource(1).numbers(dtype, 0, 2)}, Params: Params{Kind: "constant", Value: 1, Widths: [][2]int{{1, 2}}}})
 	}
-	infinite := Params{Value: math.Inf(-1), Widths: [][2]int{{0, 0}, {0, 5}}}
+	infinite := Params{Kind: "constant", Value: math.Inf(-1), Widths: [][2]int{{0, 0}, {0, 5}}}
 	return append(cases, Case{Name: "infinity", In: map[string]array.Array{"x": newSource(1).normal(array.BFloat16, 1, 3, 2)}, Params: infinite})
 }
 
@@ -89,13 +89,24 @@ func randomPad(t *rapid.T) Case {
 	return c
 }
 
+// padAlong: axes without padding are independent.
+func padAlong(c *Case, axis int) map[string]int {
+	if axis >= c.In["x"].Rank() || c.Params.Widths[min(axis, len(c.Params.Widths)-1)] != [2]int{} {
+		return nil
+	}
+	return map[string]int{"x": axis}
+}
+
 func padSuite() suite {
 	pad := func(shape []int, widths ...[2]int) func(e *env) error {
 		return func(e *env) error { return ops.Pad(e.s, e.f32(shape...), 0, widths...).Err() }
 	}
 	return suite{
 		op: "pad", run: runPad, reference: referencePad, cases: padCases, random: randomPad,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: padAlong,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Widths: [][2]int{{0, 0}, {32, 32}}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096-64)}}
+		},
 		valid: func() Case {
 			return Case{Params: Params{Widths: [][2]int{{1, 1}}}, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

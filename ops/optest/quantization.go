@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -54,9 +55,12 @@ func (f form) quantized(r source, dtype array.DType, k int, lead ...int) map[str
 	return map[string]array.Array{"w": words, "scales": r.integers(array.Uint8, 121, 128, groups...)}
 }
 
-// blank is quantized with zeros throughout, in the affine mode.
+// blank is quantized with zeros throughout.
 func (f form) blank(dtype array.DType, k int, lead ...int) map[string]array.Array {
 	with := func(n int) []int { return append(lead[:len(lead):len(lead)], n) }
+	if !f.affine() {
+		return map[string]array.Array{"w": blank(array.Uint32, with(k*f.bits/32)...), "scales": blank(array.Uint8, with(k/f.group)...)}
+	}
 	return map[string]array.Array{
 		"w":      blank(array.Uint32, with(k*f.bits/32)...),
 		"scales": blank(dtype, with(k/f.group)...), "biases": blank(dtype, with(k/f.group)...),
@@ -68,6 +72,17 @@ func (f form) String() string {
 		return f.mode.String()
 	}
 	return fmt.Sprintf("b%dg%d", f.bits, f.group)
+}
+
+// formOf is the form to measure for a line of the report: that of the mode which
+// its kind ends with, else one of the affine mode.
+func formOf(kind string) form {
+	for _, f := range forms() {
+		if !f.affine() && strings.HasSuffix(kind, f.mode.String()) {
+			return f
+		}
+	}
+	return form{4, 64, ops.ModeAffine}
 }
 
 func (f form) params() Params {

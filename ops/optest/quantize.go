@@ -249,9 +249,9 @@ func quantizeSuite() suite {
 	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	return suite{
 		op: "quantize", run: runQuantize, reference: referenceQuantize, cases: quantizeCases, random: randomQuantize,
-		exact: func(*Case) bool { return true },
-		large: func(dtype array.DType, _ string, size int) Case {
-			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024)}, Params: Params{GroupSize: 64, Bits: 4, Kind: "codes"}}
+		exact: func(*Case) bool { return true }, along: rowwise,
+		large: func(dtype array.DType, kind string, size int) Case {
+			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024)}, Params: formOf(kind).params()}
 		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 32)}, Params: Params{GroupSize: 32, Bits: 4, Kind: "codes"}}

@@ -83,8 +83,14 @@ func quantizedGatherSuite() suite {
 		op: "quantized_gather", run: runQuantizedGather, reference: referenceQuantizedGather, cases: quantizedGatherCases,
 		random: randomQuantizedGather, exact: exactElements,
 		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
-		large: func(dtype array.DType, _ string, size int) Case {
-			f := form{4, 64, ops.ModeAffine}
+		along: func(c *Case, axis int) map[string]int {
+			if axis == c.In["indices"].Rank() {
+				return nil
+			}
+			return map[string]int{"indices": axis}
+		},
+		large: func(dtype array.DType, kind string, size int) Case {
+			f := formOf(kind)
 			in := f.blank(array.BFloat16, 1024, size/1024)
 			in["indices"] = blank(array.Int32, size/1024)
 			return Case{To: dtype, Params: f.params(), In: in}

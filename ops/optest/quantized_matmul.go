@@ -162,6 +162,18 @@ func randomQuantizedMatMul(t *rapid.T) Case {
 	return Case{In: in, Params: p}
 }
 
+// quantizedMatMulAlong: rows of x are independent, and so are those of a
+// transposed matrix, whose groups run along them.
+func quantizedMatMulAlong(c *Case, axis int) map[string]int {
+	switch {
+	case axis < c.In["x"].Rank()-1:
+		return map[string]int{"x": axis}
+	case c.Params.Transpose:
+		return map[string]int{"w": 0, "scales": 0, "biases": 0}
+	}
+	return nil
+}
+
 func quantizedMatMulSuite() suite {
 	rejects := quantizedRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Quantization) error {
 		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
@@ -182,8 +194,9 @@ func quantizedMatMulSuite() suite {
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
 		},
-		large: func(dtype array.DType, _ string, size int) Case {
-			f := form{4, 64, ops.ModeAffine}
+		along: quantizedMatMulAlong, regroups: true,
+		large: func(dtype array.DType, kind string, size int) Case {
+			f := formOf(kind)
 			in, p := f.blank(array.BFloat16, 1024, size/1024), f.params()
 			in["x"], p.Transpose = blank(dtype, 512, 1024), true
 			return Case{Params: p, In: in}

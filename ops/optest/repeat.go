@@ -99,6 +99,23 @@ func randomRepeat(t *rapid.T) Case {
 	return c
 }
 
+// repeatAlong: axes that are not repeated are independent.
+func repeatAlong(c *Case, axis int) map[string]int {
+	x := c.In["x"]
+	if c.Params.Kind != "tile" {
+		if repeated, err := x.Axis(c.Params.Axis); err != nil || axis == repeated {
+			return nil
+		}
+		return map[string]int{"x": axis}
+	}
+	rank := max(x.Rank(), len(c.Params.Reps))
+	own, rep := axis-rank+x.Rank(), axis-rank+len(c.Params.Reps)
+	if own < 0 || rep >= 0 && c.Params.Reps[rep] != 1 {
+		return nil
+	}
+	return map[string]int{"x": own}
+}
+
 func repeatSuite() suite {
 	repeat := func(n, axis int, shape ...int) func(e *env) error {
 		return func(e *env) error { return ops.Repeat(e.s, e.f32(shape...), n, axis).Err() }
@@ -108,7 +125,10 @@ func repeatSuite() suite {
 	}
 	return suite{
 		op: "repeat", run: runRepeat, reference: referenceRepeat, cases: repeatCases, random: randomRepeat,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: repeatAlong,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Axis: 1, Reps: []int{4}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 1024)}}
+		},
 		valid: func() Case {
 			return Case{Params: Params{Kind: "tile", Reps: []int{2, 2}}, In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 3)}}
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/ops"
 )
 
 // Report gathers what [Run] sees, by op and element type. It is safe for
@@ -27,7 +28,7 @@ type lineKey struct {
 
 // Line is what was seen of an op at one element type: that of its first operand.
 type Line struct {
-	Op     string      `json:"op"` // its basename, and its kind if it has several
+	Op     string      `json:"op"` // its basename, its kind if it has several, and a mode of quantization other than affine
 	DType  array.DType `json:"dtype"`
 	Passed int         `json:"passed"` // results within their bound
 	Failed int         `json:"failed"` // and outside of it
@@ -68,7 +69,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// op is the basename, and kind the rest.
+// op is the basename, and kind the rest: of the quantized ops the mode as well.
 func (l *Line) op() string { op, _, _ := strings.Cut(l.Op, " "); return op }
 
 func (l *Line) kind() string { _, kind, _ := strings.Cut(l.Op, " "); return kind }
@@ -113,7 +114,10 @@ func (r *Report) update(op string, dtype array.DType, change func(*Line)) {
 // label returns how a case's op is called in a report.
 func (c *Case) label(op string) string {
 	if c.Params.Kind != "" {
-		return op + " " + c.Params.Kind
+		op += " " + c.Params.Kind
+	}
+	if mode := c.Params.mode(); mode != ops.ModeAffine {
+		op += " " + mode.String()
 	}
 	return op
 }

@@ -147,6 +147,17 @@ func randomRoPE(t *rapid.T) Case {
 	return Case{Params: p, In: in}
 }
 
+// ropeAlong: batches, which may have positions of their own, and heads are independent.
+func ropeAlong(c *Case, axis int) map[string]int {
+	switch offset, given := c.In["offset"]; {
+	case axis > 1:
+		return nil
+	case axis == 0 && given && offset.Rank() == 1:
+		return map[string]int{"x": 0, "offset": 0}
+	}
+	return map[string]int{"x": axis}
+}
+
 func ropeSuite() suite {
 	rope := func(p ops.RoPEParams, at ops.Position, shape ...int) func(e *env) error {
 		return func(e *env) error { return ops.RoPE(e.s, e.f32(shape...), p, at).Err() }
@@ -159,7 +170,7 @@ func ropeSuite() suite {
 	}
 	return suite{
 		op: "rope", run: runRoPE, reference: referenceRoPE, bound: ropeBound, cases: ropeCases, random: randomRoPE,
-		optional: []string{"freqs", "offset"},
+		optional: []string{"freqs", "offset"}, along: ropeAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, 1, 32, size/4096, 128)}}
 		},

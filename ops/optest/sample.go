@@ -270,11 +270,20 @@ func newTensor[T kompute.Element](t *testing.T, dev *kompute.Device, data []T, s
 	return x
 }
 
+// sampleAlong: the rows of a greedy choice are independent; a drawn one depends
+// on which row it is.
+func sampleAlong(c *Case, axis int) map[string]int {
+	if c.Params.Sampling.Temperature != 0 {
+		return nil
+	}
+	return map[string]int{"logits": axis}
+}
+
 func sampleSuite() suite {
 	words := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.SampleWords) }
 	return suite{
 		op: "sample", run: runSample, reference: referenceSample, cases: sampleCases, random: randomSample,
-		exact: func(*Case) bool { return true }, optional: []string{"step"}, thin: 6,
+		exact: func(*Case) bool { return true }, optional: []string{"step"}, thin: 6, along: sampleAlong,
 		extra: func(t *testing.T, dev *kompute.Device) {
 			drawsFollowWeights(t, dev)
 			replaysAdvance(t, dev)

@@ -194,6 +194,29 @@ func randomScatter(t *rapid.T) Case {
 	return c
 }
 
+// scatterAlong: lines along the axis that the indices point into are independent.
+func scatterAlong(c *Case, axis int) map[string]int {
+	x, indices, updates := c.In["x"], c.In["indices"], c.In["updates"]
+	into, err := x.Axis(c.Params.Axis)
+	if err != nil || axis == into {
+		return nil
+	}
+	axes := map[string]int{"x": axis}
+	rank, own := x.Rank(), axis
+	if c.Params.Along {
+		axes["indices"] = axis
+	} else {
+		rank += indices.Rank() - 1
+		if axis > into {
+			own += indices.Rank() - 1
+		}
+	}
+	if own += updates.Rank() - rank; own >= 0 {
+		axes["updates"] = own
+	}
+	return axes
+}
+
 // scatterRepeats runs sums whose result depends on their order again and again:
 // the bits must not change.
 func scatterRepeats(t *testing.T, dev *kompute.Device) {
@@ -239,7 +262,13 @@ func scatterSuite() suite {
 		exact: func(c *Case) bool {
 			return !c.dtype("x").IsFloat() || !slices.Contains([]string{"add", "mul"}, c.Params.Kind)
 		},
-		extra: scatterRepeats,
+		extra: scatterRepeats, along: scatterAlong, regroups: true,
+		large: func(dtype array.DType, _ string, size int) Case {
+			rows := size / 1024
+			return Case{In: map[string]array.Array{
+				"x": blank(dtype, rows, 1024), "indices": newSource(1).integers(array.Int32, 0, rows-1, rows), "updates": blank(dtype, rows, 1024),
+			}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{Params: Params{Kind: "add"}, In: map[string]array.Array{

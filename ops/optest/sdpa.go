@@ -302,6 +302,22 @@ func randomSDPA(t *rapid.T) Case {
 	return c
 }
 
+// sdpaAlong: batches, heads with keys of their own, and queries that see every
+// key are independent.
+func sdpaAlong(c *Case, axis int) map[string]int {
+	axes := map[string]int{"q": axis}
+	switch {
+	case axis == 3 || axis == 2 && c.Params.Causal || axis == 1 && c.In["q"].Dim(1) != c.In["k"].Dim(1):
+		return nil
+	case axis < 2:
+		axes["k"], axes["v"] = axis, axis
+	}
+	if mask, given := c.In["mask"]; given && axis-4+mask.Rank() >= 0 {
+		axes["mask"] = axis - 4 + mask.Rank()
+	}
+	return axes
+}
+
 func sdpaSuite() suite {
 	shapes := func(q, k, v []int) func(e *env) error {
 		return func(e *env) error {
@@ -316,8 +332,8 @@ func sdpaSuite() suite {
 	type params = ops.SDPAParams[float32]
 	return suite{
 		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA, thin: 2,
-		optional: []string{"mask", "key_length"},
-		bound:    func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
+		optional: []string{"mask", "key_length"}, along: sdpaAlong, regroups: true,
+		bound: func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
 		large: func(dtype array.DType, _ string, size int) Case {
 			kv := func() array.Array { return blank(dtype, 1, 8, size/8192, 128) }
 			return Case{In: map[string]array.Array{"q": blank(dtype, 1, 16, size/8192, 128), "k": kv(), "v": kv()}, Params: Params{Scale: 0.1, Causal: true}}

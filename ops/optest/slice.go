@@ -90,6 +90,14 @@ func randomSlice(t *rapid.T) Case {
 	return c
 }
 
+// sliceAlong: axes that the part has whole are independent.
+func sliceAlong(c *Case, axis int) map[string]int {
+	if c.Params.Shape[axis] != c.In["x"].Shape[axis] {
+		return nil
+	}
+	return map[string]int{"x": axis}
+}
+
 func sliceSuite() suite {
 	slice := func(x, shape []int, start ...ops.Position) func(e *env) error {
 		return func(e *env) error { return ops.Slice(e.s, e.f32(x...), shape, start...).Err() }
@@ -97,7 +105,10 @@ func sliceSuite() suite {
 	return suite{
 		op: "slice", run: runSlice, reference: referenceSlice, cases: sliceCases, random: randomSlice,
 		exact:    func(*Case) bool { return true },
-		optional: []string{"start"},
+		optional: []string{"start"}, along: sliceAlong,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{Params: Params{Shape: []int{size / 4096, 2048}, Start: []int{0, 1024}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
+		},
 		valid: func() Case {
 			return Case{Params: Params{Shape: []int{2, 2}}, In: map[string]array.Array{
 				"x": newSource(1).normal(array.Float32, 1, 4, 5), "start": dense(array.Int32, []float64{1, 1}, 2),

@@ -143,6 +143,14 @@ func sliceUpdateAround(t *testing.T, dev *kompute.Device) {
 	require.Equal(t, want, moved)
 }
 
+// sliceUpdateAlong: axes that the update has whole are independent.
+func sliceUpdateAlong(c *Case, axis int) map[string]int {
+	if c.In["update"].Shape[axis] != c.In["dst"].Shape[axis] {
+		return nil
+	}
+	return map[string]int{"dst": axis, "update": axis}
+}
+
 func sliceUpdateSuite() suite {
 	update := func(dst, part []int, start ...ops.Position) func(e *env) error {
 		return func(e *env) error { return ops.SliceUpdate(e.s, e.f32(dst...), e.f32(part...), start...).Err() }
@@ -155,6 +163,7 @@ func sliceUpdateSuite() suite {
 		exact:    func(*Case) bool { return true },
 		optional: []string{"start"},
 		extra:    sliceUpdateAround,
+		along:    sliceUpdateAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"dst": blank(dtype, size), "update": blank(dtype, size/2)}, Params: Params{Start: []int{size / 4}}}
 		},

@@ -87,7 +87,10 @@ func whereSuite() suite {
 	}
 	return suite{
 		op: "where", run: runWhere, reference: referenceWhere, cases: whereCases, random: randomWhere,
-		exact: func(*Case) bool { return true },
+		exact: func(*Case) bool { return true }, along: pointwise,
+		large: func(dtype array.DType, _ string, size int) Case {
+			return Case{In: map[string]array.Array{"condition": blank(array.Bool, size), "a": blank(dtype, size), "b": blank(dtype, size)}}
+		},
 		valid: func() Case {
 			r := newSource(1)
 			return Case{In: map[string]array.Array{
