@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -81,8 +82,8 @@ func (st *storage) fetch(ctx context.Context, lo, hi int, f func(mem []byte, bas
 	d.transfers.looked(false)
 	mem, err := d.fetchUnlocked(ctx, st, lo, hi)
 	if err != nil {
-		if ctx.Err() == nil && st.source != nil {
-			st.source.fail(err)
+		if st.source != nil && errors.Is(err, ErrDeviceLost) {
+			st.source.fail(err) // other errors are the read's alone
 		}
 		return err
 	}

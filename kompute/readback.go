@@ -106,6 +106,12 @@ func (q *vulkanQueue) read(st *storage, lo, hi int) (*readback, error) {
 	d := q.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return q.readLocked(st, lo, hi)
+}
+
+// readLocked is read with dev.mu held.
+func (q *vulkanQueue) readLocked(st *storage, lo, hi int) (*readback, error) {
+	d := q.s.dev
 	st.acquire()
 	defer st.releaseBusy()
 	if err := st.usable(); err != nil {
@@ -167,7 +173,7 @@ func (q *vulkanQueue) poll(ticket uint64) bool {
 
 // fetch starts to read bytes that only the device has: behind the work that
 // makes them if that was not submitted yet, so that both go in one submission;
-// else on the stream of transfers, where nothing else is waited for.
+// else on the stream of transfers, where only earlier transfers are waited for.
 func (b *vulkanBackend) fetch(st *storage, lo, hi int) (*readback, error) {
 	if s := b.writerOf(st); s != nil && s.mu.TryLock() {
 		defer s.mu.Unlock()
@@ -175,9 +181,28 @@ func (b *vulkanBackend) fetch(st *storage, lo, hi int) (*readback, error) {
 			return s.queue.read(st, lo, hi)
 		}
 	}
-	b.transfers.mu.Lock()
+	b.lockTransfersFor(st)
 	defer b.transfers.mu.Unlock()
-	return b.transfers.queue.read(st, lo, hi)
+	defer b.d.mu.Unlock()
+	return b.transfers.queue.(*vulkanQueue).readLocked(st, lo, hi)
+}
+
+// lockTransfersFor locks the stream of transfers and dev.mu when nobody moves
+// the storage's content. Who does may be about to lock that stream, so it is not
+// held while waiting.
+func (b *vulkanBackend) lockTransfersFor(st *storage) {
+	for {
+		b.transfers.mu.Lock()
+		b.d.mu.Lock()
+		if !st.busy {
+			return
+		}
+		b.transfers.mu.Unlock()
+		for st.busy {
+			b.d.cond.Wait()
+		}
+		b.d.mu.Unlock()
+	}
 }
 
 // writerOf returns the stream that has the storage's last writer still pending.

@@ -35,7 +35,7 @@ type Reading[T Element] struct {
 func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	out := &Reading[T]{layout: t.View().layout}
 	out.r, out.err = t.View().startRead(s)
-	if out.r != nil && out.r.native != nil {
+	if out.r != nil {
 		runtime.AddCleanup(out, (*readback).drop, out.r)
 	}
 	return out

@@ -3,7 +3,9 @@ package kompute
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -255,4 +257,55 @@ func TestReadIsOneSubmissionAndOneWait(t *testing.T) {
 		require.EqualValues(t, 1, s.Stats().Submits)
 		require.EqualValues(t, 3, s.Stats().Dispatches, "upload, op, download")
 	}
+}
+
+// A read and a write of a part both need the stream of transfers, and the
+// write moves the content meanwhile.
+func TestReadsBesidePartialWrites(t *testing.T) {
+	d, _ := openFake(t)
+	s := newStream(t, d)
+	y := closing(t, run(s, "neg", tensor(t, d, upTo(100))))
+	require.NoError(t, s.Synchronize(bg))
+	part := closing(t, y.Slice(0, 0, 10))
+	transfers := &d.backend.(*vulkanBackend).transfers.mu
+	var wg sync.WaitGroup
+	transfers.Lock()
+	wg.Go(func() {
+		_, err := y.Read(bg)
+		require.NoError(t, err)
+	})
+	time.Sleep(5 * time.Millisecond) // so that it most likely comes first
+	wg.Go(func() { require.NoError(t, part.Write(bg, make([]float32, 10))) })
+	require.Eventually(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return y.View().st.busy
+	}, waitLimit, waitStep)
+	transfers.Unlock()
+	quickly(t, wg.Wait)
+	require.Equal(t, append(make([]float32, 10), read(t, closing(t, run(s, "copy", y)))[10:]...), read(t, y))
+}
+
+// A tensor that is closed while it is read is the reader's mistake alone.
+func TestReadOfATensorThatIsClosedPoisonsNothing(t *testing.T) {
+	d, _ := openFake(t)
+	s := newStream(t, d)
+	y := run(s, "neg", tensor(t, d, upTo(100)))
+	require.NoError(t, s.Synchronize(bg))
+	transfers := &d.backend.(*vulkanBackend).transfers.mu
+	transfers.Lock()
+	failed := make(chan error)
+	go func() {
+		_, err := y.Read(bg)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return y.View().st.pins > 0
+	}, waitLimit, waitStep)
+	require.NoError(t, y.Close())
+	transfers.Unlock()
+	require.ErrorIs(t, <-failed, ErrClosed)
+	require.NoError(t, s.Synchronize(bg))
 }
