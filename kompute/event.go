@@ -30,15 +30,15 @@ func (s *Stream) Record() *Event {
 func (s *Stream) Wait(ev *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ev == nil {
-		s.Fail(fmt.Errorf("Stream.Wait: the event is nil: %w", ErrInvalid))
+	if ev == nil || ev.m.stream == nil {
+		s.Fail(fmt.Errorf("Stream.Wait: the event is nil, or was never recorded: %w", ErrInvalid))
 		return
 	}
 	if s.failCapture("wait", "an event inside a region", nil) != nil {
 		return
 	}
 	other := ev.m.stream
-	if other == s || s.Err() != nil || ev.Done() {
+	if other == s || s.Err() != nil || ev.known() {
 		return
 	}
 	if err := other.submit(ev.m.ticket); err != nil {
@@ -50,20 +50,30 @@ func (s *Stream) Wait(ev *Event) {
 	}
 }
 
-// Done reports whether the work before the event is known to be done.
+// Done reports whether Wait would return at once: the work before the event is
+// done, or its device is lost. It does not wait.
 func (ev *Event) Done() bool {
+	return ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.ticket)
+}
+
+// known reports whether somebody has seen that the event is done.
+func (ev *Event) known() bool {
 	ev.m.stream.dev.mu.Lock()
 	defer ev.m.stream.dev.mu.Unlock()
 	return !ev.m.pending()
 }
 
 // Wait waits for the event. It returns the error of the event's stream, or the
-// context's if that ends first.
+// context's if that ends first, and ErrInvalid for an event that no stream has
+// recorded.
 func (ev *Event) Wait(ctx context.Context) error {
+	if ev.m.stream == nil {
+		return fmt.Errorf("Event.Wait: no stream has recorded the event: %w", ErrInvalid)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !ev.Done() {
+	if !ev.known() {
 		if err := ev.m.wait(ctx); err != nil {
 			return err
 		}

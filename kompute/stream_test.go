@@ -125,9 +125,19 @@ func TestEvents(t *testing.T) {
 		require.True(t, ev.Done())
 		require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
 
+		closing(t, run(a, "neg", y))
+		polled := a.Record() // nobody waits for it
+		require.Eventually(t, polled.Done, waitLimit, waitStep)
+
 		s := newStream(t, d)
 		s.Wait(nil)
 		require.ErrorIs(t, s.Err(), ErrInvalid)
+		s = newStream(t, d)
+		var none Event
+		s.Wait(&none)
+		require.ErrorIs(t, s.Err(), ErrInvalid)
+		require.ErrorIs(t, none.Wait(bg), ErrInvalid)
+		require.True(t, none.Done())
 	})
 }
 
