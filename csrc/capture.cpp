@@ -35,15 +35,24 @@ void Stream::abort_capture() noexcept {
     std::swap(dropped, capture_);
 }
 
+// The caller holds the region's order, here and below.
+void Stream::wait_for_last(const Region &region) {
+    if (region.last_timeline && region.last_timeline != timeline_) {
+        wait_for(region.last_timeline, region.last_value);
+    }
+}
+
+void Stream::note_last(Region &region) {
+    region.last_timeline = timeline_;
+    region.last_value = timeline_->submitted();
+}
+
 // Behind the region's last replay, if that was another stream's.
 uint64_t Stream::submit_after_last(const std::shared_ptr<Region> &region, uint32_t times) {
     std::lock_guard<std::mutex> lock(region->order);
-    if (region->last_timeline && region->last_timeline != timeline_) {
-        wait_for(region->last_timeline, region->last_value);
-    }
+    wait_for_last(*region);
     const uint64_t value = submit_pending(region, times);
-    region->last_timeline = timeline_;
-    region->last_value = value;
+    note_last(*region);
     return value;
 }
 

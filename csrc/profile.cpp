@@ -11,7 +11,8 @@
 
 namespace kpx {
 
-// Submits what is pending, and then that recording of the region's.
+// Submits what is pending, and then that recording of the region's: behind the
+// region's last replay, if that was another stream's.
 uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (capture_) {
@@ -20,8 +21,11 @@ uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::sha
     if (!window_.empty()) {
         submit_pending();
     }
+    std::lock_guard<std::mutex> order(owner->order);
+    wait_for_last(*owner);
     submit({timeline_->submitted() + 1, 0, {}, recording, owner, 0, KPX_TIME_NOTHING, {}, 0}, std::move(waits_));
     waits_.clear();
+    note_last(*owner);
     return timeline_->submitted();
 }
 

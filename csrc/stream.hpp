@@ -116,6 +116,8 @@ class Stream {
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     void submit(InFlight work, std::vector<Wait> waits);
     uint64_t submit_after_last(const std::shared_ptr<Region> &region, uint32_t times);
+    void wait_for_last(const Region &region);
+    void note_last(Region &region);
     void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value);
     vk::Result launch(const InFlight &work, std::vector<vk::CommandBuffer> &commands);
     vk::Result launch_or_hold(const InFlight &work);

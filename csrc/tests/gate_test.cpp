@@ -222,3 +222,29 @@ TEST(streams_replay_one_region_one_after_the_other) {
     }
     CHECK(download(s.a, s.y, kWords) == std::vector<uint32_t>(kWords, 3 * (90 + 90)));
 }
+
+// So must a stream that profiles it.
+TEST(a_profile_runs_behind_another_streams_replay) {
+    Streams s;
+    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
+    wait(s.a, flush(s.a));
+    begin_capture(s.a);
+    add_one(s.a, s.add, s.x, kWords);
+    const Region region = end_capture(s.a);
+    kpx_gate *gate = hold(s.a);
+    replay(s.a, region);
+    std::atomic<bool> opened{false}, behind{false};
+    std::thread profiler([&] {
+        kpx_error err{};
+        kpx_span whole{};
+        const kpx_result result = kpx_region_profile(s.b.get(), region.get(), nullptr, 0, &whole, &err);
+        behind = result == KPX_OK && opened;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    opened = true;
+    kpx_gate_open(gate);
+    profiler.join();
+    CHECK(behind);
+    replay(s.c, region); // behind the profile, which is done, and so on its own
+    CHECK(download(s.c, s.x, kWords) == std::vector<uint32_t>(kWords, 15)); // 1, 3, 7, 15
+}
