@@ -25,8 +25,8 @@ Memory::Memory(Device &device, uint64_t budget)
       max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
 
 // Drivers take a millisecond to give 64 MB or to take it back, so a device with
-// much memory keeps what a long prompt frees. allocate() gives it back when
-// memory runs out.
+// much memory keeps what a long prompt frees. It is given back when memory runs
+// out.
 uint64_t Memory::most_spare(const Device &device) {
     uint64_t total = 0;
     heap_available(device.physical(), false, &total);
@@ -54,20 +54,36 @@ std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
         if (e.code != KPX_OUT_OF_MEMORY) {
             throw;
         }
-        device_.collect(); // finished work may still hold storage
-        std::unique_lock<std::mutex> lock(mutex_);
-        drop_unused();
-        lock.unlock();
+        give_back_unused();
         block = obtain(capacity, offset);
     }
     return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_by_host) {
+    try {
+        return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+    }
+    give_back_unused();
+    return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
+}
+
+// Gives the driver what is freed and kept.
+void Memory::give_back_unused() {
+    device_.collect(); // finished work may still hold storage
+    std::lock_guard<std::mutex> lock(mutex_);
+    drop_unused();
 }
 
 std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
     const uint64_t capacity = rounded(bytes);
     device_.count_allocation();
     auto block = std::make_shared<Block>();
-    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eHost, capacity, true);
+    block->tensor = make_host_tensor(capacity, true);
     block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
     block->bytes = capacity;
     block->mapped = static_cast<uint8_t *>(block->tensor->rawData());

@@ -65,6 +65,8 @@ class Memory {
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
     // Device memory that is zero, and must be when its owner lets go.
     std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
+    // A host tensor, as make_tensor makes it; on many devices it is of the same memory.
+    std::shared_ptr<kp::Tensor> make_host_tensor(uint64_t bytes, bool read_by_host);
     uint64_t reserved() const { return reserved_; }
     uint64_t largest() const { return largest_; }
 
@@ -90,6 +92,7 @@ class Memory {
     void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);
     void drop(const std::shared_ptr<Block> &block);
     void drop_unused();
+    void give_back_unused();
 
     Device &device_;
     const uint64_t budget_;

@@ -1,7 +1,6 @@
 #include "staging.hpp"
 
 #include "device.hpp"
-#include "tensors.hpp"
 
 namespace kpx {
 
@@ -20,7 +19,7 @@ std::shared_ptr<HostBlock> Staging::take(For purpose, uint64_t bytes) {
         device_.count_allocation();
         block = std::make_unique<HostBlock>();
         block->bytes = large ? kLarge : kSmall;
-        block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block->bytes, purpose == For::download);
+        block->tensor = device_.memory().make_host_tensor(block->bytes, purpose == For::download);
         block->buffer = block->tensor->constructDescriptorBufferInfo().buffer;
         block->data = static_cast<uint8_t *>(block->tensor->rawData());
     }

@@ -37,6 +37,16 @@ VkResult no_buffer(VkDevice, const VkBufferCreateInfo *, const VkAllocationCallb
 VkResult no_memory(VkDevice, const VkMemoryAllocateInfo *, const VkAllocationCallbacks *, VkDeviceMemory *) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
+PFN_vkAllocateMemory allocate;
+uint64_t refused; // allocations that are yet to be
+VkResult no_memory_at_first(VkDevice device, const VkMemoryAllocateInfo *info, const VkAllocationCallbacks *callbacks,
+                            VkDeviceMemory *out) {
+    if (refused > 0) {
+        refused--;
+        return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    }
+    return allocate(device, info, callbacks, out);
+}
 VkResult no_bind(VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
@@ -116,6 +126,31 @@ TEST(staging_that_the_driver_refuses_is_out_of_memory) {
         REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), 0, &word, 4, &err));
     }
     require_usable(device, stream);
+}
+
+// What is freed and kept goes back to the driver before host memory is refused.
+TEST(kept_memory_makes_room_for_host_memory) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    allocate = reinterpret_cast<PFN_vkAllocateMemory>(kpx::vulkan_instance().getProcAddr("vkAllocateMemory"));
+    FAILING(vkAllocateMemory, no_memory_at_first);
+    const Buffer buffer = new_buffer(device, 64);
+    const uint64_t least = stats_of(device).reserved_bytes;
+    for (int step = 0; step < 2; step++) {
+        new_buffer(device, uint64_t(20) << 20).reset();
+        CHECK(stats_of(device).reserved_bytes > least);
+        refused = 1;
+        if (step == 0) {
+            upload(stream, buffer, {5});
+        } else {
+            void *memory = nullptr;
+            kpx_buffer *mapped = nullptr;
+            REQUIRE_OK(kpx_buffer_create_mapped(device.get(), 64, &mapped, &memory, &err));
+            kpx_buffer_destroy(mapped);
+        }
+        CHECK(refused == 0 && stats_of(device).reserved_bytes == least);
+    }
 }
 
 TEST(recording_that_the_driver_refuses_loses_only_that_work) {
