@@ -181,10 +181,28 @@ func (b *vulkanBackend) fetch(st *storage, lo, hi int) (*readback, error) {
 			return s.queue.read(st, lo, hi)
 		}
 	}
+	return b.fetchAlone(st, lo, hi)
+}
+
+// fetchAlone starts a read on the stream of transfers. If it cannot be submitted,
+// that is the read's error and poisons nothing: the next one may do better.
+func (b *vulkanBackend) fetchAlone(st *storage, lo, hi int) (*readback, error) {
+	s := b.transfers
+	q := s.queue.(*vulkanQueue)
 	b.lockTransfersFor(st)
-	defer b.transfers.mu.Unlock()
-	defer b.d.mu.Unlock()
-	return b.transfers.queue.(*vulkanQueue).readLocked(st, lo, hi)
+	defer s.mu.Unlock()
+	r, err := q.readLocked(st, lo, hi)
+	b.d.mu.Unlock()
+	if err != nil || r.m.stream == nil {
+		return r, err
+	}
+	defer s.onHost("submit", "submit")()
+	if err := q.submit(r.m.ticket); err != nil {
+		clear(q.seen) // what it was to wait for may be lost with it
+		r.drop()
+		return nil, err
+	}
+	return r, nil
 }
 
 // lockTransfersFor locks the stream of transfers and dev.mu when nobody moves

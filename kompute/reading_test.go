@@ -309,3 +309,22 @@ func TestReadOfATensorThatIsClosedPoisonsNothing(t *testing.T) {
 	require.ErrorIs(t, <-failed, ErrClosed)
 	require.NoError(t, s.Synchronize(bg))
 }
+
+// A driver that refuses one read may take the next.
+func TestReadThatIsRefusedOnce(t *testing.T) {
+	d, f := openFake(t)
+	s := newStream(t, d)
+	y := closing(t, run(s, "neg", tensor(t, d, upTo(100))))
+	require.NoError(t, s.Synchronize(bg))
+	f.mu.Lock()
+	f.failing["flush"] = nativeError(codeOutOfMemory, 0, 0, "VK_ERROR_OUT_OF_HOST_MEMORY")
+	f.mu.Unlock()
+	_, err := y.Read(bg)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	f.mu.Lock()
+	clear(f.failing)
+	require.Zero(t, f.reads)
+	f.mu.Unlock()
+	require.Equal(t, float32(-99), read(t, y)[99])
+	require.NoError(t, s.Synchronize(bg))
+}
