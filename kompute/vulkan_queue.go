@@ -1,7 +1,6 @@
 package kompute
 
 import (
-	"context"
 	"fmt"
 	"unsafe"
 )
@@ -137,125 +136,6 @@ func (q *vulkanQueue) provide(st *storage, deps []mark, mem []byte, upload bool)
 func (q *vulkanQueue) takeSpans() {
 	if q.s.dev.opts.trace != nil {
 		q.b.native.takeSpans(q.handle, q.s.onDevice)
-	}
-}
-
-// conflicts returns what of other streams must come before q accesses st.
-// That the host knows it to be done is not enough: the device has to know that
-// its memory is visible. dev.mu is held.
-func (q *vulkanQueue) conflicts(st *storage, write bool) []mark {
-	var deps []mark
-	if q.mustFollow(st.writer) {
-		deps = append(deps, st.writer)
-	}
-	if !write {
-		return deps
-	}
-	for _, m := range st.readers {
-		if q.mustFollow(m) {
-			deps = append(deps, m)
-		}
-	}
-	return deps
-}
-
-func (q *vulkanQueue) mustFollow(m mark) bool {
-	if m.stream == nil || m.stream == q.s || m.ticket == 0 {
-		return false
-	}
-	other := m.stream.queue.(*vulkanQueue)
-	return !other.closed && q.seen[other] < m.ticket
-}
-
-// after makes the work appended from here on wait for m, on the device.
-func (q *vulkanQueue) after(m mark) error {
-	other := m.stream.queue.(*vulkanQueue)
-	if other == q || q.seen[other] >= m.ticket {
-		return nil
-	}
-	if err := m.stream.submit(m.ticket); err != nil {
-		return err
-	}
-	d := q.s.dev
-	d.mu.Lock()
-	w, open := other.enter(m.ticket)
-	if !open {
-		delete(q.seen, other)
-	}
-	d.mu.Unlock()
-	if !open {
-		return nil // it has waited for all its work
-	}
-	err := q.b.native.depend(q.handle, other.handle, w.value)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	other.leave()
-	if err == nil {
-		q.seen[other] = max(w.ticket, m.ticket)
-		q.forgetClosed()
-	}
-	return err
-}
-
-// hold implements queue. Where the event is of another device, the native
-// library keeps back what is appended from here on; no caller waits for it.
-func (q *vulkanQueue) hold(m mark) error {
-	d := q.s.dev
-	if m.stream.dev == d {
-		if err := q.after(m); err != nil {
-			return err
-		}
-	} else if err := q.holdBack(m); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	q.s.appended++
-	return nil
-}
-
-// holdBack has work from here on wait for the event of another device. What was
-// appended before is started, and has a value of the timeline of its own.
-func (q *vulkanQueue) holdBack(m mark) error {
-	d := q.s.dev
-	d.mu.Lock()
-	ticket := q.s.appended
-	d.mu.Unlock()
-	if err := q.s.submit(ticket); err != nil {
-		return err
-	}
-	gate, err := q.b.native.hold(q.handle)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.users++
-	go q.openAfter(gate, m)
-	return nil
-}
-
-// openAfter opens a gate when m is done, or can never be.
-func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
-	if err := m.wait(context.Background()); err != nil {
-		q.s.poison(err)
-	}
-	q.b.native.openGate(gate)
-	d := q.s.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leave()
-}
-
-// forgetClosed keeps seen from growing with every stream there ever was.
-func (q *vulkanQueue) forgetClosed() {
-	if len(q.seen) < 64 {
-		return
-	}
-	for other := range q.seen {
-		if other.closed {
-			delete(q.seen, other)
-		}
 	}
 }
 

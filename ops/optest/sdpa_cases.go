@@ -1,0 +1,212 @@
+package optest
+
+import (
+	"fmt"
+	"math"
+
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/array"
+)
+
+// attention makes a case of [b, hq, tq, d] queries and [b, hkv, tk, d] keys.
+func attention(r source, dtype array.DType, b, hq, hkv, tq, tk, d int) Case {
+	return Case{
+		Name: name(dtype, "", []int{b, hq, hkv, tq, tk, d}),
+		In: map[string]array.Array{
+			"q": r.normal(dtype, 1, b, hq, tq, d), "k": r.normal(dtype, 1, b, hkv, tk, d), "v": r.normal(dtype, 1, b, hkv, tk, d),
+		},
+	}
+}
+
+func sdpaCases() []Case {
+	var cases []Case
+	for _, dtype := range floatTypes {
+		cases = append(cases, sdpaShapes(dtype)...)
+		cases = append(cases, sdpaMasks(dtype)...)
+		cases = append(cases, sdpaPrompts(dtype)...)
+	}
+	cases = append(cases, sdpaLong()...)
+	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
+	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
+	zero.Name = "no keys"
+	return append(cases, long, zero)
+}
+
+// sdpaLong are cases of many queries, and of many keys in a cache that is longer
+// still, of which the device says how much is used.
+func sdpaLong() []Case {
+	r := newSource(41)
+	prompt := attention(r, array.Float32, 1, 2, 1, 1025, 1025, 32)
+	prompt.Name, prompt.Params.Causal = "prompt", true
+	cache := attention(r, array.BFloat16, 1, 4, 2, 1, 3000, 128)
+	cache.Name = "long cache"
+	for _, name := range []string{"k", "v"} {
+		l := must(array.Contiguous(1, 2, 4096, 128))
+		cache.In[name] = relayout(cache.In[name], must(l.Slice(2, 0, 3000, 1)), l.Size())
+	}
+	cache.In["key_length"] = dense(array.Int32, []float64{2777}, 1)
+	masked := attention(r, array.Float32, 2, 2, 2, 1, 2100, 64)
+	masked.Name = "long mask"
+	masked.In["mask"] = r.integers(array.Bool, 0, 1, 2, 1, 1, 2100)
+	biased := attention(r, array.Float16, 1, 4, 1, 3, 1500, 64)
+	biased.Name, biased.Params.Causal = "long bias", true
+	biased.In["mask"] = place(r.normal(array.Float16, 2, 4, 1, 1500), "strided")
+	return []Case{prompt, cache, masked, biased}
+}
+
+func sdpaShapes(dtype array.DType) []Case {
+	var cases []Case
+	r := newSource(28)
+	for _, d := range []int{32, 64, 80, 128, 256, 1, 3, 96} {
+		for i, t := range [][2]int{{1, 1}, {1, 33}, {1, 300}, {4, 4}, {17, 40}} {
+			c := attention(r, dtype, 1+i%2, 4, 1+i%2, t[0], t[1], d)
+			c.Params.Causal = i%2 == 1
+			cases = append(cases, c)
+		}
+	}
+	for _, t := range [][2]int{{70, 70}, {33, 600}, {1, 600}, {8, 129}, {64, 64}, {9, 3}} { // 9 queries of 3 keys: the first see none
+		c := attention(r, dtype, 1, 4, 2, t[0], t[1], 64)
+		c.Name += "/causal"
+		c.Params.Causal = true
+		cases = append(cases, c)
+	}
+	for _, h := range [][2]int{{1, 1}, {8, 8}, {16, 2}, {14, 2}, {6, 1}} {
+		cases = append(cases, attention(r, dtype, 2, h[0], h[1], 2, 50, 32))
+	}
+	values := attention(r, dtype, 1, 2, 1, 3, 7, 32)
+	values.Name += "/values"
+	values.In["v"] = r.normal(dtype, 1, 1, 1, 7, 48)
+	return append(cases, values)
+}
+
+func sdpaMasks(dtype array.DType) []Case {
+	var cases []Case
+	r := newSource(29)
+	add := func(label string, tq, tk int, change func(*Case)) {
+		c := attention(r, dtype, 2, 4, 2, tq, tk, 64)
+		c.Name = name(dtype, label, nil)
+		change(&c)
+		cases = append(cases, c)
+	}
+	for _, shape := range [][]int{{2, 4, 5, 40}, {5, 40}, {2, 1, 1, 40}, {4, 1, 40}, {40}, {5, 1}, {1}, {}} {
+		add(fmt.Sprintf("bool %v", shape), 5, 40, func(c *Case) { c.In["mask"] = r.integers(array.Bool, 0, 1, shape...) })
+		add(fmt.Sprintf("bias %v", shape), 5, 40, func(c *Case) { c.In["mask"] = r.normal(dtype, 2, shape...) })
+	}
+	add("bias of -Inf", 3, 40, func(c *Case) {
+		c.In["mask"] = r.normal(dtype, 1, 3, 40)
+		set := setter(c.In["mask"])
+		for i := range 70 { // the first query sees nothing, the second little
+			set(i, math.Inf(-1))
+		}
+	})
+	for _, n := range []float64{0, 1, 17, 40, 41, -3} {
+		add(fmt.Sprintf("length %v", n), 1, 40, func(c *Case) { c.In["key_length"] = dense(array.Int32, []float64{n}, 1) })
+		add(fmt.Sprintf("causal length %v", n), 6, 40, func(c *Case) {
+			c.In["key_length"] = dense(array.Int32, []float64{n})
+			c.Params.Causal = true
+		})
+	}
+	add("cache", 2, 40, func(c *Case) { // 40 keys of a cache for 100
+		for _, name := range []string{"k", "v"} {
+			l := must(array.Contiguous(2, 2, 100, 64))
+			c.In[name] = relayout(c.In[name], must(l.Slice(2, 0, 40, 1)), l.Size())
+		}
+		c.Params.Scale = 0.2
+	})
+	add("everything", 7, 40, func(c *Case) {
+		for _, name := range []string{"q", "k", "v"} { // [B, T, H, D], viewed as [B, H, T, D]
+			a := c.In[name]
+			l := must(array.Contiguous(a.Dim(0), a.Dim(2), a.Dim(1), a.Dim(3)))
+			c.In[name] = relayout(a, must(l.Transpose(0, 2, 1, 3)), l.Size())
+		}
+		c.In["mask"], c.In["key_length"] = r.integers(array.Bool, 0, 1, 7, 40), dense(array.Int32, []float64{33}, 1)
+		c.Params.Causal = true
+	})
+	return cases
+}
+
+// sdpaPrompts are attentions of so many queries and heads that kernels for
+// prompts take them.
+func sdpaPrompts(dtype array.DType) []Case {
+	var cases []Case
+	r := newSource(30)
+	add := func(label string, tq, tk, d int, change func(*Case)) {
+		c := attention(r, dtype, 1, 32, 16, tq, tk, d)
+		c.Name = name(dtype, "prompt/"+label, nil)
+		change(&c)
+		cases = append(cases, c)
+	}
+	for i, d := range []int{64, 128, 80, 12} {
+		add(fmt.Sprintf("%d", d), 33+i, 33+i, d, func(c *Case) { c.Params.Causal = true })
+		add(fmt.Sprintf("%d behind others", d), 40, 100+i, d, func(c *Case) { c.Params.Causal = i%2 == 0 })
+	}
+	add("mask", 40, 70, 64, func(c *Case) { c.In["mask"] = r.integers(array.Bool, 0, 1, 40, 70) })
+	add("bias and length", 40, 70, 64, func(c *Case) {
+		c.In["mask"], c.In["key_length"] = r.normal(dtype, 2, 40, 70), dense(array.Int32, []float64{50}, 1)
+	})
+	add("few keys", 40, 3, 64, func(c *Case) { c.Params.Causal = true })
+	add("values of another width", 40, 40, 64, func(c *Case) { c.In["v"] = r.normal(dtype, 1, 1, 16, 40, 24) })
+	if dtype == array.Float32 {
+		add("keys and values of every magnitude", 40, 70, 64, func(c *Case) {
+			*c = changeRows(*c, "q", func(row int, x []float64) { scale(x, math.Pow(10, float64(row%7)*5-15)) })
+			*c = changeRows(*c, "k", func(row int, x []float64) { scale(x, math.Pow(10, -float64(row%5)*5)) })
+			*c = changeRows(*c, "v", func(row int, x []float64) { scale(x, math.Pow(10, float64(row%8)*8-28)) })
+		})
+		add("small values", 40, 70, 64, func(c *Case) {
+			*c = changeRows(*c, "v", func(_ int, x []float64) { scale(x, 1e-30) })
+		})
+	}
+	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { // seen by all: what 0 times them is, nobody promises
+		*c = changeRows(*c, "v", func(row int, x []float64) {
+			special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+			if row%70 == 60 {
+				x[row%len(x)] = special[row/70%3]
+			}
+		})
+	})
+	return cases
+}
+
+// sdpaVariants are what random cases choose from: each builds kernels of its own.
+var sdpaVariants = []struct {
+	dtype  array.DType
+	d      int
+	mask   string
+	length bool
+}{
+	{array.Float32, 64, "", false},
+	{array.Float32, 128, "bool", true},
+	{array.BFloat16, 128, "", true},
+	{array.BFloat16, 80, "bias", false},
+	{array.Float16, 32, "bias", true},
+	{array.Float16, 256, "bool", false},
+}
+
+func randomSDPA(t *rapid.T) Case {
+	r, v := drawSource(t), rapid.SampledFrom(sdpaVariants).Draw(t, "variant")
+	dtype, d := v.dtype, v.d
+	hkv := rapid.IntRange(1, 3).Draw(t, "key heads")
+	tq := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, 9), rapid.IntRange(1, 70)).Draw(t, "queries")
+	tk := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 600)).Draw(t, "keys")
+	if tq*tk*d > 400000 {
+		tq = 1
+	}
+	b := rapid.IntRange(1, 2).Draw(t, "B")
+	c := attention(r, dtype, b, hkv*rapid.IntRange(1, 4).Draw(t, "group"), hkv, tq, tk, d)
+	for _, name := range []string{"q", "k", "v"} {
+		c.In[name] = drawLayout(t, name, c.In[name])
+	}
+	mask := drawPart(t, "mask", []int{b, c.In["q"].Dim(1), tq, tk})
+	switch v.mask {
+	case "bool":
+		c.In["mask"] = drawLayout(t, "mask", r.integers(array.Bool, 0, 1, mask...))
+	case "bias":
+		c.In["mask"] = drawLayout(t, "mask", r.normal(dtype, 2, mask...))
+	}
+	if v.length {
+		c.In["key_length"] = dense(array.Int32, []float64{float64(rapid.IntRange(0, tk).Draw(t, "length"))}, 1)
+	}
+	c.Params.Causal = rapid.Bool().Draw(t, "causal")
+	return c
+}
