@@ -25,6 +25,7 @@ type dense[T kompute.Float] struct {
 	transposed *kompute.Tensor[T] // a view of it, [in, out]
 }
 
+// Forward implements [Linear].
 func (l *dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return ops.MatMul(s, x, l.transposed)
 }
@@ -37,6 +38,7 @@ type quantized[T kompute.Float, S ops.Scale] struct {
 	packing        ops.Quantization
 }
 
+// Forward implements [Linear].
 func (l *quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.packing, true)
 }
@@ -47,6 +49,7 @@ type biased[T kompute.Float] struct {
 	bias *kompute.Tensor[T] // [out]
 }
 
+// Forward implements [Linear].
 func (l *biased[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return ops.Add(s, l.Linear.Forward(s, x), l.bias)
 }
@@ -54,17 +57,21 @@ func (l *biased[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Te
 // denseEmbedding is a table in the type of the activations.
 type denseEmbedding[T kompute.Float] struct{ dense[T] }
 
+// Forward implements [Embedding].
 func (e *denseEmbedding[T]) Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T] {
 	return ops.Gather(s, e.weight, tokens, 0)
 }
 
+// Transposed implements [Embedding].
 func (e *denseEmbedding[T]) Transposed() Linear[T] { return &e.dense }
 
 // quantizedEmbedding is a table in one of MLX's quantizations.
 type quantizedEmbedding[T kompute.Float, S ops.Scale] struct{ quantized[T, S] }
 
+// Forward implements [Embedding].
 func (e *quantizedEmbedding[T, S]) Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T] {
 	return ops.QuantizedGather[T](s, e.weight, e.scales, e.biases, tokens, e.packing)
 }
 
+// Transposed implements [Embedding].
 func (e *quantizedEmbedding[T, S]) Transposed() Linear[T] { return &e.quantized }

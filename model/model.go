@@ -60,8 +60,8 @@ type Pass struct {
 	// Cache holds the tokens before these, and gets these.
 	Cache Cache
 	// State holds the position on the device ([NewState]); Cache.Len does not
-	// change then (see [Cache].Extend), and nothing checks the capacity. Nil: the tokens go to the end
-	// of Cache.
+	// change then (see [Cache].Extend), and nothing checks the capacity. Nil: the
+	// tokens go to the end of Cache.
 	State *kompute.Tensor[int32]
 	Rows  Rows
 }

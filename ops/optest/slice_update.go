@@ -152,12 +152,6 @@ func sliceUpdateAlong(c *Case, axis int) map[string]int {
 }
 
 func sliceUpdateSuite() suite {
-	update := func(dst, part []int, start ...ops.Position) func(e *env) error {
-		return func(e *env) error { return ops.SliceUpdate(e.s, e.f32(dst...), e.f32(part...), start...).Err() }
-	}
-	within := func(f func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32]) func(e *env) error {
-		return func(e *env) error { return f(e, e.f32(6, 8)).Err() }
-	}
 	return suite{
 		op: "slice_update", run: runSliceUpdate, reference: referenceSliceUpdate, cases: sliceUpdateCases, random: randomSliceUpdate,
 		exact:    func(*Case) bool { return true },
@@ -174,35 +168,45 @@ func sliceUpdateSuite() suite {
 				"start": dense(array.Int32, []float64{1, 1}, 2),
 			}}
 		},
-		rejects: []reject{
-			{"rank", kompute.ErrShape, update([]int{4, 5}, []int{5})},
-			{"larger", kompute.ErrShape, update([]int{4, 5}, []int{2, 6})},
-			{"starts", kompute.ErrShape, update([]int{4, 5}, []int{2, 2}, ops.At(0))},
-			{"negative start", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.At(-1), ops.At(0))},
-			{"start beyond", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.At(0), ops.At(4))},
-			{"mixed starts", kompute.ErrInvalid, func(e *env) error {
-				return ops.SliceUpdate(e.s, e.f32(4, 5), e.f32(2, 2), ops.At(0), ops.AtDevice(e.i32(1))).Err()
-			}},
-			{"nil start", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.AtDevice(nil))},
-			{"device start", kompute.ErrShape, func(e *env) error {
-				return ops.SliceUpdate(e.s, e.f32(4, 5), e.f32(2, 2), ops.AtDevice(e.i32(3))).Err()
-			}},
-			{"repeated dst", kompute.ErrInvalid, func(e *env) error {
-				return ops.SliceUpdate(e.s, e.repeated(4, 5), e.f32(2, 2)).Err()
-			}},
-			{"itself", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x, x)
-			})},
-			{"overlap", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.At(3), ops.At(0))
-			})},
-			{"transposed", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				square := own(e.t, x.Slice(1, 0, 6))
-				return ops.SliceUpdate(e.s, square, own(e.t, square.Transpose()))
-			})},
-			{"overlap somewhere", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-				return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.AtDevice(e.i32(2)))
-			})},
-		},
+		rejects: sliceUpdateRejects(),
+	}
+}
+
+func sliceUpdateRejects() []reject {
+	update := func(dst, part []int, start ...ops.Position) func(e *env) error {
+		return func(e *env) error { return ops.SliceUpdate(e.s, e.f32(dst...), e.f32(part...), start...).Err() }
+	}
+	within := func(f func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32]) func(e *env) error {
+		return func(e *env) error { return f(e, e.f32(6, 8)).Err() }
+	}
+	return []reject{
+		{"rank", kompute.ErrShape, update([]int{4, 5}, []int{5})},
+		{"larger", kompute.ErrShape, update([]int{4, 5}, []int{2, 6})},
+		{"starts", kompute.ErrShape, update([]int{4, 5}, []int{2, 2}, ops.At(0))},
+		{"negative start", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.At(-1), ops.At(0))},
+		{"start beyond", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.At(0), ops.At(4))},
+		{"mixed starts", kompute.ErrInvalid, func(e *env) error {
+			return ops.SliceUpdate(e.s, e.f32(4, 5), e.f32(2, 2), ops.At(0), ops.AtDevice(e.i32(1))).Err()
+		}},
+		{"nil start", kompute.ErrInvalid, update([]int{4, 5}, []int{2, 2}, ops.AtDevice(nil))},
+		{"device start", kompute.ErrShape, func(e *env) error {
+			return ops.SliceUpdate(e.s, e.f32(4, 5), e.f32(2, 2), ops.AtDevice(e.i32(3))).Err()
+		}},
+		{"repeated dst", kompute.ErrInvalid, func(e *env) error {
+			return ops.SliceUpdate(e.s, e.repeated(4, 5), e.f32(2, 2)).Err()
+		}},
+		{"itself", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+			return ops.SliceUpdate(e.s, x, x)
+		})},
+		{"overlap", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+			return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.At(3), ops.At(0))
+		})},
+		{"transposed", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+			square := own(e.t, x.Slice(1, 0, 6))
+			return ops.SliceUpdate(e.s, square, own(e.t, square.Transpose()))
+		})},
+		{"overlap somewhere", kompute.ErrInvalid, within(func(e *env, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+			return ops.SliceUpdate(e.s, x, own(e.t, x.Slice(0, 2, 4)), ops.AtDevice(e.i32(2)))
+		})},
 	}
 }
