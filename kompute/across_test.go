@@ -86,6 +86,32 @@ func TestStreamsOfTwoDevicesWaitForEachOther(t *testing.T) {
 	})
 }
 
+// A read of what is held back, and given up, stands in no other read's way.
+func TestReadsPassWorkThatIsHeldBack(t *testing.T) {
+	withGPUs(t, func(t *testing.T, gpu *Device) {
+		cpu := openTest(t, "cpu")
+		c, g, free := newStream(t, cpu), newStream(t, gpu), newStream(t, gpu)
+		gate := make(chan struct{})
+		defer close(gate)
+		hostOp(c, func() { <-gate })
+		x, y := tensor(t, gpu, upTo(10)), tensor(t, gpu, upTo(10))
+		g.Wait(c.Record())
+		behind, other := closing(t, run(g, "neg", x)), closing(t, run(free, "neg", y))
+		for _, s := range []*Stream{g, free} {
+			require.NoError(t, s.Flush())
+		}
+		ctx, cancel := contextFor(10)
+		defer cancel()
+		_, err := behind.Read(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		ctx, cancel = contextFor(5_000)
+		defer cancel()
+		got, err := other.Read(ctx)
+		require.NoError(t, err)
+		require.Equal(t, float32(-9), got[9])
+	})
+}
+
 func TestTwoGPUsWaitForEachOther(t *testing.T) {
 	withGPUs(t, func(t *testing.T, one *Device) {
 		two, f := openFake(t)

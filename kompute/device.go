@@ -43,6 +43,7 @@ type Device struct {
 	cond      *sync.Cond // something stopped being busy or in use
 	closed    bool
 	users     int // calls that the device must outlive
+	gates     int // events of other devices for which work is held back
 	streams   map[*Stream]struct{}
 	numbered  int                    // streams so far
 	opTimes   map[string]OpTime      // of streams that are closed

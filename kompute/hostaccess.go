@@ -8,7 +8,7 @@ import (
 
 // withHost calls f with host memory that holds the newest content of the bytes
 // lo to hi, and the offset at which that memory starts in the storage. It waits
-// for the op that writes the storage last, and for nothing else.
+// for the op that writes the storage last, and for no other work of its stream.
 func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, base int)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -26,7 +26,9 @@ func (st *storage) withHost(ctx context.Context, lo, hi int, f func(mem []byte, 
 		if err := st.contentErr(); err != nil {
 			return err
 		}
-		if st.onlyOnDevice() && lo < hi && st.fetched(hi-lo) <= fetchLimit {
+		// What is held back would keep later reads from running: it is waited for first.
+		held := d.gates > 0 && st.writer.pending()
+		if st.onlyOnDevice() && lo < hi && st.fetched(hi-lo) <= fetchLimit && !held {
 			return st.fetch(ctx, lo, hi, f)
 		}
 		if st.source == nil || !st.writer.pending() {

@@ -96,6 +96,7 @@ func (q *vulkanQueue) holdBack(m mark) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.users++
+	d.gates++
 	go q.openAfter(gate, m)
 	return nil
 }
@@ -109,6 +110,7 @@ func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
 	d := q.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.gates--
 	d.leave()
 }
 
