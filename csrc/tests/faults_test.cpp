@@ -238,3 +238,26 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     Device second = open_device();
     require_usable(second, new_stream(second));
 }
+
+// Nobody is there to be told that the driver refuses what a gate held back.
+TEST(held_work_that_the_driver_refuses_loses_the_device) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device), idle = new_stream(device);
+    Buffer buffer = new_buffer(device, kWords * 4);
+    kpx_gate *gate = nullptr, *unopened = nullptr;
+    REQUIRE_OK(kpx_stream_hold(stream.get(), &gate, &err));
+    upload(stream, buffer, {1});
+    const uint64_t value = flush(stream);
+    REQUIRE_OK(kpx_stream_hold(idle.get(), &unopened, &err));
+    upload(idle, buffer, {2});
+    const uint64_t never = flush(idle);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        kpx_gate_open(gate);
+    }
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(stream.get(), value, UINT64_MAX, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(idle.get(), never, UINT64_MAX, &err));
+    idle.reset(); // waits for no gate
+    kpx_gate_open(unopened);
+}
