@@ -116,6 +116,7 @@ type run struct {
 	all     strings.Builder // the text so far
 	result  *Result
 	enqueue time.Duration // host time, for tokens after the first
+	idle    uint64        // waits for a token while the device had no other to work on
 }
 
 func (r *run) run(ctx context.Context, prompt []int) error {
@@ -211,6 +212,7 @@ func (r *run) choose(ctx context.Context, sc *kompute.Scope, logits *kompute.Ten
 	if err := r.start(next); err != nil {
 		return next, 0, err
 	}
+	r.idle++
 	var id [1]uint32
 	if err := next.ReadInto(ctx, id[:]); err != nil {
 		return next, 0, err

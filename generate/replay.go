@@ -30,7 +30,7 @@ type flight struct {
 
 // batch is several replays that were submitted together.
 type batch struct {
-	done *kompute.Event
+	done kompute.Event
 	end  int // replays up to its end
 }
 
@@ -85,7 +85,9 @@ func (f *flight) fill() error {
 			return err
 		}
 		f.issued += times
-		f.batches[f.n] = batch{f.run.stream.Record(), f.issued}
+		b := &f.batches[f.n]
+		f.run.stream.RecordInto(&b.done)
+		b.end = f.issued
 		f.n++
 	}
 	f.run.enqueue += time.Since(start)
@@ -112,6 +114,9 @@ func (f *flight) batch() int {
 // next waits for the next token and notes it.
 func (f *flight) next(ctx context.Context) error {
 	r := f.run
+	if f.n < 2 && f.issued < f.limit {
+		r.idle++
+	}
 	if err := f.batches[0].done.Wait(ctx); err != nil {
 		return err
 	}

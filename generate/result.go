@@ -41,8 +41,11 @@ type Work struct {
 	DescriptorWrites uint64 `json:"descriptor_writes"`
 	RecordedCommands uint64 `json:"recorded_commands"`
 	Allocations      uint64 `json:"allocations"` // of memory and pools on the device's side
-	HostNanos        int64  `json:"host_ns"`     // time the host took to record and submit
-	EnqueueNanos     int64  `json:"enqueue_ns"`  // time the host took to enqueue, with what HostNanos counts
+	// IdleWaits counts how often the host waited for a token while the device had
+	// nothing to do behind it: once a token if eager, never in replays.
+	IdleWaits    uint64 `json:"idle_waits"`
+	HostNanos    int64  `json:"host_ns"`    // time the host took to record and submit
+	EnqueueNanos int64  `json:"enqueue_ns"` // time the host took to enqueue, with what HostNanos counts
 }
 
 // PerToken is [Work] divided by the tokens that the device computed: with those
@@ -76,10 +79,11 @@ type counters struct {
 	kompute.StreamStats
 	allocations uint64
 	enqueue     time.Duration
+	idle        uint64
 }
 
 func (r *run) counters() counters {
-	return counters{r.stream.Stats(), r.model.Device().Stats().Allocations, r.enqueue}
+	return counters{r.stream.Stats(), r.model.Device().Stats().Allocations, r.enqueue, r.idle}
 }
 
 // work returns what happened between two readings.
@@ -88,6 +92,7 @@ func work(before, after counters, tokens int) Work {
 		Tokens:           max(tokens, 0),
 		Replays:          after.Replays - before.Replays,
 		Allocations:      after.allocations - before.allocations,
+		IdleWaits:        after.idle - before.idle,
 		EnqueueNanos:     (after.enqueue - before.enqueue).Nanoseconds(),
 		Ops:              after.Ops - before.Ops,
 		Dispatches:       after.Dispatches - before.Dispatches,

@@ -11,11 +11,20 @@ type Event struct{ m mark }
 // Record returns the point after everything enqueued so far, and starts that
 // work.
 func (s *Stream) Record() *Event {
+	ev := &Event{}
+	s.RecordInto(ev)
+	return ev
+}
+
+// RecordInto is Record for an event that there is already, and allocates
+// nothing. Nobody may use the event meanwhile; what waits for the point that it
+// was before goes on doing so.
+func (s *Stream) RecordInto(ev *Event) {
 	_ = s.failCapture("record", "an event inside a region", nil)
 	_ = s.Flush() // a failure poisons the stream, and the event with it
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	return &Event{mark{s, s.appended}}
+	ev.m = mark{s, s.appended}
 }
 
 // Wait makes what is enqueued on s from here on start after the event, which may

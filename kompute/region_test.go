@@ -237,6 +237,9 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		before, device := s.Stats(), d.Stats().Allocations
 		require.Less(t, testing.AllocsPerRun(50, func() { _ = r.Replay(bg) }), 1.5, "the CPU starts a goroutine")
 		require.NoError(t, s.Synchronize(bg))
+		var ev Event
+		require.Less(t, testing.AllocsPerRun(50, func() { s.RecordInto(&ev) }), 0.5)
+		require.NoError(t, ev.Wait(bg))
 		after := s.Stats()
 		require.Equal(t, before.DescriptorWrites, after.DescriptorWrites)
 		require.Equal(t, before.RecordedCommands, after.RecordedCommands)
