@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ func main() {
 	name := flag.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	flag.IntVar(&j.batches, "batches", 12, "`number` of batches")
 	flag.IntVar(&j.size, "size", 512, "rows and columns of a batch")
+	flag.IntVar(&j.products, "products", 4, "`number` of products for each batch: so that work and copies take about as long")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *name, j); err != nil {
 		fmt.Fprintln(os.Stderr, "streams:", err)
@@ -33,11 +35,11 @@ func main() {
 	}
 }
 
-// job is what is done: batches of size x size numbers, each multiplied twice by
-// the same matrix.
+// job is what is done: batches of size x size numbers, each multiplied by the
+// same matrix so many times.
 type job struct {
-	batches, size int
-	weights       *kompute.Tensor[float32]
+	batches, size, products int
+	weights                 *kompute.Tensor[float32]
 }
 
 // results are the first element of every result, which stand for it, and how
@@ -55,7 +57,7 @@ func run(ctx context.Context, out io.Writer, name string, j job) error {
 	defer device.Close()
 	w := make([]float32, j.size*j.size)
 	for i := range j.size {
-		w[i*j.size+i] = 2 // times two, with all the work of a full matrix
+		w[i*j.size+i] = 2 // times two, with all the work of a full product
 	}
 	if j.weights, err = kompute.New(device, w, j.size, j.size); err != nil {
 		return err
@@ -73,7 +75,7 @@ func run(ctx context.Context, out io.Writer, name string, j job) error {
 	if err := errors.Join(j.check(serial), j.check(overlapped)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d batches of %d x %d\n", device.Info().Name, j.batches, j.size, j.size)
+	fmt.Fprintf(out, "%s: %d batches of %d x %d, %d products each\n", device.Info().Name, j.batches, j.size, j.size, j.products)
 	fmt.Fprintf(out, "one after the other: %v\n", serial.elapsed.Round(10*time.Microsecond))
 	fmt.Fprintf(out, "on three streams:    %v, %.2f times as fast; results agree\n",
 		overlapped.elapsed.Round(10*time.Microsecond), float64(serial.elapsed)/float64(overlapped.elapsed))
@@ -91,7 +93,10 @@ func (j job) batch(i int) []float32 {
 
 // work is what is done with a batch.
 func (j job) work(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
-	return ops.MatMul(s, ops.MatMul(s, x, j.weights), j.weights)
+	for range j.products {
+		x = ops.MatMul(s, x, j.weights)
+	}
+	return x
 }
 
 // serial finishes each batch before it begins the next.
@@ -164,11 +169,12 @@ func (r *results) take(ctx context.Context, reading *kompute.Reading[float32]) e
 	return err
 }
 
-// check compares the results with what must come out: four times each batch.
+// check compares the results with what must come out: each batch doubled so many
+// times.
 func (j job) check(r results) error {
 	want := make([]float32, j.batches)
 	for i := range want {
-		want[i] = 4 * float32(i+1)
+		want[i] = float32(math.Ldexp(float64(i+1), j.products))
 	}
 	if !slices.Equal(r.first, want) {
 		return fmt.Errorf("the results are %v, not %v", r.first, want)

@@ -14,7 +14,7 @@ func TestRun(t *testing.T) {
 	for _, device := range []string{"cpu", "vulkan"} {
 		t.Run(device, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), &out, device, job{batches: 5, size: 48})
+			err := run(t.Context(), &out, device, job{batches: 5, size: 48, products: 3})
 			if device == "vulkan" && !testmodel.VulkanBuilt {
 				require.ErrorIs(t, err, kompute.ErrNoVulkan)
 				return
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestWrongResultsAreFound(t *testing.T) {
-	j := job{batches: 2}
+	j := job{batches: 2, products: 2}
 	require.NoError(t, j.check(results{first: []float32{4, 8}}))
 	require.ErrorContains(t, j.check(results{first: []float32{4, 0}}), "not [4 8]")
 	require.ErrorIs(t, run(t.Context(), nil, "nothing", j), kompute.ErrNoDevice)
