@@ -46,7 +46,7 @@ type Device struct {
 	gates     int // events of other devices for which work is held back
 	streams   map[*Stream]struct{}
 	numbered  int                    // streams so far
-	opTimes   map[string]OpTime      // of streams that are closed
+	past      DeviceStats            // what closed streams did
 	resources *resource              // live ones
 	reads     map[*readback]struct{} // that the native library holds
 	live      int

@@ -23,8 +23,8 @@ import (
 // Lifetime: the region keeps the memory of its transients, and lives until it
 // or its stream is closed. It does not keep inputs and results open.
 //
-// Errors: a replay that cannot start returns its error, and leaves the stream
-// as it was. One that fails later poisons the stream.
+// Errors: a replay that is refused here returns its error, and leaves the stream
+// as it was. One that the driver refuses, or that fails later, poisons the stream.
 type Region struct {
 	s     *Stream
 	uses  []regionUse // of storage that the caller owns

@@ -21,8 +21,28 @@ type DeviceStats struct {
 	// CacheHits counts operands whose content was where it was needed, and
 	// CacheMisses those for which it had to be moved.
 	CacheHits, CacheMisses uint64
-	// OpTimes adds up what streams measured, with WithOpTimes or Stream.TimeOps.
-	OpTimes map[string]OpTime
+	// What follows adds up what is in StreamStats, of all streams that there were.
+	Waits         uint64
+	OpTimes       map[string]OpTime
+	Fallbacks     map[string]map[string]int
+	FallbackMoves FallbackMoves
+}
+
+// add adds what a stream did.
+func (out *DeviceStats) add(s StreamStats) {
+	out.Waits += s.Waits
+	out.OpTimes = addOpTimes(out.OpTimes, s.OpTimes)
+	for op, reasons := range s.Fallbacks {
+		for reason, n := range reasons {
+			out.Fallbacks = addFallbacks(out.Fallbacks, op, reason, n)
+		}
+	}
+	m := &out.FallbackMoves
+	m.Waits += s.FallbackMoves.Waits
+	m.Downloads += s.FallbackMoves.Downloads
+	m.DownloadBytes += s.FallbackMoves.DownloadBytes
+	m.Uploads += s.FallbackMoves.Uploads
+	m.UploadBytes += s.FallbackMoves.UploadBytes
 }
 
 // StreamStats counts what a stream has done since it was made.
@@ -69,12 +89,11 @@ func (d *Device) Stats() DeviceStats {
 		Downloads: d.transfers.downloads, DownloadBytes: d.transfers.downloadBytes,
 	}
 	out.CacheHits, out.CacheMisses = d.transfers.hits, d.transfers.misses
-	out.OpTimes = addOpTimes(nil, d.opTimes)
-	for s := range d.streams { // those that are closing are in d.opTimes
-		if s.closed {
-			continue
+	out.add(StreamStats{Waits: d.past.Waits, OpTimes: d.past.OpTimes, Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves})
+	for s := range d.streams {
+		if !s.closed { // those that are closing are in d.past
+			out.add(s.stats())
 		}
-		out.OpTimes = addOpTimes(out.OpTimes, s.stats().OpTimes)
 	}
 	if !d.closed {
 		d.backend.stats(&out)
@@ -108,13 +127,19 @@ func (s *Stream) stats() StreamStats {
 
 // countFallback notes that op ran on the CPU. dev.mu is held.
 func (s *Stream) countFallback(op, reason string) {
-	if s.fallbacks == nil {
-		s.fallbacks = make(map[string]map[string]int)
+	s.fallbacks = addFallbacks(s.fallbacks, op, reason, 1)
+}
+
+// addFallbacks counts n more fallbacks of an op for a reason.
+func addFallbacks(counts map[string]map[string]int, op, reason string, n int) map[string]map[string]int {
+	if counts == nil {
+		counts = make(map[string]map[string]int)
 	}
-	if s.fallbacks[op] == nil {
-		s.fallbacks[op] = make(map[string]int)
+	if counts[op] == nil {
+		counts[op] = make(map[string]int)
 	}
-	s.fallbacks[op][reason]++
+	counts[op][reason] += n
+	return counts
 }
 
 // looked counts a look whether content is where it is needed. dev.mu is held.

@@ -214,11 +214,11 @@ func (m mark) wait(ctx context.Context) error {
 	return err
 }
 
-// lastStats takes from the queue what it measured, before it is closed.
+// lastStats hands the stream's counters to the device, before its queue is closed.
 func (s *Stream) lastStats() {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	s.dev.opTimes = addOpTimes(s.dev.opTimes, s.stats().OpTimes)
+	s.dev.past.add(s.stats())
 }
 
 // Synchronize starts all work enqueued so far and waits until it is done. It

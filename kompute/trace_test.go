@@ -139,6 +139,25 @@ func TestDeviceAddsUpOpTimes(t *testing.T) {
 	}, WithOpTimes())
 }
 
+// So do waits and fallbacks.
+func TestDeviceAddsUpWhatStreamsDid(t *testing.T) {
+	d, _ := openFake(t)
+	x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
+	for i := range 2 {
+		s := newStream(t, d)
+		s.Enqueue(Op{Name: "only_on_the_cpu", Args: []Arg{In(x.View()), InOut(y.View())}, CPU: testOps["neg"]})
+		require.NoError(t, s.Synchronize(bg))
+		require.EqualValues(t, 1, s.Stats().Waits)
+		if i == 0 {
+			require.NoError(t, s.Close())
+		}
+	}
+	sum := d.Stats()
+	require.EqualValues(t, 2, sum.Waits)
+	require.Equal(t, map[string]map[string]int{"only_on_the_cpu": {"no native kernel": 2}}, sum.Fallbacks)
+	require.Equal(t, sum, d.Stats(), "asking changes nothing")
+}
+
 // Content that is where it is needed is a hit, and what has to be moved a miss.
 func TestCacheHitsAndMisses(t *testing.T) {
 	d, _ := openFake(t)

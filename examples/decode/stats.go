@@ -56,7 +56,7 @@ func (a *app) printStats(ctx context.Context) error {
 	if err := a.printToken(ctx, w); err != nil {
 		return err
 	}
-	printFallbacks(w, a.session.Stream().Stats())
+	printFallbacks(w, stats)
 	printCounters(w, stats)
 	return w.Flush()
 }
@@ -93,7 +93,7 @@ func (a *app) printToken(ctx context.Context, w io.Writer) error {
 
 // printFallbacks prints how often which op ran on the CPU and why, and what that
 // made host and device do; nothing if none did.
-func printFallbacks(w io.Writer, s kompute.StreamStats) {
+func printFallbacks(w io.Writer, s kompute.DeviceStats) {
 	if len(s.Fallbacks) == 0 {
 		return
 	}
