@@ -158,9 +158,7 @@ func (q *cpuQueue) work() {
 		}
 		if q.s.err == nil {
 			d.mu.Unlock()
-			at := span{start: processClock()}
-			err := q.run(item)
-			at.end = processClock()
+			at, err := q.timed(item)
 			d.mu.Lock()
 			if item.timing != timeNothing {
 				q.addTime(item, at)
@@ -173,6 +171,17 @@ func (q *cpuQueue) work() {
 	}
 	q.running = false
 	d.mu.Unlock()
+}
+
+// timed does one item, and tells when if that is wanted. dev.mu is not held.
+func (q *cpuQueue) timed(item cpuItem) (at span, err error) {
+	if item.timing == timeNothing {
+		return at, q.run(item)
+	}
+	at.start = processClock()
+	err = q.run(item)
+	at.end = processClock()
+	return at, err
 }
 
 // run does one item. dev.mu is not held.
