@@ -33,8 +33,8 @@ func WithOpTimes() Option {
 
 // TimeOps has host and device measure each op that is enqueued from here on, for
 // StreamStats.OpTimes, or no longer. Work that is pending is started first.
-// It is for looking, not for every day: each dispatch then waits for the one
-// before, and windows take longer to record. Replays are not measured this way;
+// It is for looking, not for every day: dispatches as a rule no longer run side
+// by side then, and windows take longer to record. Replays are not measured this way;
 // see Region.Profile. On the CPU backend times are the wall's.
 //
 // It returns the stream's error, or ErrUnsupported if the device writes no

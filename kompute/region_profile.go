@@ -44,8 +44,8 @@ func (s span) length() uint64 { return s.end - min(s.start, s.end) }
 
 // Profile replays the region 2·times times and measures the device's time: half
 // of the replays as a whole, and half with a timestamp before and after each
-// dispatch, which makes each wait for the one before. It returns when they are
-// done. What replays do to the caller's tensors they do here too, as often.
+// dispatch, with which drivers as a rule no longer run dispatches side by side.
+// It returns when they are done. What replays do to the caller's tensors they do here too, as often.
 //
 // Times are by the device's clock, whose steps may be as long as a microsecond.
 // On the CPU backend a dispatch is one op, and times are the wall's.

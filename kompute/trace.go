@@ -25,8 +25,8 @@ func NewTrace() *Trace { return &Trace{began: time.Now()} }
 // the host each op as it is enqueued, submissions, waits, transfers, replays,
 // captures and fallbacks; on the device each dispatch, with its op.
 //
-// It is for looking, not for every day. On the device each dispatch waits for
-// the one before, and replays run one by one, each with the caller waiting. All
+// It is for looking, not for every day. On the device dispatches as a rule no
+// longer run side by side, and replays run one by one, each with the caller waiting. All
 // events stay in memory. On a device that writes no timestamps the trace has
 // the host's side alone.
 func WithTrace(t *Trace) Option {
