@@ -1,7 +1,7 @@
 # kompute-go.pc twice: one that points into this tree, one for the install
 # prefix; and the install rules.
 
-file(STRINGS ${PROJECT_SOURCE_DIR}/csrc/kpx.h abi_line REGEX "^#define KPX_ABI_VERSION ")
+file(STRINGS ${PROJECT_SOURCE_DIR}/csrc/abi/kpx.h abi_line REGEX "^#define KPX_ABI_VERSION ")
 string(REGEX MATCH "[0-9]+" KPX_ABI_VERSION "${abi_line}")
 
 function(kpx_write_pc path libdir includedir prefix)
@@ -20,7 +20,7 @@ Libs: -L\${libdir} -lkompute-go -lstdc++ -ldl -lpthread -lm
 endfunction()
 
 kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc
-    ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/csrc ${PROJECT_BINARY_DIR})
+    ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/csrc/abi ${PROJECT_BINARY_DIR})
 
 # The prefix is known only when installing (cmake --install --prefix), so the
 # installed file finds it from its own place.
@@ -29,7 +29,7 @@ kpx_write_pc(${PROJECT_BINARY_DIR}/install/kompute-go.pc
     "\${prefix}/${CMAKE_INSTALL_LIBDIR}" "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}" "\${pcfiledir}/${up}")
 
 install(TARGETS kompute-go ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/csrc/kpx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/csrc/abi/kpx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/install/kompute-go.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 # With it a program knows which archive it was compiled for.
 install(FILES ${PROJECT_BINARY_DIR}/generated/build_id.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} RENAME kpx_build_id.h)

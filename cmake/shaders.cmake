@@ -95,7 +95,7 @@ endforeach()
 
 file(CONFIGURE OUTPUT ${KPX_GENERATED}/gen_kernels.cpp CONTENT
 "// Made by cmake/shaders.cmake from shaders/manifest.txt.
-#include \"embedded.hpp\"
+#include \"runtime/embedded.hpp\"
 
 namespace {
 @arrays@} // namespace

@@ -3,7 +3,7 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Arange sets out [n] to start + i*step. start and step are the bits of what out

@@ -3,7 +3,7 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // BinaryKind is a kind of the binary op. The values are those of BINARY_* in

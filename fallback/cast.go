@@ -3,7 +3,7 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Cast converts the elements of x to the type of out; one shape.

@@ -3,7 +3,7 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Concat copies arrays to out, one after another along axis. All have one type

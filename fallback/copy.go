@@ -1,6 +1,6 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // Copy copies x to out, of one shape and type, whatever their layouts.
 //

@@ -1,8 +1,8 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Dequantize writes the elements of a quantized array: w [..., K*bits/32] uint32,

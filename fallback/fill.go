@@ -1,6 +1,6 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // Fill sets every element of out to the one with the given bits: those of a
 // float of out's type, an integer in two's complement, or 0 and 1.

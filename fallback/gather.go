@@ -3,7 +3,7 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Gather picks slices of x along axis: x [pre…, V, post…] and indices [i…], int32

@@ -1,8 +1,8 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // gemm is a batch of products C [m, n] = A [m, k] · B [k, n] in float32. B comes

@@ -3,7 +3,7 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // MatMul computes out [..., M, N] = a [..., M, K] · b [..., K, N]. All have the

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Quantize packs x [..., K] of a float type to w [..., K*bits/32] uint32 with

@@ -3,7 +3,7 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // QuantizedGather picks and dequantizes rows, as an embedding does: w

@@ -3,8 +3,8 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // QuantizedMatMul multiplies x [..., M, K] with a quantized matrix to out

@@ -3,7 +3,7 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // RandomKind is a kind of the random op. The values are those of RANDOM_* in

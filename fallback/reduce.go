@@ -1,7 +1,7 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // ReduceKind is a kind of the reduce op. The values are those of REDUCE_* in

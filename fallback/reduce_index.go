@@ -1,8 +1,8 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // found is the extreme element of a piece: a key to compare pieces by, and where

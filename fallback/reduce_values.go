@@ -3,8 +3,8 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // floatPart is a partial result: of LogSumExp the largest element and the sum

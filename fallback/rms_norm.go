@@ -3,8 +3,8 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // RMSNorm computes out = x / sqrt(mean(x²) + eps) · weight over the last axis

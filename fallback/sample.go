@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // NoToken is what Sample gives for a row that holds a NaN or +Inf, or nothing

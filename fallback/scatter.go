@@ -3,7 +3,7 @@ package fallback
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // ScatterMode says what Scatter does with an update and what is there. The

@@ -3,8 +3,8 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // SDPA is scaled dot-product attention, softmax(q·kᵀ·scale + mask)·v, with

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Unfit operands of the shape ops are refused; what they compute is compared by

@@ -1,8 +1,8 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // SiLUMul computes out = gate·sigmoid(gate)·up, the middle of a gated MLP. All

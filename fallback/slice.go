@@ -1,6 +1,6 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // Slice copies to out the part of x that has out's shape and begins at start.
 // Both have one type and rank, and out is no longer than x along any axis. start

@@ -1,7 +1,7 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // SliceUpdate writes update into dst at start, in place. Both have one type and

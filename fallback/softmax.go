@@ -1,8 +1,8 @@
 package fallback
 
 import (
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Softmax computes out = e^x / Σ e^x over the last axis. x and out have one shape

@@ -3,7 +3,7 @@ package fallback
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // UnaryKind is a kind of the unary op. The values are those of UNARY_* in

@@ -1,6 +1,6 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // maxOperands is how many arrays one loop walks together.
 const maxOperands = 4

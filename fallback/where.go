@@ -1,6 +1,6 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // Where picks a's element where the condition is true, else b's, into out. All
 // have one shape; a, b and out one type.

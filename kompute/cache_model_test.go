@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // cacheNumbers are what tensors hold: no subnormal numbers, which a device may

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // cpuQueue runs a stream's ops on the host. What was submitted is run by a

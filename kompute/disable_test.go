@@ -67,9 +67,9 @@ func TestDisabledOpsMustExist(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestPassOps holds passOps to what csrc/op_params.h says.
+// TestPassOps holds passOps to what csrc/ops/op_params.h says.
 func TestPassOps(t *testing.T) {
-	header, err := os.ReadFile("../csrc/op_params.h")
+	header, err := os.ReadFile("../csrc/ops/op_params.h")
 	require.NoError(t, err)
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^// (\w+), made by passes only`).FindAllStringSubmatch(string(header), -1) {

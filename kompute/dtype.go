@@ -3,7 +3,7 @@ package kompute
 import (
 	"unsafe"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // These are package array's types, under the names that most callers need.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// native is csrc/kpx.h for one open device, in Go's types: cgo.go implements
+// native is csrc/abi/kpx.h for one open device, in Go's types: cgo.go implements
 // it, and tests do. Handles are opaque. Memory passed in is not kept.
 type native interface {
 	createBuffer(bytes int) (unsafe.Pointer, error)

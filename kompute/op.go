@@ -3,13 +3,13 @@ package kompute
 import (
 	"unsafe"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Access says what an op does with an operand.
 type Access uint8
 
-// The kinds of access. They are part of the C ABI (csrc/kpx.h).
+// The kinds of access. They are part of the C ABI (csrc/abi/kpx.h).
 const (
 	AccessRead      Access = 1
 	AccessWrite     Access = 2
@@ -37,7 +37,7 @@ type Op struct {
 	// Name is the op's basename, by which the native library knows it. One that
 	// it does not know runs through CPU.
 	Name string
-	// Args in the order that csrc/op_params.h gives. The stream keeps the slice.
+	// Args in the order that csrc/ops/op_params.h gives. The stream keeps the slice.
 	Args []Arg
 	// Params is the memory of the op's parameter struct (see ParamBytes).
 	Params []byte

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Reading is a read under way: see Tensor.ReadAsync. Its methods may be called

@@ -1,6 +1,6 @@
 package kompute
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // cpuRegion is a list of ops that the worker runs again and again. Their
 // storage stays pinned, so that its memory stays where it is.

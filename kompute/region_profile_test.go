@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/stretchr/testify/require"
 )
 

@@ -1,6 +1,6 @@
 package kompute
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // overlaps reports whether a broadcast axis places elements on one another.
 func overlaps(l array.Layout) bool {

@@ -3,7 +3,7 @@ package kompute
 import (
 	"fmt"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // View is an untyped view of storage: what ops take as operands. Shape, strides

@@ -3,7 +3,7 @@ package kompute
 import (
 	"context"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // fallback runs on the host an op that the device does not support. It waits

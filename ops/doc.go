@@ -18,7 +18,7 @@
 // Take Softmax. This package checks the operands (not nil, not closed, of the
 // stream's device, of a rank, shape and size that fits), asks the stream for an
 // uninitialised result, and enqueues a kompute.Op: a name, the views in the
-// order that csrc/op_params.h gives, and the parameters. On a Vulkan device,
+// order that csrc/ops/op_params.h gives, and the parameters. On a Vulkan device,
 // csrc/ops/softmax.cpp chooses a kernel for these dtypes and layouts. On the
 // CPU device, and for what the Vulkan device cannot do, fallback.Softmax runs.
 // Nothing that this package refuses reaches C++.

@@ -2,7 +2,7 @@ package ops
 
 import "github.com/kompute-go/kompute-go/fallback"
 
-// These structs are what csrc/op_params.h declares, field by field; a test
+// These structs are what csrc/ops/op_params.h declares, field by field; a test
 // reads that file and compares. Ops without parameters have one reserved field.
 type (
 	binaryOp struct {

@@ -46,9 +46,9 @@ var paramStructs = []any{
 // field is a member of a parameter struct, as C spells it.
 type field struct{ name, ctype string }
 
-// TestParamsMirrorHeader holds the structs of params.go to csrc/op_params.h.
+// TestParamsMirrorHeader holds the structs of params.go to csrc/ops/op_params.h.
 func TestParamsMirrorHeader(t *testing.T) {
-	header, err := os.ReadFile("../csrc/op_params.h")
+	header, err := os.ReadFile("../csrc/ops/op_params.h")
 	require.NoError(t, err)
 	inC := map[string][]field{}
 	member := regexp.MustCompile(`(?m)^\s*(uint32_t|int32_t|float) (\w+)(\[\d+\])?;`)
@@ -127,7 +127,7 @@ func TestKindsMirrorHeader(t *testing.T) {
 func TestOpsAreInTable(t *testing.T) {
 	table, err := os.ReadFile("../csrc/ops/ops.def")
 	require.NoError(t, err)
-	header, err := os.ReadFile("../csrc/op_params.h")
+	header, err := os.ReadFile("../csrc/ops/op_params.h")
 	require.NoError(t, err)
 	fused := fusedOps(string(header))
 	rows := regexp.MustCompile(`(?m)^KPX_OP\((\w+)\)`).FindAllStringSubmatch(string(table), -1)

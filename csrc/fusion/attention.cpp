@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fusion/pass.hpp"
-#include "op_params.h"
+#include "ops/op_params.h"
 
 namespace kpx {
 

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "graph.hpp"
+#include "graph/graph.hpp"
 
 namespace kpx {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "graph.hpp"
-#include "op_params.h"
+#include "graph/graph.hpp"
+#include "ops/op_params.h"
 
 namespace kpx {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "op.hpp"
-#include "op_params.h"
+#include "ops/op.hpp"
+#include "ops/op_params.h"
 
 namespace kpx {
 

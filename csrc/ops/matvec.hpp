@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "op.hpp"
+#include "ops/op.hpp"
 
 namespace kpx {
 

@@ -1,8 +1,8 @@
 // What other lowerings use of the projection op.
 #pragma once
 
-#include "op.hpp"
-#include "op_params.h"
+#include "ops/op.hpp"
+#include "ops/op_params.h"
 
 namespace kpx {
 

@@ -1,7 +1,7 @@
 // What other lowerings use of the reduce op.
 #pragma once
 
-#include "op.hpp"
+#include "ops/op.hpp"
 
 namespace kpx {
 

@@ -2,10 +2,10 @@
 // device. The calls are made to fail in the dispatcher, which the shim owns.
 #include <thread>
 
-#include "creation_check.hpp"
+#include "runtime/creation_check.hpp"
+#include "runtime/vulkan_loader.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
-#include "vulkan_loader.hpp"
 
 namespace {
 

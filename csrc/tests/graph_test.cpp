@@ -2,10 +2,10 @@
 // own classes; buffers come from the C ABI.
 #include <algorithm>
 
+#include "abi/handles.hpp"
 #include "fusion/pass.hpp"
-#include "handles.hpp"
-#include "memory.hpp"
-#include "op_table.hpp"
+#include "ops/op_table.hpp"
+#include "runtime/memory.hpp"
 #include "test.hpp"
 
 using kpx::Array;

@@ -1,7 +1,7 @@
 // Buffers: ranges of slabs, large ones, budgets and limits.
 #include <map>
 
-#include "ranges.hpp"
+#include "runtime/ranges.hpp"
 #include "test.hpp"
 
 TEST(ranges_are_cut_and_joined) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kpx.h"
+#include "abi/kpx.h"
 
 struct Failure {
     std::string text;

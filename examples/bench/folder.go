@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kompute-go/kompute-go/array"
-	"github.com/kompute-go/kompute-go/checkpoint"
-	"github.com/kompute-go/kompute-go/models"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // shardBytes is where a new shard begins.

@@ -17,11 +17,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kompute-go/kompute-go/generate"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/model"
-	"github.com/kompute-go/kompute-go/models"
-	"github.com/kompute-go/kompute-go/sample"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
 // options is what the command line asks for.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kompute-go/kompute-go/generate"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/model"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
 )
 
 // The ways in which tokens are worked on.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kompute-go/kompute-go/generate"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
 // profile is where the device's time of a token goes, at one depth.

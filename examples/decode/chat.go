@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/kompute-go/kompute-go/chat"
-	"github.com/kompute-go/kompute-go/generate"
-	"github.com/kompute-go/kompute-go/tokenizer"
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // maxLine is the longest message that chat reads, in bytes.

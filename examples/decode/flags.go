@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/sample"
+	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
 // demoPrompts are answered, one after the other, where no --prompt is given.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kompute-go/kompute-go/generate"
+	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
 // report is what --json prints.

@@ -8,10 +8,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/kompute-go/kompute-go/generate"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/model"
-	"github.com/kompute-go/kompute-go/models"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // run is the program. It returns the exit code: 0, or 1 after one line on

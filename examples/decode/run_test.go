@@ -14,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kompute-go/kompute-go/checkpoint"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/models"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // output is what a run of the program gave.

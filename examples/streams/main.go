@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kompute-go/kompute-go/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
 // Case is one golden run of the demo model, greedy, in float32.
@@ -27,7 +27,7 @@ type Case struct {
 func Goldens(t testing.TB) ([]Case, *checkpoint.File) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(here), "../../models/mote-4bit/goldens")
+	dir := filepath.Join(filepath.Dir(here), "../../llm/models/mote-4bit/goldens")
 	data, err := os.ReadFile(filepath.Join(dir, "goldens.json"))
 	require.NoError(t, err)
 	var all struct {

@@ -3,9 +3,9 @@ package testmodel
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
-	"github.com/kompute-go/kompute-go/checkpoint"
 	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
 // quantize encodes rows of in weights by MLX's affine rule with scales and

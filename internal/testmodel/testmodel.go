@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kompute-go/kompute-go/array"
-	"github.com/kompute-go/kompute-go/checkpoint"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
 // Spec is the shape and form of a checkpoint.

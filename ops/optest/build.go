@@ -1,6 +1,6 @@
 package optest
 
-import "github.com/kompute-go/kompute-go/array"
+import "github.com/kompute-go/kompute-go/internal/array"
 
 // build computes a result element by element, in row-major order.
 func build(shape []int, f func(at []int) float64) []float64 {

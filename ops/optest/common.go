@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 func has(list []string, s string) bool { return slices.Contains(list, s) }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // bound says how far a result may be off: Relative times the larger of |want|

@@ -26,9 +26,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/sample"
+	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
 // suite is what there is to test of one op.

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kompute-go/kompute-go/array"
 	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/ops"
-	"github.com/kompute-go/kompute-go/sample"
 )
 
 func runSampleOf[T kompute.Float](c *call) *kompute.View {

@@ -3,7 +3,7 @@ package optest
 import (
 	"math"
 
-	"github.com/kompute-go/kompute-go/array"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )

@@ -1,0 +1,30 @@
+// The one exception type of the shim: a kpx_result with its numbers and message.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "abi/kpx.h"
+
+namespace kpx {
+
+class Error : public std::exception {
+  public:
+    Error(kpx_result result, std::string text, uint64_t wanted = 0, uint64_t free = 0)
+        : code(result), requested(wanted), available(free), message(std::move(text)) {}
+    const char *what() const noexcept override { return message.c_str(); }
+
+    kpx_result code;
+    uint64_t requested; // bytes
+    uint64_t available;
+    std::string message;
+};
+
+// printf into a string.
+std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+
+// Throws an Error.
+[[noreturn]] void fail(kpx_result code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
+
+} // namespace kpx

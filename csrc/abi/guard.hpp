@@ -1,0 +1,42 @@
+// The wall between C++ and C: the body of every extern "C" function that can
+// fail runs inside guarded(), which turns whatever is thrown into a kpx_error.
+#pragma once
+
+#include <cstring>
+#include <new>
+
+#include "abi/error.hpp"
+#include "runtime/vulkan_loader.hpp"
+
+namespace kpx {
+
+inline kpx_result report(kpx_error *err, kpx_result code, const char *message, uint64_t requested = 0,
+                         uint64_t available = 0) noexcept {
+    if (err != nullptr) {
+        err->code = code;
+        err->requested = requested;
+        err->available = available;
+        strncpy(err->message, message, sizeof err->message - 1);
+        err->message[sizeof err->message - 1] = 0;
+    }
+    return code;
+}
+
+template <typename Body> kpx_result guarded(kpx_error *err, Body body) noexcept {
+    try {
+        body();
+        return KPX_OK;
+    } catch (const Error &e) {
+        return report(err, e.code, e.what(), e.requested, e.available);
+    } catch (const vk::SystemError &e) {
+        return report(err, result_code(vk::Result(e.code().value())), e.what());
+    } catch (const std::bad_alloc &) {
+        return report(err, KPX_OUT_OF_MEMORY, "out of host memory");
+    } catch (const std::exception &e) {
+        return report(err, KPX_INTERNAL, e.what());
+    } catch (...) {
+        return report(err, KPX_INTERNAL, "unknown exception");
+    }
+}
+
+} // namespace kpx

@@ -1,0 +1,328 @@
+// The C ABI: every body inside the guard, every handle checked.
+#include "abi/kpx.h"
+
+#include "abi/guard.hpp"
+#include "abi/handles.hpp"
+#include "build_id.h"
+#include "ops/op_table.hpp"
+#include "record/lowering.hpp"
+#include "record/region.hpp"
+#include "runtime/algorithm.hpp"
+#include "runtime/device_list.hpp"
+#include "stream/stream.hpp"
+
+namespace kpx {
+
+namespace {
+
+template <typename Handle> auto &object_of(Handle *handle, const char *what) {
+    if (handle == nullptr || !handle->object) {
+        fail(KPX_INVALID, "no %s was given", what);
+    }
+    return handle->object;
+}
+
+// guarded(), and the answer of an op that this device cannot run.
+template <typename Body> kpx_result guarded_append(kpx_error *err, Body body) noexcept {
+    return guarded(err, [&] {
+        try {
+            body();
+        } catch (const Unsupported &answer) {
+            throw Error(KPX_UNSUPPORTED, answer.why);
+        }
+    });
+}
+
+} // namespace
+
+const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) {
+    return object_of(handle, "buffer");
+}
+const std::shared_ptr<Device> &device_of(const kpx_device *handle) {
+    return object_of(handle, "device");
+}
+const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle) {
+    return object_of(handle, "stream");
+}
+const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle) {
+    return object_of(handle, "algorithm");
+}
+const std::shared_ptr<Region> &region_of(const kpx_region *handle) {
+    return object_of(handle, "region");
+}
+
+} // namespace kpx
+
+struct kpx_read {
+    std::unique_ptr<kpx::Read> object;
+};
+
+using namespace kpx;
+
+extern "C" {
+
+uint32_t kpx_abi_version(void) {
+    return KPX_ABI_VERSION;
+}
+const char *kpx_build_id(void) {
+    return KPX_BUILD_ID;
+}
+
+kpx_result kpx_device_count(uint32_t *count, kpx_error *err) {
+    return guarded(err, [&] { *count = uint32_t(list_devices().size()); });
+}
+
+kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::vector<ListedDevice> list = list_devices();
+        if (index >= list.size()) {
+            fail(KPX_INVALID, "no Vulkan device %u: there are %zu", index, list.size());
+        }
+        *info = list[index].info;
+    });
+}
+
+kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_device{Device::open(index, memory_budget)}; });
+}
+
+void kpx_device_close(kpx_device *device) {
+    if (device != nullptr) {
+        (void)guarded(nullptr, [&] { device->object->settle(); });
+        delete device;
+    }
+}
+
+void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
+    *out = kpx_device_stats{};
+    (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
+}
+
+kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Device> &owner = device_of(device);
+        owner->check_alive();
+        *out = new kpx_buffer{owner->memory().allocate(bytes)};
+        owner->count_buffer(int64_t(bytes), 1);
+    });
+}
+
+kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory,
+                                    kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Device> &owner = device_of(device);
+        owner->check_alive();
+        *out = new kpx_buffer{owner->memory().allocate_mapped(bytes)};
+        *memory = (*out)->object->mapped();
+        owner->count_buffer(int64_t(bytes), 1);
+    });
+}
+
+void kpx_buffer_destroy(kpx_buffer *buffer) {
+    if (buffer != nullptr) {
+        (void)guarded(nullptr, [&] {
+            buffer->object->close();
+            buffer->object->device()->count_buffer(-int64_t(buffer->object->bytes()), -1);
+        });
+        delete buffer;
+    }
+}
+
+kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_stream{Stream::create(device_of(device))}; });
+}
+
+void kpx_stream_destroy(kpx_stream *stream) {
+    if (stream != nullptr) {
+        stream->object->finish();
+        delete stream;
+    }
+}
+
+int32_t kpx_op_find(const char *name) {
+    return find_op(name);
+}
+
+kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
+                  uint32_t size, kpx_error *err) {
+    return guarded_append(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        target->op(op, arrays, n, params, size);
+    });
+}
+
+kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes,
+                      kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        target->upload(storage, offset, data, bytes);
+    });
+}
+
+kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes,
+                        kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        target->download(storage, offset, data, bytes);
+    });
+}
+
+kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Stream> source = stream_of(other);
+        target->depend(*source, value);
+    });
+}
+
+kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_gate{stream_of(stream)->hold()}; });
+}
+
+void kpx_gate_open(kpx_gate *gate) {
+    if (gate != nullptr) {
+        (void)guarded(nullptr, [&] { gate->object->open(); });
+        delete gate;
+    }
+}
+
+kpx_result kpx_read_create(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, uint64_t bytes, kpx_read **out,
+                           kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
+        *out = new kpx_read{target->read(storage, offset, bytes)};
+    });
+}
+
+void kpx_read_copy(const kpx_read *read, void *data) {
+    auto *to = static_cast<uint8_t *>(data);
+    for (const Read::Part &part : read->object->parts) {
+        memcpy(to, part.block->data + part.offset, part.bytes);
+        to += part.bytes;
+    }
+}
+
+void kpx_read_destroy(kpx_read *read) {
+    delete read;
+}
+
+kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *value = target->flush();
+    });
+}
+
+kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream); // outlives a concurrent destroy
+        target->wait(value, timeout_ns);
+    });
+}
+
+void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out) {
+    *out = kpx_stream_stats{};
+    (void)guarded(nullptr, [&] { *out = stream_of(stream)->stats(); });
+}
+
+uint64_t kpx_clock_ns(void) {
+    return kpx::host_clock_ns();
+}
+
+kpx_result kpx_stream_time_ops(kpx_stream *stream, kpx_timing timing, kpx_error *err) {
+    return guarded(err, [&] { stream_of(stream)->time_ops(timing); });
+}
+
+uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n) {
+    uint64_t taken = 0;
+    (void)guarded(nullptr, [&] { taken = stream_of(stream)->take_spans(out, n); });
+    return taken;
+}
+
+uint64_t kpx_stream_get_op_times(kpx_stream *stream, kpx_op_time *out, uint64_t n) {
+    uint64_t known = 0;
+    (void)guarded(nullptr, [&] {
+        const std::vector<kpx_op_time> all = stream_of(stream)->op_times();
+        known = all.size();
+        std::copy_n(all.begin(), std::min<uint64_t>(n, known), out);
+    });
+    return known;
+}
+
+kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err) {
+    return guarded(err, [&] { stream_of(stream)->begin_capture(); });
+}
+
+kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *out = new kpx_region{target->end_capture()};
+    });
+}
+
+void kpx_capture_abort(kpx_stream *stream) {
+    (void)guarded(nullptr, [&] { stream_of(stream)->abort_capture(); });
+}
+
+kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        *value = target->replay(region_of(region), times);
+    });
+}
+
+void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out) {
+    *out = kpx_region_stats{};
+    (void)guarded(nullptr, [&] { *out = region_of(region)->stats(); });
+}
+
+uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
+    uint64_t length = 0;
+    (void)guarded(nullptr, [&] {
+        const std::string description = region_of(region)->describe();
+        length = description.size();
+        if (size > 0) {
+            memcpy(text, description.data(), std::min<uint64_t>(size, length));
+        }
+    });
+    return length;
+}
+
+kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
+                              kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        const std::shared_ptr<Region> profiled = region_of(region);
+        *whole = target->profile(profiled, spans, n);
+    });
+}
+
+void kpx_region_destroy(kpx_region *region) {
+    delete region;
+}
+
+kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
+                                kpx_error *err) {
+    return guarded(err, [&] {
+        *out = new kpx_algorithm{
+            std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec, push_bytes)};
+    });
+}
+
+void kpx_algorithm_destroy(kpx_algorithm *algorithm) {
+    delete algorithm;
+}
+
+kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
+                        const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
+    return guarded_append(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream);
+        target->dispatch(algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes);
+    });
+}
+
+} // extern "C"

@@ -1,0 +1,189 @@
+#include "graph/graph.hpp"
+
+#include <algorithm>
+
+#include "abi/error.hpp"
+#include "ops/op_table.hpp"
+#include "runtime/memory.hpp"
+
+namespace kpx {
+
+bool OpNode::is(std::string_view name) const {
+    return op != kOpaque && name == op_row(op).name;
+}
+
+void OpNode::clear() {
+    op = kOpaque;
+    arrays.clear();
+    access.clear();
+    params.clear();
+    pass = nullptr;
+    fused.clear();
+    removed = from_pass = false;
+}
+
+NodeBuilder::NodeBuilder(const char *op, const void *params, size_t size) {
+    node.op = find_op(op);
+    if (node.op < 0) {
+        fail(KPX_INTERNAL, "a pass makes op %s, which is not in the table", op);
+    }
+    const auto *bytes = static_cast<const uint8_t *>(params);
+    node.params.assign(bytes, bytes + size);
+}
+
+NodeBuilder &NodeBuilder::add(const Array &array, kpx_access access) {
+    node.arrays.push_back(array);
+    node.access.push_back(access);
+    return *this;
+}
+
+OpNode &Graph::spare() {
+    if (size_ == nodes_.size()) {
+        nodes_.emplace_back();
+    }
+    return nodes_[size_];
+}
+
+void Graph::keep_spare() {
+    size_++;
+    indexed_ = false;
+}
+
+void Graph::append(OpNode node) {
+    spare() = std::move(node);
+    keep_spare();
+}
+
+void Graph::clear() {
+    for (size_t i = 0; i < size_; i++) {
+        nodes_[i].clear();
+    }
+    size_ = 0;
+    lowered_ = Program();
+    changed_ = indexed_ = false;
+    by_buffer_.clear();
+}
+
+Graph::Id Graph::next(Id after) const {
+    for (Id id = after == kNone ? 0 : after + 1; id < size_; id++) {
+        if (!nodes_[id].removed) {
+            return id;
+        }
+    }
+    return kNone;
+}
+
+Graph::Id Graph::previous(Id before) const {
+    for (Id id = before == kNone ? Id(size_) : before; id-- > 0;) {
+        if (!nodes_[id].removed) {
+            return id;
+        }
+    }
+    return kNone;
+}
+
+// Built when a pass first asks; passes that find nothing of interest cost nothing.
+void Graph::index() const {
+    if (indexed_) {
+        return;
+    }
+    by_buffer_.clear();
+    for (Id id = 0; id < size_; id++) {
+        if (!nodes_[id].removed) {
+            index_node(id);
+        }
+    }
+    indexed_ = true;
+}
+
+void Graph::index_node(Id id) const {
+    const OpNode &node = nodes_[id];
+    for (uint32_t i = 0; i < node.arrays.size(); i++) {
+        if (!node.arrays[i]) {
+            continue;
+        }
+        std::vector<Touch> &list = by_buffer_[node.arrays[i].buffer.get()];
+        const auto later = [](Id value, const Touch &touch) { return value < touch.node; };
+        list.insert(std::upper_bound(list.begin(), list.end(), id, later), Touch{id, i});
+    }
+}
+
+void Graph::forget_node(Id id) const {
+    for (const Array &array : nodes_[id].arrays) {
+        const auto it = by_buffer_.find(array.buffer.get());
+        if (array && it != by_buffer_.end()) {
+            std::vector<Touch> &list = it->second;
+            list.erase(std::remove_if(list.begin(), list.end(), [&](const Touch &t) { return t.node == id; }),
+                       list.end());
+        }
+    }
+}
+
+const std::vector<Graph::Touch> &Graph::touches(const Buffer *buffer) const {
+    static const std::vector<Touch> none;
+    index();
+    const auto it = by_buffer_.find(buffer);
+    return it == by_buffer_.end() ? none : it->second;
+}
+
+std::optional<Graph::Touch> Graph::producer(Id reader, const Array &view) const {
+    const std::vector<Touch> &list = touches(view);
+    for (auto it = list.rbegin(); it != list.rend(); ++it) {
+        if (it->node < reader && node(it->node).writes(it->array) && overlaps(array(*it), view)) {
+            return *it;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<Graph::Touch> Graph::uses_after(Id id, const Array &view) const {
+    std::vector<Touch> found;
+    for (const Touch &touch : touches(view)) {
+        if (touch.node > id && overlaps(array(touch), view)) {
+            found.push_back(touch);
+        }
+    }
+    return found;
+}
+
+std::vector<Graph::Touch> Graph::uses(const Array &view) const {
+    return touches(view);
+}
+
+bool Graph::starts_written(const Buffer &buffer) const {
+    const std::vector<Touch> &list = touches(&buffer);
+    bool covered = list.empty();
+    for (const Touch &touch : list) {
+        if (touch.node != list.front().node) {
+            break;
+        }
+        if (node(touch.node).reads(touch.array)) {
+            return false;
+        }
+        covered = covered || covers_buffer(array(touch));
+    }
+    return covered;
+}
+
+bool Graph::internal(const Array &view, const std::vector<Id> &group) const {
+    if (!is_transient(view) || !starts_written(view)) {
+        return false;
+    }
+    const std::vector<Touch> &list = touches(view);
+    return std::all_of(list.begin(), list.end(), [&](const Touch &touch) {
+        return std::find(group.begin(), group.end(), touch.node) != group.end();
+    });
+}
+
+Program Graph::program(const Program &trial) const {
+    Program out;
+    for (Id id = next(kNone); id != kNone; id = next(id)) {
+        out.append(nodes_[id].from_pass ? lowered_ : trial, nodes_[id].first, nodes_[id].last);
+    }
+    if (trial.ends_at_host()) {
+        out.read_by_host();
+    }
+    return out;
+}
+
+} // namespace kpx

@@ -1,0 +1,56 @@
+#include <cstdarg>
+#include <cstdio>
+
+#include "ops/op.hpp"
+
+namespace kpx {
+
+int64_t Array::size() const {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        n *= shape[i];
+    }
+    return n;
+}
+
+bool Array::contiguous() const {
+    int64_t expected = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        if (shape[i] == 0) {
+            return true;
+        }
+        if (shape[i] != 1 && strides[i] != expected) {
+            return false;
+        }
+        expected *= shape[i];
+    }
+    return true;
+}
+
+uint32_t Array::element_size() const {
+    switch (dtype) {
+    case KPX_FLOAT32:
+    case KPX_INT32:
+    case KPX_UINT32:
+        return 4;
+    case KPX_FLOAT16:
+    case KPX_BFLOAT16:
+        return 2;
+    case KPX_BOOL:
+    case KPX_UINT8:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+Support unsupported(const char *pattern, ...) {
+    char text[256];
+    va_list list;
+    va_start(list, pattern);
+    vsnprintf(text, sizeof text, pattern, list);
+    va_end(list);
+    return {text};
+}
+
+} // namespace kpx

@@ -1,0 +1,142 @@
+#include "record/lowering.hpp"
+
+#include "abi/error.hpp"
+#include "abi/handles.hpp"
+#include "runtime/kernels.hpp"
+
+namespace kpx {
+
+Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> shape) {
+    if (shape.size() > KPX_MAX_RANK) {
+        fail(KPX_INTERNAL, "scratch of rank %zu", shape.size());
+    }
+    Array array;
+    array.dtype = dtype;
+    array.rank = uint32_t(shape.size());
+    std::copy(shape.begin(), shape.end(), array.shape.begin());
+    int64_t stride = 1;
+    for (int axis = int(array.rank) - 1; axis >= 0; axis--) {
+        array.strides[size_t(axis)] = stride;
+        stride *= array.shape[size_t(axis)];
+    }
+    array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
+    array.buffer->close(); // nobody else ever sees it
+    return array;
+}
+
+// Its buffer is not closed, so that no memory plan lets others write there.
+Array ProgramLowering::counters(int64_t n) {
+    Array array;
+    array.dtype = DT_UINT32;
+    array.rank = 1;
+    array.shape[0] = n;
+    array.strides[0] = 1;
+    array.buffer = device_.memory().allocate_counters(uint64_t(n) * array.element_size());
+    return array;
+}
+
+bool ProgramLowering::has_kernel(const char *kernel) const {
+    return device_.kernels().find(kernel) != nullptr;
+}
+
+void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
+                                     std::initializer_list<Binding> bindings, const void *params, uint32_t size,
+                                     Grid grid) {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
+        return;
+    }
+    check_grid(device_, grid);
+    const EmbeddedKernel *variant = device_.kernels().find(kernel);
+    if (variant == nullptr) {
+        throw Unsupported{format("no variant of kernel %s runs on this device", kernel)};
+    }
+    SpecConstants constants;
+    if (spec.size() > SpecConstants::kMost) {
+        fail(KPX_INTERNAL, "kernel %s: %zu specialization constants", kernel, spec.size());
+    }
+    constants.count = uint32_t(spec.size());
+    std::copy(spec.begin(), spec.end(), constants.values.begin());
+    const Pipeline &pipeline = device_.kernels().pipeline(*variant, constants, uint32_t(bindings.size()));
+    for (const Binding &binding : bindings) {
+        if (!binding.array) {
+            fail(KPX_INTERNAL, "kernel %s binds an absent array", kernel);
+        }
+        program_.use(use_of(device_, binding.array, binding.access));
+    }
+    program_.dispatch(pipeline, variant->kernel, params, size, grid);
+}
+
+Array make_array(Device &device, const kpx_array &in) {
+    Array out;
+    if (in.buffer == nullptr) {
+        return out;
+    }
+    out.buffer = buffer_of(in.buffer);
+    if (out.buffer->device().get() != &device) {
+        fail(KPX_INVALID, "an array lives on another device than the stream");
+    }
+    out.dtype = in.dtype;
+    out.rank = in.rank;
+    if (in.rank > KPX_MAX_RANK) {
+        fail(KPX_INVALID, "an array of rank %u; the most is %d", in.rank, KPX_MAX_RANK);
+    }
+    if (out.element_size() == 0) {
+        fail(KPX_INVALID, "an array of unknown dtype %u", in.dtype);
+    }
+    // All products stay far below 2^63: buffers have less than 2^32 bytes.
+    const int64_t limit = int64_t(out.buffer->bytes() / out.element_size());
+    int64_t last = in.offset;
+    bool is_empty = false;
+    if (in.offset < 0 || in.offset > limit) {
+        fail(KPX_INVALID, "an array starts at element %lld of a buffer of %lld", (long long)in.offset,
+             (long long)limit);
+    }
+    for (uint32_t i = 0; i < in.rank; i++) {
+        out.shape[i] = in.shape[i];
+        out.strides[i] = in.strides[i];
+        if (in.shape[i] < 0 || in.strides[i] < 0) {
+            fail(KPX_INVALID, "an array has a negative size or stride on axis %u", i);
+        }
+        is_empty = is_empty || in.shape[i] == 0;
+    }
+    for (uint32_t i = 0; i < in.rank && !is_empty; i++) {
+        if (in.strides[i] > 0 && in.shape[i] - 1 > (limit - last) / in.strides[i]) {
+            fail(KPX_INVALID, "an array reaches past the end of its buffer of %lld elements", (long long)limit);
+        }
+        last += (in.shape[i] - 1) * in.strides[i];
+    }
+    if (!is_empty && last >= limit) {
+        fail(KPX_INVALID, "an array reaches past the end of its buffer of %lld elements", (long long)limit);
+    }
+    const uint64_t start = uint64_t(in.offset) * out.element_size();
+    out.base = start - start % device.binding_alignment();
+    out.offset = int64_t((start - out.base) / out.element_size());
+    return out;
+}
+
+Use use_of(Device &device, const Array &array, kpx_access access) {
+    int64_t last = array.offset;
+    for (uint32_t i = 0; i < array.rank; i++) {
+        last += array.shape[i] > 0 ? (array.shape[i] - 1) * array.strides[i] : 0;
+    }
+    uint64_t bytes = (uint64_t(last + 1) * array.element_size() + 3) & ~uint64_t(3);
+    bytes = std::min(bytes, array.buffer->capacity() - array.base);
+    if (bytes > device.limits().maxStorageBufferRange) {
+        throw Error(KPX_TOO_LARGE,
+                    format("a view spans %llu bytes, beyond this device's limit of %u", (unsigned long long)bytes,
+                           device.limits().maxStorageBufferRange),
+                    bytes, device.limits().maxStorageBufferRange);
+    }
+    return {array.buffer->handle(), array.buffer->offset() + array.base, bytes, access, array.buffer,
+            array.buffer.get()};
+}
+
+void check_grid(const Device &device, Grid grid) {
+    const uint32_t *most = device.traits().max_workgroup_count;
+    if (grid.x > most[0] || grid.y > most[1] || grid.z > most[2]) {
+        fail(KPX_INVALID, "%u x %u x %u workgroups; this device launches at most %u x %u x %u", grid.x, grid.y, grid.z,
+             most[0], most[1], most[2]);
+    }
+}
+
+} // namespace kpx

@@ -1,0 +1,43 @@
+// The Lowering that the ops see: appends to a Program on one device.
+#pragma once
+
+#include "ops/op.hpp"
+#include "record/program.hpp"
+#include "runtime/device.hpp"
+
+namespace kpx {
+
+// Thrown when an op cannot run on this device after all; nothing stays appended.
+struct Unsupported {
+    std::string why;
+};
+
+class ProgramLowering : public Lowering {
+  public:
+    ProgramLowering(Device &device, Program &program) : device_(device), program_(program) {}
+
+    const DeviceTraits &device() const override { return device_.traits(); }
+    Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
+    Array counters(int64_t n) override;
+    bool has_kernel(const char *kernel) const override;
+
+  protected:
+    void dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
+                        std::initializer_list<Binding> bindings, const void *params, uint32_t size, Grid grid) override;
+
+  private:
+    Device &device_;
+    Program &program_;
+};
+
+// The array of the C ABI, checked: known dtype, rank, sizes, all elements inside
+// the buffer, and on this device. Throws KPX_INVALID.
+Array make_array(Device &device, const kpx_array &array);
+
+// The range that binding this array touches. Throws KPX_TOO_LARGE if no binding can span it.
+Use use_of(Device &device, const Array &array, kpx_access access);
+
+// Throws KPX_INVALID if the device cannot launch that many workgroups.
+void check_grid(const Device &device, Grid grid);
+
+} // namespace kpx

@@ -1,0 +1,73 @@
+// Hazards: which dispatches must wait for the ones before them.
+#include <unordered_map>
+
+#include "record/program.hpp"
+
+namespace kpx {
+
+namespace {
+
+// What the dispatches since the last barrier touched.
+class Touched {
+  public:
+    bool conflicts(const Use &use) const {
+        auto it = ranges_.find(VkBuffer(use.buffer));
+        if (it == ranges_.end()) {
+            return false;
+        }
+        for (const Range &range : it->second) {
+            const bool overlap = use.offset < range.end && range.start < use.offset + use.bytes;
+            if (overlap && (range.written || (use.access & KPX_WRITE))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    void add(const Use &use) {
+        const Range range{use.offset, use.offset + use.bytes, (use.access & KPX_WRITE) != 0};
+        std::vector<Range> &list = ranges_[VkBuffer(use.buffer)];
+        for (const Range &old : list) { // weights are read by many
+            if (old.start == range.start && old.end == range.end && old.written == range.written) {
+                return;
+            }
+        }
+        list.push_back(range);
+    }
+
+    void clear() {
+        for (auto &entry : ranges_) {
+            entry.second.clear();
+        }
+    }
+
+  private:
+    struct Range {
+        uint64_t start, end;
+        bool written;
+    };
+    std::unordered_map<VkBuffer, std::vector<Range>> ranges_;
+};
+
+} // namespace
+
+void Program::plan() {
+    Touched touched;
+    barriers_ = 0;
+    for (Node &node : nodes_) {
+        const Use *all = uses(node);
+        node.barrier = false;
+        for (uint32_t i = 0; i < node.layout.bindings && !node.barrier; i++) {
+            node.barrier = touched.conflicts(all[i]);
+        }
+        if (node.barrier) {
+            barriers_++;
+            touched.clear();
+        }
+        for (uint32_t i = 0; i < node.layout.bindings; i++) {
+            touched.add(all[i]);
+        }
+    }
+}
+
+} // namespace kpx

@@ -1,0 +1,55 @@
+#include "record/program.hpp"
+
+#include "runtime/memory.hpp"
+
+namespace kpx {
+
+void Program::cut(const Mark &mark) {
+    nodes_.resize(mark.nodes);
+    uses_.resize(mark.uses);
+    push_.resize(mark.push);
+}
+
+void Program::begin_call(int32_t op) {
+    op_ = op;
+    call_++;
+}
+
+void Program::use(Use use) {
+    const bool seen_by_host = use.storage != nullptr && use.storage->mapped() != nullptr;
+    read_by_host_ = read_by_host_ || (seen_by_host && (use.access & KPX_WRITE));
+    uses_.push_back(std::move(use));
+}
+
+void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
+                       std::shared_ptr<const void> owner) {
+    Node node{};
+    node.pipeline = pipeline.handle;
+    node.layout = pipeline.layout;
+    node.kernel = kernel;
+    node.owner = std::move(owner);
+    node.first_use = uint32_t(uses_.size()) - pipeline.layout.bindings;
+    node.first_push = uint32_t(push_.size());
+    node.push_bytes = push_bytes;
+    node.op = op_;
+    node.call = call_;
+    node.grid = grid;
+    const auto *bytes = static_cast<const uint8_t *>(push);
+    push_.insert(push_.end(), bytes, bytes + push_bytes);
+    nodes_.push_back(std::move(node));
+}
+
+void Program::append(const Program &other, size_t first, size_t last) {
+    if (first < last) {
+        begin_call(other.nodes_[first].op);
+    }
+    for (size_t i = first; i < last; i++) {
+        const Node &node = other.nodes_[i];
+        for (uint32_t u = 0; u < node.layout.bindings; u++) {
+            use(other.uses(node)[u]);
+        }
+        dispatch({node.pipeline, node.layout}, node.kernel, other.push(node), node.push_bytes, node.grid, node.owner);
+    }
+}
+
+} // namespace kpx

@@ -1,0 +1,82 @@
+// Work as dispatches, in order, with the ranges that each reads and writes.
+// Lowerings append to it, plan() decides the barriers, Recording records it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <vulkan/vulkan.hpp>
+
+#include "ops/op.hpp"
+#include "runtime/kernels.hpp"
+
+namespace kpx {
+
+// A range of a Vulkan buffer that a node binds.
+struct Use {
+    vk::Buffer buffer;
+    uint64_t offset; // bytes, aligned as the device asks
+    uint64_t bytes;
+    kpx_access access;
+    std::shared_ptr<const void> owner; // keeps the memory
+    const Buffer *storage = nullptr;   // what owner is, unless it is a staging block
+};
+
+// One dispatch. Its uses and push constants are slices of the program's lists.
+struct Node {
+    vk::Pipeline pipeline;
+    Layout layout;
+    const char *kernel;                // its name, static
+    std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it
+    uint32_t first_use = 0;
+    uint32_t first_push = 0, push_bytes = 0;
+    int32_t op = -1;   // that it is a part of, OpNode::kOpaque: none
+    uint32_t call = 0; // counts those
+    Grid grid;
+    bool barrier = false; // set by plan(): wait for what ran before
+};
+
+class Program {
+  public:
+    // Where a program can be cut back to when an op fails half-way.
+    struct Mark {
+        size_t nodes, uses, push;
+    };
+    Mark mark() const { return {nodes_.size(), uses_.size(), push_.size()}; }
+    void cut(const Mark &mark);
+
+    // What is appended from here on is a part of one more call of that op.
+    void begin_call(int32_t op);
+    // Appends a dispatch; its uses are given before, one per binding.
+    void use(Use use);
+    void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
+                  std::shared_ptr<const void> owner = nullptr);
+    // Appends the dispatches [first, last) of another program: one call.
+    void append(const Program &other, size_t first, size_t last);
+    // The host reads what was written: the recording ends with a barrier to it.
+    void read_by_host() { read_by_host_ = true; }
+
+    bool empty() const { return nodes_.empty(); }
+    bool ends_at_host() const { return read_by_host_; }
+    const std::vector<Node> &nodes() const { return nodes_; }
+    const Use *uses(const Node &node) const { return uses_.data() + node.first_use; }
+    const void *push(const Node &node) const { return push_.data() + node.first_push; }
+    uint64_t barriers() const { return barriers_; }
+    std::vector<Use> &all_uses() { return uses_; } // for the memory plan
+
+    // Marks the nodes that need a barrier before them: those that touch a range
+    // which a dispatch since the last barrier wrote, or write one that it read.
+    void plan();
+
+  private:
+    std::vector<Node> nodes_;
+    std::vector<Use> uses_;
+    std::vector<uint8_t> push_;
+    bool read_by_host_ = false;
+    int32_t op_ = -1;
+    uint32_t call_ = 0;
+    uint64_t barriers_ = 0;
+};
+
+} // namespace kpx

@@ -1,0 +1,147 @@
+#include "record/recording.hpp"
+
+#include <kompute/operations/OpBase.hpp>
+
+#include "abi/error.hpp"
+#include "runtime/creation_check.hpp"
+#include "runtime/device.hpp"
+
+namespace kpx {
+
+// Our entry into Kompute's recording: it is handed the command buffer.
+class RecordOp : public kp::OpBase {
+  public:
+    RecordOp(Recording &recording, const Program &program) : recording_(&recording), program_(&program) {}
+    void record(const vk::CommandBuffer &commands) override {
+        recording_->commands_ = commands;
+        recording_->record(commands, *program_);
+    }
+    void preEval(const vk::CommandBuffer &) override {} // never called: we submit ourselves
+    void postEval(const vk::CommandBuffer &) override {}
+
+  private:
+    // Of the one call: the sequence keeps this object, but never asks it again.
+    Recording *recording_;
+    const Program *program_;
+};
+
+namespace {
+
+using Stage = vk::PipelineStageFlagBits;
+using Access = vk::AccessFlagBits;
+
+void compute_barrier(vk::CommandBuffer commands) {
+    const vk::MemoryBarrier barrier(Access::eShaderWrite, Access::eShaderRead | Access::eShaderWrite);
+    commands.pipelineBarrier(Stage::eComputeShader, Stage::eComputeShader, {}, barrier, {}, {});
+}
+
+void host_barrier(vk::CommandBuffer commands) {
+    const vk::MemoryBarrier barrier(Access::eShaderWrite, Access::eHostRead);
+    commands.pipelineBarrier(Stage::eComputeShader, Stage::eHost, {}, barrier, {}, {});
+}
+
+} // namespace
+
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed)
+    : device_(std::move(device)), timed_(timed), descriptors_(*device_) {
+    program.plan();
+    if (timed != Timed::no) {
+        const size_t inside = timed == Timed::each ? 2 * program.nodes().size() : 0;
+        stamps_ = std::make_unique<Timestamps>(device_, queue, uint32_t(2 + inside));
+    }
+    sequence_ = device_->sequences().take(queue);
+    const RecordedForMany many(runs == Runs::many);
+    sequence_.sequence->record(std::make_shared<RecordOp>(*this, program));
+    sequence_.sequence->end();
+}
+
+Recording::~Recording() {
+    device_->sequences().give_back(std::move(sequence_));
+}
+
+// The first barrier orders this work after the queue's earlier submissions,
+// which belong to this stream too, or are the same recording.
+void Recording::record(const vk::CommandBuffer &commands, const Program &program) {
+    if (stamps_) {
+        stamps_->reset(commands);
+    }
+    compute_barrier(commands);
+    counts_.barriers = 1;
+    stamp(commands, timed_ != Timed::no);
+    for (const Node &node : program.nodes()) {
+        if (node.barrier) {
+            compute_barrier(commands);
+            counts_.barriers++;
+        }
+        stamp(commands, timed_ == Timed::each);
+        record_node(commands, program, node);
+        stamp(commands, timed_ == Timed::each);
+    }
+    stamp(commands, timed_ != Timed::no);
+    if (program.ends_at_host()) {
+        host_barrier(commands);
+        counts_.barriers++;
+    }
+    counts_.commands += counts_.barriers;
+}
+
+void Recording::stamp(vk::CommandBuffer commands, bool wanted) {
+    if (wanted) {
+        stamps_->write(commands);
+        counts_.commands++;
+    }
+}
+
+void Recording::record_node(vk::CommandBuffer commands, const Program &program, const Node &node) {
+    if (node.pipeline != bound_) {
+        commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
+        bound_ = node.pipeline;
+        counts_.commands++;
+    }
+    const vk::DescriptorSet set = bind(program, node);
+    commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
+    if (node.push_bytes > 0) {
+        commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
+                               program.push(node));
+        counts_.commands++;
+    }
+    commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
+    counts_.dispatches++;
+    counts_.commands += 2;
+}
+
+Recording::Span Recording::whole() const {
+    const std::vector<uint64_t> times = stamps_->read();
+    return {times.front(), times.back()};
+}
+
+std::vector<Recording::Span> Recording::spans() const {
+    const std::vector<uint64_t> times = stamps_->read();
+    std::vector<Span> out;
+    for (size_t i = 1; i + 2 < times.size(); i += 2) {
+        out.push_back({times[i], times[i + 1]});
+    }
+    return out;
+}
+
+vk::DescriptorSet Recording::bind(const Program &program, const Node &node) {
+    constexpr uint32_t kBatch = 16;
+    const uint32_t n = node.layout.bindings;
+    const vk::DescriptorSet set = descriptors_.allocate(node.layout.set, n);
+    const Use *uses = program.uses(node);
+    vk::DescriptorBufferInfo buffers[kBatch];
+    for (uint32_t first = 0; first < n; first += kBatch) {
+        const uint32_t count = std::min(kBatch, n - first);
+        for (uint32_t i = 0; i < count; i++) {
+            const Use &use = uses[first + i];
+            buffers[i] = vk::DescriptorBufferInfo(use.buffer, use.offset, use.bytes);
+        }
+        // Bindings of one type follow each other, so one write fills them all.
+        const vk::WriteDescriptorSet write(set, first, 0, count, vk::DescriptorType::eStorageBuffer, nullptr, buffers);
+        device_->handle().updateDescriptorSets(write, {});
+        counts_.descriptor_writes += count;
+    }
+    return set;
+}
+
+} // namespace kpx

@@ -1,0 +1,79 @@
+#include "record/recording_cache.hpp"
+
+#include <cstring>
+
+#include "runtime/creation_check.hpp"
+
+namespace kpx {
+
+namespace {
+
+void put_bytes(std::vector<uint64_t> &key, const void *bytes, size_t size) {
+    const size_t at = key.size();
+    key.resize(at + (size + 7) / 8);
+    if (size > 0) {
+        memcpy(key.data() + at, bytes, size);
+    }
+}
+
+uint64_t hash_of(const std::vector<uint64_t> &key) {
+    uint64_t hash = 0x2545f4914f6cdd1du;
+    for (uint64_t word : key) {
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+uint64_t word_of(uint32_t high, uint32_t low) {
+    return uint64_t(high) << 32 | low;
+}
+
+} // namespace
+
+void RecordingCache::describe(const Program &program) {
+    key_.clear();
+    key_.push_back(program.ends_at_host());
+    for (const Node &node : program.nodes()) {
+        key_.push_back(uint64_t(VkPipeline(node.pipeline)));
+        key_.push_back(word_of(node.layout.bindings, node.push_bytes));
+        key_.push_back(word_of(node.grid.x, node.grid.y));
+        key_.push_back(node.grid.z);
+        put_bytes(key_, program.push(node), node.push_bytes);
+        const Use *uses = program.uses(node);
+        for (uint32_t i = 0; i < node.layout.bindings; i++) {
+            key_.push_back(uint64_t(VkBuffer(uses[i].buffer)));
+            key_.push_back(uses[i].offset);
+            key_.push_back(uses[i].bytes << 2 | uses[i].access); // barriers follow from the access
+        }
+    }
+    hash_ = hash_of(key_);
+}
+
+std::shared_ptr<Recording> RecordingCache::get(const std::shared_ptr<Device> &device, const Queue &queue,
+                                               Program &program, bool &known) {
+    // A buffer or pipeline that is gone may have left its handle to another.
+    const uint64_t destroyed = handles_destroyed();
+    if (destroyed != destroyed_) {
+        clear();
+        destroyed_ = destroyed;
+    }
+    describe(program);
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+        const bool idle = it->recording.use_count() == 1;
+        if (idle && it->hash == hash_ && it->key == key_) {
+            entries_.splice(entries_.begin(), entries_, it);
+            known = true;
+            return it->recording;
+        }
+    }
+    auto made = std::make_shared<Recording>(device, queue, program, Recording::Runs::once);
+    if (entries_.size() == kMost) {
+        entries_.pop_back();
+    }
+    entries_.push_front({hash_, key_, made});
+    known = false;
+    return made;
+}
+
+} // namespace kpx

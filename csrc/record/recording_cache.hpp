@@ -1,0 +1,43 @@
+// Recordings of a stream's last windows. A loop that enqueues the same work
+// again, as the next token of a model does, gets the same memory for it again,
+// and so the same dispatches with the same bindings: then what was recorded is
+// submitted anew, and nothing is recorded.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "record/recording.hpp"
+
+namespace kpx {
+
+class RecordingCache {
+  public:
+    // A recording of the program, to be held as long as the work may run: until
+    // then nobody else gets it. known: it was recorded before. Not thread-safe.
+    std::shared_ptr<Recording> get(const std::shared_ptr<Device> &device, const Queue &queue, Program &program,
+                                   bool &known);
+    void clear() { entries_.clear(); }
+
+  private:
+    static constexpr size_t kMost = 32;
+
+    // All that a recording depends on, in words.
+    using Key = std::vector<uint64_t>;
+    struct Entry {
+        uint64_t hash;
+        Key key;
+        std::shared_ptr<Recording> recording;
+    };
+
+    void describe(const Program &program);
+
+    std::list<Entry> entries_; // the one used last is the first
+    Key key_;                  // of the program asked for
+    uint64_t hash_ = 0;
+    uint64_t destroyed_ = 0; // handles_destroyed() when the entries were good
+};
+
+} // namespace kpx

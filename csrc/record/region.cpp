@@ -1,0 +1,53 @@
+#include "record/region.hpp"
+
+#include "fusion/pass.hpp"
+#include "runtime/device.hpp"
+#include "runtime/stopwatch.hpp"
+
+namespace kpx {
+
+Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes)
+    : device_(std::move(device)) {
+    Stopwatch watch(record_ns_);
+    appended_ = window.graph().size();
+    program_ = window.finish(passes);
+    list_ops(window.graph());
+    memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
+    {
+        const Window dropped = std::move(window); // and with it the memory of what was planned
+    }
+    memory_.allocate(*device_, program_);
+    recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);
+}
+
+const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::Timed timed) {
+    std::shared_ptr<Recording> &wanted = timed == Recording::Timed::each ? each_ : whole_;
+    if (!wanted) {
+        wanted = std::make_shared<Recording>(device_, queue, program_, Recording::Runs::many, timed);
+    }
+    return wanted;
+}
+
+void Region::list_ops(const Graph &graph) {
+    for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
+        const OpNode &node = graph.node(id);
+        ops_.push_back({node.op, node.pass, node.fused, node.last - node.first});
+    }
+}
+
+kpx_region_stats Region::stats() const {
+    const Recording::Counts &counts = recording_->counts();
+    kpx_region_stats out{};
+    out.ops = appended_;
+    out.fused_ops = ops_.size();
+    out.dispatches = counts.dispatches;
+    out.barriers = counts.barriers;
+    out.descriptor_writes = counts.descriptor_writes;
+    out.recorded_commands = counts.commands;
+    out.transient_bytes_unplanned = memory_.unplanned();
+    out.transient_bytes = memory_.planned();
+    out.record_ns = record_ns_;
+    return out;
+}
+
+} // namespace kpx

@@ -1,0 +1,56 @@
+// Captured work, recorded once: what kpx_replay submits.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/memory_plan.hpp"
+#include "record/recording.hpp"
+#include "record/window.hpp"
+#include "runtime/timeline.hpp"
+
+namespace kpx {
+
+class Region {
+  public:
+    // Runs the passes over the window, plans memory, records. Throws an Error.
+    Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes);
+
+    const std::shared_ptr<Device> &device() const { return device_; }
+    const Recording &recording() const { return *recording_; }
+    // The same work with timestamps, recorded when first asked for. The caller holds profiling, and until it has read
+    // them.
+    std::mutex profiling;
+    const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
+    // The last replay, which the next one of another stream must wait for: both use the region's memory. The caller
+    // holds order from when it looks until it has submitted its own.
+    std::mutex order;
+    std::shared_ptr<Timeline> last_timeline;
+    uint64_t last_value = 0;
+    kpx_region_stats stats() const;
+    // As JSON; csrc/record/describe.cpp.
+    std::string describe() const;
+
+  private:
+    // An op as it was recorded.
+    struct Op {
+        int32_t op;
+        const char *pass;           // that made it, or nullptr
+        std::vector<int32_t> fused; // from these
+        uint32_t dispatches;
+    };
+    void list_ops(const Graph &graph);
+
+    std::shared_ptr<Device> device_;
+    uint64_t appended_ = 0; // ops
+    std::vector<Op> ops_;
+    MemoryPlan memory_;
+    Program program_; // freed after its recording
+    std::unique_ptr<Recording> recording_;
+    std::shared_ptr<Recording> whole_, each_; // guarded by profiling
+    std::atomic<uint64_t> record_ns_{0};
+};
+
+} // namespace kpx

@@ -1,0 +1,41 @@
+// The caller's own SPIR-V, checked and built.
+#pragma once
+
+#include <memory>
+
+#include <vulkan/vulkan.hpp>
+
+#include "record/program.hpp"
+#include "runtime/device.hpp"
+#include "runtime/kernels.hpp"
+
+namespace kpx {
+
+class Algorithm {
+  public:
+    // Throws KPX_INVALID or KPX_UNSUPPORTED if the shader cannot run here.
+    Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
+              const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes);
+    ~Algorithm();
+    Algorithm(const Algorithm &) = delete;
+    Algorithm &operator=(const Algorithm &) = delete;
+
+    const std::shared_ptr<Device> &device() const { return device_; }
+    const Layout &layout() const { return layout_; }
+    vk::Pipeline pipeline() const { return pipeline_; }
+    uint32_t push_bytes() const { return push_bytes_; }
+
+  private:
+    std::shared_ptr<Device> device_;
+    Layout layout_;
+    vk::Pipeline pipeline_;
+    uint32_t push_bytes_;
+};
+
+// Appends one dispatch of these arrays, made from those given. Throws KPX_INVALID if arrays, groups or push constants
+// do not fit.
+void append_algorithm(Device &device, Program &program, const std::shared_ptr<Algorithm> &algorithm,
+                      const std::vector<Array> &arrays, const kpx_array *given, Grid groups, const void *push,
+                      uint32_t push_bytes);
+
+} // namespace kpx

@@ -1,0 +1,64 @@
+#include "runtime/coopmat.hpp"
+
+#include <vector>
+
+#include "runtime/vulkan_loader.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr uint32_t kSize = 16;
+constexpr uint32_t kFloat16 = 0, kFloat32 = 1; // VkComponentType of both forms
+constexpr uint32_t kSubgroup = 3;              // VkScope of both forms
+
+// Both forms' properties have the same members.
+template <typename P> bool serves(const P &p) {
+    return p.MSize == kSize && p.NSize == kSize && p.KSize == kSize && uint32_t(p.AType) == kFloat16 &&
+           uint32_t(p.BType) == kFloat16 && uint32_t(p.CType) == kFloat32 && uint32_t(p.scope) == kSubgroup;
+}
+
+template <typename P> using Query = VkResult (*)(VkPhysicalDevice, uint32_t *, P *);
+
+// Calls the instance's function of that name, if there is one.
+template <typename P> std::vector<P> properties_of(vk::PhysicalDevice device, Query<P> query, VkStructureType type) {
+    uint32_t count = 0;
+    if (query == nullptr || query(device, &count, nullptr) != VK_SUCCESS) {
+        return {};
+    }
+    P blank{};
+    blank.sType = type;
+    std::vector<P> all(count, blank);
+    if (query(device, &count, all.data()) != VK_SUCCESS) {
+        return {};
+    }
+    all.resize(count);
+    return all;
+}
+
+} // namespace
+
+bool has_matrices_nv(vk::PhysicalDevice device) {
+    const auto query = VULKAN_HPP_DEFAULT_DISPATCHER.vkGetPhysicalDeviceCooperativeMatrixPropertiesNV;
+    for (const auto &p : properties_of<VkCooperativeMatrixPropertiesNV>(
+             device, query, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV)) {
+        if (serves(p) && p.DType == VK_COMPONENT_TYPE_FLOAT32_NV) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool has_matrices_khr(vk::PhysicalDevice device) {
+    using P = VkCooperativeMatrixPropertiesKHR;
+    const auto query = reinterpret_cast<Query<P>>(VULKAN_HPP_DEFAULT_DISPATCHER.vkGetInstanceProcAddr(
+        vulkan_instance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+    for (const P &p : properties_of<P>(device, query, kCooperativeMatrixPropertiesKHR)) {
+        if (serves(p) && uint32_t(p.ResultType) == kFloat32 && p.saturatingAccumulation == VK_FALSE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace kpx

@@ -1,0 +1,178 @@
+#include "runtime/device.hpp"
+
+#include <algorithm>
+
+#include "abi/error.hpp"
+#include "runtime/descriptors.hpp"
+#include "runtime/device_list.hpp"
+#include "runtime/kernels.hpp"
+#include "runtime/sequences.hpp"
+#include "runtime/staging.hpp"
+#include "runtime/vulkan_loader.hpp"
+#include "stream/stream.hpp"
+
+namespace kpx {
+
+constexpr uint32_t kMostQueues = 4;
+
+std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget) {
+    const std::vector<ListedDevice> list = list_devices();
+    if (index >= list.size()) {
+        fail(KPX_INVALID, "no Vulkan device %u: there are %zu", index, list.size());
+    }
+    const ListedDevice &chosen = list[index];
+    if (!chosen.info.usable) {
+        fail(KPX_NO_VULKAN, "%s cannot be used: %s", chosen.info.name, chosen.info.why);
+    }
+    return std::shared_ptr<Device>(new Device(chosen.handle, memory_budget));
+}
+
+Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
+    : physical_(std::make_shared<vk::PhysicalDevice>(physical)), limits_(physical.getProperties().limits) {
+    const FeatureChain chain(physical);
+    features_ = chain.features();
+    binding_alignment_ = std::max<uint64_t>(limits_.minStorageBufferOffsetAlignment, 16);
+    fill_traits();
+    create_handle(chain);
+    try {
+        memory_ = std::make_unique<Memory>(*this, memory_budget);
+        kernels_ = std::make_unique<Kernels>(*this);
+        staging_ = std::make_unique<Staging>(*this);
+        descriptors_ = std::make_unique<DescriptorPools>(*this);
+        semaphores_ = std::make_unique<Semaphores>(*this);
+        sequences_ = std::make_unique<Sequences>(*this);
+    } catch (...) {
+        kernels_.reset();
+        device_->destroy();
+        throw;
+    }
+}
+
+void Device::create_handle(const FeatureChain &chain) {
+    const int family = compute_family(*physical_);
+    const vk::QueueFamilyProperties offered = physical_->getQueueFamilyProperties()[size_t(family)];
+    const std::vector<float> priorities(std::min(offered.queueCount, kMostQueues), 1.0f);
+    vk::DeviceQueueCreateInfo queues({}, uint32_t(family), priorities);
+    vk::DeviceCreateInfo info({}, queues, {}, chain.extensions());
+    info.pNext = chain.head();
+    vk::Device device;
+    kpx::check(physical_->createDevice(&info, nullptr, &device), "vkCreateDevice");
+    device_ = std::make_shared<vk::Device>(device);
+    for (uint32_t i = 0; i < priorities.size(); i++) {
+        auto queue = std::make_unique<Queue>();
+        queue->handle = std::make_shared<vk::Queue>(device.getQueue(uint32_t(family), i));
+        queue->family = uint32_t(family);
+        queue->timestamp_bits = offered.timestampValidBits;
+        queues_.push_back(std::move(queue));
+    }
+}
+
+void Device::fill_traits() {
+    vk::PhysicalDeviceSubgroupProperties subgroup;
+    vk::PhysicalDeviceProperties2 properties;
+    properties.pNext = &subgroup;
+    physical_->getProperties2(&properties);
+    traits_.subgroup_size = subgroup.subgroupSize;
+    traits_.max_workgroup_invocations = limits_.maxComputeWorkGroupInvocations;
+    std::copy(limits_.maxComputeWorkGroupCount.begin(), limits_.maxComputeWorkGroupCount.end(),
+              traits_.max_workgroup_count);
+    traits_.max_shared_bytes = limits_.maxComputeSharedMemorySize;
+    traits_.storage16 = features_.storage16;
+    traits_.float16 = features_.float16;
+    traits_.subgroup_arithmetic = features_.subgroup;
+    traits_.dot8 = features_.fast_dot8;
+    traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
+}
+
+// Streams and buffers hold the device, so none is left here and all work is done.
+Device::~Device() {
+    (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
+    staging_.reset();
+    sequences_.reset();
+    descriptors_.reset();
+    semaphores_.reset();
+    kernels_.reset();
+    memory_.reset();
+    device_->destroy();
+}
+
+Queue &Device::next_queue() {
+    return *queues_[next_queue_++ % queues_.size()];
+}
+
+void Device::add_stream(const std::shared_ptr<Stream> &stream) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](const auto &s) { return s.expired(); }),
+                   streams_.end());
+    streams_.push_back(stream);
+}
+
+std::vector<std::shared_ptr<Stream>> Device::streams() {
+    std::vector<std::shared_ptr<Stream>> alive;
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::weak_ptr<Stream> &weak : streams_) {
+        if (std::shared_ptr<Stream> stream = weak.lock()) {
+            alive.push_back(std::move(stream));
+        }
+    }
+    return alive;
+}
+
+void Device::collect() {
+    for (const std::shared_ptr<Stream> &stream : streams()) {
+        stream->collect();
+    }
+}
+
+void Device::settle() {
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (const auto &queue : queues_) {
+        locks.emplace_back(queue->mutex); // vkDeviceWaitIdle counts as a use of every queue
+    }
+    if (!lost_) {
+        check(vk::Result(VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_)), "vkDeviceWaitIdle");
+    }
+    locks.clear();
+    collect();
+    kernels_->save_cache();
+}
+
+void Device::drain(Queue &queue) noexcept {
+    std::lock_guard<std::mutex> lock(queue.mutex);
+    (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkQueueWaitIdle(*queue.handle);
+}
+
+void Device::check_alive() const {
+    if (lost_) {
+        fail(KPX_DEVICE_LOST, "the device is lost");
+    }
+}
+
+void Device::check(vk::Result result, const char *what) {
+    if (result == vk::Result::eErrorDeviceLost) {
+        mark_lost();
+    }
+    kpx::check(result, what);
+}
+
+void Device::count_buffer(int64_t bytes, int64_t buffers) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    live_bytes_ += uint64_t(bytes);
+    live_buffers_ += uint64_t(buffers);
+    peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+}
+
+kpx_device_stats Device::stats() {
+    kpx_device_stats out{};
+    out.reserved_bytes = memory_->reserved();
+    out.pipelines_built = kernels_->pipelines_built();
+    out.allocations = allocations_;
+    out.validation_messages = validation_messages();
+    std::lock_guard<std::mutex> lock(mutex_);
+    out.live_buffers = live_buffers_;
+    out.live_bytes = live_bytes_;
+    out.peak_bytes = peak_bytes_;
+    return out;
+}
+
+} // namespace kpx

@@ -1,0 +1,112 @@
+// One opened device: its queues, memory, kernels and streams.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <vulkan/vulkan.hpp>
+
+#include "ops/op.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/features.hpp"
+#include "runtime/memory.hpp"
+#include "stream/gate.hpp"
+
+namespace kpx {
+
+class DescriptorPools;
+class Kernels;
+class Semaphores;
+class Sequences;
+class Staging;
+class Stream;
+
+// A compute queue. Vulkan wants one caller at a time.
+struct Queue {
+    std::shared_ptr<vk::Queue> handle;
+    uint32_t family = 0;
+    uint32_t timestamp_bits = 0; // that count; 0: it writes none
+    std::mutex mutex;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+  public:
+    static std::shared_ptr<Device> open(uint32_t index, uint64_t memory_budget);
+    ~Device();
+
+    vk::Device handle() const { return *device_; }
+    vk::PhysicalDevice physical() const { return *physical_; }
+    const std::shared_ptr<vk::Device> &shared_handle() const { return device_; }
+    const std::shared_ptr<vk::PhysicalDevice> &shared_physical() const { return physical_; }
+    const DeviceTraits &traits() const { return traits_; }
+    const Features &features() const { return features_; }
+    const vk::PhysicalDeviceLimits &limits() const { return limits_; }
+    uint64_t binding_alignment() const { return binding_alignment_; } // bytes, where a binding may start
+
+    Memory &memory() { return *memory_; }
+    Kernels &kernels() { return *kernels_; }
+    Staging &staging() { return *staging_; }
+    DescriptorPools &descriptors() { return *descriptors_; }
+    Semaphores &semaphores() { return *semaphores_; }
+    Sequences &sequences() { return *sequences_; }
+    DeviceClock &clock() { return clock_; }
+
+    Held &held() { return held_; }
+    std::vector<std::shared_ptr<Stream>> streams(); // that are alive
+
+    // Queues are given to streams in turn.
+    Queue &next_queue();
+    void add_stream(const std::shared_ptr<Stream> &stream);
+    // Releases what finished work of any stream still holds.
+    void collect();
+    // Waits until no queue has work, then saves the pipeline cache.
+    void settle();
+
+    // Waits until the queue has no work, also on a lost device: that ends its
+    // work in finite time.
+    void drain(Queue &queue) noexcept;
+
+    // Once lost, a device answers every later call with KPX_DEVICE_LOST, and
+    // waiters wake up.
+    void mark_lost() { lost_ = true; }
+    bool lost() const { return lost_; }
+    void check_alive() const;
+    // check(), and notes a lost device.
+    void check(vk::Result result, const char *what);
+
+    // What callers hold.
+    void count_buffer(int64_t bytes, int64_t buffers);
+    void count_allocation() { allocations_++; }
+    kpx_device_stats stats();
+
+  private:
+    Device(vk::PhysicalDevice physical, uint64_t memory_budget);
+    void create_handle(const FeatureChain &chain);
+    void fill_traits();
+
+    std::shared_ptr<vk::PhysicalDevice> physical_;
+    std::shared_ptr<vk::Device> device_;
+    Features features_;
+    DeviceTraits traits_{};
+    vk::PhysicalDeviceLimits limits_;
+    uint64_t binding_alignment_ = 0;
+    std::vector<std::unique_ptr<Queue>> queues_;
+    std::atomic<uint32_t> next_queue_{0};
+    std::atomic<bool> lost_{false};
+    Held held_;
+    std::atomic<uint64_t> allocations_{0};
+    DeviceClock clock_;
+    std::unique_ptr<Memory> memory_;
+    std::unique_ptr<Kernels> kernels_;
+    std::unique_ptr<Staging> staging_;
+    std::unique_ptr<DescriptorPools> descriptors_;
+    std::unique_ptr<Semaphores> semaphores_;
+    std::unique_ptr<Sequences> sequences_;
+    std::mutex mutex_; // guards what follows
+    std::vector<std::weak_ptr<Stream>> streams_;
+    uint64_t live_buffers_ = 0, live_bytes_ = 0, peak_bytes_ = 0;
+};
+
+} // namespace kpx

@@ -1,0 +1,164 @@
+#include "runtime/features.hpp"
+
+#include <cstring>
+#include <sstream>
+
+namespace kpx {
+
+namespace {
+
+const struct {
+    const char *name;
+    bool Features::*flag;
+} kNames[] = {
+    {"storage16", &Features::storage16},
+    {"float16", &Features::float16},
+    {"int8", &Features::int8},
+    {"int16", &Features::int16},
+    {"int64", &Features::int64},
+    {"float64", &Features::float64},
+    {"subgroup", &Features::subgroup},
+    {"subgroup32", &Features::subgroup32},
+    {"subgroup_size", &Features::subgroup_size},
+    {"dot8", &Features::dot8},
+    {"memory_model", &Features::memory_model},
+    {"coopmat_khr", &Features::coopmat_khr},
+    {"coopmat_nv", &Features::coopmat_nv},
+};
+
+bool offers(const std::vector<vk::ExtensionProperties> &all, const char *name) {
+    for (const vk::ExtensionProperties &one : all) {
+        if (strcmp(one.extensionName, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+bool Features::has(const std::string &name) const {
+    for (const auto &entry : kNames) {
+        if (name == entry.name) {
+            return this->*entry.flag;
+        }
+    }
+    return false;
+}
+
+bool Features::known(const std::string &name) {
+    for (const auto &entry : kNames) {
+        if (name == entry.name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Features::has_all(const std::string &comma_list) const {
+    std::stringstream stream(comma_list);
+    for (std::string name; std::getline(stream, name, ',');) {
+        if (!name.empty() && !has(name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void FeatureChain::link(void *structure) {
+    auto *base = static_cast<VkBaseOutStructure *>(structure);
+    base->pNext = static_cast<VkBaseOutStructure *>(core_.pNext);
+    core_.pNext = base;
+}
+
+FeatureChain::FeatureChain(vk::PhysicalDevice device) {
+    const auto all = device.enumerateDeviceExtensionProperties();
+    const bool v13 = device.getProperties().apiVersion >= VK_API_VERSION_1_3;
+    link(&v11_);
+    link(&v12_);
+    auto optional = [&](const char *extension, bool core_in_13, void *structure) {
+        if (offers(all, extension)) {
+            extensions_.push_back(extension);
+        } else if (!(v13 && core_in_13)) {
+            return;
+        }
+        if (structure != nullptr) {
+            link(structure);
+        }
+    };
+    optional(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, true, &subgroup_size_);
+    optional(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, true, &dot_);
+    optional(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_nv_);
+    optional(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_khr_);
+    features_.memory_budget = offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    if (features_.memory_budget) {
+        extensions_.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    }
+    query(device);
+    keep_only_needed();
+}
+
+void FeatureChain::query(vk::PhysicalDevice device) {
+    device.getFeatures2(&core_);
+    Features &f = features_;
+    f.storage16 = v11_.storageBuffer16BitAccess && v12_.storageBuffer8BitAccess;
+    f.float16 = v12_.shaderFloat16;
+    f.int8 = v12_.shaderInt8;
+    f.int16 = core_.features.shaderInt16;
+    f.int64 = core_.features.shaderInt64;
+    f.float64 = core_.features.shaderFloat64;
+    f.timeline = v12_.timelineSemaphore;
+    f.memory_model = v12_.vulkanMemoryModel && v12_.vulkanMemoryModelDeviceScope;
+    f.subgroup_size = subgroup_size_.subgroupSizeControl;
+    f.dot8 = dot_.shaderIntegerDotProduct;
+    f.coopmat_nv = coopmat_nv_.cooperativeMatrix && has_matrices_nv(device);
+    f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
+
+    vk::PhysicalDeviceSubgroupProperties subgroup;
+    vk::PhysicalDeviceShaderIntegerDotProductProperties dot;
+    vk::PhysicalDeviceProperties2 properties;
+    properties.pNext = &subgroup;
+    subgroup.pNext = f.dot8 ? &dot : nullptr;
+    device.getProperties2(&properties);
+    f.fast_dot8 =
+        dot.integerDotProduct4x8BitPackedUnsignedAccelerated && dot.integerDotProduct4x8BitPackedSignedAccelerated;
+    using Op = vk::SubgroupFeatureFlagBits;
+    const vk::SubgroupFeatureFlags wanted =
+        Op::eBasic | Op::eVote | Op::eArithmetic | Op::eBallot | Op::eShuffle | Op::eShuffleRelative;
+    f.subgroup = (subgroup.supportedOperations & wanted) == wanted &&
+                 (subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute) && subgroup.subgroupSize > 1;
+    f.subgroup32 = f.subgroup && subgroup.subgroupSize >= 32;
+}
+
+// Enabling what nobody uses can cost speed (robust buffer access does), so only
+// what Features names, and what a user's own shader may well want, stays on.
+void FeatureChain::keep_only_needed() {
+    vk::PhysicalDeviceFeatures core;
+    core.shaderInt16 = core_.features.shaderInt16;
+    core.shaderInt64 = core_.features.shaderInt64;
+    core.shaderFloat64 = core_.features.shaderFloat64;
+    core_.features = core;
+
+    vk::PhysicalDeviceVulkan11Features v11;
+    v11.storageBuffer16BitAccess = v11_.storageBuffer16BitAccess;
+    v11.uniformAndStorageBuffer16BitAccess = v11_.uniformAndStorageBuffer16BitAccess;
+    v11.pNext = v11_.pNext;
+    v11_ = v11;
+
+    vk::PhysicalDeviceVulkan12Features v12;
+    v12.storageBuffer8BitAccess = v12_.storageBuffer8BitAccess;
+    v12.uniformAndStorageBuffer8BitAccess = v12_.uniformAndStorageBuffer8BitAccess;
+    v12.shaderFloat16 = v12_.shaderFloat16;
+    v12.shaderInt8 = v12_.shaderInt8;
+    v12.shaderSubgroupExtendedTypes = v12_.shaderSubgroupExtendedTypes;
+    v12.timelineSemaphore = v12_.timelineSemaphore;
+    v12.vulkanMemoryModel = v12_.vulkanMemoryModel;
+    v12.vulkanMemoryModelDeviceScope = v12_.vulkanMemoryModelDeviceScope;
+    v12.pNext = v12_.pNext;
+    v12_ = v12;
+
+    coopmat_nv_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+    coopmat_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+}
+
+} // namespace kpx

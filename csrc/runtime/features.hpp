@@ -1,0 +1,67 @@
+// What a device can do beyond Vulkan 1.2's minimum, by the names that
+// shaders/manifest.txt uses.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <vulkan/vulkan.hpp>
+
+#include "runtime/coopmat.hpp"
+
+namespace kpx {
+
+struct Features {
+    bool storage16 = false; // 16- and 8-bit elements in storage buffers
+    bool float16 = false;   // arithmetic on these types
+    bool int8 = false;
+    bool int16 = false;
+    bool int64 = false;
+    bool float64 = false;
+    bool subgroup = false;      // basic, vote, arithmetic, ballot, shuffle in compute
+    bool subgroup32 = false;    // and at least 32 lanes
+    bool subgroup_size = false; // a pipeline may ask for its subgroup size
+    bool dot8 = false;          // integer dot product
+    bool fast_dot8 = false;     // of four bytes, by an instruction
+    bool memory_model = false;  // Vulkan memory model, with device scope
+    bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
+    bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise
+    bool timeline = false;
+    bool memory_budget = false; // VK_EXT_memory_budget
+
+    bool has(const std::string &name) const; // false for a name that is none of the above
+    bool has_all(const std::string &comma_list) const;
+    static bool known(const std::string &name);
+};
+
+// Everything of Features that the device supports, and the chain that enables
+// it. Chains point into themselves: held by pointer, never copied.
+class FeatureChain {
+  public:
+    explicit FeatureChain(vk::PhysicalDevice device);
+    FeatureChain(const FeatureChain &) = delete;
+    FeatureChain &operator=(const FeatureChain &) = delete;
+
+    const Features &features() const { return features_; }
+    const std::vector<const char *> &extensions() const { return extensions_; }
+    const void *head() const { return &core_; } // pNext of vkCreateDevice
+
+  private:
+    void query(vk::PhysicalDevice device);
+    void keep_only_needed();
+    void link(void *structure);
+
+    Features features_;
+    std::vector<const char *> extensions_;
+    vk::PhysicalDeviceFeatures2 core_;
+    vk::PhysicalDeviceVulkan11Features v11_;
+    vk::PhysicalDeviceVulkan12Features v12_;
+    vk::PhysicalDeviceSubgroupSizeControlFeatures subgroup_size_;
+    vk::PhysicalDeviceShaderIntegerDotProductFeatures dot_;
+    vk::PhysicalDeviceCooperativeMatrixFeaturesNV coopmat_nv_;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_khr_{kCooperativeMatrixFeaturesKHR, nullptr, VK_FALSE,
+                                                              VK_FALSE};
+};
+
+} // namespace kpx

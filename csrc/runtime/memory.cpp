@@ -1,0 +1,289 @@
+#include "runtime/memory.hpp"
+
+#include <algorithm>
+
+#include "abi/error.hpp"
+#include "record/recording.hpp"
+#include "runtime/device.hpp"
+#include "runtime/device_list.hpp"
+#include "runtime/tensors.hpp"
+#include "runtime/timeline.hpp"
+#include "stream/stream.hpp"
+
+namespace kpx {
+
+Buffer::Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
+               uint64_t capacity)
+    : device_(std::move(device)), block_(std::move(block)), offset_(offset), bytes_(bytes), capacity_(capacity) {}
+
+Buffer::~Buffer() {
+    device_->memory().release(block_, offset_, capacity_);
+}
+
+Memory::Memory(Device &device, uint64_t budget)
+    : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
+      max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
+
+// Drivers take a millisecond to give 64 MB or to take it back, so a device with
+// much memory keeps what a long prompt frees. It is given back when memory runs
+// out.
+uint64_t Memory::most_spare(const Device &device) {
+    uint64_t total = 0;
+    heap_available(device.physical(), false, &total);
+    return std::max(kSpareBytes, total / 32);
+}
+
+uint64_t Memory::rounded(uint64_t bytes) const {
+    if (bytes > largest_) {
+        throw Error(KPX_TOO_LARGE,
+                    format("a tensor of %llu bytes is beyond this device's limit of %llu", (unsigned long long)bytes,
+                           (unsigned long long)largest_),
+                    bytes, largest_);
+    }
+    return (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    uint64_t offset = 0;
+    device_.count_allocation();
+    std::shared_ptr<Block> block;
+    try {
+        block = obtain(capacity, offset);
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+        give_back_unused();
+        block = obtain(capacity, offset);
+    }
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_by_host) {
+    try {
+        return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+    }
+    give_back_unused();
+    return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
+}
+
+// Gives the driver what is freed and kept.
+void Memory::give_back_unused() {
+    device_.collect(); // finished work may still hold storage
+    std::lock_guard<std::mutex> lock(mutex_);
+    drop_unused();
+}
+
+std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    device_.count_allocation();
+    auto block = std::make_shared<Block>();
+    block->tensor = make_host_tensor(capacity, true);
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = capacity;
+    block->mapped = static_cast<uint8_t *>(block->tensor->rawData());
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        blocks_++;
+    }
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), 0, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    device_.count_allocation();
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::shared_ptr<Block> block;
+    uint64_t offset = RangeAllocator::kNone;
+    for (size_t i = 0; i < counters_.size() && offset == RangeAllocator::kNone; i++) {
+        block = counters_[i];
+        offset = block->ranges->take(capacity);
+    }
+    if (offset == RangeAllocator::kNone) {
+        block = create_counters(std::max(kCounterBytes, capacity));
+        offset = block->ranges->take(capacity);
+        counters_.push_back(block);
+    }
+    lock.unlock();
+    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+}
+
+// Rare and small, so the zeroing is waited for.
+std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
+    auto block = std::make_shared<Block>();
+    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = bytes;
+    block->ranges = std::make_unique<RangeAllocator>(bytes);
+    block->counters = true;
+    zero(*block);
+    reserved_ += bytes;
+    blocks_++;
+    return block;
+}
+
+void Memory::zero(const Block &block) {
+    const std::shared_ptr<kp::Tensor> zeros = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block.bytes);
+    Program program;
+    append_transfer(device_, program, {zeros->constructDescriptorBufferInfo().buffer, 0, zeros},
+                    {block.handle, 0, block.tensor}, block.bytes);
+    Queue &queue = device_.next_queue();
+    const Recording recording(device_.shared_from_this(), queue, program, Recording::Runs::once);
+    Timeline done(device_.shared_from_this());
+    const vk::CommandBuffer commands = recording.commands();
+    const vk::Semaphore signal = done.semaphore();
+    const uint64_t value = done.semaphore_value(1);
+    const vk::TimelineSemaphoreSubmitInfo timeline({}, value);
+    vk::SubmitInfo info({}, {}, commands, signal);
+    info.pNext = &timeline;
+    {
+        std::lock_guard<std::mutex> lock(queue.mutex);
+        device_.check(queue.handle->submit(1, &info, nullptr), "vkQueueSubmit");
+    }
+    done.set_submitted(1);
+    done.wait(1, UINT64_MAX);
+}
+
+std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    offset = 0;
+    if (capacity >= kLargeBytes) {
+        std::shared_ptr<Block> block = find_spare(capacity);
+        return block ? block : create(capacity, false);
+    }
+    if (std::shared_ptr<Block> block = find(capacity, offset)) {
+        return block;
+    }
+    uint64_t bytes = slabs_.empty() ? std::max(kFirstSlabBytes, capacity) : kSlabBytes;
+    bytes = std::min(bytes, std::max(available(bytes) / kAlignment * kAlignment, capacity));
+    std::shared_ptr<Block> slab = create(bytes, true);
+    offset = slab->ranges->take(capacity);
+    slabs_.push_back(slab);
+    return slab;
+}
+
+std::shared_ptr<Block> Memory::find(uint64_t capacity, uint64_t &offset) {
+    for (const std::shared_ptr<Block> &slab : slabs_) {
+        offset = slab->ranges->take(capacity);
+        if (offset != RangeAllocator::kNone) {
+            return slab;
+        }
+    }
+    return nullptr;
+}
+
+// A freed block that fits with at most a quarter wasted.
+std::shared_ptr<Block> Memory::find_spare(uint64_t capacity) {
+    auto best = spare_.end();
+    for (auto it = spare_.begin(); it != spare_.end(); ++it) {
+        const uint64_t bytes = (*it)->bytes;
+        if (bytes >= capacity && bytes - capacity <= capacity / 4 && (best == spare_.end() || bytes < (*best)->bytes)) {
+            best = it;
+        }
+    }
+    if (best == spare_.end()) {
+        return nullptr;
+    }
+    std::shared_ptr<Block> block = *best;
+    spare_.erase(best);
+    spare_bytes_ -= block->bytes;
+    return block;
+}
+
+uint64_t Memory::available(uint64_t most) const {
+    uint64_t bytes = heap_available(device_.physical(), device_.features().memory_budget, nullptr);
+    if (!device_.features().memory_budget) {
+        uint64_t total = 0;
+        heap_available(device_.physical(), false, &total);
+        bytes = std::min(bytes, total > reserved_ ? total - reserved_ : 0);
+    }
+    if (budget_ != 0) {
+        bytes = std::min(bytes, budget_ > reserved_ ? budget_ - reserved_ : 0);
+    }
+    return blocks_ >= max_blocks_ ? 0 : std::min(bytes, most);
+}
+
+std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
+    const uint64_t free = available(UINT64_MAX);
+    if (bytes > free) {
+        throw Error(KPX_OUT_OF_MEMORY,
+                    format("out of device memory: %llu bytes wanted, %llu available", (unsigned long long)bytes,
+                           (unsigned long long)free),
+                    bytes, free);
+    }
+    auto block = std::make_shared<Block>();
+    try {
+        block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
+    } catch (const Error &e) {
+        if (e.code == KPX_OUT_OF_MEMORY) {
+            throw Error(e.code, e.message, bytes, free);
+        }
+        throw;
+    }
+    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->bytes = bytes;
+    if (slab) {
+        block->ranges = std::make_unique<RangeAllocator>(bytes);
+    }
+    reserved_ += bytes;
+    blocks_++;
+    return block;
+}
+
+void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (block->mapped != nullptr) {
+        blocks_--;
+        return;
+    }
+    if (block->counters) {
+        block->ranges->give_back(offset, capacity);
+        return;
+    }
+    if (!block->ranges) {
+        spare_.push_back(block);
+        spare_bytes_ += block->bytes;
+        while (spare_bytes_ > most_spare_) {
+            spare_bytes_ -= spare_.front()->bytes;
+            drop(spare_.front());
+            spare_.erase(spare_.begin());
+        }
+        return;
+    }
+    block->ranges->give_back(offset, capacity);
+    uint64_t unused = 0;
+    for (const std::shared_ptr<Block> &slab : slabs_) {
+        unused += slab->ranges->empty() ? slab->bytes : 0;
+    }
+    if (block->ranges->empty() && unused > most_spare_) {
+        slabs_.erase(std::find(slabs_.begin(), slabs_.end(), block));
+        drop(block);
+    }
+}
+
+// The tensor itself goes with the last reference to the block, which is the caller's.
+void Memory::drop(const std::shared_ptr<Block> &block) {
+    reserved_ -= block->bytes;
+    blocks_--;
+}
+
+void Memory::drop_unused() {
+    for (const std::shared_ptr<Block> &block : spare_) {
+        drop(block);
+    }
+    spare_.clear();
+    spare_bytes_ = 0;
+    auto unused =
+        std::stable_partition(slabs_.begin(), slabs_.end(), [](const auto &s) { return !s->ranges->empty(); });
+    for (auto it = unused; it != slabs_.end(); ++it) {
+        drop(*it);
+    }
+    slabs_.erase(unused, slabs_.end());
+}
+
+} // namespace kpx

@@ -1,0 +1,111 @@
+// Device memory: storage buffers cut from slabs of kp::Tensor, or one tensor
+// each when they are large. Every limit and budget is checked before Kompute is
+// asked, since Kompute takes any answer for success.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <kompute/Tensor.hpp>
+
+#include "runtime/ranges.hpp"
+
+namespace kpx {
+
+class Device;
+
+// One kp::Tensor in eStorage, whole or cut into ranges.
+struct Block {
+    std::shared_ptr<kp::Tensor> tensor;
+    vk::Buffer handle;
+    uint64_t bytes;
+    std::unique_ptr<RangeAllocator> ranges; // null: the block is one buffer
+    uint8_t *mapped = nullptr;              // an eHost tensor: where the host sees it
+    bool counters = false;                  // zeroed, and zero again whenever a range comes back
+};
+
+// Uninitialised storage on the device. Gives its range back when the last
+// owner, be it a handle or work in flight, lets go.
+class Buffer {
+  public:
+    Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
+           uint64_t capacity);
+    ~Buffer();
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+
+    const std::shared_ptr<Device> &device() const { return device_; }
+    vk::Buffer handle() const { return block_->handle; }
+    uint64_t offset() const { return offset_; } // where it starts in handle()
+    uint64_t bytes() const { return bytes_; }
+    uint64_t capacity() const { return capacity_; }    // bytes rounded up
+    uint8_t *mapped() const { return block_->mapped; } // nullptr: the host does not see it
+
+    // The caller's handle is gone: only work that was appended before sees the contents.
+    void close() { closed_ = true; }
+    bool closed() const { return closed_; }
+
+  private:
+    std::shared_ptr<Device> device_;
+    std::shared_ptr<Block> block_;
+    uint64_t offset_, bytes_, capacity_;
+    std::atomic<bool> closed_{false};
+};
+
+class Memory {
+  public:
+    // budget: most bytes to take from the driver, 0: what the heap has.
+    Memory(Device &device, uint64_t budget);
+
+    // Throws KPX_TOO_LARGE or KPX_OUT_OF_MEMORY.
+    std::shared_ptr<Buffer> allocate(uint64_t bytes);
+    // Zeroed memory that the host sees too; a driver allocation each.
+    std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
+    // Device memory that is zero, and must be when its owner lets go.
+    std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
+    // A host tensor, as make_tensor makes it; on many devices it is of the same memory.
+    std::shared_ptr<kp::Tensor> make_host_tensor(uint64_t bytes, bool read_by_host);
+    uint64_t reserved() const { return reserved_; }
+    uint64_t largest() const { return largest_; }
+
+  private:
+    friend class Buffer;
+    static constexpr uint64_t kAlignment = 256; // no device asks for more
+    static constexpr uint64_t kSlabBytes = uint64_t(64) << 20;
+    static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
+    static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // from here on a tensor of its own
+    static constexpr uint64_t kCounterBytes = uint64_t(64) << 10; // of a block of counters
+    static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // of freed blocks, and of empty slabs, kept at least
+
+    static uint64_t most_spare(const Device &device);
+
+    uint64_t rounded(uint64_t bytes) const;
+    std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
+    std::shared_ptr<Block> find_spare(uint64_t capacity);
+    std::shared_ptr<Block> create(uint64_t bytes, bool slab);
+    std::shared_ptr<Block> create_counters(uint64_t bytes);
+    void zero(const Block &block);
+    std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
+    uint64_t available(uint64_t most) const;
+    void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);
+    void drop(const std::shared_ptr<Block> &block);
+    void drop_unused();
+    void give_back_unused();
+
+    Device &device_;
+    const uint64_t budget_;
+    const uint64_t largest_;
+    const uint32_t max_blocks_;
+    const uint64_t most_spare_; // bytes of freed blocks, and of empty slabs, that are kept
+    std::mutex mutex_;
+    std::vector<std::shared_ptr<Block>> slabs_;
+    std::vector<std::shared_ptr<Block>> counters_;
+    std::vector<std::shared_ptr<Block>> spare_; // freed whole blocks, oldest first
+    uint64_t spare_bytes_ = 0;
+    uint32_t blocks_ = 0;
+    std::atomic<uint64_t> reserved_{0};
+};
+
+} // namespace kpx

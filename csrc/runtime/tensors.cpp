@@ -1,0 +1,37 @@
+#include "runtime/tensors.hpp"
+
+#include <cstdlib>
+
+#include "abi/error.hpp"
+#include "runtime/creation_check.hpp"
+#include "runtime/device.hpp"
+
+namespace kpx {
+
+std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes type, uint64_t bytes,
+                                        bool read_by_host) {
+    if (bytes == 0 || bytes % 4 != 0 || bytes > UINT32_MAX) {
+        fail(KPX_INTERNAL, "make_tensor: %llu bytes", (unsigned long long)bytes);
+    }
+    // Kompute copies this many bytes into host tensors, from memory that must exist.
+    std::unique_ptr<void, void (*)(void *)> zeros(nullptr, free);
+    if (type != kp::Tensor::TensorTypes::eStorage) {
+        zeros.reset(calloc(bytes, 1));
+        if (!zeros) {
+            throw std::bad_alloc();
+        }
+    }
+    CreationCheck created(device.handle(), read_by_host ? CreationCheck::Memory::cached : CreationCheck::Memory::any);
+    std::shared_ptr<kp::Tensor> tensor;
+    try {
+        tensor = std::make_shared<kp::Tensor>(device.shared_physical(), device.shared_handle(), zeros.get(),
+                                              uint32_t(bytes / 4), 4, kp::Tensor::TensorDataTypes::eUnsignedInt, type);
+    } catch (const std::exception &) {
+        created.rethrow("creating a tensor");
+        throw;
+    }
+    created.done("creating a tensor");
+    return tensor;
+}
+
+} // namespace kpx

@@ -1,0 +1,75 @@
+#include "runtime/timeline.hpp"
+
+#include <algorithm>
+
+#include "abi/error.hpp"
+#include "runtime/device.hpp"
+
+namespace kpx {
+
+Semaphores::~Semaphores() {
+    for (const Entry &entry : free_) {
+        device_.handle().destroySemaphore(entry.handle);
+    }
+}
+
+Semaphores::Entry Semaphores::take() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!free_.empty()) {
+            const Entry entry = free_.back();
+            free_.pop_back();
+            return entry;
+        }
+    }
+    const vk::SemaphoreTypeCreateInfo type(vk::SemaphoreType::eTimeline, 0);
+    const vk::SemaphoreCreateInfo info({}, &type);
+    Entry made{{}, 0};
+    device_.check(device_.handle().createSemaphore(&info, nullptr, &made.handle), "vkCreateSemaphore");
+    return made;
+}
+
+void Semaphores::give_back(Entry entry) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(entry);
+}
+
+Timeline::Timeline(std::shared_ptr<Device> device) : device_(std::move(device)) {
+    const Semaphores::Entry entry = device_->semaphores().take();
+    semaphore_ = entry.handle;
+    base_ = entry.value;
+}
+
+Timeline::~Timeline() {
+    device_->semaphores().give_back({semaphore_, base_ + submitted_});
+}
+
+uint64_t Timeline::completed() const {
+    uint64_t value = 0;
+    device_->check(device_->handle().getSemaphoreCounterValue(semaphore_, &value), "vkGetSemaphoreCounterValue");
+    return value - base_;
+}
+
+// Waits in slices, so that a device which another thread found lost wakes this one.
+void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
+    constexpr uint64_t kSlice = 100'000'000;
+    const uint64_t target = semaphore_value(value);
+    const vk::SemaphoreWaitInfo info({}, semaphore_, target);
+    for (;;) {
+        device_->check_alive();
+        const uint64_t slice = std::min(timeout_ns, kSlice);
+        const vk::Result result = device_->handle().waitSemaphores(&info, slice);
+        if (result != vk::Result::eTimeout) {
+            device_->check(result, "vkWaitSemaphores");
+            return;
+        }
+        if (timeout_ns != UINT64_MAX) {
+            timeout_ns -= slice;
+        }
+        if (timeout_ns == 0) {
+            fail(KPX_TIMEOUT, "the work was not done in time");
+        }
+    }
+}
+
+} // namespace kpx

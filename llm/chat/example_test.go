@@ -1,0 +1,25 @@
+package chat_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/models"
+)
+
+func ExampleTemplate_Render() {
+	template, err := chat.Open(models.Mote())
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := template.Render([]chat.Message{{Role: "user", Content: "Hi"}}, chat.Options{
+		AddGenerationPrompt: true,
+		Variables:           map[string]any{"enable_thinking": false},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%q\n", text)
+	// Output: "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+}

@@ -1,0 +1,243 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/models"
+)
+
+func readJSON(t testing.TB, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, into))
+}
+
+// TestGoldens holds the demo model's template against what transformers rendered.
+func TestGoldens(t *testing.T) {
+	var goldens struct {
+		Cases []struct{ Prompt, Rendered string }
+	}
+	readJSON(t, "../models/mote-4bit/goldens/goldens.json", &goldens)
+	require.NotEmpty(t, goldens.Cases)
+	template, err := chat.Open(models.Mote())
+	require.NoError(t, err)
+	for _, c := range goldens.Cases {
+		text, err := template.Render([]chat.Message{{Role: "user", Content: c.Prompt}}, chat.Options{AddGenerationPrompt: true})
+		require.NoError(t, err)
+		require.Equal(t, c.Rendered, text)
+	}
+}
+
+type run struct {
+	Messages            []map[string]json.RawMessage
+	AddGenerationPrompt bool `json:"add_generation_prompt"`
+	Variables           map[string]any
+	Tools               []json.RawMessage
+}
+
+// conversation turns a row of vectors.json into arguments of Render.
+func (r run) conversation(t testing.TB, now time.Time) ([]chat.Message, chat.Options) {
+	t.Helper()
+	var out []chat.Message
+	for _, fields := range r.Messages {
+		m := chat.Message{Extra: map[string]any{}}
+		for key, raw := range fields {
+			switch key {
+			case "role":
+				require.NoError(t, json.Unmarshal(raw, &m.Role))
+			case "content":
+				require.NoError(t, json.Unmarshal(raw, &m.Content))
+			default:
+				m.Extra[key] = raw
+			}
+		}
+		out = append(out, m)
+	}
+	return out, chat.Options{AddGenerationPrompt: r.AddGenerationPrompt, Variables: r.Variables, Tools: r.Tools, Now: now}
+}
+
+// TestVectors holds templates against Jinja; testdata/vectors.py made them.
+func TestVectors(t *testing.T) {
+	var vectors struct {
+		Now       string
+		Runs      []run
+		Templates []struct {
+			Name, Source string
+			Results      []struct{ Text, Error *string }
+		}
+	}
+	readJSON(t, "testdata/vectors.json", &vectors)
+	now, err := time.Parse("2006-01-02T15:04:05.999999", vectors.Now)
+	require.NoError(t, err)
+	for _, v := range vectors.Templates {
+		t.Run(v.Name, func(t *testing.T) {
+			config, err := json.Marshal(map[string]any{"chat_template": v.Source, "bos_token": map[string]any{"content": "<s>"}})
+			require.NoError(t, err)
+			template, parseErr := chat.Load(config)
+			for i, want := range v.Results {
+				var text string
+				err := parseErr
+				if err == nil {
+					messages, options := vectors.Runs[i].conversation(t, now)
+					text, err = template.Render(messages, options)
+				}
+				if want.Error != nil {
+					require.ErrorIs(t, err, chat.ErrTemplate, "Jinja says: %s", *want.Error)
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, *want.Text, text)
+			}
+		})
+	}
+}
+
+func TestRaiseException(t *testing.T) {
+	template, err := chat.Parse("{{ raise_exception('roles must alternate') }}")
+	require.NoError(t, err)
+	_, err = template.Render(nil, chat.Options{})
+	require.ErrorIs(t, err, chat.ErrTemplate)
+	require.ErrorContains(t, err, "roles must alternate")
+	var e *chat.TemplateError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "render", e.Stage)
+}
+
+func TestNamedTemplates(t *testing.T) {
+	config := []byte(`{"chat_template":[{"name":"default","template":"D"},{"name":"tool_use","template":"T{{ eos_token }}"}],"eos_token":"</s>","pad_token":null,"add_bos_token":true}`)
+	for name, want := range map[string]string{"": "D", "default": "D", "tool_use": "T</s>"} {
+		template, err := chat.LoadNamed(config, name)
+		require.NoError(t, err)
+		text, err := template.Render(nil, chat.Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
+	_, err := chat.LoadNamed(config, "rag")
+	require.ErrorIs(t, err, chat.ErrNoTemplate)
+	require.ErrorContains(t, err, "tool_use")
+
+	only, err := chat.Load([]byte(`{"chat_template":[{"name":"x","template":"X"}]}`))
+	require.NoError(t, err)
+	text, err := only.Render(nil, chat.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "X", text)
+}
+
+func TestOpen(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	template, err := chat.Open(fstest.MapFS{
+		chat.TemplateFile:        file("new {{ bos_token }}\n"),
+		chat.TokenizerConfigFile: file(`{"chat_template":"old","bos_token":"<s>"}`),
+	})
+	require.NoError(t, err)
+	text, err := template.Render(nil, chat.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "new <s>", text)
+
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		err   error
+	}{
+		"nothing":         {fstest.MapFS{}, chat.ErrNoTemplate},
+		"null":            {fstest.MapFS{chat.TokenizerConfigFile: file(`{"chat_template":null}`)}, chat.ErrNoTemplate},
+		"empty list":      {fstest.MapFS{chat.TokenizerConfigFile: file(`{"chat_template":[]}`)}, chat.ErrNoTemplate},
+		"number":          {fstest.MapFS{chat.TokenizerConfigFile: file(`{"chat_template":7}`)}, chat.ErrFormat},
+		"nameless":        {fstest.MapFS{chat.TokenizerConfigFile: file(`{"chat_template":[{"template":"x"}]}`)}, chat.ErrFormat},
+		"same name":       {fstest.MapFS{chat.TokenizerConfigFile: file(`{"chat_template":[{"name":"a","template":"x"},{"name":"a","template":"y"}]}`)}, chat.ErrFormat},
+		"not JSON":        {fstest.MapFS{chat.TokenizerConfigFile: file(`{`)}, chat.ErrFormat},
+		"not UTF-8":       {fstest.MapFS{chat.TokenizerConfigFile: file("{\"a\":\"\xff\"}")}, chat.ErrFormat},
+		"template not":    {fstest.MapFS{chat.TemplateFile: file("\xff")}, chat.ErrTemplate},
+		"template broken": {fstest.MapFS{chat.TemplateFile: file("{% if %}")}, chat.ErrTemplate},
+		"config broken":   {fstest.MapFS{chat.TemplateFile: file("x"), chat.TokenizerConfigFile: file("[")}, chat.ErrFormat},
+	} {
+		_, err := chat.Open(c.files)
+		require.ErrorIs(t, err, c.err, name)
+		require.NotEmpty(t, err.Error())
+	}
+}
+
+func TestVariables(t *testing.T) {
+	template, err := chat.Parse("{% for k, v in x.items() %}{{ k }}={{ v }};{% endfor %}")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		value any
+		want  string
+	}{
+		"map is sorted":   {map[string]any{"b": 1, "a": "s"}, "a=s;b=1;"},
+		"JSON keeps":      {json.RawMessage(`{"b":1,"a":[true,null,1.5]}`), "b=1;a=[True, None, 1.5];"},
+		"list of strings": {map[string]any{"l": []string{"p", "q"}}, "l=['p', 'q'];"},
+		"list":            {map[string]any{"l": []any{int64(1), false}}, "l=[1, False];"},
+	} {
+		text, err := template.Render(nil, chat.Options{Variables: map[string]any{"x": c.value}})
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, text, name)
+	}
+	for _, bad := range []any{struct{}{}, json.RawMessage("{"), json.RawMessage("1 2"), []any{make(chan int)}, map[string]any{"a": 1i}} {
+		_, err := template.Render(nil, chat.Options{Variables: map[string]any{"x": bad}})
+		require.ErrorIs(t, err, chat.ErrTemplate)
+		_, err = template.Render([]chat.Message{{Extra: map[string]any{"x": bad}}}, chat.Options{})
+		require.ErrorIs(t, err, chat.ErrTemplate)
+	}
+	_, err = template.Render(nil, chat.Options{Tools: []json.RawMessage{[]byte("{")}})
+	require.ErrorIs(t, err, chat.ErrTemplate)
+}
+
+func TestLimits(t *testing.T) {
+	nest := func(n int) string {
+		s := ""
+		for range n {
+			s += "("
+		}
+		s += "1"
+		for range n {
+			s += ")"
+		}
+		return "{{ " + s + " }}"
+	}
+	_, err := chat.Parse(nest(100))
+	require.NoError(t, err)
+	for _, source := range []string{nest(101), string(make([]byte, 1<<20+1)), "{{ '\\u12' }}", "{{ '\\ud800' }}", "{{ 'a\\"} {
+		_, err := chat.Parse(source)
+		require.ErrorIs(t, err, chat.ErrTemplate)
+	}
+}
+
+// FuzzTemplate: any template is refused or rendered, without a panic.
+func FuzzTemplate(f *testing.F) {
+	var vectors struct{ Templates []struct{ Source string } }
+	readJSON(f, "testdata/vectors.json", &vectors)
+	for _, v := range vectors.Templates {
+		f.Add(v.Source)
+	}
+	messages := []chat.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "u"}}
+	f.Fuzz(func(t *testing.T, source string) {
+		template, err := chat.Parse(source)
+		if err == nil {
+			_, err = template.Render(messages, chat.Options{AddGenerationPrompt: true})
+		}
+		if err != nil {
+			require.ErrorIs(t, err, chat.ErrTemplate)
+		}
+	})
+}
+
+// FuzzTokenizerConfig: any tokenizer_config.json is refused or loaded.
+func FuzzTokenizerConfig(f *testing.F) {
+	f.Add([]byte(`{"chat_template":"x{{ bos_token }}","bos_token":{"content":"<s>"}}`))
+	f.Add([]byte(`{"chat_template":[{"name":"default","template":"D"}]}`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		template, err := chat.Load(data)
+		if err == nil {
+			_, _ = template.Render(nil, chat.Options{})
+		}
+	})
+}

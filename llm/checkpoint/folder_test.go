@@ -1,0 +1,260 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/models"
+)
+
+func TestOpenMote(t *testing.T) {
+	dir, err := checkpoint.Open(moteDir)
+	require.NoError(t, err)
+	embedded, err := checkpoint.OpenFS(models.Mote(), models.MoteName)
+	require.NoError(t, err)
+	require.Equal(t, dir.Names(), embedded.Names())
+	require.EqualValues(t, 3421696, dir.Bytes())
+	require.Equal(t, dir.Bytes(), embedded.Bytes())
+	for _, name := range dir.Names() {
+		a, err := dir.Tensor(name)
+		require.NoError(t, err)
+		b, err := embedded.Tensor(name)
+		require.NoError(t, err)
+		require.Equal(t, a.Shape, b.Shape)
+		require.True(t, bytes.Equal(a.Data, b.Data), name)
+	}
+	require.Equal(t, []int{2045, 2043}, dir.EOS())
+	require.Equal(t, moteDir, dir.Name())
+	config, err := dir.ReadFile(checkpoint.TokenizerConfigFile)
+	require.NoError(t, err)
+	require.NotEmpty(t, config)
+	_, err = dir.ReadFile("nothing.json")
+	require.ErrorIs(t, err, checkpoint.ErrMissing)
+
+	m, err := dir.Module("model.layers.0.mlp.down_proj", 256, 768)
+	require.NoError(t, err)
+	require.True(t, m.Quantized)
+	require.Equal(t, checkpoint.Packing{GroupSize: 128, Bits: 4}, m.Packing)
+	require.Equal(t, []int{256, 96}, m.Weight.Shape)
+	require.Equal(t, []int{256, 6}, m.Scales.Shape)
+	_, err = dir.Expect("model.norm.weight", 256)
+	require.NoError(t, err)
+	_, err = dir.Expect("model.norm.weight", 255)
+	require.ErrorIs(t, err, checkpoint.ErrMismatch)
+	require.ErrorContains(t, err, "model.norm.weight")
+
+	require.NoError(t, dir.Close())
+	require.NoError(t, dir.Close())
+	require.NoError(t, embedded.Close())
+	_, err = dir.Tensor("model.norm.weight")
+	require.ErrorIs(t, err, checkpoint.ErrMissing)
+}
+
+// weights writes a safetensors file with U8 tensors of one byte.
+func weights(t testing.TB, names ...string) *fstest.MapFile {
+	t.Helper()
+	var list []checkpoint.Tensor
+	for _, name := range names {
+		list = append(list, checkpoint.Tensor{Name: name, Stored: "U8", Shape: []int{1}, Data: []byte(name[:1])})
+	}
+	var b bytes.Buffer
+	require.NoError(t, checkpoint.Write(&b, list, nil))
+	return &fstest.MapFile{Data: b.Bytes()}
+}
+
+func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+
+// folder is a checkpoint with the demo model's config.json and two shards.
+func folder(t testing.TB) fstest.MapFS {
+	t.Helper()
+	return fstest.MapFS{
+		checkpoint.ConfigFile: &fstest.MapFile{Data: changed(t, nil)},
+		checkpoint.IndexFile:  text(`{"metadata":{"total_size":3},"weight_map":{"a":"s1.safetensors","b":"s2.safetensors","c":"s2.safetensors"}}`),
+		"s1.safetensors":      weights(t, "a", "stray"),
+		"s2.safetensors":      weights(t, "b", "c"),
+	}
+}
+
+func TestShards(t *testing.T) {
+	files := folder(t)
+	check := func(c *checkpoint.Checkpoint, err error) {
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c"}, c.Names())
+		require.EqualValues(t, 3, c.Bytes())
+		b, err := c.Tensor("b")
+		require.NoError(t, err)
+		require.Equal(t, "b", string(b.Data))
+		require.False(t, c.Has("stray"))
+		require.Equal(t, []int{2045}, c.EOS())
+		require.NoError(t, c.Close())
+	}
+	check(checkpoint.OpenFS(files, "x"))
+
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, files))
+	check(checkpoint.Open(dir))
+}
+
+func TestFolderErrors(t *testing.T) {
+	index := func(s string) func(fstest.MapFS) { return func(f fstest.MapFS) { f[checkpoint.IndexFile] = text(s) } }
+	without := func(name string) func(fstest.MapFS) { return func(f fstest.MapFS) { delete(f, name) } }
+	escape := func(shard string) func(fstest.MapFS) { return index(`{"weight_map":{"a":"` + shard + `"}}`) }
+	for name, c := range map[string]struct {
+		change func(fstest.MapFS)
+		err    error
+		names  string
+	}{
+		"no config":         {without(checkpoint.ConfigFile), checkpoint.ErrMissing, "x/config.json"},
+		"no weights":        {without(checkpoint.IndexFile), checkpoint.ErrMissing, "x/model.safetensors"},
+		"no shard":          {without("s2.safetensors"), checkpoint.ErrMissing, "x/s2.safetensors"},
+		"tensor not there":  {func(f fstest.MapFS) { f["s2.safetensors"] = weights(t, "b") }, checkpoint.ErrMissing, `"c"`},
+		"wrong shard":       {func(f fstest.MapFS) { f["s1.safetensors"] = weights(t, "a", "b") }, checkpoint.ErrFormat, `"b"`},
+		"broken shard":      {func(f fstest.MapFS) { f["s2.safetensors"] = text("x") }, checkpoint.ErrFormat, "x/s2.safetensors"},
+		"broken generation": {func(f fstest.MapFS) { f[checkpoint.GenerationFile] = text("[") }, checkpoint.ErrConfig, "generation_config.json"},
+		"config a folder":   {func(f fstest.MapFS) { f[checkpoint.ConfigFile] = &fstest.MapFile{Mode: fs.ModeDir} }, checkpoint.ErrFormat, "config.json"},
+		"config too big":    {func(f fstest.MapFS) { f[checkpoint.ConfigFile] = &fstest.MapFile{Data: make([]byte, 17<<20)} }, checkpoint.ErrFormat, "config.json"},
+		"index not JSON":    {index(`{`), checkpoint.ErrFormat, checkpoint.IndexFile},
+		"index no map":      {index(`{}`), checkpoint.ErrFormat, "weight_map"},
+		"index map array":   {index(`{"weight_map":[]}`), checkpoint.ErrFormat, "weight_map"},
+		"index duplicate":   {index(`{"weight_map":{"a":"s1.safetensors","a":"s2.safetensors"}}`), checkpoint.ErrFormat, `"a"`},
+		"index number":      {index(`{"weight_map":{"a":1}}`), checkpoint.ErrFormat, `"a"`},
+		"parent":            {escape("../s1.safetensors"), checkpoint.ErrFormat, "../s1.safetensors"},
+		"absolute":          {escape("/etc/passwd"), checkpoint.ErrFormat, "/etc/passwd"},
+		"inner folder":      {escape("sub/s1.safetensors"), checkpoint.ErrFormat, "sub/"},
+		"dot":               {escape("."), checkpoint.ErrFormat, "shard"},
+		"dots":              {escape(".."), checkpoint.ErrFormat, "shard"},
+		"empty":             {escape(""), checkpoint.ErrFormat, "shard"},
+		"backslash":         {escape(`..\\s1`), checkpoint.ErrFormat, "shard"},
+		"drive":             {escape("c:x"), checkpoint.ErrFormat, "shard"},
+	} {
+		files := folder(t)
+		c.change(files)
+		_, err := checkpoint.OpenFS(files, "x")
+		require.ErrorIs(t, err, c.err, name)
+		require.ErrorContains(t, err, c.names, name)
+	}
+	_, err := checkpoint.Open(filepath.Join(t.TempDir(), "nothing"))
+	require.ErrorIs(t, err, checkpoint.ErrMissing)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = checkpoint.Open(moteDir + "/config.json")
+	require.ErrorIs(t, err, checkpoint.ErrFormat)
+}
+
+// TestPipe: a named pipe in place of a file is refused at once.
+func TestPipe(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs mkfifo")
+	}
+	dir := t.TempDir()
+	require.NoError(t, mkfifo(filepath.Join(dir, checkpoint.ConfigFile)))
+	_, err := checkpoint.Open(dir)
+	require.ErrorIs(t, err, checkpoint.ErrFormat)
+}
+
+func TestWriteIndex(t *testing.T) {
+	var b bytes.Buffer
+	want := map[string]string{"a": "s1.safetensors", "b<": "s2.safetensors"}
+	require.NoError(t, checkpoint.WriteIndex(&b, want, 7))
+	got, err := checkpoint.ParseIndex("i", b.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.ErrorIs(t, checkpoint.WriteIndex(&b, map[string]string{"a": "../x"}, 0), checkpoint.ErrFormat)
+}
+
+// module opens a checkpoint that holds these tensors, with the demo model's
+// config.json but for its quantization.
+func module(t *testing.T, quantization any, tensors ...checkpoint.Tensor) *checkpoint.Checkpoint {
+	t.Helper()
+	for i := range tensors {
+		size := map[string]int{"U32": 4, "BF16": 2, "F32": 4, "U8": 1}[tensors[i].Stored]
+		tensors[i].Data = make([]byte, size*tensors[i].Size())
+	}
+	var b bytes.Buffer
+	require.NoError(t, checkpoint.Write(&b, tensors, nil))
+	c, err := checkpoint.OpenFS(fstest.MapFS{
+		checkpoint.ConfigFile:  &fstest.MapFile{Data: changed(t, object{"quantization": quantization, "quantization_config": nil})},
+		checkpoint.WeightsFile: &fstest.MapFile{Data: b.Bytes()},
+	}, "x")
+	require.NoError(t, err)
+	return c
+}
+
+func TestModule(t *testing.T) {
+	tensor := func(name, stored string, shape ...int) checkpoint.Tensor {
+		return checkpoint.Tensor{Name: name, Stored: stored, Shape: shape}
+	}
+	w, s, b := tensor("p.weight", "U32", 8, 6), tensor("p.scales", "BF16", 8, 2), tensor("p.biases", "BF16", 8, 2)
+	dense, bias := tensor("p.weight", "BF16", 8, 64), tensor("p.bias", "BF16", 8)
+	three := object{"group_size": 32, "bits": 3}
+
+	m, err := module(t, three, w, s, b, bias).Module("p", 8, 64)
+	require.NoError(t, err)
+	require.True(t, m.Quantized)
+	require.Equal(t, []int{8}, m.Bias.Shape)
+	mxfp4, nvfp4 := object{"group_size": 32, "bits": 4, "mode": "mxfp4"}, object{"mode": "nvfp4"}
+	four, small := tensor("p.weight", "U32", 8, 8), tensor("p.scales", "U8", 8, 2)
+	m, err = module(t, mxfp4, four, small).Module("p", 8, 64)
+	require.NoError(t, err)
+	require.Equal(t, checkpoint.Packing{GroupSize: 32, Bits: 4, Mode: "mxfp4"}, m.Packing)
+	require.Equal(t, array.Uint8, m.Scales.DType)
+	require.Empty(t, m.Biases.Name)
+	m, err = module(t, nil, dense).Module("p", 8, 64)
+	require.NoError(t, err)
+	require.False(t, m.Quantized)
+	require.Equal(t, array.BFloat16, m.Weight.DType)
+	m, err = module(t, object{"group_size": 32, "bits": 3, "p": false}, dense).Module("p", 8, 64)
+	require.NoError(t, err)
+	require.False(t, m.Quantized)
+
+	for name, c := range map[string]struct {
+		c     *checkpoint.Checkpoint
+		err   error
+		names string
+	}{
+		"no block":        {module(t, nil, w, s, b), checkpoint.ErrConfig, "quantization"},
+		"no weight":       {module(t, three, s, b), checkpoint.ErrMissing, "p.weight"},
+		"no biases":       {module(t, three, w, s), checkpoint.ErrMissing, "p.biases"},
+		"no scales":       {module(t, object{"group_size": 32, "bits": 3, "p": true}, w, b), checkpoint.ErrMissing, "p.scales"},
+		"weight type":     {module(t, three, tensor("p.weight", "BF16", 8, 6), s, b), checkpoint.ErrMismatch, "p.weight"},
+		"weight shape":    {module(t, three, tensor("p.weight", "U32", 8, 8), s, b), checkpoint.ErrMismatch, "U32 [8 6]"},
+		"scales shape":    {module(t, three, w, tensor("p.scales", "BF16", 8, 1), b), checkpoint.ErrMismatch, "p.scales"},
+		"biases type":     {module(t, three, w, s, tensor("p.biases", "F32", 8, 2)), checkpoint.ErrMismatch, "p.biases"},
+		"group too wide":  {module(t, object{"group_size": 128, "bits": 3}, w, s, b), checkpoint.ErrMismatch, "groups of 128"},
+		"dense but codes": {module(t, three, w), checkpoint.ErrMismatch, "p.weight"},
+		"bias shape":      {module(t, nil, dense, tensor("p.bias", "BF16", 7)), checkpoint.ErrMismatch, "p.bias"},
+		"mxfp4 biases":    {module(t, mxfp4, four, small, b), checkpoint.ErrConfig, "mxfp4"},
+		"mxfp4 scales":    {module(t, mxfp4, four, s), checkpoint.ErrMismatch, "U8 [8 2] (mode mxfp4)"},
+		"no mxfp4 scales": {module(t, object{"group_size": 32, "bits": 4, "mode": "mxfp4", "p": true}, four), checkpoint.ErrMissing, "p.scales"},
+		"nvfp4 scales":    {module(t, nvfp4, four, small), checkpoint.ErrMismatch, "U8 [8 4]"},
+	} {
+		_, err := c.c.Module("p", 8, 64)
+		require.ErrorIs(t, err, c.err, name)
+		require.ErrorContains(t, err, c.names, name)
+	}
+}
+
+// FuzzIndex: any bytes are refused with a FormatError, or name plain files.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"total_size":3},"weight_map":{"a":"s1.safetensors"}}`))
+	f.Add([]byte(`{"weight_map":{"a":"../x"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		weights, err := checkpoint.ParseIndex("i", data)
+		if err != nil {
+			require.ErrorIs(t, err, checkpoint.ErrFormat)
+			return
+		}
+		for _, shard := range weights {
+			require.Equal(t, shard, filepath.Base(shard))
+			require.True(t, filepath.IsLocal(shard))
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package generate
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// modelOps are the ops of the demo model and its greedy decoding.
+var modelOps = []string{
+	"binary", "quantized_gather", "quantized_matmul", "reduce", "rms_norm", "rope", "sdpa", "silu_mul", "slice_update",
+}
+
+// The demo model gives the same text with any one op switched off, and that op
+// runs on the CPU every time: no fusion hides it.
+func TestEachOpDisabled(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	cases, _ := testmodel.Goldens(t)
+	c := cases[0]
+	f := openDemo(t)
+	calls := map[string]int{}
+	for _, op := range modelOps {
+		t.Run(op, func(t *testing.T) {
+			testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+				withSession(t, f, d, model.Options{}, func(s *Session) {
+					n := min(4, len(c.GeneratedIDs))
+					r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: n})
+					require.NoError(t, err)
+					require.Equal(t, c.GeneratedIDs[:n], r.IDs)
+					if d.Backend() == "cpu" {
+						require.Empty(t, r.Fallbacks)
+						return
+					}
+					require.Len(t, r.Fallbacks, 1)
+					require.Len(t, r.Fallbacks[op], 1)
+					require.GreaterOrEqual(t, r.Fallbacks[op]["disabled"], n, "once a token at least")
+					calls[op] = r.Fallbacks[op]["disabled"]
+				})
+			}, kompute.WithDisabledOps(op))
+		})
+	}
+	if len(calls) > 0 { // two norms a layer, those of queries and keys, and the last one
+		require.Equal(t, calls["sdpa"]*4+calls["quantized_gather"], calls["rms_norm"])
+		require.Equal(t, calls["sdpa"]*7+calls["quantized_gather"], calls["quantized_matmul"])
+	}
+}

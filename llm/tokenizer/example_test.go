@@ -1,0 +1,34 @@
+package tokenizer_test
+
+import (
+	"fmt"
+	"io/fs"
+	"log"
+
+	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+func ExampleTokenizer_Encode() {
+	data, err := fs.ReadFile(models.Mote(), "tokenizer.json")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tok, err := tokenizer.Load(data)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids, err := tok.Encode("Hi 👍<|im_end|>")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ids)
+	d := tok.NewDecoder(true) // leaves <|im_end|> out
+	for _, id := range ids {
+		fmt.Printf("%q ", d.Push(id))
+	}
+	fmt.Printf("%q\n", d.Flush())
+	// Output:
+	// [978 220 172 253 239 235 2045]
+	// "Hi" " " "" "" "" "👍" "" ""
+}

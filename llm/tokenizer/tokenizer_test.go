@@ -1,0 +1,304 @@
+package tokenizer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/text/unicode/norm"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+func TestLookups(t *testing.T) {
+	tok := mote(t)
+	id, ok := tok.ID("<|im_end|>")
+	require.True(t, ok)
+	require.Equal(t, 2045, id)
+	require.True(t, tok.IsSpecial(id))
+	text, ok := tok.Token(id)
+	require.True(t, ok)
+	require.Equal(t, "<|im_end|>", text)
+	_, ok = tok.ID("no such token")
+	require.False(t, ok)
+	_, ok = tok.Token(5000)
+	require.False(t, ok)
+	require.Equal(t, 2048, tok.Limit())
+}
+
+func TestDecodeUnknown(t *testing.T) {
+	tok := mote(t)
+	require.Equal(t, "", tok.Decode([]int{-1, 2048, 1 << 40}, false))
+	require.Equal(t, "", tok.Decode(nil, false))
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	tok := mote(t)
+	for text, offset := range map[string]int{"\xff": 0, "abc\xe4\xbd": 3, "ok\xc0\x80": 2, "\xed\xa0\x80": 0} {
+		_, err := tok.Encode(text)
+		require.ErrorIs(t, err, tokenizer.ErrEncoding)
+		var e *tokenizer.EncodingError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, offset, e.Offset)
+	}
+}
+
+// TestRoundTrip: byte-level BPE loses nothing but what NFC changes.
+func TestRoundTrip(t *testing.T) {
+	tok := mote(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		ids, err := tok.Encode(text)
+		require.NoError(t, err)
+		require.Equal(t, norm.NFC.String(text), tok.Decode(ids, false))
+	})
+}
+
+// TestStream: pieces of a stream are valid, and together are the whole text.
+func TestStream(t *testing.T) {
+	tok := mote(t)
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 255), rapid.IntRange(0, 2100))).Draw(t, "ids")
+		skip := rapid.Bool().Draw(t, "skip")
+		d := tok.NewDecoder(skip)
+		var all strings.Builder
+		for _, id := range ids {
+			s := d.Push(id)
+			require.True(t, utf8.ValidString(s))
+			all.WriteString(s)
+		}
+		all.WriteString(d.Flush())
+		require.Equal(t, tok.Decode(ids, skip), all.String())
+		require.Empty(t, d.Flush())
+	})
+}
+
+// TestStreamHoldsBack: a character is not shown before its last byte.
+func TestStreamHoldsBack(t *testing.T) {
+	tok := mote(t)
+	ids, err := tok.Encode("🙂")
+	require.NoError(t, err)
+	require.Greater(t, len(ids), 1)
+	d := tok.NewDecoder(false)
+	for _, id := range ids[:len(ids)-1] {
+		require.Empty(t, d.Push(id))
+	}
+	require.Equal(t, "🙂", d.Push(ids[len(ids)-1]))
+	require.Empty(t, d.Flush())
+
+	d.Push(ids[0])
+	require.Equal(t, "\ufffd", d.Flush())
+}
+
+// TestLongRuns: one piece of a million symbols must not take quadratic time.
+func TestLongRuns(t *testing.T) {
+	tok := mote(t)
+	start := time.Now()
+	for _, unit := range []string{"a", " ", "\n", "the", "中文", "!?", "\u0301"} {
+		text := strings.Repeat(unit, 1<<18/len(unit))
+		ids, err := tok.Encode(text)
+		require.NoError(t, err)
+		require.Equal(t, text, strings.ReplaceAll(tok.Decode(ids, false), "\u034f", ""))
+	}
+	require.Less(t, time.Since(start), 30*time.Second)
+}
+
+// TestConcurrent uses one tokenizer from several goroutines, for the race detector.
+func TestConcurrent(t *testing.T) {
+	tok := mote(t)
+	want, err := tok.Encode("Hello, world! 你好啊")
+	require.NoError(t, err)
+	done := make(chan []int)
+	for range 4 {
+		go func() {
+			ids, _ := tok.Encode("Hello, world! 你好啊")
+			done <- ids
+		}()
+	}
+	for range 4 {
+		require.Equal(t, want, <-done)
+	}
+}
+
+// small is a complete tokenizer.json with a few tokens, as a base for changes.
+func small(changes ...string) string {
+	fields := map[string]string{
+		"model":         `{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"abab":3},"merges":["a b",["ab","ab"]]}`,
+		"added_tokens":  `[{"id":9,"content":"<x>","special":true}]`,
+		"pre_tokenizer": `{"type":"ByteLevel","use_regex":false}`,
+		"decoder":       `{"type":"ByteLevel"}`,
+	}
+	for i := 0; i+1 < len(changes); i += 2 {
+		fields[changes[i]] = changes[i+1]
+	}
+	var parts []string
+	for name, value := range fields {
+		parts = append(parts, `"`+name+`":`+value)
+	}
+	slices.Sort(parts)
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func TestSmall(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small()))
+	require.NoError(t, err)
+	ids, err := tok.Encode("ababa<x>bab")
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 0, 9, 1, 2}, ids)
+	require.Equal(t, "ababa<x>bab", tok.Decode(ids, false))
+	require.Equal(t, "abababab", tok.Decode(ids, true))
+	_, err = tok.Encode("abc")
+	require.ErrorIs(t, err, tokenizer.ErrEncoding)
+	require.ErrorContains(t, err, "0x63")
+}
+
+func TestMalformed(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty":            "",
+		"not an object":    "[]",
+		"cut":              small()[:80],
+		"not UTF-8":        small("decoder", "\"\xff\""),
+		"no model":         small("model", "null"),
+		"empty vocabulary": small("model", `{"type":"BPE","vocab":{},"merges":[]}`),
+		"negative id":      small("model", `{"type":"BPE","vocab":{"a":-1}}`),
+		"huge id":          small("model", `{"type":"BPE","vocab":{"a":4294967295}}`),
+		"shared id":        small("model", `{"type":"BPE","vocab":{"a":1,"b":1}}`),
+		"one-part merge":   small("model", `{"type":"BPE","vocab":{"a":1},"merges":["a"]}`),
+		"three-part merge": small("model", `{"type":"BPE","vocab":{"a":1},"merges":["a a a"]}`),
+		"empty part":       small("model", `{"type":"BPE","vocab":{"a":1},"merges":[["a",""]]}`),
+		"number merge":     small("model", `{"type":"BPE","vocab":{"a":1},"merges":[7]}`),
+		"unknown part":     small("model", `{"type":"BPE","vocab":{"a":1},"merges":["a b"]}`),
+		"unknown whole":    small("model", `{"type":"BPE","vocab":{"a":1,"b":2},"merges":["a b"]}`),
+		"empty added":      small("added_tokens", `[{"id":9,"content":""}]`),
+		"negative added":   small("added_tokens", `[{"id":-9,"content":"x"}]`),
+		"added shares id":  small("added_tokens", `[{"id":0,"content":"x"}]`),
+		"added twice":      small("added_tokens", `[{"id":8,"content":"x"},{"id":9,"content":"x"}]`),
+		"no pattern":       small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated"},{"type":"ByteLevel"}]}`),
+		"no decoder":       small("decoder", `null`),
+	} {
+		_, err := tokenizer.Load([]byte(text))
+		require.ErrorIs(t, err, tokenizer.ErrFormat, name)
+		var e *tokenizer.FormatError
+		require.ErrorAs(t, err, &e, name)
+		require.NotEmpty(t, e.Error())
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	sequence := func(part string) string {
+		return `{"type":"Sequence","pretokenizers":[` + part + `,{"type":"ByteLevel"}]}`
+	}
+	for named, text := range map[string]string{
+		"WordPiece":                 small("model", `{"type":"WordPiece","vocab":{"a":0}}`),
+		"dropout":                   small("model", `{"type":"BPE","dropout":0.1,"vocab":{"a":0}}`),
+		"byte_fallback":             small("model", `{"type":"BPE","byte_fallback":true,"vocab":{"a":0}}`),
+		"continuing_subword_prefix": small("model", `{"type":"BPE","continuing_subword_prefix":"##","vocab":{"a":0}}`),
+		"end_of_word_suffix":        small("model", `{"type":"BPE","end_of_word_suffix":"</w>","vocab":{"a":0}}`),
+		"Lowercase":                 small("normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}`),
+		"Metaspace":                 small("pre_tokenizer", `{"type":"Metaspace"}`),
+		"none":                      small("pre_tokenizer", `null`),
+		"Removed":                   small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Removed","pattern":{"String":"x"}}`)),
+		"error parsing regexp":      small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Isolated","pattern":{"Regex":"(("}}`)),
+		"TemplateProcessing":        small("post_processor", `{"type":"TemplateProcessing"}`),
+		"WordPiece decoder":         small("decoder", `{"type":"WordPiece decoder"}`),
+	} {
+		_, err := tokenizer.Load([]byte(text))
+		require.ErrorIs(t, err, tokenizer.ErrUnsupported, named)
+		require.ErrorContains(t, err, named)
+		var e *tokenizer.UnsupportedError
+		require.ErrorAs(t, err, &e, named)
+	}
+}
+
+// TestAccepted covers spellings that are right but rare.
+func TestAccepted(t *testing.T) {
+	for name, text := range map[string]string{
+		"version line":   small("model", `{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"abab":3},"merges":["#version: 0.2","a b","ab ab"]}`),
+		"post processor": small("post_processor", `{"type":"Sequence","processors":[{"type":"ByteLevel"}]}`),
+		"decoder":        small("decoder", `{"type":"Sequence","decoders":[{"type":"ByteLevel"}]}`),
+		"nested":         small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Sequence","pretokenizers":[{"type":"ByteLevel","use_regex":false}]}]}`),
+	} {
+		tok, err := tokenizer.Load([]byte(text))
+		require.NoError(t, err, name)
+		ids, err := tok.Encode("abab")
+		require.NoError(t, err, name)
+		require.Equal(t, []int{3}, ids, name)
+	}
+}
+
+// FuzzTokenizer: any text either is refused as invalid UTF-8 or comes back.
+func FuzzTokenizer(f *testing.F) {
+	tok := mote(f)
+	for _, s := range []string{"", "Hello, world!", "你好啊", "<|im_start|>user\n<|im_end", "\xff", "e\u0301\u0323", "\u1100\u1161", "don't\r\n\r\n x", "a\u0344\u0301"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ids, err := tok.Encode(text)
+		if !utf8.ValidString(text) {
+			require.ErrorIs(t, err, tokenizer.ErrEncoding)
+			return
+		}
+		require.NoError(t, err)
+		// Package norm breaks long runs of combining characters by U+034F, we do not.
+		// Around an added token two parts are normalized apart.
+		const joiner = "\u034f"
+		want := norm.NFC.String(text)
+		if strings.Count(want, joiner) == strings.Count(text, joiner) && !strings.Contains(text, ">") {
+			require.Equal(t, want, tok.Decode(ids, false))
+		}
+		for _, id := range ids {
+			require.Less(t, id, tok.Limit())
+		}
+	})
+}
+
+// FuzzTokenizerJSON: any file is loaded or refused with a typed error, and what
+// was loaded encodes without a panic.
+func FuzzTokenizerJSON(f *testing.F) {
+	f.Add([]byte(small()))
+	f.Add([]byte(small("normalizer", `{"type":"NFC"}`, "pre_tokenizer", `{"type":"ByteLevel","add_prefix_space":true}`)))
+	f.Add([]byte(small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"a|b+"},"behavior":"Isolated"},{"type":"ByteLevel"}]}`)))
+	f.Add([]byte(small("added_tokens", `[{"id":9,"content":"a","lstrip":true,"rstrip":true,"single_word":true},{"id":8,"content":"ab","normalized":true}]`)))
+	f.Add([]byte(small("model", `{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"b":7},"merges":[]}`)))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tok, err := tokenizer.Load(data)
+		if err != nil {
+			var format *tokenizer.FormatError
+			var unsupported *tokenizer.UnsupportedError
+			require.True(t, errors.As(err, &format) || errors.As(err, &unsupported), "%v", err)
+			return
+		}
+		for _, text := range []string{"", "a", "abab ab", " a b ", "<x>ab<x>"} {
+			if ids, err := tok.Encode(text); err == nil {
+				tok.Decode(ids, false)
+			}
+		}
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	tok := mote(b)
+	var goldens struct {
+		Cases []struct{ Rendered, Text string }
+	}
+	require.NoError(b, json.Unmarshal(readFile(b, goldensFile), &goldens))
+	var text strings.Builder
+	for range 20 {
+		for _, c := range goldens.Cases {
+			text.WriteString(c.Rendered + c.Text)
+		}
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := tok.Encode(text.String()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
