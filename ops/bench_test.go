@@ -32,7 +32,7 @@ func BenchmarkCall(b *testing.B) {
 		"RoPE":            func() { ops.RoPE(s, x, ops.RoPEParams{}, ops.At(3)) },
 		"SDPA":            func() { ops.SDPA(s, x, x, x, ops.SDPAParams[float32]{Causal: true}) },
 		"SliceUpdate":     func() { ops.SliceUpdate(s, x, y, ops.At(0), ops.At(0), ops.At(0), ops.At(0)) },
-		"QuantizedMatMul": func() { ops.QuantizedMatMul(s, rows, w, scales, scales, q, true) },
+		"QuantizedMatMul": func() { ops.QuantizedMatMul(s, rows, w, scales, scales, q, ops.Transposed) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

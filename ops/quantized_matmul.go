@@ -8,12 +8,32 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+// Orientation says how [QuantizedMatMul] takes its matrix.
+type Orientation int
+
+// The orientations. The zero Orientation is AsStored.
+const (
+	AsStored   Orientation = iota // w is [K, N], and the product x · w
+	Transposed                    // w is [N, K], and the product x · wᵀ: the form of a linear layer
+)
+
+// String returns the orientation's name.
+func (o Orientation) String() string {
+	switch o {
+	case AsStored:
+		return "as stored"
+	case Transposed:
+		return "transposed"
+	}
+	return "unknown"
+}
+
 // QuantizedMatMul multiplies x [..., M, K] with a quantized matrix, to
 // [..., M, N].
 //
-// With transpose, w is [N, K*bits/32] with scales and biases [N, K/group], and
-// the product is x · wᵀ: the form of a linear layer. Without, w is
-// [K, N*bits/32] with scales and biases [K, N/group], and the product x · w.
+// [Transposed], w is [N, K*bits/32] with scales and biases [N, K/group], and the
+// product is x · wᵀ. [AsStored], w is [K, N*bits/32] with scales and biases
+// [K, N/group], and the product x · w.
 // So with group 64 and 4 bits, x [1, 5, 1024] and the transposed w [3072, 128]
 // with scales [3072, 16] give [1, 5, 3072].
 //
@@ -25,8 +45,8 @@ import (
 // # Errors
 //
 // Those of Dequantize; ErrShape too if x has fewer than two axes, w is not a
-// matrix, or K differs.
-func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, transpose bool) *kompute.Tensor[T] {
+// matrix, or K differs, and ErrInvalid for an orientation that does not exist.
+func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, o Orientation) *kompute.Tensor[T] {
 	c := newCall(s, "quantized_matmul")
 	l := input(&c, "x", x)
 	matrix := quantized(&c, w, scales, biases, q)
@@ -35,6 +55,10 @@ func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Ten
 	}
 	if !c.matrix(matrix) {
 		return kompute.Failed[T](s, c.err)
+	}
+	transpose := o == Transposed
+	if !transpose && o != AsStored {
+		c.fail(kompute.ErrInvalid, "there is no orientation %d", int(o))
 	}
 	k, n := matrix[0], matrix[1]
 	if transpose {

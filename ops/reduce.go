@@ -121,7 +121,7 @@ func reduceLast(l array.Layout, reduced [array.MaxRank]bool) (ordered, kept arra
 // KeepDims [[6], [15]].
 //
 // Floats are added in float32, in a tree, and rounded once; integers wrap around.
-// For bool and uint8 there are [SumBools] and [SumBytes].
+// For bool and uint8 there is [ReduceAs].
 //
 // # Errors
 //
@@ -143,7 +143,7 @@ func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOpti
 
 // Mean is Sum divided by the number of elements, NaN of none. In float16 the sum
 // may be larger than the type holds: only the mean is rounded to it, where MLX
-// overflows to infinity.
+// overflows to infinity. For integers and bools there is [ReduceAs].
 func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, fallback.ReduceMean, x, false, options)
 }
@@ -152,6 +152,61 @@ func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...R
 // last place. (MLX's sum of int32s wraps around before it is divided.)
 func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[float32] {
 	return reduce[float32](s, fallback.ReduceMean, x, false, options)
+}
+
+// Reduction is a kind of reduction whose result may have another element type than
+// the operand: see [ReduceAs].
+type Reduction int
+
+// The reductions that [ReduceAs] takes.
+const (
+	ReduceSum  Reduction = Reduction(fallback.ReduceSum)
+	ReduceMean Reduction = Reduction(fallback.ReduceMean)
+	ReduceProd Reduction = Reduction(fallback.ReduceProd)
+)
+
+// reducedType returns the element type that a reduction leaves.
+func reducedType(kind Reduction, x array.DType) array.DType {
+	switch {
+	case kind == ReduceMean && !x.IsFloat():
+		return array.Float32
+	case kind != ReduceMean && x == array.Bool:
+		return array.Int32
+	case kind != ReduceMean && x == array.Uint8:
+		return array.Uint32
+	}
+	return x
+}
+
+// ReduceAs reduces the elements of x along the given [Axes], or all of them, to
+// elements of R, for those types that cannot hold the result themselves:
+//
+//	count := ops.ReduceAs[int32](s, ops.ReduceSum, mask)
+//
+// Sums and products of bools are int32 and those of uint8s are uint32, as MLX has
+// them: a sum counts what is true, and a product is 1 where all are. The mean of
+// integers and bools is float32, to a few units in the last place. (MLX's sum of
+// int32s wraps around before it is divided.) For the other types R is that of x, as
+// in [Sum], [Prod] and [Mean].
+//
+// # Errors
+//
+// Those of Sum; ErrDType for another R, and ErrInvalid for another reduction.
+func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[R] {
+	want, got := reducedType(kind, array.DTypeOf[T]()), array.DTypeOf[R]()
+	known := kind == ReduceSum || kind == ReduceMean || kind == ReduceProd
+	if known && want == got {
+		return reduce[R](s, fallback.ReduceKind(kind), x, false, options)
+	}
+	c := newCall(s, "reduce")
+	input(&c, "x", x)
+	if !known {
+		c.fail(kompute.ErrInvalid, "there is no reduction %d", int(kind))
+		return kompute.Failed[R](s, c.err)
+	}
+	c.label = reduceNames[kind]
+	c.fail(kompute.ErrDType, "of %v it is %v, not %v", array.DTypeOf[T](), want, got)
+	return kompute.Failed[R](s, c.err)
 }
 
 // AMax returns the largest elements along the given [Axes], or the largest of
@@ -174,7 +229,7 @@ func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ..
 // Prod multiplies the elements along the given [Axes], or all of them; of no
 // elements it is 1. Floats are multiplied in float32, in a tree, so whether one
 // on the way overflows depends on the order; integers wrap around. For bool and
-// uint8 there are [ProdBools] and [ProdBytes]. Errors are those of Sum.
+// uint8 there is [ReduceAs]. Errors are those of Sum.
 func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, fallback.ReduceProd, x, false, options)
 }

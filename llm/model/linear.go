@@ -40,7 +40,7 @@ type quantized[T kompute.Float, S ops.Scale] struct {
 
 // Forward implements [Linear].
 func (l *quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.packing, true)
+	return ops.QuantizedMatMul(s, x, l.weight, l.scales, l.biases, l.packing, ops.Transposed)
 }
 
 // biased adds a vector to what another projection gives.

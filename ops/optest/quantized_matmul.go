@@ -11,9 +11,16 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
+func orientation(transpose bool) ops.Orientation {
+	if transpose {
+		return ops.Transposed
+	}
+	return ops.AsStored
+}
+
 func runQuantizedMatMulOf[T kompute.Float, S ops.Scale](c *call) *kompute.View {
 	return ops.QuantizedMatMul(c.s, tensor[T](c, "x"), tensor[uint32](c, "w"), tensor[S](c, "scales"), tensor[S](c, "biases"),
-		c.quantization(), c.Params.Transpose).View()
+		c.quantization(), orientation(c.Params.Transpose)).View()
 }
 
 func runQuantizedMatMulOn[T kompute.Float](c *call) *kompute.View {
@@ -176,14 +183,14 @@ func quantizedMatMulAlong(c *Case, axis int) map[string]int {
 
 func quantizedMatMulSuite() suite {
 	rejects := quantizedRejects(func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[float32], q ops.Quantization) error {
-		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
+		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, ops.Transposed).Err()
 	}, func(e *env, w *kompute.Tensor[uint32], s, b *kompute.Tensor[uint8], q ops.Quantization) error {
-		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, true).Err()
+		return ops.QuantizedMatMul(e.s, e.f32(2, 64), w, s, b, q, ops.Transposed).Err()
 	})
 	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	product := func(x []int, transpose bool) func(e *env) error {
 		return func(e *env) error {
-			return ops.QuantizedMatMul(e.s, e.f32(x...), e.u32(3, 8), e.f32(3, 2), e.f32(3, 2), q, transpose).Err()
+			return ops.QuantizedMatMul(e.s, e.f32(x...), e.u32(3, 8), e.f32(3, 2), e.f32(3, 2), q, orientation(transpose)).Err()
 		}
 	}
 	return suite{
@@ -206,11 +213,14 @@ func quantizedMatMulSuite() suite {
 		},
 		rejects: append(rejects,
 			reject{"inner", kompute.ErrShape, product([]int{2, 63}, true)},
+			reject{"orientation", kompute.ErrInvalid, func(e *env) error {
+				return ops.QuantizedMatMul(e.s, e.f32(2, 64), e.u32(3, 8), e.f32(3, 2), e.f32(3, 2), q, ops.Orientation(2)).Err()
+			}},
 			reject{"inner untransposed", kompute.ErrShape, product([]int{2, 64}, false)},
 			reject{"vector", kompute.ErrShape, product([]int{64}, true)},
 			reject{"rank 0", kompute.ErrShape, product(nil, true)},
 			reject{"matrix of rank 3", kompute.ErrShape, func(e *env) error {
-				return ops.QuantizedMatMul(e.s, e.f32(2, 64), e.u32(2, 3, 8), e.f32(2, 3, 2), e.f32(2, 3, 2), q, true).Err()
+				return ops.QuantizedMatMul(e.s, e.f32(2, 64), e.u32(2, 3, 8), e.f32(2, 3, 2), e.f32(2, 3, 2), q, ops.Transposed).Err()
 			}}),
 	}
 }

@@ -61,25 +61,12 @@ func runSum[T kompute.Number](c *call) *kompute.View {
 	return reduceBy(c, ops.Sum[T])
 }
 
-func runSumBools(c *call) *kompute.View {
-	if c.Params.Kind == "prod" {
-		return reduceBy(c, ops.ProdBools)
-	}
-	return reduceBy(c, ops.SumBools)
-}
-
-func runSumBytes(c *call) *kompute.View {
-	if c.Params.Kind == "prod" {
-		return reduceBy(c, ops.ProdBytes)
-	}
-	return reduceBy(c, ops.SumBytes)
+func runReduceAs[R, T kompute.Element](c *call) *kompute.View {
+	kind := map[string]ops.Reduction{"sum": ops.ReduceSum, "prod": ops.ReduceProd, "mean": ops.ReduceMean}[c.Params.Kind]
+	return ops.ReduceAs[R](c.s, kind, tensor[T](c, "x"), c.options()...).View()
 }
 
 func runMean[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.Mean[T]) }
-
-func runMeanFloat32[T ops.Integer | bool](c *call) *kompute.View {
-	return reduceBy(c, ops.MeanFloat32[T])
-}
 
 func runLogSumExp[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.LogSumExp[T]) }
 
@@ -88,10 +75,10 @@ func runReduce(c *call) *kompute.View {
 	switch c.Params.Kind {
 	case "sum", "prod":
 		return byElement(dtype, runSum[float32], runSum[array.F16], runSum[array.BF16], runSum[int32], runSum[uint32],
-			runSumBools, runSumBytes)(c)
+			runReduceAs[int32, bool], runReduceAs[uint32, uint8])(c)
 	case "mean":
-		return byElement(dtype, runMean[float32], runMean[array.F16], runMean[array.BF16], runMeanFloat32[int32],
-			runMeanFloat32[uint32], runMeanFloat32[bool], runMeanFloat32[uint8])(c)
+		return byElement(dtype, runMean[float32], runMean[array.F16], runMean[array.BF16], runReduceAs[float32, int32],
+			runReduceAs[float32, uint32], runReduceAs[float32, bool], runReduceAs[float32, uint8])(c)
 	case "log_sum_exp":
 		return byFloat(dtype, runLogSumExp[float32], runLogSumExp[array.F16], runLogSumExp[array.BF16])(c)
 	}
@@ -281,6 +268,9 @@ func reduceRejects() []reject {
 		{"index along no negative axis", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 3), -3).Err() }},
 		{"index in nothing", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 0), -1).Err() }},
 		{"index along axes", kompute.ErrInvalid, func(e *env) error { return ops.ArgMin(e.s, e.f32(2, 3), 0, ops.Axes(0, 1)).Err() }},
+		{"sum in another type", kompute.ErrDType, func(e *env) error { return ops.ReduceAs[float32](e.s, ops.ReduceSum, e.i32(2, 3)).Err() }},
+		{"mean in another type", kompute.ErrDType, func(e *env) error { return ops.ReduceAs[int32](e.s, ops.ReduceMean, e.i32(2, 3)).Err() }},
+		{"no such reduction", kompute.ErrInvalid, func(e *env) error { return ops.ReduceAs[int32](e.s, -1, e.i32(2, 3)).Err() }},
 		{"too many elements", kompute.ErrTooLarge, func(e *env) error { return ops.Sum(e.s, e.repeated(1<<17, 1<<17)).Err() }},
 	}
 }

@@ -1,0 +1,93 @@
+package ops_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+type errorer interface{ Err() error }
+
+// nilCalls calls every op with nil for all of its tensors.
+func nilCalls(s *kompute.Stream) map[string]errorer {
+	var x *kompute.Tensor[float32]
+	var i *kompute.Tensor[int32]
+	var u *kompute.Tensor[uint32]
+	var b *kompute.Tensor[bool]
+	var u8 *kompute.Tensor[uint8]
+	q := ops.Quantization{GroupSize: 64, Bits: 4}
+	words, _, _ := ops.Quantize[float32](s, x, q)
+	_, scales, _ := ops.Quantize[uint8](s, x, ops.MXFP4)
+	_, _, biases := ops.Quantize[float32](s, x, q)
+	calls := map[string]errorer{
+		"Cast": ops.Cast[int32](s, x), "Concat": ops.Concat(s, 0, x, x), "ConcatNone": ops.Concat[float32](s, 0),
+		"Stack": ops.Stack(s, -1, x, x), "StackNone": ops.Stack[float32](s, 3), "Copy": ops.Copy(s, x),
+		"Dequantize":      ops.Dequantize[float32](s, u, x, x, q),
+		"DequantizeMXFP4": ops.Dequantize[float32](s, u, u8, u8, ops.MXFP4),
+		"Gather":          ops.Gather(s, x, i, 0), "TakeAlongAxis": ops.TakeAlongAxis(s, x, u, -1),
+		"LayerNorm": ops.LayerNorm(s, x, x, x, 0), "RMSNorm": ops.RMSNorm(s, x, x, 0), "MatMul": ops.MatMul(s, x, x),
+		"Pad": ops.Pad(s, x, 0, [2]int{1, 1}), "PadEdge": ops.PadEdge(s, x),
+		"Quantize": words, "Quantize scales": scales, "Quantize biases": biases,
+		"QuantizedGather": ops.QuantizedGather[float32](s, u, x, x, i, q),
+		"QuantizedMatMul": ops.QuantizedMatMul(s, x, u, x, x, q, ops.Transposed),
+		"Uniform":         ops.Uniform[float32](s, u, 0, 1, 2), "Normal": ops.Normal[float32](s, u, 0, 1, 2),
+		"Categorical": ops.Categorical(s, x, u), "Sample": ops.Sample(s, x, u, ops.AtDevice(i)),
+		"Repeat": ops.Repeat(s, x, 2, 0), "Tile": ops.Tile(s, x, 2, 2), "TileNone": ops.Tile(s, x),
+		"RoPE": ops.RoPE(s, x, ops.RoPEParams{}, ops.AtDevice(nil)), "SDPA": ops.SDPA(s, x, x, x, ops.SDPAParams[float32]{}),
+		"Scatter": ops.Scatter(s, x, i, x, 0, ops.ScatterAdd), "PutAlongAxis": ops.PutAlongAxis(s, x, i, x, 0, ops.ScatterSet),
+		"SiLUMul": ops.SiLUMul(s, x, x), "Slice": ops.Slice(s, x, nil), "SliceAt": ops.Slice(s, x, []int{1}, ops.AtDevice(nil)),
+		"SliceUpdate": ops.SliceUpdate(s, x, x), "SliceUpdateAt": ops.SliceUpdate(s, x, x, ops.AtDevice(nil)),
+		"Softmax": ops.Softmax(s, x), "Where": ops.Where(s, b, x, x), "ArgMax": ops.ArgMax(s, x, 0),
+		"ArgMin": ops.ArgMin(s, x, -1, ops.Axes(0)), "ReduceAs": ops.ReduceAs[int32](s, ops.ReduceSum, b),
+		"ReduceAs unknown": ops.ReduceAs[int32](s, 99, b), "ReduceAs type": ops.ReduceAs[float32](s, ops.ReduceProd, b),
+		"LogSumExp": ops.LogSumExp(s, x, ops.Axes(0), ops.KeepDims()), "All": ops.All(s, x), "Any": ops.Any(s, b),
+		"Shift": ops.ShiftLeft(s, i, i), "BitAnd": ops.BitAnd(s, b, b), "Equal": ops.Equal(s, b, b), "Not": ops.Not(s, b),
+	}
+	for name, op := range map[string]func(*kompute.Stream, *kompute.Tensor[float32], *kompute.Tensor[float32]) *kompute.Tensor[float32]{
+		"Add": ops.Add[float32], "Sub": ops.Sub[float32], "Mul": ops.Mul[float32], "Div": ops.Div[float32],
+		"Max": ops.Max[float32], "Min": ops.Min[float32], "Pow": ops.Pow[float32], "Mod": ops.Mod[float32],
+	} {
+		calls[name] = op(s, x, x)
+	}
+	for name, op := range map[string]func(*kompute.Stream, *kompute.Tensor[float32], ...ops.ReduceOption) *kompute.Tensor[float32]{
+		"Sum": ops.Sum[float32], "Mean": ops.Mean[float32], "Prod": ops.Prod[float32], "AMax": ops.AMax[float32], "AMin": ops.AMin[float32],
+	} {
+		calls[name] = op(s, x, ops.Axes(0))
+	}
+	for name, op := range map[string]func(*kompute.Stream, *kompute.Tensor[float32]) *kompute.Tensor[float32]{
+		"Neg": ops.Neg[float32], "Exp": ops.Exp[float32], "Sin": ops.Sin[float32], "Round": ops.Round[float32],
+	} {
+		calls[name] = op(s, x)
+	}
+	return calls
+}
+
+// Nil tensors are refused by every op, on a stream and on none.
+func TestNilTensors(t *testing.T) {
+	dev, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer dev.Close()
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	for _, stream := range []*kompute.Stream{s, nil} {
+		for name, result := range nilCalls(stream) {
+			var op *kompute.OpError
+			require.ErrorAs(t, result.Err(), &op, name)
+			require.ErrorIs(t, op, kompute.ErrInvalid, name)
+			require.NotEmpty(t, op.Op, name)
+		}
+	}
+	// A nil like tells ScalarLike its type, and no more.
+	require.NoError(t, ops.ScalarLike[float32](mustStream(t, dev), nil, 2).Err())
+}
+
+func mustStream(t *testing.T, dev *kompute.Device) *kompute.Stream {
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
