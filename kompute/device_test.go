@@ -29,6 +29,21 @@ func TestSelectDevice(t *testing.T) {
 	require.ErrorContains(t, err, `"radeon"; there are 0: NVIDIA H200, 1: Old One, 2: llvmpipe`)
 }
 
+func TestGPUsLeavesOutCPUDrivers(t *testing.T) {
+	list := []DeviceInfo{
+		{Name: "NVIDIA H200", Type: "discrete", Usable: true},
+		{Name: "some chip", Type: "other", Usable: true},
+		{Name: "llvmpipe (LLVM 15)", Type: "cpu", Usable: true},
+		{Name: "old driver", Type: "cpu", Why: "no timeline semaphores"},
+	}
+	got := gpus(list)
+	require.Equal(t, list[:2], got[:2])
+	require.False(t, got[2].Usable)
+	require.Contains(t, got[2].Why, "CPU driver")
+	require.Equal(t, list[3], got[3], "its own reason stays")
+	require.True(t, list[2].Usable, "the list of Devices is not touched")
+}
+
 func TestOpenRefusesUnknownSpecifications(t *testing.T) {
 	for _, spec := range []string{"gpu", "cpu:1", "auto:x", "metal"} {
 		_, err := Open(spec)

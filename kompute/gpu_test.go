@@ -41,3 +41,24 @@ func TestOpenByIndexNameAndUUID(t *testing.T) {
 	_, err = Open("vulkan:1000")
 	require.ErrorIs(t, err, ErrNoDevice)
 }
+
+// "auto" opens the best GPU, and the CPU backend where only CPU drivers are:
+// those are opened by name alone.
+func TestAutoNeverOpensACPUDriver(t *testing.T) {
+	list, err := Devices()
+	require.NoError(t, err)
+	d := openTest(t, "auto", WithMemoryBudget(12345))
+	for _, info := range list {
+		if info.Usable && info.Type != "cpu" {
+			require.Equal(t, info.UUID, d.Info().UUID)
+			require.Empty(t, d.Why())
+			return
+		}
+	}
+	require.Equal(t, "cpu", d.Backend())
+	require.Contains(t, d.Why(), "no usable GPU")
+	require.Contains(t, d.Why(), list[0].Name)
+	_, err = New(d, make([]float32, 5000))
+	require.ErrorIs(t, err, ErrOutOfMemory, "the options count there too")
+	require.Equal(t, "vulkan", openTest(t, "vulkan").Backend())
+}

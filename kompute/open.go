@@ -3,6 +3,7 @@ package kompute
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,9 +18,10 @@ func Devices() ([]DeviceInfo, error) {
 
 // Open opens a device:
 //
-//	"auto"         the best usable Vulkan device, else the CPU (Device.Why says why)
+//	"auto"         the best usable GPU, else the CPU backend (Device.Why says why);
+//	               never a CPU driver of Vulkan such as lavapipe, which is slower
 //	"cpu"          the CPU backend
-//	"vulkan"       the best usable Vulkan device
+//	"vulkan"       the best usable Vulkan device, which may be a CPU driver
 //	"vulkan:1"     the Vulkan device with this index in Devices
 //	"vulkan:NAME"  the first whose name contains NAME, in any case
 //	"vulkan:UUID"  the one with this UUID, 32 hex digits, dashes or not
@@ -49,17 +51,34 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	return nil, fmt.Errorf("open %q: %w: want auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID", spec, ErrNoDevice)
 }
 
-// openAuto takes the CPU only where there is no Vulkan or no device of it. Any
-// other failure, as a native library of another build, is a fault that must not
-// hide behind a slower backend.
+// openAuto takes the best GPU, and the CPU backend where no GPU can be opened: a
+// CPU driver of Vulkan is slower than it. Any other failure, as a native library
+// of another build, is a fault that must not hide behind a slower backend.
 func openAuto(o options) (*Device, error) {
-	d, err := openNamed("", o)
-	if err == nil || !errors.Is(err, ErrNoVulkan) && !errors.Is(err, ErrNoDevice) {
-		return d, err
+	list, err := vulkanDevices()
+	if err == nil {
+		var d *Device
+		if d, err = openFirst("GPU", gpus(list), o); err == nil {
+			return d, nil
+		}
 	}
-	d = openCPU(o)
+	if !errors.Is(err, ErrNoVulkan) && !errors.Is(err, ErrNoDevice) {
+		return nil, err
+	}
+	d := openCPU(o)
 	d.why = err.Error()
 	return d, nil
+}
+
+// gpus returns list with CPU drivers marked as not usable.
+func gpus(list []DeviceInfo) []DeviceInfo {
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i].Type == "cpu" && list[i].Usable {
+			list[i].Usable, list[i].Why = false, "a CPU driver, slower than the CPU backend"
+		}
+	}
+	return list
 }
 
 // openNamed opens the Vulkan device that which selects, or the best.
@@ -68,13 +87,19 @@ func openNamed(which string, o options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if which != "" {
-		info, err := selectDevice(list, which)
-		if err != nil {
-			return nil, err
-		}
-		return openVulkan(info, o)
+	if which == "" {
+		return openFirst("Vulkan device", list, o)
 	}
+	info, err := selectDevice(list, which)
+	if err != nil {
+		return nil, err
+	}
+	return openVulkan(info, o)
+}
+
+// openFirst opens the first device of list that can be used; kind names what was
+// looked for in the error where none can.
+func openFirst(kind string, list []DeviceInfo, o options) (*Device, error) {
 	var reasons []error
 	for _, info := range list {
 		if !info.Usable {
@@ -87,8 +112,18 @@ func openNamed(which string, o options) (*Device, error) {
 		}
 		reasons = append(reasons, fmt.Errorf("%s: %w", info.Name, err))
 	}
-	return nil, fmt.Errorf("no usable Vulkan device (%w): %w", ErrNoDevice, errors.Join(reasons...))
+	return nil, &noneUsableError{kind, errors.Join(reasons...)}
 }
+
+// noneUsableError is an ErrNoDevice that tells why each device cannot be used.
+type noneUsableError struct {
+	kind    string
+	reasons error
+}
+
+func (e *noneUsableError) Error() string { return fmt.Sprintf("no usable %s: %v", e.kind, e.reasons) }
+
+func (e *noneUsableError) Unwrap() []error { return []error{ErrNoDevice, e.reasons} }
 
 // selectDevice finds a device by index, UUID or part of its name.
 func selectDevice(list []DeviceInfo, which string) (DeviceInfo, error) {

@@ -36,6 +36,14 @@ func runArgs(t *testing.T, args ...string) output {
 	return runWith(t.Context(), "", args...)
 }
 
+// backends are values of --device: one for each backend of this build.
+func backends() []string {
+	if testmodel.VulkanBuilt {
+		return []string{"cpu", "vulkan"}
+	}
+	return []string{"cpu"}
+}
+
 // copyDemo writes the demo model to a folder that a test may spoil.
 func copyDemo(t *testing.T) string {
 	t.Helper()
@@ -128,7 +136,7 @@ func TestEager(t *testing.T) {
 
 // The picture is well-formed XML with a box for each dispatch.
 func TestDumpRegion(t *testing.T) {
-	for _, device := range []string{"cpu", "auto"} {
+	for _, device := range backends() {
 		file := filepath.Join(t.TempDir(), "region.svg")
 		out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--dump-region", file)
 		require.Zero(t, out.code, out.stderr)

@@ -12,7 +12,7 @@ import (
 
 // The table has the ops of prompt and tokens, on both backends.
 func TestStats(t *testing.T) {
-	for _, device := range []string{"cpu", "auto"} {
+	for _, device := range backends() {
 		out := runArgs(t, "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--stats")
 		require.Zero(t, out.code, out.stderr)
 		require.Regexp(t, `(?m)^quantized_matmul +43 +43 +\S+s +\S+s$`, out.stdout)
@@ -24,7 +24,7 @@ func TestStats(t *testing.T) {
 // What ran on the CPU instead of the device is told with its reason and cost.
 func TestStatsOfFallbacks(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_DISABLE", "rope,rms_norm")
-	for _, device := range []string{"cpu", "auto"} {
+	for _, device := range backends() {
 		out := runArgs(t, "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--stats")
 		require.Zero(t, out.code, out.stderr)
 		if !strings.Contains(out.stdout, "(vulkan)") {
