@@ -59,8 +59,8 @@ type queue interface {
 	// timeOps has the work that is appended from here on measured, or no longer.
 	// Locks as for append.
 	timeOps(timing timing) error
-	// describe returns a region as JSON. It is not closed meanwhile.
-	describe(r *Region) []byte
+	// describe says what a region does. It is not closed meanwhile.
+	describe(r *Region) (*RegionDescription, error)
 	// freeRegion frees what a region holds; no call uses it. dev.mu is held.
 	freeRegion(r *Region)
 	stats(*StreamStats)

@@ -39,7 +39,7 @@
 // [Stream.Stats], [Device.Stats] and [Region.Stats] count: ops, dispatches, copies,
 // memory, and what fell back to the CPU and why. [Stream.TimeOps] measures by op,
 // [Region.Profile] by dispatch, and a [Trace] collects all of it for a viewer.
-// Region.String and Region.JSON say what a region is made of.
+// Region.Describe says what a region is made of.
 //
 // # Lifetime
 //

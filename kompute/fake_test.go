@@ -265,7 +265,9 @@ func (f *fakeNative) regionStats(region unsafe.Pointer) RegionStats {
 	return RegionStats{Ops: n, FusedOps: n, Dispatches: n}
 }
 
-func (f *fakeNative) describeRegion(unsafe.Pointer) []byte { return []byte("{}") }
+func (f *fakeNative) describeRegion(region unsafe.Pointer) []byte {
+	return fmt.Appendf(nil, `{"captured_ops": %d}`, len((*fakeRegion)(region).work))
+}
 
 func (f *fakeNative) destroyRegion(region unsafe.Pointer) {
 	f.mu.Lock()

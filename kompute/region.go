@@ -31,7 +31,7 @@ type Region struct {
 	names []string    // of the ops
 	stats RegionStats
 
-	listed []DispatchProfile // for a trace; guarded by s.mu
+	traces *RegionDescription // what a trace says of it; guarded by s.mu
 
 	handle unsafe.Pointer // of the native region
 	cpu    *cpuRegion

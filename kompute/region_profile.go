@@ -2,38 +2,36 @@ package kompute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
 
-// RegionProfile says where the time of a replay goes.
+// RegionProfile says where the time of a replay goes. As JSON, times are in
+// nanoseconds.
 type RegionProfile struct {
-	Times int // replays that each median is of
+	Times int `json:"times"` // replays that each median is of
 	// Replay is the median time of one replay, from its start to its end on the
 	// device, with nothing measured inside. It is what the region takes.
-	Replay time.Duration
+	Replay time.Duration `json:"replay_ns"`
 	// Timed is the same of replays that measure each dispatch. What it is more
 	// than Replay is the cost of measuring, and of dispatches that no longer run
 	// side by side.
-	Timed      time.Duration
-	Dispatches []DispatchProfile // in the order in which they run
+	Timed      time.Duration      `json:"timed_ns"`
+	Region     *RegionDescription `json:"region"`     // what was measured
+	Dispatches []DispatchProfile  `json:"dispatches"` // one for each of the region, in the order in which they run
 }
 
-// DispatchProfile is one dispatch of a region.
+// DispatchProfile is one dispatch of a region, with the time that it took.
 type DispatchProfile struct {
-	Kernel  string
-	Op      string   // that it is a part of
-	Fused   []string // the ops that this op was fused from; none if it was not
-	Grid    [3]uint32
-	Barrier bool // it waits for what ran before
+	RegionDispatch
+	Op *RegionOp `json:"-"` // that it is a part of, in RegionProfile.Region.Ops
 	// Time is the median from its start to its end.
-	Time time.Duration
+	Time time.Duration `json:"time_ns"`
 	// Gap is the median from the end of the dispatch before, or the start of the
 	// replay, to its start: the barrier, if there is one, and a timestamp.
-	Gap time.Duration
+	Gap time.Duration `json:"gap_ns"`
 }
 
 // span is when something ran on the device, in nanoseconds of the device's
@@ -60,11 +58,12 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	if times < 1 || times > mostReplays {
 		return nil, fmt.Errorf("Region.Profile: %d times: %w", times, ErrInvalid)
 	}
-	p := &RegionProfile{Times: times}
-	if err := p.listDispatches(r); err != nil {
+	region, err := r.Describe()
+	if err != nil {
 		return nil, err
 	}
-	n := len(p.Dispatches)
+	p := &RegionProfile{Times: times, Region: region}
+	n := len(region.Dispatches)
 	wholes, timed := make([]uint64, times), make([]uint64, times)
 	lengths, gaps := make([]uint64, n*times), make([]uint64, n*times)
 	for i := range times {
@@ -86,9 +85,11 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 		}
 	}
 	p.Replay, p.Timed = medianTime(wholes), medianTime(timed)
-	for k := range p.Dispatches {
-		p.Dispatches[k].Time = medianTime(lengths[k*times : (k+1)*times])
-		p.Dispatches[k].Gap = medianTime(gaps[k*times : (k+1)*times])
+	for k, d := range region.Dispatches {
+		p.Dispatches = append(p.Dispatches, DispatchProfile{
+			RegionDispatch: d, Op: &region.Ops[d.OpIndex],
+			Time: medianTime(lengths[k*times : (k+1)*times]), Gap: medianTime(gaps[k*times : (k+1)*times]),
+		})
 	}
 	return p, nil
 }
@@ -99,43 +100,17 @@ func medianTime(ns []uint64) time.Duration {
 	return time.Duration(ns[len(ns)/2])
 }
 
-// listDispatches fills in what is known without running anything.
-func (p *RegionProfile) listDispatches(r *Region) error {
-	text := r.JSON()
-	if text == nil {
-		return errRegionClosed
-	}
-	var t regionText
-	if err := json.Unmarshal(text, &t); err != nil {
-		return fmt.Errorf("%w: a region's description: %v", ErrInternal, err)
-	}
-	next := 0
-	for _, op := range t.Ops {
-		for range op.Dispatches {
-			if next == len(t.Dispatches) {
-				break
-			}
-			d := t.Dispatches[next]
-			p.Dispatches = append(p.Dispatches, DispatchProfile{
-				Kernel: d.Kernel, Op: op.Op, Fused: op.Fused, Grid: d.Grid, Barrier: d.Barrier,
-			})
-			next++
-		}
-	}
-	return nil
-}
-
 // traced replays the region n times, one by one, and adds each dispatch to the
 // device's trace. s.mu is held.
 func (r *Region) traced(n int) error {
-	if r.listed == nil {
-		var p RegionProfile
-		if err := p.listDispatches(r); err != nil {
+	if r.traces == nil {
+		described, err := r.Describe()
+		if err != nil {
 			return err
 		}
-		r.listed = p.Dispatches
+		r.traces = described
 	}
-	spans := make([]span, len(r.listed))
+	spans := make([]span, len(r.traces.Dispatches))
 	for range n {
 		_, err := r.s.queue.profile(context.Background(), r, spans)
 		if errors.Is(err, ErrUnsupported) {
@@ -144,8 +119,8 @@ func (r *Region) traced(n int) error {
 		if err != nil {
 			return err
 		}
-		for i, d := range r.listed {
-			r.s.onDevice(d.Op, d.Kernel, spans[i])
+		for i, d := range r.traces.Dispatches {
+			r.s.onDevice(r.traces.Ops[d.OpIndex].Name, d.Kernel, spans[i])
 		}
 	}
 	return nil

@@ -37,8 +37,8 @@ func TestProfileTimesEachDispatch(t *testing.T) {
 			require.NotEmpty(t, one.Kernel)
 			require.Positive(t, one.Grid[0])
 		}
-		require.Regexp(t, "^(add|binary)$", p.Dispatches[0].Op)
-		require.Equal(t, "copy", p.Dispatches[1].Op)
+		require.Regexp(t, "^(add|binary)$", p.Dispatches[0].Op.Name)
+		require.Equal(t, "copy", p.Dispatches[1].Op.Name)
 		require.False(t, p.Dispatches[0].Barrier)
 		require.True(t, p.Dispatches[1].Barrier, "it reads the sum")
 		require.NoError(t, r.Close())

@@ -1,78 +1,32 @@
 package kompute
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// JSON describes the region: its ops and what they were fused from; its
-// dispatches with kernel, grid, barriers and what they read and write; its
-// memory. It is nil after Close.
-func (r *Region) JSON() []byte {
-	d := r.s.dev
-	d.mu.Lock()
-	if r.closed {
-		d.mu.Unlock()
-		return nil
-	}
-	r.users++
-	d.mu.Unlock()
-	text := r.s.queue.describe(r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.leave()
-	return text
-}
-
-// regionText is what String reads of JSON.
-type regionText struct {
-	Ops []struct {
-		Op, Pass   string
-		Fused      []string
-		Dispatches int
-	}
-	Dispatches []struct {
-		Kernel  string
-		Grid    [3]uint32
-		Barrier bool
-		Reads   []tensorUse
-		Writes  []tensorUse
-	}
-	Tensors []struct {
-		Kind          string
-		Bytes         int64
-		Arena, Offset int64
-	}
-}
-
-type tensorUse struct {
-	Tensor int64 `json:"tensor"`
-	Offset int64 `json:"offset"`
-	Bytes  int64 `json:"bytes"`
-}
-
-// String lists the region's work, a line for each op and each dispatch, and its
-// memory.
+// String is the text of Describe, or the reason why there is none.
 func (r *Region) String() string {
-	st := r.Stats()
-	var b strings.Builder
-	fmt.Fprintf(&b, "region of %d ops, %d after fusion: %d dispatches, %d barriers, %d bytes of transients (%d unplanned)\n",
-		st.Ops, st.FusedOps, st.Dispatches, st.Barriers, st.TransientBytes, st.TransientBytesUnplanned)
-	var t regionText
-	if text := r.JSON(); text == nil || json.Unmarshal(text, &t) != nil {
-		return b.String()
+	d, err := r.Describe()
+	if err != nil {
+		return err.Error()
 	}
+	return d.String()
+}
+
+// String lists the region's work, a line for each op with its operands and for
+// each dispatch, and its memory.
+func (d *RegionDescription) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "region of %d ops, %d after fusion: %d dispatches in %d phases, %d bytes of transients (%d unplanned)\n",
+		d.CapturedOps, len(d.Ops), len(d.Dispatches), d.PhaseCount(), d.Memory.TransientBytes, d.Memory.TransientBytesUnplanned)
 	next := 0
-	for _, op := range t.Ops {
-		b.WriteString("  " + op.Op)
-		if len(op.Fused) > 0 {
-			fmt.Fprintf(&b, " = %s (%s)", strings.Join(op.Fused, " + "), op.Pass)
-		}
-		b.WriteByte('\n')
+	for _, op := range d.Ops {
+		d.writeOp(&b, op)
 		for range op.Dispatches {
-			if next < len(t.Dispatches) {
-				t.dispatch(&b, next)
+			if next < len(d.Dispatches) {
+				d.writeDispatch(&b, d.Dispatches[next])
 			}
 			next++
 		}
@@ -80,25 +34,66 @@ func (r *Region) String() string {
 	return b.String()
 }
 
-// dispatch writes one dispatch.
-func (t *regionText) dispatch(b *strings.Builder, i int) {
-	d := t.Dispatches[i]
-	if d.Barrier {
+func (d *RegionDescription) writeOp(b *strings.Builder, op RegionOp) {
+	b.WriteString("  " + op.Name)
+	if len(op.FusedFrom) > 0 {
+		fmt.Fprintf(b, " = %s (%s)", strings.Join(op.FusedFrom, " + "), op.Pass)
+	}
+	b.WriteByte('\n')
+	for _, o := range op.Operands {
+		fmt.Fprintf(b, "    %-10s %s", o.Access, o)
+		if o.Tensor >= 0 {
+			fmt.Fprintf(b, " of %s", d.TensorName(o.Tensor))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// String gives element type and shape, "float32[1 256]", and where they are not
+// those of a whole contiguous tensor, strides and offset in elements.
+func (o RegionOperand) String() string {
+	text := fmt.Sprintf("%s%v", o.DType, o.Shape)
+	if !slices.Equal(o.Strides, contiguousStrides(o.Shape)) {
+		text += fmt.Sprintf(" strides %v", o.Strides)
+	}
+	if o.Offset != 0 {
+		text += fmt.Sprintf(" offset %d", o.Offset)
+	}
+	return text
+}
+
+// contiguousStrides are the row-major ones.
+func contiguousStrides(shape []int) []int {
+	out := make([]int, len(shape))
+	stride := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		out[i] = stride
+		stride *= shape[i]
+	}
+	return out
+}
+
+func (d *RegionDescription) writeDispatch(b *strings.Builder, one RegionDispatch) {
+	if one.Barrier {
 		b.WriteString("    -- barrier --\n")
 	}
-	fmt.Fprintf(b, "    %s %v", d.Kernel, d.Grid)
-	t.uses(b, " reads", d.Reads)
-	t.uses(b, " writes", d.Writes)
+	fmt.Fprintf(b, "    %s %v", one.Kernel, one.Grid)
+	d.writeUses(b, " reads", one.Reads)
+	d.writeUses(b, " writes", one.Writes)
 	b.WriteByte('\n')
 }
 
-func (t *regionText) uses(b *strings.Builder, verb string, uses []tensorUse) {
+func (d *RegionDescription) writeUses(b *strings.Builder, verb string, uses []RegionUse) {
 	for _, u := range uses {
-		kind := ""
-		if u.Tensor >= 0 && u.Tensor < int64(len(t.Tensors)) {
-			kind = t.Tensors[u.Tensor].Kind + " "
-		}
-		fmt.Fprintf(b, "%s %s#%d[%d+%d]", verb, kind, u.Tensor, u.Offset, u.Bytes)
+		fmt.Fprintf(b, "%s %s[%d+%d]", verb, d.TensorName(u.Tensor), u.Offset, u.Bytes)
 		verb = ","
 	}
+}
+
+// TensorName names a tensor of the region by kind and index, "planned#3".
+func (d *RegionDescription) TensorName(index int) string {
+	if index < 0 || index >= len(d.Memory.Tensors) {
+		return fmt.Sprintf("#%d", index)
+	}
+	return fmt.Sprintf("%s#%d", d.Memory.Tensors[index].Kind, index)
 }

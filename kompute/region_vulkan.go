@@ -36,7 +36,9 @@ func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
 
 func (q *vulkanQueue) freeRegion(r *Region) { q.b.native.destroyRegion(r.handle) }
 
-func (q *vulkanQueue) describe(r *Region) []byte { return q.b.native.describeRegion(r.handle) }
+func (q *vulkanQueue) describe(r *Region) (*RegionDescription, error) {
+	return parseDescription(q.b.native.describeRegion(r.handle))
+}
 
 // replay makes the caller's tensors ready, which for most replays is only to
 // look at each, and then makes one native call.

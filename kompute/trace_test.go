@@ -88,10 +88,10 @@ func TestTraceHasHostAndDevice(t *testing.T) {
 }
 
 func countCopies(t *testing.T, r *Region) (n int) {
-	var p RegionProfile
-	require.NoError(t, p.listDispatches(r))
-	for _, d := range p.Dispatches {
-		if d.Op == "copy" {
+	described, err := r.Describe()
+	require.NoError(t, err)
+	for _, d := range described.Dispatches {
+		if described.Ops[d.OpIndex].Name == "copy" {
 			n++
 		}
 	}

@@ -210,9 +210,9 @@ typedef struct {
     uint64_t record_ns;  /* host time of kpx_capture_end */
 } kpx_region_stats;
 void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
-/* Writes a JSON description (ops with what they were fused from; dispatches with kernel, grid, reads, writes and
- * barriers; memory), at most size bytes and no end mark, and returns its whole length. text may be NULL if size is 0.
- */
+/* Writes a JSON description, at most size bytes and no end mark, and returns its whole length: ops with their operands'
+ * dtypes, shapes and strides and with what they were fused from; dispatches with kernel, grid, reads, writes and
+ * barriers; memory. kompute.RegionDescription documents its fields. text may be NULL if size is 0. */
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
 /* Replays the region once, as kpx_replay does, on a recording of its own with timestamps, and waits. *whole: from start
  * to end. spans NULL: nothing else is timed inside; else it has n entries, one for each dispatch in the

@@ -25,13 +25,12 @@ void MemoryPlan::decide(Program &program, const Graph &graph, uint64_t largest_a
 void MemoryPlan::list(Program &program, const Graph &graph, bool share) {
     program.plan();
     of_use_.resize(program.all_uses().size());
-    std::unordered_map<const Buffer *, uint32_t> known;
     uint32_t phase = 0, dispatch = 0;
     for (const Node &node : program.nodes()) {
         phase += node.barrier;
         for (uint32_t i = 0; i < node.layout.bindings; i++) {
             const Buffer *buffer = program.uses(node)[i].storage;
-            const auto found = known.emplace(buffer, uint32_t(tensors_.size()));
+            const auto found = known_.emplace(buffer, uint32_t(tensors_.size()));
             if (found.second) {
                 const Kind kind = buffer->mapped() != nullptr              ? Kind::mapped
                                   : !buffer->closed()                      ? Kind::external
@@ -94,7 +93,13 @@ bool MemoryPlan::place_in(uint32_t arena, uint32_t index, uint64_t largest_arena
     return true;
 }
 
+int64_t MemoryPlan::index_of(const Buffer *buffer) const {
+    const auto found = known_.find(buffer);
+    return found == known_.end() ? -1 : int64_t(found->second);
+}
+
 void MemoryPlan::allocate(Device &device, Program &program) {
+    known_.clear(); // the buffers of planned tensors are gone
     for (uint64_t bytes : arena_bytes_) {
         arenas_.push_back(device.memory().allocate(bytes));
         arenas_.back()->close();

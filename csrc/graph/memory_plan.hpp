@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -42,6 +43,8 @@ class MemoryPlan {
     const std::vector<Tensor> &tensors() const { return tensors_; }
     // The tensor that the program's use of that index is of.
     uint32_t tensor_of(uint32_t use) const { return of_use_[use]; }
+    // The tensor that the buffer is, before allocate(); -1 if no dispatch uses it.
+    int64_t index_of(const Buffer *buffer) const;
     // Where it starts in the Vulkan buffer that the use names.
     uint64_t start_of(uint32_t tensor, const Use &use) const;
     const std::vector<uint64_t> &arenas() const { return arena_bytes_; }
@@ -54,6 +57,7 @@ class MemoryPlan {
     bool place_in(uint32_t arena, uint32_t tensor, uint64_t largest_arena);
 
     std::vector<Tensor> tensors_;
+    std::unordered_map<const Buffer *, uint32_t> known_; // until allocate()
     std::vector<uint32_t> of_use_;
     std::vector<std::vector<uint32_t>> placed_; // per arena, by offset
     std::vector<uint64_t> arena_bytes_;

@@ -1,6 +1,8 @@
-// A region as JSON. Names are of ops, passes and kernels: none needs escaping.
+// A region as JSON, in the form of kompute.RegionDescription, which documents it.
 #include "abi/error.hpp"
+#include "ops/lowering_util.hpp"
 #include "ops/op_table.hpp"
+#include "record/json_writer.hpp"
 #include "record/region.hpp"
 #include "runtime/memory.hpp"
 
@@ -8,8 +10,8 @@ namespace kpx {
 
 namespace {
 
-const char *op_name(int32_t op) {
-    return op == OpNode::kOpaque ? "custom" : op_row(op).name.data();
+std::string_view op_name(int32_t op) {
+    return op == OpNode::kOpaque ? "custom" : op_row(op).name;
 }
 
 const char *kind_name(MemoryPlan::Kind kind) {
@@ -25,85 +27,131 @@ const char *kind_name(MemoryPlan::Kind kind) {
     }
 }
 
-using ull = unsigned long long;
-
-// Joins the items of a list with commas, one per line.
-class List {
-  public:
-    List(std::string &out, const char *name) : out_(out) { out_ += format(",\n\"%s\":[", name); }
-    ~List() { out_ += "]"; }
-    void add(const std::string &item) {
-        out_ += first_ ? "\n" : ",\n";
-        out_ += item;
-        first_ = false;
+const char *access_name(kpx_access access) {
+    switch (access) {
+    case KPX_READ:
+        return "read";
+    case KPX_WRITE:
+        return "write";
+    default:
+        return "read_write";
     }
-
-  private:
-    std::string &out_;
-    bool first_ = true;
-};
-
-// [{"tensor":0,"offset":0,"bytes":16},…] of the uses with that access.
-std::string uses_json(const MemoryPlan &memory, const Program &program, const Node &node, kpx_access access) {
-    std::string out = "[";
-    for (uint32_t i = 0; i < node.layout.bindings; i++) {
-        const Use &use = program.uses(node)[i];
-        if (!(use.access & access)) {
-            continue;
-        }
-        const uint32_t tensor = memory.tensor_of(node.first_use + i);
-        out += format("%s{\"tensor\":%u,\"offset\":%llu,\"bytes\":%llu}", out.size() > 1 ? "," : "", tensor,
-                      ull(use.offset - memory.start_of(tensor, use)), ull(use.bytes));
-    }
-    return out + "]";
 }
 
-std::string tensor_json(const MemoryPlan::Tensor &tensor) {
-    std::string out = format("{\"kind\":\"%s\",\"bytes\":%llu,\"first\":%u,\"last\":%u", kind_name(tensor.kind),
-                             ull(tensor.bytes), tensor.first, tensor.last);
-    if (tensor.kind == MemoryPlan::Kind::planned) {
-        out += format(",\"arena\":%u,\"offset\":%llu", tensor.arena, ull(tensor.offset));
-    }
-    return out + "}";
+void write_operand(JsonWriter &json, const Region::Operand &operand) {
+    json.object([&] {
+        json.key("index").value(operand.index);
+        json.key("tensor").value(operand.tensor);
+        json.key("access").value(access_name(operand.access));
+        json.key("dtype").value(dtype_name(operand.dtype));
+        json.key("shape").values(operand.shape.data(), operand.rank);
+        json.key("strides").values(operand.strides.data(), operand.rank);
+        json.key("offset").value(operand.offset);
+    });
+}
+
+void write_op(JsonWriter &json, const Region::Op &op) {
+    json.object([&] {
+        json.key("name").value(op_name(op.op));
+        json.key("pass").value(op.pass == nullptr ? "" : op.pass);
+        json.key("fused_from").array([&] {
+            for (int32_t from : op.fused) {
+                json.value(op_name(from));
+            }
+        });
+        json.key("operands").array([&] {
+            for (const Region::Operand &operand : op.operands) {
+                write_operand(json, operand);
+            }
+        });
+        json.key("dispatches").value(op.dispatches);
+    });
+}
+
+void write_tensor(JsonWriter &json, const MemoryPlan::Tensor &tensor) {
+    const bool planned = tensor.kind == MemoryPlan::Kind::planned;
+    json.object([&] {
+        json.key("kind").value(kind_name(tensor.kind));
+        json.key("bytes").value(tensor.bytes);
+        json.key("first").value(tensor.first);
+        json.key("last").value(tensor.last);
+        json.key("arena").value(planned ? tensor.arena : 0);
+        json.key("offset").value(planned ? tensor.offset : 0);
+    });
 }
 
 } // namespace
 
-std::string Region::describe() const {
-    const kpx_region_stats counts = stats();
-    std::string out =
-        format("{\"ops_appended\":%llu,\"ops_recorded\":%llu,\"dispatch_count\":%llu,\"barrier_count\":%llu,"
-               "\"transient_bytes_unplanned\":%llu,\"transient_bytes\":%llu",
-               ull(counts.ops), ull(counts.fused_ops), ull(counts.dispatches), ull(counts.barriers),
-               ull(counts.transient_bytes_unplanned), ull(counts.transient_bytes));
-    {
-        List ops(out, "ops"); // each with the number of its dispatches, which follow each other
-        for (const Op &op : ops_) {
-            std::string fused;
-            for (int32_t from : op.fused) {
-                fused += format("%s\"%s\"", fused.empty() ? "" : ",", op_name(from));
+// The uses of a dispatch with that access.
+void Region::write_uses(JsonWriter &json, const Node &node, kpx_access access) const {
+    json.array([&] {
+        for (uint32_t i = 0; i < node.layout.bindings; i++) {
+            const Use &use = program_.uses(node)[i];
+            if (!(use.access & access)) {
+                continue;
             }
-            ops.add(format("{\"op\":\"%s\",\"pass\":\"%s\",\"fused\":[%s],\"dispatches\":%u}", op_name(op.op),
-                           op.pass == nullptr ? "" : op.pass, fused.c_str(), op.dispatches));
+            const uint32_t tensor = memory_.tensor_of(node.first_use + i);
+            json.object([&] {
+                json.key("tensor").value(tensor);
+                json.key("offset").value(use.offset - memory_.start_of(tensor, use));
+                json.key("bytes").value(use.bytes);
+            });
         }
-    }
-    {
-        List dispatches(out, "dispatches");
-        const Program &program = program_;
-        for (const Node &node : program.nodes()) {
-            dispatches.add(format("{\"kernel\":\"%s\",\"grid\":[%u,%u,%u],\"barrier\":%s,\"reads\":", node.kernel,
-                                  node.grid.x, node.grid.y, node.grid.z, node.barrier ? "true" : "false") +
-                           uses_json(memory_, program, node, KPX_READ) +
-                           ",\"writes\":" + uses_json(memory_, program, node, KPX_WRITE) + "}");
+    });
+}
+
+void Region::write_dispatches(JsonWriter &json) const {
+    size_t op = 0;
+    uint32_t left = ops_.empty() ? 0 : ops_[0].dispatches; // of that op
+    for (const Node &node : program_.nodes()) {
+        while (left == 0 && op + 1 < ops_.size()) {
+            left = ops_[++op].dispatches;
         }
+        left--;
+        json.object([&] {
+            json.key("op").value(op);
+            json.key("kernel").value(node.kernel);
+            json.key("grid").array([&] {
+                json.value(node.grid.x);
+                json.value(node.grid.y);
+                json.value(node.grid.z);
+            });
+            json.key("barrier").value(node.barrier);
+            json.key("reads");
+            write_uses(json, node, KPX_READ);
+            json.key("writes");
+            write_uses(json, node, KPX_WRITE);
+        });
     }
-    {
-        List tensors(out, "tensors"); // first, last: dispatches that use it
-        for (const MemoryPlan::Tensor &tensor : memory_.tensors()) {
-            tensors.add(tensor_json(tensor));
-        }
-    }
-    return out + "}\n";
+}
+
+void Region::write_memory(JsonWriter &json) const {
+    json.object([&] {
+        json.key("transient_bytes").value(memory_.planned());
+        json.key("transient_bytes_unplanned").value(memory_.unplanned());
+        json.key("arenas").values(memory_.arenas().data(), memory_.arenas().size());
+        json.key("tensors").array([&] {
+            for (const MemoryPlan::Tensor &tensor : memory_.tensors()) {
+                write_tensor(json, tensor);
+            }
+        });
+    });
+}
+
+std::string Region::describe() const {
+    JsonWriter json;
+    json.object([&] {
+        json.key("captured_ops").value(appended_);
+        json.key("ops").array([&] {
+            for (const Op &op : ops_) {
+                write_op(json, op);
+            }
+        });
+        json.key("dispatches").array([&] { write_dispatches(json); });
+        json.key("memory");
+        write_memory(json);
+    });
+    return json.text();
 }
 
 } // namespace kpx

@@ -11,8 +11,8 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
     program_ = window.finish(passes);
-    list_ops(window.graph());
     memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
+    list_ops(window.graph());
     {
         const Window dropped = std::move(window); // and with it the memory of what was planned
     }
@@ -31,8 +31,21 @@ const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::T
 void Region::list_ops(const Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const OpNode &node = graph.node(id);
-        ops_.push_back({node.op, node.pass, node.fused, node.last - node.first});
+        ops_.push_back({node.op, node.pass, node.fused, operands_of(node), node.last - node.first});
     }
+}
+
+std::vector<Region::Operand> Region::operands_of(const OpNode &node) const {
+    std::vector<Operand> out;
+    for (uint32_t i = 0; i < node.arrays.size(); i++) {
+        const Array &array = node.arrays[i];
+        if (array) {
+            const int64_t start = int64_t(array.base / array.element_size()) + array.offset;
+            out.push_back({i, memory_.index_of(array.buffer.get()), node.access[i], array.dtype, array.rank,
+                           array.shape, array.strides, start});
+        }
+    }
+    return out;
 }
 
 kpx_region_stats Region::stats() const {

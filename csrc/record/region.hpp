@@ -1,6 +1,7 @@
 // Captured work, recorded once: what kpx_replay submits.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,8 +14,28 @@
 
 namespace kpx {
 
+class JsonWriter;
+
 class Region {
   public:
+    // An operand of an op as it was recorded.
+    struct Operand {
+        uint32_t index; // among the op's operands; absent ones are left out
+        int64_t tensor; // of the memory plan; -1: no dispatch touches it
+        kpx_access access;
+        uint32_t dtype, rank;
+        std::array<int64_t, KPX_MAX_RANK> shape, strides;
+        int64_t offset; // elements from the start of its storage
+    };
+    // An op as it was recorded.
+    struct Op {
+        int32_t op;
+        const char *pass;           // that made it, or nullptr
+        std::vector<int32_t> fused; // from these
+        std::vector<Operand> operands;
+        uint32_t dispatches;
+    };
+
     // Runs the passes over the window, plans memory, records. Throws an Error.
     Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes);
 
@@ -34,14 +55,11 @@ class Region {
     std::string describe() const;
 
   private:
-    // An op as it was recorded.
-    struct Op {
-        int32_t op;
-        const char *pass;           // that made it, or nullptr
-        std::vector<int32_t> fused; // from these
-        uint32_t dispatches;
-    };
-    void list_ops(const Graph &graph);
+    void list_ops(const Graph &graph); // before memory is allocated, which forgets the buffers
+    std::vector<Operand> operands_of(const OpNode &node) const;
+    void write_dispatches(JsonWriter &json) const;
+    void write_uses(JsonWriter &json, const Node &node, kpx_access access) const;
+    void write_memory(JsonWriter &json) const;
 
     std::shared_ptr<Device> device_;
     uint64_t appended_ = 0; // ops

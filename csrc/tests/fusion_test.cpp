@@ -102,7 +102,7 @@ TEST(passes_run_over_regions) {
         CHECK(stats.ops == 4 && stats.fused_ops == (off ? 4 : 2) && stats.dispatches == stats.fused_ops);
         CHECK((stats.transient_bytes == 0) == !off);
         const char *fused =
-            "{\"op\":\"silu_mul\",\"pass\":\"silu_product\",\"fused\":[\"unary\",\"binary\"],\"dispatches\":1}";
+            "{\"name\":\"silu_mul\",\"pass\":\"silu_product\",\"fused_from\":[\"unary\",\"binary\"],\"operands\":[";
         CHECK((describe(region).find(fused) == std::string::npos) == off);
         replay(stream, region, 3);
         results[off] = download(stream, y, kN);

@@ -30,12 +30,12 @@ type profile struct {
 
 // kernel is all dispatches of one kernel for one purpose and grid.
 type kernel struct {
-	Kernel string    `json:"kernel"`
-	Op     string    `json:"op"`
-	Fused  []string  `json:"fused"` // the ops that it was fused from
-	Grid   [3]uint32 `json:"grid"`
-	Calls  int       `json:"calls"`
-	Nanos  int64     `json:"total_ns"`
+	Kernel    string    `json:"kernel"`
+	Op        string    `json:"op"`
+	FusedFrom []string  `json:"fused_from"` // ops
+	Grid      [3]uint32 `json:"grid"`
+	Calls     int       `json:"calls"`
+	Nanos     int64     `json:"total_ns"`
 }
 
 type gaps struct {
@@ -102,11 +102,11 @@ func (p *profile) add(r *kompute.RegionProfile) {
 	p.ReplayNanos, p.TimedNanos = r.Replay.Nanoseconds(), r.Timed.Nanoseconds()
 	for _, d := range r.Dispatches {
 		i := slices.IndexFunc(p.Kernels, func(k kernel) bool {
-			return k.Kernel == d.Kernel && k.Op == d.Op && k.Grid == d.Grid && slices.Equal(k.Fused, d.Fused)
+			return k.Kernel == d.Kernel && k.Op == d.Op.Name && k.Grid == d.Grid && slices.Equal(k.FusedFrom, d.Op.FusedFrom)
 		})
 		if i < 0 {
 			i = len(p.Kernels)
-			p.Kernels = append(p.Kernels, kernel{Kernel: d.Kernel, Op: d.Op, Fused: d.Fused, Grid: d.Grid})
+			p.Kernels = append(p.Kernels, kernel{Kernel: d.Kernel, Op: d.Op.Name, FusedFrom: d.Op.FusedFrom, Grid: d.Grid})
 		}
 		p.Kernels[i].Calls++
 		p.Kernels[i].Nanos += d.Time.Nanoseconds()
@@ -123,8 +123,8 @@ func (p *profile) add(r *kompute.RegionProfile) {
 // name tells kernels apart that do the same for different ops.
 func (k kernel) name() string {
 	what := k.Op
-	if len(k.Fused) > 0 {
-		what = joined(k.Fused)
+	if len(k.FusedFrom) > 0 {
+		what = joined(k.FusedFrom)
 	}
 	if what == k.Kernel {
 		return what

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
@@ -132,34 +131,6 @@ func TestEager(t *testing.T) {
 	require.Equal(t, cases[0].GeneratedIDs, got.GeneratedIDs)
 	require.Zero(t, got.Stats.Replays)
 	require.Positive(t, got.Stats.Ops)
-}
-
-// The picture is well-formed XML with a box for each dispatch.
-func TestDumpRegion(t *testing.T) {
-	for _, device := range backends() {
-		file := filepath.Join(t.TempDir(), "region.svg")
-		out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device", device, "--dump-region", file)
-		require.Zero(t, out.code, out.stderr)
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		groups := 0
-		for d := xml.NewDecoder(bytes.NewReader(data)); ; {
-			token, err := d.Token()
-			if err == io.EOF {
-				break
-			}
-			require.NoError(t, err)
-			if start, is := token.(xml.StartElement); is && start.Name.Local == "g" {
-				groups++
-			}
-		}
-		require.Greater(t, groups, 10)
-		require.Contains(t, string(data), "quantized_")
-	}
-	out := runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device=cpu", "--dump-region", filepath.Join(t.TempDir(), "no", "such.svg"))
-	require.Equal(t, 1, out.code)
-	_, err := drawRegion(nil, "")
-	require.Error(t, err)
 }
 
 func TestSampledRunsAgree(t *testing.T) {

@@ -76,10 +76,10 @@ func (a *app) printToken(ctx context.Context, w io.Writer) error {
 	}
 	sums, gaps := map[string]kompute.OpTime{}, time.Duration(0)
 	for _, d := range p.Dispatches {
-		t := sums[d.Op]
+		t := sums[d.Op.Name]
 		t.Dispatches++
 		t.Time += d.Time
-		sums[d.Op] = t
+		sums[d.Op.Name] = t
 		gaps += d.Gap
 	}
 	fmt.Fprintln(w, "op of a replayed token\t\tdispatches\tdevice")

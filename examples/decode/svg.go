@@ -1,12 +1,14 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"os"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // dumpRegion draws the decode step that the answers were made with.
@@ -15,149 +17,129 @@ func (a *app) dumpRegion(file string) error {
 	if region == nil {
 		return &usageError{"dump-region", "nothing was replayed"}
 	}
-	picture, err := drawRegion(region.JSON(), a.folder.Name()+" on "+a.device.Info().Name)
+	described, err := region.Describe()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, picture, 0o644)
+	return os.WriteFile(file, drawRegion(described, a.folder.Name()+" on "+a.device.Info().Name), 0o644)
 }
 
-// regionGraph is what the picture shows of Region.JSON.
-type regionGraph struct {
-	OpsAppended             int   `json:"ops_appended"`
-	OpsRecorded             int   `json:"ops_recorded"`
-	TransientBytes          int64 `json:"transient_bytes"`
-	TransientBytesUnplanned int64 `json:"transient_bytes_unplanned"`
-	Ops                     []struct {
-		Op, Pass   string
-		Fused      []string
-		Dispatches int
-	}
-	Dispatches []struct {
-		Kernel        string
-		Grid          [3]int
-		Barrier       bool
-		Reads, Writes []struct{ Tensor int }
-	}
-	Tensors []struct {
-		Kind                string
-		Bytes, Arena        int64
-		Offset, First, Last int64
-	}
-}
-
-// The picture's measures, in pixels.
+// The picture's measures, in pixels. All text is monospaced, so that its width
+// is known wherever the picture is shown.
 const (
-	rowHeight   = 24
-	boxWidth    = 216
+	fontSize    = 11
+	charWidth   = 0.61 * fontSize // of common monospaced fonts, rounded up
+	rowHeight   = 22
 	boxGap      = 8
-	leftEdge    = 48
-	topEdge     = 64
-	memoryWidth = 360
+	edge        = 16
+	phaseWidth  = 5 * charWidth // the column of phase numbers
+	headHeight  = 92            // title, sums, the axis of memory
+	memoryWidth = 480
 )
 
-// drawRegion draws a row for each phase, which is what runs between two
-// barriers, with a box for each dispatch; and beside it, in the same rows, which
-// part of the region's own memory is in use.
-func drawRegion(text []byte, title string) ([]byte, error) {
-	var g regionGraph
-	if err := json.Unmarshal(text, &g); err != nil {
-		return nil, errors.Join(errors.New("--dump-region: the region's description"), err)
-	}
-	phases, widest := g.phases()
-	rows := 0
-	if len(phases) > 0 {
-		rows = phases[len(phases)-1] + 1
-	}
-	memoryEdge := leftEdge + widest*(boxWidth+boxGap) + 2*boxGap
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n",
-		memoryEdge+memoryWidth+boxGap, topEdge+rows*rowHeight+boxGap)
-	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
-	fmt.Fprintf(&b, `<text x="8" y="20" font-size="15">%s</text>`+"\n", html.EscapeString(title))
-	fmt.Fprintf(&b, `<text x="8" y="40">%d ops, %d after fusion; %d dispatches in %d phases</text>`+"\n", g.OpsAppended, g.OpsRecorded, len(g.Dispatches), rows)
-	fmt.Fprintf(&b, `<text x="%d" y="40">own memory: %d bytes, %d without sharing</text>`+"\n", memoryEdge, g.TransientBytes, g.TransientBytesUnplanned)
-	g.drawDispatches(&b, phases)
-	g.drawMemory(&b, phases, memoryEdge)
-	b.WriteString("</svg>\n")
-	return []byte(b.String()), nil
+// picture is a region being drawn: a row for each phase, which is what runs
+// between two barriers, with a box for each dispatch; and beside it, in the same
+// rows, which part of the region's own memory is in use.
+type picture struct {
+	strings.Builder
+	region   *kompute.RegionDescription
+	phases   []int // of each dispatch
+	rows     int
+	boxWidth float64
+	columns  int     // boxes in the widest row
+	memory   float64 // where it starts
 }
 
-// phases returns the phase of each dispatch, and how many the widest one has.
-func (g *regionGraph) phases() (phases []int, widest int) {
-	phase, here := 0, 0
-	for i, d := range g.Dispatches {
-		if d.Barrier && i > 0 {
-			phase++
-			here = 0
+func drawRegion(region *kompute.RegionDescription, title string) []byte {
+	p := &picture{region: region, phases: region.Phases(), rows: region.PhaseCount()}
+	p.measure()
+	sums := fmt.Sprintf("%d ops, %d after fusion; %d dispatches in %d phases", region.CapturedOps, len(region.Ops), len(region.Dispatches), p.rows)
+	p.memory = max(edge+phaseWidth+float64(p.columns)*(p.boxWidth+boxGap), edge+float64(len(sums))*charWidth) + 3*boxGap
+	width := max(p.memory+memoryWidth+edge, 2*edge+float64(utf8.RuneCountInString(title))*charWidth*titleScale)
+	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" font-family="DejaVu Sans Mono, Menlo, Consolas, Courier New, monospace" font-size="%d">`+"\n",
+		width, headHeight+p.rows*rowHeight+edge, width, headHeight+p.rows*rowHeight+edge, fontSize)
+	p.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
+	fmt.Fprintf(p, `<text x="%d" y="26" font-size="%.1f">%s</text>`+"\n", edge, fontSize*titleScale, html.EscapeString(title))
+	fmt.Fprintf(p, `<text x="%d" y="48">%s</text>`+"\n", edge, sums)
+	p.drawRows()
+	p.drawDispatches()
+	p.drawMemory()
+	p.WriteString("</svg>\n")
+	return []byte(p.String())
+}
+
+// titleScale is how much larger than the rest the title is.
+const titleScale = 1.3
+
+// measure finds how wide boxes must be for their labels, and how many stand in
+// the widest row.
+func (p *picture) measure() {
+	column := 0
+	for i, d := range p.region.Dispatches {
+		if column++; i == 0 || p.phases[i] != p.phases[i-1] {
+			column = 1
 		}
-		here++
-		widest = max(widest, here)
-		phases = append(phases, phase)
+		p.columns = max(p.columns, column)
+		p.boxWidth = max(p.boxWidth, float64(utf8.RuneCountInString(p.label(d)))*charWidth+12)
 	}
-	return phases, widest
+}
+
+// drawRows numbers the phases and underlays every other one.
+func (p *picture) drawRows() {
+	for row := range p.rows {
+		y := headHeight + row*rowHeight
+		if row%2 == 1 {
+			fmt.Fprintf(p, `<rect x="0" y="%d" width="100%%" height="%d" fill="#f4f4f4"/>`+"\n", y, rowHeight)
+		}
+		fmt.Fprintf(p, `<text x="%.1f" y="%d" fill="#777" text-anchor="end">%d</text>`+"\n", edge+phaseWidth-10, y+15, row)
+	}
 }
 
 // drawDispatches draws the boxes. Those of one op have one colour, and hovering
 // tells everything about them.
-func (g *regionGraph) drawDispatches(b *strings.Builder, phases []int) {
-	next, column := 0, 0
-	for _, op := range g.Ops {
-		label := op.Op
-		if len(op.Fused) > 0 {
-			label += " = " + strings.Join(op.Fused, " + ") + " (" + op.Pass + ")"
+func (p *picture) drawDispatches() {
+	column := 0
+	for i, d := range p.region.Dispatches {
+		if column++; i == 0 || p.phases[i] != p.phases[i-1] {
+			column = 0
 		}
-		for range op.Dispatches {
-			if next == len(phases) {
-				return
-			}
-			if column++; next == 0 || phases[next] != phases[next-1] {
-				column = 0
-			}
-			d := g.Dispatches[next]
-			x, y := leftEdge+column*(boxWidth+boxGap), topEdge+phases[next]*rowHeight
-			if column == 0 {
-				fmt.Fprintf(b, `<text x="8" y="%d" fill="#777">%d</text>`+"\n", y+15, phases[next])
-			}
-			fmt.Fprintf(b, `<g><title>%s
-kernel %s, grid %v, reads %s, writes %s</title><rect x="%d" y="%d" width="%d" height="%d" rx="3" fill="%s" stroke="#555"/><text x="%d" y="%d">%s</text></g>`+"\n",
-				html.EscapeString(label), html.EscapeString(d.Kernel), d.Grid, g.kinds(d.Reads), g.kinds(d.Writes),
-				x, y+2, boxWidth, rowHeight-4, colour(op.Op, len(op.Fused) > 0), x+6, y+16, html.EscapeString(shorten(op.Op+": "+d.Kernel, 34)))
-			next++
-		}
+		op := p.region.Ops[d.OpIndex]
+		x := edge + phaseWidth + float64(column)*(p.boxWidth+boxGap)
+		y := headHeight + p.phases[i]*rowHeight
+		fmt.Fprintf(p, `<g><title>%s</title><rect x="%.1f" y="%d" width="%.1f" height="%d" rx="3" fill="%s" stroke="#555"/><text x="%.1f" y="%d">%s</text></g>`+"\n",
+			html.EscapeString(p.details(d)), x, y+2, p.boxWidth, rowHeight-4, colour(op.Name, len(op.FusedFrom) > 0), x+6, y+15, html.EscapeString(p.label(d)))
 	}
 }
 
-// kinds names tensors by number and kind.
-func (g *regionGraph) kinds(uses []struct{ Tensor int }) string {
-	var names []string
-	for _, u := range uses {
-		if u.Tensor >= 0 && u.Tensor < len(g.Tensors) {
-			names = append(names, fmt.Sprintf("%s#%d", g.Tensors[u.Tensor].Kind, u.Tensor))
+// label is a dispatch's op, its kernel where that has another name, and the shape
+// of what it writes first. Scratch memory of an op has none.
+func (p *picture) label(d kompute.RegionDispatch) string {
+	op := p.region.Ops[d.OpIndex]
+	text := op.Name
+	if d.Kernel != op.Name {
+		text += ": " + d.Kernel
+	}
+	for _, o := range op.Operands {
+		writes := func(u kompute.RegionUse) bool { return u.Tensor == o.Tensor }
+		if o.Access&kompute.AccessWrite != 0 && slices.ContainsFunc(d.Writes, writes) {
+			return text + fmt.Sprintf(" → %v", o.Shape)
 		}
 	}
-	return strings.Join(names, " ")
+	return text
 }
 
-// drawMemory draws the region's own tensors: to the right by place, downwards
-// by time.
-func (g *regionGraph) drawMemory(b *strings.Builder, phases []int, edge int) {
-	end := int64(1)
-	for _, t := range g.Tensors {
-		if t.Kind == "planned" {
-			end = max(end, t.Offset+t.Bytes)
-		}
+// details is what hovering over a dispatch tells.
+func (p *picture) details(d kompute.RegionDispatch) string {
+	op := p.region.Ops[d.OpIndex]
+	lines := []string{op.Name}
+	if len(op.FusedFrom) > 0 {
+		lines[0] += " = " + strings.Join(op.FusedFrom, " + ") + " (" + op.Pass + ")"
 	}
-	for i, t := range g.Tensors {
-		if t.Kind != "planned" || t.First >= int64(len(phases)) || t.Last >= int64(len(phases)) {
-			continue
-		}
-		x := float64(edge) + float64(t.Offset)/float64(end)*memoryWidth
-		y := topEdge + phases[t.First]*rowHeight
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="#555" stroke-width="0.5"><title>tensor %d: %d bytes at %d of arena %d</title></rect>`+"\n",
-			x, y+2, max(float64(t.Bytes)/float64(end)*memoryWidth, 1), (phases[t.Last]-phases[t.First]+1)*rowHeight-4,
-			colour(fmt.Sprint(i), false), i, t.Bytes, t.Offset, t.Arena)
+	for _, o := range op.Operands {
+		lines = append(lines, fmt.Sprintf("%s %s of %s", o.Access, o, p.region.TensorName(o.Tensor)))
 	}
+	lines = append(lines, fmt.Sprintf("kernel %s, grid %v", d.Kernel, d.Grid))
+	return strings.Join(lines, "\n")
 }
 
 // colour returns a pale colour for a name, the same for the same name; fused ops
@@ -171,11 +153,4 @@ func colour(name string, fused bool) string {
 		return fmt.Sprintf("hsl(%d,80%%,70%%)", hue)
 	}
 	return fmt.Sprintf("hsl(%d,60%%,88%%)", hue)
-}
-
-func shorten(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return text[:n-1] + "…"
 }

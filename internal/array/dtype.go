@@ -103,6 +103,25 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint32(d))
 }
 
+// MarshalText is String, for encoding/json. It fails for what is no element type.
+func (d DType) MarshalText() ([]byte, error) {
+	if d.Size() == 0 {
+		return nil, fmt.Errorf("%v is no element type", d)
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText reverses MarshalText. It fails for other texts.
+func (d *DType) UnmarshalText(text []byte) error {
+	for i, name := range dtypeNames {
+		if one := DType(i); one.Size() > 0 && name == string(text) {
+			*d = one
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no element type", text)
+}
+
 // F16FromFloat32 rounds to the nearest binary16, ties to even.
 func F16FromFloat32(f float32) F16 { return F16(float16.Fromfloat32(f)) }
 

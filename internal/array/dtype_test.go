@@ -128,3 +128,16 @@ func TestRoundToType(t *testing.T) {
 	require.Equal(t, float32(0.33398438), BFloat16.Round(third))
 	require.Equal(t, float32(math.Inf(1)), Float16.Round(65520))
 }
+
+func TestDTypeAsText(t *testing.T) {
+	for d := Float32; d <= Uint8; d++ {
+		text, err := d.MarshalText()
+		require.NoError(t, err)
+		var back DType
+		require.NoError(t, back.UnmarshalText(text))
+		require.Equal(t, d, back)
+	}
+	_, err := DType(0).MarshalText()
+	require.Error(t, err)
+	require.Error(t, new(DType).UnmarshalText([]byte("invalid")))
+}

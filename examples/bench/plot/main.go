@@ -35,7 +35,7 @@ type profile struct {
 	Replay  float64 `json:"replay_ns"`
 	Kernels []struct {
 		Kernel, Op string
-		Fused      []string
+		FusedFrom  []string `json:"fused_from"`
 		Calls      int
 		Nanos      float64 `json:"total_ns"`
 	}

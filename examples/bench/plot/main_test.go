@@ -18,8 +18,8 @@ const sample = `{"model": "tiny", "device": "a device", "driver": "1.0", "tests"
 	{"name": "tg4", "mode": "eager", "tokens_per_second": 20, "low": 20, "high": 20, "work": {}}],
 	"profiles": [
 		{"depth": 7, "replay_ns": 20000, "kernels": [
-			{"kernel": "projection", "op": "projection", "fused": ["rms_norm", "quantized_matmul", "quantized_matmul"], "calls": 4, "total_ns": 15000},
-			{"kernel": "copy", "op": "slice_update", "fused": [], "calls": 2, "total_ns": 3000}],
+			{"kernel": "projection", "op": "projection", "fused_from": ["rms_norm", "quantized_matmul", "quantized_matmul"], "calls": 4, "total_ns": 15000},
+			{"kernel": "copy", "op": "slice_update", "fused_from": [], "calls": 2, "total_ns": 3000}],
 			"barrier_gaps": {"calls": 5, "total_ns": 2000}, "other_gaps": {"calls": 1, "total_ns": 10}},
 		{"depth": 9, "eager_ops": [{"op": "copy", "calls": 1}]}]}`
 

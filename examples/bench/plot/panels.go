@@ -113,8 +113,8 @@ func (p *profile) panel() (panel, error) {
 	for i := len(p.Kernels) - 1; i >= 0; i-- { // the first at the top
 		k := p.Kernels[i]
 		name := k.Kernel
-		if len(k.Fused) > 0 {
-			name += " of " + joined(k.Fused)
+		if len(k.FusedFrom) > 0 {
+			name += " of " + joined(k.FusedFrom)
 		} else if k.Op != k.Kernel {
 			name += " of " + k.Op
 		}

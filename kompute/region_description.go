@@ -1,0 +1,179 @@
+package kompute
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// RegionDescription says what a region does and where its tensors live: the
+// same on every backend. Text (String), JSON (by the tags), drawings and
+// profiles are all made from it.
+type RegionDescription struct {
+	CapturedOps uint64           `json:"captured_ops"` // op calls, before fusion
+	Ops         []RegionOp       `json:"ops"`          // after fusion, in the order in which they run
+	Dispatches  []RegionDispatch `json:"dispatches"`   // in the order in which they run
+	Memory      RegionMemory     `json:"memory"`
+}
+
+// RegionOp is an op of a region, as it runs.
+type RegionOp struct {
+	Name      string          `json:"name"`       // its basename; "custom" for a dispatch of an Algorithm
+	Pass      string          `json:"pass"`       // the fusion pass that made it, or empty
+	FusedFrom []string        `json:"fused_from"` // the captured ops that it stands for; none if no pass made it
+	Operands  []RegionOperand `json:"operands"`
+	// Dispatches is how many belong to the op. They follow each other in
+	// RegionDescription.Dispatches, behind those of the ops before.
+	Dispatches int `json:"dispatches"`
+}
+
+// RegionOperand is a view that an op reads or writes.
+type RegionOperand struct {
+	// Index is the operand's place among the op's operands, in the order that
+	// csrc/ops/op_params.h gives. Absent operands are left out.
+	Index  int    `json:"index"`
+	Tensor int    `json:"tensor"` // index into RegionMemory.Tensors; -1 if no dispatch touches it
+	Access Access `json:"access"`
+	DType  DType  `json:"dtype"`
+	// Shape, Strides and Offset count elements. Offset is that of the first element
+	// from the start of the tensor's memory.
+	Shape   []int `json:"shape"`
+	Strides []int `json:"strides"`
+	Offset  int   `json:"offset"`
+}
+
+// RegionDispatch is one launch of a kernel. On the CPU backend each op is one,
+// its kernel has the op's name, and its grid is [1 1 1].
+type RegionDispatch struct {
+	OpIndex int         `json:"op"` // index into RegionDescription.Ops
+	Kernel  string      `json:"kernel"`
+	Grid    [3]uint32   `json:"grid"`    // workgroups along x, y and z
+	Barrier bool        `json:"barrier"` // it waits for everything before it
+	Reads   []RegionUse `json:"reads"`
+	Writes  []RegionUse `json:"writes"`
+}
+
+// RegionUse is the part of a tensor that a dispatch reads or writes: from the
+// first to the last byte, gaps included, rounded to what a device can bind.
+type RegionUse struct {
+	Tensor int   `json:"tensor"` // index into RegionMemory.Tensors
+	Offset int64 `json:"offset"` // bytes from the start of the tensor's memory
+	Bytes  int64 `json:"bytes"`
+}
+
+// RegionMemory is the memory that a region's dispatches use.
+type RegionMemory struct {
+	// TransientBytes is what the region's own tensors take, and
+	// TransientBytesUnplanned what they would if none shared memory.
+	TransientBytes          int64          `json:"transient_bytes"`
+	TransientBytesUnplanned int64          `json:"transient_bytes_unplanned"`
+	Arenas                  []int64        `json:"arenas"`  // bytes of each block that planned tensors share
+	Tensors                 []RegionTensor `json:"tensors"` // in the order of their first use
+}
+
+// RegionTensor is the storage of one or more views that a region uses.
+type RegionTensor struct {
+	Kind  RegionTensorKind `json:"kind"`
+	Bytes int64            `json:"bytes"`
+	// First and Last are the first and the last dispatch that use it, indices into
+	// RegionDescription.Dispatches: the lifetime of a planned tensor.
+	First int `json:"first"`
+	Last  int `json:"last"`
+	// Arena and Offset say where a planned tensor lies: index into
+	// RegionMemory.Arenas, and bytes from that arena's start. They are 0 for others.
+	Arena  int   `json:"arena"`
+	Offset int64 `json:"offset"`
+}
+
+// RegionTensorKind says whose a tensor of a region is.
+type RegionTensorKind string
+
+// The kinds of tensors.
+const (
+	RegionTensorExternal RegionTensorKind = "external" // the caller's
+	RegionTensorKept     RegionTensorKind = "kept"     // the region's, with content that lasts between replays
+	RegionTensorPlanned  RegionTensorKind = "planned"  // the region's, in memory that it shares with others
+	RegionTensorMapped   RegionTensorKind = "mapped"   // in memory that the host sees as well
+)
+
+// PhaseCount counts the phases: runs of dispatches without a barrier between them.
+func (d *RegionDescription) PhaseCount() int {
+	if len(d.Dispatches) == 0 {
+		return 0
+	}
+	return d.Phases()[len(d.Dispatches)-1] + 1
+}
+
+// Phases gives the phase of each dispatch, counted from 0.
+func (d *RegionDescription) Phases() []int {
+	out := make([]int, len(d.Dispatches))
+	for i := 1; i < len(out); i++ {
+		if out[i] = out[i-1]; d.Dispatches[i].Barrier {
+			out[i]++
+		}
+	}
+	return out
+}
+
+// Describe says what the region does. It waits for nothing, and the caller may
+// keep and change the answer. The error is ErrClosed after Close.
+func (r *Region) Describe() (*RegionDescription, error) {
+	d := r.s.dev
+	d.mu.Lock()
+	if r.closed {
+		d.mu.Unlock()
+		return nil, errRegionClosed
+	}
+	r.users++
+	d.mu.Unlock()
+	out, err := r.s.queue.describe(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.leave()
+	return out, err
+}
+
+// parseDescription reads what the native library says of a region.
+func parseDescription(text []byte) (*RegionDescription, error) {
+	out := &RegionDescription{}
+	if err := json.Unmarshal(text, out); err != nil {
+		return nil, fmt.Errorf("%w: a region's description: %w", ErrInternal, err)
+	}
+	for i, d := range out.Dispatches {
+		if d.OpIndex < 0 || d.OpIndex >= len(out.Ops) {
+			return nil, fmt.Errorf("%w: a region's description: dispatch %d is of op %d of %d", ErrInternal, i, d.OpIndex, len(out.Ops))
+		}
+	}
+	return out, nil
+}
+
+// accessNames are the texts of Access, in JSON.
+var accessNames = map[Access]string{AccessRead: "read", AccessWrite: "write", AccessReadWrite: "read_write"}
+
+// String returns "read", "write" or "read_write".
+func (a Access) String() string {
+	if name, known := accessNames[a]; known {
+		return name
+	}
+	return fmt.Sprintf("Access(%d)", uint8(a))
+}
+
+// MarshalText is String for encoding/json. The error is ErrInvalid for a value
+// that is none of the constants.
+func (a Access) MarshalText() ([]byte, error) {
+	name, known := accessNames[a]
+	if !known {
+		return nil, fmt.Errorf("%w: %v", ErrInvalid, a)
+	}
+	return []byte(name), nil
+}
+
+// UnmarshalText reverses MarshalText. The error is ErrInvalid for other texts.
+func (a *Access) UnmarshalText(text []byte) error {
+	for access, name := range accessNames {
+		if name == string(text) {
+			*a = access
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: an access of %q", ErrInvalid, text)
+}
