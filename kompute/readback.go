@@ -198,7 +198,6 @@ func (b *vulkanBackend) fetchAlone(st *storage, lo, hi int) (*readback, error) {
 	}
 	defer s.onHost("submit", "submit")()
 	if err := q.submit(r.m.ticket); err != nil {
-		clear(q.seen) // what it was to wait for may be lost with it
 		r.drop()
 		return nil, err
 	}

@@ -24,7 +24,16 @@ func (q *vulkanQueue) captured(op Op, err error) error {
 	return nil
 }
 
+// endCapture submits the uploads of the capture itself: where that is refused,
+// they have to be made again.
 func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
+	q.s.dev.mu.Lock()
+	ticket := q.s.appended
+	q.s.dev.mu.Unlock()
+	if err := q.submit(ticket); err != nil {
+		q.b.native.abortCapture(q.handle)
+		return err
+	}
 	handle, err := q.b.native.endCapture(q.handle)
 	if err != nil {
 		return err
@@ -48,6 +57,7 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 		return err
 	}
 	value, err := q.b.native.replay(q.handle, r.handle, times)
+	_ = q.submitting(err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer r.leave()
@@ -78,21 +88,22 @@ func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span,
 		return span{}, err
 	}
 	whole, err := q.b.native.profile(q.handle, r.handle, spans)
-	var value uint64
-	if err == nil {
-		value, err = q.b.native.flush(q.handle)
+	if errors.Is(err, ErrUnsupported) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.leave()
+		return span{}, err
 	}
+	_ = q.submitting(err)
+	value, _ := q.drained()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer r.leave()
 	if err != nil {
-		if !errors.Is(err, ErrUnsupported) {
-			q.s.fail(err)
-		}
-		return span{}, err
+		q.s.fail(err) // and with it what the region writes: the replay may have run
 	}
 	q.replayed(r, 1, value)
-	return whole, nil
+	return whole, err
 }
 
 func (q *vulkanQueue) timeOps(timing timing) error {

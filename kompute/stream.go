@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type Stream struct {
 	dev    *Device
 	queue  queue
 	number int // counts the device's streams
+	// internal streams are the device's own: an error there is one of a single
+	// read, and no later one hears of it.
+	internal bool
 
 	// mu orders what is appended. It is taken before dev.mu, and held across
 	// calls of the native library that append.
@@ -132,6 +136,9 @@ func (s *Stream) refuse(op Op, err error) {
 // fail keeps the first error. dev.mu is held. A stream that was closed in
 // order stays so: what it has written can be read.
 func (s *Stream) fail(err error) {
+	if s.internal && !errors.Is(err, ErrDeviceLost) {
+		return
+	}
 	if s.err == nil && !s.closed {
 		s.err = err
 	}

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 	d.clock = clock{time.Now(), n.now()}
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
 	d.backend = b
-	b.transfers = &Stream{dev: d}
+	b.transfers = &Stream{dev: d, internal: true}
 	q, err := b.newQueue(b.transfers)
 	if err != nil {
 		n.close()
@@ -95,7 +96,7 @@ func (b *vulkanBackend) download(st *storage, writer mark, offset int, mem []byt
 		}
 	}
 	defer q.takeSpans()
-	return b.native.download(q.handle, st.res.buf, offset, mem)
+	return q.submitting(b.native.download(q.handle, st.res.buf, offset, mem))
 }
 
 // buffer makes device memory. If there is none left, it waits for what the
@@ -105,12 +106,14 @@ func (b *vulkanBackend) buffer(s *Stream, bytes int) (unsafe.Pointer, error) {
 	if !errors.Is(err, ErrOutOfMemory) {
 		return buf, err
 	}
-	q := s.queue.(*vulkanQueue)
-	if value, err := b.native.flush(q.handle); err == nil {
-		_, _ = b.native.wait(q.handle, value, ^uint64(0))
+	b.d.mu.Lock()
+	m := mark{s, s.appended}
+	b.d.mu.Unlock()
+	if err := s.queue.submit(m.ticket); err != nil {
+		return nil, err
 	}
+	_ = s.queue.wait(context.Background(), m.ticket)
 	collect()
-	time.Sleep(2 * time.Millisecond) // cleanups run on their own goroutine
 	return b.native.createBuffer(bytes)
 }
 

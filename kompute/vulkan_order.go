@@ -28,20 +28,27 @@ func (q *vulkanQueue) mustFollow(m mark) bool {
 	if m.stream == nil || m.stream == q.s || m.ticket == 0 {
 		return false
 	}
+	if q.seenAt != q.losses {
+		clear(q.seen) // what the lost work was to wait for, later work does not
+		q.seenAt = q.losses
+	}
 	other := m.stream.queue.(*vulkanQueue)
 	return !other.closed && q.seen[other] < m.ticket
 }
 
 // after makes the work appended from here on wait for m, on the device.
 func (q *vulkanQueue) after(m mark) error {
+	d := q.s.dev
 	other := m.stream.queue.(*vulkanQueue)
-	if other == q || q.seen[other] >= m.ticket {
+	d.mu.Lock()
+	follow := q.mustFollow(m)
+	d.mu.Unlock()
+	if !follow {
 		return nil
 	}
 	if err := m.stream.submit(m.ticket); err != nil {
 		return err
 	}
-	d := q.s.dev
 	d.mu.Lock()
 	w, open := other.enter(m.ticket)
 	if !open {
@@ -51,7 +58,7 @@ func (q *vulkanQueue) after(m mark) error {
 	if !open {
 		return nil // it has waited for all its work
 	}
-	err := q.b.native.depend(q.handle, other.handle, w.value)
+	err := q.submitting(q.b.native.depend(q.handle, other.handle, w.value))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	other.leave()
@@ -90,7 +97,7 @@ func (q *vulkanQueue) holdBack(m mark) error {
 		return err
 	}
 	gate, err := q.b.native.hold(q.handle)
-	if err != nil {
+	if q.submitting(err) != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -114,9 +121,10 @@ func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
 	d.leave()
 }
 
-// forgetClosed keeps seen from growing with every stream there ever was.
+// forgetClosed keeps seen from growing with every stream there ever was. It looks
+// at all of it only when it has doubled.
 func (q *vulkanQueue) forgetClosed() {
-	if len(q.seen) < 64 {
+	if len(q.seen) < max(q.seenLimit, 64) {
 		return
 	}
 	for other := range q.seen {
@@ -124,4 +132,5 @@ func (q *vulkanQueue) forgetClosed() {
 			delete(q.seen, other)
 		}
 	}
+	q.seenLimit = 2 * len(q.seen)
 }

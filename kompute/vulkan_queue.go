@@ -15,12 +15,23 @@ type vulkanQueue struct {
 	// Guarded by s.mu.
 	arrays []nativeArray           // of the op being appended, reused
 	seen   map[*vulkanQueue]uint64 // tickets of others that all work from here on is behind
+	seenAt uint64                  // what losses was when seen was begun
+	// seenLimit is the length at which seen is searched for closed streams.
+	seenLimit int
 
 	// Guarded by s.dev.mu.
 	windows []window // submitted, by ticket; older ones may be missing
+	uploads []upload // not submitted yet, by ticket
+	losses  uint64   // times that work was refused
 	users   int      // calls that use handle without s.mu
 	closed  bool
 	timed   bool // some of its work was measured
+}
+
+// upload is one that was appended.
+type upload struct {
+	st     *storage
+	ticket uint64
 }
 
 // window says which value of the native timeline covers the work up to ticket.
@@ -91,15 +102,15 @@ func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
 	}
 	st.acquire()
 	defer st.releaseBusy()
-	mem := st.host
+	mem, losses := st.host, q.losses
 	d.mu.Unlock()
 	err := q.provide(st, deps, mem, upload)
 	d.mu.Lock()
+	if err == nil && losses != q.losses {
+		err = q.s.err // the upload may have been in what was refused
+	}
 	if err == nil && upload {
-		st.deviceValid = true
-		q.s.appended++
-		st.writer = mark{q.s, q.s.appended}
-		st.readers = st.readers[:0]
+		q.uploaded(st)
 		d.uploaded(q.s, st.bytes)
 		if st.fellBack {
 			st.fellBack = false
@@ -108,6 +119,15 @@ func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
 		}
 	}
 	return err
+}
+
+// uploaded notes that an upload was appended. dev.mu is held.
+func (q *vulkanQueue) uploaded(st *storage) {
+	q.s.appended++
+	st.deviceValid = true
+	st.writer = mark{q.s, q.s.appended}
+	st.readers = st.readers[:0]
+	q.uploads = append(q.uploads, upload{st, q.s.appended})
 }
 
 // provide does the native calls of ready. st is busy, dev.mu not held.
@@ -128,7 +148,7 @@ func (q *vulkanQueue) provide(st *storage, deps []mark, mem []byte, upload bool)
 		return nil
 	}
 	defer q.s.onHost("transfer", "upload", "bytes", len(mem))()
-	return q.b.native.upload(q.handle, st.res.buf, 0, mem)
+	return q.submitting(q.b.native.upload(q.handle, st.res.buf, 0, mem))
 }
 
 // takeSpans moves to the trace what was measured. The queue is not closed

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,12 +17,57 @@ func (q *vulkanQueue) submit(ticket uint64) error {
 	q.users++
 	d.mu.Unlock()
 	value, err := q.b.native.flush(q.handle)
+	_ = q.submitting(err)
 	d.mu.Lock()
 	q.leave()
 	if err == nil {
 		q.submittedUpTo(covered, value)
 	}
 	return err
+}
+
+// submitting returns the error of a native call that may have submitted what was
+// pending. Pending work is then taken as lost, though some may have run: what was
+// to go up has not, and results are not there, so that the stream is poisoned
+// unless only uploads were pending. dev.mu is not held.
+func (q *vulkanQueue) submitting(err error) error {
+	if err == nil {
+		return nil
+	}
+	value, known := q.drained()
+	d, s := q.s.dev, q.s
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q.losses++
+	if s.appended <= s.submitted {
+		return err
+	}
+	if !known && len(q.windows) > 0 {
+		value = q.windows[len(q.windows)-1].value
+	}
+	uploads := uint64(len(q.uploads))
+	for _, u := range q.uploads {
+		if u.st.writer == (mark{s, u.ticket}) && u.st.hostValid {
+			u.st.deviceValid = u.st.mapped
+		}
+	}
+	onlyUploads := s.appended-s.submitted == uploads
+	q.submittedUpTo(s.appended, value) // nothing of it will be submitted again
+	if !onlyUploads && s != q.b.transfers && s.err == nil {
+		s.err = err
+	}
+	return err
+}
+
+// drained returns the value that covers all that the driver took. A call that is
+// refused loses its work, so that soon there is none left to refuse.
+func (q *vulkanQueue) drained() (value uint64, known bool) {
+	for range 3 {
+		if value, err := q.b.native.flush(q.handle); err == nil {
+			return value, true
+		}
+	}
+	return 0, false
 }
 
 // submittedUpTo notes that the timeline reaches value when the work up to
@@ -31,6 +77,11 @@ func (q *vulkanQueue) submittedUpTo(ticket, value uint64) {
 		return
 	}
 	q.s.submitted = ticket
+	n := 0
+	for n < len(q.uploads) && q.uploads[n].ticket <= ticket {
+		n++
+	}
+	q.uploads = slices.Delete(q.uploads, 0, n)
 	q.windows = append(q.windows, window{ticket, value})
 	if len(q.windows) > mostWindows {
 		q.windows = append(q.windows[:0], q.windows[mostWindows/2:]...)
@@ -132,6 +183,8 @@ func (q *vulkanQueue) close() {
 	for q.users > 0 {
 		d.cond.Wait()
 	}
+	q.uploads, q.windows = nil, nil
 	d.mu.Unlock()
 	q.b.native.destroyStream(q.handle)
+	q.seen, q.arrays = nil, nil // closed streams must not keep each other
 }

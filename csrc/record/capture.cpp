@@ -64,6 +64,7 @@ uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
         fail(KPX_INVALID, "a region is replayed 1 to %d times at once, not %u", KPX_MOST_REPLAYS, times);
     }
     const Recording::Counts counts = region->recording().counts();
+    throttle(); // before, as in flush
     uint64_t value = 0;
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -75,7 +76,6 @@ uint64_t Stream::replay(std::shared_ptr<Region> region, uint32_t times) {
     counters_.replays += times;
     counters_.dispatches += times * counts.dispatches;
     counters_.barriers += times * counts.barriers;
-    throttle();
     return value;
 }
 

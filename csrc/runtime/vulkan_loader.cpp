@@ -134,6 +134,7 @@ kpx_result result_code(vk::Result result) {
     case vk::Result::eErrorOutOfPoolMemory:
     case vk::Result::eErrorTooManyObjects:
     case vk::Result::eErrorFragmentedPool:
+    case vk::Result::eErrorMemoryMapFailed:
         return KPX_OUT_OF_MEMORY;
     case vk::Result::eErrorDeviceLost:
         return KPX_DEVICE_LOST;

@@ -121,14 +121,11 @@ void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value)
     waits_.push_back({timeline, value, nullptr});
 }
 
+// Throttled before: once the work is submitted, nothing may fail any more.
 uint64_t Stream::flush() {
-    uint64_t value = 0;
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        value = submit_pending();
-    }
     throttle();
-    return value;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return submit_pending();
 }
 
 uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) {

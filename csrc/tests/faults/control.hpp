@@ -1,0 +1,28 @@
+// The file through which a test and the fault loader, both of which map it, talk.
+// internal/faulttest/control.go reads the same layout.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+constexpr uint32_t kControlMagic = 0x4b504654; // "KPFT"
+constexpr uint32_t kControlVersion = 1;
+
+struct Counted {
+    char name[64];
+    uint32_t returns_result; // a VkResult: it can be made to fail
+    uint32_t reserved;
+    std::atomic<uint64_t> calls;
+};
+
+struct Control {
+    uint32_t magic, version, functions, reserved;
+    // From the call number `from` of `function` on, `times` calls return `result` and
+    // are not passed on. Calls are counted from the last time that the test set
+    // `calls` to 0. Set function last; -1 is none.
+    std::atomic<int64_t> function;
+    std::atomic<uint64_t> from, times;
+    std::atomic<int64_t> result;
+    std::atomic<uint64_t> failed; // calls so far that were made to fail
+    Counted counted[];
+};

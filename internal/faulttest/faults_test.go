@@ -1,0 +1,363 @@
+//go:build cgo && !nogpu
+
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// The VkResults that are made to come back.
+const (
+	outOfHostMemory      = -1
+	outOfDeviceMemory    = -2
+	initializationFailed = -3
+	deviceLost           = -4
+	memoryMapFailed      = -5
+	extensionNotPresent  = -7
+	featureNotPresent    = -8
+	tooManyObjects       = -10
+	fragmentedPool       = -12
+	outOfPoolMemory      = -1000069000
+)
+
+// results lists what a function may return, the likeliest first, where that is
+// not the usual: out of either memory.
+var results = map[string][]int32{
+	"vkCreateInstance":             {initializationFailed, outOfHostMemory, extensionNotPresent},
+	"vkCreateDevice":               {outOfHostMemory, initializationFailed, deviceLost, featureNotPresent, tooManyObjects},
+	"vkEnumeratePhysicalDevices":   {outOfHostMemory, initializationFailed},
+	"vkAllocateMemory":             {outOfDeviceMemory, outOfHostMemory, tooManyObjects},
+	"vkMapMemory":                  {memoryMapFailed, outOfHostMemory},
+	"vkAllocateDescriptorSets":     {outOfPoolMemory, fragmentedPool, outOfHostMemory},
+	"vkQueueSubmit":                {outOfDeviceMemory, deviceLost, outOfHostMemory},
+	"vkWaitSemaphores":             {outOfHostMemory, deviceLost},
+	"vkGetSemaphoreCounterValue":   {outOfHostMemory, deviceLost},
+	"vkGetQueryPoolResults":        {outOfHostMemory, deviceLost},
+	"vkDeviceWaitIdle":             {outOfHostMemory, deviceLost},
+	"vkQueueWaitIdle":              {outOfHostMemory, deviceLost},
+	"vkGetCalibratedTimestampsEXT": {outOfHostMemory},
+}
+
+func resultsOf(function string) []int32 {
+	if list := results[function]; list != nil {
+		return list
+	}
+	return []int32{outOfHostMemory, outOfDeviceMemory}
+}
+
+var (
+	errWrong = errors.New("wrong numbers")
+	control  *Control
+	// everything runs every pair of function and call, with every result.
+	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
+)
+
+// deadline is what one case may take. A case takes milliseconds.
+const deadline = 60 * time.Second
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	loader := os.Getenv("KOMPUTE_GO_FAULT_LOADER")
+	if loader == "" {
+		loader, _ = filepath.Abs("../../build/csrc/tests/faults/libfault_loader.so")
+		if _, err := os.Stat(loader); err != nil {
+			fmt.Println("skipped: there is no fault loader; ./build.sh build makes it")
+			return 0
+		}
+	}
+	dir, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "control")
+	for name, value := range map[string]string{
+		"KOMPUTE_GO_VULKAN_LIBRARY": loader, "KOMPUTE_GO_FAULT_CONTROL": file,
+		"KOMPUTE_GO_VALIDATION": "", // it would report the faults
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	// A specification that no device answers to opens Vulkan, and nothing else.
+	if err := os.Setenv("VK_LOADER_DEBUG", ""); err != nil {
+		panic(err)
+	}
+	status := starting(file)
+	if status == 0 {
+		status = m.Run()
+	}
+	return status
+}
+
+// starting makes what is called once in a process fail: the first calls of all.
+// It is no test of its own, since it must come before every other.
+func starting(file string) int {
+	_, _ = kompute.Devices() // loads the fault loader
+	var err error
+	if control, err = OpenControl(file); err != nil {
+		fmt.Println("FAIL:", err)
+		return 1
+	}
+	return 0
+}
+
+// A table of what became of the faults.
+type table map[string]map[string]int
+
+func (t table) add(function, outcome string) {
+	if t[function] == nil {
+		t[function] = make(map[string]int)
+	}
+	t[function][outcome]++
+}
+
+func (t table) String() string {
+	seen := make(map[string]bool)
+	for _, row := range t {
+		for outcome := range row {
+			seen[outcome] = true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(seen))
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "function\t%s\t\n", strings.Join(columns, "\t"))
+	for _, function := range slices.Sorted(maps.Keys(t)) {
+		fmt.Fprintf(w, "%s\t", function)
+		for _, column := range columns {
+			fmt.Fprintf(w, "%d\t", t[function][column])
+		}
+		fmt.Fprintln(w)
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// fault is one case: calls of function from number from on return result.
+type fault struct {
+	function string
+	from     uint64
+	times    uint64
+	result   int32
+}
+
+func (f fault) String() string {
+	return fmt.Sprintf("%s call %d (%d times) returns %d", f.function, f.from, f.times, f.result)
+}
+
+// faults lists the cases for calls that were counted: a share of them, or all.
+func faults(calls map[string]uint64) []fault {
+	var list []fault
+	for _, function := range slices.Sorted(maps.Keys(calls)) {
+		n := calls[function]
+		kinds := resultsOf(function)
+		for k := uint64(1); k <= n; k++ {
+			if !everything && k > 2 && k != n/2 && k != n {
+				continue
+			}
+			for _, result := range kinds {
+				list = append(list, fault{function, k, 1, result})
+				if everything {
+					list = append(list, fault{function, k, ^uint64(0), result}) // and never works again
+				}
+				if !everything {
+					break
+				}
+			}
+		}
+	}
+	return list
+}
+
+// known maps errors to the name of an outcome. ErrInternal is none of them.
+var known = []struct {
+	err  error
+	name string
+}{
+	{kompute.ErrOutOfMemory, "out of memory"},
+	{kompute.ErrDeviceLost, "device lost"},
+	{kompute.ErrNoVulkan, "no Vulkan"},
+	{kompute.ErrNoDevice, "no device"},
+	{kompute.ErrUnsupported, "not supported"},
+}
+
+// outcome names an error that a fault may end in.
+func outcome(err error) (string, error) {
+	if err == nil {
+		return "right", nil
+	}
+	if errors.Is(err, kompute.ErrInternal) || errors.Is(err, errWrong) {
+		return "", err
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.name, nil
+		}
+	}
+	return "", fmt.Errorf("an error of no kind: %w", err)
+}
+
+// inTime fails the process if f does not return: what hangs holds locks.
+func inTime(what fmt.Stringer, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(deadline):
+		debug.SetTraceback("all")
+		panic(what.String() + ": it hangs")
+	}
+}
+
+func TestFaults(t *testing.T) {
+	seen := make(table)
+	for _, w := range workloads {
+		t.Run(w.name, func(t *testing.T) {
+			calls := make(map[string]uint64)
+			inTime(fault{}, func() {
+				control.Reset()
+				require.NoError(t, attempt(w, func() { control.Reset() }, func() { calls = control.Calls() }).err)
+			})
+			require.NotEmpty(t, calls)
+			for _, f := range faults(calls) {
+				inTime(f, func() { check(t, seen, w, f) })
+			}
+		})
+	}
+	report(t, seen)
+}
+
+// check runs one case.
+func check(t *testing.T, seen table, w workload, f fault) {
+	if os.Getenv("KOMPUTE_GO_FAULTS_VERBOSE") != "" {
+		fmt.Fprintln(os.Stderr, w.name, f)
+	}
+	got := attempt(w, func() { control.Fail(f.function, f.from, f.times, f.result) }, control.Disarm)
+	name, err := outcome(got.err)
+	if err == nil {
+		err = got.after
+	}
+	if err != nil {
+		name = "WRONG"
+		t.Errorf("%v: %v (the workload: %v)", f, err, got.err)
+	}
+	seen.add(f.function, name)
+}
+
+// attempted is how a case ended.
+type attempted struct {
+	err   error // of the workload
+	after error // why what came afterwards was not right
+}
+
+// attempt runs a workload on a fresh device, between arm and disarm, and checks
+// what it leaves.
+func attempt(w workload, arm, disarm func()) (out attempted) {
+	d, err := kompute.Open("vulkan")
+	if err != nil {
+		return attempted{err: fmt.Errorf("%w: %w", errWrong, err)} // nothing was made to fail yet
+	}
+	j := &job{ctx: context.Background(), d: d}
+	arm()
+	out.err = w.run(j)
+	disarm()
+	out.after = j.check(out.err)
+	_ = d.Close() // the error of a poisoned stream
+	return out
+}
+
+// check looks at what a workload that ended with cause has left, and at whether
+// the device still works.
+func (j *job) check(cause error) error {
+	lost := errors.Is(cause, kompute.ErrDeviceLost)
+	for _, l := range j.left {
+		if err := j.checkLeft(l, lost, cause != nil); err != nil {
+			return err
+		}
+	}
+	s, err := j.d.NewStream()
+	if err != nil {
+		return allow(err, lost)
+	}
+	for _, l := range j.left {
+		if !l.input {
+			continue
+		}
+		want := make([]float32, size)
+		for i, v := range l.allowed[0] {
+			want[i] = 2 * v
+		}
+		got, err := ops.Add(s, l.tensor, l.tensor).Read(j.ctx)
+		if err != nil {
+			return allow(fmt.Errorf("%s on a fresh stream: %w", l.name, err), lost)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%s+%s on a fresh stream: %w: %v…", l.name, l.name, errWrong, got[:4])
+		}
+	}
+	return allow(s.Close(), lost)
+}
+
+// checkLeft reads one tensor.
+func (j *job) checkLeft(l left, lost, failed bool) error {
+	if l.tensor == nil {
+		return nil
+	}
+	got, err := l.tensor.Read(j.ctx)
+	if err != nil {
+		if !failed {
+			return fmt.Errorf("%s cannot be read although nothing failed: %w", l.name, err)
+		}
+		if l.input {
+			return allow(fmt.Errorf("%s: %w", l.name, err), lost)
+		}
+		if errors.Is(err, kompute.ErrCapture) || errors.Is(err, kompute.ErrInvalid) {
+			return nil // its region was never made or replayed
+		}
+		_, err = outcome(err)
+		return err
+	}
+	for _, want := range l.allowed {
+		if slices.Equal(got, want) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w: %v…, not %v…", l.name, errWrong, got[:4], l.allowed[0][:4])
+}
+
+// allow lets an error pass where the device is lost.
+func allow(err error, lost bool) error {
+	if lost && errors.Is(err, kompute.ErrDeviceLost) {
+		return nil
+	}
+	return err
+}
+
+// report logs the table, and writes it where the environment says.
+func report(t *testing.T, seen table) {
+	t.Logf("faults by function and outcome:\n%v", seen)
+	if path := os.Getenv("KOMPUTE_GO_FAULTS_TABLE"); path != "" {
+		require.NoError(t, os.WriteFile(path, []byte(seen.String()), 0o644))
+	}
+}
