@@ -283,13 +283,20 @@ func (c *capture) release() {
 	}
 	for _, u := range c.uses {
 		u.st.capture = nil
+		if u.writes && !u.needs {
+			u.st.notMade(reason)
+		}
 	}
 	for _, st := range c.results {
-		if st.blank() && st.err == nil {
-			st.err = reason
-		}
+		st.notMade(reason)
 	}
 }
 
-// blank reports whether the storage never had any content. dev.mu is held.
-func (st *storage) blank() bool { return st.source == nil && !st.hostValid && !st.deviceValid }
+// notMade keeps why the storage has no content, if it never had any and has room
+// for some. dev.mu is held.
+func (st *storage) notMade(reason error) {
+	blank := st.source == nil && !st.hostValid && !st.deviceValid
+	if blank && st.bytes > 0 && st.err == nil {
+		st.err = reason
+	}
+}

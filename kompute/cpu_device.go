@@ -18,7 +18,7 @@ func openCPU(o options) *Device {
 	d := newDevice(info, o)
 	d.backend = cpuBackend{}
 	d.clock = clock{time.Now(), processClock()}
-	if d.budget = o.budget; d.budget == 0 {
+	if d.budget == 0 {
 		// Beyond this Go itself would end the process.
 		d.budget = info.MemoryTotal
 	}

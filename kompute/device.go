@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // DeviceInfo describes a device.
@@ -62,7 +63,7 @@ type transferCounts struct {
 }
 
 func newDevice(info DeviceInfo, opts options) *Device {
-	d := &Device{info: info, opts: opts, streams: make(map[*Stream]struct{}), reads: make(map[*readback]struct{}), logged: make(map[[2]string]bool)}
+	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*readback]struct{}), logged: make(map[[2]string]bool)}
 	d.cond = sync.NewCond(&d.mu)
 	return d
 }
@@ -178,9 +179,26 @@ func (d *Device) logFallback(op, reason string) {
 	}
 }
 
-// collect asks the garbage collector for tensors that nobody closed. Their
-// cleanups run soon after.
+// collect has the garbage collector release tensors that nobody closed.
 func collect() {
 	runtime.GC()
-	runtime.Gosched()
+	time.Sleep(collectStep) // cleanups run on goroutines of their own
+}
+
+// How long the cleanups of collected tensors may take.
+const (
+	collectStep  = 2 * time.Millisecond
+	collectSteps = 5
+)
+
+// collectUntil collects, and calls enough as cleanups run, until it is true or
+// they have had their time.
+func (d *Device) collectUntil(enough func() bool) {
+	runtime.GC()
+	for range collectSteps {
+		if enough() {
+			return
+		}
+		time.Sleep(collectStep)
+	}
 }

@@ -64,7 +64,7 @@ func TestMemoryBudget(t *testing.T) {
 		require.ErrorIs(t, err, ErrOutOfMemory)
 		var sizes *MemoryError
 		require.ErrorAs(t, err, &sizes)
-		require.Equal(t, MemoryError{Requested: 204, Available: 200}, *sizes)
+		require.Equal(t, MemoryError{Requested: 204, Available: 200, Budget: 1000}, *sizes)
 
 		s := newStream(t, d)
 		out := Output[float32](s, 51)
@@ -75,7 +75,8 @@ func TestMemoryBudget(t *testing.T) {
 		require.EqualValues(t, 1000, d.Stats().PeakBytes)
 	})
 	t.Run("fake", func(t *testing.T) {
-		d, f := openFake(t, WithMemoryBudget(1000))
+		d, f := openFake(t)
+		f.capacity = 1000
 		s := newStream(t, d)
 		x := tensor(t, d, upTo(100))
 		y := closing(t, run(s, "neg", x))
@@ -94,7 +95,8 @@ func TestMemoryBudget(t *testing.T) {
 
 // Tensors that nobody closed make room when memory runs out.
 func TestOutOfMemoryCollectsForgottenTensors(t *testing.T) {
-	d, _ := openFake(t, WithMemoryBudget(3000))
+	d, f := openFake(t)
+	f.capacity = 3000
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(200))
 	for range 20 {

@@ -80,11 +80,16 @@ func (e *OpError) Unwrap() error { return e.Err }
 type MemoryError struct {
 	Requested int64 // bytes
 	Available int64 // bytes left on the device or in the budget
+	Budget    int64 // bytes, where a budget refused it; else 0
 }
 
-// Error gives both sizes in bytes.
+// Error gives the sizes in bytes.
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%v: %d bytes requested, %d available", ErrOutOfMemory, e.Requested, e.Available)
+	text := fmt.Sprintf("%v: %d bytes requested, %d available", ErrOutOfMemory, e.Requested, e.Available)
+	if e.Budget > 0 {
+		text += fmt.Sprintf(" of a budget of %d", e.Budget)
+	}
+	return text
 }
 
 // Unwrap returns ErrOutOfMemory.

@@ -22,8 +22,13 @@ const (
 	defaultWindowBytes = 50 << 20
 )
 
-// WithMemoryBudget limits the bytes that live tensors may take on the device.
-// 0, the default, means what the device has.
+// WithMemoryBudget limits the bytes of live tensors, on every backend alike:
+// those that were made and neither closed nor collected, whether the device has
+// them yet or not. A tensor counts once; the host's copy of it, staging memory
+// and the memory of a region's transients do not. Before a tensor is refused,
+// with a *MemoryError, forgotten ones are collected. On a Vulkan device, memory
+// that the driver is asked for stays within the budget as well. 0, the default,
+// means what the device has.
 func WithMemoryBudget(bytes int64) Option {
 	return func(o *options) { o.budget = max(bytes, 0) }
 }

@@ -1,8 +1,10 @@
 package kompute
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 )
 
@@ -68,16 +70,25 @@ func (d *Device) newStorage(bytes int) (*storage, error) {
 	res := &resource{dev: d, bytes: bytes}
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
 	st.readers = st.reader[:0]
-	d.mu.Lock()
-	err := d.admitBytes(int64(bytes))
-	if err == nil {
-		d.link(res)
+	err := d.admit(res)
+	if errors.Is(err, ErrOutOfMemory) {
+		d.collectUntil(func() bool { err = d.admit(res); return err == nil })
 	}
-	d.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	return st, nil
+}
+
+// admit counts a resource as live if the budget has room for it.
+func (d *Device) admit(res *resource) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.admitBytes(int64(res.bytes)); err != nil {
+		return err
+	}
+	d.link(res)
+	return nil
 }
 
 // admitBytes reports whether the device takes one more storage.
@@ -86,7 +97,7 @@ func (d *Device) admitBytes(bytes int64) error {
 		return fmt.Errorf("the device is %w", ErrClosed)
 	}
 	if free := d.budget - d.liveBytes; d.budget > 0 && bytes > free {
-		return &MemoryError{Requested: bytes, Available: max(free, 0)}
+		return &MemoryError{Requested: bytes, Available: max(free, 0), Budget: d.budget}
 	}
 	return nil
 }
@@ -253,13 +264,19 @@ func (st *storage) wrote(m mark) {
 	st.readers = st.readers[:0]
 }
 
-// read notes that m reads the storage. dev.mu is held.
+// read notes that m reads the storage. Before the list grows, it forgets readers
+// that are known to be done, those of closed streams among them: what writes next
+// is submitted after the host saw that, and a read leaves nothing to make visible.
+// dev.mu is held.
 func (st *storage) read(m mark) {
 	for i := range st.readers {
 		if st.readers[i].stream == m.stream {
 			st.readers[i] = m
 			return
 		}
+	}
+	if len(st.readers) == cap(st.readers) {
+		st.readers = slices.DeleteFunc(st.readers, func(r mark) bool { return !r.pending() })
 	}
 	st.readers = append(st.readers, m)
 }

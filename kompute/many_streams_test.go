@@ -1,0 +1,55 @@
+package kompute_test
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// A tensor that lives long remembers no closed stream: neither their memory stays
+// nor does enqueueing get slower.
+func TestATensorRemembersNoClosedStream(t *testing.T) {
+	const streams = 4000
+	everyDevice(t, func(t *testing.T, d *kompute.Device) {
+		weight, err := kompute.New(d, []float32{1, 2, 3})
+		require.NoError(t, err)
+		out, err := kompute.Empty[float32](d, 3)
+		require.NoError(t, err)
+		median := func(n int) time.Duration {
+			times := make([]time.Duration, n)
+			for i := range times {
+				s, err := d.NewStream()
+				require.NoError(t, err)
+				start := time.Now()
+				s.Enqueue(negOp(weight, out))
+				times[i] = time.Since(start)
+				require.NoError(t, s.Close())
+			}
+			slices.Sort(times)
+			return times[n/2]
+		}
+		first := median(200)
+		before := heap()
+		median(streams)
+		grown := int64(heap()) - int64(before)
+		last := median(200)
+		t.Logf("enqueueing took %v at first and %v after %d streams; the heap grew by %d bytes", first, last, streams, grown)
+		require.Less(t, grown, int64(streams*100), "bytes")
+		require.Less(t, last, 4*first+20*time.Microsecond)
+		require.NoError(t, weight.Close())
+	})
+}
+
+// heap returns the bytes that are live.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
