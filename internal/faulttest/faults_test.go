@@ -64,6 +64,7 @@ func resultsOf(function string) []int32 {
 var (
 	errWrong = errors.New("wrong numbers")
 	control  *Control
+	seen     = make(table) // what became of the faults so far
 	// everything runs every pair of function and call, with every result.
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
 )
@@ -90,33 +91,49 @@ func run(m *testing.M) int {
 	file := filepath.Join(dir, "control")
 	for name, value := range map[string]string{
 		"KOMPUTE_GO_VULKAN_LIBRARY": loader, "KOMPUTE_GO_FAULT_CONTROL": file,
-		"KOMPUTE_GO_VALIDATION": "", // it would report the faults
+		"KOMPUTE_GO_VALIDATION":  "", // it would report the faults
+		"KOMPUTE_GO_FAULT_START": fmt.Sprint("vkCreateInstance ", initializationFailed),
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
 	}
-	// A specification that no device answers to opens Vulkan, and nothing else.
-	if err := os.Setenv("VK_LOADER_DEBUG", ""); err != nil {
-		panic(err)
-	}
-	status := starting(file)
-	if status == 0 {
-		status = m.Run()
-	}
-	return status
-}
-
-// starting makes what is called once in a process fail: the first calls of all.
-// It is no test of its own, since it must come before every other.
-func starting(file string) int {
-	_, _ = kompute.Devices() // loads the fault loader
-	var err error
-	if control, err = OpenControl(file); err != nil {
+	if err := start(file); err != nil {
 		fmt.Println("FAIL:", err)
 		return 1
 	}
-	return 0
+	return m.Run()
+}
+
+// start makes what is called once in a process fail, before it lets it succeed. It
+// is no test of its own, since it must come before every other.
+func start(file string) error {
+	list := []fault{{"vkCreateInstance", 1, 1, initializationFailed}}
+	for _, function := range []string{"vkCreateInstance", "vkEnumerateInstanceVersion"} {
+		for _, result := range resultsOf(function) {
+			list = append(list, fault{function, 1, 1, result})
+		}
+	}
+	for i, f := range list {
+		if i > 0 {
+			control.Fail(f.function, f.from, f.times, f.result)
+		}
+		_, err := kompute.Devices()
+		if i == 0 { // which loaded the fault loader
+			var broken error
+			if control, broken = OpenControl(file); broken != nil {
+				return broken
+			}
+		}
+		name, unknown := outcome(err)
+		if unknown != nil || err == nil || control.Failed() != 1 {
+			return fmt.Errorf("%v, %d calls: %v", f, control.Failed(), err)
+		}
+		seen.add(f.function, name)
+	}
+	control.Disarm()
+	_, err := kompute.Devices()
+	return err
 }
 
 // A table of what became of the faults.
@@ -164,13 +181,16 @@ func (f fault) String() string {
 }
 
 // faults lists the cases for calls that were counted: a share of them, or all.
-func faults(calls map[string]uint64) []fault {
+func (w workload) faults(calls map[string]uint64) []fault {
 	var list []fault
 	for _, function := range slices.Sorted(maps.Keys(calls)) {
 		n := calls[function]
+		if !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
+			continue
+		}
 		kinds := resultsOf(function)
 		for k := uint64(1); k <= n; k++ {
-			if !everything && k > 2 && k != n/2 && k != n {
+			if !everything && k > 2 && k != n {
 				continue
 			}
 			for _, result := range kinds {
@@ -231,29 +251,28 @@ func inTime(what fmt.Stringer, f func()) {
 }
 
 func TestFaults(t *testing.T) {
-	seen := make(table)
 	for _, w := range workloads {
 		t.Run(w.name, func(t *testing.T) {
 			calls := make(map[string]uint64)
 			inTime(fault{}, func() {
 				control.Reset()
-				require.NoError(t, attempt(w, func() { control.Reset() }, func() { calls = control.Calls() }).err)
+				require.NoError(t, w.attempt(func() { control.Reset() }, func() { calls = control.Calls() }, false).err)
 			})
 			require.NotEmpty(t, calls)
-			for _, f := range faults(calls) {
-				inTime(f, func() { check(t, seen, w, f) })
+			for _, f := range w.faults(calls) {
+				inTime(f, func() { check(t, w, f) })
 			}
 		})
 	}
-	report(t, seen)
+	report(t)
 }
 
 // check runs one case.
-func check(t *testing.T, seen table, w workload, f fault) {
+func check(t *testing.T, w workload, f fault) {
 	if os.Getenv("KOMPUTE_GO_FAULTS_VERBOSE") != "" {
 		fmt.Fprintln(os.Stderr, w.name, f)
 	}
-	got := attempt(w, func() { control.Fail(f.function, f.from, f.times, f.result) }, control.Disarm)
+	got := w.attempt(func() { control.Fail(f.function, f.from, f.times, f.result) }, control.Disarm, f.result == deviceLost)
 	name, err := outcome(got.err)
 	if err == nil {
 		err = got.after
@@ -271,9 +290,9 @@ type attempted struct {
 	after error // why what came afterwards was not right
 }
 
-// attempt runs a workload on a fresh device, between arm and disarm, and checks
-// what it leaves.
-func attempt(w workload, arm, disarm func()) (out attempted) {
+// attempt runs the workload on a fresh device, between arm and disarm, and checks
+// what it leaves, of which nothing need be there if the device may be lost.
+func (w workload) attempt(arm, disarm func(), lost bool) (out attempted) {
 	d, err := kompute.Open("vulkan")
 	if err != nil {
 		return attempted{err: fmt.Errorf("%w: %w", errWrong, err)} // nothing was made to fail yet
@@ -282,15 +301,14 @@ func attempt(w workload, arm, disarm func()) (out attempted) {
 	arm()
 	out.err = w.run(j)
 	disarm()
-	out.after = j.check(out.err)
+	out.after = j.check(out.err, lost)
 	_ = d.Close() // the error of a poisoned stream
 	return out
 }
 
 // check looks at what a workload that ended with cause has left, and at whether
-// the device still works.
-func (j *job) check(cause error) error {
-	lost := errors.Is(cause, kompute.ErrDeviceLost)
+// the device still works. A device that is lost answers so.
+func (j *job) check(cause error, lost bool) error {
 	for _, l := range j.left {
 		if err := j.checkLeft(l, lost, cause != nil); err != nil {
 			return err
@@ -326,7 +344,7 @@ func (j *job) checkLeft(l left, lost, failed bool) error {
 	}
 	got, err := l.tensor.Read(j.ctx)
 	if err != nil {
-		if !failed {
+		if !failed && !lost {
 			return fmt.Errorf("%s cannot be read although nothing failed: %w", l.name, err)
 		}
 		if l.input {
@@ -355,7 +373,7 @@ func allow(err error, lost bool) error {
 }
 
 // report logs the table, and writes it where the environment says.
-func report(t *testing.T, seen table) {
+func report(t *testing.T) {
 	t.Logf("faults by function and outcome:\n%v", seen)
 	if path := os.Getenv("KOMPUTE_GO_FAULTS_TABLE"); path != "" {
 		require.NoError(t, os.WriteFile(path, []byte(seen.String()), 0o644))

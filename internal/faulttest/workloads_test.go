@@ -4,6 +4,7 @@ package faulttest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -81,19 +82,22 @@ func onCPU(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float3
 // workload is something a program does with a device. What it returns is the
 // first error.
 type workload struct {
-	name string
-	run  func(j *job) error
+	name   string
+	run    func(j *job) error
+	mostly []string // the functions that normal runs make fail; none: all
 }
 
 var workloads = []workload{
-	{"eager", eager},
-	{"region", region},
-	{"region of many dispatches", wideRegion},
-	{"reads", reads},
-	{"streams", streams},
-	{"mapped", mapped},
-	{"fallback", fallsBack},
-	{"profile", profile},
+	{name: "eager", run: eager},
+	{name: "region", run: region},
+	{name: "region of many dispatches", run: wideRegion},
+	{name: "reads", run: reads},
+	{name: "streams", run: streams},
+	{name: "mapped", run: mapped},
+	{name: "fallback", run: fallsBack},
+	{name: "profile", run: profile},
+	{name: "open and close", run: opens},
+	{name: "large", run: large, mostly: []string{"vkQueueSubmit", "vkMapMemory"}},
 }
 
 func eager(j *job) error {
@@ -337,6 +341,73 @@ func profile(j *job) error {
 	}
 	if _, err := y.Read(j.ctx); err != nil {
 		return err
+	}
+	return s.Close()
+}
+
+// opens uses a second device from its opening to its end.
+func opens(j *job) error {
+	d, err := kompute.Open("vulkan")
+	if err != nil {
+		return err
+	}
+	second := &job{ctx: j.ctx, d: d}
+	err = eager(second)
+	return errors.Join(err, d.Close())
+}
+
+// large uploads and reads in parts, and fills more than one submission with
+// uploads alone.
+func large(j *job) error {
+	s, err := j.d.NewStream()
+	if err != nil {
+		return err
+	}
+	const n = 5 << 20 // 20 MiB
+	data := make([]float32, n)
+	for i := range data {
+		data[i] = float32(i % 1000)
+	}
+	x, err := kompute.New(j.d, data)
+	if err != nil {
+		return err
+	}
+	small, err := j.input("small", ramp(1))
+	if err != nil {
+		return err
+	}
+	y := j.result("y", ops.Add(s, small, small), ramp(2))
+	z := ops.Add(s, x, x)
+	got, err := z.Read(j.ctx)
+	if err != nil {
+		_ = s.Close()
+		return errors.Join(err, checkLarge(j, x, data))
+	}
+	for i, v := range got {
+		if v != 2*data[i] {
+			return errWrong
+		}
+	}
+	if _, err := y.Read(j.ctx); err != nil {
+		return err
+	}
+	return errors.Join(s.Close(), z.Close(), x.Close())
+}
+
+// checkLarge reads what the host made through a fresh stream.
+func checkLarge(j *job, x *kompute.Tensor[float32], data []float32) error {
+	s, err := j.d.NewStream()
+	if err != nil {
+		return err
+	}
+	got, err := ops.Add(s, x, x).Read(j.ctx)
+	if err != nil {
+		return err
+	}
+	for i, v := range got {
+		if v != 2*data[i] {
+			return errWrong
+		}
 	}
 	return s.Close()
 }
