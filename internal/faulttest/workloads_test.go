@@ -95,6 +95,7 @@ var workloads = []workload{
 	{name: "streams", run: streams},
 	{name: "mapped", run: mapped},
 	{name: "fallback", run: fallsBack},
+	{name: "fallback on parts", run: fallsBackOnParts},
 	{name: "profile", run: profile},
 	{name: "open and close", run: opens},
 	{name: "large", run: large, mostly: []string{"vkQueueSubmit", "vkMapMemory"}},
@@ -318,6 +319,45 @@ func fallsBack(j *job) error {
 	if _, err := w.Read(j.ctx); err != nil {
 		return err
 	}
+	return s.Close()
+}
+
+// fallsBackOnParts overwrites the first third of z with twice that of y, on the CPU.
+func fallsBackOnParts(j *job) error {
+	s, err := j.d.NewStream()
+	if err != nil {
+		return err
+	}
+	x, err := j.input("x", ramp(1))
+	if err != nil {
+		return err
+	}
+	const third = size / 3
+	before, after := ramp(3), append(ramp(4)[:third], ramp(3)[third:]...)
+	y := j.result("y", ops.Add(s, x, x), ramp(2))
+	z := j.result("z", ops.Add(s, y, x), before, after)
+	if err := s.Synchronize(j.ctx); err != nil {
+		return err
+	}
+	s.Enqueue(kompute.Op{
+		Name: "faulttest_double", Args: []kompute.Arg{kompute.In(y.Slice(0, 0, third).View()), kompute.InOut(z.Slice(0, 0, third).View())},
+		CPU: func(a []array.Array) error {
+			in, out := array.Storage[float32](a[0]), array.Storage[float32](a[1])
+			for i := range third {
+				out[a[1].Layout.Offset+i] = 2 * in[a[0].Layout.Offset+i]
+			}
+			return nil
+		},
+	})
+	sum := ramp(1)
+	for i := range sum {
+		sum[i] += after[i]
+	}
+	w := j.result("w", ops.Add(s, z, x), sum)
+	if _, err := w.Read(j.ctx); err != nil {
+		return err
+	}
+	j.left[len(j.left)-2].allowed = [][]float32{after}
 	return s.Close()
 }
 
