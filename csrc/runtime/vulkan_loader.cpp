@@ -142,6 +142,9 @@ kpx_result result_code(vk::Result result) {
         return KPX_TIMEOUT;
     case vk::Result::eErrorInitializationFailed:
     case vk::Result::eErrorIncompatibleDriver:
+    case vk::Result::eErrorExtensionNotPresent:
+    case vk::Result::eErrorFeatureNotPresent:
+    case vk::Result::eErrorLayerNotPresent:
         return KPX_NO_VULKAN;
     default:
         return KPX_INTERNAL;
