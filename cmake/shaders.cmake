@@ -8,6 +8,14 @@ if(NOT GLSLC)
     message(FATAL_ERROR "The GLSL compiler is missing: install glslc.")
 endif()
 
+# A sanitized build runs the same kernels: they are data.
+if(KOMPUTE_GO_KERNELS)
+    add_library(kpx_kernels OBJECT IMPORTED)
+    set_target_properties(kpx_kernels PROPERTIES
+        IMPORTED_OBJECTS ${KOMPUTE_GO_KERNELS}/CMakeFiles/kpx_kernels.dir/generated/gen_kernels.cpp.o)
+    return()
+endif()
+
 set(KPX_SHADERS ${PROJECT_SOURCE_DIR}/shaders)
 set(KPX_GENERATED ${PROJECT_BINARY_DIR}/generated)
 set(KPX_SPIRV ${KPX_GENERATED}/spirv)

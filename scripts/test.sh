@@ -11,7 +11,10 @@ step 'C++ tests of the shim, under Vulkan validation'
 KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure
 
 step 'C++ tests under the address, leak and undefined behaviour sanitizers'
-scripts/test_sanitized.sh "$build"
+scripts/test_sanitized.sh "$build" address
+
+step 'C++ tests with threads under the thread sanitizer'
+scripts/test_sanitized.sh "$build" thread
 
 step 'go vet'
 go vet ./...

@@ -1,21 +1,37 @@
 #!/usr/bin/env bash
-# The C++ tests with everything native (shim, Kompute, the tests) under the address
-# sanitizer, its leak checker and the undefined behaviour sanitizer, in a build
-# folder of its own inside the one that is given. Without Vulkan's validation layer:
-# it keeps memory of its own until the process ends, and has watched the plain run.
+# The C++ tests with everything native (shim, Kompute, the tests) under sanitizers,
+# in a build folder of its own inside the one that is given. Arguments: the build
+# folder, and address (with its leak checker and the undefined behaviour sanitizer)
+# or thread (only the tests that start threads: nothing else can race).
+# Without Vulkan's validation layer: it keeps memory of its own until the process
+# ends, and has watched the plain run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=$1
-sanitized=$build/sanitize
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+build=$(realpath "$1")
+kind=$2
+folder=$build/sanitize-$kind
+log=$build/logs/sanitize-$kind.log
+mkdir -p "$build/logs"
+: >"$log"
 
-quietly() { "$@" >"$log" 2>&1 || { tail -n 60 "$log" >&2; echo "failed: $*" >&2; exit 1; }; }
+quietly() { "$@" >>"$log" 2>&1 || { tail -n 60 "$log" >&2; printf 'failed: %s\nall of its output: %s\n' "$*" "$log" >&2; exit 1; }; }
 
 # -O1 keeps the line numbers of reports, and the time to compile, within reason.
-KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$sanitized" -G Ninja \
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE='-O1 -g1 -DNDEBUG' -DKOMPUTE_GO_SANITIZE=ON
-quietly cmake --build "$sanitized" -j "$(nproc)" --target kpx_test
-quietly env -u KOMPUTE_GO_VALIDATION ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    "$sanitized/csrc/tests/kpx_test"
+KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$folder" -G Ninja \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE='-O1 -g1 -DNDEBUG' \
+    -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
+quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
+
+tests=()
+case $kind in
+address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ;;
+thread)
+    export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan_suppressions.txt second_deadlock_stack=1"
+    for file in $(grep -l 'std::thread' csrc/tests/*_test.cpp); do
+        tests+=("$(basename "$file" .cpp)")
+    done
+    [ ${#tests[@]} -gt 0 ] || { echo 'no C++ test starts threads any more' >&2; exit 1; }
+    ;;
+esac
+quietly env -u KOMPUTE_GO_VALIDATION "$folder/csrc/tests/kpx_test" "${tests[@]}"
 tail -n 1 "$log"

@@ -2,12 +2,17 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <filesystem>
+#include <set>
 
 std::vector<Test> &tests() {
     static std::vector<Test> all;
     return all;
+}
+
+Register::Register(const char *name, const char *file, void (*run)()) {
+    tests().push_back({name, std::filesystem::path(file).stem().string(), run});
 }
 
 Device open_device(uint64_t budget) {
@@ -146,16 +151,16 @@ uint32_t Random::next() {
     return uint32_t(state >> 33);
 }
 
-// Arguments: names of tests; none runs all.
+// Arguments: names of tests, or of files without ".cpp" for all tests of each; none runs all.
 int main(int argc, char **argv) {
     setenv("KOMPUTE_GO_CACHE_DIR", "off", 0); // every run builds its pipelines, and leaves nothing behind
     int failed = 0, ran = 0;
+    const std::set<std::string> wanted(argv + 1, argv + argc);
+    std::set<std::string> unknown = wanted;
     for (const Test &test : tests()) {
-        bool wanted = argc == 1;
-        for (int i = 1; i < argc; i++) {
-            wanted = wanted || strcmp(argv[i], test.name) == 0;
-        }
-        if (!wanted) {
+        unknown.erase(test.name);
+        unknown.erase(test.file);
+        if (!wanted.empty() && wanted.count(test.name) == 0 && wanted.count(test.file) == 0) {
             continue;
         }
         ran++;
@@ -171,6 +176,10 @@ int main(int argc, char **argv) {
         printf("%-7s %s%s%s\n", why.empty() ? "ok" : "FAILED", test.name, why.empty() ? "" : ": ", why.c_str());
         fflush(stdout);
         failed += !why.empty();
+    }
+    for (const std::string &name : unknown) {
+        printf("FAILED  %s: no such test\n", name.c_str());
+        failed++;
     }
     uint64_t messages = 0;
     try {

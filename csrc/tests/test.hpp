@@ -16,16 +16,17 @@ struct Failure {
 
 struct Test {
     const char *name;
+    std::string file; // without folder and extension
     void (*run)();
 };
 std::vector<Test> &tests();
 struct Register {
-    Register(const char *name, void (*run)()) { tests().push_back({name, run}); }
+    Register(const char *name, const char *file, void (*run)());
 };
 
 #define TEST(name)                                                                                                     \
     static void name();                                                                                                \
-    static const Register register_##name(#name, name);                                                                \
+    static const Register register_##name(#name, __FILE__, name);                                                      \
     static void name()
 
 #define TEXT_(x) #x
