@@ -190,7 +190,7 @@ func (w workload) faults(calls map[string]uint64) []fault {
 		}
 		kinds := resultsOf(function)
 		for k := uint64(1); k <= n; k++ {
-			if !everything && k > 2 && k != n {
+			if !everything && k > 1 && k != n {
 				continue
 			}
 			for _, result := range kinds {
@@ -301,7 +301,7 @@ func (w workload) attempt(arm, disarm func(), lost bool) (out attempted) {
 	arm()
 	out.err = w.run(j)
 	disarm()
-	out.after = j.check(out.err, lost)
+	out.after = j.check(out.err, lost || errors.Is(out.err, kompute.ErrDeviceLost))
 	_ = d.Close() // the error of a poisoned stream
 	return out
 }

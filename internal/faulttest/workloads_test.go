@@ -93,6 +93,8 @@ var workloads = []workload{
 	{name: "region of many dispatches", run: wideRegion},
 	{name: "reads", run: reads},
 	{name: "streams", run: streams},
+	{name: "event of another device", run: held},
+	{name: "timed ops", run: timed},
 	{name: "mapped", run: mapped},
 	{name: "fallback", run: fallsBack},
 	{name: "fallback on parts", run: fallsBackOnParts},
@@ -266,6 +268,62 @@ func streams(j *job) error {
 		return err
 	}
 	return a.Close()
+}
+
+// held has work wait for the CPU. If it is refused when that is done, nobody is
+// there to be told, and the device is lost.
+func held(j *job) error {
+	cpu, err := kompute.Open("cpu")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cpu.Close() }()
+	other, err := cpu.NewStream()
+	if err != nil {
+		return err
+	}
+	s, err := j.d.NewStream()
+	if err != nil {
+		return err
+	}
+	x, err := j.input("x", ramp(1))
+	if err != nil {
+		return err
+	}
+	far, err := kompute.New(cpu, ramp(1))
+	if err != nil {
+		return err
+	}
+	release := make(chan struct{})
+	other.Enqueue(kompute.Op{
+		Name: "faulttest_wait", Args: []kompute.Arg{kompute.InOut(far.View())},
+		CPU: func([]array.Array) error {
+			<-release
+			return nil
+		},
+	})
+	y := j.result("y", ops.Add(s, x, x), ramp(2))
+	s.Wait(other.Record())
+	z := j.result("z", ops.Add(s, y, x), ramp(3))
+	_ = s.Flush() // a failure poisons the stream
+	close(release)
+	if _, err := z.Read(j.ctx); err != nil {
+		return err
+	}
+	if err := other.Close(); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// timed measures ops as they run.
+func timed(j *job) error {
+	d, err := kompute.Open("vulkan", kompute.WithOpTimes())
+	if err != nil {
+		return err
+	}
+	err = eager(&job{ctx: j.ctx, d: d})
+	return errors.Join(err, d.Close())
 }
 
 func mapped(j *job) error {
