@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer remove()
 	defer closeInto(&err, folder)
-	m, err := folder.Load(device, model.Options{})
+	m, err := folder.Load(ctx, device, model.Options{})
 	if err != nil {
 		return err
 	}

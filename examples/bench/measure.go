@@ -121,7 +121,7 @@ func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err er
 	if t.Mode == modePrompt {
 		return b.prompt(ctx, s, t, w)
 	}
-	r, err := s.Generate(ctx, b.tokens(max(t.Depth, 1)), generate.Options{
+	_, err = s.Generate(ctx, b.tokens(max(t.Depth, 1)), generate.Options{
 		Eager: t.Mode == modeEager, MaxTokens: t.Tokens + 1, // the first comes with the prompt
 		Sampling: b.sampling,
 	})
@@ -131,8 +131,8 @@ func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err er
 	if t.Mode == modeRegion && s.Region() == nil {
 		return 0, errors.New("this device cannot capture the decode step; see --eager")
 	}
-	*w = workOf(r.Work)
-	return r.DecodeRate(), nil
+	*w = workOf(s.Stats().Work)
+	return s.Stats().DecodeRate(), nil
 }
 
 // session makes a session and notes what its cache takes.
@@ -154,19 +154,18 @@ func (b *bench) prompt(ctx context.Context, s *generate.Session, t test, w *work
 		}
 	}
 	before := s.Stream().Stats()
-	r, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1})
-	if err != nil {
+	if _, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1}); err != nil {
 		return 0, err
 	}
 	*w = promptWork(before, s.Stream().Stats())
-	return r.PromptRate(), nil
+	return s.Stats().PromptRate(), nil
 }
 
 // tokens returns n random tokens.
 func (b *bench) tokens(n int) []int {
 	ids := make([]int, n)
 	for i := range ids {
-		ids[i] = b.rng.IntN(b.model.Config().VocabSize)
+		ids[i] = b.rng.IntN(b.model.Limits().Vocabulary)
 	}
 	return ids
 }

@@ -30,15 +30,16 @@ type report struct {
 }
 
 func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
+	stats := a.session.Stats()
 	rep := report{
 		Model: a.folder.Name(), Device: a.device.Info().Name, Backend: a.device.Backend(),
 		Prompt: prompt, PromptIDs: ids, GeneratedIDs: r.IDs, Text: r.Text, FinishReason: r.Finish,
-		LoadSeconds: a.loadTime.Seconds(), TimeToFirstToken: r.FirstToken.Seconds(),
-		PromptTPS: r.PromptRate(), GenerationTPS: r.DecodeRate(),
+		LoadSeconds: a.loadTime.Seconds(), TimeToFirstToken: stats.FirstToken.Seconds(),
+		PromptTPS: stats.PromptRate(), GenerationTPS: stats.DecodeRate(),
 		PeakMemoryBytes: a.device.Stats().PeakBytes,
-		Fallbacks:       r.Fallbacks,
-		Stats:           r.Work,
-		PerToken:        r.Work.PerToken(),
+		Fallbacks:       stats.Fallbacks,
+		Stats:           stats.Work,
+		PerToken:        stats.Work.PerToken(),
 	}
 	if rep.GeneratedIDs == nil {
 		rep.GeneratedIDs = []int{}
@@ -51,16 +52,17 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 
 // summary is the line after an answer.
 func (a *app) summary(prompt int, r *generate.Result) string {
+	stats := a.session.Stats()
 	parts := []string{
 		fmt.Sprintf("%s (%s)", a.device.Info().Name, a.device.Backend()),
 		fmt.Sprintf("%d + %d tokens", prompt, len(r.IDs)),
-		fmt.Sprintf("first token after %s", r.FirstToken.Round(time.Millisecond/10)),
-		fmt.Sprintf("%.1f tokens/s", r.DecodeRate()),
+		fmt.Sprintf("first token after %s", stats.FirstToken.Round(time.Millisecond/10)),
+		fmt.Sprintf("%.1f tokens/s", stats.DecodeRate()),
 	}
 	if r.Finish != generate.FinishStop {
 		parts = append(parts, "ended: "+r.Finish)
 	}
-	for op, reasons := range r.Fallbacks {
+	for op, reasons := range stats.Fallbacks {
 		for reason, n := range reasons {
 			parts = append(parts, fmt.Sprintf("%s ran %d times on the CPU: %s", op, n, reason))
 		}

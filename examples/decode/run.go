@@ -55,7 +55,9 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
 	}
 	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr}
-	if err := a.load(prompts); err != nil {
+	if err := a.load(ctx, prompts); errors.Is(err, context.Canceled) {
+		return nil // nothing was reached
+	} else if err != nil {
 		return err
 	}
 	defer closeInto(&err, a)
@@ -122,17 +124,17 @@ type app struct {
 }
 
 // load puts the model on the device, with a cache for the longest of prompts.
-func (a *app) load(prompts [][]int) error {
+func (a *app) load(ctx context.Context, prompts [][]int) error {
 	longest := 0
 	for _, p := range prompts {
 		longest = max(longest, len(p))
 	}
-	capacity := min(longest+a.maxTokens, a.folder.Checkpoint.Config.MaxPositions)
+	capacity := min(longest+a.maxTokens, a.folder.Limits().Context)
 	bar := newBar(a.stderr, "loading", !a.quiet && !a.json)
 	defer bar.close()
 	start := time.Now()
 	var err error
-	a.model, err = a.folder.Load(a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.set})
+	a.model, err = a.folder.Load(ctx, a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.set})
 	if err != nil {
 		return err
 	}
@@ -149,11 +151,12 @@ func (a *app) Close() error {
 	return errors.Join(a.session.Close(), a.model.Close())
 }
 
-// generate continues a prompt, and passes its text to onText.
+// generate continues a prompt, and passes its text to onText. What a cancelled
+// one has reached is an answer.
 func (a *app) generate(ctx context.Context, prompt []int, onText func(string) error) (*generate.Result, error) {
 	bar := newBar(a.stderr, "prompt", !a.quiet && !a.json)
 	defer bar.close()
-	return a.session.Generate(ctx, prompt, generate.Options{
+	r, err := a.session.Generate(ctx, prompt, generate.Options{
 		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(), Eager: a.eager,
 		OnText: func(text string) error {
 			bar.close()
@@ -161,6 +164,10 @@ func (a *app) generate(ctx context.Context, prompt []int, onText func(string) er
 		},
 		OnPrefill: func(done, total int) { bar.set(int64(done), int64(total)) },
 	})
+	if r != nil && r.Finish == generate.FinishCancelled {
+		err = nil
+	}
+	return r, err
 }
 
 // answer answers one prompt in the form that the flags ask for.

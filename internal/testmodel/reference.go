@@ -61,7 +61,10 @@ func (r reference) layer(x [][]float64, path string) {
 func (r reference) rotated(path string, x []float64, t int) [][]float64 {
 	heads := split(r.project(path+"_proj", x), r.HeadDim)
 	for h := range heads {
-		y := r.norm(path+"_norm", heads[h])
+		y := heads[h]
+		if r.headNorms() {
+			y = r.norm(path+"_norm", y)
+		}
 		half := r.HeadDim / 2
 		for i := range half {
 			sin, cos := math.Sincos(float64(t) * math.Pow(1e4, -2*float64(i)/float64(r.HeadDim)))

@@ -19,10 +19,11 @@ import (
 
 // Spec is the shape and form of a checkpoint.
 type Spec struct {
+	Type                         string // model_type: "qwen3" or "llama"
 	Hidden, Intermediate, Layers int
 	Heads, KVHeads, HeadDim      int
 	Vocab, MaxPositions          int
-	Tied, AttentionBias          bool
+	Tied, AttentionBias, MLPBias bool
 	DType                        array.DType        // of all floats in the files
 	Packing                      checkpoint.Packing // zero: dense
 	Overrides                    map[string]*Module // by module path
@@ -37,10 +38,13 @@ type Module = checkpoint.Packing
 // Small returns a quantized shape that exercises every part and runs at once.
 func Small() Spec {
 	return Spec{
-		Hidden: 64, Intermediate: 128, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, Vocab: 96, MaxPositions: 512,
+		Type: "qwen3", Hidden: 64, Intermediate: 128, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, Vocab: 96, MaxPositions: 512,
 		Tied: true, DType: array.BFloat16, Packing: checkpoint.Packing{GroupSize: 32, Bits: 4}, Seed: 1,
 	}
 }
+
+// headNorms reports whether queries and keys have norms.
+func (s Spec) headNorms() bool { return s.Type == "qwen3" }
 
 // Weights are the decoded weights of a checkpoint by name, row-major.
 type Weights map[string][]float32
@@ -74,15 +78,17 @@ func (w *writer) layer(path string) {
 	s := w.spec
 	w.norm(path+"input_layernorm", s.Hidden)
 	w.norm(path+"post_attention_layernorm", s.Hidden)
-	w.norm(path+"self_attn.q_norm", s.HeadDim)
-	w.norm(path+"self_attn.k_norm", s.HeadDim)
+	if s.headNorms() {
+		w.norm(path+"self_attn.q_norm", s.HeadDim)
+		w.norm(path+"self_attn.k_norm", s.HeadDim)
+	}
 	w.module(path+"self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden, s.AttentionBias)
 	w.module(path+"self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden, s.AttentionBias)
 	w.module(path+"self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden, s.AttentionBias)
 	w.module(path+"self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim, s.AttentionBias)
-	w.module(path+"mlp.gate_proj", s.Intermediate, s.Hidden, false)
-	w.module(path+"mlp.up_proj", s.Intermediate, s.Hidden, false)
-	w.module(path+"mlp.down_proj", s.Hidden, s.Intermediate, false)
+	w.module(path+"mlp.gate_proj", s.Intermediate, s.Hidden, s.MLPBias)
+	w.module(path+"mlp.up_proj", s.Intermediate, s.Hidden, s.MLPBias)
+	w.module(path+"mlp.down_proj", s.Hidden, s.Intermediate, s.MLPBias)
 }
 
 // random returns n normal numbers of the given mean and deviation, rounded as
@@ -192,7 +198,7 @@ func block(p Module) map[string]any {
 func (s Spec) writeConfig(t testing.TB, dir string) {
 	t.Helper()
 	config := map[string]any{
-		"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3",
+		"model_type": s.Type, "mlp_bias": s.MLPBias,
 		"hidden_size": s.Hidden, "intermediate_size": s.Intermediate, "num_hidden_layers": s.Layers,
 		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "head_dim": s.HeadDim,
 		"vocab_size": s.Vocab, "max_position_embeddings": s.MaxPositions, "rms_norm_eps": 1e-6, "rope_theta": 1e4,

@@ -14,13 +14,13 @@ func ExampleOpenFS() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Println(c.Config.Layers, "layers,", c.Bytes(), "bytes")
-	q, err := c.Module("model.layers.0.self_attn.q_proj", c.Config.Heads*c.Config.HeadDim, c.Config.HiddenSize)
+	fmt.Println(c.Config.ModelType, c.Bytes(), "bytes")
+	q, err := c.Module("model.layers.0.self_attn.q_proj", 512, 256)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(q.Weight, q.Packing.GroupSize, q.Packing.Bits)
 	// Output:
-	// 6 layers, 3421696 bytes
+	// qwen3 3421696 bytes
 	// U32 [512 32] 128 4
 }

@@ -12,29 +12,29 @@ type Generation struct {
 }
 
 // ParseGeneration reads generation_config.json; file is its path, for messages.
-// Token ids must be below vocabSize. It fails with ConfigError.
-func ParseGeneration(file string, data []byte, vocabSize int) (*Generation, error) {
+// It fails with ConfigError.
+func ParseGeneration(file string, data []byte) (*Generation, error) {
 	f, err := newFields(file, data)
 	if err != nil {
 		return nil, err
 	}
 	g := &Generation{
-		BOS:         f.ids("bos_token_id", 0),
-		EOS:         f.ids("eos_token_id", vocabSize),
-		DoSample:    f.boolean("do_sample"),
+		BOS:         f.IDs("bos_token_id"),
+		EOS:         f.IDs("eos_token_id"),
+		DoSample:    f.Flag("do_sample"),
 		Temperature: f.optional("temperature", 0, 1e6),
 		TopP:        f.optional("top_p", 0, 1),
 		MinP:        f.optional("min_p", 0, 1),
 	}
-	if k := f.optional("top_k", 0, maxDim); k != nil {
+	if k := f.optional("top_k", 0, MaxSize); k != nil {
 		n := int(*k)
 		if float64(n) != *k {
-			f.fail("top_k", "%g is not an integer", *k)
+			f.Fail("top_k", "%g is not an integer", *k)
 		}
 		g.TopK = &n
 	}
-	if f.err != nil {
-		return nil, f.err
+	if err := f.Err(); err != nil {
+		return nil, err
 	}
 	return g, nil
 }

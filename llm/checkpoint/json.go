@@ -1,114 +1,33 @@
 package checkpoint
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds the nesting of every JSON file of a checkpoint; real ones
-// stay below ten.
-const maxDepth = 64
-
-// checkJSON accepts exactly one JSON object in UTF-8 in which no object has the
-// same key twice. encoding/json alone would replace broken UTF-8 and let the
-// last of two equal keys win.
-func checkJSON(data []byte) error {
-	if !utf8.Valid(data) {
-		return errors.New("not valid UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var stack []map[string]struct{} // the keys seen per open object; nil for an array
-	atKey := false                  // the next string is a key
-	for {
-		tok, err := dec.Token()
-		if err != nil {
-			return jsonError(err)
-		}
-		if len(stack) == 0 && tok != json.Delim('{') {
-			return errors.New("not a JSON object")
-		}
-		switch t := tok.(type) {
-		case json.Delim:
-			if stack, err = nest(stack, t); err != nil {
-				return err
-			}
-		case string:
-			if keys := top(stack); atKey && keys != nil {
-				if _, dup := keys[t]; dup {
-					return fmt.Errorf("duplicate key %q", t)
-				}
-				keys[t] = struct{}{}
-				atKey = false
-				continue
-			}
-		}
-		if len(stack) == 0 {
-			break
-		}
-		atKey = top(stack) != nil
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("data after the JSON object")
-	}
-	return nil
-}
-
-// nest opens or closes one level.
-func nest(stack []map[string]struct{}, t json.Delim) ([]map[string]struct{}, error) {
-	switch t {
-	case '{':
-		stack = append(stack, map[string]struct{}{})
-	case '[':
-		stack = append(stack, nil)
-	default:
-		return stack[:len(stack)-1], nil
-	}
-	if len(stack) > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
-	}
-	return stack, nil
-}
-
-func top(stack []map[string]struct{}) map[string]struct{} {
-	if len(stack) == 0 {
-		return nil
-	}
-	return stack[len(stack)-1]
-}
-
-func jsonError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("JSON ends early")
-	}
-	return fmt.Errorf("not JSON: %w", err)
-}
-
-// object parses a JSON object that checkJSON accepted, one level deep.
-func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	if kind(raw) != '{' {
+// object parses a JSON object, one level deep. At every depth it refuses what
+// encoding/json lets pass: two members of one name, and broken UTF-8.
+func object(raw jsontext.Value) (map[string]jsontext.Value, error) {
+	var members map[string]jsontext.Value
+	err := json.Unmarshal(raw, &members)
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax):
+		return nil, fmt.Errorf("malformed JSON: %w", err)
+	case err != nil || members == nil:
 		return nil, fmt.Errorf("%s is not an object", brief(raw))
 	}
-	var m map[string]json.RawMessage
-	return m, json.Unmarshal(raw, &m)
+	return members, nil
 }
 
-// kind returns the first byte of a JSON value: '{', '[', '"', 't', 'f', 'n', or
-// '0' for a number.
-func kind(raw json.RawMessage) byte {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	switch {
-	case len(raw) == 0:
-		return 'n'
-	case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
-		return '0'
-	}
-	return raw[0]
+// text returns a JSON string; ok is false where raw is anything else.
+func text(raw jsontext.Value) (s string, ok bool) {
+	ok = raw.Kind() == '"' && json.Unmarshal(raw, &s) == nil
+	return s, ok
 }
 
 // natural is a JSON number written as a plain non-negative integer: no sign, no
@@ -125,10 +44,29 @@ func (n *natural) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// naturals parses an array of non-negative integers.
+func naturals(raw jsontext.Value) ([]int, error) {
+	var values []natural
+	if raw.Kind() != '[' {
+		return nil, fmt.Errorf("%s is not an array", brief(raw))
+	}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, err
+	}
+	out := make([]int, len(values))
+	for i, v := range values {
+		out[i] = int(v)
+	}
+	return out, nil
+}
+
 // brief shortens a JSON value for a message.
 func brief(raw []byte) string {
 	const limit = 60
-	if len(raw) <= limit {
+	switch {
+	case len(raw) == 0:
+		return "nothing"
+	case len(raw) <= limit:
 		return string(raw)
 	}
 	return string(raw[:limit]) + "…"

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -51,28 +50,28 @@ func (q *Quantization) For(module string, hasScales bool) (p Packing, quantized 
 
 // readQuantization reads "quantization" and its mirror "quantization_config".
 // Either alone will do; where both are given they must agree.
-func readQuantization(f *fields) *Quantization {
+func readQuantization(f *Fields) *Quantization {
 	q := readBlock(f, "quantization")
 	mirror := readBlock(f, "quantization_config")
 	switch {
 	case q == nil:
 		return mirror
 	case mirror != nil && (q.Packing != mirror.Packing || !maps.Equal(q.Overrides, mirror.Overrides)):
-		f.fail("quantization_config", "differs from quantization")
+		f.Fail("quantization_config", "differs from quantization")
 	}
 	return q
 }
 
-func readBlock(f *fields, name string) *Quantization {
-	inner := f.nested(name)
+func readBlock(f *Fields, name string) *Quantization {
+	inner := f.Object(name)
 	if inner == nil {
 		return nil
 	}
-	if method := inner.text("quant_method"); method != "" && method != "mlx" {
-		inner.unsupported("quantization method", method, "MLX "+affineMode)
+	if method := inner.Text("quant_method"); method != "" && method != "mlx" {
+		inner.Unsupported("quantization method", method, "MLX "+affineMode)
 	}
 	q := &Quantization{Packing: readPacking(inner), Overrides: map[string]Packing{}}
-	for _, key := range slices.Sorted(maps.Keys(inner.raw)) {
+	for _, key := range inner.names() {
 		switch key {
 		case "group_size", "bits", "mode", "quant_method":
 			continue
@@ -84,54 +83,52 @@ func readBlock(f *fields, name string) *Quantization {
 			q.Overrides[key] = *p
 		}
 	}
-	f.adopt(name, inner)
 	return q
 }
 
 // readOverride reads what the block says of one module: false, true (nil: as
 // the default) or an object.
-func readOverride(f *fields, module string) (*Packing, bool) {
+func readOverride(f *Fields, module string) (*Packing, bool) {
 	raw, ok := f.get(module)
 	if !ok {
 		return nil, false
 	}
-	switch kind(raw) {
-	case 't', 'f':
-		var on bool
-		if json.Unmarshal(raw, &on) == nil && on {
-			return nil, true
-		}
+	switch raw.Kind() {
+	case 't':
+		return nil, true
+	case 'f':
 		return &Packing{}, true
 	case '{':
-		inner := f.nested(module)
-		p := readPacking(inner)
-		f.adopt(module, inner)
-		return &p, true
+		if inner := f.Object(module); inner != nil {
+			p := readPacking(inner)
+			return &p, true
+		}
+		return nil, false
 	}
-	f.fail(module, "%s is neither an object nor true or false", brief(raw))
+	f.Fail(module, "%s is neither an object nor true or false", brief(raw))
 	return nil, false
 }
 
 // readPacking reads group_size, bits and mode. A mode without biases tells the
 // other two, which may lack then; without a mode it is affine, in overrides too.
-func readPacking(f *fields) Packing {
-	mode := f.text("mode")
+func readPacking(f *Fields) Packing {
+	mode := f.Text("mode")
 	if fixed, known := packings[mode]; known {
-		p := Packing{f.size("group_size", fixed.GroupSize), f.size("bits", fixed.Bits), mode}
+		p := Packing{f.SizeOr("group_size", fixed.GroupSize), f.SizeOr("bits", fixed.Bits), mode}
 		if p != fixed {
-			f.fail("mode", "%s has groups of %d and %d bits, not of %d and %d", mode, fixed.GroupSize, fixed.Bits, p.GroupSize, p.Bits)
+			f.Fail("mode", "%s has groups of %d and %d bits, not of %d and %d", mode, fixed.GroupSize, fixed.Bits, p.GroupSize, p.Bits)
 		}
 		return fixed
 	}
 	if mode != "" && mode != affineMode {
-		f.unsupported("quantization mode", mode, append([]string{affineMode}, slices.Sorted(maps.Keys(packings))...)...)
+		f.Unsupported("quantization mode", mode, append([]string{affineMode}, slices.Sorted(maps.Keys(packings))...)...)
 	}
-	p := Packing{GroupSize: f.size("group_size", required), Bits: f.size("bits", required)}
+	p := Packing{GroupSize: f.Size("group_size"), Bits: f.Size("bits")}
 	if !slices.Contains(groupSizes, p.GroupSize) {
-		f.fail("group_size", "%d is not one of %v", p.GroupSize, groupSizes)
+		f.Fail("group_size", "%d is not one of %v", p.GroupSize, groupSizes)
 	}
 	if !slices.Contains(bitWidths, p.Bits) {
-		f.fail("bits", "%d is not one of %v", p.Bits, bitWidths)
+		f.Fail("bits", "%d is not one of %v", p.Bits, bitWidths)
 	}
 	return p
 }

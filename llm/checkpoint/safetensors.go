@@ -3,11 +3,12 @@ package checkpoint
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // MaxHeader is the largest header the format allows, in bytes.
@@ -35,9 +36,6 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, err
 	}
 	f := &File{name: name, tensors: map[string]Tensor{}, metadata: map[string]string{}}
-	if err := checkJSON(header); err != nil {
-		return nil, &FormatError{File: name, Reason: "header: " + err.Error()}
-	}
 	entries, err := object(header)
 	if err != nil {
 		return nil, &FormatError{File: name, Reason: "header: " + err.Error()}
@@ -74,8 +72,9 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.tensors)) }
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
 // Close gives the file's memory back. Tensors of f must not be used after it.
+// Closing a nil file, or one twice, does nothing.
 func (f *File) Close() error {
-	if f.source == nil {
+	if f == nil || f.source == nil {
 		return nil
 	}
 	return f.source.Close()
@@ -98,14 +97,14 @@ func splitHeader(name string, data []byte) (header, body []byte, err error) {
 	return rest[:n:n], rest[n:], nil
 }
 
-func (f *File) readMetadata(raw json.RawMessage) error {
+func (f *File) readMetadata(raw jsontext.Value) error {
 	values, err := object(raw)
 	if err != nil {
 		return &FormatError{File: f.name, Reason: "__metadata__: " + err.Error()}
 	}
 	for key, raw := range values {
-		var s string
-		if kind(raw) != '"' || json.Unmarshal(raw, &s) != nil {
+		s, ok := text(raw)
+		if !ok {
 			return &FormatError{File: f.name, Reason: fmt.Sprintf("__metadata__: %q is not a string", key)}
 		}
 		f.metadata[key] = s
@@ -120,7 +119,7 @@ type span struct {
 }
 
 // parseEntry checks one header entry against the data and slices it out.
-func parseEntry(raw json.RawMessage, body []byte) (Tensor, span, error) {
+func parseEntry(raw jsontext.Value, body []byte) (Tensor, span, error) {
 	fields, err := object(raw)
 	if err != nil {
 		return Tensor{}, span{}, err
@@ -134,7 +133,8 @@ func parseEntry(raw json.RawMessage, body []byte) (Tensor, span, error) {
 		return Tensor{}, span{}, errors.New("fields other than dtype, shape and data_offsets")
 	}
 	var t Tensor
-	if kind(fields["dtype"]) != '"' || json.Unmarshal(fields["dtype"], &t.Stored) != nil {
+	var ok bool
+	if t.Stored, ok = text(fields["dtype"]); !ok {
 		return Tensor{}, span{}, errors.New("dtype is not a string")
 	}
 	typ, ok := storedTypes[t.Stored]
@@ -165,22 +165,6 @@ func parseEntry(raw json.RawMessage, body []byte) (Tensor, span, error) {
 	}
 	t.Data = body[s.begin:s.end:s.end]
 	return t, s, nil
-}
-
-// naturals parses an array of non-negative integers.
-func naturals(raw json.RawMessage) ([]int, error) {
-	var values []natural
-	if kind(raw) != '[' {
-		return nil, fmt.Errorf("%s is not an array", brief(raw))
-	}
-	if err := json.Unmarshal(raw, &values); err != nil {
-		return nil, err
-	}
-	out := make([]int, len(values))
-	for i, v := range values {
-		out[i] = int(v)
-	}
-	return out, nil
 }
 
 // checkCover makes sure that the tensors cover all size bytes exactly once.

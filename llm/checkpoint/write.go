@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,9 @@ import (
 	"os"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -79,11 +81,11 @@ func buildHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	sep := "{"
 	member := func(name string, value any) error {
-		key, err := quote(name)
+		key, err := jsontext.AppendQuote(nil, name)
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(value)
+		raw, err := json.Marshal(value, json.Deterministic(true))
 		fmt.Fprintf(&b, "%s%s:%s", sep, key, raw)
 		sep = ","
 		return err
@@ -144,15 +146,6 @@ func checkWrite(t Tensor, seen map[string]bool) error {
 	return nil
 }
 
-// quote encodes a name as JSON without escaping '<', '>' and '&'.
-func quote(s string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(s)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
 // WriteIndex writes model.safetensors.index.json for tensors that lie in the
 // named shards (tensor → shard) and take size bytes together.
 func WriteIndex(w io.Writer, weights map[string]string, size int64) error {
@@ -161,8 +154,6 @@ func WriteIndex(w io.Writer, weights map[string]string, size int64) error {
 			return &FormatError{Tensor: name, Reason: fmt.Sprintf("shard %q is not a plain file name", weights[name])}
 		}
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": weights})
+	index := map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": weights}
+	return json.MarshalWrite(w, index, json.Deterministic(true), jsontext.WithIndent("  "))
 }

@@ -32,13 +32,13 @@ func TestEachOpDisabled(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, c.GeneratedIDs[:n], r.IDs)
 					if d.Backend() == "cpu" {
-						require.Empty(t, r.Fallbacks)
+						require.Empty(t, s.Stats().Fallbacks)
 						return
 					}
-					require.Len(t, r.Fallbacks, 1)
-					require.Len(t, r.Fallbacks[op], 1)
-					require.GreaterOrEqual(t, r.Fallbacks[op]["disabled"], n, "once a token at least")
-					calls[op] = r.Fallbacks[op]["disabled"]
+					require.Len(t, s.Stats().Fallbacks, 1)
+					require.Len(t, s.Stats().Fallbacks[op], 1)
+					require.GreaterOrEqual(t, s.Stats().Fallbacks[op]["disabled"], n, "once a token at least")
+					calls[op] = s.Stats().Fallbacks[op]["disabled"]
 				})
 			}, kompute.WithDisabledOps(op))
 		})

@@ -40,7 +40,7 @@ func answer() error {
 		return err
 	}
 	defer device.Close()
-	m, err := folder.Load(device, model.Options{})
+	m, err := folder.Load(context.Background(), device, model.Options{})
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package generate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
@@ -15,14 +17,20 @@ import (
 )
 
 // Folder is an open model folder: weights, tokenizer and chat template.
+//
+// It is safe for concurrent use, except for Close.
 type Folder struct {
+	Spec       model.Spec // the architecture, and its configuration
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *chat.Template // nil where the folder has none
 }
 
-// Open opens the model folder at a path. It fails with the typed errors of
-// packages checkpoint, tokenizer and chat, which name the file.
+var errNilFolder = fmt.Errorf("%w: the folder is nil", kompute.ErrInvalid)
+
+// Open opens the model folder at a path. It fails with the errors of
+// model.Inspect, also for an architecture that is not known, and with the typed
+// errors of packages checkpoint, tokenizer and chat, which name the file.
 func Open(dir string) (*Folder, error) {
 	return open(checkpoint.Open(dir))
 }
@@ -38,7 +46,10 @@ func open(c *checkpoint.Checkpoint, err error) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{Checkpoint: c}
-	if err := f.readText(); err != nil {
+	if f.Spec, err = model.Inspect(c); err == nil {
+		err = f.readText()
+	}
+	if err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -46,13 +57,37 @@ func open(c *checkpoint.Checkpoint, err error) (*Folder, error) {
 }
 
 // Name returns what stands for the folder in messages.
-func (f *Folder) Name() string { return f.Checkpoint.Name() }
+func (f *Folder) Name() string {
+	if f == nil {
+		return ""
+	}
+	return f.Checkpoint.Name()
+}
+
+// Limits returns what the model can take.
+func (f *Folder) Limits() model.Limits {
+	if f == nil || f.Spec.Config == nil {
+		return model.Limits{}
+	}
+	return f.Spec.Config.Limits()
+}
 
 // EOS returns the tokens that end a turn.
-func (f *Folder) EOS() []int { return f.Checkpoint.EOS() }
+func (f *Folder) EOS() []int {
+	if f == nil {
+		return nil
+	}
+	return f.Checkpoint.EOS()
+}
 
 // Close closes the weights. Models loaded from the folder must be closed before.
-func (f *Folder) Close() error { return f.Checkpoint.Close() }
+// Closing a nil folder, or one twice, does nothing.
+func (f *Folder) Close() error {
+	if f == nil {
+		return nil
+	}
+	return f.Checkpoint.Close()
+}
 
 // readText reads tokenizer and chat template.
 func (f *Folder) readText() error {
@@ -77,13 +112,30 @@ func (f *Folder) readText() error {
 	return nil
 }
 
-// EncodeText returns the tokens of a text as it is. It fails with PromptError
+// EncodeText returns the tokens of a text as it is, after those that the
+// tokenizer begins every text with (see [Folder.EncodeChat]). It fails with PromptError
 // for an empty text and with the tokenizer's error for invalid UTF-8.
 func (f *Folder) EncodeText(text string) ([]int, error) {
-	if text == "" {
+	switch {
+	case f == nil:
+		return nil, errNilFolder
+	case text == "":
 		return nil, &PromptError{"empty"}
 	}
-	return f.Tokenizer.Encode(text)
+	return f.encode(text)
+}
+
+// encode puts the tokens that begin every text, such as a BOS, before those of
+// text, unless it begins with them already.
+func (f *Folder) encode(text string) ([]int, error) {
+	ids, err := f.Tokenizer.Encode(text)
+	if err != nil {
+		return nil, err
+	}
+	if begin := f.Tokenizer.Prefix(); len(begin) > 0 && !slices.Equal(ids[:min(len(begin), len(ids))], begin) {
+		ids = append(begin, ids...)
+	}
+	return ids, nil
 }
 
 // Turn returns a conversation of one user message, after a system message
@@ -97,11 +149,15 @@ func Turn(system, user string) []chat.Message {
 }
 
 // EncodeChat returns the tokens of a conversation in the form of the chat
-// template, up to where the model's answer begins. It fails with PromptError
+// template, up to where the model's answer begins. Many templates write the token
+// that begins a text, such as <|begin_of_text|>, themselves; where one does not, it
+// is put there. It fails with PromptError
 // for an empty last message or without a template, and with the errors of the
 // template and of the tokenizer.
 func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	switch {
+	case f == nil:
+		return nil, errNilFolder
 	case len(messages) == 0 || messages[len(messages)-1].Content == "":
 		return nil, &PromptError{"empty"}
 	case f.Template == nil:
@@ -116,14 +172,17 @@ func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Tokenizer.Encode(text)
+	return f.encode(text)
 }
 
 // CheckPrompt refuses tokens that the model cannot take: none, more than its
 // context holds, or some outside its vocabulary.
-func (f *Folder) CheckPrompt(ids []int) error { return checkPrompt(f.Checkpoint.Config, ids) }
+func (f *Folder) CheckPrompt(ids []int) error { return checkPrompt(f.Limits(), ids) }
 
 // Load puts the model on a device; see [model.Load].
-func (f *Folder) Load(d *kompute.Device, o model.Options) (model.Model, error) {
-	return model.Load(d, f.Checkpoint, o)
+func (f *Folder) Load(ctx context.Context, d *kompute.Device, o model.Options) (model.Model, error) {
+	if f == nil {
+		return nil, errNilFolder
+	}
+	return model.Load(ctx, d, f.Checkpoint, o)
 }

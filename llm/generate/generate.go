@@ -3,7 +3,7 @@
 //
 //	folder, err := generate.Open("path/to/model")
 //	prompt, err := folder.EncodeChat(generate.Turn("", "Hi"))
-//	m, err := folder.Load(device, model.Options{})
+//	m, err := folder.Load(ctx, device, model.Options{})
 //	session, err := generate.NewSession(m, folder.Tokenizer, 1024)
 //	result, err := session.Generate(ctx, prompt, generate.Options{EOS: folder.EOS()})
 package generate
@@ -11,223 +11,194 @@ package generate
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// ErrPrompt is what a [PromptError] wraps.
-var ErrPrompt = errors.New("invalid prompt")
-
-// PromptError says why a prompt cannot be answered.
-type PromptError struct{ Reason string }
-
-// Error gives the reason.
-func (e *PromptError) Error() string { return fmt.Sprintf("%v: %s", ErrPrompt, e.Reason) }
-
-// Unwrap returns ErrPrompt.
-func (e *PromptError) Unwrap() error { return ErrPrompt }
-
-// Defaults of [Options].
+// The reasons why a generation ends.
 const (
-	DefaultMaxTokens   = 256
-	DefaultPrefillStep = 512
+	FinishStop      = "stop"      // the model ended its turn
+	FinishLength    = "length"    // the limit of tokens, or the end of the context
+	FinishCancelled = "cancelled" // the context was cancelled, or its deadline has passed
+	FinishError     = "error"     // anything else went wrong, or the caller stopped
 )
 
-// Options says how to generate. The zero value is greedy, with the defaults.
-type Options struct {
-	MaxTokens   int // most tokens to generate; 0 is DefaultMaxTokens
-	Sampling    sample.Params
-	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
-	EOS         []int // tokens that end the turn
-	// Eager enqueues the ops of each token one by one, and waits for each token.
-	// Otherwise decoding replays a region that was captured once, and the host
-	// reads tokens while the next ones are computed. Both give the same tokens.
-	Eager bool
-	// OnText, if not nil, gets the text as it comes, in whole characters. An
-	// error ends the generation, and Generate returns it.
-	OnText func(text string) error
-	// OnPrefill, if not nil, is told how much of a long prompt has been fed.
-	OnPrefill func(done, total int)
+// Result is what a generation gave.
+type Result struct {
+	IDs    []int  // generated tokens, with the one that ended the turn
+	Text   string // their text, without special tokens
+	Finish string // FinishStop, FinishLength, FinishCancelled or FinishError
 }
 
-func (o *Options) fill() error {
-	if o.MaxTokens == 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
-	if o.PrefillStep == 0 {
-		o.PrefillStep = DefaultPrefillStep
-	}
-	if o.MaxTokens < 0 || o.PrefillStep < 0 {
-		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)
-	}
-	return nil
+// Token is one token as it is generated.
+type Token struct {
+	ID   int
+	Text string // what is now complete of the text, in whole characters; often ""
+	// Finish is FinishStop or FinishLength at the last token, else "".
+	Finish string
 }
 
 // Generate continues the prompt, token by token, until the model ends its turn,
-// MaxTokens are there, the context is full or ctx is cancelled; the last is no
-// error, and the result holds what was reached. What the prompt has in common
-// with the tokens already in the cache is not fed again.
+// MaxTokens are there or the context is full. What the prompt has in common with
+// the tokens that the session remembers is not fed again.
 //
-// It fails with PromptError for an empty prompt, one beyond the model's context
-// or with tokens outside its vocabulary, with the errors of the sampling
-// parameters, with [sample.ErrLogits] where sampling finds nothing to choose from,
-// and with those of the device.
+// Where ctx is cancelled it returns what was reached and the context's error, and
+// so with any other error that ends a generation: [sample.ErrLogits] where
+// sampling finds nothing to choose from, OnText's own, and those of the device.
+// The session works on after it.
+//
+// It returns no result and PromptError for an empty prompt, one beyond the
+// model's context or with tokens outside its vocabulary; the errors of the
+// sampling parameters; kompute.ErrClosed on a closed session.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
+	return s.generate(ctx, prompt, o, func(Token) error { return nil })
+}
+
+// errBreak ends a generation whose tokens nobody wants any more.
+var errBreak = errors.New("the caller has left the loop")
+
+// Tokens is Generate as an iterator over the tokens. An error comes last, with
+// the zero token. Leaving the loop ends the generation, and the session works on
+// after it. Each use of the iterator is a generation of its own.
+func (s *Session) Tokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		_, err := s.generate(ctx, prompt, o, func(t Token) error {
+			if !yield(t, nil) {
+				return errBreak
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errBreak) {
+			yield(Token{}, err)
+		}
+	}
+}
+
+// generate gives each token to onToken, after its text to OnText.
+func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken func(Token) error) (*Result, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(o.fill(), o.Sampling.Validate()); err != nil {
 		return nil, err
 	}
-	if err := checkPrompt(s.model.Config(), prompt); err != nil {
+	limits := s.model.Limits()
+	if err := checkPrompt(limits, prompt); err != nil {
 		return nil, err
 	}
-	if err := s.cache.Reserve(s.stream, min(len(prompt)+o.MaxTokens, s.model.Config().MaxPositions)); err != nil {
+	if err := s.state.Reserve(s.stream, min(len(prompt)+o.MaxTokens, limits.Context)); err != nil {
 		return nil, err
 	}
-	before := s.stream.Stats()
-	r := &run{Session: s, options: &o, text: s.words.NewDecoder(true), result: &Result{}}
-	err := r.run(ctx, prompt)
-	if tail := r.text.Flush(); tail != "" && err == nil {
-		err = r.emit(tail)
+	g := &generation{
+		Session: s, options: &o, onToken: onToken, text: s.words.NewDecoder(tokenizer.SkipSpecial),
+		// The last token is not fed, and needs no place.
+		limit: min(o.MaxTokens, limits.Context-len(prompt)+1),
+		meter: s.newMeter(),
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err, r.result.Finish = nil, FinishCancelled
+	err := g.run(ctx, prompt)
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		g.finish = FinishCancelled
+	case err != nil:
+		g.finish = FinishError
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.result.Text = r.all.String()
-	r.result.Fallbacks = fallbacks(before, s.stream.Stats())
-	return r.result, nil
+	s.stats = g.meter.stats(len(g.ids))
+	return &Result{IDs: g.ids, Text: g.all.String(), Finish: g.finish}, err
 }
 
-// run is one generation.
-type run struct {
+// generation is one run of a session.
+type generation struct {
 	*Session
 	options *Options
-	params  *kompute.Tensor[uint32] // how to sample the tokens that are not replayed; nil is greedy
+	onToken func(Token) error
+	limit   int                     // the most tokens to generate
+	params  *kompute.Tensor[uint32] // how to sample what is not replayed; nil is greedy
 	text    *tokenizer.Decoder
+	ids     []int
 	all     strings.Builder // the text so far
-	result  *Result
-	enqueue time.Duration // host time, for tokens after the first
-	idle    uint64        // waits for a token while the device had no other to work on
+	finish  string
+	meter   *meter
 }
 
-func (r *run) run(ctx context.Context, prompt []int) error {
-	start := time.Now()
-	piece, err := r.resume(prompt)
-	if err != nil {
-		return err
-	}
-	r.result.Fed = len(piece)
-	if !r.options.Sampling.Greedy() {
-		if r.params, err = kompute.New(r.model.Device(), r.options.Sampling.Words(0), ops.SampleWords); err != nil {
+// run reads the prompt and passes on what follows it.
+func (g *generation) run(ctx context.Context, prompt []int) error {
+	if !g.options.Sampling.Greedy() {
+		var err error
+		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Words(0), ops.SampleWords); err != nil {
 			return err
 		}
-		defer r.params.Close()
+		defer g.params.Close()
 	}
-	if piece, err = r.prefill(ctx, piece, r.options); err != nil {
-		return err
-	}
-	tokens, err := r.upload(piece)
+	token, err := g.read(ctx, prompt)
 	if err != nil {
 		return err
 	}
-	next, err := r.step(ctx, tokens, piece)
+	src, err := g.source(token)
 	if err != nil {
-		return err
+		return errors.Join(err, token.Close())
 	}
-	first := time.Now()
-	r.result.FirstToken = first.Sub(start)
-	before := r.counters()
-	if r.replays() {
-		err = r.replay(ctx)
-	} else {
-		next, err = r.decode(ctx, next)
-	}
-	r.result.Decode = time.Since(first)
-	r.result.Work = work(before, r.counters(), len(r.result.IDs)-1)
-	if next != nil {
-		err = errors.Join(err, next.Close())
-	}
-	return err
+	return errors.Join(g.decode(ctx, src), src.close())
 }
 
-// decode feeds each token back until something ends the generation. It returns
-// the token that was not fed.
-func (r *run) decode(ctx context.Context, next *kompute.Tensor[uint32]) (*kompute.Tensor[uint32], error) {
+// decode passes tokens on until something ends the generation.
+func (g *generation) decode(ctx context.Context, src source) error {
 	for {
-		id := r.result.IDs[len(r.result.IDs)-1]
-		if slices.Contains(r.options.EOS, id) {
-			r.result.Finish = FinishStop
-			return next, nil
+		id, err := src.next(ctx)
+		if err != nil {
+			return err
 		}
-		if err := r.emit(r.text.Push(id)); err != nil {
-			return next, err
+		g.ids = append(g.ids, id)
+		if len(g.ids) == 1 {
+			g.meter.firstToken()
 		}
-		if len(r.result.IDs) >= r.options.MaxTokens || r.cache.Len() >= r.model.Config().MaxPositions {
-			r.result.Finish = FinishLength
-			return next, nil
+		g.finish = g.finished(id)
+		if g.finish == "" && ctx.Err() == nil {
+			if err := src.ahead(); err != nil {
+				return err
+			}
+		}
+		if err := g.emit(id); err != nil {
+			return err
+		}
+		if g.finish != "" {
+			return nil
 		}
 		if err := ctx.Err(); err != nil {
-			return next, err
-		}
-		var err error
-		if next, err = r.step(ctx, next, []int{id}); err != nil {
-			return next, err
+			return err
 		}
 	}
 }
 
-// step feeds tokens, whose numbers are ids, and chooses the next one, which it
-// notes and returns on the device, as [1, 1]. It closes tokens.
-func (r *run) step(ctx context.Context, tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
-	sc := r.stream.Scope()
-	start := time.Now()
-	logits := r.model.Forward(r.stream, model.Pass{Tokens: tokens, Cache: r.cache})
-	r.enqueue += time.Since(start)
-	r.seen = append(r.seen, ids...)
-	next, id, err := r.choose(ctx, sc, logits)
-	sc.Close()
-	if err = errors.Join(err, tokens.Close()); err != nil {
-		if next != nil {
-			err = errors.Join(err, next.Close())
+// finished tells why the generation ends with the token id, or "".
+func (g *generation) finished(id int) string {
+	switch {
+	case slices.Contains(g.options.EOS, id):
+		return FinishStop
+	case len(g.ids) >= g.limit:
+		return FinishLength
+	}
+	return ""
+}
+
+// emit passes a token on, with the text that is complete with it.
+func (g *generation) emit(id int) error {
+	text := ""
+	if g.finish != FinishStop {
+		text = g.text.Push(id)
+	}
+	if g.finish != "" {
+		text += g.text.Flush()
+	}
+	g.all.WriteString(text)
+	if text != "" && g.options.OnText != nil {
+		if err := g.options.OnText(text); err != nil {
+			return err
 		}
-		return nil, err
 	}
-	r.result.IDs = append(r.result.IDs, id)
-	return next, nil
-}
-
-// choose picks the next token from logits [1, 1, V] on the device, of which the
-// host reads four bytes.
-func (r *run) choose(ctx context.Context, sc *kompute.Scope, logits *kompute.Tensor[float32]) (*kompute.Tensor[uint32], int, error) {
-	next := kompute.Keep(sc, choose(r.stream, logits, r.params, ops.At(len(r.result.IDs))))
-	if err := r.start(next); err != nil {
-		return next, 0, err
-	}
-	r.idle++
-	var id [1]uint32
-	if err := next.ReadInto(ctx, id[:]); err != nil {
-		return next, 0, err
-	}
-	return next, int(id[0]), sample.Check(id[0])
-}
-
-// emit passes text on.
-func (r *run) emit(text string) error {
-	if text == "" {
-		return nil
-	}
-	r.all.WriteString(text)
-	if r.options.OnText == nil {
-		return nil
-	}
-	return r.options.OnText(text)
+	return g.onToken(Token{ID: id, Text: text, Finish: g.finish})
 }

@@ -31,7 +31,7 @@ func openDemo(t *testing.T) *Folder {
 // withSession runs fn with a session of the folder's model on d.
 func withSession(t *testing.T, f *Folder, d *kompute.Device, o model.Options, fn func(s *Session)) {
 	t.Helper()
-	m, err := f.Load(d, o)
+	m, err := f.Load(t.Context(), d, o)
 	require.NoError(t, err)
 	s, err := NewSession(m, f.Tokenizer, 1)
 	require.NoError(t, err)
@@ -61,11 +61,11 @@ func TestGoldenGreedy(t *testing.T) {
 				require.Equal(t, want, r.Text)
 				require.Equal(t, want, text.String())
 				require.Equal(t, map[bool]string{true: FinishStop, false: FinishLength}[ended], r.Finish)
-				require.Equal(t, len(c.GeneratedIDs)-1, r.Work.Tokens)
-				require.Empty(t, r.Fallbacks)
-				require.NotNil(t, r.Fallbacks)
-				require.Positive(t, r.PromptRate())
-				require.Positive(t, r.DecodeRate())
+				require.Equal(t, len(c.GeneratedIDs)-1, s.Stats().Work.Tokens)
+				require.Empty(t, s.Stats().Fallbacks)
+				require.NotNil(t, s.Stats().Fallbacks)
+				require.Positive(t, s.Stats().PromptRate())
+				require.Positive(t, s.Stats().DecodeRate())
 			}
 			require.Empty(t, s.Stream().Stats().Fallbacks)
 		})
@@ -134,11 +134,11 @@ func TestPrefillSteps(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, c.GeneratedIDs[:5], r.IDs)
-			require.Len(t, seen, (r.Fed-1)/step)
+			require.Len(t, seen, (s.Stats().Fed-1)/step)
 		}
 		r, err := s.Generate(t.Context(), c.PromptIDs, Options{MaxTokens: 5})
 		require.NoError(t, err)
-		require.Equal(t, 1, r.Fed, "the cache holds all of the prompt")
+		require.Equal(t, 1, s.Stats().Fed, "the cache holds all of the prompt")
 		require.Equal(t, c.GeneratedIDs[:5], r.IDs)
 	})
 }
@@ -160,43 +160,53 @@ func TestConversation(t *testing.T) {
 			require.NoError(t, err)
 			r, err = s.Generate(t.Context(), second, Options{EOS: f.EOS()})
 			require.NoError(t, err)
-			require.Less(t, r.Fed, len(second)-len(first))
+			require.Less(t, s.Stats().Fed, len(second)-len(first))
 			withSession(t, f, d, model.Options{}, func(fresh *Session) {
 				whole, err := fresh.Generate(t.Context(), second, Options{EOS: f.EOS()})
 				require.NoError(t, err)
-				require.Equal(t, len(second), whole.Fed)
+				require.Equal(t, len(second), fresh.Stats().Fed)
 				require.Equal(t, whole.IDs, r.IDs)
 			})
 		})
 	})
 }
 
+// A cancelled generation returns what it reached and the context's error, and the
+// session works on.
 func TestCancel(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
-			ctx, cancel := context.WithCancel(t.Context())
-			n := 0
-			r, err := s.Generate(ctx, cases[0].PromptIDs, Options{OnText: func(string) error {
-				if n++; n == 3 {
-					cancel()
-				}
-				return nil
-			}})
-			require.NoError(t, err)
-			require.Equal(t, FinishCancelled, r.Finish)
-			require.Equal(t, cases[0].GeneratedIDs[:len(r.IDs)], r.IDs)
-			require.NotEmpty(t, r.Text)
+			for _, eager := range []bool{false, true} {
+				ctx, cancel := context.WithCancel(t.Context())
+				n := 0
+				r, err := s.Generate(ctx, cases[0].PromptIDs, Options{Eager: eager, OnText: func(string) error {
+					if n++; n == 3 {
+						cancel()
+					}
+					return nil
+				}})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, FinishCancelled, r.Finish)
+				require.GreaterOrEqual(t, len(r.IDs), 3)
+				require.Equal(t, cases[0].GeneratedIDs[:len(r.IDs)], r.IDs)
+				require.NotEmpty(t, r.Text)
+				require.Equal(t, len(r.IDs)-1, s.Stats().Work.Tokens)
 
-			r, err = s.Generate(ctx, cases[1].PromptIDs, Options{PrefillStep: 2})
-			require.NoError(t, err)
-			require.Equal(t, FinishCancelled, r.Finish)
-			require.Empty(t, r.IDs)
+				r, err = s.Generate(ctx, cases[1].PromptIDs, Options{Eager: eager, PrefillStep: 2})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, &Result{Finish: FinishCancelled}, r)
+				late, stop := context.WithTimeout(t.Context(), 0)
+				r, err = s.Generate(late, cases[1].PromptIDs, Options{Eager: eager})
+				stop()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, FinishCancelled, r.Finish)
 
-			r, err = s.Generate(t.Context(), cases[1].PromptIDs, Options{EOS: f.EOS()})
-			require.NoError(t, err)
-			require.Equal(t, cases[1].GeneratedIDs, r.IDs, "the session works on after a cancelled one")
+				r, err = s.Generate(t.Context(), cases[1].PromptIDs, Options{Eager: eager, EOS: f.EOS()})
+				require.NoError(t, err)
+				require.Equal(t, cases[1].GeneratedIDs, r.IDs, "the session works on after a cancelled one")
+			}
 		})
 	})
 }
@@ -209,9 +219,111 @@ func TestCallerStops(t *testing.T) {
 	defer d.Close()
 	full := errors.New("disk full")
 	withSession(t, f, d, model.Options{}, func(s *Session) {
-		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{OnText: func(string) error { return full }})
+		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{OnText: func(string) error { return full }})
 		require.ErrorIs(t, err, full)
+		require.Equal(t, FinishError, r.Finish)
+		require.Equal(t, cases[0].GeneratedIDs[:1], r.IDs)
 	})
+}
+
+// Tokens gives one by one what Generate gives at once.
+func TestTokens(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	c := cases[0]
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			want, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS()})
+			require.NoError(t, err)
+			for _, o := range []Options{{EOS: f.EOS()}, {EOS: f.EOS(), Eager: true}, {MaxTokens: 3}} {
+				var ids []int
+				text, finish := "", ""
+				for token, err := range s.Tokens(t.Context(), c.PromptIDs, o) {
+					require.NoError(t, err)
+					require.Empty(t, finish, "only the last token has it")
+					ids, text, finish = append(ids, token.ID), text+token.Text, token.Finish
+				}
+				if o.MaxTokens == 0 {
+					require.Equal(t, want, &Result{IDs: ids, Text: text, Finish: finish})
+				} else {
+					require.Equal(t, want.IDs[:3], ids)
+					require.Equal(t, FinishLength, finish)
+				}
+			}
+			for n := 1; n < 6; n++ { // leaving the loop
+				var ids []int
+				for token, err := range s.Tokens(t.Context(), c.PromptIDs, Options{EOS: f.EOS()}) {
+					require.NoError(t, err)
+					if ids = append(ids, token.ID); len(ids) == n {
+						break
+					}
+				}
+				require.Equal(t, c.GeneratedIDs[:n], ids)
+				require.Len(t, s.seen, s.state.Len())
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var ids []int
+			var last error
+			for token, err := range s.Tokens(ctx, c.PromptIDs, Options{}) {
+				if last = err; err == nil {
+					ids = append(ids, token.ID)
+					cancel()
+				}
+			}
+			require.ErrorIs(t, last, context.Canceled)
+			require.Equal(t, c.GeneratedIDs[:len(ids)], ids)
+			for _, err := range s.Tokens(t.Context(), nil, Options{}) {
+				require.ErrorIs(t, err, ErrPrompt)
+			}
+		})
+	})
+}
+
+// What is nil, zero or closed gives errors and does not panic.
+func TestNilAndClosed(t *testing.T) {
+	f := openDemo(t)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = NewSession(nil, f.Tokenizer, 1)
+	require.ErrorIs(t, err, kompute.ErrInvalid)
+	m, err := f.Load(t.Context(), d, model.Options{})
+	require.NoError(t, err)
+	_, err = NewSession(m, nil, 1)
+	require.ErrorIs(t, err, kompute.ErrInvalid)
+	closed, err := NewSession(m, f.Tokenizer, 1)
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	for _, s := range []*Session{nil, {}, closed} {
+		_, err := s.Generate(t.Context(), []int{1}, Options{})
+		require.ErrorIs(t, err, kompute.ErrClosed)
+		n := 0
+		for _, err := range s.Tokens(t.Context(), []int{1}, Options{}) {
+			require.ErrorIs(t, err, kompute.ErrClosed)
+			n++
+		}
+		require.Equal(t, 1, n)
+		require.Nil(t, s.Region())
+		require.Nil(t, s.Stream())
+		require.Zero(t, s.Stats())
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+	for _, f := range []*Folder{nil, {}} {
+		_, err = f.EncodeText("hi")
+		require.Error(t, err)
+		_, err = f.EncodeChat(Turn("", "hi"))
+		require.Error(t, err)
+		require.Error(t, f.CheckPrompt([]int{1}))
+		_, err = f.Load(t.Context(), d, model.Options{})
+		require.Error(t, err)
+		require.Empty(t, f.Name())
+		require.Empty(t, f.EOS())
+		require.Zero(t, f.Limits())
+		require.NoError(t, f.Close())
+	}
 }
 
 // The context bounds prompt and answer.
@@ -225,7 +337,7 @@ func TestContextEnd(t *testing.T) {
 	defer c.Close()
 	words := openDemo(t).Tokenizer
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
-		m, err := model.Load(d, c, model.Options{})
+		m, err := model.Load(t.Context(), d, c, model.Options{})
 		require.NoError(t, err)
 		s, err := NewSession(m, words, 100)
 		require.NoError(t, err)

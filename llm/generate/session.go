@@ -6,65 +6,108 @@ import (
 	"fmt"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// Session generates text with one model, on a stream and a cache of its own.
-// The cache stays from call to call, so a conversation pays for each of its
-// tokens once. A session serves one goroutine at a time.
+// Session generates text with one model, on a stream and a state of its own. The
+// state stays from call to call, so a conversation pays for each of its tokens
+// once. A session serves one goroutine at a time.
 type Session struct {
-	model  model.Model
-	words  *tokenizer.Tokenizer
-	stream *kompute.Stream
-	cache  model.Cache
-	seen   []int // the tokens in the cache
-	loop   *loop // nil until it is needed
-	// why the loop cannot be captured on this device; nil: it can, so far
+	model    model.Model
+	words    *tokenizer.Tokenizer
+	stream   *kompute.Stream
+	state    model.DecodeState
+	seen     []int // the tokens in the state
+	captured *step // nil until it is needed
+	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
+	stats      Stats
 }
 
-// NewSession returns a session with an empty cache for capacity tokens, which
-// grows when more are needed. words decodes what is generated.
+// NewSession returns a session with an empty state for capacity tokens, which
+// grows when more are needed. words decodes what is generated. It fails with
+// kompute.ErrInvalid where either is nil, and with the errors of the device.
 func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Session, error) {
+	if m == nil || words == nil {
+		return nil, fmt.Errorf("%w: a session needs a model and a tokenizer", kompute.ErrInvalid)
+	}
 	s, err := m.Device().NewStream()
 	if err != nil {
 		return nil, err
 	}
-	cache, err := m.NewCache(min(max(capacity, 1), m.Config().MaxPositions))
+	state, err := m.NewState(min(max(capacity, 1), m.Limits().Context))
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &Session{model: m, words: words, stream: s, cache: cache}, nil
+	return &Session{model: m, words: words, stream: s, state: state}, nil
 }
 
-// Stream returns the session's stream, whose statistics tell what it did.
-func (s *Session) Stream() *kompute.Stream { return s.stream }
+// check refuses a session that is nil, zero or closed.
+func (s *Session) check() error {
+	if s == nil || s.stream == nil {
+		return fmt.Errorf("session: %w", kompute.ErrClosed)
+	}
+	return nil
+}
+
+// Stream returns the session's stream, whose statistics tell what it did; nil
+// once it is closed.
+func (s *Session) Stream() *kompute.Stream {
+	if s == nil {
+		return nil
+	}
+	return s.stream
+}
 
 // Region returns the decode step that generations replay; nil if none has needed
 // it yet, or this device cannot have one. It is closed with the session, when the
-// cache grows, and when a generation samples after a greedy one, or the other way.
+// state grows, and when a generation samples after a greedy one, or the other way.
 func (s *Session) Region() *kompute.Region {
-	if s.loop == nil {
+	if s == nil || s.captured == nil {
 		return nil
 	}
-	return s.loop.region
+	return s.captured.region
 }
 
-// Close frees cache and stream, once the device is done with them.
+// Close frees state and stream, once the device is done with them. Closing a nil
+// session, or one twice, does nothing.
 func (s *Session) Close() error {
-	return errors.Join(s.closeLoop(), s.cache.Close(), s.stream.Close())
+	if s.check() != nil {
+		return nil
+	}
+	err := errors.Join(s.closeStep(), s.state.Close(), s.stream.Close())
+	s.stream = nil
+	return err
 }
 
-// resume keeps of the cache what the new prompt begins with, and returns the
+// read feeds the prompt, as far as the state does not hold it already, and
+// returns the token that follows it, on the device, [1, 1].
+func (g *generation) read(ctx context.Context, prompt []int) (*kompute.Tensor[uint32], error) {
+	piece, err := g.resume(prompt)
+	if err != nil {
+		return nil, err
+	}
+	g.meter.fed = len(piece)
+	if piece, err = g.prefill(ctx, piece, g.options); err != nil {
+		return nil, err
+	}
+	tokens, err := g.upload(piece)
+	if err != nil {
+		return nil, err
+	}
+	next, err := g.feed(tokens, piece)
+	return next, errors.Join(err, tokens.Close())
+}
+
+// resume keeps of the state what the new prompt begins with, and returns the
 // tokens still to be fed: at least the last one, whose logits are needed.
 func (s *Session) resume(prompt []int) ([]int, error) {
 	same := 0
 	for same < min(len(s.seen), len(prompt)-1) && s.seen[same] == prompt[same] {
 		same++
 	}
-	if err := s.cache.Truncate(same); err != nil {
+	if err := s.state.Truncate(same); err != nil {
 		return nil, err
 	}
 	s.seen = s.seen[:same]
@@ -91,7 +134,7 @@ func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, er
 		if err != nil {
 			return nil, err
 		}
-		s.model.Forward(s.stream, model.Pass{Tokens: tokens, Cache: s.cache, Rows: model.NoRows})
+		s.model.Forward(s.stream, model.Pass{Tokens: tokens, State: s.state, Rows: model.NoRows})
 		if err := errors.Join(s.stream.Synchronize(ctx), tokens.Close()); err != nil {
 			return nil, s.failed(err)
 		}
@@ -104,27 +147,11 @@ func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, er
 	return ids, nil
 }
 
-// failed brings cache and seen back into step after an error: what a pass has
+// failed brings state and seen back into step after an error: what a pass has
 // enqueued counts, unless its tokens were not noted.
 func (s *Session) failed(err error) error {
-	if s.cache.Len() > len(s.seen) {
-		err = errors.Join(err, s.cache.Truncate(len(s.seen)))
+	if s.state.Len() > len(s.seen) {
+		err = errors.Join(err, s.state.Truncate(len(s.seen)))
 	}
 	return err
-}
-
-// checkPrompt refuses prompts that cannot be fed.
-func checkPrompt(c *checkpoint.Config, prompt []int) error {
-	switch {
-	case len(prompt) == 0:
-		return &PromptError{"empty"}
-	case len(prompt) > c.MaxPositions:
-		return &PromptError{fmt.Sprintf("%d tokens exceed the model's context of %d", len(prompt), c.MaxPositions)}
-	}
-	for i, id := range prompt {
-		if id < 0 || id >= c.VocabSize {
-			return &PromptError{fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, c.VocabSize)}
-		}
-	}
-	return nil
 }

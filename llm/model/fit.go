@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/nn"
 )
 
 // ErrFit is what a [FitError] wraps.
@@ -35,27 +36,19 @@ func formatBytes(n int64) string {
 	return fmt.Sprintf("%d bytes (%.1f MiB)", n, float64(n)/mib)
 }
 
-// checkFit compares what the plan needs, with a cache of the given number of
-// tokens, to what the device has.
-func (l *loader[T]) checkFit(tokens int) error {
-	info := l.device.Info()
-	cache, tensor := l.cacheBytes(roundCapacity(tokens, l.weights.Config.MaxPositions))
+// checkFit compares what weights of the given bytes need, with a cache of the
+// given number of tokens of elements of size bytes, to what the device has.
+func checkFit(d *kompute.Device, name string, weights int64, shape nn.CacheShape, tokens, size int) error {
+	info := d.Info()
+	cache, tensor := shape.Bytes(tokens, size)
 	if limit := info.MaxTensorBytes; limit > 0 && tensor > limit {
 		return &FitError{What: fmt.Sprintf("a key-value cache of %d tokens", tokens), Device: info.Name, Needed: tensor, Available: limit, Limit: "for one tensor"}
 	}
-	if available := info.MemoryAvailable; available > 0 && l.bytes+cache > available {
+	if available := info.MemoryAvailable; available > 0 && weights+cache > available {
 		return &FitError{
-			What: fmt.Sprintf("%s with a cache of %d tokens", l.weights.Name(), tokens), Device: info.Name,
-			Needed: l.bytes + cache, Available: available, Limit: "in all",
+			What: fmt.Sprintf("%s with a cache of %d tokens", name, tokens), Device: info.Name,
+			Needed: weights + cache, Available: available, Limit: "in all",
 		}
 	}
 	return nil
-}
-
-// cacheBytes is the memory of a key-value cache of n tokens, and of each of its
-// tensors.
-func (l *loader[T]) cacheBytes(n int) (all, tensor int64) {
-	c := l.weights.Config
-	tensor = int64(c.KVHeads) * int64(c.HeadDim) * int64(n) * int64(array.DTypeOf[T]().Size())
-	return 2 * int64(c.Layers) * tensor, tensor
 }

@@ -9,15 +9,18 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/nn"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// loader turns tensors of a checkpoint into parts of a model. It keeps the
-// first error; after one, what it returns is unusable.
+// Loader turns tensors of a checkpoint into parts of a model, by the paths that
+// the checkpoint gives them. It keeps the first error, such as a tensor that is
+// missing or of another shape; after one, what it returns is unusable.
 //
-// A loader without a stream only plans: it checks every tensor against the
-// configuration and adds up the memory, and touches neither device nor data.
-type loader[T kompute.Float] struct {
+// A loader may only plan: then it checks every tensor and adds up the memory, and
+// touches neither device nor data.
+type Loader[T kompute.Float] struct {
+	ctx      context.Context
 	weights  *checkpoint.Checkpoint
 	device   *kompute.Device
 	stream   *kompute.Stream // nil: plan only
@@ -28,14 +31,14 @@ type loader[T kompute.Float] struct {
 	err   error
 }
 
-func (l *loader[T]) fail(err error) {
+func (l *Loader[T]) fail(err error) {
 	if l.err == nil {
 		l.err = err
 	}
 }
 
 // grow counts the device memory of one more tensor.
-func (l *loader[T]) grow(t checkpoint.Tensor, bytes int64) {
+func (l *Loader[T]) grow(t checkpoint.Tensor, bytes int64) {
 	if limit := l.device.Info().MaxTensorBytes; limit > 0 && bytes > limit {
 		l.fail(&FitError{What: fmt.Sprintf("%s: tensor %q", t.File, t.Name), Device: l.device.Info().Name, Needed: bytes, Available: limit, Limit: "for one tensor"})
 	}
@@ -43,7 +46,7 @@ func (l *loader[T]) grow(t checkpoint.Tensor, bytes int64) {
 }
 
 // report tells how much has been loaded.
-func (l *loader[T]) report() {
+func (l *Loader[T]) report() {
 	if l.progress != nil {
 		l.progress(l.bytes)
 	}
@@ -51,7 +54,8 @@ func (l *loader[T]) report() {
 
 // wrap puts a tensor of element type E on the device as it is stored, without a
 // copy on the host where the file aligns it. A plan gives nil.
-func wrap[E kompute.Element, T kompute.Float](l *loader[T], t checkpoint.Tensor) *kompute.Tensor[E] {
+func wrap[E kompute.Element, T kompute.Float](l *Loader[T], t checkpoint.Tensor) *kompute.Tensor[E] {
+	l.fail(l.ctx.Err())
 	if l.err != nil {
 		return nil
 	}
@@ -75,7 +79,7 @@ func wrap[E kompute.Element, T kompute.Float](l *loader[T], t checkpoint.Tensor)
 
 // activation puts a floating-point tensor on the device in the type of the
 // activations, which may round it.
-func (l *loader[T]) activation(t checkpoint.Tensor) *kompute.Tensor[T] {
+func (l *Loader[T]) activation(t checkpoint.Tensor) *kompute.Tensor[T] {
 	switch {
 	case l.err != nil:
 		return nil
@@ -97,7 +101,7 @@ func (l *loader[T]) activation(t checkpoint.Tensor) *kompute.Tensor[T] {
 
 // convert puts t on the device as stored, converts it there and frees the
 // stored form, so that a model does not need the memory of both.
-func convert[From, T kompute.Float](l *loader[T], t checkpoint.Tensor) *kompute.Tensor[T] {
+func convert[From, T kompute.Float](l *Loader[T], t checkpoint.Tensor) *kompute.Tensor[T] {
 	before, owned := l.bytes, len(l.owned)
 	from := wrap[From](l, t)
 	if from == nil {
@@ -113,60 +117,81 @@ func convert[From, T kompute.Float](l *loader[T], t checkpoint.Tensor) *kompute.
 	return out
 }
 
-// norm loads the weight of an RMSNorm over n elements.
-func (l *loader[T]) norm(path string, n int) RMSNorm[T] {
+// RMSNorm loads path.weight, of n elements.
+func (l *Loader[T]) RMSNorm(path string, n int, eps float64) *nn.RMSNorm[T] {
 	if l.err != nil {
-		return RMSNorm[T]{}
+		return nil
 	}
 	t, err := l.weights.Expect(path+".weight", n)
-	if err != nil {
-		l.fail(err)
-	}
-	return RMSNorm[T]{Weight: l.activation(t), Eps: float32(l.weights.Config.RMSNormEps)}
+	l.fail(err)
+	return &nn.RMSNorm[T]{Weight: l.activation(t), Eps: float32(eps)}
 }
 
 // module finds the weights of a module that maps in features to out.
-func (l *loader[T]) module(path string, out, in int) checkpoint.Module {
+func (l *Loader[T]) module(path string, out, in int) checkpoint.Module {
 	if l.err != nil {
 		return checkpoint.Module{}
 	}
 	m, err := l.weights.Module(path, out, in)
-	if err != nil {
-		l.fail(err)
-	}
+	l.fail(err)
 	return m
 }
 
-// linear loads a projection of in features to out, dense or quantized. With
-// bias its own bias must be there; one that is there always counts.
-func (l *loader[T]) linear(path string, out, in int, bias bool) Linear[T] {
+// Linear loads the projection at path of in features to out, dense or quantized,
+// with its bias where there is one.
+func (l *Loader[T]) Linear(path string, out, in int) nn.Linear[T] {
 	m := l.module(path, out, in)
 	if l.err != nil {
 		return nil
 	}
-	w := l.table(m).Transposed()
+	w := l.table(m).Tied()
 	if m.Bias.Name == "" {
-		if bias {
-			l.fail(&checkpoint.MissingError{File: l.weights.Name(), Tensor: path + ".bias", Reason: "attention_bias asks for it"})
-		}
 		return w
 	}
-	return &biased[T]{Linear: w, bias: l.activation(m.Bias)}
+	return &nn.Biased[T]{Linear: w, Bias: l.activation(m.Bias)}
 }
 
-// embedding loads a table of one row of width elements per token.
-func (l *loader[T]) embedding(path string, tokens, width int) Embedding[T] {
+// BiasedLinear is Linear for a projection whose bias must be there.
+func (l *Loader[T]) BiasedLinear(path string, out, in int) nn.Linear[T] {
+	if l.err == nil && !l.weights.Has(path+".bias") {
+		l.fail(&checkpoint.MissingError{File: l.weights.Name(), Tensor: path + ".bias", Reason: "config.json asks for it"})
+	}
+	return l.Linear(path, out, in)
+}
+
+// Embedding loads the table at path of one row of width elements per token. It
+// is never nil, so that its Tied can be asked for at once.
+func (l *Loader[T]) Embedding(path string, tokens, width int) nn.Embedding[T] {
 	m := l.module(path, tokens, width)
 	if l.err != nil {
-		return nil
+		return &nn.DenseEmbedding[T]{}
 	}
 	return l.table(m)
 }
 
+// Constants puts numbers that the checkpoint does not hold, such as a table of
+// frequencies, on the device, as [len(values)]. A plan gives nil.
+func (l *Loader[T]) Constants(values []float32) *kompute.Tensor[float32] {
+	if l.err != nil {
+		return nil
+	}
+	if l.bytes += int64(4 * len(values)); l.stream == nil {
+		return nil
+	}
+	t, err := kompute.New(l.device, values, len(values))
+	if err != nil {
+		l.fail(err)
+		return nil
+	}
+	l.owned = append(l.owned, t)
+	l.stream.Upload(t)
+	return t
+}
+
 // table loads the matrix of a module in the form it has.
-func (l *loader[T]) table(m checkpoint.Module) Embedding[T] {
+func (l *Loader[T]) table(m checkpoint.Module) nn.Embedding[T] {
 	if !m.Quantized {
-		return &denseEmbedding[T]{l.matrix(m.Weight)}
+		return &nn.DenseEmbedding[T]{Dense: l.matrix(m.Weight)}
 	}
 	switch m.Scales.DType {
 	case array.Uint8:
@@ -180,34 +205,34 @@ func (l *loader[T]) table(m checkpoint.Module) Embedding[T] {
 	}
 }
 
-func (l *loader[T]) matrix(t checkpoint.Tensor) dense[T] {
+func (l *Loader[T]) matrix(t checkpoint.Tensor) nn.Dense[T] {
 	weight := l.activation(t)
 	if weight == nil {
-		return dense[T]{}
+		return nn.Dense[T]{}
 	}
 	transposed := weight.Transpose()
 	l.owned = append(l.owned, transposed)
-	return dense[T]{weight, transposed}
+	return nn.Dense[T]{Weight: weight, Transposed: transposed}
 }
 
-func quantizedTable[S ops.Scale, T kompute.Float](l *loader[T], m checkpoint.Module) Embedding[T] {
-	q := quantized[T, S]{
-		weight:  wrap[uint32](l, m.Weight),
-		scales:  wrap[S](l, m.Scales),
-		packing: ops.Quantization{GroupSize: m.Packing.GroupSize, Bits: m.Packing.Bits},
+func quantizedTable[S ops.Scale, T kompute.Float](l *Loader[T], m checkpoint.Module) nn.Embedding[T] {
+	q := nn.Quantized[T, S]{
+		Weight:  wrap[uint32](l, m.Weight),
+		Scales:  wrap[S](l, m.Scales),
+		Packing: ops.Quantization{GroupSize: m.Packing.GroupSize, Bits: m.Packing.Bits},
 	}
 	for _, mode := range []ops.Mode{ops.ModeMXFP4, ops.ModeNVFP4, ops.ModeMXFP8} {
 		if m.Packing.Mode == mode.String() {
-			q.packing.Mode = mode
+			q.Packing.Mode = mode
 		}
 	}
-	if q.packing.Mode == ops.ModeAffine {
-		q.biases = wrap[S](l, m.Biases)
+	if q.Packing.Mode == ops.ModeAffine {
+		q.Biases = wrap[S](l, m.Biases)
 	}
-	return &quantizedEmbedding[T, S]{q}
+	return &nn.QuantizedEmbedding[T, S]{Quantized: q}
 }
 
 // finish waits until the device has the weights.
-func (l *loader[T]) finish() error {
-	return errors.Join(l.stream.Synchronize(context.Background()), l.stream.Close())
+func (l *Loader[T]) finish() error {
+	return errors.Join(l.stream.Synchronize(l.ctx), l.stream.Close())
 }

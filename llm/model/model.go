@@ -1,18 +1,25 @@
-// Package model runs Qwen3 language models on the typed ops of this module.
+// Package model loads language models of any registered architecture, and runs
+// them.
 //
 // [Load] puts the weights of a checkpoint on a device and returns a [Model]:
 //
-//	m, err := model.Load(device, weights, model.Options{})
-//	cache, err := m.NewCache(1024)
-//	logits := m.Forward(stream, model.Pass{Tokens: tokens, Cache: cache})
+//	m, err := model.Load(ctx, device, weights, model.Options{})
+//	state, err := m.NewState(1024)
+//	logits := m.Forward(stream, model.Pass{Tokens: tokens, State: state})
 //
 // Forward only enqueues: it waits for nothing, and what goes wrong comes back
 // when the logits are read. Where the tokens stand in the sequence is known to
-// the host, or kept in device memory ([Pass].State), so that the same recorded
-// work serves every position.
+// the host, or kept in device memory ([Pass].At), so that the same recorded work
+// serves every position.
+//
+// An architecture is a package of its own, which reads its configuration and
+// builds its [Network] from the parts in package nn; [Register] makes it known.
+// The architectures of this module are registered by package generate, or by
+// importing them.
 package model
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,28 +27,51 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/nn"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Model is a language model on a device, whatever the type of its activations.
-// It is safe for concurrent use on several streams with a cache each.
+// Model is a language model on a device, whatever its architecture and the type
+// of its activations. It is safe for concurrent use on several streams with a
+// state each.
 type Model interface {
-	// Config returns the checkpoint's configuration.
-	Config() *checkpoint.Config
+	// Limits returns what the model can take.
+	Limits() Limits
 	// Device returns where the model lives.
 	Device() *kompute.Device
 	// DType returns the type of the activations.
 	DType() kompute.DType
 	// Bytes returns the device memory of the weights.
 	Bytes() int64
-	// NewCache returns an empty cache for at least capacity tokens. It fails
-	// with an error that wraps ErrCache or the device's reason.
-	NewCache(capacity int) (Cache, error)
+	// NewState returns the state of an empty sequence, with room for at least
+	// capacity tokens. It fails with an error that wraps nn.ErrCache or the device's
+	// reason.
+	NewState(capacity int) (DecodeState, error)
 	// Forward enqueues a pass on s and returns its logits, which belong to the
 	// innermost open scope of s. A pass that cannot be made poisons s.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
-	// Close frees the weights once the device is done with them. The checkpoint
-	// may be closed after that.
+	// Close frees the weights once the device is done with them; later calls do
+	// nothing. The checkpoint may be closed after that.
+	Close() error
+}
+
+// DecodeState is what a model remembers of the tokens of one sequence, on one
+// stream: a key-value cache, for transformers. Errors wrap nn.ErrCache or the
+// device's reason.
+type DecodeState interface {
+	// Len returns the number of tokens that are remembered.
+	Len() int
+	// Capacity returns how many there is room for. Work that was recorded over the
+	// state is of no use once it has changed.
+	Capacity() int
+	// Truncate forgets the tokens from position n on; 0 <= n <= Len.
+	Truncate(n int) error
+	// Extend counts n more tokens, which passes at a cursor have put there; n >= 0
+	// and they fit.
+	Extend(n int) error
+	// Reserve makes room for n tokens in all. It copies what is there on s.
+	Reserve(s *kompute.Stream, n int) error
+	// Close frees the memory once the device is done with it; later calls do nothing.
 	Close() error
 }
 
@@ -51,79 +81,93 @@ type Rows int
 const (
 	LastRow Rows = iota // of the last token: [1, 1, V]
 	AllRows             // of every token: [1, T, V]
-	NoRows              // of none, only the cache is filled: Forward gives nil
+	NoRows              // of none, only the state is brought forward: Forward gives nil
 )
 
 // Pass is one run of a model over T new tokens of a sequence.
 type Pass struct {
 	Tokens *kompute.Tensor[uint32] // [1, T], T >= 1, each below the vocabulary's size
-	// Cache holds the tokens before these, and gets these.
-	Cache Cache
-	// State holds the position on the device ([NewState]); Cache.Len does not
-	// change then (see [Cache].Extend), and nothing checks the capacity. Nil: the
-	// tokens go to the end of Cache.
-	State *kompute.Tensor[int32]
-	Rows  Rows
+	// State remembers the tokens before these, and gets these.
+	State DecodeState
+	// At is the place of one token, kept on the device; State.Len does not change
+	// then (see [DecodeState].Extend), and nothing checks the capacity. Nil: the
+	// tokens go to the end of State.
+	At   *nn.Cursor
+	Rows Rows
 }
 
 // Options says how to load a model.
 type Options struct {
-	// DType is the type of activations and key-value cache; 0 takes float32 for
-	// a quantized checkpoint and the weights' own type for a dense one.
+	// DType is the type of activations and state; 0 takes float32 for a quantized
+	// checkpoint and the type of the weights for a dense one.
 	DType kompute.DType
-	// Capacity is how many tokens the cache will hold, for the check whether all
-	// of it fits the device.
+	// Capacity is how many tokens a state will have room for, for the check whether
+	// all of it fits the device.
 	Capacity int
 	// Progress, if not nil, is told the bytes loaded so far and of how many.
 	Progress func(done, total int64)
 }
 
 // Load puts the weights on the device. Before it touches the device it checks
-// every tensor against the configuration, with the errors of package
-// checkpoint, and the memory, with [FitError]. The checkpoint must stay open
+// the architecture and every tensor, with the errors of [Inspect] and of package
+// checkpoint, and the memory, with [FitError]. Cancelling ctx stops it with the
+// context's error, and what was loaded is freed. The checkpoint must stay open
 // until the model is closed.
-func Load(d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
+func Load(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
+	spec, err := Inspect(c)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, fmt.Errorf("%w: the device is nil", kompute.ErrInvalid)
+	}
 	dtype := o.DType
 	if dtype == 0 {
 		dtype = defaultDType(c)
 	}
+	build := spec.arch.builders(spec.Config)
 	switch dtype {
 	case array.Float32:
-		return load[float32](d, c, o)
+		return load(ctx, d, c, spec, o, build.float32)
 	case array.Float16:
-		return load[kompute.Float16](d, c, o)
+		return load(ctx, d, c, spec, o, build.float16)
 	case array.BFloat16:
-		return load[kompute.BFloat16](d, c, o)
+		return load(ctx, d, c, spec, o, build.bfloat16)
 	}
 	return nil, fmt.Errorf("%w: activations of type %v", kompute.ErrDType, dtype)
 }
 
 // defaultDType returns float32 for a quantized checkpoint, and else the type in
-// which the embedding is stored.
+// which its first matrix is stored.
 func defaultDType(c *checkpoint.Checkpoint) kompute.DType {
-	if t, err := c.Tensor("model.embed_tokens.weight"); err == nil && c.Config.Quantization == nil && t.DType.IsFloat() {
-		return t.DType
+	if c.Config.Quantization != nil {
+		return array.Float32
+	}
+	for _, name := range c.Names() {
+		if t, err := c.Tensor(name); err == nil && len(t.Shape) == 2 && t.DType.IsFloat() {
+			return t.DType
+		}
 	}
 	return array.Float32
 }
 
-func load[T kompute.Float](d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
-	plan := loader[T]{weights: c, device: d}
-	if plan.qwen3(); plan.err != nil {
+func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, spec Spec, o Options, build func(*Loader[T]) Network[T]) (Model, error) {
+	plan := &Loader[T]{ctx: ctx, weights: c, device: d}
+	if build(plan); plan.err != nil {
 		return nil, plan.err
 	}
-	if err := plan.checkFit(o.Capacity); err != nil {
+	if err := checkFit(d, c.Name(), plan.bytes, spec.Config.Cache(), o.Capacity, array.DTypeOf[T]().Size()); err != nil {
 		return nil, err
 	}
 	s, err := d.NewStream()
 	if err != nil {
 		return nil, err
 	}
-	l := loader[T]{weights: c, device: d, stream: s}
+	l := &Loader[T]{ctx: ctx, weights: c, device: d, stream: s}
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
-	m := &loaded[T]{net: l.qwen3(), config: c.Config, device: d, bytes: l.bytes, owned: l.owned}
+	m := &loaded[T]{network: build(l), config: spec.Config, device: d, bytes: l.bytes, owned: l.owned}
 	if err := errors.Join(l.err, l.finish()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -132,35 +176,51 @@ func load[T kompute.Float](d *kompute.Device, c *checkpoint.Checkpoint, o Option
 
 // loaded is a [Model] with activations of type T.
 type loaded[T kompute.Float] struct {
-	net    *Qwen3[T]
-	config *checkpoint.Config
-	device *kompute.Device
-	bytes  int64
-	owned  []io.Closer
+	network Network[T]
+	config  Config
+	device  *kompute.Device
+	bytes   int64
+	owned   []io.Closer
 }
 
-func (m *loaded[T]) Config() *checkpoint.Config { return m.config }
-func (m *loaded[T]) Device() *kompute.Device    { return m.device }
-func (m *loaded[T]) DType() kompute.DType       { return array.DTypeOf[T]() }
-func (m *loaded[T]) Bytes() int64               { return m.bytes }
+// NetworkOf returns the network of a model, to look at states between its parts;
+// nil if its activations are of another type than T.
+func NetworkOf[T kompute.Float](m Model) Network[T] {
+	if own, ok := m.(*loaded[T]); ok {
+		return own.network
+	}
+	return nil
+}
 
-func (m *loaded[T]) NewCache(capacity int) (Cache, error) {
-	c := m.config
-	return newKVCache[T](m.device, c.Layers, c.KVHeads, c.HeadDim, capacity, c.MaxPositions)
+func (m *loaded[T]) Limits() Limits          { return m.config.Limits() }
+func (m *loaded[T]) Device() *kompute.Device { return m.device }
+func (m *loaded[T]) DType() kompute.DType    { return array.DTypeOf[T]() }
+func (m *loaded[T]) Bytes() int64            { return m.bytes }
+
+func (m *loaded[T]) NewState(capacity int) (DecodeState, error) {
+	c, err := nn.NewKVCache[T](m.device, m.config.Cache(), capacity)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] {
-	cache, at, err := m.place(p)
+	cache, err := m.check(p)
 	if err != nil {
 		return kompute.Failed[float32](s, err)
 	}
-	defer at.close()
+	n := p.Tokens.Dim(1)
+	at := nn.At(cache.Len())
+	if p.At != nil {
+		at = p.At.Place()
+	}
+	defer at.Close()
 	sc := s.Scope()
 	defer sc.Close()
-	x := m.net.Hidden(s, p.Tokens, cache, &at)
-	n := p.Tokens.Dim(1)
-	if p.State == nil {
-		cache.len = at.first + n
+	x := m.network.Hidden(s, p.Tokens, cache, &at)
+	if p.At == nil {
+		_ = cache.Extend(n) // check has seen that they fit
 	}
 	switch p.Rows {
 	case NoRows:
@@ -168,26 +228,23 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	case LastRow:
 		x = x.Slice(1, n-1, n)
 	}
-	return kompute.Keep(sc, toFloat32(s, m.net.Logits(s, x)))
+	return kompute.Keep(sc, toFloat32(s, m.network.Logits(s, x)))
 }
 
-// place checks a pass and finds where its tokens go.
-func (m *loaded[T]) place(p Pass) (*KVCache[T], place, error) {
-	cache, ok := p.Cache.(*KVCache[T])
+// check refuses a pass that cannot be made, and returns its state.
+func (m *loaded[T]) check(p Pass) (*nn.KVCache[T], error) {
+	cache, ok := p.State.(*nn.KVCache[T])
 	switch {
 	case p.Tokens == nil || p.Tokens.Err() != nil || p.Tokens.Rank() != 2 || p.Tokens.Dim(0) != 1 || p.Tokens.Dim(1) < 1:
-		return nil, place{}, fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
-	case !ok || len(cache.layers) != len(m.net.Blocks) || cache.device != m.device:
-		return nil, place{}, fmt.Errorf("%w: made by another model", ErrCache)
-	case cache.closed:
-		return nil, place{}, fmt.Errorf("%w: closed", ErrCache)
-	case p.State == nil && cache.len+p.Tokens.Dim(1) > cache.capacity:
-		return nil, place{}, fmt.Errorf("%w: full: %d tokens after %d, capacity %d", ErrCache, p.Tokens.Dim(1), cache.len, cache.capacity)
+		return nil, fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
+	case p.At != nil && p.Tokens.Dim(1) != 1:
+		return nil, fmt.Errorf("%w: a pass at a cursor takes one token, not %d", kompute.ErrShape, p.Tokens.Dim(1))
+	case !ok || cache == nil || cache.Device() != m.device || cache.Shape() != m.config.Cache():
+		return nil, fmt.Errorf("%w: made by another model", nn.ErrCache)
+	case p.At != nil:
+		return cache, cache.Room(0)
 	}
-	if p.State != nil {
-		return cache, atState(p.State), nil
-	}
-	return cache, place{first: cache.len}, nil
+	return cache, cache.Room(p.Tokens.Dim(1))
 }
 
 // toFloat32 widens logits, without work where they are float32 already.
@@ -198,6 +255,7 @@ func toFloat32[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *komput
 	return ops.Cast[float32](s, x)
 }
 
+// Close implements [Model].
 func (m *loaded[T]) Close() error {
 	var errs []error
 	for _, c := range m.owned {

@@ -2,11 +2,19 @@ package tokenizer
 
 import "unicode/utf8"
 
+// Special says what becomes of special tokens, such as <|im_end|>, in a text.
+type Special int
+
+const (
+	KeepSpecial Special = iota // they are written out
+	SkipSpecial                // they are left out
+)
+
 // Decode returns the text of ids. Ids that are no token, as a model whose
-// vocabulary is padded may produce, stand for nothing. skipSpecial leaves special tokens
-// out. Bytes that are not UTF-8 become U+FFFD, one per maximal invalid sequence.
-func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
-	d := t.NewDecoder(skipSpecial)
+// vocabulary is padded may produce, stand for nothing. Bytes that are not UTF-8
+// become U+FFFD, one per maximal invalid sequence. A nil tokenizer knows no token.
+func (t *Tokenizer) Decode(ids []int, special Special) string {
+	d := t.NewDecoder(special)
 	var out []byte
 	for _, id := range ids {
 		out = d.push(out, id)
@@ -18,14 +26,14 @@ func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 // several tokens: it is held back until it is complete, so every string that
 // Push returns is whole. It is not safe for concurrent use.
 type Decoder struct {
-	t           *Tokenizer
-	skipSpecial bool
-	pending     []byte // the start of an incomplete character, at most three bytes
+	t       *Tokenizer
+	special Special
+	pending []byte // the start of an incomplete character, at most three bytes
 }
 
-// NewDecoder starts a stream; skipSpecial leaves special tokens out.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	return &Decoder{t: t, skipSpecial: skipSpecial}
+// NewDecoder starts a stream.
+func (t *Tokenizer) NewDecoder(special Special) *Decoder {
+	return &Decoder{t: t, special: special}
 }
 
 // Push takes the next id and returns the text that is now complete, maybe "".
@@ -41,8 +49,11 @@ func (d *Decoder) Flush() string {
 }
 
 func (d *Decoder) push(out []byte, id int) []byte {
+	if d.t == nil {
+		return out
+	}
 	e := d.t.tokens[id]
-	if e.special && d.skipSpecial {
+	if e.special && d.special == SkipSpecial {
 		return out
 	}
 	d.pending = append(d.pending, e.bytes...)

@@ -23,7 +23,7 @@ func ExampleTokenizer_Encode() {
 		log.Fatal(err)
 	}
 	fmt.Println(ids)
-	d := tok.NewDecoder(true) // leaves <|im_end|> out
+	d := tok.NewDecoder(tokenizer.SkipSpecial) // leaves <|im_end|> out
 	for _, id := range ids {
 		fmt.Printf("%q ", d.Push(id))
 	}

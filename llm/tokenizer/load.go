@@ -77,13 +77,13 @@ func Load(data []byte) (*Tokenizer, error) {
 	if t.splitters, err = loadPreTokenizer(f.PreTokenizer); err != nil {
 		return nil, err
 	}
-	if err := onlyByteLevel("post_processor", f.PostProcessor, true, 0); err != nil {
+	if err := loadDecoder(f.Decoder, 0); err != nil {
 		return nil, err
 	}
-	if err := onlyByteLevel("decoder", f.Decoder, false, 0); err != nil {
+	if err := t.loadAdded(f.AddedTokens); err != nil {
 		return nil, err
 	}
-	return t, t.loadAdded(f.AddedTokens)
+	return t, t.loadPostProcessor(f.PostProcessor, 0)
 }
 
 // decode is json.Unmarshal with a typed error.
@@ -208,29 +208,25 @@ func (t *Tokenizer) loadAdded(added []addedToken) error {
 	return nil
 }
 
-// onlyByteLevel accepts ByteLevel, alone or in a Sequence, and null where that
-// is allowed. Nothing else is needed for byte-level models.
-func onlyByteLevel(field string, raw json.RawMessage, nullable bool, depth int) error {
-	if isNull(raw) && nullable {
-		return nil
+// loadDecoder accepts ByteLevel, alone or in a Sequence: nothing else is needed
+// for byte-level models.
+func loadDecoder(raw json.RawMessage, depth int) error {
+	const field = "decoder"
+	var d struct {
+		Type     string
+		Decoders []json.RawMessage
 	}
-	var c struct {
-		Type       string
-		Processors []json.RawMessage
-		Decoders   []json.RawMessage
-	}
-	if err := decode(field, raw, &c); err != nil {
+	if err := decode(field, raw, &d); err != nil {
 		return err
 	}
-	inner := append(c.Processors, c.Decoders...)
 	switch {
-	case c.Type == "ByteLevel":
+	case d.Type == "ByteLevel":
 		return nil
-	case c.Type != "Sequence" || len(inner) == 0 || depth == maxNesting:
-		return &UnsupportedError{Component: field, Got: c.Type, Supported: []string{"ByteLevel"}}
+	case d.Type != "Sequence" || len(d.Decoders) == 0 || depth == maxNesting:
+		return &UnsupportedError{Component: field, Got: d.Type, Supported: []string{"ByteLevel"}}
 	}
-	for _, raw := range inner {
-		if err := onlyByteLevel(field, raw, false, depth+1); err != nil {
+	for _, inner := range d.Decoders {
+		if err := loadDecoder(inner, depth+1); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,10 @@ const maxNesting = 4
 const matchTimeout = 5 * time.Second
 
 const (
-	// qwenPattern is the split pattern of Qwen 2 and 3, for which scanQwen exists.
-	qwenPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	// qwenPattern is the split pattern of Qwen 2 and 3, and llamaPattern that of Llama
+	// 3; for both a scanner exists.
+	qwenPattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	llamaPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	// gpt2Pattern is what ByteLevel uses when it splits by itself.
 	gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 )
@@ -94,7 +96,9 @@ func (p *preTokenizer) split() (splitter, error) {
 	}
 	switch {
 	case p.Pattern.Regex != nil && *p.Pattern.Regex == qwenPattern:
-		return scanQwen, nil
+		return scanner(1), nil
+	case p.Pattern.Regex != nil && *p.Pattern.Regex == llamaPattern:
+		return scanner(3), nil
 	case p.Pattern.Regex != nil:
 		return regexSplitter(*p.Pattern.Regex)
 	case p.Pattern.String != nil:

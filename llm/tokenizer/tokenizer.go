@@ -17,6 +17,8 @@ type Tokenizer struct {
 	tokens     map[int]entry
 	ids        map[string]int
 	limit      int // one more than the largest id
+	// What the post-processor puts around every text.
+	prefix, suffix []int
 }
 
 // entry is what an id stands for.
@@ -27,9 +29,13 @@ type entry struct {
 }
 
 // Encode returns the token ids of text. Added tokens such as <|im_end|> are
-// recognized wherever they stand. It fails with EncodingError where text is not
-// valid UTF-8 or holds a byte that the vocabulary lacks.
+// recognized wherever they stand; what belongs around every text ([Tokenizer.Prefix],
+// [Tokenizer.Suffix]) is not added. It fails with EncodingError where text is not
+// valid UTF-8 or holds a byte that the vocabulary lacks, and for a nil tokenizer.
 func (t *Tokenizer) Encode(text string) ([]int, error) {
+	if t == nil {
+		return nil, &EncodingError{Offset: -1, Reason: "the tokenizer is nil"}
+	}
 	if !utf8.ValidString(text) {
 		return nil, &EncodingError{Offset: firstInvalid(text), Reason: "invalid UTF-8"}
 	}
@@ -88,22 +94,33 @@ func (t *Tokenizer) encodePlain(ids []int, text string, w *word) ([]int, error) 
 
 // ID returns the id of a token as tokenizer.json writes it, such as "<think>".
 func (t *Tokenizer) ID(token string) (id int, ok bool) {
+	if t == nil {
+		return 0, false
+	}
 	id, ok = t.ids[token]
 	return id, ok
 }
 
 // Token returns the token of an id as tokenizer.json writes it.
 func (t *Tokenizer) Token(id int) (token string, ok bool) {
+	if t == nil {
+		return "", false
+	}
 	e, ok := t.tokens[id]
 	return e.text, ok
 }
 
 // IsSpecial reports whether id is an added token marked special.
-func (t *Tokenizer) IsSpecial(id int) bool { return t.tokens[id].special }
+func (t *Tokenizer) IsSpecial(id int) bool { return t != nil && t.tokens[id].special }
 
 // Limit returns one more than the largest id; a model's vocab_size must not be
 // below it.
-func (t *Tokenizer) Limit() int { return t.limit }
+func (t *Tokenizer) Limit() int {
+	if t == nil {
+		return 0
+	}
+	return t.limit
+}
 
 func firstInvalid(s string) int {
 	for i := 0; i < len(s); {

@@ -34,8 +34,8 @@ func TestLookups(t *testing.T) {
 
 func TestDecodeUnknown(t *testing.T) {
 	tok := mote(t)
-	require.Equal(t, "", tok.Decode([]int{-1, 2048, 1 << 40}, false))
-	require.Equal(t, "", tok.Decode(nil, false))
+	require.Equal(t, "", tok.Decode([]int{-1, 2048, 1 << 40}, tokenizer.KeepSpecial))
+	require.Equal(t, "", tok.Decode(nil, tokenizer.KeepSpecial))
 }
 
 func TestInvalidUTF8(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 		text := rapid.String().Draw(t, "text")
 		ids, err := tok.Encode(text)
 		require.NoError(t, err)
-		require.Equal(t, norm.NFC.String(text), tok.Decode(ids, false))
+		require.Equal(t, norm.NFC.String(text), tok.Decode(ids, tokenizer.KeepSpecial))
 	})
 }
 
@@ -65,7 +65,7 @@ func TestStream(t *testing.T) {
 	tok := mote(t)
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.OneOf(rapid.IntRange(0, 255), rapid.IntRange(0, 2100))).Draw(t, "ids")
-		skip := rapid.Bool().Draw(t, "skip")
+		skip := rapid.SampledFrom([]tokenizer.Special{tokenizer.KeepSpecial, tokenizer.SkipSpecial}).Draw(t, "skip")
 		d := tok.NewDecoder(skip)
 		var all strings.Builder
 		for _, id := range ids {
@@ -85,7 +85,7 @@ func TestStreamHoldsBack(t *testing.T) {
 	ids, err := tok.Encode("🙂")
 	require.NoError(t, err)
 	require.Greater(t, len(ids), 1)
-	d := tok.NewDecoder(false)
+	d := tok.NewDecoder(tokenizer.KeepSpecial)
 	for _, id := range ids[:len(ids)-1] {
 		require.Empty(t, d.Push(id))
 	}
@@ -104,7 +104,7 @@ func TestLongRuns(t *testing.T) {
 		text := strings.Repeat(unit, 1<<18/len(unit))
 		ids, err := tok.Encode(text)
 		require.NoError(t, err)
-		require.Equal(t, text, strings.ReplaceAll(tok.Decode(ids, false), "\u034f", ""))
+		require.Equal(t, text, strings.ReplaceAll(tok.Decode(ids, tokenizer.KeepSpecial), "\u034f", ""))
 	}
 	require.Less(t, time.Since(start), 30*time.Second)
 }
@@ -151,8 +151,8 @@ func TestSmall(t *testing.T) {
 	ids, err := tok.Encode("ababa<x>bab")
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 0, 9, 1, 2}, ids)
-	require.Equal(t, "ababa<x>bab", tok.Decode(ids, false))
-	require.Equal(t, "abababab", tok.Decode(ids, true))
+	require.Equal(t, "ababa<x>bab", tok.Decode(ids, tokenizer.KeepSpecial))
+	require.Equal(t, "abababab", tok.Decode(ids, tokenizer.SkipSpecial))
 	_, err = tok.Encode("abc")
 	require.ErrorIs(t, err, tokenizer.ErrEncoding)
 	require.ErrorContains(t, err, "0x63")
@@ -205,7 +205,7 @@ func TestUnsupported(t *testing.T) {
 		"none":                      small("pre_tokenizer", `null`),
 		"Removed":                   small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Removed","pattern":{"String":"x"}}`)),
 		"error parsing regexp":      small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Isolated","pattern":{"Regex":"(("}}`)),
-		"TemplateProcessing":        small("post_processor", `{"type":"TemplateProcessing"}`),
+		"BertProcessing":            small("post_processor", `{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"BertProcessing"}]}`),
 		"WordPiece decoder":         small("decoder", `{"type":"WordPiece decoder"}`),
 	} {
 		_, err := tokenizer.Load([]byte(text))
@@ -232,6 +232,80 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
+// template is a post_processor that puts tokens around a text.
+func template(single, special string) string {
+	return `{"type":"TemplateProcessing","single":[` + single + `],"pair":[],"special_tokens":{` + special + `}}`
+}
+
+const (
+	theText = `{"Sequence":{"id":"A","type_id":0}}`
+	theX    = `{"SpecialToken":{"id":"<x>","type_id":0}}`
+	xIsNine = `"<x>":{"id":"<x>","ids":[9],"tokens":["<x>"]}`
+)
+
+// TestPrefix: what a template puts around every text, alone or in a Sequence.
+func TestPrefix(t *testing.T) {
+	sequence := func(parts ...string) string {
+		return `{"type":"Sequence","processors":[` + strings.Join(parts, ",") + `]}`
+	}
+	for name, c := range map[string]struct {
+		post           string
+		prefix, suffix []int
+	}{
+		"none":     {`null`, nil, nil},
+		"bytes":    {`{"type":"ByteLevel"}`, nil, nil},
+		"text":     {template(theText, ""), nil, nil},
+		"before":   {template(theX+","+theText, xIsNine), []int{9}, nil},
+		"behind":   {template(theText+","+theX, xIsNine), nil, []int{9}},
+		"both":     {template(theX+","+theText+","+theX, `"<x>":{"ids":[9,0]}`), []int{9, 0}, []int{9, 0}},
+		"sequence": {sequence(`{"type":"ByteLevel"}`, template(theX+","+theText, xIsNine)), []int{9}, nil},
+		"twice":    {sequence(template(theX+","+theText, `"<x>":{"ids":[1]}`), template(theX+","+theText, xIsNine)), []int{9, 1}, nil},
+	} {
+		tok, err := tokenizer.Load([]byte(small("post_processor", c.post)))
+		require.NoError(t, err, name)
+		require.Equal(t, c.prefix, tok.Prefix(), name)
+		require.Equal(t, c.suffix, tok.Suffix(), name)
+		ids, err := tok.Encode("ab")
+		require.NoError(t, err, name)
+		require.Equal(t, []int{2}, ids, "Encode adds nothing")
+	}
+	tok, err := tokenizer.Load([]byte(small("post_processor", template(theX+","+theText, xIsNine))))
+	require.NoError(t, err)
+	tok.Prefix()[0] = 7
+	require.Equal(t, []int{9}, tok.Prefix(), "the caller's copy")
+	for reason, post := range map[string]string{
+		"A is missing":         template(theX, xIsNine),
+		`sequence "B"`:         template(theX+`,{"Sequence":{"id":"B"}}`, xIsNine),
+		`sequence "A"; the`:    template(theText+","+theText, ""),
+		`"<x>" is not among`:   template(theX+","+theText, ""),
+		"no token has id 8":    template(theX+","+theText, `"<x>":{"ids":[8]}`),
+		"entry 0 is neither":   template(`{}`, ""),
+		"entry 1 is neither":   template(theText+`,{"Sequence":{"id":"A"},"SpecialToken":{"id":"<x>"}}`, xIsNine),
+		"post_processor: json": `{"type":"TemplateProcessing","single":[1]}`,
+		"the Sequence is null": sequence(`null`),
+	} {
+		_, err := tokenizer.Load([]byte(small("post_processor", post)))
+		require.ErrorIs(t, err, tokenizer.ErrFormat, reason)
+		require.ErrorContains(t, err, reason)
+	}
+}
+
+// TestNil: a nil tokenizer encodes nothing and knows no token.
+func TestNil(t *testing.T) {
+	var tok *tokenizer.Tokenizer
+	_, err := tok.Encode("a")
+	require.ErrorIs(t, err, tokenizer.ErrEncoding)
+	require.Empty(t, tok.Decode([]int{1}, tokenizer.KeepSpecial))
+	require.Nil(t, tok.Prefix())
+	require.Nil(t, tok.Suffix())
+	_, ok := tok.ID("a")
+	require.False(t, ok)
+	_, ok = tok.Token(1)
+	require.False(t, ok)
+	require.False(t, tok.IsSpecial(1))
+	require.Zero(t, tok.Limit())
+}
+
 // FuzzTokenizer: any text either is refused as invalid UTF-8 or comes back.
 func FuzzTokenizer(f *testing.F) {
 	tok := mote(f)
@@ -250,7 +324,7 @@ func FuzzTokenizer(f *testing.F) {
 		const joiner = "\u034f"
 		want := norm.NFC.String(text)
 		if strings.Count(want, joiner) == strings.Count(text, joiner) && !strings.Contains(text, ">") {
-			require.Equal(t, want, tok.Decode(ids, false))
+			require.Equal(t, want, tok.Decode(ids, tokenizer.KeepSpecial))
 		}
 		for _, id := range ids {
 			require.Less(t, id, tok.Limit())
@@ -277,7 +351,7 @@ func FuzzTokenizerJSON(f *testing.F) {
 		}
 		for _, text := range []string{"", "a", "abab ab", " a b ", "<x>ab<x>"} {
 			if ids, err := tok.Encode(text); err == nil {
-				tok.Decode(ids, false)
+				tok.Decode(ids, tokenizer.KeepSpecial)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func (c textCase) check(t *testing.T, tok *tokenizer.Tokenizer) {
 	ids, err := tok.Encode(c.Text)
 	require.NoError(t, err)
 	require.Equal(t, c.IDs, ids, "text %q", c.Text)
-	require.Equal(t, c.Decoded, tok.Decode(ids, false), "text %q", c.Text)
+	require.Equal(t, c.Decoded, tok.Decode(ids, tokenizer.KeepSpecial), "text %q", c.Text)
 }
 
 // TestGoldens holds the demo tokenizer against what transformers computed.
@@ -68,7 +68,7 @@ func TestGoldens(t *testing.T) {
 		ids, err := tok.Encode(c.Rendered)
 		require.NoError(t, err)
 		require.Equal(t, c.PromptIDs, ids)
-		require.Equal(t, c.Text, tok.Decode(c.GeneratedIDs, false))
+		require.Equal(t, c.Text, tok.Decode(c.GeneratedIDs, tokenizer.KeepSpecial))
 	}
 }
 
@@ -99,8 +99,8 @@ func TestVectors(t *testing.T) {
 	t.Run("streams", func(t *testing.T) {
 		tok := mote(t)
 		for _, s := range vectors.Streams {
-			require.Equal(t, s.Decoded, tok.Decode(s.IDs, false), "ids %v", s.IDs)
-			require.Equal(t, s.Plain, tok.Decode(s.IDs, true), "ids %v", s.IDs)
+			require.Equal(t, s.Decoded, tok.Decode(s.IDs, tokenizer.KeepSpecial), "ids %v", s.IDs)
+			require.Equal(t, s.Plain, tok.Decode(s.IDs, tokenizer.SkipSpecial), "ids %v", s.IDs)
 		}
 	})
 }

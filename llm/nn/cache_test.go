@@ -1,4 +1,4 @@
-package model
+package nn
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestExtend(t *testing.T) {
 	d, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	defer d.Close()
-	c, err := newKVCache[float32](d, 1, 1, 4, 10, 20)
+	c, err := NewKVCache[float32](d, CacheShape{Layers: 1, KVHeads: 1, HeadDim: 4, MaxTokens: 20}, 10)
 	require.NoError(t, err)
 	defer c.Close()
 	require.Equal(t, 20, c.Capacity())

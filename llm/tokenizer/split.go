@@ -5,20 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// scanQwen splits exactly as qwenPattern does, in linear time and without a
-// regular expression. A test holds the two against each other.
-func scanQwen(out []string, text string) ([]string, error) {
-	for len(text) > 0 {
-		n := qwenPiece(text)
-		out = append(out, text[:n])
-		text = text[n:]
+// scanner splits exactly as the pattern of Qwen 2 and 3 or that of Llama 3 does,
+// in linear time and without a regular expression. They differ in how many digits
+// make a piece: one, or up to three. A test holds scanner and patterns against
+// each other.
+func scanner(digits int) splitter {
+	return func(out []string, text string) ([]string, error) {
+		for len(text) > 0 {
+			n := pieceLength(text, digits)
+			out = append(out, text[:n])
+			text = text[n:]
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
-// qwenPiece returns the length of the first piece of s, which is not empty. The
+// pieceLength returns the length of the first piece of s, which is not empty. The
 // alternatives stand in the order of the pattern.
-func qwenPiece(s string) int {
+func pieceLength(s string, digits int) int {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == '\'' {
 		if n := contraction(s); n > 0 {
@@ -28,7 +32,14 @@ func qwenPiece(s string) int {
 	switch kind := kindOf(r); kind {
 	case letter: // \p{L}+
 		return size + span(s[size:], letter)
-	case number: // \p{N}
+	case number: // \p{N}{1,digits}
+		for more := 1; more < digits; more++ {
+			r, n := utf8.DecodeRuneInString(s[size:])
+			if kindOf(r) != number {
+				break
+			}
+			size += n
+		}
 		return size
 	default:
 		// [^\r\n\p{L}\p{N}]\p{L}+

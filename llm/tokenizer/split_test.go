@@ -16,16 +16,26 @@ func byRegex(t require.TestingT, re *regexp2.Regexp, text string) []string {
 	return pieces
 }
 
-func checkScan(t require.TestingT, re *regexp2.Regexp, text string) {
-	got, err := scanQwen(nil, text)
-	require.NoError(t, err)
-	require.Equal(t, byRegex(t, re, text), got, "text %q", text)
+// scanned are the patterns that have a scanner.
+var scanned = []struct {
+	pattern *regexp2.Regexp
+	scan    splitter
+}{
+	{regexp2.MustCompile(qwenPattern, regexp2.None), scanner(1)},
+	{regexp2.MustCompile(llamaPattern, regexp2.None), scanner(3)},
+}
+
+func checkScan(t require.TestingT, text string) {
+	for _, s := range scanned {
+		got, err := s.scan(nil, text)
+		require.NoError(t, err)
+		require.Equal(t, byRegex(t, s.pattern, text), got, "text %q, pattern %s", text, s.pattern)
+	}
 }
 
 // TestScanEveryRune puts every character of the planes that Unicode uses into
 // contexts in which each alternative of the pattern could take it.
 func TestScanEveryRune(t *testing.T) {
-	re := regexp2.MustCompile(qwenPattern, regexp2.None)
 	for _, plane := range []struct{ from, to rune }{{0, 0xd7ff}, {0xe000, 0xf8ff}, {0xf900, 0x323ff}, {0xe0000, 0xe01ff}} {
 		for from := plane.from; from <= plane.to; from += 64 {
 			if uniform(from) && from/64%16 != 0 {
@@ -36,7 +46,7 @@ func TestScanEveryRune(t *testing.T) {
 				for r := from; r < from+64; r++ {
 					text.WriteString(strings.ReplaceAll(context, "%", string(r)))
 				}
-				checkScan(t, re, text.String())
+				checkScan(t, text.String())
 			}
 		}
 	}
@@ -56,26 +66,24 @@ func uniform(r rune) bool {
 // TestScanProperty compares the two on random mixtures of what the pattern
 // tells apart.
 func TestScanProperty(t *testing.T) {
-	re := regexp2.MustCompile(qwenPattern, regexp2.None)
 	parts := rapid.SampledFrom([]string{
-		" ", " ", "\n", "\r", "\t", "\u00a0", "\u3000", "\u0085", "a", "Z", "é", "中", "1", "²", "Ⅻ", "'", "'s", "'LL", "'rE", "'v", "'ſ", "!", "…", "👍", "\u0301", "\u200d", "\x00",
+		" ", " ", "\n", "\r", "\t", "\u00a0", "\u3000", "\u0085", "a", "Z", "é", "中", "1", "23", "²", "Ⅻ", "'", "'s", "'LL", "'rE", "'v", "'ſ", "!", "…", "👍", "\u0301", "\u200d", "\x00",
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		text := ""
 		for _, s := range rapid.SliceOfN(parts, 0, 40).Draw(t, "parts") {
 			text += s
 		}
-		checkScan(t, re, text)
+		checkScan(t, text)
 	})
 }
 
-// FuzzScan looks for a text on which scanQwen and the pattern differ.
+// FuzzScan looks for a text on which a scanner and its pattern differ.
 func FuzzScan(f *testing.F) {
-	re := regexp2.MustCompile(qwenPattern, regexp2.None)
-	for _, s := range []string{"", "Hello, world!", "  two  spaces \n\n x", "don't WE'LL 'sa", "\r\n 12 ab1\u00a0!\n", "'", " '", "\t\t!a"} {
+	for _, s := range []string{"", "Hello, world!", "  two  spaces \n\n x", "don't WE'LL 'sa", "\r\n 12 12345 ab1\u00a0!\n", "'", " '", "\t\t!a"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		checkScan(t, re, string([]rune(text)))
+		checkScan(t, string([]rune(text)))
 	})
 }

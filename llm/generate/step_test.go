@@ -27,9 +27,9 @@ func TestReplaysEqualEager(t *testing.T) {
 					r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), Eager: eager, MaxTokens: len(c.GeneratedIDs)})
 					require.NoError(t, err)
 					require.Equal(t, c.GeneratedIDs, r.IDs)
-					require.Equal(t, eager, r.Work.Replays == 0)
-					require.Len(t, s.seen, s.cache.Len())
-					require.Equal(t, len(c.PromptIDs)+len(r.IDs)-1, s.cache.Len())
+					require.Equal(t, eager, s.Stats().Work.Replays == 0)
+					require.Len(t, s.seen, s.state.Len())
+					require.Equal(t, len(c.PromptIDs)+len(r.IDs)-1, s.state.Len())
 				}
 			}
 		})
@@ -54,15 +54,15 @@ func TestSampledReplaysEqualEager(t *testing.T) {
 			for i, p := range choices {
 				eager, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 24, Sampling: p, Eager: true})
 				require.NoError(t, err)
-				require.Zero(t, eager.Work.Replays)
-				require.EqualValues(t, len(eager.IDs)-1, eager.Work.IdleWaits)
+				require.Zero(t, s.Stats().Work.Replays)
+				require.EqualValues(t, len(eager.IDs)-1, s.Stats().Work.IdleWaits)
 				r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 24, Sampling: p})
 				require.NoError(t, err)
-				require.Positive(t, r.Work.Replays)
+				require.Positive(t, s.Stats().Work.Replays)
 				require.Equal(t, eager.IDs, r.IDs, "%+v", p)
 				require.Equal(t, eager.Text, r.Text)
 				require.Equal(t, eager.Finish, r.Finish)
-				require.Equal(t, len(c.PromptIDs)+len(r.IDs)-1, s.cache.Len())
+				require.Equal(t, len(c.PromptIDs)+len(r.IDs)-1, s.state.Len())
 				if i > 0 && i != 3 {
 					require.Same(t, region, s.Region(), "other parameters need no other region")
 				}
@@ -89,15 +89,16 @@ func TestSteadyDecode(t *testing.T) {
 				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 64}
 				r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 				require.NoError(t, err)
-				requireSteady(t, d, r, f.Checkpoint.Config.Layers)
+				require.NotEmpty(t, r.IDs)
+				requireSteady(t, d, s.Stats(), f.Spec.Config.Cache().Layers)
 			}
 		})
 	})
 }
 
-func requireSteady(t *testing.T, d *kompute.Device, r *Result, layers int) {
+func requireSteady(t *testing.T, d *kompute.Device, s Stats, layers int) {
 	t.Helper()
-	per := r.Work.PerToken()
+	per := s.Work.PerToken()
 	t.Logf("%.1f dispatches a layer, %+v", per.Dispatches/float64(layers), per)
 	if d.Backend() == "vulkan" && os.Getenv("KOMPUTE_GO_DISABLE_FUSION") == "" {
 		require.LessOrEqual(t, per.Dispatches/float64(layers), 7.0, "with what comes before and after the layers")
@@ -109,11 +110,11 @@ func requireSteady(t *testing.T, d *kompute.Device, r *Result, layers int) {
 	require.Zero(t, per.DescriptorWrites)
 	require.Zero(t, per.RecordedCommands)
 	require.Zero(t, per.Allocations)
-	require.Zero(t, r.Work.IdleWaits, "the device never waits for the host")
-	require.Zero(t, r.Work.Ops, "nothing is enqueued op by op")
-	require.Empty(t, r.Fallbacks)
-	require.GreaterOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens))
-	require.LessOrEqual(t, r.Work.Replays, uint64(r.Work.Tokens+2*mostBatch), "the end of the turn is seen soon")
+	require.Zero(t, s.Work.IdleWaits, "the device never waits for the host")
+	require.Zero(t, s.Work.Ops, "nothing is enqueued op by op")
+	require.Empty(t, s.Fallbacks)
+	require.GreaterOrEqual(t, s.Work.Replays, uint64(s.Work.Tokens))
+	require.LessOrEqual(t, s.Work.Replays, uint64(s.Work.Tokens+2*mostBatch), "the end of the turn is seen soon")
 }
 
 // A cache that grows gets a loop of its own.
@@ -123,20 +124,20 @@ func TestLoopOfAGrowingCache(t *testing.T) {
 	f := openDemo(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
-			first := s.cache.Capacity()
+			first := s.state.Capacity()
 			_, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 4})
 			require.NoError(t, err)
-			loop := s.loop
+			loop := s.captured
 			require.NotNil(t, s.Region())
 			r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 2 * first})
 			require.NoError(t, err)
-			require.Greater(t, s.cache.Capacity(), first)
-			require.NotSame(t, loop, s.loop)
+			require.Greater(t, s.state.Capacity(), first)
+			require.NotSame(t, loop, s.captured)
 			require.Equal(t, c.GeneratedIDs, r.IDs)
-			loop = s.loop
+			loop = s.captured
 			_, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 4})
 			require.NoError(t, err)
-			require.Same(t, loop, s.loop)
+			require.Same(t, loop, s.captured)
 		})
 	})
 }
@@ -161,13 +162,13 @@ func TestWithoutLoop(t *testing.T) {
 			r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 			require.NoError(t, err)
 			require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
-			require.Zero(t, r.Work.Replays)
+			require.Zero(t, s.Stats().Work.Replays)
 			require.Nil(t, s.Region())
 		}
 		s.uncaptured = nil
 		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
 		require.NoError(t, err)
-		require.NotNil(t, s.loop)
+		require.NotNil(t, s.captured)
 	})
 }
 
@@ -189,12 +190,14 @@ func TestReplaysInterrupted(t *testing.T) {
 					return nil
 				}})
 				cancel()
-				require.NoError(t, err)
+				require.ErrorIs(t, err, context.Canceled)
 				require.Equal(t, FinishCancelled, r.Finish)
+				require.GreaterOrEqual(t, len(r.IDs), n)
 				require.Equal(t, c.GeneratedIDs[:len(r.IDs)], r.IDs)
-				require.Len(t, s.seen, s.cache.Len())
-				_, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: n + 1, OnText: func(string) error { return context.Canceled }})
-				require.NoError(t, err)
+				require.Len(t, s.seen, s.state.Len())
+				r, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: n + 1, OnText: func(string) error { return context.Canceled }})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, c.GeneratedIDs[:len(r.IDs)], r.IDs)
 				r, err = s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: 8, Sampling: sample.Params{Temperature: 1, TopK: 1}})
 				require.NoError(t, err)
 				require.Equal(t, c.GeneratedIDs[:8], r.IDs)
@@ -208,7 +211,7 @@ type spoilt struct{ model.Model }
 
 func (m spoilt) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
 	logits := m.Model.Forward(s, p)
-	if p.State == nil && p.Cache.Len() < 100 {
+	if p.At == nil && p.State.Len() < 100 {
 		return logits
 	}
 	return ops.Mul(s, logits, kompute.Constant(s, []float32{float32(math.NaN())}))
@@ -220,14 +223,14 @@ func TestBadLogits(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
-		m, err := f.Load(d, model.Options{})
+		m, err := f.Load(t.Context(), d, model.Options{})
 		require.NoError(t, err)
 		s, err := NewSession(spoilt{m}, f.Tokenizer, 200)
 		require.NoError(t, err)
 		for _, o := range []Options{{Sampling: hot(1)}, {Sampling: hot(1), Eager: true, MaxTokens: 200}} {
 			_, err = s.Generate(t.Context(), cases[1].PromptIDs, o)
 			require.ErrorIs(t, err, sample.ErrLogits)
-			require.Len(t, s.seen, s.cache.Len())
+			require.Len(t, s.seen, s.state.Len())
 		}
 		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8, Eager: true})
 		require.NoError(t, err)

@@ -6,19 +6,9 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// The reasons why a generation ends.
-const (
-	FinishStop      = "stop"      // the model ended its turn
-	FinishLength    = "length"    // the limit of tokens, or the end of the context
-	FinishCancelled = "cancelled" // the context was cancelled
-)
-
-// Result is what a generation gave.
-type Result struct {
-	IDs    []int  // generated tokens, with the one that ended the turn
-	Text   string // their text, without special tokens
-	Finish string // FinishStop, FinishLength or FinishCancelled
-	// Fed is how many tokens of the prompt were not in the cache yet.
+// Stats is what a generation cost, for programs that measure.
+type Stats struct {
+	// Fed is how many tokens of the prompt the state did not hold yet.
 	Fed int
 	// FirstToken is the time from the start to the first token; the whole prompt
 	// is read in it. Decode is the time from there to the last token.
@@ -28,6 +18,27 @@ type Result struct {
 	// Fallbacks counts ops that ran on the CPU though the device is another, by
 	// op and reason.
 	Fallbacks map[string]map[string]int
+}
+
+// Stats returns what the last generation cost; zero before the first.
+func (s *Session) Stats() Stats {
+	if s == nil {
+		return Stats{}
+	}
+	return s.stats
+}
+
+// PromptRate returns tokens of the prompt per second.
+func (s Stats) PromptRate() float64 { return rate(s.Fed, s.FirstToken) }
+
+// DecodeRate returns tokens per second after the first.
+func (s Stats) DecodeRate() float64 { return rate(s.Work.Tokens, s.Decode) }
+
+func rate(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
 }
 
 // Work counts what the stream did for the tokens after the first.
@@ -74,6 +85,18 @@ func (w Work) PerToken() PerToken {
 	}
 }
 
+// meter takes the readings of one generation.
+type meter struct {
+	session *Session
+	start   time.Time
+	before  kompute.StreamStats // at the start
+	first   time.Time           // when the first token was there; zero: not yet
+	after   counters            // then
+	fed     int
+	enqueue time.Duration // host time to enqueue tokens
+	idle    uint64        // waits for a token while the device had no other to work on
+}
+
 // counters is a reading of all that Work counts.
 type counters struct {
 	kompute.StreamStats
@@ -82,8 +105,26 @@ type counters struct {
 	idle        uint64
 }
 
-func (r *run) counters() counters {
-	return counters{r.stream.Stats(), r.model.Device().Stats().Allocations, r.enqueue, r.idle}
+func (s *Session) newMeter() *meter {
+	return &meter{session: s, start: time.Now(), before: s.stream.Stats()}
+}
+
+// firstToken notes that the first token is there.
+func (m *meter) firstToken() { m.first, m.after = time.Now(), m.counters() }
+
+func (m *meter) counters() counters {
+	return counters{m.session.stream.Stats(), m.session.model.Device().Stats().Allocations, m.enqueue, m.idle}
+}
+
+// stats sums up a generation of so many tokens.
+func (m *meter) stats(tokens int) Stats {
+	now := m.counters()
+	out := Stats{Fed: m.fed, Fallbacks: fallbacks(m.before, now.StreamStats)}
+	if !m.first.IsZero() {
+		out.FirstToken, out.Decode = m.first.Sub(m.start), time.Since(m.first)
+		out.Work = work(m.after, now, tokens-1)
+	}
+	return out
 }
 
 // work returns what happened between two readings.
@@ -119,17 +160,4 @@ func fallbacks(before, after kompute.StreamStats) map[string]map[string]int {
 		}
 	}
 	return grown
-}
-
-// PromptRate returns tokens of the prompt per second.
-func (r *Result) PromptRate() float64 { return rate(r.Fed, r.FirstToken) }
-
-// DecodeRate returns tokens per second after the first.
-func (r *Result) DecodeRate() float64 { return rate(len(r.IDs)-1, r.Decode) }
-
-func rate(n int, d time.Duration) float64 {
-	if n <= 0 || d <= 0 {
-		return 0
-	}
-	return float64(n) / d.Seconds()
 }

@@ -1,0 +1,137 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// captured replays the session's step, and reads the tokens that it chooses while
+// it goes on. What the device does past the end of the turn is of no consequence:
+// it writes where the state holds nothing.
+type captured struct {
+	*generation
+	step    *step
+	token   *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
+	first   int                     // position where that token is fed
+	given   []int                   // the tokens that next has returned
+	issued  int                     // replays enqueued
+	batches [2]batch                // those in flight, oldest first
+	flying  int                     // how many of them
+	began   time.Time               // when the first was enqueued
+	took    time.Duration           // from then until the last token that was read
+}
+
+// batch is several replays that were submitted together.
+type batch struct {
+	done kompute.Event
+	end  int // replays up to its end
+}
+
+// newCaptured enqueues, behind the prompt, what the first replay begins with: the
+// token that follows the prompt, its position and how to sample.
+func newCaptured(g *generation, c *step, token *kompute.Tensor[uint32]) (*captured, error) {
+	position := g.state.Len()
+	sc := g.stream.Scope()
+	defer sc.Close()
+	ops.SliceUpdate(g.stream, c.token, token)
+	c.cursor.Set(g.stream, position)
+	if c.params != nil {
+		// The token after position p is number p + 1 - position.
+		words := g.options.Sampling.Words(uint64(1 - int64(position)))
+		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, words, ops.SampleWords))
+	}
+	return &captured{generation: g, step: c, token: token, first: position}, g.stream.Flush()
+}
+
+func (c *captured) next(ctx context.Context) (int, error) {
+	var id int
+	var err error
+	if len(c.given) == 0 {
+		id, err = c.readToken(ctx, c.token)
+	} else {
+		id, err = c.wait(ctx)
+	}
+	if err == nil {
+		c.given = append(c.given, id)
+	}
+	return id, err
+}
+
+// ahead keeps two batches in flight, so that the device has the next one when it
+// ends one, and stays busy while the host learns of that.
+func (c *captured) ahead() error {
+	start := time.Now()
+	if c.issued == 0 {
+		c.began = start
+	}
+	for c.flying < len(c.batches) && c.issued < c.limit-1 {
+		times := min(c.batch(), c.limit-1-c.issued)
+		if err := c.step.region.Replay(context.Background(), times); err != nil {
+			return err
+		}
+		c.issued += times
+		b := &c.batches[c.flying]
+		c.stream.RecordInto(&b.done)
+		b.end = c.issued
+		c.flying++
+	}
+	c.meter.enqueue += time.Since(start)
+	return nil
+}
+
+// The longest that text may be late because tokens were submitted together, and
+// the most tokens that are.
+const (
+	mostLate  = 8 * time.Millisecond
+	mostBatch = 4
+)
+
+// batch returns how many replays to submit together: several where tokens are
+// so quick that nobody sees them come together.
+func (c *captured) batch() int {
+	read := len(c.given) - 1
+	if read == 0 {
+		return 1
+	}
+	each := max(c.took/time.Duration(read), 1)
+	return int(min(max(mostLate/each, 1), mostBatch))
+}
+
+// wait waits for the next token of the replays in flight.
+func (c *captured) wait(ctx context.Context) (int, error) {
+	if c.flying < len(c.batches) && c.issued < c.limit-1 {
+		c.meter.idle++
+	}
+	if err := c.batches[0].done.Wait(ctx); err != nil {
+		return 0, err
+	}
+	read := len(c.given) - 1 // replays whose tokens were read
+	var id [1]uint32
+	if err := c.step.chosen.Peek(id[:], c.first+read); err != nil {
+		return 0, err
+	}
+	if err := sample.Check(id[0]); err != nil {
+		return 0, err
+	}
+	if read+1 == c.batches[0].end {
+		c.batches[0], c.flying = c.batches[1], c.flying-1
+		c.took = time.Since(c.began)
+	}
+	return int(id[0]), nil
+}
+
+// close counts the tokens that replays have fed and whose successors were read.
+func (c *captured) close() error {
+	err := c.token.Close()
+	if len(c.given) == 0 {
+		return err
+	}
+	fed := c.given[:len(c.given)-1]
+	c.seen = append(c.seen, fed...)
+	return errors.Join(err, c.state.Extend(len(fed)))
+}

@@ -1,0 +1,74 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// ErrPrompt is what a [PromptError] wraps.
+var ErrPrompt = errors.New("invalid prompt")
+
+// PromptError says why a prompt cannot be answered.
+type PromptError struct{ Reason string }
+
+// Error gives the reason.
+func (e *PromptError) Error() string { return fmt.Sprintf("%v: %s", ErrPrompt, e.Reason) }
+
+// Unwrap returns ErrPrompt.
+func (e *PromptError) Unwrap() error { return ErrPrompt }
+
+// Defaults of [Options].
+const (
+	DefaultMaxTokens   = 256
+	DefaultPrefillStep = 512
+)
+
+// Options says how to generate. The zero value is greedy, with the defaults.
+type Options struct {
+	MaxTokens   int // most tokens to generate; 0 is DefaultMaxTokens
+	Sampling    sample.Params
+	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
+	EOS         []int // tokens that end the turn
+	// Eager enqueues the ops of each token one by one, and waits for each token.
+	// Otherwise decoding replays a region that was captured once, and the host
+	// reads tokens while the next ones are computed. Both give the same tokens.
+	Eager bool
+	// OnText, if not nil, gets the text as it comes, in whole characters. An
+	// error ends the generation, which returns it.
+	OnText func(text string) error
+	// OnPrefill, if not nil, is told how much of a long prompt has been fed.
+	OnPrefill func(done, total int)
+}
+
+func (o *Options) fill() error {
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	if o.PrefillStep == 0 {
+		o.PrefillStep = DefaultPrefillStep
+	}
+	if o.MaxTokens < 0 || o.PrefillStep < 0 {
+		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)
+	}
+	return nil
+}
+
+// checkPrompt refuses prompts that cannot be fed.
+func checkPrompt(l model.Limits, prompt []int) error {
+	switch {
+	case len(prompt) == 0:
+		return &PromptError{"empty"}
+	case len(prompt) > l.Context:
+		return &PromptError{fmt.Sprintf("%d tokens exceed the model's context of %d", len(prompt), l.Context)}
+	}
+	for i, id := range prompt {
+		if id < 0 || id >= l.Vocabulary {
+			return &PromptError{fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, l.Vocabulary)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/nn"
+)
+
+// Limits are the numbers of a model that its callers must respect.
+type Limits struct {
+	Vocabulary int // token ids are below it
+	Context    int // the most tokens of a sequence
+}
+
+// Config is an architecture's own configuration.
+type Config interface {
+	Limits() Limits
+	// Cache returns the shape of the key-value cache.
+	Cache() nn.CacheShape
+}
+
+// Network is the forward pass of an architecture with activations of type T.
+type Network[T kompute.Float] interface {
+	// Hidden returns the states after the last block, before the final norm: tokens
+	// [1, T] to [1, T, H]. It adds T tokens to the cache, at the given place.
+	Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], cache *nn.KVCache[T], at *nn.Place) *kompute.Tensor[T]
+	// Logits returns a score for each token of the vocabulary V: [1, T, H] to
+	// [1, T, V].
+	Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T]
+}
+
+// Architecture is a kind of model that checkpoints can name. Its package
+// registers it from an init function.
+type Architecture[C Config] struct {
+	Type  string // model_type in config.json, such as "qwen3"
+	Class string // the name in architectures, such as "Qwen3ForCausalLM"
+	// ReadConfig reads config.json. It fails with the errors of package checkpoint.
+	ReadConfig func(*checkpoint.Config) (C, error)
+	// These build the network, one for each type of activations. They are called
+	// twice: to check every tensor and count the memory, and to load.
+	Float32  func(*Loader[float32], C) Network[float32]
+	Float16  func(*Loader[kompute.Float16], C) Network[kompute.Float16]
+	BFloat16 func(*Loader[kompute.BFloat16], C) Network[kompute.BFloat16]
+}
+
+// registered is an architecture whatever its configuration.
+type registered interface {
+	names() (typ, class string)
+	config(*checkpoint.Config) (Config, error)
+	builders(Config) builders
+}
+
+// builders build the network of one model.
+type builders struct {
+	float32  func(*Loader[float32]) Network[float32]
+	float16  func(*Loader[kompute.Float16]) Network[kompute.Float16]
+	bfloat16 func(*Loader[kompute.BFloat16]) Network[kompute.BFloat16]
+}
+
+func (a Architecture[C]) names() (typ, class string) { return a.Type, a.Class }
+
+func (a Architecture[C]) config(c *checkpoint.Config) (Config, error) { return a.ReadConfig(c) }
+
+func (a Architecture[C]) builders(c Config) builders {
+	own := c.(C) // what config has returned
+	return builders{
+		float32:  func(l *Loader[float32]) Network[float32] { return a.Float32(l, own) },
+		float16:  func(l *Loader[kompute.Float16]) Network[kompute.Float16] { return a.Float16(l, own) },
+		bfloat16: func(l *Loader[kompute.BFloat16]) Network[kompute.BFloat16] { return a.BFloat16(l, own) },
+	}
+}
+
+// registry holds the architectures under both of their names.
+var registry = struct {
+	sync.RWMutex
+	byType, byClass map[string]registered
+}{byType: map[string]registered{}, byClass: map[string]registered{}}
+
+// Register makes an architecture known to [Load] and [Inspect]. It panics where
+// one of its names is taken: two packages would then read the same checkpoints.
+func Register[C Config](a Architecture[C]) {
+	registry.Lock()
+	defer registry.Unlock()
+	if registry.byType[a.Type] != nil || registry.byClass[a.Class] != nil {
+		panic(fmt.Sprintf("model: two architectures are called %s or %s", a.Type, a.Class))
+	}
+	registry.byType[a.Type], registry.byClass[a.Class] = a, a
+}
+
+// Types returns the model_type of every architecture that is known, sorted.
+func Types() []string {
+	registry.RLock()
+	defer registry.RUnlock()
+	return slices.Sorted(maps.Keys(registry.byType))
+}
+
+// find returns the architecture that config.json names by model_type, by
+// architectures or by both.
+func find(c *checkpoint.Config) (registered, error) {
+	registry.RLock()
+	defer registry.RUnlock()
+	f := c.Fields()
+	byType := registry.byType[c.ModelType]
+	if c.ModelType != "" && byType == nil {
+		f.Unsupported("model_type", c.ModelType, slices.Sorted(maps.Keys(registry.byType))...)
+	}
+	var byClass registered
+	for _, class := range c.Architectures {
+		if byClass = registry.byClass[class]; byClass != nil {
+			break
+		}
+	}
+	switch {
+	case len(c.Architectures) > 0 && byClass == nil:
+		f.Unsupported("architecture", c.Architectures[0], slices.Sorted(maps.Keys(registry.byClass))...)
+	case byClass == nil && byType == nil:
+		f.Fail("model_type", "missing, and architectures as well")
+	case byClass == nil:
+		return byType, f.Err()
+	case byType != nil:
+		if typ, class := byClass.names(); typ != c.ModelType {
+			f.Fail("model_type", "%s does not belong to %s", c.ModelType, class)
+		}
+	}
+	return byClass, f.Err()
+}
+
+// Spec is what a checkpoint says about its model, before anything is loaded.
+type Spec struct {
+	Type   string // model_type, whether the checkpoint gives it or not
+	Config Config // of the architecture's own type
+	arch   registered
+}
+
+// Inspect finds the architecture of a checkpoint and reads its configuration. It
+// fails with checkpoint.UnsupportedError for an architecture that is not known,
+// which lists those that are, and with the errors of the architecture's
+// configuration.
+func Inspect(c *checkpoint.Checkpoint) (Spec, error) {
+	if c == nil {
+		return Spec{}, fmt.Errorf("%w: the checkpoint is nil", kompute.ErrInvalid)
+	}
+	arch, err := find(c.Config)
+	if err != nil {
+		return Spec{}, err
+	}
+	config, err := arch.config(c.Config)
+	if err != nil {
+		return Spec{}, err
+	}
+	typ, _ := arch.names()
+	f := c.Config.Fields()
+	for _, id := range c.EOS() {
+		if v := config.Limits().Vocabulary; id >= v {
+			f.Fail("eos_token_id", "token id %d is not below vocab_size %d", id, v)
+		}
+	}
+	return Spec{Type: typ, Config: config, arch: arch}, f.Err()
+}

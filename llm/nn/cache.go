@@ -1,0 +1,209 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// ErrCache says that a cache is full, closed or of another model.
+var ErrCache = errors.New("invalid key-value cache")
+
+// cacheStep is the multiple that capacities are rounded up to, in tokens.
+const cacheStep = 256
+
+// CacheShape is what a model needs of a cache of keys and values.
+type CacheShape struct {
+	Layers, KVHeads, HeadDim int
+	// MaxTokens is the longest context, in tokens: no capacity exceeds it.
+	MaxTokens int
+}
+
+// Capacity returns how many tokens a cache made for n holds: capacities are
+// rounded up, to MaxTokens at most.
+func (c CacheShape) Capacity(n int) int {
+	return min((n+cacheStep-1)/cacheStep*cacheStep, c.MaxTokens)
+}
+
+// Bytes returns the memory of a cache made for n tokens with elements of size
+// bytes, and of each of the tensors in it.
+func (c CacheShape) Bytes(n, size int) (all, tensor int64) {
+	tensor = int64(c.KVHeads) * int64(c.HeadDim) * int64(c.Capacity(n)) * int64(size)
+	return 2 * int64(c.Layers) * tensor, tensor
+}
+
+// KVCache holds the keys and values of the tokens that a model has seen, so that
+// a pass computes those of new tokens only: one sequence, on one stream. The
+// methods fail with errors that wrap [ErrCache] or the device's reason.
+type KVCache[T kompute.Float] struct {
+	device        *kompute.Device
+	shape         CacheShape
+	layers        []LayerCache[T]
+	len, capacity int
+	closed        bool
+}
+
+// LayerCache holds keys and values of one layer, each [1, Hkv, capacity, D].
+type LayerCache[T kompute.Float] struct {
+	keys, values *kompute.Tensor[T]
+}
+
+// NewKVCache returns an empty cache for at least capacity tokens.
+func NewKVCache[T kompute.Float](d *kompute.Device, shape CacheShape, capacity int) (*KVCache[T], error) {
+	c := &KVCache[T]{device: d, shape: shape}
+	var err error
+	if c.capacity, err = c.fitting(capacity); err != nil {
+		return nil, err
+	}
+	if c.layers, err = c.allocate(c.capacity); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// fitting returns the capacity to allocate for n tokens.
+func (c *KVCache[T]) fitting(n int) (int, error) {
+	if n < 1 || n > c.shape.MaxTokens {
+		return 0, fmt.Errorf("%w: %d tokens asked for; the model's context holds 1 to %d", ErrCache, n, c.shape.MaxTokens)
+	}
+	return c.shape.Capacity(n), nil
+}
+
+// allocate makes the tensors of a cache. They are zeroed on the device: bytes
+// that never were numbers could be NaN, which no mask takes out of a sum.
+func (c *KVCache[T]) allocate(capacity int) ([]LayerCache[T], error) {
+	s, err := c.device.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]LayerCache[T], c.shape.Layers)
+	err = c.zeroed(s, out, capacity)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
+	}
+	return out, nil
+}
+
+func (c *KVCache[T]) zeroed(s *kompute.Stream, layers []LayerCache[T], capacity int) error {
+	zero, err := kompute.Zeros[T](c.device, 1, 1, 1, 1)
+	if err != nil {
+		return err
+	}
+	zeros := zero.Broadcast(1, c.shape.KVHeads, capacity, c.shape.HeadDim)
+	defer closeAll(zeros, zero)
+	for i := range layers {
+		for _, t := range []**kompute.Tensor[T]{&layers[i].keys, &layers[i].values} {
+			if *t, err = kompute.Empty[T](c.device, 1, c.shape.KVHeads, capacity, c.shape.HeadDim); err != nil {
+				return err
+			}
+			ops.SliceUpdate(s, *t, zeros)
+		}
+	}
+	return nil
+}
+
+// Layer returns the part of layer i, counted from 0.
+func (c *KVCache[T]) Layer(i int) *LayerCache[T] { return &c.layers[i] }
+
+// Device returns where the cache lives.
+func (c *KVCache[T]) Device() *kompute.Device { return c.device }
+
+// Shape returns what the cache was made for.
+func (c *KVCache[T]) Shape() CacheShape { return c.shape }
+
+// Len returns the number of tokens in the cache.
+func (c *KVCache[T]) Len() int { return c.len }
+
+// Capacity returns how many tokens fit.
+func (c *KVCache[T]) Capacity() int { return c.capacity }
+
+// Room returns nil if n more tokens can be added now, or why not.
+func (c *KVCache[T]) Room(n int) error {
+	switch {
+	case c == nil || c.closed:
+		return fmt.Errorf("%w: closed", ErrCache)
+	case n > c.capacity-c.len:
+		return fmt.Errorf("%w: full: %d tokens after %d, capacity %d", ErrCache, n, c.len, c.capacity)
+	}
+	return nil
+}
+
+// Truncate forgets the tokens from position n on; 0 <= n <= Len.
+func (c *KVCache[T]) Truncate(n int) error {
+	if n < 0 || n > c.len {
+		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.len, n)
+	}
+	c.len = n
+	return nil
+}
+
+// Extend counts n more tokens, whose keys and values passes have put there;
+// n >= 0, and they fit.
+func (c *KVCache[T]) Extend(n int) error {
+	if n < 0 || n > c.capacity-c.len {
+		return fmt.Errorf("%w: cannot add %d tokens to %d, capacity %d", ErrCache, n, c.len, c.capacity)
+	}
+	c.len += n
+	return nil
+}
+
+// Reserve makes room for n tokens in all. It copies what is there on s. Work that
+// was recorded over the cache is of no use once Capacity has changed.
+func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
+	if c.closed {
+		return fmt.Errorf("%w: closed", ErrCache)
+	}
+	if n <= c.capacity {
+		return nil
+	}
+	capacity, err := c.fitting(max(n, min(2*c.capacity, c.shape.MaxTokens)))
+	if err != nil {
+		return err
+	}
+	grown, err := c.allocate(capacity)
+	if err != nil {
+		return err
+	}
+	if c.len > 0 {
+		for i := range grown {
+			moveTokens(s, grown[i].keys, c.layers[i].keys, c.len)
+			moveTokens(s, grown[i].values, c.layers[i].values, c.len)
+		}
+	}
+	if err := errors.Join(s.Err(), closeLayers(c.layers)); err != nil {
+		return errors.Join(err, closeLayers(grown))
+	}
+	c.layers, c.capacity = grown, capacity
+	return nil
+}
+
+// moveTokens copies the first n tokens of one cache tensor to another.
+func moveTokens[T kompute.Float](s *kompute.Stream, to, from *kompute.Tensor[T], n int) {
+	used := from.Slice(2, 0, n)
+	defer closeAll(used)
+	ops.SliceUpdate(s, to, used)
+}
+
+// Close frees the memory once the device is done with it. Closing a nil cache, or
+// one twice, does nothing.
+func (c *KVCache[T]) Close() error {
+	if c == nil || c.closed {
+		return nil
+	}
+	c.closed = true
+	return closeLayers(c.layers)
+}
+
+func closeLayers[T kompute.Float](layers []LayerCache[T]) error {
+	var errs []error
+	for _, l := range layers {
+		for _, t := range []*kompute.Tensor[T]{l.keys, l.values} {
+			if t != nil {
+				errs = append(errs, t.Close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,132 @@
+package nn
+
+import (
+	"errors"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// Place says where the new tokens of a pass go. Either the host knows, or the
+// device does, and then the same work, recorded once, serves every position.
+type Place struct {
+	first int // position of the first new token, from the host
+	// From the device, or all nil:
+	rope  *kompute.Tensor[int32] // [1], where RoPE starts to count
+	start *kompute.Tensor[int32] // [4], where the cache is updated
+	keys  *kompute.Tensor[int32] // [1], how many keys there are then
+}
+
+// At returns the place from position first on, counted from 0, which the host
+// knows.
+func At(first int) Place { return Place{first: first} }
+
+func (p *Place) onDevice() bool { return p.start != nil }
+
+// position is where RoPE starts to count.
+func (p *Place) position() ops.Position {
+	if p.onDevice() {
+		return ops.AtDevice(p.rope)
+	}
+	return ops.At(p.first)
+}
+
+// cacheStart is where new keys and values go in a cache [1, Hkv, capacity, D].
+func (p *Place) cacheStart() []ops.Position {
+	if p.onDevice() {
+		return []ops.Position{ops.AtDevice(p.start)}
+	}
+	return []ops.Position{ops.At(0), ops.At(0), ops.At(p.first), ops.At(0)}
+}
+
+// Close gives up what the place views; the cursor that it came from stays.
+func (p *Place) Close() {
+	if p.onDevice() {
+		closeAll(p.rope, p.start, p.keys)
+	}
+}
+
+// Cursor is a place that the device keeps and moves on by itself, one token at a
+// time, so that a recorded step can be replayed without the host:
+//
+//	region, err := stream.Capture(func(s *kompute.Stream) {
+//		cursor.Load(s)
+//		… a pass at cursor.Place(), for one token …
+//		cursor.Advance(s)
+//	})
+//	cursor.Set(stream, position)
+//
+// A cursor belongs to one stream at a time.
+type Cursor struct {
+	// The start of the cache update, whose axis 2 is the position, and the number
+	// of keys afterwards. There are two of them, so that the copies at both ends of
+	// a step wait for nothing but what the token waits for, and run beside other
+	// work; with one they would run alone.
+	now, next *kompute.Tensor[int32]
+	step      *kompute.Tensor[int32] // what one token adds
+}
+
+const cursorSize = 5
+
+func cursorAt(position int) []int32 { return []int32{0, 0, int32(position), 0, int32(position + 1)} }
+
+// NewCursor returns a cursor at position 0.
+func NewCursor(d *kompute.Device) (*Cursor, error) {
+	c := &Cursor{}
+	var errs [3]error
+	c.now, errs[0] = kompute.New(d, cursorAt(0), cursorSize)
+	c.next, errs[1] = kompute.New(d, cursorAt(0), cursorSize)
+	c.step, errs[2] = kompute.New(d, []int32{0, 0, 1, 0, 1}, cursorSize)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Set enqueues that the next step is at a position, counted from 0.
+func (c *Cursor) Set(s *kompute.Stream, position int) {
+	sc := s.Scope()
+	defer sc.Close()
+	ops.SliceUpdate(s, c.next, kompute.Constant(s, cursorAt(position), cursorSize))
+}
+
+// Load enqueues the start of a step: from here on the cursor's place is the one
+// that Set or the last Advance has left.
+func (c *Cursor) Load(s *kompute.Stream) { ops.SliceUpdate(s, c.now, c.next) }
+
+// Place returns the place of the step, for one token.
+func (c *Cursor) Place() Place {
+	return Place{start: c.now.Slice(0, 0, 4), rope: c.now.Slice(0, 2, 3), keys: c.now.Slice(0, 4, 5)}
+}
+
+// Position returns a view of the step's position, int32 [1].
+func (c *Cursor) Position() *kompute.Tensor[int32] { return c.now.Slice(0, 2, 3) }
+
+// Advance enqueues that the next step is one token further.
+func (c *Cursor) Advance(s *kompute.Stream) {
+	sc := s.Scope()
+	defer sc.Close()
+	ops.SliceUpdate(s, c.next, ops.Add(s, c.now, c.step))
+}
+
+// Close frees the cursor once the device is done with it. Closing a nil cursor,
+// or one twice, does nothing.
+func (c *Cursor) Close() error {
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, t := range []**kompute.Tensor[int32]{&c.now, &c.next, &c.step} {
+		if *t != nil {
+			errs = append(errs, (*t).Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// closeAll closes views whose storage lives on.
+func closeAll[E kompute.Element](views ...*kompute.Tensor[E]) {
+	for _, v := range views {
+		_ = v.Close() // closing a view has nothing that could fail
+	}
+}
