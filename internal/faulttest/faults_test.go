@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,45 +19,6 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
-
-// The VkResults that are made to come back.
-const (
-	outOfHostMemory      = -1
-	outOfDeviceMemory    = -2
-	initializationFailed = -3
-	deviceLost           = -4
-	memoryMapFailed      = -5
-	extensionNotPresent  = -7
-	featureNotPresent    = -8
-	tooManyObjects       = -10
-	fragmentedPool       = -12
-	outOfPoolMemory      = -1000069000
-)
-
-// results lists what a function may return, the likeliest first, where that is
-// not the usual: out of either memory.
-var results = map[string][]int32{
-	"vkCreateInstance":             {initializationFailed, outOfHostMemory, extensionNotPresent},
-	"vkCreateDevice":               {outOfHostMemory, initializationFailed, deviceLost, featureNotPresent, tooManyObjects},
-	"vkEnumeratePhysicalDevices":   {outOfHostMemory, initializationFailed},
-	"vkAllocateMemory":             {outOfDeviceMemory, outOfHostMemory, tooManyObjects},
-	"vkMapMemory":                  {memoryMapFailed, outOfHostMemory},
-	"vkAllocateDescriptorSets":     {outOfPoolMemory, fragmentedPool, outOfHostMemory},
-	"vkQueueSubmit":                {outOfDeviceMemory, deviceLost, outOfHostMemory},
-	"vkWaitSemaphores":             {outOfHostMemory, deviceLost},
-	"vkGetSemaphoreCounterValue":   {outOfHostMemory, deviceLost},
-	"vkGetQueryPoolResults":        {outOfHostMemory, deviceLost},
-	"vkDeviceWaitIdle":             {outOfHostMemory, deviceLost},
-	"vkQueueWaitIdle":              {outOfHostMemory, deviceLost},
-	"vkGetCalibratedTimestampsEXT": {outOfHostMemory},
-}
-
-func resultsOf(function string) []int32 {
-	if list := results[function]; list != nil {
-		return list
-	}
-	return []int32{outOfHostMemory, outOfDeviceMemory}
-}
 
 var (
 	errWrong = errors.New("wrong numbers")
@@ -136,38 +95,6 @@ func start(file string) error {
 	return err
 }
 
-// A table of what became of the faults.
-type table map[string]map[string]int
-
-func (t table) add(function, outcome string) {
-	if t[function] == nil {
-		t[function] = make(map[string]int)
-	}
-	t[function][outcome]++
-}
-
-func (t table) String() string {
-	seen := make(map[string]bool)
-	for _, row := range t {
-		for outcome := range row {
-			seen[outcome] = true
-		}
-	}
-	columns := slices.Sorted(maps.Keys(seen))
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "function\t%s\t\n", strings.Join(columns, "\t"))
-	for _, function := range slices.Sorted(maps.Keys(t)) {
-		fmt.Fprintf(w, "%s\t", function)
-		for _, column := range columns {
-			fmt.Fprintf(w, "%d\t", t[function][column])
-		}
-		fmt.Fprintln(w)
-	}
-	_ = w.Flush()
-	return b.String()
-}
-
 // fault is one case: calls of function from number from on return result.
 type fault struct {
 	function string
@@ -205,34 +132,6 @@ func (w workload) faults(calls map[string]uint64) []fault {
 		}
 	}
 	return list
-}
-
-// known maps errors to the name of an outcome. ErrInternal is none of them.
-var known = []struct {
-	err  error
-	name string
-}{
-	{kompute.ErrOutOfMemory, "out of memory"},
-	{kompute.ErrDeviceLost, "device lost"},
-	{kompute.ErrNoVulkan, "no Vulkan"},
-	{kompute.ErrNoDevice, "no device"},
-	{kompute.ErrUnsupported, "not supported"},
-}
-
-// outcome names an error that a fault may end in.
-func outcome(err error) (string, error) {
-	if err == nil {
-		return "right", nil
-	}
-	if errors.Is(err, kompute.ErrInternal) || errors.Is(err, errWrong) {
-		return "", err
-	}
-	for _, k := range known {
-		if errors.Is(err, k.err) {
-			return k.name, nil
-		}
-	}
-	return "", fmt.Errorf("an error of no kind: %w", err)
 }
 
 // inTime fails the process if f does not return: what hangs holds locks.
@@ -370,12 +269,4 @@ func allow(err error, lost bool) error {
 		return nil
 	}
 	return err
-}
-
-// report logs the table, and writes it where the environment says.
-func report(t *testing.T) {
-	t.Logf("faults by function and outcome:\n%v", seen)
-	if path := os.Getenv("KOMPUTE_GO_FAULTS_TABLE"); path != "" {
-		require.NoError(t, os.WriteFile(path, []byte(seen.String()), 0o644))
-	}
 }
