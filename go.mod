@@ -4,8 +4,10 @@ go 1.26.0
 
 require (
 	github.com/ardanlabs/jinja v1.4.0
+	github.com/creack/pty v1.1.24
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/edsrzf/mmap-go v1.2.0
+	github.com/ergochat/readline v0.1.3
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1

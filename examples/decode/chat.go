@@ -1,84 +1,119 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"regexp"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// maxLine is the longest message that chat reads, in bytes.
-const maxLine = 16 << 20
+const chatHelp = `/clear  forget the conversation
+/bye    end the program, as Ctrl-D does
+/help   print this list
+Ctrl-C  end the answer; while no answer is being given, the program
+`
 
-// chat reads a message a line and answers each, until stdin ends or ctx is
-// cancelled. A message that cannot be answered is refused and forgotten.
-func (a *app) chat(ctx context.Context, stdin io.Reader) error {
-	history := generate.Turn(a.system, "")
-	history = history[:len(history)-1] // the system message, if any
-	lines, failed := readLines(ctx, stdin)
+// conversation is a chat under way.
+type conversation struct {
+	*app
+	messages []chat.Message // so far; the first may be the system message
+}
+
+// chat reads messages and answers each, until the input ends, the user ends it
+// or ctx is cancelled. A message that cannot be answered is refused and forgotten.
+func (a *app) chat(ctx context.Context, stdin io.Reader) (err error) {
+	in, err := a.newMessages(stdin)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, in)
+	c := &conversation{app: a}
+	c.clear()
 	for {
-		if !a.quiet {
-			fmt.Fprint(a.stdout, "> ")
-		}
-		var line string
-		var open bool
-		select {
-		case <-ctx.Done():
-			return a.print("\n")
-		case line, open = <-lines:
-		}
+		line, err := in.next(ctx)
 		switch {
-		case !open:
-			return errors.Join(<-failed, a.print("\n"))
+		case errors.Is(err, io.EOF):
+			return a.print("\n")
+		case err != nil:
+			return errors.Join(err, a.print("\n"))
 		case line == "":
 			continue
 		}
-		answered, err := a.turn(ctx, append(history, chat.Message{Role: "user", Content: line}))
-		switch {
-		case errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding):
-			fmt.Fprintln(a.stderr, "decode:", oneLine(err))
-		case err != nil:
-			return err
-		default:
-			history = answered
-		}
-	}
-}
-
-// turn answers the last message and returns the conversation with the answer.
-func (a *app) turn(ctx context.Context, history []chat.Message) ([]chat.Message, error) {
-	ids, err := a.folder.EncodeChat(history)
-	if err != nil {
-		return nil, err
-	}
-	r, err := a.generate(ctx, ids, a.print)
-	if err != nil {
-		return nil, err
-	}
-	return append(history, chat.Message{Role: "assistant", Content: r.Text}), a.finish(len(ids), r)
-}
-
-// readLines reads in the background, so that cancelling does not wait for a
-// line. lines is closed at the end of the input; then failed gives its error.
-func readLines(ctx context.Context, in io.Reader) (lines chan string, failed chan error) {
-	lines, failed = make(chan string), make(chan error, 1)
-	go func() {
-		scan := bufio.NewScanner(in)
-		scan.Buffer(nil, maxLine)
-		for scan.Scan() {
-			select {
-			case lines <- scan.Text():
-			case <-ctx.Done():
-				return
+		if command := commandLine.FindString(line); command != "" {
+			if done, err := c.command(command); done || err != nil {
+				return err
 			}
+			continue
 		}
-		failed <- scan.Err()
-		close(lines)
-	}()
-	return lines, failed
+		if err := c.answer(ctx, line); err != nil {
+			return err
+		}
+	}
+}
+
+// clear forgets what was said.
+func (c *conversation) clear() {
+	turn := generate.Turn(c.system, "")
+	c.messages = turn[:len(turn)-1] // the system message, if any
+}
+
+// commandLine is what a line looks like that is a command: a message may well
+// begin with a slash, as the name of a file does.
+var commandLine = regexp.MustCompile(`^/[a-z]*$`)
+
+// command does what a line with a slash asks for. done: the program ends.
+func (c *conversation) command(line string) (done bool, err error) {
+	switch line {
+	case "/bye":
+		return true, nil
+	case "/clear":
+		c.clear()
+		_, err = fmt.Fprintln(c.stderr, "The conversation is forgotten.")
+	case "/help":
+		_, err = io.WriteString(c.stderr, chatHelp)
+	default:
+		_, err = fmt.Fprintf(c.stderr, "decode: no command %s; these can be typed:\n%s", line, chatHelp)
+	}
+	return false, err
+}
+
+// answer answers a message, which becomes a part of the conversation with the
+// answer. Ctrl-C ends the answer: what there is of it counts. A second Ctrl-C
+// ends the program at once.
+func (c *conversation) answer(ctx context.Context, text string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	messages := append(c.messages[:len(c.messages):len(c.messages)], chat.Message{Role: "user", Content: text})
+	ids, err := c.folder.EncodeChat(messages)
+	var r *generate.Result
+	if err == nil {
+		r, err = c.generateText(ctx, ids)
+	}
+	switch {
+	case errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding):
+		_, err = fmt.Fprintf(c.stderr, "decode: %s%s\n", oneLine(err), c.remedy())
+		return err
+	case err != nil:
+		return err
+	}
+	if r.Text != "" {
+		c.messages = append(messages, chat.Message{Role: "assistant", Content: r.Text})
+	}
+	return c.finish(len(ids), r)
+}
+
+// remedy is what may help where a message cannot be answered.
+func (c *conversation) remedy() string {
+	if len(c.messages) < 2 {
+		return ""
+	}
+	return " (/clear forgets the conversation so far)"
 }

@@ -15,9 +15,7 @@ import (
 func listDevices(out io.Writer, asJSON bool) error {
 	devices, why := kompute.Devices()
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(devices)
+		return writeDevices(out, devices)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "DEVICE\tNAME\tTYPE\tMEMORY\tDRIVER\tUSABLE")
@@ -37,4 +35,35 @@ func listDevices(out io.Writer, asJSON bool) error {
 		_, note = fmt.Fprintf(w, "\nNo Vulkan device: %s\n", oneLine(why))
 	}
 	return errors.Join(note, w.Flush())
+}
+
+// deviceReport is a device as --json prints it.
+type deviceReport struct {
+	Backend         string `json:"backend"`
+	Index           int    `json:"index"`
+	Name            string `json:"name"`
+	Driver          string `json:"driver"`
+	UUID            string `json:"uuid"`
+	Type            string `json:"type"`
+	APIVersion      string `json:"api_version"`
+	SubgroupSize    int    `json:"subgroup_size"`
+	MemoryTotal     int64  `json:"memory_total_bytes"`
+	MemoryAvailable int64  `json:"memory_available_bytes"`
+	MaxTensorBytes  int64  `json:"max_tensor_bytes"`
+	Usable          bool   `json:"usable"`
+	UnusableReason  string `json:"unusable_reason"`
+}
+
+func writeDevices(out io.Writer, devices []kompute.DeviceInfo) error {
+	reports := []deviceReport{}
+	for _, d := range devices {
+		reports = append(reports, deviceReport{
+			Backend: d.Backend, Index: d.Index, Name: d.Name, Driver: d.Driver, UUID: d.UUID, Type: d.Type,
+			APIVersion: d.APIVersion, SubgroupSize: d.SubgroupSize, MemoryTotal: d.MemoryTotal,
+			MemoryAvailable: d.MemoryAvailable, MaxTensorBytes: d.MaxTensorBytes, Usable: d.Usable, UnusableReason: d.Why,
+		})
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(reports)
 }

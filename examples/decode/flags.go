@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -49,12 +50,11 @@ type usageError struct{ flag, reason string }
 func (e *usageError) Error() string { return fmt.Sprintf("--%s: %s", e.flag, e.reason) }
 
 // parseFlags reads the command line; "-" as the prompt is all of stdin. It
-// returns flag.ErrHelp after it has printed the help to stderr.
-func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, error) {
+// returns flag.ErrHelp after it has printed the help or the version to stdout.
+func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, error) {
 	o := &options{}
 	var prompt, dtype string
-	fs := flag.NewFlagSet("decode", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
+	fs := cli.NewFlags("decode", "Answers prompts with a language model, on a GPU through Vulkan or on the CPU.")
 	fs.StringVar(&o.model, "model", "", "`folder` of a Qwen3 checkpoint in MLX form (default: the embedded demo model)")
 	fs.StringVar(&prompt, "prompt", "", "`text` to answer; - reads stdin (default: two demo prompts)")
 	fs.StringVar(&o.system, "system", "", "system message, a `text`")
@@ -72,18 +72,15 @@ func parseFlags(args []string, stdin io.Reader, stderr io.Writer) (*options, err
 	fs.StringVar(&o.dump, "dump-region", "", "draw the replayed decode step into an SVG `file`")
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")
 	fs.StringVar(&o.trace, "trace", "", "write what host and device did to a `file` for Chrome's trace viewer or Perfetto; slows down")
-	fs.BoolVar(&o.chat, "chat", false, "talk: read one message a line, and remember the conversation")
+	fs.BoolVar(&o.chat, "chat", false, "talk: answer one message a line and remember the conversation; /help lists what else can be typed")
 	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	fs.BoolVar(&o.quiet, "quiet", false, "print the text and nothing else")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			printHelp(fs, stderr)
-		}
+	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q (a prompt goes after --prompt)", fs.Arg(0))
+	if err := fs.NoArguments("a prompt goes after --prompt"); err != nil {
+		return nil, err
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -122,7 +119,7 @@ func (o *options) check(given map[string]bool) error {
 	case o.raw && given["system"]:
 		return &usageError{"raw", "excludes --system, which only a chat template can place"}
 	}
-	return o.sampling.Validate()
+	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
 }
 
 // readPrompt settles which prompts to answer.
@@ -143,17 +140,4 @@ func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
 		o.prompts = []string{prompt}
 	}
 	return nil
-}
-
-// printHelp prints the flags with two dashes, as this program documents them.
-func printHelp(fs *flag.FlagSet, out io.Writer) {
-	fmt.Fprint(out, "usage: decode [flags]\n\nAnswers prompts with a Qwen3 language model, on a GPU through Vulkan or on the CPU.\n\n")
-	fs.VisitAll(func(f *flag.Flag) {
-		name, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(out, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+name), usage)
-		if f.DefValue != "" && f.DefValue != "false" && !strings.Contains(usage, "default") {
-			fmt.Fprintf(out, " (default %s)", f.DefValue)
-		}
-		fmt.Fprintln(out)
-	})
 }

@@ -1,17 +1,19 @@
-// Command decode answers prompts with a Qwen3 language model, on a GPU through
-// Vulkan or on the CPU. Without flags it lets the embedded demo model answer
-// two questions.
+// Command decode answers prompts with a language model, on a GPU through Vulkan
+// or on the CPU. Without flags it lets the embedded demo model answer two
+// questions.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	// Ctrl-C is taken where there is something to end first: see answerAll and chat.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -6,8 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"time"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
@@ -17,7 +20,7 @@ import (
 // run is the program. It returns the exit code: 0, or 1 after one line on
 // stderr. Cancelling ctx ends it cleanly with what was reached.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parseFlags(args, stdin, stderr)
+	o, err := parseFlags(args, stdin, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -54,7 +57,7 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if why := device.Why(); why != "" && !o.quiet {
 		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
 	}
-	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr}
+	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr, style: styleOf(stdout)}
 	if err := a.load(ctx, prompts); errors.Is(err, context.Canceled) {
 		return nil // nothing was reached
 	} else if err != nil {
@@ -75,8 +78,12 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	return errors.Join(err, o.writeTrace())
 }
 
-// answerAll answers one prompt after the other, until ctx is cancelled.
+// answerAll answers one prompt after the other, until ctx is cancelled or Ctrl-C
+// ends it. A second Ctrl-C ends the program at once.
 func (a *app) answerAll(ctx context.Context, prompts [][]int) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	for i, p := range prompts {
 		if err := a.answer(ctx, a.prompts[i], p); err != nil || ctx.Err() != nil {
 			return err
@@ -121,6 +128,15 @@ type app struct {
 	session        *generate.Session
 	loadTime       time.Duration
 	stdout, stderr io.Writer
+	style          style // of stdout
+}
+
+// bar is a progress bar, where one is wanted.
+func (a *app) bar(what string) *cli.Bar {
+	if a.quiet || a.json {
+		return nil
+	}
+	return cli.NewBar(a.stderr, what)
 }
 
 // load puts the model on the device, with a cache for the longest of prompts.
@@ -130,11 +146,11 @@ func (a *app) load(ctx context.Context, prompts [][]int) error {
 		longest = max(longest, len(p))
 	}
 	capacity := min(longest+a.maxTokens, a.folder.Limits().Context)
-	bar := newBar(a.stderr, "loading", !a.quiet && !a.json)
-	defer bar.close()
+	bar := a.bar("loading")
+	defer bar.Close()
 	start := time.Now()
 	var err error
-	a.model, err = a.folder.Load(ctx, a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.set})
+	a.model, err = a.folder.Load(ctx, a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.Set})
 	if err != nil {
 		return err
 	}
@@ -154,15 +170,15 @@ func (a *app) Close() error {
 // generate continues a prompt, and passes its text to onText. What a cancelled
 // one has reached is an answer.
 func (a *app) generate(ctx context.Context, prompt []int, onText func(string) error) (*generate.Result, error) {
-	bar := newBar(a.stderr, "prompt", !a.quiet && !a.json)
-	defer bar.close()
+	bar := a.bar("prompt")
+	defer bar.Close()
 	r, err := a.session.Generate(ctx, prompt, generate.Options{
 		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(), Eager: a.eager,
 		OnText: func(text string) error {
-			bar.close()
+			bar.Close()
 			return onText(text)
 		},
-		OnPrefill: func(done, total int) { bar.set(int64(done), int64(total)) },
+		OnPrefill: func(done, total int) { bar.Set(int64(done), int64(total)) },
 	})
 	if r != nil && r.Finish == generate.FinishCancelled {
 		err = nil
@@ -180,15 +196,22 @@ func (a *app) answer(ctx context.Context, prompt string, ids []int) error {
 		return a.writeJSON(prompt, ids, r)
 	}
 	if !a.quiet {
-		if _, err := fmt.Fprintf(a.stdout, "> %s\n", prompt); err != nil {
+		if err := a.print(a.style.bold("> "+prompt) + "\n"); err != nil {
 			return err
 		}
 	}
-	r, err := a.generate(ctx, ids, a.print)
+	r, err := a.generateText(ctx, ids)
 	if err != nil {
 		return err
 	}
 	return a.finish(len(ids), r)
+}
+
+// generateText continues a prompt and prints the answer as it comes.
+func (a *app) generateText(ctx context.Context, ids []int) (*generate.Result, error) {
+	text := &thoughts{style: a.style, write: a.print}
+	r, err := a.generate(ctx, ids, text.add)
+	return r, errors.Join(err, text.end())
 }
 
 // print writes text as it comes.
@@ -202,7 +225,7 @@ func (a *app) finish(prompt int, r *generate.Result) error {
 	if a.quiet {
 		return a.print("\n")
 	}
-	return a.print(fmt.Sprintf("\n\n[%s]\n\n", a.summary(prompt, r)))
+	return a.print("\n\n" + a.style.dim("["+a.summary(prompt, r)+"]") + "\n\n")
 }
 
 // closeInto closes c and keeps its error where there is none yet.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestJSON(t *testing.T) {
 		if d.Backend == "vulkan" {
 			device = "vulkan:" + d.Name
 		}
-		out := runArgs(t, "-json", "-prompt", c.Prompt, "-device", device)
+		out := runArgs(t, "--json", "--prompt", c.Prompt, "--device", device)
 		require.Zero(t, out.code, out.stderr)
 		var keys map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal([]byte(out.stdout), &keys))
@@ -141,16 +142,6 @@ func TestSampledRunsAgree(t *testing.T) {
 	require.NotEqual(t, first.stdout, runArgs(t, append(args, "--seed", "6")...).stdout)
 }
 
-func TestChat(t *testing.T) {
-	cases, _ := testmodel.Goldens(t)
-	out := runWith(t.Context(), cases[0].Prompt+"\n\n\xff\n"+cases[2].Prompt+"\n", "--chat", "--device=cpu")
-	require.Zero(t, out.code, out.stderr)
-	require.Contains(t, out.stdout, "My name is Mote.")
-	require.Contains(t, out.stdout, "17 plus 25 is 42.")
-	require.Contains(t, out.stderr, "invalid UTF-8")
-	require.Contains(t, runWith(t.Context(), "Hi what is your name", "--chat", "--quiet", "--device=cpu").stdout, "My name is Mote.")
-}
-
 // Ctrl-C ends cleanly, with what was reached.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,8 +180,33 @@ func TestListDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region stats trace chat list-devices json quiet") {
-		require.Contains(t, out.stderr, "--"+flag)
+	require.Empty(t, out.stderr)
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region stats trace chat list-devices json quiet version help") {
+		require.Contains(t, out.stdout, "\n  --"+flag)
+	}
+	out = runArgs(t, "--version")
+	require.Zero(t, out.code)
+	require.Regexp(t, `^decode \(kompute-go\) .+\n$`, out.stdout)
+}
+
+// The keys of everything that --json prints are in one style.
+func TestKeysAreSnakeCase(t *testing.T) {
+	for _, args := range [][]string{{"--list-devices", "--json"}, {"--json", "--device=cpu", "--prompt", "Hi", "--max-tokens", "2"}} {
+		out := runArgs(t, args...)
+		require.Zero(t, out.code, out.stderr)
+		keys := regexp.MustCompile(`"([^"]*)": `).FindAllStringSubmatch(out.stdout, -1)
+		require.Greater(t, len(keys), 10)
+		for _, key := range keys {
+			require.Regexp(t, `^[a-z][a-z_]*$`, key[1])
+		}
+	}
+}
+
+// A file that cannot be written is found before the model answers.
+func TestBadOutputs(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "no", "such")
+	for _, args := range [][]string{{"--trace", none}, {"--dump-region", none}, {"--trace", t.TempDir()}, {"--dump-region", t.TempDir()}} {
+		requireRefused(t, runArgs(t, append(args, "--device=cpu")...), args[0]+": ", args[1])
 	}
 }
 
@@ -224,7 +240,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--device", "vulkan:99"}, "--device vulkan:99"},
 		{[]string{"--dtype", "int8"}, "--dtype"},
 		{[]string{"--max-tokens", "0"}, "--max-tokens"},
-		{[]string{"--max-tokens", "many"}, "-max-tokens"},
+		{[]string{"--max-tokens", "many"}, "flag --max-tokens"},
 		{[]string{"--prefill-step", "0"}, "--prefill-step"},
 		{[]string{"--temp", "-1"}, "temp"},
 		{[]string{"--temp", "NaN"}, "temp"},
@@ -240,7 +256,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--raw", "--system", "x"}, "--raw"},
 		{[]string{"--chat", "--prompt", "x"}, "--chat"},
 		{[]string{"--chat", "--raw"}, "--chat"},
-		{[]string{"--no-such-flag"}, "no-such-flag"},
+		{[]string{"--no-such-flag"}, ": --no-such-flag"},
 		{[]string{"hello"}, "hello"},
 	} {
 		t.Run(strings.Join(c.args, " ")[:min(40, len(strings.Join(c.args, " ")))], func(t *testing.T) {

@@ -59,6 +59,4 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, attention, 6*4, "six layers, a prompt and three tokens")
-	out = runArgs(t, "--quiet", "--prompt", "Hi", "--max-tokens", "2", "--device=cpu", "--trace", filepath.Join(t.TempDir(), "no", "such.json"))
-	requireRefused(t, output{out.code, "", out.stderr}, "--trace")
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -12,25 +12,30 @@ import (
 // barDelay is how long work must take before it shows a bar.
 const barDelay = 300 * time.Millisecond
 
-// bar is a progress bar for work that takes long, on a terminal only.
-type bar struct {
+// Bar is a progress bar for work that takes long. A nil Bar shows nothing.
+type Bar struct {
 	out   io.Writer
 	what  string
 	start time.Time
 	shown *progressbar.ProgressBar
 }
 
-// newBar returns a bar, or nil, which shows nothing, where out is no terminal.
-func newBar(out io.Writer, what string, wanted bool) *bar {
-	f, ok := out.(*os.File)
-	if !wanted || !ok || !term.IsTerminal(int(f.Fd())) {
+// NewBar returns a bar, or nil where out is no terminal.
+func NewBar(out io.Writer, what string) *Bar {
+	if !IsTerminal(out) {
 		return nil
 	}
-	return &bar{out: out, what: what, start: time.Now()}
+	return &Bar{out: out, what: what, start: time.Now()}
 }
 
-// set shows that done of total is done.
-func (b *bar) set(done, total int64) {
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Set shows that done of total is done.
+func (b *Bar) Set(done, total int64) {
 	if b == nil || b.shown == nil && time.Since(b.start) < barDelay {
 		return
 	}
@@ -43,8 +48,18 @@ func (b *bar) set(done, total int64) {
 	_ = b.shown.Set64(done)
 }
 
-// close takes the bar away.
-func (b *bar) close() {
+// Describe says what the work is from here on.
+func (b *Bar) Describe(what string) {
+	if b == nil {
+		return
+	}
+	if b.what = what; b.shown != nil {
+		b.shown.Describe(what)
+	}
+}
+
+// Close takes the bar away.
+func (b *Bar) Close() {
 	if b != nil && b.shown != nil {
 		_ = b.shown.Clear()
 		b.shown = nil

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+)
+
+// asProgram has the tests' binary be the program.
+const asProgram = "DECODE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func TestChat(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	out := runWith(t.Context(), cases[0].Prompt+"\n\n\xff\n"+cases[2].Prompt+"\n", "--chat", "--device=cpu")
+	require.Zero(t, out.code, out.stderr)
+	require.Contains(t, out.stdout, "My name is Mote.")
+	require.Contains(t, out.stdout, "17 plus 25 is 42.")
+	require.Contains(t, out.stderr, "invalid UTF-8")
+	require.NotContains(t, out.stdout, "\x1b", "colours are for terminals")
+	require.Contains(t, runWith(t.Context(), "Hi what is your name", "--chat", "--quiet", "--device=cpu").stdout, "My name is Mote.")
+}
+
+func TestChatCommands(t *testing.T) {
+	question := "Hi what is your name\n"
+	first := runWith(t.Context(), question, "--chat", "--quiet", "--device=cpu").stdout
+	out := runWith(t.Context(), "/help\n/nonsense\n"+question+"/clear\n"+question+"/bye\n"+question, "--chat", "--quiet", "--device=cpu")
+	require.Zero(t, out.code, out.stderr)
+	answer := strings.TrimSuffix(first, "\n")
+	require.Equal(t, answer+answer, out.stdout, "the second answer knows nothing of the first, and nothing is answered after /bye")
+	require.Contains(t, out.stderr, chatHelp)
+	require.Contains(t, out.stderr, "no command /nonsense")
+	require.Contains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stdout, "\n", "a message may begin with a slash")
+	require.NotContains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stderr, "no command")
+}
+
+// typist is a person at a terminal with the program.
+type typist struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	keys *os.File
+
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+// chatAt starts the program on a terminal of its own.
+func chatAt(t *testing.T, env []string, args ...string) *typist {
+	t.Helper()
+	p := &typist{t: t, cmd: exec.Command(os.Args[0], append([]string{"--chat", "--device=cpu"}, args...)...)}
+	p.cmd.Env = append(append(os.Environ(), asProgram+"=1", "TERM=xterm", "NO_COLOR="), env...)
+	var err error
+	p.keys, err = pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 40, Cols: 100})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.keys.Close(); _ = p.cmd.Process.Kill(); _, _ = p.cmd.Process.Wait() })
+	go func() { _, _ = io.Copy(p, p.keys) }()
+	p.sees("> ")
+	return p
+}
+
+func (p *typist) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen.Write(data)
+}
+
+func (p *typist) types(keys string) {
+	p.t.Helper()
+	_, err := io.WriteString(p.keys, keys)
+	require.NoError(p.t, err)
+}
+
+// sees waits for a text, and forgets what came up to its end.
+func (p *typist) sees(text string) (before string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		at := strings.Index(p.seen.String(), text)
+		if at >= 0 {
+			before = string(p.seen.Next(at + len(text)))
+		}
+		return at >= 0
+	}, 30*time.Second, 5*time.Millisecond, "waiting for %q", text)
+	return before
+}
+
+// ends waits for the end of the program and checks that it is a success.
+func (p *typist) ends() {
+	p.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	select {
+	case err := <-done:
+		require.NoError(p.t, err)
+	case <-time.After(30 * time.Second):
+		p.t.Fatal("the program does not end")
+	}
+}
+
+// A line can be edited and called back, and what the model thinks is dim.
+func TestTypedChat(t *testing.T) {
+	p := chatAt(t, nil)
+	p.types("Hi what si\x7f\x7fis your name\r")
+	answer := p.sees("My name is Mote.")
+	require.Contains(t, answer, "\x1b[2m<think>")
+	require.Contains(t, answer, "</think>\x1b[0m")
+	p.sees("> ")
+	p.types("\x1b[A") // up
+	p.sees("Hi what is your name")
+	p.types("\x15/clear\r") // clears the line first
+	p.sees("forgotten")
+	p.sees("> ")
+	p.types("你好啊\r")
+	p.sees("你好！我是 Mote")
+	p.sees("> ")
+	p.types("/bye\r")
+	p.ends()
+}
+
+func TestNoColor(t *testing.T) {
+	p := chatAt(t, []string{"NO_COLOR=1"})
+	p.types("Hi what is your name\r")
+	require.NotContains(t, p.sees("My name is Mote."), "\x1b[2m")
+	p.sees("> ")
+	p.types("\x04") // Ctrl-D
+	p.ends()
+}
+
+// Ctrl-C ends the answer, then the line, and only then the program.
+func TestInterrupts(t *testing.T) {
+	p := chatAt(t, nil, "--temp=9", "--max-tokens=4000", "--seed=1")
+	p.types("Tell me a story\r")
+	p.sees("story")
+	time.Sleep(50 * time.Millisecond)
+	p.types("\x03")
+	p.sees("ended: cancelled")
+	p.sees("> ")
+	p.types("half a line")
+	p.sees("half a line")
+	p.types("\x03")
+	p.sees("^C")
+	p.sees("> ")
+	p.types("\x03")
+	p.ends()
+}
+
+func TestTerminated(t *testing.T) {
+	p := chatAt(t, nil)
+	p.types("half a line")
+	p.sees("half a line")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	p.ends()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.NotContains(t, p.seen.String(), "tokens/s", "half a line is not answered")
+}
+
+func TestThoughts(t *testing.T) {
+	for _, pieces := range [][]string{
+		{"a<think>b</think>c"}, {"a<th", "ink>b</thi", "nk>c"}, strings.Split("a<think>b</think>c", ""),
+	} {
+		var plain, coloured strings.Builder
+		collect := func(b *strings.Builder) func(string) error {
+			return func(s string) error { b.WriteString(s); return nil }
+		}
+		for b, s := range map[*strings.Builder]style{&plain: {}, &coloured: {colours: true}} {
+			th := &thoughts{style: s, write: collect(b)}
+			for _, piece := range pieces {
+				require.NoError(t, th.add(piece))
+			}
+			require.NoError(t, th.end())
+		}
+		require.Equal(t, "a<think>b</think>c", plain.String())
+		text := strings.ReplaceAll(coloured.String(), "\x1b[0m\x1b[2m", "")
+		require.Equal(t, "a\x1b[2m<think>b</think>\x1b[0mc", text)
+	}
+	var b strings.Builder
+	th := &thoughts{style: style{colours: true}, write: func(s string) error { b.WriteString(s); return nil }}
+	require.NoError(t, th.add("1 <"))
+	require.NoError(t, th.end())
+	require.Equal(t, "1 <", b.String(), "what looked like a tag is not lost")
+	th.write = func(string) error { return errClosed }
+	require.ErrorIs(t, th.add("<think>x"), errClosed)
+}
+
+var errClosed = errors.New("closed")

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func testFlags() (*Flags, *int) {
+	f := NewFlags("prog", "Does things.")
+	f.String("some-file", "", "write to `file`")
+	n := f.Int("count", 3, "how many")
+	f.Letter("c", "count")
+	return f, n
+}
+
+func TestHelpGoesToStdout(t *testing.T) {
+	for _, arg := range []string{"--help", "-h", "-help"} {
+		f, _ := testFlags()
+		var out bytes.Buffer
+		require.ErrorIs(t, f.Parse([]string{arg}, &out), flag.ErrHelp)
+		require.Equal(t, `usage: prog [flags]
+
+Does things.
+
+  -c, --count int
+        how many (default 3)
+  --some-file file
+        write to file
+  --version
+        print the version and exit
+  --help
+        print this help and exit
+`, out.String())
+	}
+}
+
+func TestVersionGoesToStdout(t *testing.T) {
+	f, _ := testFlags()
+	var out bytes.Buffer
+	require.ErrorIs(t, f.Parse([]string{"--version"}, &out), flag.ErrHelp)
+	require.Regexp(t, `^prog \(kompute-go\) .+, go1\.\S+ \w+/\w+\n$`, out.String())
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "0123456789abcdef0123"},
+	}}
+	require.Contains(t, versionLine("prog", info), "prog (kompute-go) v1.2.3, commit 0123456789ab, go")
+}
+
+func TestLettersAndNames(t *testing.T) {
+	for _, args := range [][]string{{"-c", "5"}, {"--count", "5"}, {"--count=5"}} {
+		f, n := testFlags()
+		require.NoError(t, f.Parse(args, nil))
+		require.Equal(t, 5, *n)
+	}
+	require.Panics(t, func() { NewFlags("prog", "").Letter("x", "nothing") })
+}
+
+// Messages name flags as the help does.
+func TestBadFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--wrong":      {"--wrong"},
+		"flag --count": {"--count", "x"},
+		"flag -c":      {"-c", "x"},
+		"--some-file":  {"--some-file"},
+	} {
+		f, _ := testFlags()
+		err := f.Parse(args, nil)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), " -count")
+	}
+	f, _ := testFlags()
+	require.NoError(t, f.Parse([]string{"rest"}, nil))
+	require.EqualError(t, f.NoArguments("it goes elsewhere"), `unexpected argument "rest" (it goes elsewhere)`)
+	require.NoError(t, f.Parse(nil, nil))
+	require.NoError(t, f.NoArguments(""))
+}
+
+func TestHelpThatCannotBePrinted(t *testing.T) {
+	f, _ := testFlags()
+	err := f.Parse([]string{"--help"}, full{})
+	require.ErrorIs(t, err, errFull)
+}
+
+var errFull = errors.New("no space left")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestCheckOutput(t *testing.T) {
+	dir := t.TempDir()
+	fresh, old := filepath.Join(dir, "fresh"), filepath.Join(dir, "old")
+	require.NoError(t, os.WriteFile(old, []byte("text"), 0o600))
+	require.NoError(t, CheckOutput("trace", ""))
+	require.NoError(t, CheckOutput("trace", "/dev/null"))
+	require.NoError(t, CheckOutput("trace", fresh))
+	require.NoFileExists(t, fresh)
+	require.NoError(t, CheckOutput("trace", old))
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+	for _, bad := range []string{dir, filepath.Join(dir, "no", "such"), filepath.Join(old, "below")} {
+		require.ErrorContains(t, CheckOutput("trace", bad), "--trace: ")
+	}
+}
+
+// Where there is no terminal, nothing is drawn.
+func TestBarsAreForTerminals(t *testing.T) {
+	var out bytes.Buffer
+	b := NewBar(&out, "work")
+	require.Nil(t, b)
+	b.Describe("more work")
+	b.Set(1, 2)
+	b.Close()
+	require.Zero(t, out.Len())
+}
