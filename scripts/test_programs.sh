@@ -12,6 +12,46 @@ contains() { [[ $1 == *"$2"* ]] || fail "$3: no '$2' in: $1"; }
 go build -o "$work/bin/" ./examples/...
 CGO_ENABLED=0 go build -o "$work/nogpu/" ./examples/...
 
+(cd examples/bench/plot && CGO_ENABLED=0 go build -o "$work/bin/benchplot" .)
+
+# Help and version go to stdout with success; nonsense is one line on stderr, exit code 1 and nothing on stdout.
+for program in decode bench benchplot streams vector_add custom_shader; do
+    for flag in --help -h; do
+        "$work/bin/$program" "$flag" >"$work/out" 2>"$work/err" || fail "$program $flag exited with $?"
+        contains "$(cat "$work/out")" 'usage: ' "$program $flag"
+        contains "$(cat "$work/out")" '--version' "$program $flag"
+        [ ! -s "$work/err" ] || fail "$program $flag wrote to stderr: $(cat "$work/err")"
+        # One flag style: two dashes, or one with one letter.
+        if grep -Eq '^  -[a-z]{2}' "$work/out"; then fail "$program $flag shows flags with one dash"; fi
+    done
+    contains "$("$work/bin/$program" --version)" "$program (kompute-go) " "$program --version"
+    if "$work/bin/$program" --nonsense >"$work/out" 2>"$work/err"; then fail "$program --nonsense was a success"; fi
+    [ ! -s "$work/out" ] || fail "$program --nonsense wrote to stdout: $(cat "$work/out")"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "$program --nonsense: not one line: $(cat "$work/err")"
+    contains "$(cat "$work/err")" '--nonsense' "$program --nonsense"
+done
+
+# refused FLAG PROGRAM ARGUMENTS...: a file that cannot be written is refused before anything is done.
+refused() {
+    local flag=$1
+    shift
+    if "$@" "$flag" "$work/no/such.svg" >"$work/out" 2>"$work/err"; then fail "$1 $flag took a bad file"; fi
+    [ ! -s "$work/out" ] || fail "$1 $flag: work was done first: $(cat "$work/out")"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "$1 $flag: work was done first: $(cat "$work/err")"
+    contains "$(cat "$work/err")" "$flag: " "$1 $flag"
+}
+refused --trace "$work/bin/decode" --device cpu
+refused --dump-region "$work/bin/decode" --device cpu
+refused --plot "$work/bin/bench" --device cpu --shape demo
+
+# Pictures and JSON of a small measurement, whose progress goes to stderr.
+"$work/bin/bench" --device cpu --shape demo --n-prompt 8 --n-gen 4 --repetitions 1 --profile 1 --json \
+    --plot "$work/bench.svg" >"$work/out" 2>"$work/err" || fail "bench exited with $?: $(cat "$work/err")"
+contains "$(cat "$work/out")" '"tokens_per_second"' 'bench --json'
+contains "$(cat "$work/err")" 'bench: test 1 of 3: pp8, prompt' 'the progress of bench'
+contains "$(cat "$work/bench.svg")" 'sans-serif' 'bench --plot'
+if "$work/bin/decode" --list-devices --json | grep -E '"[A-Za-z_]*[A-Z][A-Za-z_]*": '; then fail 'keys of the list of devices'; fi
+
 for bin in bin nogpu; do
     "$work/$bin/vector_add" >"$work/out" || fail "$bin/vector_add exited with $?"
     "$work/$bin/streams" --size 64 >/dev/null || fail "$bin/streams exited with $?"

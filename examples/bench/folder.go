@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/models"
 )
@@ -30,7 +33,9 @@ type recipe struct {
 const recipeFile = "bench.json"
 
 // makeFolder makes a folder, unless an earlier run has made the same one there.
-func makeFolder(dir string, s shape, seed uint64, stderr io.Writer) error {
+// One that is not finished, because ctx is cancelled or the disk is full, is
+// removed again if it was made here.
+func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io.Writer) error {
 	want := recipe{s.name, seed}
 	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
 		var have recipe
@@ -44,8 +49,15 @@ func makeFolder(dir string, s shape, seed uint64, stderr io.Writer) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(stderr, "making %s with random weights in %s\n", s.name, dir)
-	if err := writeFolder(dir, s, seed); err != nil {
+	fmt.Fprintf(stderr, "bench: making %s with random weights in %s\n", s.name, dir)
+	_, err := os.Stat(dir)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	bar := cli.NewBar(stderr, "making weights")
+	defer bar.Close()
+	if err := writeFolder(ctx, dir, s, seed, bar); err != nil {
+		if fresh {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
 		return err
 	}
 	text, err := json.Marshal(want)
@@ -58,7 +70,7 @@ func makeFolder(dir string, s shape, seed uint64, stderr io.Writer) error {
 // writeFolder makes a checkpoint folder of that shape with random weights, the
 // same for the same seed. Its tokenizer is the demo model's, so that the folder
 // is whole; text of it means nothing.
-func writeFolder(dir string, s shape, seed uint64) error {
+func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli.Bar) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -82,10 +94,12 @@ func writeFolder(dir string, s shape, seed uint64) error {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
 	rng := rand.NewChaCha8(key)
-	for _, m := range s.modules() {
-		if err := w.add(randomModule(rng, m, s)...); err != nil {
+	modules := s.modules()
+	for i, m := range modules {
+		if err := errors.Join(ctx.Err(), w.add(randomModule(rng, m, s)...)); err != nil {
 			return err
 		}
+		bar.Set(int64(i+1), int64(len(modules)))
 	}
 	norms := s.norms()
 	for _, name := range slices.Sorted(maps.Keys(norms)) {

@@ -2,11 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,7 +110,7 @@ func TestSameSeedMakesTheSameFolder(t *testing.T) {
 	require.NoError(t, err)
 	files := func(seed uint64) []byte {
 		dir := t.TempDir()
-		require.NoError(t, makeFolder(dir, s, seed, io.Discard))
+		require.NoError(t, makeFolder(t.Context(), dir, s, seed, io.Discard))
 		data, err := os.ReadFile(filepath.Join(dir, "model-00001.safetensors"))
 		require.NoError(t, err)
 		return data
@@ -120,11 +126,11 @@ func TestAFolderIsNotTakenForAnother(t *testing.T) {
 	s, err := findShape("tiny")
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "tiny")
-	require.NoError(t, makeFolder(dir, s, 1, io.Discard))
-	require.NoError(t, makeFolder(dir, s, 1, io.Discard))
-	require.ErrorContains(t, makeFolder(dir, s, 2, io.Discard), "seed 2")
+	require.NoError(t, makeFolder(t.Context(), dir, s, 1, io.Discard))
+	require.NoError(t, makeFolder(t.Context(), dir, s, 1, io.Discard))
+	require.ErrorContains(t, makeFolder(t.Context(), dir, s, 2, io.Discard), "seed 2")
 	require.NoError(t, os.Remove(filepath.Join(dir, recipeFile)))
-	require.Error(t, makeFolder(dir, s, 1, io.Discard), "it was not finished, or made by something else")
+	require.Error(t, makeFolder(t.Context(), dir, s, 1, io.Discard), "it was not finished, or made by something else")
 }
 
 func TestShapesAreThePublishedSizes(t *testing.T) {
@@ -142,11 +148,97 @@ func TestShapesAreThePublishedSizes(t *testing.T) {
 
 func TestBadArguments(t *testing.T) {
 	for _, args := range [][]string{
-		{"--shape", "huge"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
-		{"--profile", "-1"}, {"--eager", "--region"}, {"--plot", "a.pdf"}, {"tg128"},
+		{"--shape", "huge"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--repetitions", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
+		{"--profile", "-1"}, {"--eager", "--region"}, {"--plot", "a.pdf"}, {"tg128"}, {"--no-such-flag"},
 	} {
-		require.Error(t, run(t.Context(), append([]string{"--device", "cpu"}, args...), io.Discard, io.Discard), args)
+		var out bytes.Buffer
+		require.Error(t, run(t.Context(), append([]string{"--device", "cpu"}, args...), &out, io.Discard), args)
+		require.Zero(t, out.Len())
 	}
+}
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	require.ErrorIs(t, run(t.Context(), []string{"--help"}, &out, io.Discard), flag.ErrHelp)
+	for _, flag := range []string{"-p, --n-prompt", "-n, --n-gen", "-d, --n-depth", "-r, --repetitions", "--model", "--plot", "--json", "--version"} {
+		require.Contains(t, out.String(), "\n  "+flag)
+	}
+	out.Reset()
+	require.ErrorIs(t, run(t.Context(), []string{"--version"}, &out, io.Discard), flag.ErrHelp)
+	require.Regexp(t, `^bench \(kompute-go\) .+\n$`, out.String())
+}
+
+// Every test and profile is announced on stderr, and nothing else goes there.
+func TestProgress(t *testing.T) {
+	var out, shown bytes.Buffer
+	args := []string{"--shape", "demo", "--device", "cpu", "--n-prompt", "2", "--n-gen", "2", "--n-depth", "0,3", "--repetitions", "1", "--profile", "1", "--region"}
+	require.NoError(t, run(t.Context(), args, &out, &shown))
+	require.Equal(t, `bench: test 1 of 4: pp2, prompt
+bench: test 2 of 4: tg2, region
+bench: test 3 of 4: pp2 @ d3, prompt
+bench: test 4 of 4: tg2 @ d3, region
+bench: profile at depth 0
+bench: profile at depth 3
+`, shown.String())
+}
+
+func TestKeysAreSnakeCase(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2", "-r", "1", "--profile", "1", "--json"}, &out, io.Discard))
+	keys := regexp.MustCompile(`"([^"]*)": `).FindAllStringSubmatch(out.String(), -1)
+	require.Greater(t, len(keys), 20)
+	for _, key := range keys {
+		require.Regexp(t, `^[a-z][a-z_]*$`, key[1])
+	}
+}
+
+// asProgram has the tests' binary be the program.
+const asProgram = "BENCH_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// Whichever signal ends the program, it leaves no temporary folder, and no
+// unfinished one where --out named a new one.
+func TestSignalsCleanUp(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, kept := range []bool{false, true} {
+			dir := t.TempDir()
+			cmd := exec.Command(os.Args[0], "--device=cpu", "--shape=qwen3-0.6b")
+			if kept {
+				cmd.Args = append(cmd.Args, "--out", filepath.Join(dir, "model"))
+			}
+			cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+dir)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			require.NoError(t, cmd.Start())
+			require.Eventually(t, func() bool {
+				files, err := filepath.Glob(filepath.Join(dir, "*", "config.json"))
+				return err == nil && len(files) > 0
+			}, 30*time.Second, time.Millisecond)
+			require.NoError(t, cmd.Process.Signal(s))
+			var exit *exec.ExitError
+			require.ErrorAs(t, cmd.Wait(), &exit)
+			require.Equal(t, 1, exit.ExitCode())
+			require.Contains(t, stderr.String(), "bench: interrupted\n")
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		}
+	}
+}
+
+// A cancelled measurement gives no rates.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	require.ErrorIs(t, run(ctx, []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2"}, &out, io.Discard), context.Canceled)
+	require.Zero(t, out.Len())
 }
 
 // --plot hands the results to the program found on PATH, and reports its error.
@@ -167,4 +259,8 @@ func TestPlotIsHandedOver(t *testing.T) {
 	require.Len(t, r.Tests, 1)
 	script(`echo no ink; exit 1`)
 	require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), "no ink")
+	var shown bytes.Buffer
+	args[len(args)-1] = filepath.Join(dir, "no", "such.svg")
+	require.ErrorContains(t, run(t.Context(), args, io.Discard, &shown), "--plot: ")
+	require.Zero(t, shown.Len(), "nothing was measured")
 }

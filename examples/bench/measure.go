@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -59,12 +60,14 @@ type bench struct {
 	folder  *generate.Folder
 	model   model.Model
 	rng     *rand.Rand
+	shown   *progress
 	results *results
 }
 
-func newBench(o *options, f *generate.Folder, m model.Model) *bench {
+func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *bench {
 	info := m.Device().Info()
-	return &bench{options: o, folder: f, model: m, rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
+	runs := len(o.tests())*(o.reps+1) + len(o.profiled())
+	return &bench{options: o, folder: f, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
 		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
 		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
 		Memory:         memory{Weights: m.Bytes()},
@@ -73,19 +76,22 @@ func newBench(o *options, f *generate.Folder, m model.Model) *bench {
 
 // runAll runs every test, and then looks into a token at each depth.
 func (b *bench) runAll(ctx context.Context) (*results, error) {
-	for _, t := range b.tests() {
+	defer b.shown.close()
+	tests := b.tests()
+	for i, t := range tests {
+		b.shown.step(fmt.Sprintf("test %d of %d: %s, %s", i+1, len(tests), t.Name, t.Mode))
 		r, err := b.run(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", t.Name, t.Mode, err)
 		}
 		b.results.Tests = append(b.results.Tests, r)
 	}
-	if b.profile > 0 && slices.Max(b.gens) > 0 {
-		for _, depth := range b.depths {
-			if err := b.look(ctx, depth); err != nil {
-				return nil, fmt.Errorf("profile at depth %d: %w", depth, err)
-			}
+	for _, depth := range b.profiled() {
+		b.shown.step(fmt.Sprintf("profile at depth %d", depth))
+		if err := b.look(ctx, depth); err != nil {
+			return nil, fmt.Errorf("profile at depth %d: %w", depth, err)
 		}
+		b.shown.ran()
 	}
 	st := b.model.Device().Stats()
 	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
@@ -98,9 +104,13 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	var rates []float64
 	for i := range b.reps + 1 {
 		rate, err := b.once(ctx, t, &r.Work)
+		if err == nil {
+			err = ctx.Err() // a rate of fewer tokens is none
+		}
 		if err != nil {
 			return r, err
 		}
+		b.shown.ran()
 		if i > 0 {
 			rates = append(rates, rate)
 		}

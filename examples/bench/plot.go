@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/cli"
 )
 
 // plotter draws results. It is a module of its own, in plot/, so that this one
@@ -23,8 +25,10 @@ func (o *options) checkPlot() error {
 	if ext := strings.ToLower(filepath.Ext(o.plot)); ext != ".svg" && ext != ".png" {
 		return fmt.Errorf("--plot: %s ends neither in .svg nor in .png", o.plot)
 	}
-	_, err := findPlotter()
-	return err
+	if _, err := findPlotter(); err != nil {
+		return err
+	}
+	return cli.CheckOutput("plot", o.plot)
 }
 
 // findPlotter looks beside this program, then on PATH.

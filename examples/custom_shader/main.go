@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -26,10 +27,8 @@ var scaleSource []byte
 const workgroupSize = 64
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "custom_shader:", err)
-		os.Exit(1)
-	}
+	cli.Main(cli.NewFlags("custom_shader", "Runs a GLSL shader of its own on a Vulkan device."),
+		func(ctx context.Context) error { return run(ctx, os.Stdout) })
 }
 
 // run computes y = 3x and z = y/2 + 1, and prints some of z.

@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -18,21 +17,19 @@ import (
 	"time"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
 func main() {
 	j := job{}
-	name := flag.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
-	flag.IntVar(&j.batches, "batches", 12, "`number` of batches")
-	flag.IntVar(&j.size, "size", 512, "rows and columns of a batch")
-	flag.IntVar(&j.products, "products", 4, "`number` of products for each batch: so that work and copies take about as long")
-	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *name, j); err != nil {
-		fmt.Fprintln(os.Stderr, "streams:", err)
-		os.Exit(1)
-	}
+	flags := cli.NewFlags("streams", "Copies beside computing on three streams, and lets a GPU and the CPU wait for each other.")
+	name := flags.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	flags.IntVar(&j.batches, "batches", 12, "`number` of batches")
+	flags.IntVar(&j.size, "size", 512, "rows and columns of a batch")
+	flags.IntVar(&j.products, "products", 4, "`number` of products for each batch: so that work and copies take about as long")
+	cli.Main(flags, func(ctx context.Context) error { return run(ctx, os.Stdout, *name, j) })
 }
 
 // job is what is done: batches of size x size numbers, each multiplied by the
@@ -49,7 +46,20 @@ type results struct {
 	elapsed time.Duration
 }
 
+// check refuses a job without work.
+func (j job) check() error {
+	for name, n := range map[string]int{"batches": j.batches, "size": j.size, "products": j.products} {
+		if n < 1 {
+			return fmt.Errorf("--%s: %d is less than 1", name, n)
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, out io.Writer, name string, j job) error {
+	if err := j.check(); err != nil {
+		return err
+	}
 	device, err := kompute.Open(name)
 	if err != nil {
 		return err
@@ -72,7 +82,7 @@ func run(ctx context.Context, out io.Writer, name string, j job) error {
 			return err
 		}
 	}
-	if err := errors.Join(j.check(serial), j.check(overlapped)); err != nil {
+	if err := errors.Join(j.compare(serial), j.compare(overlapped)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %d batches of %d x %d, %d products each\n", device.Info().Name, j.batches, j.size, j.size, j.products)
@@ -169,9 +179,9 @@ func (r *results) take(ctx context.Context, reading *kompute.Reading[float32]) e
 	return err
 }
 
-// check compares the results with what must come out: each batch doubled so many
+// compare compares the results with what must come out: each batch doubled so many
 // times.
-func (j job) check(r results) error {
+func (j job) compare(r results) error {
 	want := make([]float32, j.batches)
 	for i := range want {
 		want[i] = float32(math.Ldexp(float64(i+1), j.products))

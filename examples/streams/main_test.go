@@ -28,7 +28,11 @@ func TestRun(t *testing.T) {
 
 func TestWrongResultsAreFound(t *testing.T) {
 	j := job{batches: 2, products: 2}
-	require.NoError(t, j.check(results{first: []float32{4, 8}}))
-	require.ErrorContains(t, j.check(results{first: []float32{4, 0}}), "not [4 8]")
+	require.NoError(t, j.compare(results{first: []float32{4, 8}}))
+	require.ErrorContains(t, j.compare(results{first: []float32{4, 0}}), "not [4 8]")
+	j.size = 1
 	require.ErrorIs(t, run(t.Context(), nil, "nothing", j), kompute.ErrNoDevice)
+	for _, bad := range []job{{0, 1, 1, nil}, {1, -1, 1, nil}, {1, 1, 0, nil}} {
+		require.ErrorContains(t, run(t.Context(), nil, "cpu", bad), "less than 1")
+	}
 }

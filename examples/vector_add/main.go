@@ -8,18 +8,17 @@ import (
 	"io"
 	"os"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
 func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "vector_add:", err)
-		os.Exit(1)
-	}
+	cli.Main(cli.NewFlags("vector_add", "Adds two vectors on the best device there is."),
+		func(ctx context.Context) error { return run(ctx, os.Stdout) })
 }
 
-func run(out io.Writer) error {
+func run(ctx context.Context, out io.Writer) error {
 	device, err := kompute.Open("auto")
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sum, err := ops.Add(stream, a, b).Read(context.Background())
+	sum, err := ops.Add(stream, a, b).Read(ctx)
 	if err != nil {
 		return err
 	}

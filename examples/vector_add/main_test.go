@@ -9,6 +9,6 @@ import (
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(&out))
+	require.NoError(t, run(t.Context(), &out))
 	require.Contains(t, out.String(), "[3 6 9]")
 }

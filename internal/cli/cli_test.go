@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -119,4 +122,34 @@ func TestBarsAreForTerminals(t *testing.T) {
 	b.Set(1, 2)
 	b.Close()
 	require.Zero(t, out.Len())
+}
+
+func TestExitCode(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{nil, 0, ""},
+		{flag.ErrHelp, 0, ""},
+		{errFull, 1, "prog: no space left\n"},
+		{errors.Join(context.Canceled, errFull), 1, "prog: interrupted\n"},
+	} {
+		var out bytes.Buffer
+		require.Equal(t, c.code, ExitCode(&out, "prog", c.err))
+		require.Equal(t, c.want, out.String())
+	}
+}
+
+func TestFirstSignalCancels(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		ctx, stop := Interruptible(t.Context())
+		require.NoError(t, syscall.Kill(os.Getpid(), s))
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the signal did nothing")
+		}
+		stop()
+	}
 }

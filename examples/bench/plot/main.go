@@ -9,13 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
-
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // results is what the picture shows of bench's JSON.
@@ -49,15 +45,34 @@ type gaps struct {
 }
 
 func main() {
-	if err := run(os.Args[1:], os.Stdin); err != nil {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "benchplot:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, in io.Reader) error {
-	if len(args) != 1 {
-		return errors.New("usage: bench --json … | benchplot FILE.svg|FILE.png")
+const help = `usage: bench --json ... | benchplot FILE.svg|FILE.png
+
+Draws what bench --json prints. bench --plot FILE calls it.
+
+  --version
+        print the version and exit
+  --help
+        print this help and exit
+`
+
+func run(args []string, in io.Reader, out io.Writer) error {
+	switch {
+	case len(args) != 1:
+		return errors.New("one argument is wanted, the file to draw to; see --help")
+	case args[0] == "--help" || args[0] == "-h" || args[0] == "-help":
+		_, err := io.WriteString(out, help)
+		return err
+	case args[0] == "--version":
+		_, err := fmt.Fprintln(out, version())
+		return err
+	case strings.HasPrefix(args[0], "-"):
+		return fmt.Errorf("flag provided but not defined: %s; see --help", args[0])
 	}
 	var r results
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
@@ -69,44 +84,11 @@ func run(args []string, in io.Reader) error {
 	return r.write(args[0])
 }
 
-// pictureWidth is that of every picture; its height follows from what it shows.
-const (
-	pictureWidth = 24 * vg.Centimeter
-	edge         = 5 * vg.Millimeter
-)
-
-func (r *results) write(file string) (err error) {
-	panels, err := r.panels()
-	if err != nil {
-		return err
+// version is in the form of the other programs' --version.
+func version() string {
+	name := "development build"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		name = info.Main.Version
 	}
-	height := vg.Length(0)
-	for _, p := range panels {
-		height += p.height
-	}
-	var canvas interface {
-		vg.CanvasSizer
-		io.WriterTo
-	}
-	switch ext := strings.ToLower(filepath.Ext(file)); ext {
-	case ".svg":
-		canvas = vgsvg.New(pictureWidth, height)
-	case ".png":
-		canvas = vgimg.PngCanvas{Canvas: vgimg.New(pictureWidth, height)}
-	default:
-		return fmt.Errorf("%s ends neither in .svg nor in .png", file)
-	}
-	all := draw.New(canvas)
-	top := height
-	for _, p := range panels {
-		p.plot.Draw(draw.Crop(all, edge, -edge, top-p.height, top-height))
-		top -= p.height
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = canvas.WriteTo(f)
-	return err
+	return fmt.Sprintf("benchplot (kompute-go) %s, %s %s/%s", name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

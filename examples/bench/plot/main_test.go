@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -25,7 +27,7 @@ const sample = `{"model": "tiny", "device": "a device", "driver": "1.0", "tests"
 
 func TestSVGShowsEveryTestAndKernel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.svg")
-	if err := run([]string{file}, strings.NewReader(sample)); err != nil {
+	if err := run([]string{file}, strings.NewReader(sample), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -45,11 +47,59 @@ func TestSVGShowsEveryTestAndKernel(t *testing.T) {
 			t.Errorf("the picture does not show %q", want)
 		}
 	}
+	if bytes.Contains(data, []byte("Serif")) || !bytes.Contains(data, []byte("font-family:'Liberation Sans',Arial,Helvetica,'DejaVu Sans',sans-serif;")) {
+		t.Error("a font without others to fall back on")
+	}
+}
+
+// The background reaches from corner to corner.
+func TestBackground(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.svg")
+	if err := run([]string{file}, strings.NewReader(sample), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := regexp.MustCompile(`viewBox="0 0 ([0-9.]+) ([0-9.]+)"`).FindSubmatch(data)
+	if size == nil {
+		t.Fatal("no viewBox")
+	}
+	first := regexp.MustCompile(`<path d="[^"]*" style="fill:#[0-9A-F]*"`).Find(data)
+	want := fmt.Sprintf(`<path d="M0,0L%[1]s,0L%[1]s,%[2]sL0,%[2]sZ" style="fill:#FFFFFF"`, size[1], size[2])
+	if string(first) != want {
+		t.Errorf("the first path is %s, not %s", first, want)
+	}
+}
+
+// A font that is wider than the one of the layout does not print names into bars.
+func TestNamesHaveRoom(t *testing.T) {
+	names := []string{"43 × quantized_matmul", "x"}
+	p := newPlot("title", "µs", names)
+	width := p.Y.Tick.Label.Width(names[0])
+	if room := width + p.Y.Padding; room < wider*width {
+		t.Errorf("a name of %v has room of %v", width, room)
+	}
+	for _, tick := range p.X.Tick.Marker.Ticks(0, 1000) {
+		if strings.Contains(tick.Label, ".") {
+			t.Errorf("a tick says %q", tick.Label)
+		}
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for arg, want := range map[string]string{"--help": "usage: bench --json", "-h": "--version", "--version": "benchplot (kompute-go) "} {
+		var out bytes.Buffer
+		if err := run([]string{arg}, strings.NewReader(""), &out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v, %q", arg, err, out.String())
+		}
+	}
 }
 
 func TestPNG(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.PNG")
-	if err := run([]string{file}, strings.NewReader(sample)); err != nil {
+	if err := run([]string{file}, strings.NewReader(sample), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(file)
@@ -69,6 +119,7 @@ func TestRefuses(t *testing.T) {
 		in   string
 	}{
 		"no file":    {nil, sample},
+		"no flag":    {[]string{"--draw"}, sample},
 		"two files":  {[]string{file + ".svg", file + ".png"}, sample},
 		"extension":  {[]string{file + ".pdf"}, sample},
 		"no JSON":    {[]string{file + ".svg"}, "test  tokens/s"},
@@ -76,7 +127,7 @@ func TestRefuses(t *testing.T) {
 		"no folder":  {[]string{filepath.Join(file, "b", "c.svg")}, sample},
 		"empty text": {[]string{file + ".svg"}, ""},
 	} {
-		if err := run(c.args, strings.NewReader(c.in)); err == nil {
+		if err := run(c.args, strings.NewReader(c.in), io.Discard); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -23,9 +26,9 @@ var modeColors = map[string]color.Color{
 }
 
 const (
-	barWidth  = 14 * vg.Millimeter / 4
-	lineSpace = 7 * vg.Millimeter
-	margins   = 4 * vg.Centimeter
+	barWidth  = 4 * vg.Millimeter
+	lineSpace = 6 * vg.Millimeter
+	margins   = 25 * vg.Millimeter // title and axis
 )
 
 // panels draws the rates of prompts, those of tokens, since they differ by
@@ -50,7 +53,6 @@ func (r *results) panels() ([]panel, error) {
 			out = append(out, p)
 		}
 	}
-	out[0].plot.Title.Text = r.Model + " on " + r.Device + "\n" + out[0].plot.Title.Text
 	return out, nil
 }
 
@@ -83,7 +85,11 @@ func (r *results) rates(prompts bool) (panel, error) {
 	if len(names) == 0 {
 		return panel{}, nil
 	}
-	p := newPlot("tokens per second: median of the repetitions, and from the slowest to the fastest", names)
+	title := "Making tokens"
+	if prompts {
+		title = "Reading prompts"
+	}
+	p := newPlot(title+": the median of the repetitions, and from the slowest to the fastest", "tokens per second", names)
 	for mode, values := range bars {
 		if err := addBars(p, values, modeColors[mode]); err != nil {
 			return panel{}, err
@@ -120,8 +126,8 @@ func (p *profile) panel() (panel, error) {
 		}
 		add(k.Calls, shortened(name), k.Nanos)
 	}
-	title := fmt.Sprintf("µs of a token at depth %d by kernel; a replay as it is takes %.0f µs", p.Depth, p.Replay/1e3)
-	out := newPlot(title, names)
+	title := fmt.Sprintf("A token at depth %d by kernel: a replay with nothing measured inside takes %.0f µs", p.Depth, p.Replay/1e3)
+	out := newPlot(title, "µs", names)
 	if err := addBars(out, values, modeColors["region"]); err != nil {
 		return panel{}, err
 	}
@@ -146,20 +152,51 @@ func joined(ops []string) string {
 }
 
 func shortened(name string) string {
-	const most = 60
+	const most = 44
 	if len(name) <= most {
 		return name
 	}
 	return name[:most-1] + "…"
 }
 
-func newPlot(title string, names []string) *plot.Plot {
+// newPlot makes a plot with a name for each bar, from below, and an axis in that
+// unit.
+func newPlot(title, unit string, names []string) *plot.Plot {
 	p := plot.New()
+	p.BackgroundColor = nil // the picture has one
 	p.Title.Text = title
-	p.Title.Padding = 2 * vg.Millimeter
+	p.Title.Padding = 3 * vg.Millimeter
+	p.X.Label.Text = unit
+	p.X.Label.Padding = vg.Millimeter
 	p.X.Min = 0
+	p.X.Tick.Marker = ticks{}
 	p.NominalY(names...)
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
+		style.Font = font.From(sans, style.Font.Size)
+	}
+	// Names begin where they would end at the bars, and a font that stands in for
+	// theirs makes them longer.
+	longest := vg.Length(0)
+	for _, name := range names {
+		longest = max(longest, p.Y.Tick.Label.Width(name))
+	}
+	p.Y.Padding = longest * (wider - 1)
 	return p
+}
+
+// ticks are those of plot.DefaultTicks, with numbers that are no longer than they
+// must be.
+type ticks struct{}
+
+// Ticks returns the ticks of an axis.
+func (ticks) Ticks(lo, hi float64) []plot.Tick {
+	out := plot.DefaultTicks{}.Ticks(lo, hi)
+	for i, t := range out {
+		if t.Label != "" {
+			out[i].Label = strconv.FormatFloat(t.Value, 'f', -1, 64)
+		}
+	}
+	return out
 }
 
 func addBars(p *plot.Plot, values plotter.Values, fill color.Color) error {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/cli"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// options is what the command line asks for.
+type options struct {
+	model, shape, out, device, plot string
+	seed                            uint64
+	prompts, gens, depths           []int
+	reps, profile                   int
+	eager, region, json             bool
+	sampling                        sample.Params
+}
+
+// parse reads the command line. It returns flag.ErrHelp after it has printed the
+// help or the version to stdout.
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	fs := cli.NewFlags("bench", "Measures how fast a language model reads and writes tokens on a device, and where\n"+
+		"their time goes: on random weights of a known shape, or on a checkpoint.")
+	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
+	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
+	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
+	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
+	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
+	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
+	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
+	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
+		fs.Letter(letter, name)
+	}
+	fs.IntVar(&o.profile, "profile", 5, "tokens to measure each kernel over, at each depth; 0: none")
+	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
+	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")
+	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
+	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "as in decode, with --temp")
+	fs.IntVar(&o.sampling.TopK, "top-k", 0, "as in decode, with --temp")
+	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "as in decode, with --temp")
+	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
+	if err := fs.Parse(args, stdout); err != nil {
+		return nil, err
+	}
+	var errs [3]error
+	o.prompts, errs[0] = numbers("n-prompt", *prompts)
+	o.gens, errs[1] = numbers("n-gen", *gens)
+	o.depths, errs[2] = numbers("n-depth", *depths)
+	return o, errors.Join(append(errs[:], fs.NoArguments(""), o.check())...)
+}
+
+// check refuses what cannot be measured, before anything is made.
+func (o *options) check() error {
+	switch {
+	case o.reps < 1:
+		return fmt.Errorf("--repetitions: %d is less than 1", o.reps)
+	case o.profile < 0:
+		return fmt.Errorf("--profile: %d is less than 0", o.profile)
+	case o.eager && o.region:
+		return errors.New("--eager and --region: leave both out to measure both")
+	}
+	return errors.Join(o.sampling.Validate(), o.checkPlot())
+}
+
+func numbers(flagName, list string) ([]int, error) {
+	var out []int
+	for _, word := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("--%s: %q is not a number of tokens", flagName, word)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// tests lists what to measure. A prompt goes the same way in both modes.
+func (o *options) tests() []test {
+	var list []test
+	add := func(kind, mode string, n, depth int) {
+		if n == 0 {
+			return
+		}
+		name := kind + strconv.Itoa(n)
+		if depth > 0 {
+			name += " @ d" + strconv.Itoa(depth)
+		}
+		list = append(list, test{Name: name, Mode: mode, Tokens: n, Depth: depth})
+	}
+	for _, d := range o.depths {
+		for _, n := range o.prompts {
+			add("pp", modePrompt, n, d)
+		}
+		for _, n := range o.gens {
+			if !o.eager {
+				add("tg", modeRegion, n, d)
+			}
+			if !o.region {
+				add("tg", modeEager, n, d)
+			}
+		}
+	}
+	return list
+}
+
+// profiled lists the depths at which the parts of a token are measured.
+func (o *options) profiled() []int {
+	if o.profile == 0 || slices.Max(o.gens) == 0 {
+		return nil
+	}
+	return o.depths
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Main is the main function of a program without arguments: it reads the command
+// line, runs the program and exits, with 1 and a line on stderr if it fails. The
+// first SIGINT or SIGTERM cancels the context, so that the program can clean up;
+// a second one ends it at once.
+func Main(flags *Flags, run func(ctx context.Context) error) {
+	err := flags.Parse(os.Args[1:], os.Stdout)
+	if err == nil {
+		err = flags.NoArguments("")
+	}
+	if err == nil {
+		ctx, stop := Interruptible(context.Background())
+		err = run(ctx)
+		stop()
+	}
+	os.Exit(ExitCode(os.Stderr, flags.Name(), err))
+}
+
+// Interruptible returns a context that the first SIGINT or SIGTERM cancels; a
+// second one ends the program at once. stop gives the signals back.
+func Interruptible(ctx context.Context) (interruptible context.Context, stop func()) {
+	interruptible, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(interruptible, stop)
+	return interruptible, stop
+}
+
+// ExitCode is what a program ends with after err: 0 for none and for
+// flag.ErrHelp, else 1, with the error in a line on stderr.
+func ExitCode(stderr io.Writer, program string, err error) int {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(stderr, "%s: interrupted\n", program)
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", program, err)
+	}
+	return 1
+}
