@@ -16,7 +16,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, total int) *progress {
-	return &progress{out: out, bar: cli.NewBar(out, ""), total: int64(total)}
+	return &progress{out: out, bar: cli.NewBar(out, "").AtOnce(), total: int64(total)}
 }
 
 // step begins something that is worth a line.

@@ -116,7 +116,7 @@ func TestCheckOutput(t *testing.T) {
 // Where there is no terminal, nothing is drawn.
 func TestBarsAreForTerminals(t *testing.T) {
 	var out bytes.Buffer
-	b := NewBar(&out, "work")
+	b := NewBar(&out, "work").AtOnce()
 	require.Nil(t, b)
 	b.Describe("more work")
 	b.Set(1, 2)

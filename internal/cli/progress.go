@@ -28,6 +28,15 @@ func NewBar(out io.Writer, what string) *Bar {
 	return &Bar{out: out, what: what, start: time.Now()}
 }
 
+// AtOnce has the bar shown from the first Set on, however short the work is. It
+// returns b.
+func (b *Bar) AtOnce() *Bar {
+	if b != nil {
+		b.start = time.Time{}
+	}
+	return b
+}
+
 // IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
