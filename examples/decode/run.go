@@ -140,7 +140,10 @@ func (a *app) bar(what string) *cli.Bar {
 }
 
 // load puts the model on the device, with a cache for the longest of prompts.
+// Ctrl-C ends that, with context.Canceled.
 func (a *app) load(ctx context.Context, prompts [][]int) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	longest := 0
 	for _, p := range prompts {
 		longest = max(longest, len(p))
