@@ -28,7 +28,7 @@ type options struct {
 	raw         bool
 	prefillStep int
 	eager       bool
-	dump        string // where to draw the decode step, or empty
+	dump        string // where to describe the decode step, or empty
 	stats       bool
 	trace       string         // where to write a trace, or empty
 	tracing     *kompute.Trace // nil without one
@@ -69,7 +69,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
-	fs.StringVar(&o.dump, "dump-region", "", "draw the replayed decode step into an SVG `file`")
+	fs.StringVar(&o.dump, "dump-region", "", "describe the replayed decode step in a `file`: .json, .txt, or else a drawing in SVG")
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")
 	fs.StringVar(&o.trace, "trace", "", "write what host and device did to a `file` for Chrome's trace viewer or Perfetto; slows down")
 	fs.BoolVar(&o.chat, "chat", false, "talk: answer one message a line and remember the conversation; /help lists what else can be typed")

@@ -3,26 +3,12 @@ package main
 import (
 	"fmt"
 	"html"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
 )
-
-// dumpRegion draws the decode step that the answers were made with.
-func (a *app) dumpRegion(file string) error {
-	region := a.session.Region()
-	if region == nil {
-		return &usageError{"dump-region", "nothing was replayed"}
-	}
-	described, err := region.Describe()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, drawRegion(described, a.folder.Name()+" on "+a.device.Info().Name), 0o644)
-}
 
 // The picture's measures, in pixels. All text is monospaced, so that its width
 // is known wherever the picture is shown.

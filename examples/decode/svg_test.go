@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"os"
 	"path/filepath"
@@ -113,6 +114,22 @@ func TestDumpRegion(t *testing.T) {
 		require.Contains(t, text, " KiB<")
 		require.Contains(t, text, "read float32[1 1 256] of planned#")
 	}
+}
+
+// The name of the file chooses the form.
+func TestDumpRegionAsJSONAndText(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "region")
+	args := []string{"--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device=cpu", "--dump-region"}
+	require.Zero(t, runArgs(t, append(args, file+".json")...).code)
+	data, err := os.ReadFile(file + ".json")
+	require.NoError(t, err)
+	var region kompute.RegionDescription
+	require.NoError(t, json.Unmarshal(data, &region))
+	require.Greater(t, len(region.Ops), 10)
+	require.Zero(t, runArgs(t, append(args, file+".txt")...).code)
+	text, err := os.ReadFile(file + ".txt")
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(text), "\n"+region.String()), "the same region")
 }
 
 // Regions of any form are drawn without overprinting.

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// dumpRegion describes the decode step that the answers were made with.
+func (a *app) dumpRegion(file string) error {
+	region := a.session.Region()
+	if region == nil {
+		return &usageError{"dump-region", "nothing was replayed"}
+	}
+	described, err := region.Describe()
+	if err != nil {
+		return err
+	}
+	data, err := regionFile(file, described, a.folder.Name()+" on "+a.device.Info().Name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// regionFile is a region in the form that the file's name asks for: JSON, text,
+// or a drawing.
+func regionFile(file string, region *kompute.RegionDescription, title string) ([]byte, error) {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".json":
+		data, err := json.MarshalIndent(region, "", "  ")
+		return append(data, '\n'), err
+	case ".txt":
+		return []byte(title + "\n" + region.String()), nil
+	}
+	return drawRegion(region, title), nil
+}
