@@ -72,6 +72,9 @@ func recovered(stage string, err *error) {
 // where the template itself refuses the conversation.
 func (t *Template) Render(messages []Message, o Options) (text string, err error) {
 	defer recovered("render", &err)
+	if t == nil {
+		return "", &TemplateError{Stage: "render", Reason: "the template is nil"}
+	}
 	data, err := t.data(messages, o)
 	if err != nil {
 		return "", &TemplateError{Stage: "render", Reason: err.Error()}

@@ -241,3 +241,10 @@ func FuzzTokenizerConfig(f *testing.F) {
 		}
 	})
 }
+
+func TestNilTemplate(t *testing.T) {
+	var none *chat.Template
+	_, err := none.Render(nil, chat.Options{})
+	require.ErrorIs(t, err, chat.ErrTemplate)
+	require.ErrorContains(t, err, "the template is nil")
+}

@@ -43,7 +43,7 @@ func (c *Checkpoint) Module(path string, out, in int) (Module, error) {
 	m := Module{Path: path}
 	hasScales := c.Has(path + ".scales")
 	var err error
-	switch m.Packing, m.Quantized = c.Config.Quantization.For(path, hasScales); {
+	switch m.Packing, m.Quantized = c.Config.Quantization.packing(path, hasScales); {
 	case m.Quantized:
 		err = c.quantized(&m, out, in)
 	case hasScales && c.Config.Quantization == nil:

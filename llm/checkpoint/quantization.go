@@ -36,9 +36,9 @@ var (
 	bitWidths  = []int{2, 3, 4, 5, 6, 8}
 )
 
-// For returns how a module is quantized. Without an override a module is
+// packing returns how a module is packed. Without an override a module is
 // quantized exactly when its file holds scales for it.
-func (q *Quantization) For(module string, hasScales bool) (p Packing, quantized bool) {
+func (q *Quantization) packing(module string, hasScales bool) (p Packing, quantized bool) {
 	if q == nil {
 		return Packing{}, false
 	}

@@ -18,7 +18,7 @@ import (
 	_ "github.com/kompute-go/kompute-go/llm/llama"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/nn"
-	"github.com/kompute-go/kompute-go/llm/qwen3"
+	_ "github.com/kompute-go/kompute-go/llm/qwen3"
 )
 
 // With 16-bit activations the logits are those of float32 but for rounding.
@@ -241,60 +241,6 @@ func TestLoadCancelled(t *testing.T) {
 		require.Nil(t, m)
 		require.Equal(t, 3, calls, "nothing is loaded after that")
 	})
-}
-
-// Which architecture a checkpoint is: by either name, or both.
-func TestInspect(t *testing.T) {
-	require.Subset(t, model.Types(), []string{"llama", "qwen3"})
-	const qwen, llama = "Qwen3ForCausalLM", "LlamaForCausalLM"
-	for _, c := range []struct {
-		changes object
-		want    string
-	}{
-		{object{}, "qwen3"},
-		{object{"architectures": []string{"Other", qwen}}, "qwen3"},
-		{object{"model_type": nil, "architectures": []string{qwen}}, "qwen3"},
-		{object{"model_type": "llama"}, "llama"},
-		{object{"model_type": "llama", "architectures": []string{llama}}, "llama"},
-	} {
-		spec, err := model.Inspect(changed(t, c.changes))
-		require.NoError(t, err)
-		require.Equal(t, c.want, spec.Type)
-		require.Equal(t, model.Limits{Vocabulary: 96, Context: 512}, spec.Config.Limits())
-	}
-	for name, c := range map[string]struct {
-		changes object
-		err     error
-		names   []string
-	}{
-		"neither":       {object{"model_type": nil}, checkpoint.ErrConfig, []string{"model_type", "missing"}},
-		"unknown type":  {object{"model_type": "mamba"}, checkpoint.ErrUnsupported, []string{"mamba", "llama, qwen3"}},
-		"unknown class": {object{"model_type": nil, "architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM", llama + ", " + qwen}},
-		"type known":    {object{"architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM"}},
-		"class known":   {object{"model_type": "mamba", "architectures": []string{qwen}}, checkpoint.ErrUnsupported, []string{"mamba"}},
-		"two":           {object{"model_type": "llama", "architectures": []string{qwen}}, checkpoint.ErrConfig, []string{"llama", qwen}},
-		"bad size":      {object{"hidden_size": -1}, checkpoint.ErrConfig, []string{"hidden_size"}},
-		"eos":           {object{"eos_token_id": []int{1, 96}}, checkpoint.ErrConfig, []string{"eos_token_id", "96"}},
-	} {
-		_, err := model.Inspect(changed(t, c.changes))
-		require.ErrorIs(t, err, c.err, name)
-		require.ErrorContains(t, err, "config.json", name)
-		for _, part := range c.names {
-			require.ErrorContains(t, err, part, name)
-		}
-	}
-	var unknown *checkpoint.UnsupportedError
-	_, err := model.Inspect(changed(t, object{"model_type": "mamba"}))
-	require.ErrorAs(t, err, &unknown)
-	require.Equal(t, model.Types(), unknown.Supported)
-}
-
-// Two packages cannot claim one name.
-func TestRegisterTwice(t *testing.T) {
-	require.PanicsWithValue(t, "model: two architectures are called qwen3 or Another", func() {
-		model.Register(model.Architecture[qwen3.Config]{Type: "qwen3", Class: "Another"})
-	})
-	require.NotContains(t, model.Types(), "")
 }
 
 // What is nil can be closed, and asked.

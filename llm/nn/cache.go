@@ -114,10 +114,20 @@ func (c *KVCache[T]) Device() *kompute.Device { return c.device }
 func (c *KVCache[T]) Shape() CacheShape { return c.shape }
 
 // Len returns the number of tokens in the cache.
-func (c *KVCache[T]) Len() int { return c.len }
+func (c *KVCache[T]) Len() int {
+	if c == nil {
+		return 0
+	}
+	return c.len
+}
 
 // Capacity returns how many tokens fit.
-func (c *KVCache[T]) Capacity() int { return c.capacity }
+func (c *KVCache[T]) Capacity() int {
+	if c == nil {
+		return 0
+	}
+	return c.capacity
+}
 
 // Room returns nil if n more tokens can be added now, or why not.
 func (c *KVCache[T]) Room(n int) error {
@@ -132,8 +142,8 @@ func (c *KVCache[T]) Room(n int) error {
 
 // Truncate forgets the tokens from position n on; 0 <= n <= Len.
 func (c *KVCache[T]) Truncate(n int) error {
-	if n < 0 || n > c.len {
-		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.len, n)
+	if n < 0 || n > c.Len() {
+		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.Len(), n)
 	}
 	c.len = n
 	return nil
@@ -142,6 +152,9 @@ func (c *KVCache[T]) Truncate(n int) error {
 // Extend counts n more tokens, whose keys and values passes have put there;
 // n >= 0, and they fit.
 func (c *KVCache[T]) Extend(n int) error {
+	if err := c.Room(0); err != nil {
+		return err
+	}
 	if n < 0 || n > c.capacity-c.len {
 		return fmt.Errorf("%w: cannot add %d tokens to %d, capacity %d", ErrCache, n, c.len, c.capacity)
 	}
@@ -152,8 +165,8 @@ func (c *KVCache[T]) Extend(n int) error {
 // Reserve makes room for n tokens in all. It copies what is there on s. Work that
 // was recorded over the cache is of no use once Capacity has changed.
 func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
-	if c.closed {
-		return fmt.Errorf("%w: closed", ErrCache)
+	if err := c.Room(0); err != nil {
+		return err
 	}
 	if n <= c.capacity {
 		return nil

@@ -24,3 +24,23 @@ func TestExtend(t *testing.T) {
 	require.NoError(t, c.Extend(5))
 	require.Equal(t, 20, c.Len())
 }
+
+// A cache that is nil or closed holds nothing and takes nothing.
+func TestNilAndClosedCache(t *testing.T) {
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	closed, err := NewKVCache[float32](d, CacheShape{Layers: 1, KVHeads: 1, HeadDim: 4, MaxTokens: 20}, 10)
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	for _, c := range []*KVCache[float32]{nil, closed} {
+		require.ErrorIs(t, c.Room(0), ErrCache)
+		require.ErrorIs(t, c.Extend(0), ErrCache)
+		require.ErrorIs(t, c.Reserve(nil, 1), ErrCache)
+		require.ErrorIs(t, c.Truncate(1), ErrCache)
+		require.Zero(t, c.Len())
+		require.NoError(t, c.Close())
+	}
+	var cursor *Cursor
+	require.NoError(t, cursor.Close())
+}

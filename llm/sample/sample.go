@@ -74,8 +74,12 @@ func New(p Params) (*Sampler, error) {
 }
 
 // Sample returns the token to follow: logits holds one number per token, step
-// counts the tokens drawn so far. It fails with an error that wraps [ErrLogits].
+// counts the tokens drawn so far. It fails with an error that wraps
+// [ErrLogits], or [ErrParams] for a nil sampler.
 func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
+	if s == nil {
+		return 0, fmt.Errorf("%w: the sampler is nil", ErrParams)
+	}
 	if len(logits) == 0 || len(logits) >= fallback.MaxSampleRow {
 		return 0, fmt.Errorf("%w: there are %d", ErrLogits, len(logits))
 	}

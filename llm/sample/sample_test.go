@@ -186,3 +186,9 @@ func BenchmarkSampleTopPLargeVocabulary(b *testing.B) {
 		}
 	}
 }
+
+func TestNilSampler(t *testing.T) {
+	var none *Sampler
+	_, err := none.Sample([]float32{1}, 0)
+	require.ErrorIs(t, err, ErrParams)
+}

@@ -41,7 +41,7 @@ func (d *Decoder) Push(id int) string { return string(d.push(nil, id)) }
 
 // Flush ends the stream: what is still incomplete comes as U+FFFD.
 func (d *Decoder) Flush() string {
-	if len(d.pending) == 0 {
+	if d == nil || len(d.pending) == 0 {
 		return ""
 	}
 	d.pending = d.pending[:0]
@@ -49,7 +49,7 @@ func (d *Decoder) Flush() string {
 }
 
 func (d *Decoder) push(out []byte, id int) []byte {
-	if d.t == nil {
+	if d == nil || d.t == nil {
 		return out
 	}
 	e := d.t.tokens[id]

@@ -2,7 +2,7 @@
 of chat templates. An "error" stands for a template that fails.
 
     pip install jinja2==3.1.6
-    python chat/testdata/vectors.py      (from the root of the repository)
+    python llm/chat/testdata/vectors.py      (from the root of the repository)
 """
 
 import datetime
@@ -171,6 +171,6 @@ for name, source in templates.items():
             rows.append(dict(error=str(e)[:80]))
     out.append(dict(name=name, source=source, results=rows))
 
-with open("chat/testdata/vectors.json", "w", encoding="ascii") as f:
+with open("llm/chat/testdata/vectors.json", "w", encoding="ascii") as f:
     json.dump(dict(now=NOW.isoformat(), runs=runs, templates=out), f, indent=1)
     f.write("\n")

@@ -2,7 +2,7 @@
 demo model's tokenizer.json and with variants of it.
 
     pip install tokenizers==0.22.1
-    python tokenizer/testdata/vectors.py      (from the root of the repository)
+    python llm/tokenizer/testdata/vectors.py      (from the root of the repository)
 """
 
 import copy
@@ -81,6 +81,6 @@ for _ in range(150):
     ids = [rng.choice([rng.randrange(256), rng.randrange(128, 256), rng.randrange(2048)]) for _ in range(rng.randint(0, 20))]
     streams.append(dict(ids=ids, decoded=tokenizer.decode(ids, skip_special_tokens=False), plain=tokenizer.decode(ids, skip_special_tokens=True)))
 
-with open("tokenizer/testdata/vectors.json", "w", encoding="ascii") as f:
+with open("llm/tokenizer/testdata/vectors.json", "w", encoding="ascii") as f:
     json.dump(dict(variants=out, streams=streams), f, separators=(",", ":"))
     f.write("\n")

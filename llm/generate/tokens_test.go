@@ -1,0 +1,168 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// A cancelled generation returns what it reached and the context's error, and the
+// session works on.
+func TestCancel(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for _, eager := range []bool{false, true} {
+				ctx, cancel := context.WithCancel(t.Context())
+				n := 0
+				r, err := s.Generate(ctx, cases[0].PromptIDs, Options{Eager: eager, OnText: func(string) error {
+					if n++; n == 3 {
+						cancel()
+					}
+					return nil
+				}})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, FinishCancelled, r.Finish)
+				require.GreaterOrEqual(t, len(r.IDs), 3)
+				require.Equal(t, cases[0].GeneratedIDs[:len(r.IDs)], r.IDs)
+				require.NotEmpty(t, r.Text)
+				require.Equal(t, len(r.IDs)-1, s.Stats().Work.Tokens)
+
+				r, err = s.Generate(ctx, cases[1].PromptIDs, Options{Eager: eager, PrefillStep: 2})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, &Result{Finish: FinishCancelled}, r)
+				late, stop := context.WithTimeout(t.Context(), 0)
+				r, err = s.Generate(late, cases[1].PromptIDs, Options{Eager: eager})
+				stop()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, FinishCancelled, r.Finish)
+
+				r, err = s.Generate(t.Context(), cases[1].PromptIDs, Options{Eager: eager, EOS: f.EOS()})
+				require.NoError(t, err)
+				require.Equal(t, cases[1].GeneratedIDs, r.IDs, "the session works on after a cancelled one")
+			}
+		})
+	})
+}
+
+func TestCallerStops(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	full := errors.New("disk full")
+	withSession(t, f, d, model.Options{}, func(s *Session) {
+		r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{OnText: func(string) error { return full }})
+		require.ErrorIs(t, err, full)
+		require.Equal(t, FinishError, r.Finish)
+		require.Equal(t, cases[0].GeneratedIDs[:1], r.IDs)
+	})
+}
+
+// Tokens gives one by one what Generate gives at once.
+func TestTokens(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	c := cases[0]
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			want, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS()})
+			require.NoError(t, err)
+			for _, o := range []Options{{EOS: f.EOS()}, {EOS: f.EOS(), Eager: true}, {MaxTokens: 3}} {
+				var ids []int
+				text, finish := "", ""
+				for token, err := range s.Tokens(t.Context(), c.PromptIDs, o) {
+					require.NoError(t, err)
+					require.Empty(t, finish, "only the last token has it")
+					ids, text, finish = append(ids, token.ID), text+token.Text, token.Finish
+				}
+				if o.MaxTokens == 0 {
+					require.Equal(t, want, &Result{IDs: ids, Text: text, Finish: finish})
+				} else {
+					require.Equal(t, want.IDs[:3], ids)
+					require.Equal(t, FinishLength, finish)
+				}
+			}
+			for n := 1; n < 6; n++ { // leaving the loop
+				var ids []int
+				for token, err := range s.Tokens(t.Context(), c.PromptIDs, Options{EOS: f.EOS()}) {
+					require.NoError(t, err)
+					if ids = append(ids, token.ID); len(ids) == n {
+						break
+					}
+				}
+				require.Equal(t, c.GeneratedIDs[:n], ids)
+				require.Len(t, s.seen, s.state.Len())
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var ids []int
+			var last error
+			for token, err := range s.Tokens(ctx, c.PromptIDs, Options{}) {
+				if last = err; err == nil {
+					ids = append(ids, token.ID)
+					cancel()
+				}
+			}
+			require.ErrorIs(t, last, context.Canceled)
+			require.Equal(t, c.GeneratedIDs[:len(ids)], ids)
+			for _, err := range s.Tokens(t.Context(), nil, Options{}) {
+				require.ErrorIs(t, err, ErrPrompt)
+			}
+		})
+	})
+}
+
+// What is nil, zero or closed gives errors and does not panic.
+func TestNilAndClosed(t *testing.T) {
+	f := openDemo(t)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = NewSession(nil, f.Tokenizer, 1)
+	require.ErrorIs(t, err, kompute.ErrInvalid)
+	m, err := f.Load(t.Context(), d, model.Options{})
+	require.NoError(t, err)
+	_, err = NewSession(m, nil, 1)
+	require.ErrorIs(t, err, kompute.ErrInvalid)
+	closed, err := NewSession(m, f.Tokenizer, 1)
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	for _, s := range []*Session{nil, {}, closed} {
+		_, err := s.Generate(t.Context(), []int{1}, Options{})
+		require.ErrorIs(t, err, kompute.ErrClosed)
+		n := 0
+		for _, err := range s.Tokens(t.Context(), []int{1}, Options{}) {
+			require.ErrorIs(t, err, kompute.ErrClosed)
+			n++
+		}
+		require.Equal(t, 1, n)
+		require.Nil(t, s.Region())
+		require.Nil(t, s.Stream())
+		require.Zero(t, s.Stats())
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+	for _, f := range []*Folder{nil, {}} {
+		_, err = f.EncodeText("hi")
+		require.Error(t, err)
+		_, err = f.EncodeChat(Turn("", "hi"))
+		require.Error(t, err)
+		require.Error(t, f.CheckPrompt([]int{1}))
+		_, err = f.Load(t.Context(), d, model.Options{})
+		require.Error(t, err)
+		require.Empty(t, f.Name())
+		require.Empty(t, f.EOS())
+		require.Zero(t, f.Limits())
+		require.NoError(t, f.Close())
+	}
+}
