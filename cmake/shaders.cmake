@@ -1,7 +1,21 @@
-# Compiles every line of shaders/manifest.txt to SPIR-V and embeds it, with a
-# table of what was built. An edited include recompiles what reads it; a shader
-# that does not compile fails the build. A line that asks for a GLSL extension
-# (glsl:NAME) which this compiler does not know is left out, and said so.
+# Compiles every shaders/*.comp to SPIR-V, in its variants, and embeds what was
+# built, with a table of it. An edited include recompiles what reads it; a shader
+# that does not compile fails the build. A variant that asks for a GLSL extension
+# which this compiler does not know is left out, and said so.
+#
+# A shader says at its top, in comments, what is not the rule:
+#   // variants: the names below, the best first; the rule is "narrow base"
+#   // requires: features that every variant asks for
+#   // kernel: NAME DEFINE=VALUE…  a kernel that is built from it, once for each such line; the rule is one of its name
+# The name of a variant is of these words, each of which means features and definitions.
+set(KPX_VARIANT_base "")
+set(KPX_VARIANT_narrow storage16 -DNARROW)           # elements of 8 and 16 bits are read as such
+set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup operations
+set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # products of four bytes at once
+set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR)
+set(KPX_VARIANT_nv coopmat_nv glsl:GL_NV_cooperative_matrix)
+
+include(kernel_spec)
 
 find_program(GLSLC glslc)
 if(NOT GLSLC)
@@ -20,7 +34,9 @@ set(KPX_SHADERS ${PROJECT_SOURCE_DIR}/shaders)
 set(KPX_GENERATED ${PROJECT_BINARY_DIR}/generated)
 set(KPX_SPIRV ${KPX_GENERATED}/spirv)
 file(MAKE_DIRECTORY ${KPX_SPIRV})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KPX_SHADERS}/manifest.txt)
+file(GLOB KPX_SHADER_FILES CONFIGURE_DEPENDS ${KPX_SHADERS}/*.comp)
+file(GLOB KPX_SHADER_INCLUDES CONFIGURE_DEPENDS ${KPX_SHADERS}/include/*.glsl)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KPX_SHADER_FILES} ${KPX_SHADER_INCLUDES})
 
 # Whether glslc knows the GLSL extension. Probed once per extension and compiler.
 function(kpx_probe_glsl extension out)
@@ -39,70 +55,112 @@ function(kpx_probe_glsl extension out)
     set(${out} ${${cache}} PARENT_SCOPE)
 endfunction()
 
-# Splits a requires column into device features and a skip reason.
-function(kpx_requirements column out_features out_missing)
+# What a variant means: its features ("a,b,"), definitions, and an extension that the compiler lacks.
+function(kpx_variant variant requires out_features out_defines out_missing)
+    set(tokens ${requires})
+    string(REPLACE "_" ";" words ${variant})
+    foreach(word IN LISTS words)
+        if(NOT DEFINED KPX_VARIANT_${word})
+            message(FATAL_ERROR "There is no variant '${word}': cmake/shaders.cmake lists what there is.")
+        endif()
+        list(APPEND tokens ${KPX_VARIANT_${word}})
+    endforeach()
     set(features "")
+    set(defines "")
     set(missing "")
-    string(REPLACE "," ";" column "${column}")
-    foreach(token IN LISTS column)
+    list(REMOVE_DUPLICATES tokens)
+    foreach(token IN LISTS tokens)
         if(token MATCHES "^glsl:(.+)$")
             set(extension ${CMAKE_MATCH_1})
             kpx_probe_glsl(${extension} known)
             if(NOT known)
                 set(missing ${extension})
             endif()
-        elseif(NOT token STREQUAL "-")
+        elseif(token MATCHES "^-D")
+            list(APPEND defines ${token})
+        else()
             string(APPEND features "${token},")
         endif()
     endforeach()
     set(${out_features} "${features}" PARENT_SCOPE)
+    set(${out_defines} "${defines}" PARENT_SCOPE)
     set(${out_missing} "${missing}" PARENT_SCOPE)
 endfunction()
 
-file(STRINGS ${KPX_SHADERS}/manifest.txt lines ENCODING UTF-8)
+# What the comments at the top of a shader say.
+function(kpx_shader_head source out_variants out_requires out_kernels)
+    get_filename_component(name ${source} NAME_WE)
+    set(variants narrow base)
+    set(requires "")
+    set(kernels "")
+    file(STRINGS ${source} lines ENCODING UTF-8 REGEX "^// (variants|requires|kernel): ")
+    foreach(line IN LISTS lines)
+        string(REGEX MATCH "^// ([a-z]+): (.*)$" matched "${line}")
+        set(key ${CMAKE_MATCH_1})
+        if(key STREQUAL "kernel")
+            list(APPEND kernels "${CMAKE_MATCH_2}")
+        else()
+            separate_arguments(words UNIX_COMMAND "${CMAKE_MATCH_2}")
+            set(${key} ${words})
+        endif()
+    endforeach()
+    if(NOT kernels)
+        set(kernels ${name})
+    endif()
+    set(${out_variants} "${variants}" PARENT_SCOPE)
+    set(${out_requires} "${requires}" PARENT_SCOPE)
+    set(${out_kernels} "${kernels}" PARENT_SCOPE)
+endfunction()
+
 set(arrays "")
 set(table "")
 set(outputs "")
-set(names "")
-foreach(line IN LISTS lines)
-    if(line MATCHES "^[ \t]*(#|$)")
-        continue()
-    endif()
-    separate_arguments(columns UNIX_COMMAND "${line}")
-    list(LENGTH columns count)
-    if(count LESS 5)
-        message(FATAL_ERROR "shaders/manifest.txt: '${line}' has ${count} columns, not kernel, variant, source, requires, defines.")
-    endif()
-    list(POP_FRONT columns kernel variant source requires)
-    list(REMOVE_ITEM columns "-")
-    set(name ${kernel}.${variant})
-    if(name IN_LIST names)
-        message(FATAL_ERROR "shaders/manifest.txt: ${name} is listed twice.")
-    endif()
-    list(APPEND names ${name})
-    if(NOT EXISTS ${KPX_SHADERS}/${source})
-        message(FATAL_ERROR "shaders/manifest.txt: ${name} needs shaders/${source}, which is missing.")
-    endif()
-    kpx_requirements("${requires}" features missing)
-    if(missing)
-        message(STATUS "kernel ${name}: left out, ${GLSLC} does not know ${missing}")
-        continue()
-    endif()
-    set(output ${KPX_SPIRV}/${name}.inc)
-    add_custom_command(OUTPUT ${output}
-        COMMAND ${GLSLC} --target-env=vulkan1.2 -O -Werror -mfmt=c ${columns} -I${KPX_SHADERS}/include
-                -MD -MF ${output}.d -MT ${output} -o ${output} ${KPX_SHADERS}/${source}
-        DEPENDS ${KPX_SHADERS}/${source} ${KPX_SHADERS}/manifest.txt
-        DEPFILE ${output}.d
-        COMMENT "glslc ${name}" VERBATIM)
-    string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
-    string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
-    string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, sizeof ${symbol}},\n")
-    list(APPEND outputs ${output})
+set(specs "")
+foreach(source IN LISTS KPX_SHADER_FILES)
+    kpx_shader_head(${source} variants requires kernels)
+    set(names "")
+    foreach(kernel IN LISTS kernels)
+        separate_arguments(definitions UNIX_COMMAND "${kernel}")
+        list(POP_FRONT definitions kernel)
+        list(TRANSFORM definitions PREPEND -D)
+        list(APPEND names ${kernel})
+        foreach(variant IN LISTS variants)
+            set(name ${kernel}.${variant})
+            kpx_variant(${variant} "${requires}" features defines missing)
+            if(missing)
+                message(STATUS "kernel ${name}: left out, ${GLSLC} does not know ${missing}")
+                continue()
+            endif()
+            set(output ${KPX_SPIRV}/${name}.inc)
+            add_custom_command(OUTPUT ${output}
+                COMMAND ${GLSLC} --target-env=vulkan1.2 -O -Werror -mfmt=c ${defines} ${definitions} -I${KPX_SHADERS}/include
+                        -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
+                DEPENDS ${source}
+                DEPFILE ${output}.d
+                COMMENT "glslc ${name}" VERBATIM)
+            string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
+            string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
+            string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, sizeof ${symbol}},\n")
+            list(APPEND outputs ${output})
+        endforeach()
+    endforeach()
+    kpx_spec_struct(${source} "${names}" struct)
+    string(APPEND specs "\n${struct}")
 endforeach()
 
+file(CONFIGURE OUTPUT ${KPX_GENERATED}/gen_kernels.hpp CONTENT
+"// Made by cmake/kernel_spec.cmake from shaders/*.comp: what a pipeline of each kernel is specialized by.
+#pragma once
+
+#include <cstdint>
+
+namespace kpx::spec {
+@specs@
+} // namespace kpx::spec
+" @ONLY)
+
 file(CONFIGURE OUTPUT ${KPX_GENERATED}/gen_kernels.cpp CONTENT
-"// Made by cmake/shaders.cmake from shaders/manifest.txt.
+"// Made by cmake/shaders.cmake from shaders/*.comp.
 #include \"runtime/embedded.hpp\"
 
 namespace {

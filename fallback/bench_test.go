@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 func randomFloats(b *testing.B, dtype array.DType, shape ...int) array.Array {
@@ -101,7 +102,7 @@ func BenchmarkSmall(b *testing.B) {
 		name string
 		run  func() error
 	}{
-		{"Add", func() error { return Binary(BinaryAdd, row, row, rowOut) }},
+		{"Add", func() error { return Binary(opdef.BinaryAdd, row, row, rowOut) }},
 		{"RMSNorm", func() error { return RMSNorm(row, weight, rowOut, 1e-6) }},
 		{"SiLUMul", func() error { return SiLUMul(wide, wide, wideOut) }},
 		{"RoPE", func() error {
@@ -109,7 +110,7 @@ func BenchmarkSmall(b *testing.B) {
 		}},
 		{"Copy", func() error { return Copy(row, rowOut) }},
 		{"Softmax", func() error { return Softmax(logits, logitsOut) }},
-		{"ArgMax", func() error { return Reduce(ReduceArgMax, logits, place) }},
+		{"ArgMax", func() error { return Reduce(opdef.ReduceArgMax, logits, place) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -189,13 +190,13 @@ func newToken(b *testing.B, dtype array.DType) func() error {
 			do(SliceUpdate(keys, kh, none, []int{0, 0, seen, 0}))
 			do(SliceUpdate(vals, view(mul(wv, y), 1, kv, 1, d), none, []int{0, 0, seen, 0}))
 			do(SDPA(qh, used(keys), used(vals), none, none, attended, 0.09, true))
-			do(Binary(BinaryAdd, x, mul(wo, view(attended, 1, heads*d)), x))
+			do(Binary(opdef.BinaryAdd, x, mul(wo, view(attended, 1, heads*d)), x))
 			do(RMSNorm(x, norm, y, 1e-6))
 			do(SiLUMul(mul(gate, y), mul(up, y), product))
-			do(Binary(BinaryAdd, x, mul(down, product), x))
+			do(Binary(opdef.BinaryAdd, x, mul(down, product), x))
 		}
 		do(RMSNorm(x, norm, y, 1e-6))
-		do(Reduce(ReduceArgMax, mul(head, y), next))
+		do(Reduce(opdef.ReduceArgMax, mul(head, y), next))
 		return err
 	}
 }

@@ -4,47 +4,18 @@ import (
 	"math"
 
 	"github.com/kompute-go/kompute-go/internal/array"
-)
-
-// BinaryKind is a kind of the binary op. The values are those of BINARY_* in
-// shaders/include/types.h.
-type BinaryKind uint32
-
-// The kinds of the binary op.
-const (
-	BinaryAdd BinaryKind = iota
-	BinarySub
-	BinaryMul
-	BinaryDiv
-	BinaryMax
-	BinaryMin
-	BinaryPow
-	BinaryMod
-	BinaryEqual
-	BinaryNotEqual
-	BinaryLess
-	BinaryLessEqual
-	BinaryGreater
-	BinaryGreaterEqual
-	BinaryAnd
-	BinaryOr
-	BinaryBitAnd
-	BinaryBitOr
-	BinaryBitXor
-	BinaryShiftLeft
-	BinaryShiftRight
-	binaryKinds
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // truth reports whether the result is bool.
-func (k BinaryKind) truth() bool { return k >= BinaryEqual && k <= BinaryOr }
+func truth(k opdef.BinaryKind) bool { return k >= opdef.BinaryEqual && k <= opdef.BinaryOr }
 
 // bitwise reports whether the operands must be integers.
-func (k BinaryKind) bitwise() bool { return k >= BinaryBitAnd && k <= BinaryShiftRight }
+func bitwise(k opdef.BinaryKind) bool { return k >= opdef.BinaryBitAnd && k <= opdef.BinaryShiftRight }
 
 // boolean reports whether the kind makes a bool of bools.
-func (k BinaryKind) boolean() bool {
-	return k == BinaryMax || k == BinaryMin || k >= BinaryBitAnd && k <= BinaryBitXor
+func boolean(k opdef.BinaryKind) bool {
+	return k == opdef.BinaryMax || k == opdef.BinaryMin || k >= opdef.BinaryBitAnd && k <= opdef.BinaryBitXor
 }
 
 // Binary computes out = a (kind) b, element by element. a, b and out have one
@@ -57,7 +28,7 @@ func (k BinaryKind) boolean() bool {
 // logic, Max, Min and the bitwise kinds without shifts.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
-func Binary(kind BinaryKind, a, b, out array.Array) error {
+func Binary(kind opdef.BinaryKind, a, b, out array.Array) error {
 	c := checker{op: "binary"}
 	c.array("a", &a)
 	c.array("b", &b)
@@ -65,14 +36,14 @@ func Binary(kind BinaryKind, a, b, out array.Array) error {
 	c.shape("b", &b, a.Shape)
 	c.shape("out", &out, a.Shape)
 	c.dtype("b", &b, a.DType)
-	if kind >= binaryKinds {
+	if kind >= opdef.NumBinaryKinds {
 		c.fail("kind %d does not exist", kind)
 	}
-	if kind.truth() {
+	if truth(kind) {
 		c.dtype("out", &out, array.Bool)
 	} else {
 		c.dtype("out", &out, a.DType)
-		if a.DType == array.Bool && !kind.boolean() || kind.bitwise() && a.DType.IsFloat() {
+		if a.DType == array.Bool && !boolean(kind) || bitwise(kind) && a.DType.IsFloat() {
 			c.fail("kind %d does not exist for %v", kind, a.DType)
 		}
 	}
@@ -92,10 +63,10 @@ func Binary(kind BinaryKind, a, b, out array.Array) error {
 	return nil
 }
 
-func binaryFloats(kind BinaryKind, l *loop, a, b, out *array.Array) {
+func binaryFloats(kind opdef.BinaryKind, l *loop, a, b, out *array.Array) {
 	inner := l.inner()
 	cost := 1.0
-	if kind == BinaryPow || kind == BinaryMod {
+	if kind == opdef.BinaryPow || kind == opdef.BinaryMod {
 		cost = 40
 	}
 	l.blocks(cost, func(off offsets, n int) {
@@ -104,7 +75,7 @@ func binaryFloats(kind BinaryKind, l *loop, a, b, out *array.Array) {
 		buf := scratch.f
 		x := floats(a, off[0], inner[0], n, cut(&buf, n))
 		y := floats(b, off[1], inner[1], n, cut(&buf, n))
-		if kind.truth() {
+		if truth(kind) {
 			truths(kind, storage[uint8](out), off[2], inner[2], x, y)
 			return
 		}
@@ -115,38 +86,38 @@ func binaryFloats(kind BinaryKind, l *loop, a, b, out *array.Array) {
 }
 
 // binaryFloatRow computes z = x (kind) y.
-func binaryFloatRow(kind BinaryKind, z, x, y []float32) {
+func binaryFloatRow(kind opdef.BinaryKind, z, x, y []float32) {
 	x, y = x[:len(z)], y[:len(z)]
 	switch kind {
-	case BinaryAdd:
+	case opdef.BinaryAdd:
 		for i := range z {
 			z[i] = x[i] + y[i]
 		}
-	case BinarySub:
+	case opdef.BinarySub:
 		for i := range z {
 			z[i] = x[i] - y[i]
 		}
-	case BinaryMul:
+	case opdef.BinaryMul:
 		for i := range z {
 			z[i] = x[i] * y[i]
 		}
-	case BinaryDiv:
+	case opdef.BinaryDiv:
 		for i := range z {
 			z[i] = x[i] / y[i]
 		}
-	case BinaryMax:
+	case opdef.BinaryMax:
 		for i := range z {
 			z[i] = maxFloat(x[i], y[i])
 		}
-	case BinaryMin:
+	case opdef.BinaryMin:
 		for i := range z {
 			z[i] = minFloat(x[i], y[i])
 		}
-	case BinaryPow:
+	case opdef.BinaryPow:
 		for i := range z {
 			z[i] = float32(math.Pow(float64(x[i]), float64(y[i])))
 		}
-	case BinaryMod:
+	case opdef.BinaryMod:
 		for i := range z {
 			z[i] = modFloat(x[i], y[i])
 		}
@@ -180,7 +151,7 @@ func modFloat(x, y float32) float32 {
 
 type integer interface{ int32 | uint32 | uint8 }
 
-func binaryInts[T integer](kind BinaryKind, l *loop, a, b, out *array.Array) {
+func binaryInts[T integer](kind opdef.BinaryKind, l *loop, a, b, out *array.Array) {
 	inner := l.inner()
 	as, bs := storage[T](a), storage[T](b)
 	l.blocks(1, func(off offsets, n int) {
@@ -190,7 +161,7 @@ func binaryInts[T integer](kind BinaryKind, l *loop, a, b, out *array.Array) {
 			x := view(as, off[0]+i*inner[0], inner[0], m, xs[:])
 			y := view(bs, off[1]+i*inner[1], inner[1], m, ys[:])
 			at := off[2] + i*inner[2]
-			if kind.truth() {
+			if truth(kind) {
 				truths(kind, storage[uint8](out), at, inner[2], x, y)
 				continue
 			}
@@ -202,7 +173,7 @@ func binaryInts[T integer](kind BinaryKind, l *loop, a, b, out *array.Array) {
 }
 
 // binaryIntRow computes z = x (kind) y.
-func binaryIntRow[T integer](kind BinaryKind, z, x, y []T) {
+func binaryIntRow[T integer](kind opdef.BinaryKind, z, x, y []T) {
 	x, y = x[:len(z)], y[:len(z)]
 	f := binaryInt[T](kind)
 	for i := range z {
@@ -211,31 +182,31 @@ func binaryIntRow[T integer](kind BinaryKind, z, x, y []T) {
 }
 
 // binaryInt returns the function of one kind.
-func binaryInt[T integer](kind BinaryKind) func(x, y T) T {
+func binaryInt[T integer](kind opdef.BinaryKind) func(x, y T) T {
 	switch kind {
-	case BinaryAdd:
+	case opdef.BinaryAdd:
 		return func(x, y T) T { return x + y }
-	case BinarySub:
+	case opdef.BinarySub:
 		return func(x, y T) T { return x - y }
-	case BinaryMul:
+	case opdef.BinaryMul:
 		return func(x, y T) T { return x * y }
-	case BinaryDiv:
+	case opdef.BinaryDiv:
 		return divInt[T]
-	case BinaryMax:
+	case opdef.BinaryMax:
 		return func(x, y T) T { return max(x, y) }
-	case BinaryMin:
+	case opdef.BinaryMin:
 		return func(x, y T) T { return min(x, y) }
-	case BinaryPow:
+	case opdef.BinaryPow:
 		return powInt[T]
-	case BinaryMod:
+	case opdef.BinaryMod:
 		return modInt[T]
-	case BinaryBitAnd:
+	case opdef.BinaryBitAnd:
 		return func(x, y T) T { return x & y }
-	case BinaryBitOr:
+	case opdef.BinaryBitOr:
 		return func(x, y T) T { return x | y }
-	case BinaryBitXor:
+	case opdef.BinaryBitXor:
 		return func(x, y T) T { return x ^ y }
-	case BinaryShiftLeft:
+	case opdef.BinaryShiftLeft:
 		return func(x, y T) T { return x << (uint32(y) & 31) }
 	default:
 		return func(x, y T) T { return x >> (uint32(y) & 31) }
@@ -281,24 +252,24 @@ func powInt[T integer](x, y T) T {
 }
 
 // truths writes x (kind) y as bools to out, from off on, stride apart.
-func truths[T float32 | integer](kind BinaryKind, out []uint8, off, stride int, x, y []T) {
+func truths[T float32 | integer](kind opdef.BinaryKind, out []uint8, off, stride int, x, y []T) {
 	y = y[:len(x)]
 	for i := range x {
 		var t bool
 		switch kind {
-		case BinaryEqual:
+		case opdef.BinaryEqual:
 			t = x[i] == y[i]
-		case BinaryNotEqual:
+		case opdef.BinaryNotEqual:
 			t = x[i] != y[i]
-		case BinaryLess:
+		case opdef.BinaryLess:
 			t = x[i] < y[i]
-		case BinaryLessEqual:
+		case opdef.BinaryLessEqual:
 			t = x[i] <= y[i]
-		case BinaryGreater:
+		case opdef.BinaryGreater:
 			t = x[i] > y[i]
-		case BinaryGreaterEqual:
+		case opdef.BinaryGreaterEqual:
 			t = x[i] >= y[i]
-		case BinaryAnd:
+		case opdef.BinaryAnd:
 			t = x[i] != 0 && y[i] != 0
 		default:
 			t = x[i] != 0 || y[i] != 0

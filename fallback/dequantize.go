@@ -3,6 +3,7 @@ package fallback
 import (
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // Dequantize writes the elements of a quantized array: w [..., K*bits/32] uint32,
@@ -42,7 +43,7 @@ func Dequantize(w, scales, biases, out array.Array, q Quantization) error {
 func (a *packed) writeRow(w, scales, biases int, out *array.Array, off int, space []float32) {
 	stride := out.Strides[len(out.Strides)-1]
 	res := place(out, off, stride, a.cols, cut(&space, a.cols))
-	if a.Mode == ModeAffine {
+	if a.Mode == opdef.ModeAffine {
 		row := a.row(w, scales, biases, space)
 		simd.Dequantize(res, a.cols, &row, 1)
 	} else {

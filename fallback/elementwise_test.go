@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 var (
@@ -16,16 +17,16 @@ var (
 )
 
 // binaryWant is the op on float64, for numbers that integers represent too.
-func binaryWant(kind BinaryKind, x, y float64, float bool) float64 {
+func binaryWant(kind opdef.BinaryKind, x, y float64, float bool) float64 {
 	truth := func(t bool) float64 { return float64(toByte(t)) }
 	switch kind {
-	case BinaryAdd:
+	case opdef.BinaryAdd:
 		return x + y
-	case BinarySub:
+	case opdef.BinarySub:
 		return x - y
-	case BinaryMul:
+	case opdef.BinaryMul:
 		return x * y
-	case BinaryDiv:
+	case opdef.BinaryDiv:
 		if float {
 			return x / y
 		}
@@ -33,43 +34,43 @@ func binaryWant(kind BinaryKind, x, y float64, float bool) float64 {
 			return 0
 		}
 		return math.Floor(x / y)
-	case BinaryMax:
+	case opdef.BinaryMax:
 		return math.Max(x, y)
-	case BinaryMin:
+	case opdef.BinaryMin:
 		return math.Min(x, y)
-	case BinaryPow:
+	case opdef.BinaryPow:
 		if !float && y < 0 {
 			return 0
 		}
 		return math.Pow(x, y)
-	case BinaryMod:
+	case opdef.BinaryMod:
 		if y == 0 && !float {
 			return 0
 		}
 		return x - y*math.Floor(x/y)
-	case BinaryEqual:
+	case opdef.BinaryEqual:
 		return truth(x == y)
-	case BinaryNotEqual:
+	case opdef.BinaryNotEqual:
 		return truth(x != y)
-	case BinaryLess:
+	case opdef.BinaryLess:
 		return truth(x < y)
-	case BinaryLessEqual:
+	case opdef.BinaryLessEqual:
 		return truth(x <= y)
-	case BinaryGreater:
+	case opdef.BinaryGreater:
 		return truth(x > y)
-	case BinaryGreaterEqual:
+	case opdef.BinaryGreaterEqual:
 		return truth(x >= y)
-	case BinaryAnd:
+	case opdef.BinaryAnd:
 		return truth(x != 0 && y != 0)
-	case BinaryOr:
+	case opdef.BinaryOr:
 		return truth(x != 0 || y != 0)
-	case BinaryBitAnd:
+	case opdef.BinaryBitAnd:
 		return float64(int64(x) & int64(y))
-	case BinaryBitOr:
+	case opdef.BinaryBitOr:
 		return float64(int64(x) | int64(y))
-	case BinaryBitXor:
+	case opdef.BinaryBitXor:
 		return float64(int64(x) ^ int64(y))
-	case BinaryShiftLeft:
+	case opdef.BinaryShiftLeft:
 		return float64(int64(x) << (int64(y) & 31))
 	default:
 		return float64(int64(x) >> (int64(y) & 31))
@@ -78,12 +79,12 @@ func binaryWant(kind BinaryKind, x, y float64, float bool) float64 {
 
 func TestBinary(t *testing.T) {
 	check(t, func(g *gen) {
-		kind := BinaryKind(g.int("kind", 0, int(binaryKinds)-1))
+		kind := opdef.BinaryKind(g.int("kind", 0, int(opdef.NumBinaryKinds)-1))
 		types := []array.DType{array.Float32, array.Float16, array.BFloat16, array.Int32, array.Uint32, array.Uint8}
-		if kind.truth() {
+		if truth(kind) {
 			types = allTypes
 		}
-		if kind.bitwise() {
+		if bitwise(kind) {
 			types = intTypes
 		}
 		dtype := g.dtype("type", types)
@@ -97,7 +98,7 @@ func TestBinary(t *testing.T) {
 		}
 		a, b := g.array(dtype, shape, draw), g.array(dtype, shape, draw)
 		result := dtype
-		if kind.truth() {
+		if truth(kind) {
 			result = array.Bool
 		}
 		out := g.output(result, shape)
@@ -115,91 +116,91 @@ func TestBinary(t *testing.T) {
 }
 
 func TestBinaryEdges(t *testing.T) {
-	f := func(kind BinaryKind, a, b float32) float64 {
+	f := func(kind opdef.BinaryKind, a, b float32) float64 {
 		out := must(t, []float32{5}, 1)
 		require.NoError(t, Binary(kind, must(t, []float32{a}, 1), must(t, []float32{b}, 1), out))
 		return value(out, 0)
 	}
-	require.True(t, math.IsNaN(f(BinaryMod, 3, 0)))
-	require.Equal(t, 2.0, f(BinaryMod, -7, 3))
-	require.Equal(t, -2.0, f(BinaryMod, 7, -3))
+	require.True(t, math.IsNaN(f(opdef.BinaryMod, 3, 0)))
+	require.Equal(t, 2.0, f(opdef.BinaryMod, -7, 3))
+	require.Equal(t, -2.0, f(opdef.BinaryMod, 7, -3))
 	negative := float32(math.Copysign(0, -1))
-	for kind, operands := range map[BinaryKind][2]float32{
-		BinaryMod: {negative, 3}, BinaryMax: {0, negative}, BinaryMin: {0, negative}, BinaryMul: {0, -1},
+	for kind, operands := range map[opdef.BinaryKind][2]float32{
+		opdef.BinaryMod: {negative, 3}, opdef.BinaryMax: {0, negative}, opdef.BinaryMin: {0, negative}, opdef.BinaryMul: {0, -1},
 	} {
 		require.True(t, math.Signbit(f(kind, operands[0], operands[1])), "kind %d", kind)
 	}
-	require.False(t, math.Signbit(f(BinaryMod, 3, -3)))
-	require.False(t, math.Signbit(f(BinaryMin, negative, 0)))
-	require.True(t, math.IsNaN(f(BinaryMax, float32(nan), 1)))
-	require.True(t, math.IsNaN(f(BinaryMin, 1, float32(nan))))
-	require.Equal(t, inf, f(BinaryDiv, 1, 0))
-	require.True(t, math.IsNaN(f(BinaryPow, -8, 0.5)))
+	require.False(t, math.Signbit(f(opdef.BinaryMod, 3, -3)))
+	require.False(t, math.Signbit(f(opdef.BinaryMin, negative, 0)))
+	require.True(t, math.IsNaN(f(opdef.BinaryMax, float32(nan), 1)))
+	require.True(t, math.IsNaN(f(opdef.BinaryMin, 1, float32(nan))))
+	require.Equal(t, inf, f(opdef.BinaryDiv, 1, 0))
+	require.True(t, math.IsNaN(f(opdef.BinaryPow, -8, 0.5)))
 
-	i := func(kind BinaryKind, a, b int32) float64 {
+	i := func(kind opdef.BinaryKind, a, b int32) float64 {
 		out := must(t, []int32{5}, 1)
 		require.NoError(t, Binary(kind, must(t, []int32{a}, 1), must(t, []int32{b}, 1), out))
 		return value(out, 0)
 	}
-	require.Equal(t, -3.0, i(BinaryDiv, -7, 3))
-	require.Equal(t, -3.0, i(BinaryDiv, 7, -3))
-	require.Equal(t, -2.0, i(BinaryDiv, -6, 3))
-	require.Equal(t, 0.0, i(BinaryDiv, -7, 0))
-	require.Equal(t, float64(math.MinInt32), i(BinaryDiv, math.MinInt32, -1))
-	require.Equal(t, 0.0, i(BinaryMod, math.MinInt32, -1))
-	require.Equal(t, 2.0, i(BinaryMod, -7, 3))
-	require.Equal(t, -2.0, i(BinaryMod, 7, -3))
-	require.Equal(t, 0.0, i(BinaryPow, 2, -1))
-	require.Equal(t, 0.0, i(BinaryPow, 2, 40))
-	require.Equal(t, -8.0, i(BinaryShiftRight, -8, 32))
-	require.Equal(t, -1.0, i(BinaryShiftRight, -8, -1))
-	require.Equal(t, -4.0, i(BinaryShiftRight, -8, 1))
-	require.Equal(t, 2.0, i(BinaryShiftLeft, 1, 33))
-	require.Equal(t, -2.0, i(BinaryAdd, math.MaxInt32, math.MaxInt32))
+	require.Equal(t, -3.0, i(opdef.BinaryDiv, -7, 3))
+	require.Equal(t, -3.0, i(opdef.BinaryDiv, 7, -3))
+	require.Equal(t, -2.0, i(opdef.BinaryDiv, -6, 3))
+	require.Equal(t, 0.0, i(opdef.BinaryDiv, -7, 0))
+	require.Equal(t, float64(math.MinInt32), i(opdef.BinaryDiv, math.MinInt32, -1))
+	require.Equal(t, 0.0, i(opdef.BinaryMod, math.MinInt32, -1))
+	require.Equal(t, 2.0, i(opdef.BinaryMod, -7, 3))
+	require.Equal(t, -2.0, i(opdef.BinaryMod, 7, -3))
+	require.Equal(t, 0.0, i(opdef.BinaryPow, 2, -1))
+	require.Equal(t, 0.0, i(opdef.BinaryPow, 2, 40))
+	require.Equal(t, -8.0, i(opdef.BinaryShiftRight, -8, 32))
+	require.Equal(t, -1.0, i(opdef.BinaryShiftRight, -8, -1))
+	require.Equal(t, -4.0, i(opdef.BinaryShiftRight, -8, 1))
+	require.Equal(t, 2.0, i(opdef.BinaryShiftLeft, 1, 33))
+	require.Equal(t, -2.0, i(opdef.BinaryAdd, math.MaxInt32, math.MaxInt32))
 }
 
 func TestBinaryErrors(t *testing.T) {
 	f32, i32 := must(t, []float32{1, 2}, 2), must(t, []int32{1, 2}, 2)
 	truth := must(t, []bool{true, false}, 2)
-	require.ErrorIs(t, Binary(BinaryAdd, f32, i32, f32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryAdd, f32, f32, i32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryEqual, f32, f32, f32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryBitAnd, f32, f32, f32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryAdd, truth, truth, truth), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryShiftLeft, truth, truth, truth), ErrInvalid)
-	require.NoError(t, Binary(BinaryBitXor, truth, truth, must(t, []bool{true, true}, 2)))
-	require.ErrorIs(t, Binary(binaryKinds, f32, f32, f32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryAdd, f32, must(t, []float32{1}, 1), f32), ErrInvalid)
-	require.ErrorIs(t, Binary(BinaryAdd, f32, array.Array{}, f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, f32, i32, f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, f32, f32, i32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryEqual, f32, f32, f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryBitAnd, f32, f32, f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, truth, truth, truth), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryShiftLeft, truth, truth, truth), ErrInvalid)
+	require.NoError(t, Binary(opdef.BinaryBitXor, truth, truth, must(t, []bool{true, true}, 2)))
+	require.ErrorIs(t, Binary(opdef.NumBinaryKinds, f32, f32, f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, f32, must(t, []float32{1}, 1), f32), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, f32, array.Array{}, f32), ErrInvalid)
 	short := f32
 	short.Offset = 1
-	require.ErrorContains(t, Binary(BinaryAdd, f32, short, f32), "b reaches elements 1 to 3 of 2")
+	require.ErrorContains(t, Binary(opdef.BinaryAdd, f32, short, f32), "b reaches elements 1 to 3 of 2")
 	bad := f32
 	bad.Shape = []int{-2}
-	require.ErrorIs(t, Binary(BinaryAdd, bad, bad, bad), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, bad, bad, bad), ErrInvalid)
 	bad.Shape = []int{2, 1}
-	require.ErrorIs(t, Binary(BinaryAdd, bad, bad, bad), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, bad, bad, bad), ErrInvalid)
 	bad.DType = 99
-	require.ErrorIs(t, Binary(BinaryAdd, bad, bad, bad), ErrInvalid)
+	require.ErrorIs(t, Binary(opdef.BinaryAdd, bad, bad, bad), ErrInvalid)
 }
 
-var unaryWant = map[UnaryKind]func(float64) float64{
-	UnaryNeg: func(x float64) float64 { return -x }, UnaryAbs: math.Abs, UnaryExp: math.Exp, UnaryLog: math.Log,
-	UnarySqrt: math.Sqrt, UnaryRsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
-	UnarySin: math.Sin, UnaryCos: math.Cos, UnaryTanh: math.Tanh,
-	UnarySigmoid: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	UnarySiLU:    func(x float64) float64 { return x / (1 + math.Exp(-x)) },
-	UnaryGELU:    func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 },
-	UnaryErf:     math.Erf, UnarySquare: func(x float64) float64 { return x * x },
-	UnaryFloor: math.Floor, UnaryCeil: math.Ceil, UnaryRound: math.RoundToEven,
-	UnaryNot: func(x float64) float64 { return float64(toByte(x == 0)) },
+var unaryWant = map[opdef.UnaryKind]func(float64) float64{
+	opdef.UnaryNeg: func(x float64) float64 { return -x }, opdef.UnaryAbs: math.Abs, opdef.UnaryExp: math.Exp, opdef.UnaryLog: math.Log,
+	opdef.UnarySqrt: math.Sqrt, opdef.UnaryRsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
+	opdef.UnarySin: math.Sin, opdef.UnaryCos: math.Cos, opdef.UnaryTanh: math.Tanh,
+	opdef.UnarySigmoid: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	opdef.UnarySiLU:    func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	opdef.UnaryGELU:    func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 },
+	opdef.UnaryErf:     math.Erf, opdef.UnarySquare: func(x float64) float64 { return x * x },
+	opdef.UnaryFloor: math.Floor, opdef.UnaryCeil: math.Ceil, opdef.UnaryRound: math.RoundToEven,
+	opdef.UnaryNot: func(x float64) float64 { return float64(toByte(x == 0)) },
 }
 
 func TestUnary(t *testing.T) {
 	check(t, func(g *gen) {
-		kind := UnaryKind(g.int("kind", 0, int(unaryKinds)-1))
+		kind := opdef.UnaryKind(g.int("kind", 0, int(opdef.NumUnaryKinds)-1))
 		types := floatTypes
-		if kind.integral() {
+		if integral(kind) {
 			types = append(intTypes, floatTypes...)
 		}
 		dtype := g.dtype("type", types)
@@ -211,7 +212,7 @@ func TestUnary(t *testing.T) {
 			return 3 * g.normal()
 		})
 		result := dtype
-		if kind == UnaryNot {
+		if kind == opdef.UnaryNot {
 			result = array.Bool
 		}
 		out := g.output(result, shape)
@@ -233,12 +234,12 @@ func TestUnary(t *testing.T) {
 func TestUnaryErrors(t *testing.T) {
 	f32, i32 := must(t, []float32{1}, 1), must(t, []int32{1}, 1)
 	truth := must(t, []bool{true}, 1)
-	require.ErrorIs(t, Unary(UnaryExp, i32, i32), ErrInvalid)
-	require.ErrorIs(t, Unary(UnaryNeg, truth, truth), ErrInvalid)
-	require.ErrorIs(t, Unary(UnaryNeg, f32, i32), ErrInvalid)
-	require.ErrorIs(t, Unary(UnaryNot, f32, f32), ErrInvalid)
-	require.ErrorIs(t, Unary(unaryKinds, f32, f32), ErrInvalid)
-	require.NoError(t, Unary(UnaryNot, truth, truth))
+	require.ErrorIs(t, Unary(opdef.UnaryExp, i32, i32), ErrInvalid)
+	require.ErrorIs(t, Unary(opdef.UnaryNeg, truth, truth), ErrInvalid)
+	require.ErrorIs(t, Unary(opdef.UnaryNeg, f32, i32), ErrInvalid)
+	require.ErrorIs(t, Unary(opdef.UnaryNot, f32, f32), ErrInvalid)
+	require.ErrorIs(t, Unary(opdef.NumUnaryKinds, f32, f32), ErrInvalid)
+	require.NoError(t, Unary(opdef.UnaryNot, truth, truth))
 	require.Equal(t, 0.0, value(truth, 0))
 }
 

@@ -25,10 +25,3 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	}
 	return c
 }
-
-// The last word of a counter, by what draws. The values are those of PHILOX_* in
-// shaders/include/types.h.
-const (
-	philoxSample = iota
-	philoxRandom
-)

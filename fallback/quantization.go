@@ -6,20 +6,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
-)
-
-// Mode is one of MLX's quantization modes.
-type Mode int
-
-// The modes. Only the affine one has biases. The others have uint8 scales and a
-// fixed form: MXFP4 E2M1 codes in groups of 32 with E8M0 scales, NVFP4 E2M1 codes
-// in groups of 16 with E4M3 scales, MXFP8 E4M3 codes in groups of 32 with E8M0
-// scales. There an element is scale·value(code).
-const (
-	ModeAffine Mode = iota
-	ModeMXFP4
-	ModeNVFP4
-	ModeMXFP8
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // Quantization describes how MLX packs a matrix. In the affine mode each group of
@@ -28,17 +15,17 @@ const (
 // each, are one little-endian bit stream, lowest bits first, in uint32 words.
 type Quantization struct {
 	GroupSize, Bits int
-	Mode            Mode
+	Mode            opdef.Mode
 }
 
 // small are the forms of the modes without biases.
-var small = map[Mode]Quantization{
-	ModeMXFP4: {32, 4, ModeMXFP4}, ModeNVFP4: {16, 4, ModeNVFP4}, ModeMXFP8: {32, 8, ModeMXFP8},
+var small = map[opdef.Mode]Quantization{
+	opdef.ModeMXFP4: {32, 4, opdef.ModeMXFP4}, opdef.ModeNVFP4: {16, 4, opdef.ModeNVFP4}, opdef.ModeMXFP8: {32, 8, opdef.ModeMXFP8},
 }
 
 // check complains about parameters that do not exist.
 func (q Quantization) check(c *checker) {
-	if q.Mode != ModeAffine {
+	if q.Mode != opdef.ModeAffine {
 		if fixed, known := small[q.Mode]; !known || fixed != q {
 			c.fail("mode %d has no groups of %d with %d bits", q.Mode, q.GroupSize, q.Bits)
 		}
@@ -66,7 +53,7 @@ func (c *checker) packed(w, scales, biases *array.Array, q Quantization) packed 
 	c.array("w", w)
 	c.dtype("w", w, array.Uint32)
 	c.lastAxis("w", w)
-	if q.Mode == ModeAffine {
+	if q.Mode == opdef.ModeAffine {
 		c.float("scales", scales)
 		c.float("biases", biases)
 	} else {
@@ -105,7 +92,7 @@ func (a *packed) values(dst []float32, w, scales, g0, g1 int) {
 	for g := g0; g < g1; g++ {
 		code := all[scales+g*step]
 		scale := e8m0Values[code]
-		if a.Mode == ModeNVFP4 {
+		if a.Mode == opdef.ModeNVFP4 {
 			scale = e4m3Values[code]
 		}
 		if a.Bits == 8 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // Quantize packs x [..., K] of a float type to w [..., K*bits/32] uint32 with
@@ -33,7 +34,7 @@ func Quantize(x, w, scales, biases array.Array, q Quantization) error {
 		for range hi - lo {
 			space := scratch.f
 			row := floats(&x, at.off[0], x.Strides[last], a.cols, cut(&space, a.cols))
-			if clear(words); q.Mode == ModeAffine {
+			if clear(words); q.Mode == opdef.ModeAffine {
 				a.encodeAffine(row, words, codes, space)
 				storeFloats(&scales, at.off[2], scales.Strides[last], space[:a.groups])
 				storeFloats(&biases, at.off[3], biases.Strides[last], space[a.groups:2*a.groups])
@@ -109,13 +110,13 @@ func (a *packed) encodeSmall(row []float32, words []uint32, codes []uint8, round
 		scale := round(math.Float32frombits(most) / top)
 		code := toE8M0(scale)
 		value := e8m0Values[code]
-		if a.Mode == ModeNVFP4 {
+		if a.Mode == opdef.ModeNVFP4 {
 			code = toE4M3(scale)
 			value = e4m3Values[code]
 		}
 		for i, v := range group {
 			switch q := round(v / value); {
-			case a.Mode != ModeNVFP4 && code == 255:
+			case a.Mode != opdef.ModeNVFP4 && code == 255:
 				codes[i] = 0 // the group has no values
 			case a.Bits == 8:
 				codes[i] = toE4M3(q)

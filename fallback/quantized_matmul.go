@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // QuantizedMatMul multiplies x [..., M, K] with a quantized matrix to out
@@ -41,7 +42,7 @@ func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, tran
 		return c.err
 	}
 	rows := out.Size() / n
-	if a.Mode == ModeAffine && transpose && rows <= maxVectorRows && k > 0 {
+	if a.Mode == opdef.ModeAffine && transpose && rows <= maxVectorRows && k > 0 {
 		a.vectors(&x, &out, rows)
 		return nil
 	}
@@ -128,7 +129,7 @@ func (a *packed) product(x, out *array.Array, transpose bool) {
 		defer release()
 	}
 	var f factors
-	if a.Mode == ModeAffine {
+	if a.Mode == opdef.ModeAffine {
 		f = a.factors()
 		defer f.release()
 	}
@@ -143,7 +144,7 @@ func (a *packed) product(x, out *array.Array, transpose bool) {
 			row, rows, col, cols = n0, nn, k0, kn
 		}
 		g0, g1 := col/a.GroupSize, (col+cols)/a.GroupSize
-		if a.Mode != ModeAffine {
+		if a.Mode != opdef.ModeAffine {
 			for i := range rows {
 				at := row + i
 				a.values(buf[i*cols:], a.w.Offset+at*a.w.Strides[0], a.scales.Offset+at*a.scales.Strides[0], g0, g1)

@@ -4,26 +4,12 @@ import (
 	"math"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
-
-// RandomKind is a kind of the random op. The values are those of RANDOM_* in
-// shaders/include/types.h.
-type RandomKind uint32
-
-// The kinds of the random op.
-const (
-	RandomUniform RandomKind = iota
-	RandomNormal
-	randomKinds
-)
-
-// RandomWords is the length of the state of Random: a seed and a counter, the low
-// words first.
-const RandomWords = 4
 
 // RandomParams are the numbers of the random op.
 type RandomParams struct {
-	Kind  RandomKind
+	Kind  opdef.RandomKind
 	First float32 // the lower end, or the mean
 	Scale float32 // the width, or the standard deviation
 	Limit float32 // the largest result of RandomUniform
@@ -33,9 +19,9 @@ type RandomParams struct {
 // made of word i mod 4 that Philox gives for the seed as key, and (i/4, counter,
 // 1 + kind) as counter:
 //
-//   - RandomUniform: min(First + Scale * u, Limit), where u is the word's upper
+//   - opdef.RandomUniform: min(First + Scale * u, Limit), where u is the word's upper
 //     24 bits in units of 2^-24; computed in float32
-//   - RandomNormal: First + Scale * z, where z comes from a pair of words by the
+//   - opdef.RandomNormal: First + Scale * z, where z comes from a pair of words by the
 //     method of Box and Muller; the radius is made of 24 bits of the first one and
 //     is at most 5.8, the angle of all bits of the second
 //
@@ -44,18 +30,18 @@ func Random(state, out array.Array, p RandomParams) error {
 	c := checker{op: "random"}
 	c.array("state", &state)
 	c.dtype("state", &state, array.Uint32)
-	c.shape("state", &state, []int{RandomWords})
+	c.shape("state", &state, []int{opdef.RandomWords})
 	c.float("out", &out)
 	if c.err == nil && !out.IsContiguous() {
 		c.fail("out has strides %v", out.Strides)
 	}
-	if p.Kind >= randomKinds {
+	if p.Kind >= opdef.NumRandomKinds {
 		c.fail("kind %d does not exist", p.Kind)
 	}
 	if c.err != nil {
 		return c.err
 	}
-	var w [RandomWords]uint32
+	var w [opdef.RandomWords]uint32
 	for i := range w {
 		w[i] = storage[uint32](&state)[state.Offset+i*state.Strides[0]]
 	}
@@ -68,7 +54,7 @@ func Random(state, out array.Array, p RandomParams) error {
 			first := b * blockSize
 			res := scratch.f[:min(blockSize, n-first)]
 			for i := 0; i < len(res); i += 4 {
-				r := Philox([4]uint32{uint32((first + i) / 4), w[2], w[3], philoxRandom + uint32(p.Kind)}, [2]uint32{w[0], w[1]})
+				r := Philox([4]uint32{uint32((first + i) / 4), w[2], w[3], uint32(opdef.PhiloxRandom) + uint32(p.Kind)}, [2]uint32{w[0], w[1]})
 				four := p.four(r)
 				copy(res[i:], four[:])
 			}
@@ -80,7 +66,7 @@ func Random(state, out array.Array, p RandomParams) error {
 
 // four returns the four numbers of four words.
 func (p *RandomParams) four(r [4]uint32) (out [4]float32) {
-	if p.Kind == RandomUniform {
+	if p.Kind == opdef.RandomUniform {
 		for i, w := range r {
 			scaled := float32(unit(w) * p.Scale) // rounded before the sum
 			out[i] = min(p.First+scaled, p.Limit)

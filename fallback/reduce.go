@@ -2,52 +2,34 @@ package fallback
 
 import (
 	"github.com/kompute-go/kompute-go/internal/array"
-)
-
-// ReduceKind is a kind of the reduce op. The values are those of REDUCE_* in
-// shaders/include/types.h.
-type ReduceKind uint32
-
-// The kinds of the reduce op.
-const (
-	ReduceSum ReduceKind = iota
-	ReduceMean
-	ReduceAMax
-	ReduceAMin
-	ReduceProd
-	ReduceAll
-	ReduceAny
-	ReduceArgMax
-	ReduceArgMin
-	ReduceLogSumExp
-	reduceKinds
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // indexed reports whether the result is a place, along one axis.
-func (k ReduceKind) indexed() bool { return k == ReduceArgMax || k == ReduceArgMin }
+func indexed(k opdef.ReduceKind) bool { return k == opdef.ReduceArgMax || k == opdef.ReduceArgMin }
 
 // needsElements reports whether the kind means nothing for no elements.
-func (k ReduceKind) needsElements() bool {
-	return k.indexed() || k == ReduceAMax || k == ReduceAMin || k == ReduceLogSumExp
+func needsElements(k opdef.ReduceKind) bool {
+	return indexed(k) || k == opdef.ReduceAMax || k == opdef.ReduceAMin || k == opdef.ReduceLogSumExp
 }
 
 // result returns the type of the result for elements of the given type, or
 // false where the kind does not take them.
-func (k ReduceKind) result(dtype array.DType) (array.DType, bool) {
+func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 	switch {
-	case k.indexed():
+	case indexed(k):
 		return array.Uint32, true
-	case k == ReduceAll || k == ReduceAny:
+	case k == opdef.ReduceAll || k == opdef.ReduceAny:
 		return array.Bool, true
 	case dtype.IsFloat():
 		return dtype, true
-	case k == ReduceMean:
+	case k == opdef.ReduceMean:
 		return array.Float32, true
-	case k == ReduceLogSumExp:
+	case k == opdef.ReduceLogSumExp:
 		return 0, false
-	case (k == ReduceSum || k == ReduceProd) && dtype == array.Bool:
+	case (k == opdef.ReduceSum || k == opdef.ReduceProd) && dtype == array.Bool:
 		return array.Int32, true
-	case (k == ReduceSum || k == ReduceProd) && dtype == array.Uint8:
+	case (k == opdef.ReduceSum || k == opdef.ReduceProd) && dtype == array.Uint8:
 		return array.Uint32, true
 	}
 	return dtype, true
@@ -68,33 +50,33 @@ func (k ReduceKind) result(dtype array.DType) (array.DType, bool) {
 //
 // Errors: ErrInvalid for other shapes or types, or for a kind that needs elements
 // where there are none.
-func Reduce(kind ReduceKind, x, out array.Array) error {
+func Reduce(kind opdef.ReduceKind, x, out array.Array) error {
 	c := checker{op: "reduce"}
 	c.array("x", &x)
 	c.array("out", &out)
-	if kind >= reduceKinds {
+	if kind >= opdef.NumReduceKinds {
 		c.fail("kind %d does not exist", kind)
 	}
-	if want, ok := kind.result(x.DType); ok {
+	if want, ok := reducedType(kind, x.DType); ok {
 		c.dtype("out", &out, want)
 	} else {
 		c.fail("kind %d does not exist for %v", kind, x.DType)
 	}
-	if c.err == nil && (len(out.Shape) > len(x.Shape) || kind.indexed() && len(out.Shape)+1 != len(x.Shape)) {
+	if c.err == nil && (len(out.Shape) > len(x.Shape) || indexed(kind) && len(out.Shape)+1 != len(x.Shape)) {
 		c.fail("shape %v does not reduce to %v", x.Shape, out.Shape)
 	}
 	if c.err == nil {
 		c.shape("out", &out, x.Shape[:len(out.Shape)])
 	}
-	if c.err == nil && kind.needsElements() && x.Size() == 0 && out.Size() > 0 {
+	if c.err == nil && needsElements(kind) && x.Size() == 0 && out.Size() > 0 {
 		c.fail("kind %d of no elements: shape %v", kind, x.Shape)
 	}
 	if c.err != nil || out.Size() == 0 {
 		return c.err
 	}
 	switch {
-	case kind.indexed():
-		reduceIndexed(kind == ReduceArgMin, &x, &out)
+	case indexed(kind):
+		reduceIndexed(kind == opdef.ReduceArgMin, &x, &out)
 	case x.DType.IsFloat():
 		reduceFloats(kind, &x, &out)
 	case x.DType == array.Int32:

@@ -3,6 +3,7 @@ package fallback
 import (
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // found is the extreme element of a piece: a key to compare pieces by, and where
@@ -74,7 +75,7 @@ func findFloats(x *array.Array, least bool, off, stride, n int) found[float32] {
 	row := floats(x, off, stride, n, scratch.f)
 	var m float32 // NaN if there is one
 	if least {
-		m = foldFloats(ReduceAMin, row).v
+		m = foldFloats(opdef.ReduceAMin, row).v
 	} else {
 		m = simd.Max(row)
 	}

@@ -7,40 +7,41 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // reduceWant reduces a row in float64; integers are small enough to be exact.
-func reduceWant(kind ReduceKind, row []float64) float64 {
+func reduceWant(kind opdef.ReduceKind, row []float64) float64 {
 	switch kind {
-	case ReduceProd:
+	case opdef.ReduceProd:
 		p := 1.0
 		for _, v := range row {
 			p *= v
 		}
 		return p
-	case ReduceAll, ReduceAny:
+	case opdef.ReduceAll, opdef.ReduceAny:
 		any, all := false, true
 		for _, v := range row {
 			any, all = any || v != 0, all && v != 0
 		}
-		return float64(toByte(kind == ReduceAll && all || kind == ReduceAny && any))
-	case ReduceAMax, ReduceAMin, ReduceArgMax, ReduceArgMin:
+		return float64(toByte(kind == opdef.ReduceAll && all || kind == opdef.ReduceAny && any))
+	case opdef.ReduceAMax, opdef.ReduceAMin, opdef.ReduceArgMax, opdef.ReduceArgMin:
 		best := 0
 		for i, v := range row {
 			b := row[best]
 			more := v > b
-			if kind == ReduceAMin || kind == ReduceArgMin {
+			if kind == opdef.ReduceAMin || kind == opdef.ReduceArgMin {
 				more = v < b
 			}
 			if more || v != v && b == b {
 				best = i
 			}
 		}
-		if kind.indexed() {
+		if indexed(kind) {
 			return float64(best)
 		}
 		return row[best]
-	case ReduceLogSumExp:
+	case opdef.ReduceLogSumExp:
 		sum := 0.0
 		for _, v := range row {
 			sum += math.Exp(v)
@@ -51,7 +52,7 @@ func reduceWant(kind ReduceKind, row []float64) float64 {
 	for _, v := range row {
 		sum += v
 	}
-	if kind == ReduceMean {
+	if kind == opdef.ReduceMean {
 		sum /= float64(len(row))
 	}
 	return sum
@@ -59,9 +60,9 @@ func reduceWant(kind ReduceKind, row []float64) float64 {
 
 func TestReduce(t *testing.T) {
 	check(t, func(g *gen) {
-		kind := ReduceKind(g.int("kind", 0, int(reduceKinds)-1))
+		kind := opdef.ReduceKind(g.int("kind", 0, int(opdef.NumReduceKinds)-1))
 		types := allTypes
-		if kind == ReduceLogSumExp {
+		if kind == opdef.ReduceLogSumExp {
 			types = floatTypes
 		}
 		dtype, shape := g.dtype("type", types), g.shape(1, 8)
@@ -69,11 +70,11 @@ func TestReduce(t *testing.T) {
 			shape = []int{g.int("rows", 1, 3), 3*reducePiece + 5}
 		}
 		kept := g.int("kept", 0, len(shape))
-		if kind.indexed() {
+		if indexed(kind) {
 			kept = len(shape) - 1
 		}
 		rows, cols := product(shape[:kept]), product(shape[kept:])
-		if cols == 0 && kind.needsElements() {
+		if cols == 0 && needsElements(kind) {
 			return
 		}
 		nans := g.bool("NaN")
@@ -81,19 +82,19 @@ func TestReduce(t *testing.T) {
 			switch {
 			case nans && dtype.IsFloat() && g.rng.IntN(30) == 0:
 				return nan
-			case kind == ReduceProd && dtype.IsFloat():
+			case kind == opdef.ReduceProd && dtype.IsFloat():
 				return math.Exp(g.normal() / 500) // a row may repeat one
 			}
 			return math.Abs(g.small())
 		})
-		result, _ := kind.result(dtype)
+		result, _ := reducedType(kind, dtype)
 		out := g.output(result, shape[:kept])
 		require.NoError(g, Reduce(kind, x, out))
 		all, want := values(x), make([]float64, rows)
 		for i := range want {
 			want[i] = reduceWant(kind, all[i*cols:(i+1)*cols])
 		}
-		if !(kind == ReduceProd && !dtype.IsFloat()) { // those wrap around
+		if !(kind == opdef.ReduceProd && !dtype.IsFloat()) { // those wrap around
 			requireClose(g, want, out, 1e-5, 0)
 		}
 		untouched(g, out)
@@ -112,35 +113,35 @@ func product(shape []int) int {
 }
 
 func TestReduceEdges(t *testing.T) {
-	reduced := func(kind ReduceKind, x array.Array) float64 {
-		dtype, _ := kind.result(x.DType)
+	reduced := func(kind opdef.ReduceKind, x array.Array) float64 {
+		dtype, _ := reducedType(kind, x.DType)
 		out, err := array.New(dtype)
 		require.NoError(t, err)
 		require.NoError(t, Reduce(kind, x, out))
 		return value(out)
 	}
 	none := must(t, []float32{}, 0)
-	require.Equal(t, 0.0, reduced(ReduceSum, none))
-	require.Equal(t, 1.0, reduced(ReduceProd, must(t, []int32{}, 0)))
-	require.True(t, math.IsNaN(reduced(ReduceMean, none)))
-	require.Equal(t, 1.0, reduced(ReduceAll, none))
-	require.Equal(t, 0.0, reduced(ReduceAny, none))
-	require.Equal(t, -2.0, reduced(ReduceSum, must(t, []int32{math.MaxInt32, math.MaxInt32}, 2)))
-	require.Equal(t, 131073.0, reduced(ReduceProd, must(t, []int32{65537, 65537}, 2)))
-	require.Equal(t, 600.0, reduced(ReduceSum, must(t, []uint8{200, 200, 200}, 3)))
-	require.Equal(t, 2.0, reduced(ReduceSum, must(t, []bool{true, false, true}, 3)))
-	require.Equal(t, float64(1<<31), reduced(ReduceMean, must(t, []int32{math.MaxInt32, math.MaxInt32}, 2)))
+	require.Equal(t, 0.0, reduced(opdef.ReduceSum, none))
+	require.Equal(t, 1.0, reduced(opdef.ReduceProd, must(t, []int32{}, 0)))
+	require.True(t, math.IsNaN(reduced(opdef.ReduceMean, none)))
+	require.Equal(t, 1.0, reduced(opdef.ReduceAll, none))
+	require.Equal(t, 0.0, reduced(opdef.ReduceAny, none))
+	require.Equal(t, -2.0, reduced(opdef.ReduceSum, must(t, []int32{math.MaxInt32, math.MaxInt32}, 2)))
+	require.Equal(t, 131073.0, reduced(opdef.ReduceProd, must(t, []int32{65537, 65537}, 2)))
+	require.Equal(t, 600.0, reduced(opdef.ReduceSum, must(t, []uint8{200, 200, 200}, 3)))
+	require.Equal(t, 2.0, reduced(opdef.ReduceSum, must(t, []bool{true, false, true}, 3)))
+	require.Equal(t, float64(1<<31), reduced(opdef.ReduceMean, must(t, []int32{math.MaxInt32, math.MaxInt32}, 2)))
 	infinite, lowest := float32(inf), float32(-inf)
-	require.Equal(t, inf, reduced(ReduceLogSumExp, must(t, []float32{infinite, lowest, infinite}, 3)))
-	require.Equal(t, -inf, reduced(ReduceLogSumExp, must(t, []float32{lowest, lowest}, 2)))
-	require.InDelta(t, 1e30, reduced(ReduceLogSumExp, must(t, []float32{1e30, 1}, 2)), 1e24)
-	require.Equal(t, 1.0, reduced(ReduceAny, must(t, []float32{0, float32(nan)}, 2)))
+	require.Equal(t, inf, reduced(opdef.ReduceLogSumExp, must(t, []float32{infinite, lowest, infinite}, 3)))
+	require.Equal(t, -inf, reduced(opdef.ReduceLogSumExp, must(t, []float32{lowest, lowest}, 2)))
+	require.InDelta(t, 1e30, reduced(opdef.ReduceLogSumExp, must(t, []float32{1e30, 1}, 2)), 1e24)
+	require.Equal(t, 1.0, reduced(opdef.ReduceAny, must(t, []float32{0, float32(nan)}, 2)))
 
 	long := make([]float32, 1<<22)
 	for i := range long {
 		long[i] = 0.1
 	}
-	require.InEpsilon(t, float64(float32(0.1))*(1<<22), reduced(ReduceSum, must(t, long, len(long))), 1e-6)
+	require.InEpsilon(t, float64(float32(0.1))*(1<<22), reduced(opdef.ReduceSum, must(t, long, len(long))), 1e-6)
 }
 
 func TestReduceFindsPlaces(t *testing.T) {
@@ -149,16 +150,16 @@ func TestReduceFindsPlaces(t *testing.T) {
 		x[i] = float32(mirror(i, 15))
 	}
 	out := must(t, []uint32{9})
-	for kind, want := range map[ReduceKind]float64{ReduceArgMax: 32767, ReduceArgMin: 0} {
+	for kind, want := range map[opdef.ReduceKind]float64{opdef.ReduceArgMax: 32767, opdef.ReduceArgMin: 0} {
 		require.NoError(t, Reduce(kind, must(t, x, len(x)), out))
 		require.Equal(t, want, value(out))
 	}
 	x[3*reducePiece], x[reducePiece+9] = float32(nan), float32(nan)
-	for _, kind := range []ReduceKind{ReduceArgMax, ReduceArgMin} {
+	for _, kind := range []opdef.ReduceKind{opdef.ReduceArgMax, opdef.ReduceArgMin} {
 		require.NoError(t, Reduce(kind, must(t, x, len(x)), out))
 		require.Equal(t, float64(reducePiece+9), value(out))
 	}
-	require.NoError(t, Reduce(ReduceArgMax, must(t, []int32{math.MinInt32, math.MaxInt32 - 1, math.MaxInt32}, 3), out))
+	require.NoError(t, Reduce(opdef.ReduceArgMax, must(t, []int32{math.MinInt32, math.MaxInt32 - 1, math.MaxInt32}, 3), out))
 	require.Equal(t, 2.0, value(out))
 }
 
@@ -166,14 +167,14 @@ func TestReduceErrors(t *testing.T) {
 	f32, i32, place := must(t, []float32{1, 2}, 2), must(t, []int32{1, 2}, 2), must(t, []uint32{0})
 	one := must(t, []float32{0})
 	none := must(t, []float32{}, 0)
-	require.ErrorIs(t, Reduce(reduceKinds, f32, one), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceSum, f32, place), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceLogSumExp, i32, one), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceSum, one, f32), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceSum, must(t, []float32{1, 2}, 2, 1), must(t, []float32{1}, 1)), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceArgMax, place, place), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceArgMin, must(t, []float32{1, 2}, 2, 1), place), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceAMax, none, one), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceArgMax, none, place), ErrInvalid)
-	require.ErrorIs(t, Reduce(ReduceLogSumExp, none, one), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.NumReduceKinds, f32, one), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceSum, f32, place), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceLogSumExp, i32, one), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceSum, one, f32), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceSum, must(t, []float32{1, 2}, 2, 1), must(t, []float32{1}, 1)), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceArgMax, place, place), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceArgMin, must(t, []float32{1, 2}, 2, 1), place), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceAMax, none, one), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceArgMax, none, place), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceLogSumExp, none, one), ErrInvalid)
 }

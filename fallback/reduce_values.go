@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // floatPart is a partial result: of LogSumExp the largest element and the sum
@@ -12,7 +13,7 @@ import (
 type floatPart struct{ v, sum float32 }
 
 // reduceFloats computes every kind but the indexed ones.
-func reduceFloats(kind ReduceKind, x, out *array.Array) {
+func reduceFloats(kind opdef.ReduceKind, x, out *array.Array) {
 	r := newReduction(x, out)
 	one := func(base, piece int) floatPart {
 		scratch := borrow(reducePiece)
@@ -32,49 +33,49 @@ func reduceFloats(kind ReduceKind, x, out *array.Array) {
 	reducePieces(&r, 1, one, func(a, b floatPart) floatPart { return joinFloats(kind, a, b) }, emptyFloat(kind),
 		func(off int, p floatPart) {
 			switch kind {
-			case ReduceAll, ReduceAny:
+			case opdef.ReduceAll, opdef.ReduceAny:
 				storage[uint8](out)[off] = toByte(p.v != 0)
 				return
-			case ReduceMean:
+			case opdef.ReduceMean:
 				p.v /= count
-			case ReduceLogSumExp:
+			case opdef.ReduceLogSumExp:
 				p.v = p.logSum()
 			}
 			storeFloats(out, off, 1, []float32{p.v})
 		})
 }
 
-func emptyFloat(kind ReduceKind) floatPart {
-	if kind == ReduceProd || kind == ReduceAll {
+func emptyFloat(kind opdef.ReduceKind) floatPart {
+	if kind == opdef.ReduceProd || kind == opdef.ReduceAll {
 		return floatPart{v: 1}
 	}
 	return floatPart{}
 }
 
 // foldFloats reduces a row that is not empty.
-func foldFloats(kind ReduceKind, row []float32) floatPart {
+func foldFloats(kind opdef.ReduceKind, row []float32) floatPart {
 	switch kind {
-	case ReduceSum, ReduceMean:
+	case opdef.ReduceSum, opdef.ReduceMean:
 		return floatPart{v: sumFloats(row)}
-	case ReduceProd:
+	case opdef.ReduceProd:
 		return floatPart{v: multiplyFloats(row)}
-	case ReduceAMax:
+	case opdef.ReduceAMax:
 		return floatPart{v: simd.Max(row)}
-	case ReduceAMin:
+	case opdef.ReduceAMin:
 		m := row[0]
 		for _, v := range row {
 			m = min(m, v)
 		}
 		return floatPart{v: m}
-	case ReduceLogSumExp:
+	case opdef.ReduceLogSumExp:
 		return foldExps(row)
 	}
 	for _, v := range row {
-		if (v != 0) == (kind == ReduceAny) {
+		if (v != 0) == (kind == opdef.ReduceAny) {
 			return floatPart{v: float32(toByte(v != 0))}
 		}
 	}
-	return floatPart{v: float32(toByte(kind == ReduceAll))}
+	return floatPart{v: float32(toByte(kind == opdef.ReduceAll))}
 }
 
 // sumFloats adds in eight lanes, and those in pairs.
@@ -116,15 +117,15 @@ func (p floatPart) logSum() float32 {
 	return p.v + float32(math.Log(float64(p.sum)))
 }
 
-func joinFloats(kind ReduceKind, a, b floatPart) floatPart {
+func joinFloats(kind opdef.ReduceKind, a, b floatPart) floatPart {
 	switch kind {
-	case ReduceSum, ReduceMean:
+	case opdef.ReduceSum, opdef.ReduceMean:
 		return floatPart{v: a.v + b.v}
-	case ReduceProd, ReduceAll:
+	case opdef.ReduceProd, opdef.ReduceAll:
 		return floatPart{v: a.v * b.v}
-	case ReduceAMin:
+	case opdef.ReduceAMin:
 		return floatPart{v: min(a.v, b.v)}
-	case ReduceAMax, ReduceAny:
+	case opdef.ReduceAMax, opdef.ReduceAny:
 		return floatPart{v: max(a.v, b.v)}
 	}
 	top := max(a.v, b.v)
@@ -136,7 +137,7 @@ func joinFloats(kind ReduceKind, a, b floatPart) floatPart {
 
 // reduceInts computes every kind that exists for integers but the indexed ones.
 // 64 bits hold every partial result, or what is left of it in 32.
-func reduceInts[T integer](kind ReduceKind, x, out *array.Array) {
+func reduceInts[T integer](kind opdef.ReduceKind, x, out *array.Array) {
 	r := newReduction(x, out)
 	s := storage[T](x)
 	one := func(base, piece int) int64 {
@@ -144,7 +145,7 @@ func reduceInts[T integer](kind ReduceKind, x, out *array.Array) {
 		r.runs(base, piece, func(off, stride, n, done int) {
 			for i := range n {
 				v := int64(s[off+i*stride])
-				if kind == ReduceAll || kind == ReduceAny {
+				if kind == opdef.ReduceAll || kind == opdef.ReduceAny {
 					v = int64(toByte(v != 0))
 				}
 				if done+i == 0 {
@@ -156,7 +157,7 @@ func reduceInts[T integer](kind ReduceKind, x, out *array.Array) {
 		})
 		return p
 	}
-	empty := int64(toByte(kind == ReduceProd || kind == ReduceAll))
+	empty := int64(toByte(kind == opdef.ReduceProd || kind == opdef.ReduceAll))
 	reducePieces(&r, 2, one, func(a, b int64) int64 { return joinInts(kind, a, b) }, empty, func(off int, p int64) {
 		switch out.DType {
 		case array.Float32:
@@ -169,13 +170,13 @@ func reduceInts[T integer](kind ReduceKind, x, out *array.Array) {
 	})
 }
 
-func joinInts(kind ReduceKind, a, b int64) int64 {
+func joinInts(kind opdef.ReduceKind, a, b int64) int64 {
 	switch kind {
-	case ReduceProd, ReduceAll:
+	case opdef.ReduceProd, opdef.ReduceAll:
 		return a * b
-	case ReduceAMax, ReduceAny:
+	case opdef.ReduceAMax, opdef.ReduceAny:
 		return max(a, b)
-	case ReduceAMin:
+	case opdef.ReduceAMin:
 		return min(a, b)
 	}
 	return a + b

@@ -8,31 +8,17 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // NoToken is what Sample gives for a row that holds a NaN or +Inf, or nothing
 // finite.
 const NoToken = math.MaxUint32
 
-// The words of the parameters of Sample, which package sample fills in. The
-// values are those of SAMPLE_* in shaders/include/types.h.
-const (
-	SampleScale    = iota // log2(e)/temperature is this in [2^31, 2^32) times
-	SampleExponent        // two to the power of this, signed; a scale of 0 is greedy
-	SampleTopK            // tokens to keep; 0 keeps all
-	SampleTopP            // probability to keep, in units of 2^-32; 0 keeps all
-	SampleMinP            // powers of two, in units of 2^-26, below the likeliest; the largest number keeps all
-	SampleSeed            // low word; the high one follows
-	_
-	SampleCounter // as the seed: number of the first draw
-	_
-	SampleWords
-)
-
 // SamplePlain returns parameters of temperature 1 without filters, seed 0.
 func SamplePlain() []uint32 {
-	w := make([]uint32, SampleWords)
-	w[SampleScale], w[SampleExponent], w[SampleMinP] = natural.mantissa, uint32(natural.exponent), farthest
+	w := make([]uint32, opdef.SampleWords)
+	w[opdef.SampleScale], w[opdef.SampleExponent], w[opdef.SampleMinP] = natural.mantissa, uint32(natural.exponent), farthest
 	return w
 }
 
@@ -56,7 +42,7 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 	c.lastAxis("logits", &logits)
 	c.array("params", &params)
 	c.dtype("params", &params, array.Uint32)
-	c.shape("params", &params, []int{SampleWords})
+	c.shape("params", &params, []int{opdef.SampleWords})
 	if step.Present() {
 		c.array("step", &step)
 		c.dtype("step", &step, array.Int32)
@@ -110,16 +96,16 @@ type settings struct {
 }
 
 func readSettings(params *array.Array, step int32) settings {
-	var w [SampleWords]uint32
+	var w [opdef.SampleWords]uint32
 	s := storage[uint32](params)
 	for i := range w {
 		w[i] = s[params.Offset+i*params.Strides[0]]
 	}
-	first := uint64(w[SampleCounter]) | uint64(w[SampleCounter+1])<<32
+	first := uint64(w[opdef.SampleCounter]) | uint64(w[opdef.SampleCounter+1])<<32
 	return settings{
-		heat: scale{w[SampleScale], int32(w[SampleExponent])},
-		topK: w[SampleTopK], topP: w[SampleTopP], minP: w[SampleMinP],
-		key:     [2]uint32{w[SampleSeed], w[SampleSeed+1]},
+		heat: scale{w[opdef.SampleScale], int32(w[opdef.SampleExponent])},
+		topK: w[opdef.SampleTopK], topP: w[opdef.SampleTopP], minP: w[opdef.SampleMinP],
+		key:     [2]uint32{w[opdef.SampleSeed], w[opdef.SampleSeed+1]},
 		counter: first + uint64(int64(step)),
 	}
 }
@@ -138,7 +124,7 @@ func (s *settings) choose(logits []float32, row uint32) uint32 {
 			}
 		}
 	}
-	r := Philox([4]uint32{uint32(s.counter), uint32(s.counter >> 32), row, philoxSample}, s.key)
+	r := Philox([4]uint32{uint32(s.counter), uint32(s.counter >> 32), row, uint32(opdef.PhiloxSample)}, s.key)
 	return s.draw(logits, best, s.filter(logits, best), uint64(r[0])<<32|uint64(r[1]))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // The known answers published with the reference implementation, Random123.
@@ -72,7 +73,7 @@ func TestSampleRefuses(t *testing.T) {
 	floats := make([]float32, 6)
 	logits, err := array.Of(floats, 2, 3)
 	require.NoError(t, err)
-	params, err := array.Of(make([]uint32, SampleWords), SampleWords)
+	params, err := array.Of(make([]uint32, opdef.SampleWords), opdef.SampleWords)
 	require.NoError(t, err)
 	out, err := array.Of(make([]uint32, 2), 2)
 	require.NoError(t, err)

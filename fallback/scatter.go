@@ -4,19 +4,7 @@ import (
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
-)
-
-// ScatterMode says what Scatter does with an update and what is there. The
-// values are those of SCATTER_* in shaders/include/types.h.
-type ScatterMode uint32
-
-// The modes of Scatter.
-const (
-	ScatterSet ScatterMode = iota // the last update of a place stays
-	ScatterAdd
-	ScatterMul
-	ScatterMin // a NaN wins
-	ScatterMax // a NaN wins
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // Scatter copies x to out and puts updates along axis: x and out [pre…, V, post…],
@@ -29,7 +17,7 @@ const (
 //
 // Errors: ErrInvalid for other shapes or types, an axis that x lacks, or an
 // unknown mode.
-func Scatter(x, indices, updates, out array.Array, axis int, mode ScatterMode, along bool) error {
+func Scatter(x, indices, updates, out array.Array, axis int, mode opdef.ScatterMode, along bool) error {
 	c := checker{op: "scatter"}
 	c.array("x", &x)
 	c.index("indices", &indices)
@@ -38,7 +26,7 @@ func Scatter(x, indices, updates, out array.Array, axis int, mode ScatterMode, a
 	c.dtype("updates", &updates, x.DType)
 	c.dtype("out", &out, x.DType)
 	c.shape("out", &out, x.Shape)
-	if c.err == nil && (axis < 0 || axis >= len(x.Shape) || mode > ScatterMax) {
+	if c.err == nil && (axis < 0 || axis >= len(x.Shape) || mode > opdef.ScatterMax) {
 		c.fail("axis %d of %v, mode %d", axis, x.Shape, mode)
 	}
 	if c.err != nil {
@@ -101,7 +89,7 @@ func newScattering(indices, updates, out *array.Array, axis, picks int, along bo
 	return s
 }
 
-func (s *scattering) run(mode ScatterMode) {
+func (s *scattering) run(mode opdef.ScatterMode) {
 	switch s.out.DType {
 	case array.Float32:
 		scatterColumns(s, storage[float32](s.out), storage[float32](s.updates), same[float32], same[float32], combineFloats(mode))
@@ -152,18 +140,18 @@ func scatterColumns[T, V any](s *scattering, out, updates []T, widen func(T) V, 
 	})
 }
 
-func combineFloats(mode ScatterMode) func(a, b float32) float32 {
+func combineFloats(mode opdef.ScatterMode) func(a, b float32) float32 {
 	switch mode {
-	case ScatterAdd:
+	case opdef.ScatterAdd:
 		return func(a, b float32) float32 { return a + b }
-	case ScatterMul:
+	case opdef.ScatterMul:
 		return func(a, b float32) float32 { return a * b }
-	case ScatterMin, ScatterMax:
+	case opdef.ScatterMin, opdef.ScatterMax:
 		return func(a, b float32) float32 {
 			switch {
 			case a != a:
 				return a
-			case b != b, (mode == ScatterMin) == (b < a) && a != b:
+			case b != b, (mode == opdef.ScatterMin) == (b < a) && a != b:
 				return b
 			}
 			return a
@@ -172,15 +160,15 @@ func combineFloats(mode ScatterMode) func(a, b float32) float32 {
 	return func(_, b float32) float32 { return b }
 }
 
-func combineInts[T int32 | uint32 | uint8](mode ScatterMode) func(a, b T) T {
+func combineInts[T int32 | uint32 | uint8](mode opdef.ScatterMode) func(a, b T) T {
 	switch mode {
-	case ScatterAdd:
+	case opdef.ScatterAdd:
 		return func(a, b T) T { return a + b }
-	case ScatterMul:
+	case opdef.ScatterMul:
 		return func(a, b T) T { return a * b }
-	case ScatterMin:
+	case opdef.ScatterMin:
 		return func(a, b T) T { return min(a, b) }
-	case ScatterMax:
+	case opdef.ScatterMax:
 		return func(a, b T) T { return max(a, b) }
 	}
 	return func(_, b T) T { return b }

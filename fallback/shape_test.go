@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // Unfit operands of the shape ops are refused; what they compute is compared by
@@ -34,12 +35,12 @@ func TestShapeOpsRefuse(t *testing.T) {
 		"gather_axis axis":     GatherAxis(x, i, y, 1),
 		"gather_axis index":    GatherAxis(x, y, y, 0),
 		"gather_axis shape":    GatherAxis(x, i, x, 0),
-		"scatter axis":         Scatter(x, i, y, x, 1, ScatterSet, false),
-		"scatter mode":         Scatter(x, i, y, x, 0, ScatterMax+1, false),
-		"scatter updates":      Scatter(x, i, x, x, 0, ScatterSet, false),
-		"scatter index":        Scatter(x, y, y, x, 0, ScatterSet, false),
-		"scatter along":        Scatter(x, i, x, x, 0, ScatterSet, true),
-		"scatter along scalar": Scatter(x, must(t, []int32{0}), scalar, x, 0, ScatterSet, true),
+		"scatter axis":         Scatter(x, i, y, x, 1, opdef.ScatterSet, false),
+		"scatter mode":         Scatter(x, i, y, x, 0, opdef.ScatterMax+1, false),
+		"scatter updates":      Scatter(x, i, x, x, 0, opdef.ScatterSet, false),
+		"scatter index":        Scatter(x, y, y, x, 0, opdef.ScatterSet, false),
+		"scatter along":        Scatter(x, i, x, x, 0, opdef.ScatterSet, true),
+		"scatter along scalar": Scatter(x, must(t, []int32{0}), scalar, x, 0, opdef.ScatterSet, true),
 	} {
 		require.ErrorIs(t, err, ErrInvalid, name)
 	}

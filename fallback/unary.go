@@ -4,38 +4,12 @@ import (
 	"math"
 
 	"github.com/kompute-go/kompute-go/internal/array"
-)
-
-// UnaryKind is a kind of the unary op. The values are those of UNARY_* in
-// shaders/include/types.h.
-type UnaryKind uint32
-
-// The kinds of the unary op.
-const (
-	UnaryNeg UnaryKind = iota
-	UnaryAbs
-	UnaryExp
-	UnaryLog
-	UnarySqrt
-	UnaryRsqrt
-	UnarySin
-	UnaryCos
-	UnaryTanh
-	UnarySigmoid
-	UnarySiLU
-	UnaryGELU
-	UnaryErf
-	UnarySquare
-	UnaryFloor
-	UnaryCeil
-	UnaryRound
-	UnaryNot
-	unaryKinds
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // integral reports whether the kind exists for integers.
-func (k UnaryKind) integral() bool {
-	return k == UnaryNeg || k == UnaryAbs || k == UnarySquare || k >= UnaryFloor && k <= UnaryNot
+func integral(k opdef.UnaryKind) bool {
+	return k == opdef.UnaryNeg || k == opdef.UnaryAbs || k == opdef.UnarySquare || k >= opdef.UnaryFloor && k <= opdef.UnaryNot
 }
 
 // Unary computes out = kind(x), element by element. x and out have one shape and
@@ -45,19 +19,19 @@ func (k UnaryKind) integral() bool {
 // Round.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
-func Unary(kind UnaryKind, x, out array.Array) error {
+func Unary(kind opdef.UnaryKind, x, out array.Array) error {
 	c := checker{op: "unary"}
 	c.array("x", &x)
 	c.array("out", &out)
 	c.shape("out", &out, x.Shape)
-	if kind >= unaryKinds {
+	if kind >= opdef.NumUnaryKinds {
 		c.fail("kind %d does not exist", kind)
 	}
-	if kind == UnaryNot {
+	if kind == opdef.UnaryNot {
 		c.dtype("out", &out, array.Bool)
 	} else {
 		c.dtype("out", &out, x.DType)
-		if x.DType == array.Bool || !kind.integral() && !x.DType.IsFloat() {
+		if x.DType == array.Bool || !integral(kind) && !x.DType.IsFloat() {
 			c.fail("kind %d does not exist for %v", kind, x.DType)
 		}
 	}
@@ -77,7 +51,7 @@ func Unary(kind UnaryKind, x, out array.Array) error {
 	return nil
 }
 
-func unaryFloats(kind UnaryKind, l *loop, x, out *array.Array) {
+func unaryFloats(kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 	inner := l.inner()
 	f := unaryFloat(kind)
 	l.blocks(10, func(off offsets, n int) {
@@ -85,7 +59,7 @@ func unaryFloats(kind UnaryKind, l *loop, x, out *array.Array) {
 		defer scratch.release()
 		buf := scratch.f
 		in := floats(x, off[0], inner[0], n, cut(&buf, n))
-		if kind == UnaryNot {
+		if kind == opdef.UnaryNot {
 			bools := storage[uint8](out)
 			for i, v := range in {
 				bools[off[1]+i*inner[1]] = toByte(v == 0)
@@ -102,57 +76,57 @@ func unaryFloats(kind UnaryKind, l *loop, x, out *array.Array) {
 
 // unaryFloat returns the function of one kind. Transcendental functions are
 // computed in float64 and rounded.
-func unaryFloat(kind UnaryKind) func(float32) float32 {
+func unaryFloat(kind opdef.UnaryKind) func(float32) float32 {
 	switch kind {
-	case UnaryNeg:
+	case opdef.UnaryNeg:
 		return func(x float32) float32 { return -x }
-	case UnaryAbs:
+	case opdef.UnaryAbs:
 		return func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
-	case UnarySquare:
+	case opdef.UnarySquare:
 		return func(x float32) float32 { return x * x }
-	case UnarySqrt:
+	case opdef.UnarySqrt:
 		return func(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 	}
 	g := unaryFloat64(kind)
 	return func(x float32) float32 { return float32(g(float64(x))) }
 }
 
-func unaryFloat64(kind UnaryKind) func(float64) float64 {
+func unaryFloat64(kind opdef.UnaryKind) func(float64) float64 {
 	switch kind {
-	case UnaryExp:
+	case opdef.UnaryExp:
 		return math.Exp
-	case UnaryLog:
+	case opdef.UnaryLog:
 		return math.Log
-	case UnaryRsqrt:
+	case opdef.UnaryRsqrt:
 		return func(x float64) float64 { return 1 / math.Sqrt(x) }
-	case UnarySin:
+	case opdef.UnarySin:
 		return math.Sin
-	case UnaryCos:
+	case opdef.UnaryCos:
 		return math.Cos
-	case UnaryTanh:
+	case opdef.UnaryTanh:
 		return math.Tanh
-	case UnarySigmoid:
+	case opdef.UnarySigmoid:
 		return func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-	case UnarySiLU:
+	case opdef.UnarySiLU:
 		return func(x float64) float64 { return x / (1 + math.Exp(-x)) }
-	case UnaryGELU:
+	case opdef.UnaryGELU:
 		return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }
-	case UnaryErf:
+	case opdef.UnaryErf:
 		return math.Erf
-	case UnaryFloor:
+	case opdef.UnaryFloor:
 		return math.Floor
-	case UnaryCeil:
+	case opdef.UnaryCeil:
 		return math.Ceil
 	default:
 		return math.RoundToEven
 	}
 }
 
-func unaryInts[T integer](kind UnaryKind, l *loop, x, out *array.Array) {
+func unaryInts[T integer](kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 	inner := l.inner()
 	in := storage[T](x)
 	l.blocks(1, func(off offsets, n int) {
-		if kind == UnaryNot {
+		if kind == opdef.UnaryNot {
 			bools := storage[uint8](out)
 			for i := range n {
 				bools[off[1]+i*inner[1]] = toByte(in[off[0]+i*inner[0]] == 0)
@@ -163,9 +137,9 @@ func unaryInts[T integer](kind UnaryKind, l *loop, x, out *array.Array) {
 		for i := range n {
 			v := in[off[0]+i*inner[0]]
 			switch {
-			case kind == UnaryNeg, kind == UnaryAbs && v < 0:
+			case kind == opdef.UnaryNeg, kind == opdef.UnaryAbs && v < 0:
 				v = -v
-			case kind == UnarySquare:
+			case kind == opdef.UnarySquare:
 				v *= v
 			}
 			res[off[1]+i*inner[1]] = v

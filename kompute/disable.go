@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // disableVariable lists ops as WithDisabledOps does, separated by commas.
@@ -13,10 +15,6 @@ const disableVariable = "KOMPUTE_GO_DISABLE"
 
 // disabledReason is why an op that was switched off runs on the CPU.
 const disabledReason = "disabled"
-
-// passOps are native ops that only fusion passes make: there is nothing to run in
-// their place. KOMPUTE_GO_DISABLE_FUSION leaves the passes out.
-var passOps = []string{"attention_projection", "attention_step", "projection"}
 
 // WithDisabledOps switches native ops off, by basename ("sdpa", "rms_norm"), as the
 // environment variable KOMPUTE_GO_DISABLE does for every device. On a Vulkan device
@@ -47,7 +45,8 @@ func (o *options) disableFromEnvironment() {
 // checkDisabled refuses names that would switch nothing off.
 func (o *options) checkDisabled(findOp func(string) int32) error {
 	for _, name := range slices.Sorted(maps.Keys(o.disabled)) {
-		if slices.Contains(passOps, name) {
+		// There is nothing to run in place of what only passes make: KOMPUTE_GO_DISABLE_FUSION leaves those out.
+		if slices.Contains(opdef.FusedOps, name) {
 			return fmt.Errorf("disabled op %q: %w: only fusion makes it; see KOMPUTE_GO_DISABLE_FUSION", name, ErrInvalid)
 		}
 		if findOp(name) < 0 {

@@ -1,8 +1,6 @@
 package kompute
 
 import (
-	"os"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,15 +63,4 @@ func TestDisabledOpsMustExist(t *testing.T) {
 	d, err := Open("cpu", WithDisabledOps("neg"))
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
-}
-
-// TestPassOps holds passOps to what csrc/ops/op_params.h says.
-func TestPassOps(t *testing.T) {
-	header, err := os.ReadFile("../csrc/ops/op_params.h")
-	require.NoError(t, err)
-	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^// (\w+), made by passes only`).FindAllStringSubmatch(string(header), -1) {
-		names = append(names, m[1])
-	}
-	require.ElementsMatch(t, names, passOps)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -26,7 +27,7 @@ type Countable interface {
 //
 // ErrInvalid if step is 0 or an argument is no number; ErrTooLarge.
 func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.Tensor[T] {
-	c := newCall(s, "arange")
+	c := newCall(s, opdef.Arange.Op)
 	n := math.Ceil((stop - start) / step)
 	switch {
 	case math.IsNaN(start) || math.IsInf(start, 0) || math.IsNaN(step) || math.IsInf(step, 0) || step == 0 || math.IsNaN(n):
@@ -37,15 +38,15 @@ func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
-	var params arangeOp
+	var params opdef.ArangeParams
 	if array.DTypeOf[T]().IsFloat() {
-		params = arangeOp{math.Float32bits(float32(start)), math.Float32bits(float32(step))}
+		params = opdef.ArangeParams{Start: math.Float32bits(float32(start)), Step: math.Float32bits(float32(step))}
 	} else {
 		first, second := wrapped(start), wrapped(start+step)
-		params = arangeOp{first, second - first}
+		params = opdef.ArangeParams{Start: first, Step: second - first}
 	}
 	return result[T](&c, []int{max(int(n), 0)}, params, func(a []array.Array) error {
-		return fallback.Arange(a[0], params.Start, params.Step)
+		return fallback.Arange(at(a, opdef.Arange.Out), params.Start, params.Step)
 	})
 }
 

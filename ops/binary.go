@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -17,22 +18,22 @@ type Integer interface {
 }
 
 // binaryCPU holds what runs each kind on the CPU.
-var binaryCPU = func() (cpu [len(binaryNames)]func([]array.Array) error) {
+var binaryCPU = func() (cpu [opdef.NumBinaryKinds]func([]array.Array) error) {
 	for kind := range cpu {
 		cpu[kind] = func(a []array.Array) error {
-			return fallback.Binary(fallback.BinaryKind(kind), a[0], a[1], a[2])
+			return fallback.Binary(opdef.BinaryKind(kind), at(a, opdef.Binary.A), at(a, opdef.Binary.B), at(a, opdef.Binary.Out))
 		}
 	}
 	return cpu
 }()
 
 // binary enqueues one kind of the binary op: T operands, an R result.
-func binary[R, T kompute.Element](s *kompute.Stream, kind fallback.BinaryKind, a, b *kompute.Tensor[T]) *kompute.Tensor[R] {
-	c := newCall(s, "binary")
-	c.label = binaryNames[kind]
-	input(&c, "a", a)
-	input(&c, "b", b)
-	return result[R](&c, c.broadcast(0), binaryOp{Kind: uint32(kind)}, binaryCPU[kind])
+func binary[R, T kompute.Element](s *kompute.Stream, kind opdef.BinaryKind, a, b *kompute.Tensor[T]) *kompute.Tensor[R] {
+	c := newCall(s, opdef.Binary.Op)
+	c.label = kind.String()
+	input(&c, opdef.Binary.A, a)
+	input(&c, opdef.Binary.B, b)
+	return result[R](&c, c.broadcast(opdef.Binary.A, opdef.Binary.B), opdef.BinaryParams{Kind: kind}, binaryCPU[kind])
 }
 
 // Add returns a + b, element by element.
@@ -42,17 +43,17 @@ func binary[R, T kompute.Element](s *kompute.Stream, kind fallback.BinaryKind, a
 // [5, 3] give [8, 5, 3], and a Scalar goes with everything; shapes that do not
 // fit are ErrShape. Integers wrap around.
 func Add[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryAdd, a, b)
+	return binary[T](s, opdef.BinaryAdd, a, b)
 }
 
 // Sub returns a - b. Shapes broadcast as for Add; integers wrap around.
 func Sub[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinarySub, a, b)
+	return binary[T](s, opdef.BinarySub, a, b)
 }
 
 // Mul returns a * b. Shapes broadcast as for Add; integers wrap around.
 func Mul[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryMul, a, b)
+	return binary[T](s, opdef.BinaryMul, a, b)
 }
 
 // Div returns a / b. Shapes broadcast as for Add. Integers are divided rounding
@@ -60,26 +61,26 @@ func Mul[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tens
 // a/b*b + a mod b. x / 0 is 0 for integers (which MLX leaves open). For MLX's
 // divide, which makes float32 of integers, Cast them first.
 func Div[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryDiv, a, b)
+	return binary[T](s, opdef.BinaryDiv, a, b)
 }
 
 // Max returns the larger of a and b; a NaN wins, and of equal ones (0 and -0) b.
 // Shapes broadcast as for Add. ([AMax] is that of a tensor's elements.)
 func Max[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryMax, a, b)
+	return binary[T](s, opdef.BinaryMax, a, b)
 }
 
 // Min returns the smaller of a and b; a NaN wins, and of equal ones (0 and -0) b.
 // Shapes broadcast as for Add.
 func Min[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryMin, a, b)
+	return binary[T](s, opdef.BinaryMin, a, b)
 }
 
 // Pow returns a to the power of b. Shapes broadcast as for Add. A negative
 // float to a power that is not whole is NaN. Integers wrap around, and an
 // integer to a negative power is 0.
 func Pow[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryPow, a, b)
+	return binary[T](s, opdef.BinaryPow, a, b)
 }
 
 // Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod 3
@@ -88,75 +89,75 @@ func Pow[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tens
 // gives NaN, and an infinite b gives a, or b where their signs differ. x mod 0 is
 // 0 for integers (which MLX leaves open).
 func Mod[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryMod, a, b)
+	return binary[T](s, opdef.BinaryMod, a, b)
 }
 
 // Equal returns where a == b; a NaN equals nothing, and 0 equals -0. Shapes
 // broadcast as for Add.
 func Equal[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryEqual, a, b)
+	return binary[bool](s, opdef.BinaryEqual, a, b)
 }
 
 // NotEqual returns where a != b; a NaN differs from everything. Shapes broadcast
 // as for Add.
 func NotEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryNotEqual, a, b)
+	return binary[bool](s, opdef.BinaryNotEqual, a, b)
 }
 
 // Less returns where a < b; false is less than true. Shapes broadcast as for Add.
 func Less[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryLess, a, b)
+	return binary[bool](s, opdef.BinaryLess, a, b)
 }
 
 // LessEqual returns where a <= b. Shapes broadcast as for Add.
 func LessEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryLessEqual, a, b)
+	return binary[bool](s, opdef.BinaryLessEqual, a, b)
 }
 
 // Greater returns where a > b. Shapes broadcast as for Add.
 func Greater[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryGreater, a, b)
+	return binary[bool](s, opdef.BinaryGreater, a, b)
 }
 
 // GreaterEqual returns where a >= b. Shapes broadcast as for Add.
 func GreaterEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryGreaterEqual, a, b)
+	return binary[bool](s, opdef.BinaryGreaterEqual, a, b)
 }
 
 // And returns where a and b are both nonzero. Shapes broadcast as for Add.
 func And[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryAnd, a, b)
+	return binary[bool](s, opdef.BinaryAnd, a, b)
 }
 
 // Or returns where a or b is nonzero. Shapes broadcast as for Add.
 func Or[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
-	return binary[bool](s, fallback.BinaryOr, a, b)
+	return binary[bool](s, opdef.BinaryOr, a, b)
 }
 
 // BitAnd returns a & b. Shapes broadcast as for Add.
 func BitAnd[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryBitAnd, a, b)
+	return binary[T](s, opdef.BinaryBitAnd, a, b)
 }
 
 // BitOr returns a | b. Shapes broadcast as for Add.
 func BitOr[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryBitOr, a, b)
+	return binary[T](s, opdef.BinaryBitOr, a, b)
 }
 
 // BitXor returns a ^ b. Shapes broadcast as for Add.
 func BitXor[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryBitXor, a, b)
+	return binary[T](s, opdef.BinaryBitXor, a, b)
 }
 
 // ShiftLeft returns a << b. Shapes broadcast as for Add. Of b the lowest five bits
 // count, as in MLX on the CPU: a shift by 33 or -31 is one by 1. A uint8 keeps its
 // lowest eight bits.
 func ShiftLeft[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryShiftLeft, a, b)
+	return binary[T](s, opdef.BinaryShiftLeft, a, b)
 }
 
 // ShiftRight returns a >> b, which keeps the sign of an int32. Shapes broadcast
 // as for Add. Of b the lowest five bits count, as for ShiftLeft.
 func ShiftRight[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return binary[T](s, fallback.BinaryShiftRight, a, b)
+	return binary[T](s, opdef.BinaryShiftRight, a, b)
 }

@@ -3,10 +3,11 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func castCPU(a []array.Array) error { return fallback.Cast(a[0], a[1]) }
+func castCPU(a []array.Array) error { return fallback.Cast(at(a, opdef.Cast.X), at(a, opdef.Cast.Out)) }
 
 // Cast converts every element of x to the type To, in x's shape:
 //
@@ -18,6 +19,6 @@ func castCPU(a []array.Array) error { return fallback.Cast(a[0], a[1]) }
 // undefined.) Between integers it keeps the low bits. To bool, nonzero and NaN
 // are true; from bool, true is 1.
 func Cast[To, From kompute.Element](s *kompute.Stream, x *kompute.Tensor[From]) *kompute.Tensor[To] {
-	c := newCall(s, "cast")
-	return result[To](&c, input(&c, "x", x).Shape, castOp{}, castCPU)
+	c := newCall(s, opdef.Cast.Op)
+	return result[To](&c, input(&c, opdef.Cast.X, x).Shape, opdef.CastParams{}, castCPU)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -26,15 +27,15 @@ func bytesOf(shape []int, size int) uint64 {
 // call is one op call while it is checked. The first thing found wrong stays;
 // later checks may be made all the same, and are ignored.
 type call struct {
-	op     string // the basename
+	op     opdef.Op
 	label  string // what errors call it
 	stream *kompute.Stream
-	args   []kompute.Arg
+	args   []kompute.Arg // in the order of op's operands
 	err    error
 }
 
-func newCall(s *kompute.Stream, op string) call {
-	c := call{op: op, label: op, stream: s, args: make([]kompute.Arg, 0, 7)}
+func newCall(s *kompute.Stream, op opdef.Op) call {
+	c := call{op: op, label: op.Name, stream: s, args: make([]kompute.Arg, len(op.Operands))}
 	if s == nil {
 		c.fail(kompute.ErrInvalid, "the stream is nil")
 	}
@@ -56,9 +57,10 @@ func (c *call) fail(sentinel error, format string, args ...any) {
 	c.err = e
 }
 
-// operand checks what holds for every operand, appends it to the op's arrays
-// and returns its layout: the zero Layout where it is refused.
-func operand[T kompute.Element](c *call, name string, t *kompute.Tensor[T], arg func(*kompute.View) kompute.Arg) array.Layout {
+// input checks an operand, puts it in its place and returns its layout: the zero
+// Layout where it is refused.
+func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) array.Layout {
+	name := o.Name
 	if t == nil {
 		c.fail(kompute.ErrInvalid, "%s is nil", name)
 		return array.Layout{}
@@ -70,7 +72,7 @@ func operand[T kompute.Element](c *call, name string, t *kompute.Tensor[T], arg 
 		return array.Layout{}
 	}
 	v := t.View()
-	c.args = append(c.args, arg(v))
+	c.args[o.Index] = argOf(o, v)
 	switch {
 	case c.stream == nil:
 	case v.Device() != c.stream.Device():
@@ -85,19 +87,28 @@ func operand[T kompute.Element](c *call, name string, t *kompute.Tensor[T], arg 
 	return l
 }
 
-// input checks an operand that the op reads.
-func input[T kompute.Element](c *call, name string, t *kompute.Tensor[T]) array.Layout {
-	return operand(c, name, t, kompute.In)
+// argOf returns a view as the operand that it is.
+func argOf(o opdef.Operand, v *kompute.View) kompute.Arg {
+	switch o.Access {
+	case opdef.Write:
+		return kompute.Out(v)
+	case opdef.Update:
+		return kompute.InOut(v)
+	default:
+		return kompute.In(v)
+	}
 }
 
 // optional does so for one that may be nil; present tells whether it is there.
-func optional[T kompute.Element](c *call, name string, t *kompute.Tensor[T]) (l array.Layout, present bool) {
+func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) (l array.Layout, present bool) {
 	if t == nil {
-		c.args = append(c.args, kompute.Arg{})
 		return array.Layout{}, false
 	}
-	return input(c, name, t), true
+	return input(c, o, t), true
 }
+
+// at returns the array of an operand.
+func at(arrays []array.Array, o opdef.Operand) array.Array { return arrays[o.Index] }
 
 // countable reports whether a shape has no more elements than kernels count.
 func countable(shape []int) bool {
@@ -115,15 +126,15 @@ func countable(shape []int) bool {
 	return true
 }
 
-// broadcast stretches the arrays from first on to one shape, and returns it.
-func (c *call) broadcast(first int) []int {
+// broadcast stretches the operands to one shape, and returns it.
+func (c *call) broadcast(operands ...opdef.Operand) []int {
 	if c.err != nil {
 		return nil
 	}
-	shape := c.args[first].View.Layout().Shape
-	for _, a := range c.args[first+1:] {
+	var shape []int
+	for _, o := range operands {
 		var err error
-		if shape, err = array.BroadcastShapes(shape, a.View.Layout().Shape); err != nil {
+		if shape, err = array.BroadcastShapes(shape, c.args[o.Index].View.Layout().Shape); err != nil {
 			c.fail(kompute.ErrShape, "the shapes do not broadcast")
 			return nil
 		}
@@ -132,14 +143,15 @@ func (c *call) broadcast(first int) []int {
 		c.fail(kompute.ErrTooLarge, "the common shape %v has more than %d elements", shape, uint32(maxElements))
 		return nil
 	}
-	for i := first; i < len(c.args); i++ {
-		c.stretch(i, shape)
+	for _, o := range operands {
+		c.stretch(o, shape)
 	}
 	return shape
 }
 
-// stretch replaces array i by its view of the given shape.
-func (c *call) stretch(i int, shape []int) {
+// stretch replaces an operand by its view of the given shape.
+func (c *call) stretch(o opdef.Operand, shape []int) {
+	i := o.Index
 	if c.err != nil || equal(c.args[i].View.Layout().Shape, shape) {
 		return
 	}
@@ -148,12 +160,12 @@ func (c *call) stretch(i int, shape []int) {
 		c.fail(kompute.ErrShape, "shape %v does not broadcast to %v", c.args[i].View.Layout().Shape, shape)
 		return
 	}
-	c.relayout(i, l)
+	c.relayout(o, l)
 }
 
-// relayout replaces array i by another view of the same storage.
-func (c *call) relayout(i int, l array.Layout) {
-	c.args[i].View = c.args[i].View.WithLayout(l)
+// relayout replaces an operand by another view of the same storage.
+func (c *call) relayout(o opdef.Operand, l array.Layout) {
+	c.args[o.Index].View = c.args[o.Index].View.WithLayout(l)
 }
 
 func equal(a, b []int) bool {
@@ -202,12 +214,13 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 		}
 		view = view.WithLayout(l)
 	}
-	c.enqueue(kompute.Out(view), kompute.ParamBytes(&params), cpu)
+	c.args[len(c.args)-1] = kompute.Out(view)
+	c.enqueue(kompute.ParamBytes(&params), cpu)
 	return out
 }
 
-func (c *call) enqueue(out kompute.Arg, params []byte, cpu func([]array.Array) error) {
-	c.stream.Enqueue(kompute.Op{Name: c.op, Args: append(c.args, out), Params: params, CPU: cpu})
+func (c *call) enqueue(params []byte, cpu func([]array.Array) error) {
+	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu})
 }
 
 // lastAxis returns the length of the last axis, which the op needs.

@@ -5,8 +5,23 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
+
+// newConcat begins a call with n operands before the result.
+func newConcat(s *kompute.Stream, n int) call {
+	c := newCall(s, opdef.Concat.Op)
+	c.args = make([]kompute.Arg, n+1)
+	return c
+}
+
+// concatX is operand i of them.
+func concatX(i int) opdef.Operand {
+	o := opdef.Concat.X
+	o.Index = i
+	return o
+}
 
 // Concat joins tensors along one axis (negative counts from the end), in order:
 // [2, 3], [2, 1] and [2, 5] along axis 1 give [2, 9].
@@ -16,13 +31,13 @@ import (
 // ErrShape if there is no such axis, or shapes differ along another one;
 // ErrInvalid if there are no tensors.
 func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor[T]) *kompute.Tensor[T] {
-	c := newCall(s, "concat")
+	c := newConcat(s, len(xs))
 	if len(xs) == 0 {
 		c.fail(kompute.ErrInvalid, "there are no tensors")
 	}
 	var shape []int
 	for i, x := range xs {
-		l := input(&c, "x", x)
+		l := input(&c, concatX(i), x)
 		if c.err != nil {
 			break
 		}
@@ -37,7 +52,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 		}
 		shape = slices.Clone(l.Shape)
 	}
-	params := concatOp{Axis: uint32(axis)}
+	params := opdef.ConcatParams{Axis: uint32(axis)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
 	})
@@ -61,14 +76,14 @@ func (c *call) follows(shape, next []int, axis int) int {
 // from the end of the result): two of [3] along axis 0 give [2, 3], and along 1
 // [3, 2]. Errors are those of Concat.
 func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor[T]) *kompute.Tensor[T] {
-	c := newCall(s, "concat")
+	c := newConcat(s, len(xs))
 	c.label = "stack"
 	if len(xs) == 0 {
 		c.fail(kompute.ErrInvalid, "there are no tensors")
 	}
 	var first, shape []int
 	for i, x := range xs {
-		l := input(&c, "x", x)
+		l := input(&c, concatX(i), x)
 		if c.err != nil {
 			break
 		}
@@ -81,7 +96,7 @@ func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor
 			c.fail(kompute.ErrShape, "%v", err)
 			break
 		}
-		c.relayout(i, wide)
+		c.relayout(concatX(i), wide)
 		shape = slices.Clone(wide.Shape)
 	}
 	if axis < 0 {
@@ -90,7 +105,7 @@ func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor
 	if c.err == nil {
 		shape[axis] = len(xs)
 	}
-	params := concatOp{Axis: uint32(axis)}
+	params := opdef.ConcatParams{Axis: uint32(axis)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
 	})

@@ -3,16 +3,17 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func copyCPU(a []array.Array) error { return fallback.Copy(a[0], a[1]) }
+func copyCPU(a []array.Array) error { return fallback.Copy(at(a, opdef.Copy.X), at(a, opdef.Copy.Out)) }
 
 // Copy returns x in contiguous storage of its own: the same shape and bits. It
 // makes of a transposed or sliced view something that can be reshaped, or kept
 // after its base is closed. Of x [2, 3] transposed to [3, 2], whose strides are
 // [1, 3], the copy has strides [2, 1].
 func Copy[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	c := newCall(s, "copy")
-	return result[T](&c, input(&c, "x", x).Shape, copyOp{}, copyCPU)
+	c := newCall(s, opdef.Copy.Op)
+	return result[T](&c, input(&c, opdef.Copy.X, x).Shape, opdef.CopyParams{}, copyCPU)
 }

@@ -3,8 +3,11 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
+
+var dequantizeMatrix = matrix{opdef.Dequantize.W, opdef.Dequantize.Scales, opdef.Dequantize.Biases}
 
 // Dequantize unpacks w [..., K*bits/32] with scales and biases [..., K/group] to
 // [..., K], as elements of T:
@@ -22,10 +25,10 @@ import (
 // where the mode has them or the reverse; ErrDType for scales of another type than
 // the mode's; ErrShape if the shapes of w, scales and biases do not fit each other.
 func Dequantize[T kompute.Float, S Scale](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) *kompute.Tensor[T] {
-	c := newCall(s, "dequantize")
-	shape := quantized(&c, w, scales, biases, q)
-	params := dequantizeOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
+	c := newCall(s, opdef.Dequantize.Op)
+	shape := quantized(&c, dequantizeMatrix, w, scales, biases, q)
+	params := opdef.DequantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
-		return fallback.Dequantize(a[0], a[1], a[2], a[3], q.cpu())
+		return fallback.Dequantize(at(a, opdef.Dequantize.W), at(a, opdef.Dequantize.Scales), at(a, opdef.Dequantize.Biases), at(a, opdef.Dequantize.Out), q.cpu())
 	})
 }

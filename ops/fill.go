@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -16,9 +17,9 @@ import (
 //
 // ErrShape if the shape is negative or has more than 8 axes; ErrTooLarge.
 func Fill[T kompute.Element](s *kompute.Stream, v T, shape ...int) *kompute.Tensor[T] {
-	c := newCall(s, "fill")
-	params := fillOp{Bits: bitsOf(v)}
-	return result[T](&c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(a[0], params.Bits) })
+	c := newCall(s, opdef.Fill.Op)
+	params := opdef.FillParams{Bits: bitsOf(v)}
+	return result[T](&c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(at(a, opdef.Fill.Out), params.Bits) })
 }
 
 // newShape checks the shape of a result that the caller gave.

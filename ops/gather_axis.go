@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -22,21 +23,21 @@ import (
 //
 // ErrShape if there is no such axis, ranks differ or shapes do not broadcast.
 func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], axis int) *kompute.Tensor[T] {
-	c := newCall(s, "gather_axis")
-	l := input(&c, "x", x)
-	il := input(&c, "indices", indices)
+	c := newCall(s, opdef.GatherAxis.Op)
+	l := input(&c, opdef.GatherAxis.X, x)
+	il := input(&c, opdef.GatherAxis.Indices, indices)
 	axis, shape := c.along(l, il, axis)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
 	picked := slices.Clone(shape)
 	picked[axis] = il.Shape[axis]
-	c.stretch(1, picked)
+	c.stretch(opdef.GatherAxis.Indices, picked)
 	wide := slices.Clone(shape)
 	wide[axis] = l.Shape[axis]
-	c.stretch(0, wide)
-	return result[T](&c, picked, gatherAxisOp{Axis: uint32(axis)}, func(a []array.Array) error {
-		return fallback.GatherAxis(a[0], a[1], a[2], axis)
+	c.stretch(opdef.GatherAxis.X, wide)
+	return result[T](&c, picked, opdef.GatherAxisParams{Axis: uint32(axis)}, func(a []array.Array) error {
+		return fallback.GatherAxis(at(a, opdef.GatherAxis.X), at(a, opdef.GatherAxis.Indices), at(a, opdef.GatherAxis.Out), axis)
 	})
 }
 

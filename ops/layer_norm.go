@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -23,19 +24,19 @@ import (
 // ErrShape for an x of rank 0 or another shape of weight or bias; ErrInvalid for
 // an eps that is negative, NaN or infinite.
 func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
-	c := newCall(s, "layer_norm")
-	l := input(&c, "x", x)
+	c := newCall(s, opdef.LayerNorm.Op)
+	l := input(&c, opdef.LayerNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(&c, "weight", weight); present {
+	if w, present := optional(&c, opdef.LayerNorm.Weight, weight); present {
 		c.shape("weight", w, cols)
 	}
-	if b, present := optional(&c, "bias", bias); present {
+	if b, present := optional(&c, opdef.LayerNorm.Bias, bias); present {
 		c.shape("bias", b, cols)
 	}
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](&c, l.Shape, layerNormOp{Eps: eps}, func(a []array.Array) error {
-		return fallback.LayerNorm(a[0], a[1], a[2], a[3], eps)
+	return result[T](&c, l.Shape, opdef.LayerNormParams{Eps: eps}, func(a []array.Array) error {
+		return fallback.LayerNorm(at(a, opdef.LayerNorm.X), at(a, opdef.LayerNorm.Weight), at(a, opdef.LayerNorm.Bias), at(a, opdef.LayerNorm.Out), eps)
 	})
 }

@@ -5,10 +5,13 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func matMulCPU(a []array.Array) error { return fallback.MatMul(a[0], a[1], a[2]) }
+func matMulCPU(a []array.Array) error {
+	return fallback.MatMul(at(a, opdef.MatMul.A), at(a, opdef.MatMul.B), at(a, opdef.MatMul.Out))
+}
 
 // MatMul multiplies matrices: a [..., M, K] and b [..., K, N] give [..., M, N].
 // The axes before the last two broadcast as for Add: [8, 1, 4, 16] and
@@ -22,8 +25,8 @@ func matMulCPU(a []array.Array) error { return fallback.MatMul(a[0], a[1], a[2])
 // ErrShape if an operand has fewer than two axes, K differs, or the leading
 // axes do not broadcast.
 func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
-	c := newCall(s, "matmul")
-	al, bl := input(&c, "a", a), input(&c, "b", b)
+	c := newCall(s, opdef.MatMul.Op)
+	al, bl := input(&c, opdef.MatMul.A, a), input(&c, opdef.MatMul.B, b)
 	switch {
 	case c.err != nil:
 	case al.Rank() < 2 || bl.Rank() < 2:
@@ -40,7 +43,7 @@ func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *komput
 		return kompute.Failed[T](s, c.err)
 	}
 	batch = slices.Clip(batch)
-	c.stretch(0, append(batch, al.Dim(-2), al.Dim(-1)))
-	c.stretch(1, append(batch, bl.Dim(-2), bl.Dim(-1)))
-	return result[T](&c, append(batch, al.Dim(-2), bl.Dim(-1)), matMulOp{}, matMulCPU)
+	c.stretch(opdef.MatMul.A, append(batch, al.Dim(-2), al.Dim(-1)))
+	c.stretch(opdef.MatMul.B, append(batch, bl.Dim(-2), bl.Dim(-1)))
+	return result[T](&c, append(batch, al.Dim(-2), bl.Dim(-1)), opdef.MatMulParams{}, matMulCPU)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -18,7 +19,7 @@ import (
 // ErrShape if there are neither 1 nor rank pairs; ErrInvalid if a width is
 // negative; ErrTooLarge.
 func Pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], value T, widths ...[2]int) *kompute.Tensor[T] {
-	return pad(s, x, padOp{Bits: bitsOf(value)}, widths)
+	return pad(s, x, opdef.PadParams{Bits: bitsOf(value)}, widths)
 }
 
 // PadEdge repeats the first and last elements of each axis around x, as MLX's pad
@@ -28,12 +29,12 @@ func Pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], value T, wi
 //
 // Those of Pad, and ErrShape if an axis has no elements to repeat.
 func PadEdge[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], widths ...[2]int) *kompute.Tensor[T] {
-	return pad(s, x, padOp{Edge: 1}, widths)
+	return pad(s, x, opdef.PadParams{Edge: 1}, widths)
 }
 
-func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params padOp, widths [][2]int) *kompute.Tensor[T] {
-	c := newCall(s, "pad")
-	l := input(&c, "x", x)
+func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opdef.PadParams, widths [][2]int) *kompute.Tensor[T] {
+	c := newCall(s, opdef.Pad.Op)
+	l := input(&c, opdef.Pad.X, x)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -55,6 +56,6 @@ func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params padO
 		shape[i], low[i], params.Low[i] = w[0]+n+w[1], w[0], uint32(w[0])
 	}
 	return result[T](&c, shape, params, func(a []array.Array) error {
-		return fallback.Pad(a[0], a[1], low, params.Edge != 0, params.Bits)
+		return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), low, params.Edge != 0, params.Bits)
 	})
 }

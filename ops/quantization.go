@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -13,21 +14,14 @@ type Mode int
 // microscaling formats and NVIDIA's: scales are uint8 tensors, biases nil, and
 // group size and bits fixed.
 const (
-	ModeAffine Mode = Mode(fallback.ModeAffine) // scale * code + bias, scales and biases of a float type
-	ModeMXFP4  Mode = Mode(fallback.ModeMXFP4)  // E2M1 codes of 4 bits, groups of 32, E8M0 scales
-	ModeNVFP4  Mode = Mode(fallback.ModeNVFP4)  // E2M1 codes of 4 bits, groups of 16, E4M3 scales
-	ModeMXFP8  Mode = Mode(fallback.ModeMXFP8)  // E4M3 codes of 8 bits, groups of 32, E8M0 scales
+	ModeAffine Mode = Mode(opdef.ModeAffine) // scale * code + bias, scales and biases of a float type
+	ModeMXFP4  Mode = Mode(opdef.ModeMXFP4)  // E2M1 codes of 4 bits, groups of 32, E8M0 scales
+	ModeNVFP4  Mode = Mode(opdef.ModeNVFP4)  // E2M1 codes of 4 bits, groups of 16, E4M3 scales
+	ModeMXFP8  Mode = Mode(opdef.ModeMXFP8)  // E4M3 codes of 8 bits, groups of 32, E8M0 scales
 )
 
-var modeNames = [...]string{ModeAffine: "affine", ModeMXFP4: "mxfp4", ModeNVFP4: "nvfp4", ModeMXFP8: "mxfp8"}
-
 // String returns MLX's name of the mode.
-func (m Mode) String() string {
-	if m < 0 || int(m) >= len(modeNames) {
-		return "unknown"
-	}
-	return modeNames[m]
-}
+func (m Mode) String() string { return opdef.Mode(m).String() }
 
 // The only quantization of each mode without biases.
 var (
@@ -87,15 +81,18 @@ func (q Quantization) checkAffine(c *call) {
 	}
 }
 
+// matrix names the operands of a quantized matrix.
+type matrix struct{ w, scales, biases opdef.Operand }
+
 // quantized checks a quantized matrix w [..., K*bits/32] with its scales and biases
 // [..., K/group], appends the three, and returns the shape [..., K].
-func quantized[S Scale](c *call, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) []int {
-	wl := input(c, "w", w)
-	sl := input(c, "scales", scales)
+func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) []int {
+	wl := input(c, m.w, w)
+	sl := input(c, m.scales, scales)
 	bl := sl
 	if q.Mode == ModeAffine {
-		bl = input(c, "biases", biases)
-	} else if _, present := optional(c, "biases", biases); present {
+		bl = input(c, m.biases, biases)
+	} else if _, present := optional(c, m.biases, biases); present {
 		c.fail(kompute.ErrInvalid, "mode %v has no biases", q.Mode)
 	}
 	if !q.check(c, array.DTypeOf[S]()) {
@@ -123,7 +120,7 @@ func quantized[S Scale](c *call, w *kompute.Tensor[uint32], scales, biases *komp
 
 // cpu is the same parameters for the CPU backend.
 func (q Quantization) cpu() fallback.Quantization {
-	return fallback.Quantization{GroupSize: q.GroupSize, Bits: q.Bits, Mode: fallback.Mode(q.Mode)}
+	return fallback.Quantization{GroupSize: q.GroupSize, Bits: q.Bits, Mode: opdef.Mode(q.Mode)}
 }
 
 // matrix demands that the quantized operand, whose unpacked shape this is, has

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -38,8 +39,8 @@ import (
 // ErrInvalid for a group size or bits that the mode has not; ErrDType for an S that
 // it has not; ErrShape if x has rank 0 or K is no multiple of the group size.
 func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], q Quantization) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S]) {
-	c := newCall(s, "quantize")
-	l := input(&c, "x", x)
+	c := newCall(s, opdef.Quantize.Op)
+	l := input(&c, opdef.Quantize.X, x)
 	if q.check(&c, array.DTypeOf[S]()) {
 		if k := c.lastAxis("x", l); c.err == nil && k%q.GroupSize != 0 {
 			c.fail(kompute.ErrShape, "rows of %d elements are not whole groups of %d", k, q.GroupSize)
@@ -68,10 +69,11 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	if w.Err() != nil || scales.Err() != nil || affine && biases.Err() != nil || l.Size() == 0 {
 		return w, scales, biases // what failed has poisoned the stream
 	}
-	params := quantizeOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
-	c.args = append(c.args, kompute.Out(w.View()), kompute.Out(scales.View()))
-	c.enqueue(third, kompute.ParamBytes(&params), func(a []array.Array) error {
-		return fallback.Quantize(a[0], a[1], a[2], a[3], q.cpu())
+	params := opdef.QuantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
+	c.args[opdef.Quantize.W.Index], c.args[opdef.Quantize.Scales.Index] = kompute.Out(w.View()), kompute.Out(scales.View())
+	c.args[opdef.Quantize.Biases.Index] = third
+	c.enqueue(kompute.ParamBytes(&params), func(a []array.Array) error {
+		return fallback.Quantize(at(a, opdef.Quantize.X), at(a, opdef.Quantize.W), at(a, opdef.Quantize.Scales), at(a, opdef.Quantize.Biases), q.cpu())
 	})
 	return w, scales, biases
 }

@@ -5,8 +5,11 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
+
+var quantizedGatherMatrix = matrix{opdef.QuantizedGather.W, opdef.QuantizedGather.Scales, opdef.QuantizedGather.Biases}
 
 // QuantizedGather picks rows of a quantized matrix and unpacks them: the
 // embedding of tokens. Of w [V, K*bits/32], scales and biases [V, K/group] and
@@ -21,15 +24,15 @@ import (
 // Those of Dequantize; ErrShape too if w is not a matrix, or the result would have
 // more than 8 axes.
 func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Quantization) *kompute.Tensor[T] {
-	c := newCall(s, "quantized_gather")
-	matrix := quantized(&c, w, scales, biases, q)
-	il := input(&c, "indices", indices)
+	c := newCall(s, opdef.QuantizedGather.Op)
+	matrix := quantized(&c, quantizedGatherMatrix, w, scales, biases, q)
+	il := input(&c, opdef.QuantizedGather.Indices, indices)
 	if !c.matrix(matrix) {
 		return kompute.Failed[T](s, c.err)
 	}
 	shape := append(slices.Clone(il.Shape), matrix[1])
-	params := quantizedGatherOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode)}
+	params := opdef.QuantizedGatherParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
-		return fallback.QuantizedGather(a[0], a[1], a[2], a[3], a[4], q.cpu())
+		return fallback.QuantizedGather(at(a, opdef.QuantizedGather.W), at(a, opdef.QuantizedGather.Scales), at(a, opdef.QuantizedGather.Biases), at(a, opdef.QuantizedGather.Indices), at(a, opdef.QuantizedGather.Out), q.cpu())
 	})
 }

@@ -5,8 +5,11 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
+
+var quantizedMatMulMatrix = matrix{opdef.QuantizedMatMul.W, opdef.QuantizedMatMul.Scales, opdef.QuantizedMatMul.Biases}
 
 // Orientation says how [QuantizedMatMul] takes its matrix.
 type Orientation int
@@ -47,9 +50,9 @@ func (o Orientation) String() string {
 // Those of Dequantize; ErrShape too if x has fewer than two axes, w is not a
 // matrix, or K differs, and ErrInvalid for an orientation that does not exist.
 func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, o Orientation) *kompute.Tensor[T] {
-	c := newCall(s, "quantized_matmul")
-	l := input(&c, "x", x)
-	matrix := quantized(&c, w, scales, biases, q)
+	c := newCall(s, opdef.QuantizedMatMul.Op)
+	l := input(&c, opdef.QuantizedMatMul.X, x)
+	matrix := quantized(&c, quantizedMatMulMatrix, w, scales, biases, q)
 	if c.err == nil && l.Rank() < 2 {
 		c.fail(kompute.ErrShape, "x has rank %d, less than 2", l.Rank())
 	}
@@ -69,8 +72,8 @@ func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Ten
 	}
 	shape := slices.Clone(l.Shape)
 	shape[len(shape)-1] = n
-	params := quantizedMatMulOp{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: uint32(q.Mode), Transpose: toUint32(transpose)}
+	params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode), Transpose: toUint32(transpose)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
-		return fallback.QuantizedMatMul(a[0], a[1], a[2], a[3], a[4], q.cpu(), transpose)
+		return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), q.cpu(), transpose)
 	})
 }

@@ -5,11 +5,12 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // RandomWords is the length of the state that random ops draw from.
-const RandomWords = fallback.RandomWords
+const RandomWords = opdef.RandomWords
 
 // RandomState returns what such a state, a device tensor uint32 [RandomWords],
 // holds. Nothing changes it but who owns it: a state gives the same numbers again
@@ -30,7 +31,7 @@ func RandomState(seed, counter uint64) []uint32 {
 // if low and high are not finite, their difference is not, or low is not below high,
 // each as the element type has them.
 func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], low, high float32, shape ...int) *kompute.Tensor[T] {
-	c := newCall(s, "random")
+	c := newCall(s, opdef.Random.Op)
 	c.label = "uniform"
 	dtype := array.DTypeOf[T]()
 	low, high = dtype.Round(low), dtype.Round(high)
@@ -38,7 +39,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 		c.fail(kompute.ErrInvalid, "there is nothing from %v up to %v in %v", low, high, dtype)
 	}
 	return random[T](&c, state, shape, fallback.RandomParams{
-		Kind: fallback.RandomUniform, First: low, Scale: high - low, Limit: below(dtype, high),
+		Kind: opdef.RandomUniform, First: low, Scale: high - low, Limit: below(dtype, high),
 	})
 }
 
@@ -51,24 +52,26 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 // ErrShape if state is not [RandomWords], or the shape is impossible; ErrInvalid
 // if mean or deviation are not finite, or deviation is negative.
 func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], mean, deviation float32, shape ...int) *kompute.Tensor[T] {
-	c := newCall(s, "random")
+	c := newCall(s, opdef.Random.Op)
 	c.label = "normal"
 	if sum := float64(mean) + float64(deviation); math.IsNaN(sum) || math.IsInf(sum, 0) || deviation < 0 {
 		c.fail(kompute.ErrInvalid, "mean %v and deviation %v", mean, deviation)
 	}
-	return random[T](&c, state, shape, fallback.RandomParams{Kind: fallback.RandomNormal, First: mean, Scale: deviation})
+	return random[T](&c, state, shape, fallback.RandomParams{Kind: opdef.RandomNormal, First: mean, Scale: deviation})
 }
 
 // random checks the state and the shape, and enqueues the op.
 func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int, p fallback.RandomParams) *kompute.Tensor[T] {
-	c.shape("the state", input(c, "the state", state), RandomWords)
+	c.shape("the state", input(c, opdef.Random.State.Called("the state"), state), RandomWords)
 	for _, n := range shape {
 		if n < 0 {
 			c.fail(kompute.ErrShape, "the shape %v", shape)
 		}
 	}
-	params := randomOp{Kind: uint32(p.Kind), First: p.First, Scale: p.Scale, Limit: p.Limit}
-	return result[T](c, shape, params, func(a []array.Array) error { return fallback.Random(a[0], a[1], p) })
+	params := opdef.RandomParams{Kind: p.Kind, First: p.First, Scale: p.Scale, Limit: p.Limit}
+	return result[T](c, shape, params, func(a []array.Array) error {
+		return fallback.Random(at(a, opdef.Random.State), at(a, opdef.Random.Out), p)
+	})
 }
 
 // Categorical draws an index from each row of logits [..., V] in proportion to
@@ -81,19 +84,19 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 // ErrShape if logits has rank 0, rows have no elements or 2^24 and more, or state
 // is not [RandomWords].
 func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], state *kompute.Tensor[uint32]) *kompute.Tensor[uint32] {
-	c := newCall(s, "sample")
+	c := newCall(s, opdef.Sample.Op)
 	c.label = "categorical"
-	l := c.sampled("logits", input(&c, "logits", logits))
-	c.shape("the state", input(&c, "the state", state), RandomWords)
+	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
+	c.shape("the state", input(&c, opdef.Sample.Params.Called("the state"), state), RandomWords)
 	if c.err != nil {
 		return kompute.Failed[uint32](s, c.err)
 	}
 	params := kompute.Constant(s, fallback.SamplePlain(), SampleWords)
-	SliceUpdate(s, params, state, At(fallback.SampleSeed))
+	SliceUpdate(s, params, state, At(int(opdef.SampleSeed)))
 	if err := params.Err(); err != nil {
 		return kompute.Failed[uint32](s, err)
 	}
-	c.args = []kompute.Arg{c.args[0], kompute.In(params.View()), {}}
+	input(&c, opdef.Sample.Params, params)
 	return c.sample(l, 0)
 }
 

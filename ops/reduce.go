@@ -5,14 +5,15 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // reduceCPU holds what runs each kind on the CPU.
-var reduceCPU = func() (cpu [len(reduceNames)]func([]array.Array) error) {
+var reduceCPU = func() (cpu [opdef.NumReduceKinds]func([]array.Array) error) {
 	for kind := range cpu {
 		cpu[kind] = func(a []array.Array) error {
-			return fallback.Reduce(fallback.ReduceKind(kind), a[0], a[1])
+			return fallback.Reduce(opdef.ReduceKind(kind), at(a, opdef.Reduce.X), at(a, opdef.Reduce.Out))
 		}
 	}
 	return cpu
@@ -41,10 +42,10 @@ func KeepDims() ReduceOption { return func(r *reduction) { r.keep = true } }
 
 // reduce enqueues one kind of the reduce op: T operand, R result. needs tells
 // that there is no result of no elements.
-func reduce[R, T kompute.Element](s *kompute.Stream, kind fallback.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
-	c := newCall(s, "reduce")
-	c.label = reduceNames[kind]
-	l := input(&c, "x", x)
+func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
+	c := newCall(s, opdef.Reduce.Op)
+	c.label = kind.String()
+	l := input(&c, opdef.Reduce.X, x)
 	var r reduction
 	for _, o := range options {
 		o(&r)
@@ -66,8 +67,8 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind fallback.ReduceKind, x
 	if needs && l.Size() == 0 && !slices.Contains(shape, 0) {
 		c.fail(kompute.ErrShape, "there is no result of no elements")
 	}
-	c.relayout(0, ordered)
-	return resultAs[R](&c, shape, kept.Shape, reduceOp{Kind: uint32(kind)}, reduceCPU[kind])
+	c.relayout(opdef.Reduce.X, ordered)
+	return resultAs[R](&c, shape, kept.Shape, opdef.ReduceParams{Kind: kind}, reduceCPU[kind])
 }
 
 // reducedAxes marks the axes that a reduction is over.
@@ -128,30 +129,30 @@ func reduceLast(l array.Layout, reduced [array.MaxRank]bool) (ordered, kept arra
 // ErrShape for an axis that x does not have, or that is named twice. This holds
 // for all reductions.
 func Sum[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceSum, x, false, options)
+	return reduce[T](s, opdef.ReduceSum, x, false, options)
 }
 
 // SumBools counts what is true, as Sum: the result is int32, as MLX has it.
 func SumBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
-	return reduce[int32](s, fallback.ReduceSum, x, false, options)
+	return reduce[int32](s, opdef.ReduceSum, x, false, options)
 }
 
 // SumBytes adds up uint8s, as Sum: the result is uint32, as MLX has it.
 func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
-	return reduce[uint32](s, fallback.ReduceSum, x, false, options)
+	return reduce[uint32](s, opdef.ReduceSum, x, false, options)
 }
 
 // Mean is Sum divided by the number of elements, NaN of none. In float16 the sum
 // may be larger than the type holds: only the mean is rounded to it, where MLX
 // overflows to infinity. For integers and bools there is [ReduceAs].
 func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceMean, x, false, options)
+	return reduce[T](s, opdef.ReduceMean, x, false, options)
 }
 
 // MeanFloat32 is the mean of what is no float, in float32, to a few units in the
 // last place. (MLX's sum of int32s wraps around before it is divided.)
 func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[float32] {
-	return reduce[float32](s, fallback.ReduceMean, x, false, options)
+	return reduce[float32](s, opdef.ReduceMean, x, false, options)
 }
 
 // Reduction is a kind of reduction whose result may have another element type than
@@ -160,9 +161,9 @@ type Reduction int
 
 // The reductions that [ReduceAs] takes.
 const (
-	ReduceSum  Reduction = Reduction(fallback.ReduceSum)
-	ReduceMean Reduction = Reduction(fallback.ReduceMean)
-	ReduceProd Reduction = Reduction(fallback.ReduceProd)
+	ReduceSum  Reduction = Reduction(opdef.ReduceSum)
+	ReduceMean Reduction = Reduction(opdef.ReduceMean)
+	ReduceProd Reduction = Reduction(opdef.ReduceProd)
 )
 
 // reducedType returns the element type that a reduction leaves.
@@ -196,15 +197,15 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 	want, got := reducedType(kind, array.DTypeOf[T]()), array.DTypeOf[R]()
 	known := kind == ReduceSum || kind == ReduceMean || kind == ReduceProd
 	if known && want == got {
-		return reduce[R](s, fallback.ReduceKind(kind), x, false, options)
+		return reduce[R](s, opdef.ReduceKind(kind), x, false, options)
 	}
-	c := newCall(s, "reduce")
-	input(&c, "x", x)
+	c := newCall(s, opdef.Reduce.Op)
+	input(&c, opdef.Reduce.X, x)
 	if !known {
 		c.fail(kompute.ErrInvalid, "there is no reduction %d", int(kind))
 		return kompute.Failed[R](s, c.err)
 	}
-	c.label = reduceNames[kind]
+	c.label = opdef.ReduceKind(kind).String()
 	c.fail(kompute.ErrDType, "of %v it is %v, not %v", array.DTypeOf[T](), want, got)
 	return kompute.Failed[R](s, c.err)
 }
@@ -217,13 +218,13 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 //
 // As for Sum, and ErrShape where it would be of no elements.
 func AMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceAMax, x, true, options)
+	return reduce[T](s, opdef.ReduceAMax, x, true, options)
 }
 
 // AMin returns the smallest elements, as AMax does the largest; a NaN wins, and
 // -0 is smaller than +0.
 func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceAMin, x, true, options)
+	return reduce[T](s, opdef.ReduceAMin, x, true, options)
 }
 
 // Prod multiplies the elements along the given [Axes], or all of them; of no
@@ -231,29 +232,29 @@ func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ..
 // on the way overflows depends on the order; integers wrap around. For bool and
 // uint8 there is [ReduceAs]. Errors are those of Sum.
 func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceProd, x, false, options)
+	return reduce[T](s, opdef.ReduceProd, x, false, options)
 }
 
 // ProdBools is 1 where all are true, as Prod: the result is int32, as MLX has it.
 func ProdBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
-	return reduce[int32](s, fallback.ReduceProd, x, false, options)
+	return reduce[int32](s, opdef.ReduceProd, x, false, options)
 }
 
 // ProdBytes multiplies uint8s, as Prod: the result is uint32, as MLX has it.
 func ProdBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
-	return reduce[uint32](s, fallback.ReduceProd, x, false, options)
+	return reduce[uint32](s, opdef.ReduceProd, x, false, options)
 }
 
 // All returns whether all elements along the given [Axes] are nonzero, which a
 // NaN is; of no elements it is true. Errors are those of Sum.
 func All[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
-	return reduce[bool](s, fallback.ReduceAll, x, false, options)
+	return reduce[bool](s, opdef.ReduceAll, x, false, options)
 }
 
 // Any returns whether an element along the given [Axes] is nonzero, which a NaN
 // is; of no elements it is false. Errors are those of Sum.
 func Any[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
-	return reduce[bool](s, fallback.ReduceAny, x, false, options)
+	return reduce[bool](s, opdef.ReduceAny, x, false, options)
 }
 
 // LogSumExp returns log Σ exp(x) along the given [Axes], or of all elements,
@@ -265,7 +266,7 @@ func Any[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...
 //
 // As for Sum, and ErrShape where it would be of no elements.
 func LogSumExp[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
-	return reduce[T](s, fallback.ReduceLogSumExp, x, true, options)
+	return reduce[T](s, opdef.ReduceLogSumExp, x, true, options)
 }
 
 // ArgMax returns where x is largest along one axis (negative counts from the
@@ -279,24 +280,24 @@ func LogSumExp[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options
 // ErrShape if there is no such axis, or it has no elements while the result
 // would have some; ErrInvalid for the option Axes, as there can only be one.
 func ArgMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
-	return index(s, fallback.ReduceArgMax, x, axis, options)
+	return index(s, opdef.ReduceArgMax, x, axis, options)
 }
 
 // ArgMin returns where x is smallest along one axis, as ArgMax does where it is
 // largest; a NaN is smaller than any number, as in MLX.
 func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
-	return index(s, fallback.ReduceArgMin, x, axis, options)
+	return index(s, opdef.ReduceArgMin, x, axis, options)
 }
 
-func index[T kompute.Element](s *kompute.Stream, kind fallback.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
+func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
 	var r reduction
 	for _, o := range options {
 		o(&r)
 	}
 	if r.named {
-		c := newCall(s, "reduce")
-		c.label = reduceNames[kind]
-		input(&c, "x", x)
+		c := newCall(s, opdef.Reduce.Op)
+		c.label = kind.String()
+		input(&c, opdef.Reduce.X, x)
 		c.fail(kompute.ErrInvalid, "the option Axes does not go with an index along one axis")
 		return kompute.Failed[uint32](s, c.err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -15,9 +16,9 @@ import (
 //
 // ErrShape if there is no such axis; ErrInvalid if n is negative; ErrTooLarge.
 func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis int) *kompute.Tensor[T] {
-	c := newCall(s, "copy")
+	c := newCall(s, opdef.Copy.Op)
 	c.label = "repeat"
-	l := input(&c, "x", x)
+	l := input(&c, opdef.Copy.X, x)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -40,9 +41,9 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 // ErrShape if the result would have more than 8 axes; ErrInvalid if a number is
 // negative; ErrTooLarge.
 func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...int) *kompute.Tensor[T] {
-	c := newCall(s, "copy")
+	c := newCall(s, opdef.Copy.Op)
 	c.label = "tile"
-	l := input(&c, "x", x)
+	l := input(&c, opdef.Copy.X, x)
 	if len(reps) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(reps), array.MaxRank)
 	}
@@ -80,8 +81,8 @@ func repeat[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) 
 		return kompute.Failed[T](c.stream, c.err)
 	}
 	from := repeated(x, reps, inner)
-	c.relayout(0, from)
-	return resultAs[T](c, shape, from.Shape, copyOp{}, copyCPU)
+	c.relayout(opdef.Copy.X, from)
+	return resultAs[T](c, shape, from.Shape, opdef.CopyParams{}, copyCPU)
 }
 
 // repeated returns x's elements with repetitions, which have axes of their own.
@@ -120,7 +121,7 @@ func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner 
 		}
 		step := newCall(c.stream, c.op)
 		step.label = c.label
-		l, err := input(&step, "x", out).Reshape(pre, shape[axis], post)
+		l, err := input(&step, opdef.Copy.X, out).Reshape(pre, shape[axis], post)
 		if err != nil {
 			step.fail(kompute.ErrShape, "%v", err)
 			return kompute.Failed[T](c.stream, step.err)

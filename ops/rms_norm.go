@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -22,16 +23,16 @@ import (
 // ErrShape for an x of rank 0 or another shape of weight; ErrInvalid for an eps
 // that is negative, NaN or infinite.
 func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
-	c := newCall(s, "rms_norm")
-	l := input(&c, "x", x)
+	c := newCall(s, opdef.RMSNorm.Op)
+	l := input(&c, opdef.RMSNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(&c, "weight", weight); present {
+	if w, present := optional(&c, opdef.RMSNorm.Weight, weight); present {
 		c.shape("weight", w, cols)
 	}
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](&c, l.Shape, rmsNormOp{Eps: eps}, func(a []array.Array) error {
-		return fallback.RMSNorm(a[0], a[1], a[2], eps)
+	return result[T](&c, l.Shape, opdef.RMSNormParams{Eps: eps}, func(a []array.Array) error {
+		return fallback.RMSNorm(at(a, opdef.RMSNorm.X), at(a, opdef.RMSNorm.Weight), at(a, opdef.RMSNorm.Out), eps)
 	})
 }

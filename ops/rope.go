@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -45,8 +46,8 @@ type RoPEParams struct {
 // is negative or not finite, Base and Freqs are both given, or a host offset
 // leaves 32 bits.
 func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams, offset Position) *kompute.Tensor[T] {
-	c := newCall(s, "rope")
-	l := input(&c, "x", x)
+	c := newCall(s, opdef.RoPE.Op)
+	l := input(&c, opdef.RoPE.X, x)
 	if !c.rank("x", l, 4) {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -54,20 +55,19 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 	if offset.set {
 		c.ropeOffset(offset.device, l.Dim(0))
 	} else {
-		c.args = append(c.args, kompute.Arg{})
 		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-l.Dim(2) {
 			c.fail(kompute.ErrInvalid, "the offset %d leaves 32 bits", offset.host)
 		}
 	}
-	if fl, present := optional(&c, "Freqs", p.Freqs); present {
+	if fl, present := optional(&c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {
 		c.shape("Freqs", fl, p.Dims/2)
 	}
-	params := ropeOp{
+	params := opdef.RoPEParams{
 		Dims: uint32(p.Dims), Traditional: toUint32(p.Traditional),
 		Base: p.Base, Scale: p.Scale, Offset: int32(offset.host),
 	}
 	return result[T](&c, l.Shape, params, func(a []array.Array) error {
-		return fallback.RoPE(a[0], a[1], a[2], a[3], fallback.RoPEParams{
+		return fallback.RoPE(at(a, opdef.RoPE.X), at(a, opdef.RoPE.Offset), at(a, opdef.RoPE.Freqs), at(a, opdef.RoPE.Out), fallback.RoPEParams{
 			Dims: p.Dims, Traditional: p.Traditional, Base: p.Base, Scale: p.Scale, Offset: offset.host,
 		})
 	})
@@ -98,12 +98,12 @@ func (p RoPEParams) resolve(c *call, d int) RoPEParams {
 
 // ropeOffset appends a device offset of a batch of b, as [1] or [b].
 func (c *call) ropeOffset(t *kompute.Tensor[int32], b int) {
-	l := input(c, "the offset", t)
+	l := input(c, opdef.RoPE.Offset.Called("the offset"), t)
 	switch {
 	case c.err != nil:
 	case l.Rank() == 0:
 		l, _ = l.ExpandDims(0)
-		c.relayout(len(c.args)-1, l)
+		c.relayout(opdef.RoPE.Offset, l)
 	case l.Rank() != 1 || l.Dim(0) != 1 && l.Dim(0) != b:
 		c.fail(kompute.ErrShape, "the offset has shape %v, not [], [1] or [%d]", l.Shape, b)
 	}

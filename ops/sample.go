@@ -6,11 +6,12 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // SampleWords is the length of the parameters of [Sample].
-const SampleWords = fallback.SampleWords
+const SampleWords = opdef.SampleWords
 
 // NoToken is what [Sample] gives for a row that holds a NaN or +Inf, or nothing
 // finite.
@@ -40,13 +41,12 @@ const NoToken = fallback.NoToken
 // is not [SampleWords] or a device step not [1]; ErrInvalid if a host step leaves 32
 // bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
-	c := newCall(s, "sample")
-	l := c.sampled("logits", input(&c, "logits", logits))
-	c.shape("params", input(&c, "params", params), SampleWords)
+	c := newCall(s, opdef.Sample.Op)
+	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
+	c.shape("params", input(&c, opdef.Sample.Params, params), SampleWords)
 	if step.set {
-		c.shape("the step", input(&c, "the step", step.device), 1)
+		c.shape("the step", input(&c, opdef.Sample.Step.Called("the step"), step.device), 1)
 	} else {
-		c.args = append(c.args, kompute.Arg{})
 		if step.host < math.MinInt32 || step.host > math.MaxInt32 {
 			c.fail(kompute.ErrInvalid, "the step %d leaves 32 bits", step.host)
 		}
@@ -69,7 +69,7 @@ func (c *call) sample(l array.Layout, step int32) *kompute.Tensor[uint32] {
 	if c.err == nil {
 		shape = l.Shape[:l.Rank()-1]
 	}
-	return result[uint32](c, shape, sampleOp{Step: step}, func(a []array.Array) error {
-		return fallback.Sample(a[0], a[1], a[2], a[3], step)
+	return result[uint32](c, shape, opdef.SampleParams{Step: step}, func(a []array.Array) error {
+		return fallback.Sample(at(a, opdef.Sample.Logits), at(a, opdef.Sample.Params), at(a, opdef.Sample.Step), at(a, opdef.Sample.Out), step)
 	})
 }

@@ -5,21 +5,22 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // ScatterMode says what becomes of an update and what is there already.
-type ScatterMode = fallback.ScatterMode
+type ScatterMode = opdef.ScatterMode
 
 // The modes of Scatter and PutAlongAxis. Where several updates have one place,
 // ScatterSet leaves the last of them, by its number; the others combine what is
 // there with all of them. Min and Max propagate NaN.
 const (
-	ScatterSet = fallback.ScatterSet
-	ScatterAdd = fallback.ScatterAdd
-	ScatterMul = fallback.ScatterMul
-	ScatterMin = fallback.ScatterMin
-	ScatterMax = fallback.ScatterMax
+	ScatterSet = opdef.ScatterSet
+	ScatterAdd = opdef.ScatterAdd
+	ScatterMul = opdef.ScatterMul
+	ScatterMin = opdef.ScatterMin
+	ScatterMax = opdef.ScatterMax
 )
 
 // Scatter returns a copy of x in which updates are put at places along one axis
@@ -45,10 +46,10 @@ const (
 // ErrShape if there is no such axis, or updates do not broadcast; ErrInvalid for
 // an unknown mode.
 func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], updates *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
-	c := newCall(s, "scatter")
-	l := input(&c, "x", x)
-	il := input(&c, "indices", indices)
-	input(&c, "updates", updates)
+	c := newCall(s, opdef.Scatter.Op)
+	l := input(&c, opdef.Scatter.X, x)
+	il := input(&c, opdef.Scatter.Indices, indices)
+	input(&c, opdef.Scatter.Updates, updates)
 	c.mode(mode)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
@@ -62,7 +63,7 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 	if len(shape) > array.MaxRank {
 		c.fail(kompute.ErrShape, "updates would have rank %d, more than %d", len(shape), array.MaxRank)
 	}
-	return scatter[T](&c, l.Shape, shape, scatterOp{Axis: uint32(axis), Mode: uint32(mode)})
+	return scatter[T](&c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode})
 }
 
 // PutAlongAxis returns a copy of x in which values are put along one axis
@@ -79,11 +80,11 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 // ErrShape if there is no such axis, ranks differ or shapes do not broadcast;
 // ErrInvalid for an unknown mode.
 func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], values *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
-	c := newCall(s, "scatter")
+	c := newCall(s, opdef.Scatter.Op)
 	c.label = "put_along_axis"
-	l := input(&c, "x", x)
-	il := input(&c, "indices", indices)
-	input(&c, "values", values)
+	l := input(&c, opdef.Scatter.X, x)
+	il := input(&c, opdef.Scatter.Indices, indices)
+	input(&c, opdef.Scatter.Updates.Called("values"), values)
 	c.mode(mode)
 	axis, _ = c.along(l, il, axis)
 	if c.err != nil {
@@ -91,23 +92,23 @@ func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tens
 	}
 	shape := slices.Clone(l.Shape)
 	shape[axis] = il.Shape[axis]
-	c.stretch(1, shape)
-	return scatter[T](&c, l.Shape, shape, scatterOp{Axis: uint32(axis), Mode: uint32(mode), Along: 1})
+	c.stretch(opdef.Scatter.Indices, shape)
+	return scatter[T](&c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode, Along: 1})
 }
 
 func (c *call) mode(mode ScatterMode) {
-	if int(mode) >= len(scatterNames) {
+	if mode >= opdef.NumScatterModes {
 		c.fail(kompute.ErrInvalid, "there is no mode %d", mode)
 	}
 }
 
 // scatter ends either op: updates, the third array, get their shape.
-func scatter[T kompute.Element](c *call, shape, updates []int, params scatterOp) *kompute.Tensor[T] {
+func scatter[T kompute.Element](c *call, shape, updates []int, params opdef.ScatterParams) *kompute.Tensor[T] {
 	if c.err == nil && !countable(updates) {
 		c.fail(kompute.ErrTooLarge, "updates of shape %v have more than %d elements", updates, uint32(maxElements))
 	}
-	c.stretch(2, updates)
+	c.stretch(opdef.Scatter.Updates, updates)
 	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Scatter(a[0], a[1], a[2], a[3], int(params.Axis), ScatterMode(params.Mode), params.Along != 0)
+		return fallback.Scatter(at(a, opdef.Scatter.X), at(a, opdef.Scatter.Indices), at(a, opdef.Scatter.Updates), at(a, opdef.Scatter.Out), int(params.Axis), ScatterMode(params.Mode), params.Along != 0)
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -46,25 +47,24 @@ type SDPAParams[T kompute.Float] struct {
 // not broadcast, or KeyLength has not one element; ErrInvalid if Mask and Bias
 // are both given, or Scale is not finite.
 func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPAParams[T]) *kompute.Tensor[T] {
-	c := newCall(s, "sdpa")
-	ql, kl, vl := input(&c, "q", q), input(&c, "k", k), input(&c, "v", v)
+	c := newCall(s, opdef.SDPA.Op)
+	ql, kl, vl := input(&c, opdef.SDPA.Q, q), input(&c, opdef.SDPA.K, k), input(&c, opdef.SDPA.V, v)
 	if !c.rank("q", ql, 4) || !c.rank("k", kl, 4) || !c.rank("v", vl, 4) || !c.heads(ql, kl, vl) {
 		return kompute.Failed[T](s, c.err)
 	}
-	mask := len(c.args)
 	switch {
 	case p.Mask != nil && p.Bias != nil:
 		c.fail(kompute.ErrInvalid, "Mask and Bias are both given")
 	case p.Mask != nil:
-		input(&c, "Mask", p.Mask)
+		input(&c, opdef.SDPA.Mask.Called("Mask"), p.Mask)
 	default:
-		optional(&c, "Bias", p.Bias)
+		optional(&c, opdef.SDPA.Mask.Called("Bias"), p.Bias)
 	}
-	if c.err == nil && c.args[mask].View != nil {
-		c.stretch(mask, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), kl.Dim(2)})
+	if c.err == nil && c.args[opdef.SDPA.Mask.Index].View != nil {
+		c.stretch(opdef.SDPA.Mask, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), kl.Dim(2)})
 	}
 	c.keyLength(p.KeyLength)
-	params := sdpaOp{Scale: p.Scale, Causal: toUint32(p.Causal)}
+	params := opdef.SDPAParams{Scale: p.Scale, Causal: toUint32(p.Causal)}
 	if params.Scale == 0 {
 		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(3), 1))))
 	}
@@ -72,7 +72,7 @@ func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPA
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
 	return result[T](&c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, func(a []array.Array) error {
-		return fallback.SDPA(a[0], a[1], a[2], a[3], a[4], a[5], params.Scale, p.Causal)
+		return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), params.Scale, p.Causal)
 	})
 }
 
@@ -94,12 +94,12 @@ func (c *call) heads(q, k, v array.Layout) bool {
 
 // keyLength appends the key length, as [1].
 func (c *call) keyLength(t *kompute.Tensor[int32]) {
-	l, present := optional(c, "KeyLength", t)
+	l, present := optional(c, opdef.SDPA.KeyLength.Called("KeyLength"), t)
 	switch {
 	case !present || c.err != nil:
 	case l.Rank() == 0:
 		l, _ = l.ExpandDims(0)
-		c.relayout(len(c.args)-1, l)
+		c.relayout(opdef.SDPA.KeyLength, l)
 	default:
 		c.shape("KeyLength", l, 1)
 	}

@@ -3,10 +3,13 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func siLUMulCPU(a []array.Array) error { return fallback.SiLUMul(a[0], a[1], a[2]) }
+func siLUMulCPU(a []array.Array) error {
+	return fallback.SiLUMul(at(a, opdef.SiLUMul.Gate), at(a, opdef.SiLUMul.Up), at(a, opdef.SiLUMul.Out))
+}
 
 // SiLUMul returns gate * sigmoid(gate) * up, the gated unit between the
 // projections of a SwiGLU feed-forward block (Shazeer, 2020). In float16 and
@@ -14,8 +17,8 @@ func siLUMulCPU(a []array.Array) error { return fallback.SiLUMul(a[0], a[1], a[2
 //
 // gate and up broadcast as for Add. A shape mismatch is ErrShape.
 func SiLUMul[T kompute.Float](s *kompute.Stream, gate, up *kompute.Tensor[T]) *kompute.Tensor[T] {
-	c := newCall(s, "silu_mul")
-	input(&c, "gate", gate)
-	input(&c, "up", up)
-	return result[T](&c, c.broadcast(0), siLUMulOp{}, siLUMulCPU)
+	c := newCall(s, opdef.SiLUMul.Op)
+	input(&c, opdef.SiLUMul.Gate, gate)
+	input(&c, opdef.SiLUMul.Up, up)
+	return result[T](&c, c.broadcast(opdef.SiLUMul.Gate, opdef.SiLUMul.Up), opdef.SiLUMulParams{}, siLUMulCPU)
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -25,12 +26,12 @@ import (
 // ErrShape if shape has another rank than x, is larger or negative, or there are
 // neither 0, 1 nor rank starts; ErrInvalid if At puts a part of it outside x.
 func Slice[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], shape []int, start ...Position) *kompute.Tensor[T] {
-	c := newCall(s, "slice")
-	l := input(&c, "x", x)
+	c := newCall(s, opdef.Slice.Op)
+	l := input(&c, opdef.Slice.X, x)
 	c.within(l, shape)
-	params := sliceOp{Start: c.starts(l, array.Layout{Shape: shape}, start)}
+	params := opdef.SliceParams{Start: c.starts(opdef.Slice.Start, l, array.Layout{Shape: shape}, start)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
-		return fallback.Slice(a[0], a[1], a[2], ints(params.Start))
+		return fallback.Slice(at(a, opdef.Slice.X), at(a, opdef.Slice.Start), at(a, opdef.Slice.Out), ints(params.Start))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -31,11 +32,11 @@ import (
 // repeats elements (a broadcast view), or update shares elements with the part
 // of dst that is written.
 func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tensor[T], start ...Position) *kompute.Tensor[T] {
-	c := newCall(s, "slice_update")
-	dl := operand(&c, "dst", dst, kompute.InOut)
-	ul := input(&c, "update", update)
+	c := newCall(s, opdef.SliceUpdate.Op)
+	dl := input(&c, opdef.SliceUpdate.Dst, dst)
+	ul := input(&c, opdef.SliceUpdate.Update, update)
 	c.fits(dl, ul)
-	params := sliceUpdateOp{Start: c.starts(dl, ul, start)}
+	params := opdef.SliceUpdateParams{Start: c.starts(opdef.SliceUpdate.Start, dl, ul, start)}
 	if c.err == nil {
 		c.disjoint(dl, ul, params)
 	}
@@ -45,9 +46,8 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	if ul.Size() == 0 {
 		return dst
 	}
-	c.stream.Enqueue(kompute.Op{
-		Name: c.op, Args: c.args, Params: kompute.ParamBytes(&params),
-		CPU: func(a []array.Array) error { return fallback.SliceUpdate(a[0], a[1], a[2], ints(params.Start)) },
+	c.enqueue(kompute.ParamBytes(&params), func(a []array.Array) error {
+		return fallback.SliceUpdate(at(a, opdef.SliceUpdate.Dst), at(a, opdef.SliceUpdate.Update), at(a, opdef.SliceUpdate.Start), ints(params.Start))
 	})
 	return dst
 }
@@ -67,17 +67,16 @@ func (c *call) fits(dst, update array.Layout) {
 	}
 }
 
-// starts appends the device start, if any, of a part of an array, and returns
+// starts takes the device start, if any, of a part of an array as operand o, and returns
 // the host's.
-func (c *call) starts(whole, part array.Layout, start []Position) (at [array.MaxRank]int32) {
+func (c *call) starts(o opdef.Operand, whole, part array.Layout, start []Position) (at [array.MaxRank]int32) {
 	if c.err != nil {
 		return at
 	}
 	if len(start) == 1 && start[0].set {
-		c.shape("the start", input(c, "the start", start[0].device), whole.Rank())
+		c.shape("the start", input(c, o.Called("the start"), start[0].device), whole.Rank())
 		return at
 	}
-	c.args = append(c.args, kompute.Arg{})
 	if len(start) != 0 && len(start) != whole.Rank() {
 		c.fail(kompute.ErrShape, "%d starts for rank %d", len(start), whole.Rank())
 		return at
@@ -105,21 +104,23 @@ func ints(at [array.MaxRank]int32) []int {
 }
 
 // disjoint checks that the update shares no element with what is written.
-func (c *call) disjoint(dst, update array.Layout, params sliceUpdateOp) {
+func (c *call) disjoint(dst, update array.Layout, params opdef.SliceUpdateParams) {
 	if update.Size() == 0 {
 		return
 	}
+	view := func(o opdef.Operand) *kompute.View { return c.args[o.Index].View }
+	whole, part, start := view(opdef.SliceUpdate.Dst), view(opdef.SliceUpdate.Update), view(opdef.SliceUpdate.Start)
 	region := dst // from the device, it may start anywhere
-	if c.args[2].View == nil {
+	if start == nil {
 		region = array.Layout{Shape: update.Shape, Strides: dst.Strides, Offset: dst.Offset}
 		for i := range dst.Shape {
 			region.Offset += int(params.Start[i]) * dst.Strides[i]
 		}
 	}
-	if c.args[0].View.SameStorage(c.args[1].View) && overlap(region, update) {
+	if whole.SameStorage(part) && overlap(region, update) {
 		c.fail(kompute.ErrInvalid, "update shares elements with dst")
 	}
-	if c.args[2].View != nil && c.args[0].View.SameStorage(c.args[2].View) && overlap(region, c.args[2].View.Layout()) {
+	if start != nil && whole.SameStorage(start) && overlap(region, start.Layout()) {
 		c.fail(kompute.ErrInvalid, "the start shares elements with dst")
 	}
 }

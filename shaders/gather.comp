@@ -9,7 +9,7 @@ layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 TENSOR_OUT(2, y, 2)
-layout(constant_id = 3) const uint SIGNED = 1; // int32 indices
+layout(constant_id = 3) const uint SIGNED_INDICES = 1; // int32 indices
 layout(push_constant) uniform Push { GatherParams p; };
 
 #define ELEMENTS(i) for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
@@ -30,7 +30,7 @@ void main() {
         uint pre = q / p.index_count;
         uint k = q - pre * p.index_count;
         uint v = indices[p.index_offset + place(k, p.index_shape, p.index_strides)];
-        if (SIGNED != 0u && int(v) < 0) {
+        if (SIGNED_INDICES != 0u && int(v) < 0) {
             v += p.axis_length;
         }
         uint bits = 0u;

@@ -10,7 +10,7 @@ TENSOR_IN(0, x, 1)
 layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 TENSOR_OUT(2, y, 2)
 layout(constant_id = 3) const uint RANK = 1;
-layout(constant_id = 4) const uint SIGNED = 1; // int32 indices
+layout(constant_id = 4) const uint SIGNED_INDICES = 1; // int32 indices
 layout(push_constant) uniform Push { GatherAxisParams gather; };
 
 #define p gather.walk
@@ -21,7 +21,7 @@ void main() {
     ELEMENTS(i) {
         uvec3 at = walk(i);
         uint v = indices[at.y];
-        if (SIGNED != 0u && int(v) < 0) {
+        if (SIGNED_INDICES != 0u && int(v) < 0) {
             v += gather.axis_length;
         }
         uint bits = 0u;

@@ -1,6 +1,8 @@
 // Layer normalization along rows, one workgroup per row:
 // out = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias.
 // The mean comes first: squares of what is left lose no digits to it.
+//
+// variants: narrow_subgroup narrow base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -1,5 +1,8 @@
 // out[z, m, n] = sum over k of a[z, m, k] * b[z, k, n], tile by tile. Any
 // strides: a transposed view is read where it lies.
+//
+// kernel: matmul_tiled TILE_QUADS=1
+// kernel: matmul_tiled_large TILE_QUADS=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -1,6 +1,8 @@
 // out[z, m, n] = sum over k of a[z, m, k] * b[z, k, n] for a few rows of a,
 // where b is contiguous along k: the transposed view of a linear layer's weight.
 // A slot of lanes takes a column of b, a lane 16 bytes of it at a time.
+//
+// variants: narrow_subgroup narrow subgroup base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -13,6 +13,8 @@
 //
 // With INTEGERS, codes of 4 bits are multiplied as bytes, and x is kept as
 // integers: limbs.glsl. That is half the instructions of the same in floats.
+//
+// variants: narrow_subgroup_dot8 narrow_subgroup narrow subgroup base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

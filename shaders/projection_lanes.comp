@@ -9,6 +9,8 @@
 //
 // 1/rms is a factor of every result, so it is applied at the end, and the squares
 // are summed while x comes in.
+//
+// requires: subgroup
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

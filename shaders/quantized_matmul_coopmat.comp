@@ -9,6 +9,9 @@
 // A workgroup makes WAVES_M * WAVES_N blocks of ROWS by COLUMNS matrices, one for
 // each subgroup, and takes DEPTH columns of x and w at a time; while it
 // multiplies these, the next are on their way.
+//
+// variants: narrow_khr narrow_nv
+// requires: float16 subgroup
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,8 @@
 // quantized_matmul_vec.comp for CPU drivers, in the way of projection_lanes.comp:
 // out[m, n] = sum over k of x[m, k] * w[n, k], where each lane takes ROWS rows of w,
 // and each workgroup X_ROWS rows of x, so that a code is unpacked once for all of them.
+//
+// requires: subgroup
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -4,6 +4,9 @@
 //
 // Elements lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out of
 // their words by pairs.
+//
+// variants: narrow
+// requires: float16 subgroup
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,5 +1,8 @@
 // out[m, n] = sum over k of x[m, k] * w[k, n], tile by tile; each tile of w is
 // dequantized once for all rows of x. w is stored as [N, K] (TRANSPOSE) or [K, N].
+//
+// kernel: quantized_matmul_tiled TILE_QUADS=1
+// kernel: quantized_matmul_tiled_large TILE_QUADS=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

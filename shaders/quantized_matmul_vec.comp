@@ -3,6 +3,8 @@
 // f being a float that takes no conversion, a unit of codes contributes
 // scale * 2^BITS * sum(f * x) + (bias - scale * 2^BITS) * sum(x). Without biases,
 // f is the code's value and each half of a unit may have a scale of its own.
+//
+// variants: narrow_subgroup narrow subgroup base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

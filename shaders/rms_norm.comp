@@ -1,4 +1,6 @@
 // RMSNorm along rows, one workgroup per row: out = x / sqrt(mean(x^2) + eps) * weight.
+//
+// variants: narrow_subgroup narrow base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -14,7 +14,7 @@ TENSOR_IN(0, updates, 1)
 layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 2) readonly buffer Marks { uint marks[]; };
 TENSOR_INOUT(3, y, 2)
-layout(constant_id = 3) const uint SIGNED = 1; // int32 indices
+layout(constant_id = 3) const uint SIGNED_INDICES = 1; // int32 indices
 layout(constant_id = 4) const uint ALONG = 0;
 layout(constant_id = 5) const uint MODE = SCATTER_SET;
 layout(constant_id = 6) const uint TEAM = 1; // a power of two, at most the workgroup

@@ -1,6 +1,8 @@
 // Notes for each place of the axis which of the updates for it is the first and
 // which the last. Marks are zero before: the last is stored plus one, the first
 // as its complement, so that both are maxima, whatever the order of threads.
+//
+// variants: base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -9,7 +11,7 @@
 layout(local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 1) buffer Marks { uint marks[]; };
-layout(constant_id = 1) const uint SIGNED = 1; // int32 indices
+layout(constant_id = 1) const uint SIGNED_INDICES = 1; // int32 indices
 layout(constant_id = 2) const uint ALONG = 0;
 layout(push_constant) uniform Push { ScatterParams p; };
 

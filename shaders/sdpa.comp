@@ -2,6 +2,8 @@
 // slot of lanes takes BATCH keys at a time, a lane some quads of the head; each
 // slot keeps its own running maximum and sum, merged in the end. With SPLITS the
 // workgroups of a query write unnormalized parts for sdpa_combine.
+//
+// variants: narrow_subgroup narrow subgroup base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -5,6 +5,9 @@
 // Operands are the float16 parts that sdpa_split made, and so are the weights of
 // the softmax; products of two second parts are below float32's precision and
 // left out. A value's exponent goes to its key's weight.
+//
+// variants: narrow_khr narrow_nv
+// requires: float16 subgroup32
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

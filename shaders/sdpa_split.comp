@@ -1,6 +1,9 @@
 // Writes rows of q, k or v as float16 parts for sdpa_coopmat, 16 threads a row,
 // padded with zeros to whole matrices. Infinities and NaNs count as zeros, and the
 // row's exponent tells that there are some.
+//
+// variants: narrow
+// requires: float16 subgroup32
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

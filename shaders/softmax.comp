@@ -1,6 +1,8 @@
 // Softmax along rows, one workgroup per row. Each thread keeps the maximum of
 // what it has seen and the sum of exponentials relative to it; the workgroup
 // joins those, and a second pass writes. A row of -inf gives NaNs, as IEEE has it.
+//
+// variants: narrow_subgroup narrow base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -1,6 +1,8 @@
 // Raw bytes from one buffer to another: uploads and downloads, between a staging
 // buffer and storage. Each invocation moves four words; the masks keep the
 // neighbours of a range that starts or ends inside a word.
+//
+// variants: base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -22,17 +22,6 @@ template <typename Handle> auto &object_of(Handle *handle, const char *what) {
     return handle->object;
 }
 
-// guarded(), and the answer of an op that this device cannot run.
-template <typename Body> kpx_result guarded_append(kpx_error *err, Body body) noexcept {
-    return guarded(err, [&] {
-        try {
-            body();
-        } catch (const Unsupported &answer) {
-            throw Error(KPX_UNSUPPORTED, answer.why);
-        }
-    });
-}
-
 } // namespace
 
 const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) {
@@ -145,7 +134,7 @@ int32_t kpx_op_find(const char *name) {
 
 kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
                   uint32_t size, kpx_error *err) {
-    return guarded_append(err, [&] {
+    return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         target->op(op, arrays, n, params, size);
     });
@@ -319,7 +308,7 @@ void kpx_algorithm_destroy(kpx_algorithm *algorithm) {
 
 kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
-    return guarded_append(err, [&] {
+    return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         target->dispatch(algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes);
     });

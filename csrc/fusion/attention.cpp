@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "fusion/pass.hpp"
-#include "ops/op_params.h"
 
 namespace kpx {
 
@@ -48,10 +47,10 @@ struct Heads {
     Graph::Id rope = Graph::kNone, norm = Graph::kNone;
 };
 
-// The op of that name that wrote just these rows, array `out` of it.
-Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &rows, const char *op, size_t out) {
+// The op that Call stands for and that wrote just these rows as its operand `out`.
+template <typename Call> Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &rows, uint32_t out) {
     const std::optional<Graph::Touch> made = graph.producer(reader, rows);
-    if (!made || !graph.node(made->node).is(op) || made->array != out || !same_rows(graph.array(*made), rows)) {
+    if (!made || !graph.node(made->node).as<Call>() || made->array != out || !same_rows(graph.array(*made), rows)) {
         return Graph::kNone;
     }
     return made->node;
@@ -59,17 +58,18 @@ Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &rows, const c
 
 std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Array &x, bool norms) {
     Heads heads;
-    heads.rope = maker(graph, reader, x, "rope", 3);
+    Array turned = x;
+    heads.rope = maker<RoPECall>(graph, reader, x, RoPECall::kOut);
     if (heads.rope != Graph::kNone) {
-        const OpNode &rope = graph.node(heads.rope);
-        if (rope.as<RoPEOp>() == nullptr || rope.arrays[0].dim(2) != 1) { // its rows are not all at one position
+        turned = graph.node(heads.rope).as<RoPECall>()->x();
+        if (turned.dim(2) != 1) { // its rows are not all at one position
             return std::nullopt;
         }
         reader = heads.rope;
     }
-    const Array &turned = heads.rope != Graph::kNone ? graph.node(heads.rope).arrays[0] : x;
-    heads.norm = norms ? maker(graph, reader, turned, "rms_norm", 2) : Graph::kNone;
-    const auto rows = rows_of_heads(heads.norm != Graph::kNone ? graph.node(heads.norm).arrays[0] : turned);
+    heads.norm = norms ? maker<RMSNormCall>(graph, reader, turned, RMSNormCall::kOut) : Graph::kNone;
+    const auto rows =
+        rows_of_heads(heads.norm != Graph::kNone ? graph.node(heads.norm).as<RMSNormCall>()->x() : turned);
     if (!rows) {
         return std::nullopt;
     }
@@ -82,21 +82,21 @@ bool same_rotation(const Graph &graph, const Heads &q, const Heads &k) {
     if (q.rope == Graph::kNone || k.rope == Graph::kNone) {
         return q.rope == k.rope;
     }
-    const OpNode &a = graph.node(q.rope), &b = graph.node(k.rope);
-    const auto *x = a.as<RoPEOp>(), *y = b.as<RoPEOp>();
-    return x && y && x->dims == y->dims && x->traditional == y->traditional && x->base == y->base &&
-           x->scale == y->scale && (a.arrays[1] || x->offset == y->offset) && same_optional(a.arrays[1], b.arrays[1]) &&
-           same_optional(a.arrays[2], b.arrays[2]);
+    const RoPECall a = *graph.node(q.rope).as<RoPECall>(), b = *graph.node(k.rope).as<RoPECall>();
+    const RoPEOp &x = a.op(), &y = b.op();
+    return x.dims == y.dims && x.traditional == y.traditional && x.base == y.base && x.scale == y.scale &&
+           (a.offset() || x.offset == y.offset) && same_optional(a.offset(), b.offset()) &&
+           same_optional(a.freqs(), b.freqs());
 }
 
 // The update of a cache [1, H, capacity, D] by one token, of which attention reads `view` as its keys or values.
 Graph::Id cache_update(const Graph &graph, Graph::Id reader, const Array &view) {
     const std::optional<Graph::Touch> made = graph.producer(reader, view);
-    if (!made || !graph.node(made->node).is("slice_update") || made->array != 0) {
+    const auto call = made ? graph.node(made->node).as<SliceUpdateCall>() : std::nullopt;
+    if (!call || made->array != SliceUpdateCall::kDst) {
         return Graph::kNone;
     }
-    const OpNode &node = graph.node(made->node);
-    const Array &cache = node.arrays[0], &update = node.arrays[1];
+    const Array &cache = call->dst(), &update = call->update();
     if (cache.rank != 4 || view.rank != 4 || update.dim(2) != 1 || view.dim(2) > cache.dim(2)) {
         return Graph::kNone;
     }
@@ -107,60 +107,67 @@ Graph::Id cache_update(const Graph &graph, Graph::Id reader, const Array &view) 
 }
 
 // Where both updates start, if that is one place.
-bool same_start(const OpNode &keys, const OpNode &values) {
-    const auto *a = keys.as<SliceUpdateOp>(), *b = values.as<SliceUpdateOp>();
-    return a && b && same_optional(keys.arrays[2], values.arrays[2]) &&
-           (keys.arrays[2] || a->start[2] == b->start[2]) && keys.arrays[0].dim(2) == values.arrays[0].dim(2);
+bool same_start(const SliceUpdateCall &keys, const SliceUpdateCall &values) {
+    return same_optional(keys.start(), values.start()) &&
+           (keys.start() || keys.op().start[2] == values.op().start[2]) && keys.dst().dim(2) == values.dst().dim(2);
 }
 
-AttentionStepOp params_of(const Graph &graph, const Heads &q, const Heads &k, const OpNode &keys, const OpNode &sdpa) {
+AttentionStepOp params_of(const Graph &graph, const Heads &q, const Heads &k, const SliceUpdateCall &keys,
+                          const SDPACall &sdpa) {
     AttentionStepOp op{};
     const auto norm = [&](Graph::Id id, uint32_t &is_there, float &eps) {
-        const auto *params = id != Graph::kNone ? graph.node(id).as<RMSNormOp>() : nullptr;
-        is_there = params != nullptr;
-        eps = params ? params->eps : 0;
+        const auto call = id != Graph::kNone ? graph.node(id).as<RMSNormCall>() : std::nullopt;
+        is_there = call.has_value();
+        eps = call ? call->op().eps : 0;
     };
     norm(q.norm, op.q_norm, op.q_eps);
     norm(k.norm, op.k_norm, op.k_eps);
     op.base = op.rope_scale = 1;
     if (q.rope != Graph::kNone) {
-        const auto *rope = graph.node(q.rope).as<RoPEOp>();
-        op.dims = rope->dims;
-        op.traditional = rope->traditional;
-        op.base = rope->base;
-        op.rope_scale = rope->scale;
-        op.position = rope->offset;
+        const RoPEOp &rope = graph.node(q.rope).as<RoPECall>()->op();
+        op.dims = rope.dims;
+        op.traditional = rope.traditional;
+        op.base = rope.base;
+        op.rope_scale = rope.scale;
+        op.position = rope.offset;
     }
-    op.start = keys.as<SliceUpdateOp>()->start[2];
-    op.keys = uint32_t(sdpa.arrays[1].dim(2));
-    op.scale = sdpa.as<SDPAOp>()->scale;
+    op.start = keys.op().start[2];
+    op.keys = uint32_t(sdpa.k().dim(2));
+    op.scale = sdpa.op().scale;
     return op;
 }
 
 bool fuse(Graph &graph, Graph::Id id, bool norms) {
-    const OpNode &sdpa = graph.node(id);
-    const Array &out = sdpa.arrays[5];
-    const Graph::Id keys_id = cache_update(graph, id, sdpa.arrays[1]);
-    const Graph::Id values_id = cache_update(graph, id, sdpa.arrays[2]);
+    const SDPACall sdpa = *graph.node(id).as<SDPACall>();
+    const Graph::Id keys_id = cache_update(graph, id, sdpa.k());
+    const Graph::Id values_id = cache_update(graph, id, sdpa.v());
     if (keys_id == Graph::kNone || values_id == Graph::kNone || keys_id == values_id) {
         return false;
     }
-    const OpNode &keys = graph.node(keys_id), &values = graph.node(values_id);
-    const auto q = trace_heads(graph, id, sdpa.arrays[0], norms);
-    const auto k = trace_heads(graph, keys_id, keys.arrays[1], norms);
-    const auto v = rows_of_heads(values.arrays[1]), to = rows_of_heads(out);
+    const SliceUpdateCall keys = *graph.node(keys_id).as<SliceUpdateCall>();
+    const SliceUpdateCall values = *graph.node(values_id).as<SliceUpdateCall>();
+    const auto q = trace_heads(graph, id, sdpa.q(), norms);
+    const auto k = trace_heads(graph, keys_id, keys.update(), norms);
+    const auto v = rows_of_heads(values.update()), to = rows_of_heads(sdpa.out());
     if (!q || !k || !v || !to || !same_start(keys, values) || !same_rotation(graph, *q, *k) ||
-        overlaps(keys.arrays[0], values.arrays[0])) {
+        overlaps(keys.dst(), values.dst())) {
         return false;
     }
-    const Array none;
-    const auto array = [&](Graph::Id node, size_t i) -> const Array & {
-        return node != Graph::kNone ? graph.node(node).arrays[i] : none;
-    };
-    NodeBuilder step("attention_step", params_of(graph, *q, *k, keys, sdpa));
-    step.read(q->rows).read(k->rows).read(*v).read(array(q->norm, 1)).read(array(k->norm, 1));
-    step.read(array(q->rope, 1)).read(keys.arrays[2]).read(sdpa.arrays[4]).read(array(q->rope, 2));
-    step.update(keys.arrays[0]).update(values.arrays[0]).write(*to);
+    using Step = AttentionStepCall;
+    NodeOf<Step> step(params_of(graph, *q, *k, keys, sdpa));
+    step.set(Step::kQ, q->rows).set(Step::kK, k->rows).set(Step::kV, *v).set(Step::kOut, *to);
+    step.set(Step::kKeys, keys.dst()).set(Step::kValues, values.dst()).set(Step::kStart, keys.start());
+    step.set(Step::kKeyLength, sdpa.key_length());
+    if (q->norm != Graph::kNone) {
+        step.set(Step::kQGain, graph.node(q->norm).as<RMSNormCall>()->weight());
+    }
+    if (k->norm != Graph::kNone) {
+        step.set(Step::kKGain, graph.node(k->norm).as<RMSNormCall>()->weight());
+    }
+    if (q->rope != Graph::kNone) {
+        const RoPECall rope = *graph.node(q->rope).as<RoPECall>();
+        step.set(Step::kPosition, rope.offset()).set(Step::kFreqs, rope.freqs());
+    }
     std::vector<Graph::Id> group = {q->norm, k->norm, q->rope, k->rope, keys_id, values_id, id};
     group.erase(std::remove(group.begin(), group.end(), Graph::kNone), group.end());
     return graph.replace(std::move(group), std::move(step.node));
@@ -170,9 +177,8 @@ bool fuse(Graph &graph, Graph::Id id, bool norms) {
 
 void pass_attention(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
-        const OpNode &node = graph.node(id);
-        if (!node.is("sdpa") || node.as<SDPAOp>() == nullptr || node.arrays.size() != 6 || node.arrays[3] ||
-            node.arrays[0].dim(0) != 1 || node.arrays[0].dim(2) != 1) {
+        const std::optional<SDPACall> call = graph.node(id).as<SDPACall>();
+        if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1) {
             continue;
         }
         if (!fuse(graph, id, true)) {

@@ -13,23 +13,23 @@ void pass_attention_projection(Graph &graph) {
             continue;
         }
         const std::optional<Graph::Touch> from = graph.producer(id, product->x);
-        if (!from || !graph.node(from->node).is("attention_step")) {
+        if (!from) {
             continue;
         }
-        const OpNode &step = graph.node(from->node);
-        if (!same_data(step.arrays.back(), product->x)) {
+        const std::optional<AttentionStepCall> step = graph.node(from->node).as<AttentionStepCall>();
+        if (!step || !same_data(step->out(), product->x)) {
             continue;
         }
-        NodeBuilder fused("attention_projection", AttentionProjectionOp{*step.as<AttentionStepOp>(), product->op});
-        for (size_t i = 0; i + 1 < step.arrays.size(); i++) {
-            if (step.writes(i)) {
-                fused.update(step.arrays[i]);
-            } else {
-                fused.read(step.arrays[i]);
-            }
+        using Fused = AttentionProjectionCall;
+        NodeOf<Fused> fused(AttentionProjectionOp{step->op(), product->op});
+        static_assert(uint32_t(Fused::kQ) == AttentionStepCall::kQ &&
+                      uint32_t(Fused::kValues) == AttentionStepCall::kValues);
+        for (uint32_t i = 0; i < AttentionStepCall::kOut; i++) {
+            fused.set(i, graph.node(from->node).arrays[i]); // its first operands are those of the step
         }
         const Projection::Matrix &m = product->matrices[0];
-        fused.read(product->residual).read(m.w).read(m.scales).read(m.biases).write(m.out);
+        fused.set(Fused::kResidual, product->residual).set(Fused::kW, m.w).set(Fused::kScales, m.scales);
+        fused.set(Fused::kBiases, m.biases).set(Fused::kOut, m.out);
         graph.replace({from->node, id}, std::move(fused.node));
     }
 }

@@ -15,17 +15,15 @@ void pass_norm_projection(Graph &graph) {
         if (!from) {
             continue;
         }
-        const OpNode &norm = graph.node(from->node);
-        const auto *op = norm.as<RMSNormOp>();
+        const std::optional<RMSNormCall> norm = graph.node(from->node).as<RMSNormCall>();
         // The norm of a row that is cut into several is another one.
-        if (!norm.is("rms_norm") || op == nullptr || !same_data(norm.arrays[2], fused->x) || norm.arrays[0].rank == 0 ||
-            norm.arrays[0].dim(-1) != fused->x.size()) {
+        if (!norm || !same_data(norm->out(), fused->x) || norm->x().rank == 0 || norm->x().dim(-1) != fused->x.size()) {
             continue;
         }
         fused->op.norm = 1;
-        fused->op.eps = op->eps;
-        fused->x = norm.arrays[0];
-        fused->gain = norm.arrays[1];
+        fused->op.eps = norm->op().eps;
+        fused->x = norm->x();
+        fused->gain = norm->weight();
         graph.replace({from->node, id}, fused->node());
     }
 }

@@ -2,10 +2,10 @@
 //
 // csrc/fusion/<name>.cpp defines `void kpx::pass_<name>(Graph &)`, passes.def
 // lists it, csrc/tests/<name>_test.cpp tests it. A pass
-// - walks the graph from a node that it can tell (node.is("quantized_matmul")),
+// - walks the graph from a node that it can tell (node.as<QuantizedMatMulCall>()),
 // - follows data by producer() and uses_after(), comparing views by same_view()
 //   or same_data(),
-// - builds the fused node with NodeBuilder: a row of ops.def like any other,
+// - builds the fused node with NodeOf: a row of ops.def like any other,
 //   with a lowering in csrc/ops, which no Go function calls,
 // - calls replace(), which checks everything that makes the rewrite wrong (lost
 //   results, order, no support on this device) and answers false then: the

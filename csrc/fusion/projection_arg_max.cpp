@@ -8,20 +8,19 @@ namespace kpx {
 
 void pass_projection_arg_max(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
-        const OpNode &node = graph.node(id);
-        const auto *op = node.as<ReduceOp>();
-        if (!node.is("reduce") || op == nullptr || op->kind != REDUCE_ARG_MAX || node.arrays[0].rank == 0 ||
-            node.arrays[0].size() != node.arrays[0].dim(-1)) {
+        const std::optional<ReduceCall> call = graph.node(id).as<ReduceCall>();
+        if (!call || call->op().kind != REDUCE_ARG_MAX || call->x().rank == 0 ||
+            call->x().size() != call->x().dim(-1)) {
             continue;
         }
-        const std::optional<Producer> product = product_for(graph, id, node.arrays[0]);
+        const std::optional<Producer> product = product_for(graph, id, call->x());
         if (!product) {
             continue;
         }
         Projection fused = product->projection;
         fused.op.epilogue = PROJECTION_ARG_MAX;
-        fused.op.dtype = node.arrays[0].dtype;
-        fused.matrices[0].out = node.arrays[1];
+        fused.op.dtype = call->x().dtype;
+        fused.matrices[0].out = call->out();
         graph.replace({product->id, id}, fused.node());
     }
 }

@@ -8,45 +8,48 @@ bool Projection::joins(const Projection &other) const {
 }
 
 OpNode Projection::node() const {
-    NodeBuilder builder("projection", op);
-    builder.read(x).read(gain).read(residual);
-    for (size_t i = 0; i < kMostMatrices; i++) {
-        const Matrix m = i < matrices.size() ? matrices[i] : Matrix{};
-        builder.read(m.w).read(m.scales).read(m.biases).write(m.out);
+    using Call = ProjectionCall;
+    NodeOf<Call> built(op);
+    built.set(Call::kX, x).set(Call::kGain, gain).set(Call::kResidual, residual);
+    for (uint32_t i = 0; i < matrices.size(); i++) {
+        const Matrix &m = matrices[i];
+        const uint32_t first = i * Call::kGroupSize;
+        built.set(first + Call::kW, m.w).set(first + Call::kScales, m.scales);
+        built.set(first + Call::kBiases, m.biases).set(first + Call::kOut, m.out);
     }
-    return builder.node;
+    return built.node;
 }
 
-static std::optional<Projection> from_product(const OpNode &node) {
-    const auto *op = node.as<QuantizedMatMulOp>();
-    const Array &x = node.arrays[0];
-    if (op == nullptr || op->mode != QUANTIZATION_AFFINE || op->transpose == 0 || x.rank == 0 || x.size() == 0 ||
-        x.size() != x.dim(-1)) {
+static std::optional<Projection> from_product(const QuantizedMatMulCall &call) {
+    const QuantizedMatMulOp &op = call.op();
+    const Array &x = call.x();
+    if (op.mode != QUANTIZATION_AFFINE || op.transpose == 0 || x.rank == 0 || x.size() == 0 || x.size() != x.dim(-1)) {
         return std::nullopt;
     }
     Projection p;
-    p.op.group_size = op->group_size;
-    p.op.bits = op->bits;
+    p.op.group_size = op.group_size;
+    p.op.bits = op.bits;
     p.op.epilogue = PROJECTION_STORE;
     p.x = x;
-    p.matrices.push_back({node.arrays[1], node.arrays[2], node.arrays[3], node.arrays[4]});
+    p.matrices.push_back({call.w(), call.scales(), call.biases(), call.out()});
     return p;
 }
 
 std::optional<Projection> projection_of(const OpNode &node) {
-    if (node.is("quantized_matmul")) {
-        return from_product(node);
+    if (const auto product = node.as<QuantizedMatMulCall>()) {
+        return from_product(*product);
     }
-    if (!node.is("projection")) {
+    const auto call = node.as<ProjectionCall>();
+    if (!call) {
         return std::nullopt;
     }
     Projection p;
-    p.op = *node.as<ProjectionOp>();
-    p.x = node.arrays[0];
-    p.gain = node.arrays[1];
-    p.residual = node.arrays[2];
-    for (size_t at = 3; at < node.arrays.size() && node.arrays[at]; at += 4) {
-        p.matrices.push_back({node.arrays[at], node.arrays[at + 1], node.arrays[at + 2], node.arrays[at + 3]});
+    p.op = call->op();
+    p.x = call->x();
+    p.gain = call->gain();
+    p.residual = call->residual();
+    for (uint32_t i = 0; i < ProjectionCall::kGroups && call->w(i); i++) {
+        p.matrices.push_back({call->w(i), call->scales(i), call->biases(i), call->out(i)});
     }
     return p;
 }

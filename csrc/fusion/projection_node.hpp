@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "graph/graph.hpp"
-#include "ops/op_params.h"
 
 namespace kpx {
 
@@ -14,7 +13,7 @@ struct Projection {
     struct Matrix {
         Array w, scales, biases, out;
     };
-    static constexpr size_t kMostMatrices = 3;
+    static constexpr size_t kMostMatrices = ProjectionCall::kGroups;
 
     ProjectionOp op{};
     Array x, gain, residual;

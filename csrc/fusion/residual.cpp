@@ -6,20 +6,19 @@ namespace kpx {
 
 void pass_residual(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
-        const OpNode &node = graph.node(id);
-        const auto *op = node.as<BinaryOp>();
-        if (!node.is("binary") || op == nullptr || op->kind != BINARY_ADD) {
+        const std::optional<BinaryCall> sum = graph.node(id).as<BinaryCall>();
+        if (!sum || sum->op().kind != BINARY_ADD) {
             continue;
         }
-        for (size_t side : {1u, 0u}) {
-            const std::optional<Producer> product = product_for(graph, id, node.arrays[side]);
+        for (bool second : {true, false}) {
+            const std::optional<Producer> product = product_for(graph, id, second ? sum->b() : sum->a());
             if (!product) {
                 continue;
             }
             Projection fused = product->projection;
             fused.op.epilogue = PROJECTION_RESIDUAL;
-            fused.residual = node.arrays[1 - side];
-            fused.matrices[0].out = node.arrays[2];
+            fused.residual = second ? sum->a() : sum->b();
+            fused.matrices[0].out = sum->out();
             if (graph.replace({product->id, id}, fused.node())) {
                 break;
             }

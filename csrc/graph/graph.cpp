@@ -22,21 +22,6 @@ void OpNode::clear() {
     removed = from_pass = false;
 }
 
-NodeBuilder::NodeBuilder(const char *op, const void *params, size_t size) {
-    node.op = find_op(op);
-    if (node.op < 0) {
-        fail(KPX_INTERNAL, "a pass makes op %s, which is not in the table", op);
-    }
-    const auto *bytes = static_cast<const uint8_t *>(params);
-    node.params.assign(bytes, bytes + size);
-}
-
-NodeBuilder &NodeBuilder::add(const Array &array, kpx_access access) {
-    node.arrays.push_back(array);
-    node.access.push_back(access);
-    return *this;
-}
-
 OpNode &Graph::spare() {
     if (size_ == nodes_.size()) {
         nodes_.emplace_back();

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/op.hpp"
+#include "ops/gen_ops.hpp"
 #include "record/program.hpp"
 
 namespace kpx {
@@ -23,7 +23,7 @@ struct OpNode {
     static constexpr int32_t kOpaque = -1;
 
     int32_t op = kOpaque;           // row of ops.def
-    std::vector<Array> arrays;      // in the order of op_params.h; an absent one has no buffer
+    std::vector<Array> arrays;      // in the order of ops.def; an absent one has no buffer
     std::vector<kpx_access> access; // one per array. KPX_WRITE: every element of the view is written, none read
     std::vector<uint8_t> params;
 
@@ -38,24 +38,33 @@ struct OpNode {
     bool is(std::string_view name) const; // an op of that name
     bool reads(size_t array) const { return arrays[array] && (access[array] & KPX_READ); }
     bool writes(size_t array) const { return arrays[array] && (access[array] & KPX_WRITE); }
-    // The op's parameter struct, or nullptr if it has another.
-    template <typename P> const P *as() const {
-        return params.size() == sizeof(P) ? reinterpret_cast<const P *>(params.data()) : nullptr;
+    // The call of the op that Call stands for, if it is one. It refers to this node.
+    template <typename Call> std::optional<Call> as() const {
+        using Params = typename Call::Params;
+        if (op != Call::kOp || params.size() != sizeof(Params) || arrays.size() < std::size(Call::kOperands)) {
+            return std::nullopt;
+        }
+        return Call(arrays.data(), uint32_t(arrays.size()), *reinterpret_cast<const Params *>(params.data()));
     }
 };
 
-// A node of that op with those parameters; arrays are added by read() and write().
-class NodeBuilder {
+// A node of the op that Call stands for, with those parameters. Operands that are not set are absent.
+template <typename Call> class NodeOf {
   public:
-    template <typename P> NodeBuilder(const char *op, const P &params) : NodeBuilder(op, &params, sizeof params) {}
-    NodeBuilder &read(const Array &array) { return add(array, KPX_READ); } // an absent array stays absent
-    NodeBuilder &write(const Array &array) { return add(array, KPX_WRITE); }
-    NodeBuilder &update(const Array &array) { return add(array, KPX_READ_WRITE); }
+    explicit NodeOf(const typename Call::Params &op) {
+        node.op = Call::kOp;
+        node.arrays.resize(std::size(Call::kOperands));
+        for (const OperandInfo &operand : Call::kOperands) {
+            node.access.push_back(operand.access);
+        }
+        const auto *bytes = reinterpret_cast<const uint8_t *>(&op);
+        node.params.assign(bytes, bytes + sizeof op);
+    }
+    NodeOf &set(uint32_t operand, const Array &array) {
+        node.arrays[operand] = array;
+        return *this;
+    }
     OpNode node;
-
-  private:
-    NodeBuilder(const char *op, const void *params, size_t size);
-    NodeBuilder &add(const Array &array, kpx_access access);
 };
 
 class Graph {

@@ -103,16 +103,13 @@ bool Graph::lower(OpNode &fused) {
         ProgramLowering lowering(*device_, lowered_);
         const OpCall call{fused.arrays.data(), uint32_t(fused.arrays.size()), fused.params.data(),
                           uint32_t(fused.params.size())};
-        if (op_row(fused.op).lower(lowering, call).ok()) {
-            fused.first = uint32_t(mark.nodes);
-            fused.last = uint32_t(lowered_.nodes().size());
-            fused.from_pass = true;
-            return true;
-        }
-    } catch (const Unsupported &) {
-        // the group stays
-    } catch (const Error &e) {
-        if (e.code != KPX_OUT_OF_MEMORY && e.code != KPX_TOO_LARGE) {
+        lower_op(fused.op, lowering, call);
+        fused.first = uint32_t(mark.nodes);
+        fused.last = uint32_t(lowered_.nodes().size());
+        fused.from_pass = true;
+        return true;
+    } catch (const Error &e) { // the group stays, unless the pass made a mistake
+        if (e.code != KPX_UNSUPPORTED && e.code != KPX_OUT_OF_MEMORY && e.code != KPX_TOO_LARGE) {
             lowered_.cut(mark);
             throw;
         }

@@ -10,52 +10,51 @@ inline uint32_t group_shift(uint32_t group) {
 }
 
 // Whether the mode has such bits and groups.
-inline Support check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
+inline void check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
     if (mode > QUANTIZATION_MXFP8) {
-        return unsupported("quantization mode %u", mode);
+        invalid("quantization mode {}", mode);
     }
     if (mode != QUANTIZATION_AFFINE) {
         const bool fits =
             bits == (mode == QUANTIZATION_MXFP8 ? 8u : 4u) && group == (mode == QUANTIZATION_NVFP4 ? 16u : 32u);
-        return fits ? supported() : unsupported("mode %u with groups of %u and %u bits", mode, group, bits);
+        if (!fits) {
+            invalid("mode {} with groups of {} and {} bits", mode, group, bits);
+        }
+        return;
     }
     if (bits < 2 || bits > 8 || bits == 7) {
-        return unsupported("%u bits; there are 2, 3, 4, 5, 6 and 8", bits);
+        invalid("{} bits; there are 2, 3, 4, 5, 6 and 8", bits);
     }
     if (group != 32 && group != 64 && group != 128) {
-        return unsupported("groups of %u; there are 32, 64 and 128", group);
+        invalid("groups of {}; there are 32, 64 and 128", group);
     }
-    return supported();
 }
 
 // Whether w, scales and biases are a matrix (with leading axes) of rows of cols
 // elements in this quantization, or why not.
-inline Support check_affine(const Array &w, const Array &scales, const Array &biases, uint32_t mode, uint32_t bits,
-                            uint32_t group, int64_t cols) {
-    if (Support s = check_mode(mode, bits, group); !s.ok()) {
-        return s;
-    }
+inline void check_affine(const Array &w, const Array &scales, const Array &biases, uint32_t mode, uint32_t bits,
+                         uint32_t group, int64_t cols) {
+    check_mode(mode, bits, group);
     if (!w || w.dtype != DT_UINT32 || !scales) {
-        return unsupported("w must be uint32, scales be there");
+        invalid("w must be uint32, scales be there");
     }
     if (mode == QUANTIZATION_AFFINE && (!is_float(scales.dtype) || !biases || !is_float(biases.dtype))) {
-        return unsupported("scales and biases must be floats");
+        invalid("scales and biases must be floats");
     }
     if (mode != QUANTIZATION_AFFINE && (scales.dtype != DT_UINT8 || biases)) {
-        return unsupported("scales must be uint8, and there are no biases");
+        invalid("scales must be uint8, and there are no biases");
     }
     if (w.rank == 0 || w.rank != scales.rank || (biases && !same_shape(scales, biases))) {
-        return unsupported("w, scales and biases differ in rank or shape");
+        invalid("w, scales and biases differ in rank or shape");
     }
     for (uint32_t d = 0; d + 1 < w.rank; d++) {
         if (w.shape[d] != scales.shape[d]) {
-            return unsupported("w and scales differ in shape");
+            invalid("w and scales differ in shape");
         }
     }
     if (cols % group != 0 || w.dim(-1) != cols / 16 * bits / 2 || scales.dim(-1) != cols / group) {
-        return unsupported("rows of %lld elements do not fit w and scales", (long long)cols);
+        invalid("rows of {} elements do not fit w and scales", cols);
     }
-    return supported();
 }
 
 // What a kernel binds for the biases: where there are none it reads none.

@@ -1,7 +1,6 @@
-#include <cstdarg>
-#include <cstdio>
-
 #include "ops/op.hpp"
+
+#include "abi/error.hpp"
 
 namespace kpx {
 
@@ -44,13 +43,8 @@ uint32_t Array::element_size() const {
     }
 }
 
-Support unsupported(const char *pattern, ...) {
-    char text[256];
-    va_list list;
-    va_start(list, pattern);
-    vsnprintf(text, sizeof text, pattern, list);
-    va_end(list);
-    return {text};
+void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args) {
+    throw Error(code, fmt::vformat(pattern, args));
 }
 
 } // namespace kpx

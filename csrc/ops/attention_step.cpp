@@ -1,6 +1,4 @@
-// Arrays: q, k, v, q_gain?, k_gain?, position?, start?, key_length?, freqs?, keys, values, out.
 #include <algorithm>
-#include <cstdlib>
 
 #include "ops/attention_step.hpp"
 #include "ops/rotary.hpp"
@@ -17,7 +15,7 @@ constexpr int64_t kFewKeys = 640;           // up to here a workgroup for each q
 constexpr int64_t kMostChunks = 60000;      // of a workgroup: keeps its loop short
 constexpr uint32_t kSharedBytes = 32 << 10; // what the kernel may take
 
-using Step = AttentionStepOperands;
+using Step = AttentionStepCall;
 
 bool is_index(const Array &x, int64_t n) {
     return !x || (x.dtype == DT_INT32 && x.rank == 1 && x.dim(0) == n);
@@ -42,58 +40,56 @@ bool is_cache(const Array &x, int64_t heads, int64_t d) {
            x.stride(1) % 4 == 0 && x.stride(2) % 4 == 0 && x.offset % 4 == 0;
 }
 
-Support check_shapes(const AttentionStepOp &op, const Step &s) {
+void check_shapes(const Step &s) {
+    const uint32_t dims = s.op().dims;
     const int64_t d = s.q().rank == 2 ? s.q().dim(1) : 0, heads = s.k().rank == 2 ? s.k().dim(0) : 0;
-    if (d < 4 || d > 256 || d % 4 != 0 || op.dims % 2 != 0 || op.dims > d) {
-        return unsupported("heads of %lld elements", (long long)d);
+    if (d < 4 || d > 256 || d % 4 != 0 || !is_heads(s.q(), d) || !is_heads(s.k(), d) || !is_heads(s.v(), d)) {
+        unsupported("q, k and v are not rows of heads of {} elements side by side", d);
     }
-    if (!is_heads(s.q(), d) || !is_heads(s.k(), d) || !is_heads(s.v(), d)) {
-        return unsupported("q, k and v must be rows of heads");
+    if (dims % 2 != 0 || dims > d) {
+        invalid("{} rotated elements of heads of {}", dims, d);
     }
     if (heads == 0 || s.q().dim(0) == 0 || s.q().dim(0) % heads != 0 || s.v().dim(0) != heads) {
-        return unsupported("the numbers of heads do not fit");
+        invalid("{} query heads for {} and {} of keys and values", s.q().dim(0), heads, s.v().dim(0));
     }
-    if (!is_gain(s.q_gain(), d) || !is_gain(s.k_gain(), d) || !is_index(s.position(), 1) || !is_index(s.start(), 4) ||
-        !is_index(s.length(), 1)) {
-        return unsupported("gains or positions do not fit");
+    if (!is_gain(s.q_gain(), d) || !is_gain(s.k_gain(), d)) {
+        unsupported("gains are not {} elements side by side", d);
     }
-    if (s.freqs() && (s.freqs().dtype != DT_FLOAT32 || s.freqs().rank != 1 || s.freqs().dim(0) != op.dims / 2)) {
-        return unsupported("freqs must be float32 [dims/2]");
+    if (!is_index(s.position(), 1) || !is_index(s.start(), 4) || !is_index(s.key_length(), 1)) {
+        invalid("position and key_length must be int32 [1], start int32 [4]");
     }
-    if (!is_cache(s.keys(), heads, d) || !is_cache(s.values(), heads, d) || s.keys().dim(2) != s.values().dim(2) ||
-        s.keys().dim(2) == 0 || int64_t(op.keys) > s.keys().dim(2)) {
-        return unsupported("keys and values must be [1, Hkv, capacity, D] with rows side by side");
+    if (s.freqs() && (s.freqs().dtype != DT_FLOAT32 || s.freqs().rank != 1 || s.freqs().dim(0) != dims / 2)) {
+        invalid("freqs must be float32 [dims/2]");
     }
-    return supported();
+    if (!is_cache(s.keys(), heads, d) || !is_cache(s.values(), heads, d)) {
+        unsupported("keys and values are not [1, {}, capacity, {}] with rows side by side", heads, d);
+    }
+    if (s.keys().dim(2) != s.values().dim(2) || s.keys().dim(2) == 0 || int64_t(s.op().keys) > s.keys().dim(2)) {
+        invalid("{} keys in caches of {} and {}", s.op().keys, s.keys().dim(2), s.values().dim(2));
+    }
 }
 
 } // namespace
 
-Support check_attention_step(const Lowering &lowering, const AttentionStepOp &op, const Step &s) {
+void check_attention_step(const Lowering &lowering, const Step &s) {
+    const DeviceTraits &device = lowering.device();
+    if (device.is_cpu && !device.as_gpu) {
+        unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
+    }
     for (const Array *x : {&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.keys(), &s.values()}) {
         if (*x && (x->dtype != s.q().dtype || !is_float(x->dtype))) {
-            return unsupported("operands of %s and %s", dtype_name(s.q().dtype), dtype_name(x->dtype));
+            unsupported("operands of {} and {}", dtype_name(s.q().dtype), dtype_name(x->dtype));
         }
     }
-    const DeviceTraits &device = lowering.device();
-    if (device.is_cpu && getenv("KOMPUTE_GO_FUSION_ON_CPU") == nullptr) { // tests ask for it
-        return unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
-    }
     if (device.max_workgroup_invocations < kThreads || device.max_shared_bytes < kSharedBytes) {
-        return unsupported("the device's workgroups are too small");
+        unsupported("the device's workgroups are too small");
     }
-    if (Support ok = check_operands(lowering, {&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
-        !ok.ok()) {
-        return ok;
+    check_operands(lowering, {&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
+    check_operands(lowering, {&s.start(), &s.key_length(), &s.freqs(), &s.keys(), &s.values()});
+    check_shapes(s);
+    if (chunks_of(s.op()) / kMostSplits > kMostChunks || s.q().dim(0) > device.max_workgroup_count[0]) {
+        unsupported("a cache of {} tokens for {} heads", s.op().keys, s.q().dim(0));
     }
-    if (Support ok = check_operands(lowering, {&s.start(), &s.length(), &s.freqs(), &s.keys(), &s.values()});
-        !ok.ok()) {
-        return ok;
-    }
-    if (chunks_of(op) / kMostSplits > kMostChunks || s.q().dim(0) > device.max_workgroup_count[0]) {
-        return unsupported("a cache of %u tokens for %lld heads", op.keys, (long long)s.q().dim(0));
-    }
-    return check_shapes(op, s);
 }
 
 uint32_t attention_splits(const AttentionStepOp &op, uint32_t most) {
@@ -102,15 +98,17 @@ uint32_t attention_splits(const AttentionStepOp &op, uint32_t most) {
 
 namespace {
 
-uint32_t flags_of(const AttentionStepOp &op, const Step &s) {
+uint32_t flags_of(const Step &s) {
+    const AttentionStepOp &op = s.op();
     const auto flag = [](bool on, uint32_t bit) { return on ? bit : 0; };
     return flag(op.q_norm, STEP_Q_NORM) | flag(op.k_norm, STEP_K_NORM) | flag(bool(s.q_gain()), STEP_Q_GAIN) |
            flag(bool(s.k_gain()), STEP_K_GAIN) | flag(bool(s.position()), STEP_DEVICE_POSITION) |
-           flag(bool(s.start()), STEP_DEVICE_START) | flag(bool(s.length()), STEP_DEVICE_LENGTH) |
+           flag(bool(s.start()), STEP_DEVICE_START) | flag(bool(s.key_length()), STEP_DEVICE_LENGTH) |
            flag(bool(s.freqs()), STEP_FREQS) | flag(op.traditional, STEP_TRADITIONAL);
 }
 
-AttentionStepParams params_of(const AttentionStepOp &op, const Step &s) {
+AttentionStepParams params_of(const Step &s) {
+    const AttentionStepOp &op = s.op();
     AttentionStepParams p{};
     p.dims = op.dims;
     p.capacity = uint32_t(s.keys().dim(2));
@@ -133,7 +131,7 @@ AttentionStepParams params_of(const AttentionStepOp &op, const Step &s) {
     }
     p.position = s.position() ? int32_t(s.position().offset) : op.position;
     p.start = s.start() ? int32_t(s.start().offset + 2 * s.start().stride(0)) : op.start; // axis 2 counts tokens
-    p.length_at = int32_t(s.length().offset);
+    p.length_at = int32_t(s.key_length().offset);
     p.scale = op.scale;
     p.rope_scale = op.rope_scale;
     rotary_step(op.base, op.dims, p.step_high, p.step_low);
@@ -158,16 +156,22 @@ struct Launch {
     const Array &out, &parts, &arrivals;
 };
 
-void launch(Lowering &lowering, const AttentionStepOp &op, const Step &s, const Launch &l) {
+void launch(Lowering &lowering, const Step &s, const Launch &l) {
     const uint32_t group = uint32_t(s.q().dim(0) / s.k().dim(0)), d = uint32_t(s.q().dim(1));
-    AttentionStepParams p = params_of(op, s);
+    AttentionStepParams p = params_of(s);
     p.out_offset = uint32_t(l.out.offset);
     p.out_stride = uint32_t(l.out.stride(0));
     const bool combines = l.splits > 1 && !l.gives_parts;
     const auto or_q = [&](const Array &x) -> const Array & { return x ? x : s.q(); };
-    lowering.dispatch("attention_step",
-                      {kThreads, s.q().dtype, d, l.heads, group / l.heads, flags_of(op, s), power_of_two_from(d / 4),
-                       kChunk, l.gives_parts},
+    lowering.dispatch(spec::attention_step{.threads = kThreads,
+                                           .dtype = s.q().dtype,
+                                           .d = d,
+                                           .heads = l.heads,
+                                           .share = group / l.heads,
+                                           .flags = flags_of(s),
+                                           .v_lanes = power_of_two_from(d / 4),
+                                           .chunk = kChunk,
+                                           .parts = l.gives_parts},
                       {{s.q(), KPX_READ},
                        {s.k(), KPX_READ},
                        {s.v(), KPX_READ},
@@ -175,7 +179,7 @@ void launch(Lowering &lowering, const AttentionStepOp &op, const Step &s, const 
                        {or_q(s.k_gain()), KPX_READ},
                        {or_q(s.position()), KPX_READ},
                        {or_q(s.start()), KPX_READ},
-                       {or_q(s.length()), KPX_READ},
+                       {or_q(s.key_length()), KPX_READ},
                        {or_q(s.freqs()), KPX_READ},
                        {s.keys(), KPX_READ_WRITE},
                        {s.values(), KPX_READ_WRITE},
@@ -187,42 +191,31 @@ void launch(Lowering &lowering, const AttentionStepOp &op, const Step &s, const 
 
 } // namespace
 
-void dispatch_attention_step(Lowering &lowering, const AttentionStepOp &op, const Step &s, const Array &out) {
+void dispatch_attention_step(Lowering &lowering, const Step &s, const Array &out) {
     const int64_t d = s.q().dim(1), group = s.q().dim(0) / s.k().dim(0);
-    int64_t heads = int64_t(op.keys) <= kFewKeys ? 1 : std::min(group, kMostHeads); // of more they share the loads
+    int64_t heads = int64_t(s.op().keys) <= kFewKeys ? 1 : std::min(group, kMostHeads); // of more they share the loads
     while (group % heads != 0) {
         heads--;
     }
-    const uint32_t splits = attention_splits(op, kMostSplits);
+    const uint32_t splits = attention_splits(s.op(), kMostSplits);
     const bool split = splits > 1;
     const Array parts = split ? lowering.scratch(DT_FLOAT32, {s.q().dim(0), splits, d + 4}) : s.q();
     const Array arrivals = split ? lowering.counters(s.q().dim(0) / heads) : s.q();
-    launch(lowering, op, s, {uint32_t(heads), splits, false, out, parts, arrivals});
+    launch(lowering, s, {uint32_t(heads), splits, false, out, parts, arrivals});
 }
 
-void dispatch_attention_parts(Lowering &lowering, const AttentionStepOp &op, const Step &s, const Array &parts,
-                              uint32_t splits) {
-    launch(lowering, op, s, {1, splits, true, s.q(), parts, s.q()});
+void dispatch_attention_parts(Lowering &lowering, const Step &s, const Array &parts, uint32_t splits) {
+    launch(lowering, s, {1, splits, true, s.q(), parts, s.q()});
 }
 
-Support lower_attention_step(Lowering &lowering, const OpCall &call) {
-    if (Support ok = check_call<AttentionStepOp>(call, Step::kCount + 1, 0x1f8); !ok.ok()) {
-        return ok;
+void lower_attention_step(Lowering &lowering, const AttentionStepCall &call) {
+    const Array &out = call.out();
+    check_attention_step(lowering, call);
+    check_operands(lowering, {&out});
+    if (out.dtype != call.q().dtype || !is_heads(out, call.q().dim(1)) || out.dim(0) != call.q().dim(0)) {
+        unsupported("out is not rows of heads, as q");
     }
-    const auto &op = *call.as<AttentionStepOp>();
-    const Step s{call.arrays};
-    const Array &out = call.arrays[Step::kCount];
-    if (Support ok = check_attention_step(lowering, op, s); !ok.ok()) {
-        return ok;
-    }
-    if (Support ok = check_operands(lowering, {&out}); !ok.ok()) {
-        return ok;
-    }
-    if (out.dtype != s.q().dtype || !is_heads(out, s.q().dim(1)) || out.dim(0) != s.q().dim(0)) {
-        return unsupported("out must be rows of heads, as q");
-    }
-    dispatch_attention_step(lowering, op, s, out);
-    return supported();
+    dispatch_attention_step(lowering, call, out);
 }
 
 } // namespace kpx

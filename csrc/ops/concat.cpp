@@ -10,33 +10,25 @@ static bool matches(const Array &x, const Array &out, uint32_t axis) {
     return ok;
 }
 
-// Arrays: one or more x, out. Any layouts.
-Support lower_concat(Lowering &lowering, const OpCall &call) {
-    if (call.n < 2)
-        return unsupported("%u arrays", call.n);
-    Support checked = check_call<ConcatOp>(call, call.n);
-    if (!checked.ok())
-        return checked;
-    const Array &out = call.arrays[call.n - 1];
-    uint32_t axis = call.as<ConcatOp>()->axis;
+void lower_concat(Lowering &lowering, const ConcatCall &call) {
+    const Array &out = call.out();
+    uint32_t axis = call.op().axis;
     int64_t length = 0;
-    for (uint32_t k = 0; k + 1 < call.n; k++) {
-        const Array &x = call.arrays[k];
+    for (uint32_t k = 0; k < call.x_count(); k++) {
+        const Array &x = call.x(k);
         if (axis >= out.rank || !matches(x, out, axis))
-            return unsupported("operands do not match in shape or dtype");
-        if (checked = check_operands(lowering, {&x, &out}); !checked.ok())
-            return checked;
+            invalid("operands do not match in shape or dtype");
+        check_operands(lowering, {&x, &out});
         length += x.shape[axis];
     }
     if (length != out.shape[axis])
-        return unsupported("out is not as long as its parts");
+        invalid("out is not as long as its parts");
     Array part = out;
-    for (uint32_t k = 0; k + 1 < call.n; k++) {
-        part.shape[axis] = call.arrays[k].shape[axis];
-        copy_array(lowering, call.arrays[k], part);
+    for (uint32_t k = 0; k < call.x_count(); k++) {
+        part.shape[axis] = call.x(k).shape[axis];
+        copy_array(lowering, call.x(k), part);
         part.offset += part.shape[axis] * part.strides[axis];
     }
-    return supported();
 }
 
 } // namespace kpx

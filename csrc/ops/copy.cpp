@@ -65,22 +65,17 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
         int64_t rows = axes.shape[axes.rank - 2], cols = axes.shape[axes.rank - 1];
         grid = grid_1d(lowering.device(), axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32));
     }
-    lowering.dispatch(tiled ? "copy_transposed" : "copy", {ELEMENT_THREADS, dtype, dtype, walk.rank},
+    lowering.dispatch(tiled ? spec::copy_transposed::kKernel : spec::copy::kKernel,
+                      spec::copy{.threads = ELEMENT_THREADS, .x_dtype = dtype, .y_dtype = dtype, .rank = walk.rank},
                       {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params, grid);
 }
 
-// Arrays: x, out. One shape and dtype, any layouts that do not overlap.
-Support lower_copy(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<CopyOp>(call, 2);
-    if (!checked.ok())
-        return checked;
-    const Array &x = call.arrays[0], &out = call.arrays[1];
+void lower_copy(Lowering &lowering, const CopyCall &call) {
+    const Array &x = call.x(), &out = call.out();
     if (x.dtype != out.dtype || !same_shape(x, out))
-        return unsupported("operands differ in shape or dtype");
-    checked = check_operands(lowering, {&x, &out});
-    if (checked.ok())
-        copy_array(lowering, x, out);
-    return checked;
+        invalid("operands differ in shape or dtype");
+    check_operands(lowering, {&x, &out});
+    copy_array(lowering, x, out);
 }
 
 } // namespace kpx

@@ -1,4 +1,3 @@
-// Arrays: w, scales, biases?, out.
 #include "ops/affine.hpp"
 
 namespace kpx {
@@ -8,24 +7,17 @@ static void fill_strides(uint32_t (&to)[4], const Axes &axes, uint32_t which, co
     to[3] = uint32_t(array.stride(-1));
 }
 
-Support lower_dequantize(Lowering &lowering, const OpCall &call) {
-    const auto *op = call.as<DequantizeOp>();
-    if (op == nullptr || call.n != 4) {
-        return unsupported("dequantize takes 4 arrays");
-    }
-    Array w = call.arrays[0], scales = call.arrays[1], biases = bound_biases(scales, call.arrays[2]);
-    const Array &out = call.arrays[3];
-    if (Support s = check_operands(lowering, {&w, &scales, &biases, &out}); !s.ok()) {
-        return s;
-    }
+void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
+    const auto &op = call.op();
+    Array w = call.w(), scales = call.scales(), biases = bound_biases(scales, call.biases());
+    const Array &out = call.out();
+    check_operands(lowering, {&w, &scales, &biases, &out});
     if (!out || out.rank == 0 || !is_float(out.dtype) || out.rank != w.rank) {
-        return unsupported("out must be a float array of the rank of w");
+        invalid("out must be a float array of the rank of w");
     }
-    if (Support s = check_affine(w, scales, call.arrays[2], op->mode, op->bits, op->group_size, out.dim(-1)); !s.ok()) {
-        return s;
-    }
+    check_affine(w, scales, call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
     if (out.size() == 0) {
-        return supported();
+        return;
     }
     Axes axes = collapse({&w, &scales, &biases}, int(w.rank) - 1);
     if (axes.rank > 3) {
@@ -38,7 +30,7 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     DequantizeParams p{};
     p.n = uint32_t(out.size());
     p.cols = uint32_t(out.dim(-1));
-    p.group_shift = group_shift(op->group_size);
+    p.group_shift = group_shift(op.group_size);
     fill(p.shape, 3, axes.shape, axes.rank, 1);
     fill_strides(p.w_strides, axes, 0, w);
     fill_strides(p.s_strides, axes, 1, scales);
@@ -47,11 +39,14 @@ Support lower_dequantize(Lowering &lowering, const OpCall &call) {
     p.s_offset = uint32_t(scales.offset);
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
-    lowering.dispatch("dequantize", {ELEMENT_THREADS, scales.dtype, biases.dtype, op->bits, dense.dtype},
+    lowering.dispatch(spec::dequantize{.threads = ELEMENT_THREADS,
+                                       .scales_dtype = scales.dtype,
+                                       .biases_dtype = biases.dtype,
+                                       .bits = op.bits,
+                                       .y_dtype = dense.dtype},
                       {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
                       grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

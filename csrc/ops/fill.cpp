@@ -15,20 +15,14 @@ void fill_array(Lowering &lowering, const Array &out, uint32_t bits) {
         return;
     uint32_t dtype = join_elements(axes, out.element_size());
     Walk2 walk(axes);
-    lowering.dispatch("fill", {ELEMENT_THREADS, dtype, walk.rank}, {{out, KPX_WRITE}},
+    lowering.dispatch(spec::fill{.threads = ELEMENT_THREADS, .y_dtype = dtype, .rank = walk.rank}, {{out, KPX_WRITE}},
                       FillParams{walk.params, repeat_bits(bits, out.element_size())},
                       grid_elements(lowering.device(), walk.params.n));
 }
 
-// Arrays: out, any layout.
-Support lower_fill(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<FillOp>(call, 1);
-    if (!checked.ok())
-        return checked;
-    checked = check_operands(lowering, {&call.arrays[0]});
-    if (checked.ok())
-        fill_array(lowering, call.arrays[0], call.as<FillOp>()->bits);
-    return checked;
+void lower_fill(Lowering &lowering, const FillCall &call) {
+    check_operands(lowering, {&call.out()});
+    fill_array(lowering, call.out(), call.op().bits);
 }
 
 } // namespace kpx

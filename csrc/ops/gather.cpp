@@ -33,19 +33,15 @@ static void place(const Axes &axes, uint32_t shape[3], uint32_t strides[3]) {
     fill_back(strides, 3, axes.strides[0], axes.rank, 0);
 }
 
-// Arrays: x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…]. Any layouts.
-Support lower_gather(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<GatherOp>(call, 3);
-    if (!checked.ok())
-        return checked;
-    Array x = call.arrays[0], indices = call.arrays[1];
-    const Array &out = call.arrays[2];
-    uint32_t axis = call.as<GatherOp>()->axis;
+void lower_gather(Lowering &lowering, const GatherCall &call) {
+    Array x = call.x(), indices = call.indices();
+    const Array &out = call.out();
+    uint32_t axis = call.op().axis;
     if (x.dtype != out.dtype || !is_integer(indices.dtype) || !out_matches(x, indices, out, axis))
-        return unsupported("operands do not match in shape or dtype");
-    checked = check_operands(lowering, {&x, &indices, &out});
-    if (!checked.ok() || out.size() == 0)
-        return checked;
+        invalid("operands do not match in shape or dtype");
+    check_operands(lowering, {&x, &indices, &out});
+    if (out.size() == 0)
+        return;
     if (x.size() == 0) { // every index is outside: nothing is read, but something must be bound
         Array none = indices;
         none.dtype = x.dtype;
@@ -77,11 +73,13 @@ Support lower_gather(Lowering &lowering, const OpCall &call) {
     params.x_offset = uint32_t(x.offset);
     params.index_offset = uint32_t(indices.offset);
     params.out_offset = uint32_t(dense.offset);
-    lowering.dispatch("gather", {ELEMENT_THREADS, x.dtype, out.dtype, indices.dtype == DT_INT32 ? 1u : 0u},
+    lowering.dispatch(spec::gather{.threads = ELEMENT_THREADS,
+                                   .x_dtype = x.dtype,
+                                   .y_dtype = out.dtype,
+                                   .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
                       {{x, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}}, params,
                       grid_elements(lowering.device(), params.n));
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

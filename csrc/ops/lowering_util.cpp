@@ -1,15 +1,11 @@
 #include "ops/lowering_util.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdlib>
 
 namespace kpx {
 
 const char *dtype_name(uint32_t dtype) {
-    static const char *const names[] = {"invalid", "float32", "float16", "bfloat16",
-                                        "int32",   "uint32",  "bool",    "uint8"};
-    return dtype < sizeof(names) / sizeof(names[0]) ? names[dtype] : "invalid";
+    return dtype < std::size(kDTypeNames) ? kDTypeNames[dtype] : "unknown";
 }
 
 // Whether every element's place in the storage can be counted in 32 bits.
@@ -20,34 +16,22 @@ static bool fits_32_bits(const Array &x) {
     return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
 }
 
-Support check_arrays(const OpCall &call, uint32_t n, uint32_t optional) {
-    if (call.n != n)
-        return unsupported("%u arrays instead of %u", call.n, n);
-    for (uint32_t k = 0; k < n; k++) {
-        if (!call.arrays[k] && !(optional >> k & 1))
-            return unsupported("array %u is absent", k);
-    }
-    return supported();
-}
-
-Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays) {
+void check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays) {
     for (const Array *x : arrays) {
         if (!*x)
             continue;
         if (x->dtype < DT_FLOAT32 || x->dtype > DT_UINT8)
-            return unsupported("unknown dtype %u", x->dtype);
+            invalid("unknown dtype {}", x->dtype);
         if (x->element_size() < 4 && !lowering.device().storage16)
-            return unsupported("%s: the device lacks 8- and 16-bit storage", dtype_name(x->dtype));
+            unsupported("{}: the device lacks 8- and 16-bit storage", dtype_name(x->dtype));
         if (!fits_32_bits(*x))
-            return unsupported("an operand of %" PRId64 " elements exceeds 32-bit indexing", x->size());
+            unsupported("an operand of {} elements exceeds 32-bit indexing", x->size());
     }
-    return supported();
 }
 
 bool prefers_lanes(const Lowering &lowering, const char *kernel) {
     const DeviceTraits &device = lowering.device();
-    return device.is_cpu && device.subgroup_size == LANES && lowering.has_kernel(kernel) &&
-           getenv("KOMPUTE_GO_FUSION_ON_CPU") == nullptr;
+    return device.is_cpu && device.subgroup_size == LANES && lowering.has_kernel(kernel) && !device.as_gpu;
 }
 
 uint32_t rows_of_lane(int64_t rows, uint32_t most) {
@@ -216,9 +200,9 @@ RowShape row_shape(const DeviceTraits &device, int64_t cols) {
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
 
-Support check_row_length(int64_t cols, uint32_t threads) {
-    return cols / threads > ROW_ITERATIONS ? unsupported("a row of %" PRId64 " elements is too long", cols)
-                                           : supported();
+void check_row_length(int64_t cols, uint32_t threads) {
+    if (cols / threads > ROW_ITERATIONS)
+        unsupported("a row of {} elements is too long", cols);
 }
 
 Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype) {

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "gen_kernels.hpp"
+#include "ops/gen_ops.hpp"
 #include "ops/op.hpp"
-#include "ops/op_params.h"
 
 namespace kpx {
 
-// ---- Checks. Each gives the reason, ready to be returned. ----
+// ---- Checks. Each throws what is wrong (invalid) or beyond this device (unsupported). ----
 
 const char *dtype_name(uint32_t dtype);
 inline bool is_float(uint32_t dtype) {
@@ -21,21 +22,15 @@ inline bool is_integer(uint32_t dtype) {
     return dtype == DT_INT32 || dtype == DT_UINT32;
 }
 
-// The call has n arrays, the op's parameters, and no absent array but those whose bit is set in optional.
-Support check_arrays(const OpCall &call, uint32_t n, uint32_t optional);
-template <typename P> Support check_call(const OpCall &call, uint32_t n, uint32_t optional = 0) {
-    return call.as<P>() ? check_arrays(call, n, optional) : unsupported("the call's parameters have the wrong size");
-}
-
 // Every present operand has a dtype that this device can store, fewer than
 // 2^31 elements, and element offsets that fit 32 bits. Absent ones are skipped.
-Support check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays);
+void check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays);
 
 // Whether both have the same rank and dimensions.
 bool same_shape(const Array &a, const Array &b);
 
-// Whether to take the forms of kernels that CPU drivers run well (projection_lanes.comp says what that is). Not with
-// KOMPUTE_GO_FUSION_ON_CPU: tests want there what a GPU does.
+// Whether to take the forms of kernels that CPU drivers run well (projection_lanes.comp says what that is). Not
+// where it is to act as a GPU.
 bool prefers_lanes(const Lowering &lowering, const char *kernel);
 constexpr uint32_t LANES = 8; // of such a kernel, one subgroup
 
@@ -135,7 +130,7 @@ RowShape row_shape(const DeviceTraits &device, int64_t cols);
 
 // Whether one workgroup of so many threads may loop over a row (some devices
 // stop a kernel after 65,535 iterations).
-Support check_row_length(int64_t cols, uint32_t threads);
+void check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 
@@ -168,7 +163,7 @@ void store_output(Lowering &lowering, const Array &dense, const Array &out);
 bool part_fits(const Array &x, const Array &part);
 
 // start is absent, or int32 with one element per axis of x.
-Support check_start(const Array &start, const Array &x);
+void check_start(const Array &start, const Array &x);
 
 // The part of x of that shape which begins at start, clamped so that it fits; without a start, at x's first element.
 // It fits in x.

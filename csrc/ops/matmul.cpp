@@ -1,4 +1,3 @@
-// Arrays: a, b, out.
 #include "ops/matvec.hpp"
 #include "ops/tiles.hpp"
 
@@ -6,26 +5,23 @@ namespace kpx {
 
 namespace {
 
-Support check_matmul(const Lowering &lowering, const OpCall &call) {
-    const Array &a = call.arrays[0], &b = call.arrays[1], &out = call.arrays[2];
-    if (Support s = check_operands(lowering, {&a, &b, &out}); !s.ok()) {
-        return s;
-    }
+void check_matmul(const Lowering &lowering, const MatMulCall &call) {
+    const Array &a = call.a(), &b = call.b(), &out = call.out();
+    check_operands(lowering, {&a, &b, &out});
     if (!a || !b || !out || !is_float(a.dtype) || !is_float(b.dtype) || !is_float(out.dtype)) {
-        return unsupported("operands must be floats");
+        invalid("operands must be floats");
     }
     if (a.rank < 2 || a.rank != b.rank || a.rank != out.rank) {
-        return unsupported("ranks %u, %u and %u", a.rank, b.rank, out.rank);
+        invalid("ranks {}, {} and {}", a.rank, b.rank, out.rank);
     }
     for (uint32_t d = 0; d + 2 < a.rank; d++) {
         if (a.shape[d] != b.shape[d] || a.shape[d] != out.shape[d]) {
-            return unsupported("batch axes differ");
+            invalid("batch axes differ");
         }
     }
     if (a.dim(-1) != b.dim(-2) || a.dim(-2) != out.dim(-2) || b.dim(-1) != out.dim(-1)) {
-        return unsupported("matrices do not fit");
+        invalid("matrices do not fit");
     }
-    return supported();
 }
 
 // A product of matrices over up to three batch axes.
@@ -54,8 +50,14 @@ void dispatch_vec(Lowering &lowering, const Product &x) {
         MatMulVecParams p{x.p, v.rows_per_group};
         p.matmul.batch = uint32_t(done);
         grid.z = uint32_t(std::min(most, x.batches - done));
-        lowering.dispatch("matmul_vec",
-                          {v.threads, x.a.dtype, x.b.dtype, x.out.dtype, v.rows, v.chunk, v.lanes, uint32_t(wide(x))},
+        lowering.dispatch(spec::matmul_vec{.threads = v.threads,
+                                           .a_dtype = x.a.dtype,
+                                           .b_dtype = x.b.dtype,
+                                           .y_dtype = x.out.dtype,
+                                           .staged_rows = v.rows,
+                                           .staged_chunk = v.chunk,
+                                           .lanes = v.lanes,
+                                           .vector = uint32_t(wide(x))},
                           {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
     }
 }
@@ -68,9 +70,15 @@ void dispatch_tiled(Lowering &lowering, const Product &x) {
         MatMulParams p = x.p;
         p.batch = uint32_t(done);
         grid.z = uint32_t(std::min(most, x.batches - done));
-        lowering.dispatch(t.large ? "matmul_tiled_large" : "matmul_tiled",
-                          {t.threads(), x.a.dtype, x.b.dtype, x.out.dtype, t.threads_m, t.threads_n,
-                           uint32_t(p.a_strides[0] < p.a_strides[1]), uint32_t(p.b_strides[1] < p.b_strides[0])},
+        lowering.dispatch(t.large ? spec::matmul_tiled_large::kKernel : spec::matmul_tiled::kKernel,
+                          spec::matmul_tiled{.threads = t.threads(),
+                                             .a_dtype = x.a.dtype,
+                                             .b_dtype = x.b.dtype,
+                                             .y_dtype = x.out.dtype,
+                                             .threads_m = t.threads_m,
+                                             .threads_n = t.threads_n,
+                                             .a_by_m = uint32_t(p.a_strides[0] < p.a_strides[1]),
+                                             .b_by_n = uint32_t(p.b_strides[1] < p.b_strides[0])},
                           {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
     }
 }
@@ -109,16 +117,11 @@ void dispatch(Lowering &lowering, const Product &x) {
 
 } // namespace
 
-Support lower_matmul(Lowering &lowering, const OpCall &call) {
-    if (call.as<MatMulOp>() == nullptr || call.n != 3) {
-        return unsupported("matmul takes 3 arrays");
-    }
-    if (Support s = check_matmul(lowering, call); !s.ok()) {
-        return s;
-    }
-    const Array &a = call.arrays[0], &b = call.arrays[1], &out = call.arrays[2];
+void lower_matmul(Lowering &lowering, const MatMulCall &call) {
+    check_matmul(lowering, call);
+    const Array &a = call.a(), &b = call.b(), &out = call.out();
     if (out.size() == 0) {
-        return supported();
+        return;
     }
     const Array dense = dense_output(lowering, out);
     Product x{a, b, dense};
@@ -149,7 +152,6 @@ Support lower_matmul(Lowering &lowering, const OpCall &call) {
         dispatch(lowering, x);
     });
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

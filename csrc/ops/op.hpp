@@ -1,5 +1,5 @@
 // What an op's lowering sees. One function per op, in csrc/ops/<op>.cpp, looks
-// at dtypes, layouts and the device, and either appends dispatches or answers
+// at dtypes, layouts and the device, and either appends dispatches or throws
 // why it cannot; "is it supported" and "which kernel" are one function.
 #pragma once
 
@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "abi/kpx.h"
 #include "types.h"
@@ -38,15 +39,21 @@ struct Array {
     uint32_t element_size() const;
 };
 
-// The answer of a lowering: supported, or why not.
-struct Support {
-    std::string why;
-    bool ok() const { return why.empty(); }
-};
-inline Support supported() {
-    return {};
+static_assert(KPX_MAX_RANK == MAX_RANK && KPX_FLOAT32 == DT_FLOAT32 && KPX_UINT8 == DT_UINT8, "the C ABI's numbers");
+
+[[noreturn]] void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args);
+
+// How a lowering answers that this device, or what its kernels reach, ends here: it throws KPX_UNSUPPORTED, and the op
+// runs on the CPU. Nothing else does that.
+template <typename... Args> [[noreturn]] void unsupported(fmt::format_string<Args...> pattern, Args &&...args) {
+    throw_error(KPX_UNSUPPORTED, pattern, fmt::make_format_args(args...));
 }
-Support unsupported(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// How it answers that the call is wrong, whatever the device: operands that do not fit each other, or a kind that does
+// not exist. It throws KPX_INVALID. Go checks all of it before, so that this is a mistake of the library.
+template <typename... Args> [[noreturn]] void invalid(fmt::format_string<Args...> pattern, Args &&...args) {
+    throw_error(KPX_INVALID, pattern, fmt::make_format_args(args...));
+}
 
 struct Binding {
     const Array &array; // bound from its base to its last element: kernels add their own element offset
@@ -68,10 +75,10 @@ struct DeviceTraits {
     bool subgroup_arithmetic;
     bool dot8; // products of four bytes at once are fast
     bool is_cpu;
+    bool as_gpu; // for tests on CPU drivers: take the kernels and fused ops of GPUs, also where they do not pay
 };
 
-// Collects the dispatches of one op. A lowering that answers "unsupported"
-// leaves nothing behind.
+// Collects the dispatches of one op.
 class Lowering {
   public:
     virtual ~Lowering() = default;
@@ -84,42 +91,38 @@ class Lowering {
     // first, and each run must leave them zero.
     virtual Array counters(int64_t n) = 0;
 
-    // One dispatch of the best built variant of a kernel family that this
-    // device can run (see shaders/manifest.txt). spec[i] is the kernel's
-    // specialization constant i. Bindings are set 0, binding 0, 1, …; an absent
-    // array must not be bound: bind any present one in its place.
-    template <typename P>
-    void dispatch(const char *kernel, std::initializer_list<uint32_t> spec, std::initializer_list<Binding> bindings,
-                  const P &params, Grid grid) {
+    // One dispatch of the best built variant of a kernel that this device can run; throws KPX_UNSUPPORTED if there is
+    // none. spec: its specialization constants, the kernel's struct in gen_kernels.hpp, which also names it, unless
+    // several have the same. Bindings are set 0, binding 0, 1, …; an absent array must not be bound: bind any present
+    // one in its place.
+    template <typename S, typename P>
+    void dispatch(const S &spec, std::initializer_list<Binding> bindings, const P &params, Grid grid) {
+        dispatch(S::kKernel, spec, bindings, params, grid);
+    }
+    template <typename S, typename P>
+    void dispatch(const char *kernel, const S &spec, std::initializer_list<Binding> bindings, const P &params,
+                  Grid grid) {
         static_assert(std::is_trivially_copyable<P>::value && sizeof(P) <= 128, "push constants");
-        dispatch_bytes(kernel, spec, bindings, &params, sizeof(P), grid);
+        static_assert(std::is_trivially_copyable<S>::value && sizeof(S) == sizeof(uint32_t) * S::kCount);
+        dispatch_bytes(kernel, reinterpret_cast<const uint32_t *>(&spec), S::kCount, bindings, &params, sizeof(P),
+                       grid);
     }
 
     // Whether a variant of the kernel family was built and runs on this device.
     virtual bool has_kernel(const char *kernel) const = 0;
 
   protected:
-    virtual void dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
+    virtual void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,
                                 std::initializer_list<Binding> bindings, const void *params, uint32_t size,
                                 Grid grid) = 0;
 };
 
-// The operands of one op call, in the order that csrc/ops/<op>.cpp documents.
+// An op call as it comes: op_table.cpp makes of it the op's own class, which has names.
 struct OpCall {
     const Array *arrays;
     uint32_t n;
     const void *params;
     uint32_t size;
-
-    // The op's parameter struct, or nullptr if the caller's size differs.
-    template <typename P> const P *as() const { return size == sizeof(P) ? static_cast<const P *>(params) : nullptr; }
 };
-
-using LowerFn = Support (*)(Lowering &, const OpCall &);
-
-// The op table: csrc/ops/ops.def has one row per op.
-#define KPX_OP(name) Support lower_##name(Lowering &lowering, const OpCall &call);
-#include "ops/ops.def"
-#undef KPX_OP
 
 } // namespace kpx

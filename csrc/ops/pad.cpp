@@ -63,7 +63,11 @@ static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp
     params.x_offset = uint32_t(x.offset);
     params.out_offset = uint32_t(out.offset);
     params.bits = op.bits;
-    lowering.dispatch("pad", {ELEMENT_THREADS, x.dtype, out.dtype, std::max(axes.rank, 1u), op.edge},
+    lowering.dispatch(spec::pad{.threads = ELEMENT_THREADS,
+                                .x_dtype = x.dtype,
+                                .y_dtype = out.dtype,
+                                .rank = std::max(axes.rank, 1u),
+                                .edge = op.edge},
                       {{x, KPX_READ}, {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n));
 }
 
@@ -75,26 +79,21 @@ static bool pad_fits(const Array &x, const Array &out, const PadOp &op) {
     return ok;
 }
 
-// Arrays: x, out. Any layouts.
-Support lower_pad(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<PadOp>(call, 2);
-    if (!checked.ok())
-        return checked;
-    const Array &x = call.arrays[0], &out = call.arrays[1];
-    const PadOp &op = *call.as<PadOp>();
+void lower_pad(Lowering &lowering, const PadCall &call) {
+    const Array &x = call.x(), &out = call.out();
+    const PadOp &op = call.op();
     if (out.size() > 0 && !pad_fits(x, out, op))
-        return unsupported("operands do not match in shape or dtype");
-    checked = check_operands(lowering, {&x, &out});
-    if (!checked.ok() || out.size() == 0)
-        return checked;
+        invalid("operands do not match in shape or dtype");
+    check_operands(lowering, {&x, &out});
+    if (out.size() == 0)
+        return;
     if (x.size() == 0) {
         fill_array(lowering, out, op.bits);
-        return supported();
+        return;
     }
     Array dense = dense_output(lowering, out);
     pad_array(lowering, x, dense, op);
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

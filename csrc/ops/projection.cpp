@@ -1,7 +1,4 @@
-// Arrays: x, gain?, residual?, then w, scales, biases, out of each of three
-// matrices, of which the last ones may be absent. One row of x.
 #include <algorithm>
-#include <cstdlib>
 
 #include "ops/affine.hpp"
 #include "ops/projection.hpp"
@@ -10,8 +7,6 @@
 namespace kpx {
 
 namespace {
-
-constexpr uint32_t kSets = 3;
 
 // How the kernel is launched.
 struct Launch {
@@ -59,44 +54,55 @@ bool in_quads(const Array &a) {
     return a.contiguous() && a.offset % 4 == 0;
 }
 
-Support check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t i) {
+void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t i) {
     const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
-    if (Support s = check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, m.cols); !s.ok()) {
-        return s;
-    }
+    check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, m.cols);
     const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load
     if (w.rank != 2 || w.dim(0) == 0 || w.stride(-1) != 1 || w.offset % words != 0 || w.stride(0) % words != 0 ||
         scales.stride(-1) != 1 || biases.stride(-1) != 1) {
-        return unsupported("a matrix is no rows that can be read in runs");
+        unsupported("a matrix is no rows that can be read in runs");
     }
     if (scales.dtype != m.scales(0).dtype || biases.dtype != m.biases(0).dtype) {
-        return unsupported("the matrices' scales or biases differ in dtype");
+        unsupported("the matrices' scales or biases differ in dtype");
     }
     if (op.epilogue == PROJECTION_ARG_MAX) {
         const Array &out = m.out(0);
-        return out && out.dtype == DT_UINT32 && out.size() == 1 ? supported() : unsupported("the result is no index");
+        if (!out || out.dtype != DT_UINT32 || out.size() != 1) {
+            invalid("the result is no index");
+        }
+        return;
     }
     const bool has_out = op.epilogue != PROJECTION_SILU_MUL || i == 0;
-    if (has_out && (!m.out(i) || m.out(i).size() != w.dim(0) || !m.out(i).contiguous() || !is_float(m.out(i).dtype) ||
-                    m.out(i).dtype != m.out(0).dtype)) {
-        return unsupported("the results are no contiguous floats of one dtype");
+    if (!has_out) {
+        return;
     }
-    return supported();
+    if (!m.out(i) || m.out(i).size() != w.dim(0) || !is_float(m.out(i).dtype)) {
+        invalid("the results must be floats, one for each row of their matrices");
+    }
+    if (!m.out(i).contiguous() || m.out(i).dtype != m.out(0).dtype) {
+        unsupported("the results are not contiguous and of one dtype");
+    }
 }
 
-Support check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
+void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
     const Array &residual = m.residual;
-    if (op.epilogue == PROJECTION_RESIDUAL && (m.count != 1 || !residual || residual.dtype != m.out(0).dtype ||
-                                               residual.size() != m.out(0).size() || !residual.contiguous())) {
-        return unsupported("the residual does not fit the result");
+    if (op.epilogue == PROJECTION_RESIDUAL) {
+        if (m.count != 1 || !residual || residual.dtype != m.out(0).dtype || residual.size() != m.out(0).size()) {
+            invalid("the residual does not fit the result");
+        }
+        if (!residual.contiguous()) {
+            unsupported("the residual is not contiguous");
+        }
     }
     if (op.epilogue == PROJECTION_SILU_MUL && (m.count != 2 || m.w(0).dim(0) != m.w(1).dim(0))) {
-        return unsupported("SiLU takes two matrices of one shape");
+        invalid("SiLU takes two matrices of one shape");
     }
     if (op.epilogue == PROJECTION_ARG_MAX && (m.count != 1 || !is_float(op.dtype))) {
-        return unsupported("the largest of one matrix of floats");
+        invalid("the largest of one matrix of floats");
     }
-    return op.epilogue > PROJECTION_ARG_MAX ? unsupported("epilogue %u", op.epilogue) : supported();
+    if (op.epilogue > PROJECTION_ARG_MAX) {
+        invalid("there is no epilogue {}", op.epilogue);
+    }
 }
 
 ProjectionSet set_of(const ProjectionOperands &m, uint32_t i) {
@@ -125,13 +131,20 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
     p.residual_offset = residual ? uint32_t(residual.offset) : 0;
     p.eps = op.eps;
     const auto or_x = [&](const Array &array) { return Binding{array ? array : x, KPX_READ}; };
-    lowering.dispatch("projection_lanes",
-                      {LANES, x.dtype, gain ? gain.dtype : x.dtype, m.out(first).dtype, m.scales(0).dtype,
-                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(x.size()),
-                       op.norm == 0 ? 0u
-                       : gain       ? 2u
-                                    : 1u,
-                       op.epilogue, rows},
+    lowering.dispatch(spec::projection_lanes{.threads = LANES,
+                                             .x_dtype = x.dtype,
+                                             .gain_dtype = gain ? gain.dtype : x.dtype,
+                                             .y_dtype = m.out(first).dtype,
+                                             .scales_dtype = m.scales(0).dtype,
+                                             .biases_dtype = m.biases(0).dtype,
+                                             .bits = op.bits,
+                                             .group_shift = group_shift(op.group_size) - 5,
+                                             .cols = uint32_t(x.size()),
+                                             .norm = op.norm == 0 ? 0u
+                                                     : gain       ? 2u
+                                                                  : 1u,
+                                             .epilogue = op.epilogue,
+                                             .rows = rows},
                       {{x, KPX_READ},
                        or_x(gain),
                        or_x(residual),
@@ -160,62 +173,73 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
             const Launch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    const bool integers = device.dot8 || getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr; // tests ask for it
+    const bool integers = device.dot8 || device.as_gpu;
     // Where there is nothing to bind, x or the first result stands in and is not touched.
     const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
     const auto write = [&](const Array &a) { return Binding{a ? a : out, KPX_WRITE}; };
     const Array none;
-    const auto of = [&](uint32_t i, uint32_t which) -> const Array & {
-        return i < m.count ? m.first[4 * i + which] : none;
+    const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
+        return i < m.count ? *(m.matrices[i].*operand) : none;
     };
-    lowering.dispatch("projection",
-                      {l.threads(), m.x.dtype, m.gain ? m.gain.dtype : m.x.dtype, dtype, m.scales(0).dtype,
-                       m.biases(0).dtype, op.bits, group_shift(op.group_size) - 5, uint32_t(m.cols), m.count,
-                       op.norm == 0 ? 0u
-                       : m.gain     ? 2u
-                                    : 1u,
-                       op.epilogue, l.rows, l.batch, l.lanes, m.parts.splits, m.parts.head, integers},
-                      {read(m.x), read(m.gain), read(m.residual), read(of(0, 0)), read(of(0, 1)), read(of(0, 2)),
-                       write(out), read(of(1, 0)), read(of(1, 1)), read(of(1, 2)), write(of(1, 3)), read(of(2, 0)),
-                       read(of(2, 1)), read(of(2, 2)), write(of(2, 3))},
+    using Matrix = ProjectionOperands::Matrix;
+    lowering.dispatch(spec::projection{.threads = l.threads(),
+                                       .x_dtype = m.x.dtype,
+                                       .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
+                                       .y_dtype = dtype,
+                                       .scales_dtype = m.scales(0).dtype,
+                                       .biases_dtype = m.biases(0).dtype,
+                                       .bits = op.bits,
+                                       .group_shift = group_shift(op.group_size) - 5,
+                                       .cols = uint32_t(m.cols),
+                                       .sets = m.count,
+                                       .norm = op.norm == 0 ? 0u
+                                               : m.gain     ? 2u
+                                                            : 1u,
+                                       .epilogue = op.epilogue,
+                                       .rows = l.rows,
+                                       .batch = l.batch,
+                                       .lanes = l.lanes,
+                                       .splits = m.parts.splits,
+                                       .head = m.parts.head,
+                                       .integers = integers},
+                      {read(m.x), read(m.gain), read(m.residual), read(of(0, &Matrix::w)), read(of(0, &Matrix::scales)),
+                       read(of(0, &Matrix::biases)), write(out), read(of(1, &Matrix::w)), read(of(1, &Matrix::scales)),
+                       read(of(1, &Matrix::biases)), write(of(1, &Matrix::out)), read(of(2, &Matrix::w)),
+                       read(of(2, &Matrix::scales)), read(of(2, &Matrix::biases)), write(of(2, &Matrix::out))},
                       p, grid_1d(device, groups));
 }
 
 } // namespace
 
-Support check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    if (m.gain && (op.norm == 0 || m.gain.size() != m.cols || !is_float(m.gain.dtype) || !in_quads(m.gain))) {
-        return unsupported("gain does not fit x");
+void check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (m.gain && (op.norm == 0 || m.gain.size() != m.cols || !is_float(m.gain.dtype))) {
+        invalid("gain does not fit x");
+    }
+    if (m.gain && !in_quads(m.gain)) {
+        unsupported("gain cannot be read by quads");
     }
     for (uint32_t i = 0; i < m.count; i++) {
-        for (const Array *a = m.first + 4 * i; a != m.first + 4 * i + 4; a++) {
-            if (Support s = check_operands(lowering, {a}); !s.ok()) {
-                return s;
-            }
-        }
-        if (Support s = check_matrix(op, m, i); !s.ok()) {
-            return s;
-        }
+        check_operands(lowering, {&m.w(i), &m.scales(i), &m.biases(i), &m.out(i)});
+        check_matrix(op, m, i);
     }
-    if (Support s = check_operands(lowering, {&m.gain, &m.residual}); !s.ok()) {
-        return s;
-    }
-    if (prefers_lanes(lowering, "projection_lanes") && (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1)) {
-        return unsupported("the form for CPU drivers stores products of a row");
+    check_operands(lowering, {&m.gain, &m.residual});
+    if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
+        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1)) {
+        unsupported("the form for CPU drivers stores products of a row");
     }
     const DeviceTraits &device = lowering.device();
     // A row, two numbers for each of its units, and squares and winners of the threads.
     if (uint64_t(m.cols) * 4 + uint64_t(m.cols) / 4 + 3072 > device.max_shared_bytes) {
-        return unsupported("rows of %lld elements exceed shared memory", (long long)m.cols);
+        unsupported("rows of {} elements exceed shared memory", m.cols);
     }
     if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
-        return unsupported("subgroups of %u", device.subgroup_size);
+        unsupported("subgroups of {}", device.subgroup_size);
     }
-    return check_epilogue(op, m);
+    check_epilogue(op, m);
 }
 
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    if (prefers_lanes(lowering, "projection_lanes")) {
+    if (prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
         const uint32_t dispatches = op.epilogue == PROJECTION_SILU_MUL ? 1 : m.count;
         for (uint32_t i = 0; i < dispatches; i++) {
             dispatch_lanes(lowering, op, m, i);
@@ -246,27 +270,21 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
     join_arg_max(lowering, pairs, m.out(0));
 }
 
-Support lower_projection(Lowering &lowering, const OpCall &call) {
-    const auto *op = call.as<ProjectionOp>();
-    if (op == nullptr || call.n != 3 + 4 * kSets) {
-        return unsupported("projection takes %u arrays", 3 + 4 * kSets);
+void lower_projection(Lowering &lowering, const ProjectionCall &call) {
+    const Array &x = call.x();
+    ProjectionOperands m{x, call.gain(), call.residual(), {}, 0, x.size(), {}};
+    for (uint32_t i = 0; i < ProjectionCall::kGroups && call.w(i); i++) {
+        m.matrices[m.count++] = {&call.w(i), &call.scales(i), &call.biases(i), &call.out(i)};
     }
-    const Array &x = call.arrays[0];
-    ProjectionOperands m{x, call.arrays[1], call.arrays[2], call.arrays + 3, 0, x.size(), {}};
-    while (m.count < kSets && m.w(m.count)) {
-        m.count++;
+    if (m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype)) {
+        invalid("x is not one row of floats, or there is no matrix");
     }
-    if (!x || m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype) || !in_quads(x)) {
-        return unsupported("x is not one contiguous row of floats");
+    if (!in_quads(x)) {
+        unsupported("x cannot be read by quads");
     }
-    if (Support s = check_operands(lowering, {&x}); !s.ok()) {
-        return s;
-    }
-    if (Support s = check_projection(lowering, *op, m); !s.ok()) {
-        return s;
-    }
-    dispatch_projection(lowering, *op, m);
-    return supported();
+    check_operands(lowering, {&x});
+    check_projection(lowering, call.op(), m);
+    dispatch_projection(lowering, call.op(), m);
 }
 
 } // namespace kpx

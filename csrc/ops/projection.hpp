@@ -1,8 +1,7 @@
 // What other lowerings use of the projection op.
 #pragma once
 
-#include "ops/op.hpp"
-#include "ops/op_params.h"
+#include "ops/gen_ops.hpp"
 
 namespace kpx {
 
@@ -15,19 +14,22 @@ struct ProjectionOperands {
     };
 
     const Array &x, &gain, &residual;
-    const Array *first; // w, scales, biases, out of the first of `count` matrices
+    struct Matrix {
+        const Array *w, *scales, *biases, *out;
+    };
+    std::array<Matrix, ProjectionCall::kGroups> matrices; // the first `count` of them
     uint32_t count;
     int64_t cols; // of the row
     Parts parts;
 
-    const Array &w(uint32_t i) const { return first[4 * i]; }
-    const Array &scales(uint32_t i) const { return first[4 * i + 1]; }
-    const Array &biases(uint32_t i) const { return first[4 * i + 2]; }
-    const Array &out(uint32_t i) const { return first[4 * i + 3]; }
+    const Array &w(uint32_t i) const { return *matrices[i].w; }
+    const Array &scales(uint32_t i) const { return *matrices[i].scales; }
+    const Array &biases(uint32_t i) const { return *matrices[i].biases; }
+    const Array &out(uint32_t i) const { return *matrices[i].out; }
 };
 
 // Whether the kernel can do it; x is not looked at.
-Support check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+void check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 
 } // namespace kpx

@@ -1,31 +1,23 @@
-// Arrays: x, w, scales, biases?.
 #include "ops/affine.hpp"
 
 namespace kpx {
 
-Support lower_quantize(Lowering &lowering, const OpCall &call) {
-    if (Support s = check_call<QuantizeOp>(call, 4, 1u << 3); !s.ok()) {
-        return s;
-    }
-    const auto *op = call.as<QuantizeOp>();
-    Array x = call.arrays[0];
-    const Array &w = call.arrays[1], &scales = call.arrays[2], &biases = call.arrays[3];
-    if (Support s = check_operands(lowering, {&x, &w, &scales, &biases}); !s.ok()) {
-        return s;
-    }
+void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
+    const auto &op = call.op();
+    Array x = call.x();
+    const Array &w = call.w(), &scales = call.scales(), &biases = call.biases();
+    check_operands(lowering, {&x, &w, &scales, &biases});
     if (!is_float(x.dtype) || x.rank == 0 || x.rank != w.rank) {
-        return unsupported("x must be floats of the rank of w");
+        invalid("x must be floats of the rank of w");
     }
-    if (Support s = check_affine(w, scales, biases, op->mode, op->bits, op->group_size, x.dim(-1)); !s.ok()) {
-        return s;
-    }
+    check_affine(w, scales, biases, op.mode, op.bits, op.group_size, x.dim(-1));
     for (uint32_t d = 0; d + 1 < x.rank; d++) {
         if (x.shape[d] != w.shape[d]) {
-            return unsupported("x and w differ in their leading axes");
+            invalid("x and w differ in their leading axes");
         }
     }
     if (x.size() == 0) {
-        return supported();
+        return;
     }
     QuantizeParams p{};
     p.x = rows_of(lowering, x);
@@ -34,11 +26,16 @@ Support lower_quantize(Lowering &lowering, const OpCall &call) {
     const uint32_t threads = lowering.device().max_workgroup_invocations >= 256 ? 256 : 128; // whole groups
     p.n = uint32_t(x.size());
     p.blocks = (p.n + threads - 1) / threads;
-    p.group_shift = group_shift(op->group_size);
+    p.group_shift = group_shift(op.group_size);
     p.w_offset = uint32_t(words.offset);
     p.s_offset = uint32_t(s.offset);
     p.b_offset = uint32_t(b.offset);
-    lowering.dispatch("quantize", {threads, x.dtype, s.dtype, b.dtype, op->bits, op->mode},
+    lowering.dispatch(spec::quantize{.threads = threads,
+                                     .x_dtype = x.dtype,
+                                     .scales_dtype = s.dtype,
+                                     .biases_dtype = b.dtype,
+                                     .bits = op.bits,
+                                     .mode = op.mode},
                       {{x, KPX_READ}, {words, KPX_WRITE}, {s, KPX_WRITE}, {b, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), p.blocks));
     store_output(lowering, words, w);
@@ -46,7 +43,6 @@ Support lower_quantize(Lowering &lowering, const OpCall &call) {
     if (biases) {
         store_output(lowering, b, biases);
     }
-    return supported();
 }
 
 } // namespace kpx

@@ -1,4 +1,3 @@
-// Arrays: x, w, scales, biases?, out.
 #include "ops/affine.hpp"
 #include "ops/matvec.hpp"
 #include "ops/tiles.hpp"
@@ -13,27 +12,25 @@ struct Product {
     QuantizedMatMulParams p{};
 };
 
-Support check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const OpCall &call) {
-    const Array &x = call.arrays[0], &w = call.arrays[1], &out = call.arrays[4];
-    if (Support s = check_operands(lowering, {&x, &w, &call.arrays[2], &call.arrays[3], &out}); !s.ok()) {
-        return s;
-    }
+void check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const QuantizedMatMulCall &call) {
+    const Array &x = call.x(), &w = call.w(), &out = call.out();
+    check_operands(lowering, {&x, &w, &call.scales(), &call.biases(), &out});
     if (!x || !out || !w || w.rank != 2 || x.rank < 1 || x.rank != out.rank) {
-        return unsupported("x and out must have one rank, w be a matrix");
+        invalid("x and out must have one rank, w be a matrix");
     }
     if (!is_float(x.dtype) || !is_float(out.dtype)) {
-        return unsupported("x and out must be floats");
+        invalid("x and out must be floats");
     }
     const int64_t k = x.dim(-1), n = out.dim(-1);
     if (w.dim(0) != (op.transpose != 0 ? n : k)) {
-        return unsupported("x and w do not fit");
+        invalid("x and w do not fit");
     }
     for (uint32_t d = 0; d + 1 < x.rank; d++) {
         if (x.shape[d] != out.shape[d]) {
-            return unsupported("x and out differ in their leading axes");
+            invalid("x and out differ in their leading axes");
         }
     }
-    return check_affine(w, call.arrays[2], call.arrays[3], op.mode, op.bits, op.group_size, op.transpose != 0 ? k : n);
+    return check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, op.transpose != 0 ? k : n);
 }
 
 // How many words of w may be loaded at once: as many as each unit of 32 codes
@@ -57,9 +54,17 @@ void dispatch_vec(Lowering &lowering, Product &x) {
     Grid grid = grid_1d(lowering.device(), v.groups);
     grid.z = v.row_blocks;
     lowering.dispatch(
-        "quantized_matmul_vec",
-        {v.threads, x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, v.rows, v.chunk, v.lanes,
-         vector_words(x), batch},
+        spec::quantized_matmul_vec{.threads = v.threads,
+                                   .x_dtype = x.x.dtype,
+                                   .scales_dtype = x.scales.dtype,
+                                   .biases_dtype = x.biases.dtype,
+                                   .bits = x.op.bits,
+                                   .y_dtype = x.out.dtype,
+                                   .staged_rows = v.rows,
+                                   .staged_chunk = v.chunk,
+                                   .lanes = v.lanes,
+                                   .vector = vector_words(x),
+                                   .batch = batch},
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
 }
 
@@ -74,7 +79,7 @@ uint32_t by_quads(const RowParams &x) {
 
 // Whether the form for CPU drivers takes it. That must not depend on how x and w lie: a view gives what its copy gives.
 bool takes_lanes(const Lowering &lowering, const Product &x) {
-    return prefers_lanes(lowering, "quantized_matmul_lanes") && x.op.transpose != 0 &&
+    return prefers_lanes(lowering, spec::quantized_matmul_lanes::kKernel) && x.op.transpose != 0 &&
            x.op.mode == QUANTIZATION_AFFINE && x.p.x.cols <= Matvec::kMostLength / 8 &&
            x.p.x.rows <= 2 * Matvec::kMostRows; // as many as quantized_matmul_vec takes there
 }
@@ -106,8 +111,14 @@ void dispatch_lanes(Lowering &lowering, Product &x) {
     Grid grid = grid_1d(lowering.device(), (x.p.n + LANES * rows - 1) / (LANES * rows));
     grid.z = (x.p.x.rows + x_rows - 1) / x_rows;
     lowering.dispatch(
-        "quantized_matmul_lanes",
-        {LANES, rows_of_x.dtype, x.scales.dtype, x.biases.dtype, x.out.dtype, rows, x.op.bits, x_rows},
+        spec::quantized_matmul_lanes{.threads = LANES,
+                                     .x_dtype = rows_of_x.dtype,
+                                     .scales_dtype = x.scales.dtype,
+                                     .biases_dtype = x.biases.dtype,
+                                     .y_dtype = x.out.dtype,
+                                     .rows = rows,
+                                     .bits = x.op.bits,
+                                     .x_rows = x_rows},
         {{rows_of_x, KPX_READ}, {w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
         grid);
 }
@@ -135,7 +146,8 @@ constexpr uint32_t kMatrixRows = 17;
 bool prefers_matrices(const Lowering &lowering, const Product &x) {
     return x.op.transpose != 0 && x.op.mode == QUANTIZATION_AFFINE && x.p.x.rows >= kMatrixRows &&
            MatrixTiles::threads(lowering.device()) <= lowering.device().max_workgroup_invocations &&
-           lowering.has_kernel("quantized_matmul_coopmat") && lowering.has_kernel("quantized_matmul_split");
+           lowering.has_kernel(spec::quantized_matmul_coopmat::kKernel) &&
+           lowering.has_kernel(spec::quantized_matmul_split::kKernel);
 }
 
 void dispatch_matrices(Lowering &lowering, Product &x) {
@@ -149,14 +161,26 @@ void dispatch_matrices(Lowering &lowering, Product &x) {
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift};
-    lowering.dispatch("quantized_matmul_split", {row_threads(device, cols / 8), x.x.dtype, parts, by_quads(x.p.x)},
-                      {{x.x, KPX_READ}, {split, KPX_WRITE}, {sums, KPX_WRITE}, {exponents, KPX_WRITE}}, s,
-                      grid_1d(device, rows));
+    lowering.dispatch(
+        spec::quantized_matmul_split{
+            .threads = row_threads(device, cols / 8), .x_dtype = x.x.dtype, .parts = parts, .vector = by_quads(x.p.x)},
+        {{x.x, KPX_READ}, {split, KPX_WRITE}, {sums, KPX_WRITE}, {exponents, KPX_WRITE}}, s, grid_1d(device, rows));
     using T = MatrixTiles;
-    lowering.dispatch("quantized_matmul_coopmat",
-                      {T::threads(device), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, parts,
-                       x.p.group_shift, T::kDepth, T::kRows, T::kColumns, T::kWavesM, T::kWavesN, T::kBuffers,
-                       device.subgroup_size},
+    lowering.dispatch(spec::quantized_matmul_coopmat{.threads = T::threads(device),
+                                                     .x_dtype = x.x.dtype,
+                                                     .scales_dtype = x.scales.dtype,
+                                                     .biases_dtype = x.biases.dtype,
+                                                     .bits = x.op.bits,
+                                                     .y_dtype = x.out.dtype,
+                                                     .parts = parts,
+                                                     .group_shift = x.p.group_shift,
+                                                     .depth = T::kDepth,
+                                                     .rows = T::kRows,
+                                                     .columns = T::kColumns,
+                                                     .waves_m = T::kWavesM,
+                                                     .waves_n = T::kWavesN,
+                                                     .buffers = T::kBuffers,
+                                                     .lanes = device.subgroup_size},
                       {{x.x, KPX_READ},
                        {w, KPX_READ},
                        {x.scales, KPX_READ},
@@ -171,35 +195,37 @@ void dispatch_matrices(Lowering &lowering, Product &x) {
 void dispatch_tiled(Lowering &lowering, const Product &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
     lowering.dispatch(
-        t.large ? "quantized_matmul_tiled_large" : "quantized_matmul_tiled",
-        {t.threads(), x.x.dtype, x.scales.dtype, x.biases.dtype, x.op.bits, x.out.dtype, t.threads_m, t.threads_n,
-         x.op.transpose},
+        t.large ? spec::quantized_matmul_tiled_large::kKernel : spec::quantized_matmul_tiled::kKernel,
+        spec::quantized_matmul_tiled{.threads = t.threads(),
+                                     .x_dtype = x.x.dtype,
+                                     .scales_dtype = x.scales.dtype,
+                                     .biases_dtype = x.biases.dtype,
+                                     .bits = x.op.bits,
+                                     .y_dtype = x.out.dtype,
+                                     .threads_m = t.threads_m,
+                                     .threads_n = t.threads_n,
+                                     .transpose = x.op.transpose},
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
         grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
 } // namespace
 
-Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
-    const auto *op = call.as<QuantizedMatMulOp>();
-    if (op == nullptr || call.n != 5) {
-        return unsupported("quantized_matmul takes 5 arrays");
-    }
-    if (Support s = check_product(lowering, *op, call); !s.ok()) {
-        return s;
-    }
-    const Array &w = call.arrays[1], &scales = call.arrays[2], &out = call.arrays[4];
-    const Array &biases = bound_biases(scales, call.arrays[3]);
-    Array rows = call.arrays[0];
+void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call) {
+    const auto &op = call.op();
+    check_product(lowering, call.op(), call);
+    const Array &w = call.w(), &scales = call.scales(), &out = call.out();
+    const Array &biases = bound_biases(scales, call.biases());
+    Array rows = call.x();
     if (out.size() == 0) {
-        return supported();
+        return;
     }
     const Array dense = dense_output(lowering, out);
     const RowParams row_params = rows_of(lowering, rows);
-    Product x{*op, rows, w, scales, biases, dense};
+    Product x{call.op(), rows, w, scales, biases, dense};
     x.p.x = row_params;
     x.p.n = uint32_t(out.dim(-1));
-    x.p.group_shift = group_shift(op->group_size);
+    x.p.group_shift = group_shift(op.group_size);
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     fill(x.p.s_strides, 2, scales.strides, 2, 0);
     fill(x.p.b_strides, 2, biases.strides, 2, 0);
@@ -217,7 +243,6 @@ Support lower_quantized_matmul(Lowering &lowering, const OpCall &call) {
         dispatch_tiled(lowering, x);
     }
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

@@ -129,8 +129,13 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
     int64_t groups = (int64_t(params.rows) * cut.parts + teams - 1) / teams;
     // A CPU has no latency to hide, and takes longer to compile.
     const uint32_t unroll = lowering.device().is_cpu ? 1 : 4;
-    lowering.dispatch("reduce", {cut.threads, dtype, out_dtype, kind, stage, unroll}, {{x, KPX_READ}, {to, KPX_WRITE}},
-                      params, grid_1d(lowering.device(), groups));
+    lowering.dispatch(spec::reduce{.threads = cut.threads,
+                                   .x_dtype = dtype,
+                                   .y_dtype = out_dtype,
+                                   .kind = kind,
+                                   .stage = stage,
+                                   .unroll = unroll},
+                      {{x, KPX_READ}, {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
 }
 
 static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint32_t kind, ReduceParams params) {
@@ -159,24 +164,20 @@ void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out) {
     launch(lowering, pairs, DT_FLOAT32, out, REDUCE_ARG_MAX, STAGE_FROM_PARTS, params, joint, DT_UINT32);
 }
 
-// Arrays: x, out. Any dtype and layout; out has the leading axes of x.
-Support lower_reduce(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<ReduceOp>(call, 2);
-    if (!checked.ok())
-        return checked;
-    Array x = call.arrays[0];
-    const Array &out = call.arrays[1];
-    const uint32_t kind = call.as<ReduceOp>()->kind;
+void lower_reduce(Lowering &lowering, const ReduceCall &call) {
+    Array x = call.x();
+    const Array &out = call.out();
+    const uint32_t kind = call.op().kind;
     if (kind > REDUCE_LOG_SUM_EXP || result_dtype(kind, x.dtype) != out.dtype)
-        return unsupported("kind %u of %s to %s", kind, dtype_name(x.dtype), dtype_name(out.dtype));
+        invalid("kind {} of {} to {}", kind, dtype_name(x.dtype), dtype_name(out.dtype));
     if (out.rank > x.rank || !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
-        return unsupported("out's shape is no leading part of x's");
+        invalid("out's shape is no leading part of x's");
     if (takes_one_axis(kind) && out.rank + 1 != x.rank)
-        return unsupported("an index is along one axis");
-    checked = check_operands(lowering, {&x, &out});
+        invalid("an index is along one axis");
+    check_operands(lowering, {&x, &out});
     const int64_t rows = out.size();
-    if (!checked.ok() || rows == 0)
-        return checked;
+    if (rows == 0)
+        return;
     Halves halves(lowering, x, out.rank);
     Array dense = dense_output(lowering, out);
     Array source = x;
@@ -186,7 +187,6 @@ Support lower_reduce(Lowering &lowering, const OpCall &call) {
     }
     dispatch(lowering, source, dense, kind, describe(halves, rows, x.size() / rows));
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

@@ -1,4 +1,3 @@
-// Arrays: logits, params (uint32), step?, out (uint32).
 #include <algorithm>
 
 #include "ops/lowering_util.hpp"
@@ -16,27 +15,26 @@ static constexpr int64_t MANY_ROWS = 128;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
 static constexpr uint32_t ALL_STAGES = SAMPLE_LEVELS + 3;
 
-static Support check_sample(const Lowering &lowering, const OpCall &call) {
-    const Array &x = call.arrays[0], &settings = call.arrays[1], &step = call.arrays[2], &out = call.arrays[3];
+static void check_sample(const Lowering &lowering, const SampleCall &call) {
+    const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
     if (!is_float(x.dtype) || out.dtype != DT_UINT32 || settings.dtype != DT_UINT32)
-        return unsupported("dtypes %s, %s to %s", dtype_name(x.dtype), dtype_name(settings.dtype),
-                           dtype_name(out.dtype));
+        invalid("dtypes {}, {} to {}", dtype_name(x.dtype), dtype_name(settings.dtype), dtype_name(out.dtype));
     if (x.rank == 0 || out.rank + 1 != x.rank ||
         !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
-        return unsupported("out does not have the shape of logits without the last axis");
+        invalid("out does not have the shape of logits without the last axis");
     if (settings.rank != 1 || settings.dim(0) != SAMPLE_WORDS)
-        return unsupported("params must be uint32 [%d]", SAMPLE_WORDS);
+        invalid("params must be uint32 [{}]", SAMPLE_WORDS);
     if (step && (step.dtype != DT_INT32 || step.size() != 1))
-        return unsupported("step must be one int32");
+        invalid("step must be one int32");
     if (out.size() > 0 && (x.dim(-1) == 0 || x.dim(-1) >= 1 << 24))
-        return unsupported("rows of %lld elements", (long long)x.dim(-1));
+        invalid("rows of {} elements", x.dim(-1));
     return check_operands(lowering, {&x, &settings, &step, &out});
 }
 
 // Row by row in one workgroup each, or in parts and a dispatch for each stage.
-static void dispatch_stages(Lowering &lowering, const OpCall &call, const Array &x, const Array &out,
+static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Array &x, const Array &out,
                             SampleParams params) {
-    const Array &settings = call.arrays[1], &step = call.arrays[2] ? call.arrays[2] : call.arrays[1];
+    const Array &settings = call.params(), &step = call.step() ? call.step() : call.params();
     const DeviceTraits &device = lowering.device();
     const int64_t rows = params.x.rows, cols = params.x.cols, run = run_length(device);
     const bool share = cols > LONGEST_ROW || (cols > 4 * run && rows < MANY_ROWS);
@@ -55,14 +53,14 @@ static void dispatch_stages(Lowering &lowering, const OpCall &call, const Array 
         const int64_t turn = std::min(most, rows - params.first_row);
         if (!share) {
             lowering.dispatch(
-                "sample", {threads, x.dtype, ALL_STAGES},
+                spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = ALL_STAGES},
                 {{x, KPX_READ}, {settings, KPX_READ}, {step, KPX_READ}, {scratch, KPX_WRITE}, {out, writes}}, params,
                 grid_1d(device, turn));
             continue;
         }
         for (uint32_t stage = 0; stage < ALL_STAGES; stage++) {
             const bool last = stage + 1 == ALL_STAGES;
-            lowering.dispatch("sample", {threads, x.dtype, stage},
+            lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = stage},
                               {{x, KPX_READ},
                                {settings, KPX_READ},
                                {step, KPX_READ},
@@ -73,26 +71,23 @@ static void dispatch_stages(Lowering &lowering, const OpCall &call, const Array 
     }
 }
 
-Support lower_sample(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<SampleOp>(call, 4, 1 << 2);
-    if (checked.ok())
-        checked = check_sample(lowering, call);
-    if (!checked.ok() || call.arrays[3].size() == 0)
-        return checked;
-    Array x = call.arrays[0];
-    const Array &settings = call.arrays[1], &step = call.arrays[2], &out = call.arrays[3];
+void lower_sample(Lowering &lowering, const SampleCall &call) {
+    check_sample(lowering, call);
+    if (call.out().size() == 0)
+        return;
+    Array x = call.logits();
+    const Array &settings = call.params(), &step = call.step(), &out = call.out();
     SampleParams params{};
     params.x = rows_of(lowering, x);
     params.settings_offset = uint32_t(settings.offset);
     params.settings_stride = uint32_t(settings.stride(0));
     params.has_step = step ? 1 : 0;
     params.step_offset = step ? uint32_t(step.offset) : 0;
-    params.step = call.as<SampleOp>()->step;
+    params.step = call.op().step;
     Array dense = dense_output(lowering, out);
     params.out_offset = uint32_t(dense.offset);
     dispatch_stages(lowering, call, x, dense, params);
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

@@ -1,7 +1,6 @@
 #include "ops/lowering_util.hpp"
 
 #include <algorithm>
-#include <cinttypes>
 
 namespace kpx {
 
@@ -39,13 +38,14 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
     Array marks = lowering.scratch(DT_UINT32, {2 * places});
     fill_array(lowering, marks, 0);
     params.n = uint32_t(indices.size());
-    lowering.dispatch("scatter_mark", {ELEMENT_THREADS, indices.dtype == DT_INT32 ? 1u : 0u, along},
-                      {{indices, KPX_READ}, {marks, KPX_READ_WRITE}}, params,
-                      grid_elements(lowering.device(), params.n));
+    lowering.dispatch(
+        spec::scatter_mark{
+            .threads = ELEMENT_THREADS, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u, .along = along},
+        {{indices, KPX_READ}, {marks, KPX_READ_WRITE}}, params, grid_elements(lowering.device(), params.n));
     return marks;
 }
 
-static Support scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
+static void scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
     indices = contiguous(lowering, indices);
     updates = contiguous(lowering, updates);
     ScatterParams params{};
@@ -59,45 +59,43 @@ static Support scatter_into(Lowering &lowering, Array indices, Array updates, co
     params.out_offset = uint32_t(out.offset);
     int64_t places = op.along ? out.size() : int64_t(params.places);
     if (2 * places > int64_t(UINT32_MAX))
-        return unsupported("%" PRId64 " places are too many", places);
+        unsupported("{} places are too many", places);
     uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params);
     if (op.mode != SCATTER_SET && params.count / team > 30000)
-        return unsupported("%u updates along an axis are too many", params.count);
+        unsupported("{} updates along an axis are too many", params.count);
     Array marks = mark_places(lowering, indices, params, places, op.along);
     params.marks_offset = uint32_t(marks.offset);
     int64_t width = ELEMENT_THREADS / team;
-    lowering.dispatch(
-        "scatter",
-        {ELEMENT_THREADS, updates.dtype, out.dtype, indices.dtype == DT_INT32 ? 1u : 0u, op.along, op.mode, team},
-        {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}}, params,
-        grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
-    return supported();
+    lowering.dispatch(spec::scatter{.threads = ELEMENT_THREADS,
+                                    .updates_dtype = updates.dtype,
+                                    .y_dtype = out.dtype,
+                                    .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                                    .along = op.along,
+                                    .mode = op.mode,
+                                    .team = team},
+                      {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}}, params,
+                      grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
 }
 
-// Arrays: x, indices (int32 or uint32), updates, out. Any layouts.
-Support lower_scatter(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<ScatterOp>(call, 4);
-    if (!checked.ok())
-        return checked;
-    const Array &x = call.arrays[0], &indices = call.arrays[1], &updates = call.arrays[2], &out = call.arrays[3];
-    const ScatterOp &op = *call.as<ScatterOp>();
+void lower_scatter(Lowering &lowering, const ScatterCall &call) {
+    const Array &x = call.x(), &indices = call.indices(), &updates = call.updates(), &out = call.out();
+    const ScatterOp &op = call.op();
     if (x.dtype != out.dtype || updates.dtype != out.dtype || !is_integer(indices.dtype) || !same_shape(x, out) ||
         !shapes_match(x, indices, updates, op))
-        return unsupported("operands do not match in shape or dtype");
+        invalid("operands do not match in shape or dtype");
     if (op.mode > SCATTER_MAX || op.along > 1)
-        return unsupported("there is no mode %u", op.mode);
-    checked = check_operands(lowering, {&x, &indices, &updates, &out});
-    if (!checked.ok() || out.size() == 0)
-        return checked;
+        invalid("there is no mode {}", op.mode);
+    check_operands(lowering, {&x, &indices, &updates, &out});
+    if (out.size() == 0)
+        return;
     if (updates.size() == 0) {
         copy_array(lowering, x, out);
-        return supported();
+        return;
     }
     Array dense = dense_output(lowering, out);
     copy_array(lowering, x, dense);
-    checked = scatter_into(lowering, indices, updates, dense, op);
+    scatter_into(lowering, indices, updates, dense, op);
     store_output(lowering, dense, out);
-    return checked;
 }
 
 } // namespace kpx

@@ -1,4 +1,3 @@
-// Arrays: q, k, v, mask?, key_length?, out.
 #include <algorithm>
 
 #include "ops/lowering_util.hpp"
@@ -22,39 +21,38 @@ struct Attention {
     SDPAParams p{};
 };
 
-Support check_mask(const Array &q, const Array &k, const Array &mask) {
+void check_mask(const Array &q, const Array &k, const Array &mask) {
     if (!mask) {
-        return supported();
+        return;
     }
     if (mask.dtype != DT_BOOL && !is_float(mask.dtype)) {
-        return unsupported("a mask of %s", dtype_name(mask.dtype));
+        invalid("a mask of {}", dtype_name(mask.dtype));
     }
     if (mask.rank != 4 || mask.dim(0) != q.dim(0) || mask.dim(1) != q.dim(1) || mask.dim(2) != q.dim(2) ||
         mask.dim(3) != k.dim(2)) {
-        return unsupported("the mask is not [B, Hq, Tq, Tk]");
+        invalid("the mask is not [B, Hq, Tq, Tk]");
     }
-    return supported();
 }
 
-Support check_attention(const Attention &a) {
+void check_attention(const Attention &a) {
     for (const Array *x : {&a.q, &a.k, &a.v, &a.out}) {
         if (!*x || x->rank != 4 || !is_float(x->dtype)) {
-            return unsupported("q, k, v and out must be floats of rank 4");
+            invalid("q, k, v and out must be floats of rank 4");
         }
     }
     if (a.k.dim(0) != a.q.dim(0) || a.v.dim(0) != a.q.dim(0) || a.v.dim(1) != a.k.dim(1) || a.v.dim(2) != a.k.dim(2) ||
         a.k.dim(3) != a.q.dim(3)) {
-        return unsupported("q, k and v do not fit");
+        invalid("q, k and v do not fit");
     }
     if (a.out.dim(0) != a.q.dim(0) || a.out.dim(1) != a.q.dim(1) || a.out.dim(2) != a.q.dim(2) ||
         a.out.dim(3) != a.v.dim(3)) {
-        return unsupported("out is not [B, Hq, Tq, Dv]");
+        invalid("out is not [B, Hq, Tq, Dv]");
     }
     if (a.k.dim(1) == 0 || a.q.dim(1) % a.k.dim(1) != 0) {
-        return unsupported("%lld query heads for %lld key heads", (long long)a.q.dim(1), (long long)a.k.dim(1));
+        invalid("{} query heads for {} key heads", a.q.dim(1), a.k.dim(1));
     }
     if (a.length && (a.length.dtype != DT_INT32 || a.length.size() != 1)) {
-        return unsupported("key_length must be int32 [1]");
+        invalid("key_length must be int32 [1]");
     }
     return check_mask(a.q, a.k, a.mask);
 }
@@ -128,8 +126,8 @@ bool prefers_matrices(const Lowering &lowering, const Attention &a) {
     return a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
            (device.subgroup_size == 32 || device.subgroup_size == 64) &&
            device.subgroup_size * 4 <= device.max_workgroup_invocations &&
-           64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel("sdpa_coopmat") &&
-           lowering.has_kernel("sdpa_split");
+           64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel(spec::sdpa_coopmat::kKernel) &&
+           lowering.has_kernel(spec::sdpa_split::kKernel);
 }
 
 // An operand of sdpa_coopmat: float16 parts of [batch, key heads, steps, heads of a group], and exponents of its rows.
@@ -153,7 +151,7 @@ Parts split(Lowering &lowering, const Array &x, uint32_t group) {
     const uint32_t count = x.dtype == DT_FLOAT32 ? 2 : 1;
     Parts out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}), lowering.scratch(DT_INT32, {rows}),
               count};
-    lowering.dispatch("sdpa_split", {128, x.dtype, count, by_quads(x)},
+    lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = by_quads(x)},
                       {{x, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), (rows + 7) / 8));
     return out;
@@ -166,10 +164,20 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     const Array &length = a.length ? a.length : a.q;
     const Parts q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1), v = split(lowering, a.v, 1);
     const uint32_t lanes = lowering.device().subgroup_size;
-    lowering.dispatch("sdpa_coopmat",
-                      {4 * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, a.out.dtype, mask_kind(a),
-                       uint32_t(bool(a.length)), q.count, k.count, v.count, matrix_runs(p.d) / 2, matrix_runs(p.dv) / 2,
-                       lanes},
+    lowering.dispatch(spec::sdpa_coopmat{.threads = 4 * lanes,
+                                         .q_dtype = a.q.dtype,
+                                         .k_dtype = a.k.dtype,
+                                         .v_dtype = a.v.dtype,
+                                         .mask_dtype = mask.dtype,
+                                         .y_dtype = a.out.dtype,
+                                         .mask_kind = mask_kind(a),
+                                         .has_length = uint32_t(bool(a.length)),
+                                         .q_parts = q.count,
+                                         .k_parts = k.count,
+                                         .v_parts = v.count,
+                                         .k_steps = matrix_runs(p.d) / 2,
+                                         .v_steps = matrix_runs(p.dv) / 2,
+                                         .lanes = lanes},
                       {{a.q, KPX_READ},
                        {a.k, KPX_READ},
                        {a.v, KPX_READ},
@@ -191,14 +199,21 @@ void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
     lowering.dispatch(
-        "sdpa_tiled",
-        {256, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, a.out.dtype, by_quads(a.k), by_quads(a.v), mask_kind(a),
-         uint32_t(bool(a.length)), (p.dv + kTile - 1) / kTile},
+        spec::sdpa_tiled{.q_dtype = a.q.dtype,
+                         .k_dtype = a.k.dtype,
+                         .v_dtype = a.v.dtype,
+                         .mask_dtype = mask.dtype,
+                         .y_dtype = a.out.dtype,
+                         .k_vector = by_quads(a.k),
+                         .v_vector = by_quads(a.v),
+                         .mask_kind = mask_kind(a),
+                         .has_length = uint32_t(bool(a.length)),
+                         .dv_tiles = (p.dv + kTile - 1) / kTile},
         {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {a.out, KPX_WRITE}},
         p, grid_1d(lowering.device(), groups));
 }
 
-Support dispatch_rows(Lowering &lowering, const Attention &a) {
+void dispatch_rows(Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
     uint32_t slots = 8;
@@ -208,7 +223,7 @@ Support dispatch_rows(Lowering &lowering, const Attention &a) {
     const int64_t k_quads = std::max<int64_t>(1, (int64_t(a.p.d) + lanes * 4 - 1) / (lanes * 4));
     const int64_t v_quads = (std::min<int64_t>(a.p.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
     if (k_quads > kLaneQuads) {
-        return unsupported("heads of %u elements", a.p.d);
+        unsupported("heads of {} elements", a.p.d);
     }
     const int64_t splits = plan_splits(device, a);
     const Array to =
@@ -220,50 +235,50 @@ Support dispatch_rows(Lowering &lowering, const Attention &a) {
     Grid grid = grid_1d(device, int64_t(p.rows) * ((a.p.dv + kValuesChunk - 1) / kValuesChunk));
     grid.z = uint32_t(splits);
     lowering.dispatch(
-        "sdpa",
-        {slots * lanes, a.q.dtype, a.k.dtype, a.v.dtype, mask.dtype, to.dtype, by_quads(a.k), by_quads(a.v),
-         uint32_t(k_quads), uint32_t(v_quads), mask_kind(a), uint32_t(bool(a.length)), uint32_t(splits > 1), lanes},
+        spec::sdpa{.threads = slots * lanes,
+                   .q_dtype = a.q.dtype,
+                   .k_dtype = a.k.dtype,
+                   .v_dtype = a.v.dtype,
+                   .mask_dtype = mask.dtype,
+                   .y_dtype = to.dtype,
+                   .k_vector = by_quads(a.k),
+                   .v_vector = by_quads(a.v),
+                   .k_quads = uint32_t(k_quads),
+                   .v_quads = uint32_t(v_quads),
+                   .mask_kind = mask_kind(a),
+                   .has_length = uint32_t(bool(a.length)),
+                   .split = uint32_t(splits > 1),
+                   .lanes = lanes},
         {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {to, KPX_WRITE}}, p,
         grid);
     if (splits > 1) {
         const SDPACombineParams c{p.rows, uint32_t(splits), a.p.dv, uint32_t(a.out.offset)};
-        lowering.dispatch("sdpa_combine", {ELEMENT_THREADS, a.out.dtype}, {{to, KPX_READ}, {a.out, KPX_WRITE}}, c,
-                          grid_elements(device, a.out.size()));
+        lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
+                          {{to, KPX_READ}, {a.out, KPX_WRITE}}, c, grid_elements(device, a.out.size()));
     }
-    return supported();
 }
 
 } // namespace
 
-Support lower_sdpa(Lowering &lowering, const OpCall &call) {
-    const auto *op = call.as<SDPAOp>();
-    if (op == nullptr || call.n != 6) {
-        return unsupported("sdpa takes 6 arrays");
-    }
-    Attention a{call.arrays[0], call.arrays[1], call.arrays[2], call.arrays[3], call.arrays[4], call.arrays[5]};
-    if (Support s = check_operands(lowering, {&a.q, &a.k, &a.v, &a.mask, &a.length, &a.out}); !s.ok()) {
-        return s;
-    }
-    if (Support s = check_attention(a); !s.ok()) {
-        return s;
-    }
+void lower_sdpa(Lowering &lowering, const SDPACall &call) {
+    Attention a{call.q(), call.k(), call.v(), call.mask(), call.key_length(), call.out()};
+    check_operands(lowering, {&a.q, &a.k, &a.v, &a.mask, &a.length, &a.out});
+    check_attention(a);
     if (a.out.size() == 0) {
-        return supported();
+        return;
     }
     const Array out = a.out;
     a.out = dense_output(lowering, out);
-    fill_params(a, *op);
+    fill_params(a, call.op());
     if (const int64_t groups = plan_tiles(lowering.device(), a); groups > 0) {
         if (prefers_matrices(lowering, a)) {
             dispatch_matrices(lowering, a, groups);
         } else {
             dispatch_tiled(lowering, a, groups);
         }
-    } else if (Support s = dispatch_rows(lowering, a); !s.ok()) {
-        return s;
-    }
+    } else
+        dispatch_rows(lowering, a);
     store_output(lowering, a.out, out);
-    return supported();
 }
 
 } // namespace kpx

@@ -36,7 +36,11 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
         fill_back(params.out_strides, 4, axes.strides[1], axes.rank, 0);
         params.in_offset = uint32_t(axes.offset[0]);
         params.out_offset = uint32_t(axes.offset[1]);
-        lowering.dispatch("slice_update", {ELEMENT_THREADS, from.dtype, to.dtype, whole.rank, of_from ? 1u : 0u},
+        lowering.dispatch(spec::slice_update{.threads = ELEMENT_THREADS,
+                                             .update_dtype = from.dtype,
+                                             .dst_dtype = to.dtype,
+                                             .start_rank = whole.rank,
+                                             .from_start = of_from ? 1u : 0u},
                           {{from, KPX_READ}, {start, KPX_READ}, {to, KPX_WRITE}}, params,
                           grid_elements(lowering.device(), params.n));
     });
@@ -49,30 +53,23 @@ bool part_fits(const Array &x, const Array &part) {
     return ok;
 }
 
-Support check_start(const Array &start, const Array &x) {
+void check_start(const Array &start, const Array &x) {
     if (start && (start.dtype != DT_INT32 || start.rank != 1 || start.shape[0] != int64_t(x.rank)))
-        return unsupported("start is not int32 of one element per axis");
-    return supported();
+        invalid("start is not int32 of one element per axis");
 }
 
-// Arrays: x, start? int32 [rank], out. One rank and dtype, any layouts.
-Support lower_slice(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<SliceOp>(call, 3, 1u << 1);
-    if (!checked.ok())
-        return checked;
-    const Array &x = call.arrays[0], &start = call.arrays[1], &out = call.arrays[2];
+void lower_slice(Lowering &lowering, const SliceCall &call) {
+    const Array &x = call.x(), &start = call.start(), &out = call.out();
     if (!part_fits(x, out))
-        return unsupported("out does not fit x in shape or dtype");
-    if (checked = check_start(start, x); !checked.ok())
-        return checked;
-    checked = check_operands(lowering, {&x, &start, &out});
-    if (!checked.ok() || out.size() == 0)
-        return checked;
+        invalid("out does not fit x in shape or dtype");
+    check_start(start, x);
+    check_operands(lowering, {&x, &start, &out});
+    if (out.size() == 0)
+        return;
     if (start && x.rank > 0)
         copy_part(lowering, x, out, start, true);
     else
-        copy_array(lowering, part_of(x, out, call.as<SliceOp>()->start), out);
-    return supported();
+        copy_array(lowering, part_of(x, out, call.op().start), out);
 }
 
 } // namespace kpx

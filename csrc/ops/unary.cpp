@@ -22,28 +22,26 @@ static const char *refusal(uint32_t kind, uint32_t dtype) {
     return "the function needs floating-point elements";
 }
 
-// Arrays: x, out. One shape, any layouts; out has x's dtype, or bool for Not.
-Support lower_unary(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<UnaryOp>(call, 2);
-    if (!checked.ok())
-        return checked;
-    const Array &x = call.arrays[0], &out = call.arrays[1];
-    uint32_t kind = call.as<UnaryOp>()->kind;
+void lower_unary(Lowering &lowering, const UnaryCall &call) {
+    const Array &x = call.x(), &out = call.out();
+    uint32_t kind = call.op().kind;
     if (const char *why = refusal(kind, x.dtype))
-        return unsupported("kind %u of %s: %s", kind, dtype_name(x.dtype), why);
+        invalid("kind {} of {}: {}", kind, dtype_name(x.dtype), why);
     if (!same_shape(x, out) || out.dtype != (kind == UNARY_NOT ? uint32_t(DT_BOOL) : x.dtype))
-        return unsupported("out does not match in shape or dtype");
-    checked = check_operands(lowering, {&x, &out});
-    if (!checked.ok())
-        return checked;
+        invalid("out does not match in shape or dtype");
+    check_operands(lowering, {&x, &out});
     Axes axes = collapse({&x, &out});
     const uint32_t quads = make_quads(axes, 2);
     Walk2 walk(axes);
     if (walk.params.n > 0)
-        lowering.dispatch("unary", {ELEMENT_THREADS, x.dtype, out.dtype, walk.rank, kind, quads},
+        lowering.dispatch(spec::unary{.threads = ELEMENT_THREADS,
+                                      .x_dtype = x.dtype,
+                                      .y_dtype = out.dtype,
+                                      .rank = walk.rank,
+                                      .kind = kind,
+                                      .quads = quads},
                           {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n));
-    return supported();
 }
 
 } // namespace kpx

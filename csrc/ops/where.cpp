@@ -19,19 +19,15 @@ static Walk4Params walk_of(const Axes &axes) {
     return params;
 }
 
-// Arrays: condition (bool), a, b, out. One shape, any layouts.
-Support lower_where(Lowering &lowering, const OpCall &call) {
-    Support checked = check_call<WhereOp>(call, 4);
-    if (!checked.ok())
-        return checked;
-    Array c = call.arrays[0], a = call.arrays[1], b = call.arrays[2];
-    const Array &out = call.arrays[3];
+void lower_where(Lowering &lowering, const WhereCall &call) {
+    Array c = call.condition(), a = call.a(), b = call.b();
+    const Array &out = call.out();
     if (c.dtype != DT_BOOL || a.dtype != out.dtype || b.dtype != out.dtype || !same_shape(c, out) ||
         !same_shape(a, out) || !same_shape(b, out))
-        return unsupported("operands differ in shape or dtype");
-    checked = check_operands(lowering, {&c, &a, &b, &out});
-    if (!checked.ok() || out.size() == 0)
-        return checked;
+        invalid("operands differ in shape or dtype");
+    check_operands(lowering, {&c, &a, &b, &out});
+    if (out.size() == 0)
+        return;
     Array dense = out;
     Axes axes = collapse({&c, &a, &b, &dense});
     if (axes.rank > MAX_DIMS) {
@@ -41,11 +37,15 @@ Support lower_where(Lowering &lowering, const OpCall &call) {
         dense = dense_output(lowering, out);
         axes = collapse({&c, &a, &b, &dense});
     }
-    lowering.dispatch("where", {ELEMENT_THREADS, c.dtype, a.dtype, b.dtype, dense.dtype, std::max(axes.rank, 1u)},
+    lowering.dispatch(spec::where{.threads = ELEMENT_THREADS,
+                                  .c_dtype = c.dtype,
+                                  .a_dtype = a.dtype,
+                                  .b_dtype = b.dtype,
+                                  .y_dtype = dense.dtype,
+                                  .rank = std::max(axes.rank, 1u)},
                       {{c, KPX_READ}, {a, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, walk_of(axes),
                       grid_elements(lowering.device(), out.size()));
     store_output(lowering, dense, out);
-    return supported();
 }
 
 } // namespace kpx

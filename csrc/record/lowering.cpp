@@ -39,7 +39,7 @@ bool ProgramLowering::has_kernel(const char *kernel) const {
     return device_.kernels().find(kernel) != nullptr;
 }
 
-void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
+void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count,
                                      std::initializer_list<Binding> bindings, const void *params, uint32_t size,
                                      Grid grid) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
@@ -48,14 +48,14 @@ void ProgramLowering::dispatch_bytes(const char *kernel, std::initializer_list<u
     check_grid(device_, grid);
     const EmbeddedKernel *variant = device_.kernels().find(kernel);
     if (variant == nullptr) {
-        throw Unsupported{format("no variant of kernel %s runs on this device", kernel)};
+        unsupported("no variant of kernel {} runs on this device", kernel);
     }
     SpecConstants constants;
-    if (spec.size() > SpecConstants::kMost) {
-        fail(KPX_INTERNAL, "kernel %s: %zu specialization constants", kernel, spec.size());
+    if (count > SpecConstants::kMost) {
+        fail(KPX_INTERNAL, "kernel %s: %u specialization constants", kernel, count);
     }
-    constants.count = uint32_t(spec.size());
-    std::copy(spec.begin(), spec.end(), constants.values.begin());
+    constants.count = count;
+    std::copy_n(spec, count, constants.values.begin());
     const Pipeline &pipeline = device_.kernels().pipeline(*variant, constants, uint32_t(bindings.size()));
     for (const Binding &binding : bindings) {
         if (!binding.array) {

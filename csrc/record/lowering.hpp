@@ -7,11 +7,6 @@
 
 namespace kpx {
 
-// Thrown when an op cannot run on this device after all; nothing stays appended.
-struct Unsupported {
-    std::string why;
-};
-
 class ProgramLowering : public Lowering {
   public:
     ProgramLowering(Device &device, Program &program) : device_(device), program_(program) {}
@@ -22,7 +17,7 @@ class ProgramLowering : public Lowering {
     bool has_kernel(const char *kernel) const override;
 
   protected:
-    void dispatch_bytes(const char *kernel, std::initializer_list<uint32_t> spec,
+    void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,
                         std::initializer_list<Binding> bindings, const void *params, uint32_t size, Grid grid) override;
 
   private:

@@ -82,6 +82,7 @@ void Device::fill_traits() {
     traits_.subgroup_arithmetic = features_.subgroup;
     traits_.dot8 = features_.fast_dot8;
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
+    traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }
 
 // Streams and buffers hold the device, so none is left here and all work is done.

@@ -63,7 +63,7 @@ void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays
 
 void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
     device_->check_alive();
-    const LowerFn lower = op_row(op).lower;
+    op_row(op); // there must be one
     if (size > 0 && params == nullptr) {
         fail(KPX_INVALID, "%u bytes of parameters, and none given", size);
     }
@@ -75,10 +75,7 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     std::lock_guard<std::mutex> lock(mutex_);
     appended().append(fill, [&](const OpNode &node, Program &program) {
         ProgramLowering lowering(*device_, program);
-        const Support support = lower(lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
-        if (!support.ok()) {
-            throw Unsupported{support.why};
-        }
+        lower_op(op, lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
     });
     counters_.ops++;
 }

@@ -2,19 +2,11 @@
 #include <cstdlib>
 
 #include "layer.hpp"
+#include "ops/gen_ops.hpp"
 
 namespace {
 
-// What op_params.h names AttentionStepOp.
-struct Step {
-    uint32_t q_norm, k_norm;
-    float q_eps, k_eps;
-    uint32_t dims, traditional;
-    float base, rope_scale;
-    int32_t position, start;
-    uint32_t keys;
-    float scale;
-};
+using Step = kpx::AttentionStepOp;
 
 struct Case {
     int64_t q_heads, heads, d, capacity;

@@ -11,26 +11,22 @@ namespace {
 
 constexpr int64_t kN = 512;
 
-struct Kind {
-    uint32_t kind;
-};
-
 void pass_silu_product(kpx::Graph &graph) {
     using kpx::Graph;
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
-        const kpx::OpNode &product = graph.node(id);
-        if (!product.is("binary") || product.as<Kind>()->kind != BINARY_MUL) {
+        const auto product = graph.node(id).as<kpx::BinaryCall>();
+        if (!product || product->op().kind != BINARY_MUL) {
             continue;
         }
-        const auto made = graph.producer(id, product.arrays[0]);
-        if (!made || !graph.node(made->node).is("unary") || graph.node(made->node).as<Kind>()->kind != UNARY_SILU ||
-            !kpx::same_view(graph.array(*made), product.arrays[0])) {
+        const auto made = graph.producer(id, product->a());
+        const auto silu = made ? graph.node(made->node).as<kpx::UnaryCall>() : std::nullopt;
+        if (!silu || silu->op().kind != UNARY_SILU || !kpx::same_view(silu->out(), product->a())) {
             continue;
         }
-        const kpx::Array gate = graph.node(made->node).arrays[0];
-        graph.replace(
-            {made->node, id},
-            kpx::NodeBuilder("silu_mul", uint32_t(0)).read(gate).read(product.arrays[1]).write(product.arrays[2]).node);
+        using Call = kpx::SiLUMulCall;
+        kpx::NodeOf<Call> fused({});
+        fused.set(Call::kGate, silu->x()).set(Call::kUp, product->b()).set(Call::kOut, product->out());
+        graph.replace({made->node, id}, fused.node);
     }
 }
 
@@ -61,7 +57,8 @@ void append_products(const Device &device, const Stream &stream, const Buffer &x
                      Buffer *kept = nullptr) {
     kpx_error err{};
     for (int i = 0; i < 2; i++) {
-        const Kind silu{UNARY_SILU}, mul{BINARY_MUL};
+        const kpx::UnaryOp silu{UNARY_SILU};
+        const kpx::BinaryOp mul{BINARY_MUL};
         Buffer t = new_buffer(device, kN * 4);
         REQUIRE_OK(append_op(stream, "unary", {floats(x), floats(t)}, &silu, sizeof silu, &err));
         REQUIRE_OK(append_op(stream, "binary", {floats(t), floats(x), floats(y)}, &mul, sizeof mul, &err));
@@ -116,7 +113,7 @@ TEST(regions_leave_out_what_nobody_sees) {
     Stream stream = new_stream(device);
     Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
     upload(stream, x, ramp());
-    const Kind neg{UNARY_NEG};
+    const kpx::UnaryOp neg{UNARY_NEG};
     for (bool eager : {true, false}) {
         if (!eager) {
             begin_capture(stream);

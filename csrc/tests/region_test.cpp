@@ -126,8 +126,8 @@ TEST(an_op_that_cannot_be_captured_leaves_the_capture_whole) {
     add_words(stream, x, x, x, kWords);
     const uint32_t kind = 1000;
     const kpx_array words = words_of(x, kWords, KPX_READ);
-    REQUIRE_CODE(KPX_UNSUPPORTED, append_op(stream, "binary", {words, words, words}, &kind, 4, &err));
-    REQUIRE_CODE(KPX_UNSUPPORTED, append_op(stream, "binary", {words}, &kind, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, append_op(stream, "binary", {words, words, words}, &kind, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, append_op(stream, "binary", {words}, &kind, 4, &err));
     REQUIRE_CODE(KPX_INVALID, append_op(stream, "no such op", {words}, nullptr, 0, &err));
     add_words(stream, x, x, x, kWords);
     Region region = end_capture(stream);

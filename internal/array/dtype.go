@@ -7,20 +7,22 @@ import (
 	"math"
 
 	"github.com/x448/float16"
+
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// DType names an element type. The values are part of the C ABI (csrc/abi/kpx.h).
+// DType names an element type. The values are those of csrc/ops/ops.def, for C too.
 type DType uint32
 
 // The element types. Bool is one byte, 0 or 1.
 const (
-	Float32 DType = iota + 1
-	Float16
-	BFloat16
-	Int32
-	Uint32
-	Bool
-	Uint8
+	Float32  = DType(opdef.Float32)
+	Float16  = DType(opdef.Float16)
+	BFloat16 = DType(opdef.BFloat16)
+	Int32    = DType(opdef.Int32)
+	Uint32   = DType(opdef.Uint32)
+	Bool     = DType(opdef.Bool)
+	Uint8    = DType(opdef.Uint8)
 )
 
 // F16 is an IEEE 754 binary16 number, stored as its bits.
@@ -93,12 +95,13 @@ func (d DType) Round(v float32) float32 {
 	return v
 }
 
-var dtypeNames = [...]string{"invalid", "float32", "float16", "bfloat16", "int32", "uint32", "bool", "uint8"}
-
 // String returns the type's name as NumPy and MLX spell it.
 func (d DType) String() string {
-	if int(d) < len(dtypeNames) {
-		return dtypeNames[d]
+	switch {
+	case d == 0:
+		return "invalid"
+	case d < opdef.NumDTypes:
+		return opdef.DType(d).String()
 	}
 	return fmt.Sprintf("DType(%d)", uint32(d))
 }

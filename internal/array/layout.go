@@ -3,11 +3,12 @@ package array
 import (
 	"errors"
 	"fmt"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"math"
 )
 
 // MaxRank is the largest number of dimensions of a layout.
-const MaxRank = 8
+const MaxRank = opdef.MaxRank
 
 // ErrLayout is what every refused view operation wraps.
 var ErrLayout = errors.New("invalid layout")

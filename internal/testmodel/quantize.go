@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
@@ -66,7 +67,7 @@ func put(words []uint32, at, bits int, c uint32) {
 	}
 }
 
-var modes = map[string]fallback.Mode{"mxfp4": fallback.ModeMXFP4, "nvfp4": fallback.ModeNVFP4, "mxfp8": fallback.ModeMXFP8}
+var modes = map[string]opdef.Mode{"mxfp4": opdef.ModeMXFP4, "nvfp4": opdef.ModeNVFP4, "mxfp8": opdef.ModeMXFP8}
 
 // small adds a module in a mode without biases. The CPU ops make it, which are
 // held to MLX's own vectors elsewhere.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // ErrParams is what an error about sampling parameters wraps.
@@ -87,7 +88,7 @@ func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	words, err := array.Of(s.params.Words(step), fallback.SampleWords)
+	words, err := array.Of(s.params.Words(step), opdef.SampleWords)
 	if err != nil {
 		return 0, err
 	}

@@ -1,18 +1,17 @@
 package sample
 
 import (
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"math"
-
-	"github.com/kompute-go/kompute-go/fallback"
 )
 
 // Words returns the parameters as ops.Sample reads them on a device, with first
 // as the number of its first draw. p must be valid.
 func (p Params) Words(first uint64) []uint32 {
-	w := make([]uint32, fallback.SampleWords)
-	w[fallback.SampleMinP] = math.MaxUint32
-	w[fallback.SampleSeed], w[fallback.SampleSeed+1] = uint32(p.Seed), uint32(p.Seed>>32)
-	w[fallback.SampleCounter], w[fallback.SampleCounter+1] = uint32(first), uint32(first>>32)
+	w := make([]uint32, opdef.SampleWords)
+	w[opdef.SampleMinP] = math.MaxUint32
+	w[opdef.SampleSeed], w[opdef.SampleSeed+1] = uint32(p.Seed), uint32(p.Seed>>32)
+	w[opdef.SampleCounter], w[opdef.SampleCounter+1] = uint32(first), uint32(first>>32)
 	if p.Greedy() {
 		return w
 	}
@@ -22,14 +21,14 @@ func (p Params) Words(first uint64) []uint32 {
 	if mantissa == 1<<32 {
 		mantissa, more = 1<<31, more+1
 	}
-	w[fallback.SampleScale] = uint32(mantissa)
-	w[fallback.SampleExponent] = uint32(int32(more - exponent - 32))
-	w[fallback.SampleTopK] = uint32(min(uint64(p.TopK), math.MaxUint32))
+	w[opdef.SampleScale] = uint32(mantissa)
+	w[opdef.SampleExponent] = uint32(int32(more - exponent - 32))
+	w[opdef.SampleTopK] = uint32(min(uint64(p.TopK), math.MaxUint32))
 	if p.TopP > 0 && p.TopP < 1 {
-		w[fallback.SampleTopP] = uint32(min(max(math.Round(p.TopP*(1<<32)), 1), math.MaxUint32))
+		w[opdef.SampleTopP] = uint32(min(max(math.Round(p.TopP*(1<<32)), 1), math.MaxUint32))
 	}
 	if p.MinP > 0 {
-		w[fallback.SampleMinP] = uint32(min(math.Floor(-math.Log2(p.MinP)*(1<<26)), math.MaxUint32))
+		w[opdef.SampleMinP] = uint32(min(math.Floor(-math.Log2(p.MinP)*(1<<26)), math.MaxUint32))
 	}
 	return w
 }

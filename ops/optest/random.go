@@ -9,6 +9,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -157,7 +158,7 @@ func categoricalSamples(t *testing.T, dev *kompute.Device) {
 		logits := own(t, newTensor(t, dev, values, shape...))
 		state := own(t, newTensor(t, dev, ops.RandomState(1<<33+5, 1<<34+7), ops.RandomWords))
 		words := fallback.SamplePlain()
-		copy(words[fallback.SampleSeed:], ops.RandomState(1<<33+5, 1<<34+7))
+		copy(words[opdef.SampleSeed:], ops.RandomState(1<<33+5, 1<<34+7))
 		params := own(t, newTensor(t, dev, words, ops.SampleWords))
 		got, err := ops.Categorical(s, logits, state).Read(t.Context())
 		require.NoError(t, err)

@@ -9,7 +9,7 @@
 
 // The place that an index means; outside 0…places-1 there is none.
 uint resolve(uint index) {
-    if (SIGNED != 0u && int(index) < 0) {
+    if (SIGNED_INDICES != 0u && int(index) < 0) {
         index += p.places;
     }
     return index;

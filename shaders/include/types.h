@@ -4,104 +4,18 @@
 #ifndef KPX_TYPES_H
 #define KPX_TYPES_H
 
+#include "gen_kinds.h"
+
 #ifdef __cplusplus
 #include <cstdint>
 namespace kpx {
 using uint = uint32_t;
 #endif
 
-#define DT_FLOAT32 1
-#define DT_FLOAT16 2
-#define DT_BFLOAT16 3
-#define DT_INT32 4
-#define DT_UINT32 5
-#define DT_BOOL 6
-#define DT_UINT8 7
-
-// Kinds of the binary op, in Go: ops/params.go.
-#define BINARY_ADD 0
-#define BINARY_SUB 1
-#define BINARY_MUL 2
-#define BINARY_DIV 3
-#define BINARY_MAX 4
-#define BINARY_MIN 5
-#define BINARY_POW 6
-#define BINARY_MOD 7
-#define BINARY_EQUAL 8
-#define BINARY_NOT_EQUAL 9
-#define BINARY_LESS 10
-#define BINARY_LESS_EQUAL 11
-#define BINARY_GREATER 12
-#define BINARY_GREATER_EQUAL 13
-#define BINARY_AND 14
-#define BINARY_OR 15
-#define BINARY_BIT_AND 16
-#define BINARY_BIT_OR 17
-#define BINARY_BIT_XOR 18
-#define BINARY_SHIFT_LEFT 19
-#define BINARY_SHIFT_RIGHT 20
-
-// Kinds of the unary op.
-#define UNARY_NEG 0
-#define UNARY_ABS 1
-#define UNARY_EXP 2
-#define UNARY_LOG 3
-#define UNARY_SQRT 4
-#define UNARY_RSQRT 5
-#define UNARY_SIN 6
-#define UNARY_COS 7
-#define UNARY_TANH 8
-#define UNARY_SIGMOID 9
-#define UNARY_SILU 10
-#define UNARY_GELU 11
-#define UNARY_ERF 12
-#define UNARY_SQUARE 13
-#define UNARY_FLOOR 14
-#define UNARY_CEIL 15
-#define UNARY_ROUND 16
-#define UNARY_NOT 17
-
-// Kinds of the reduce op.
-#define REDUCE_SUM 0
-#define REDUCE_MEAN 1
-#define REDUCE_AMAX 2
-#define REDUCE_AMIN 3
-#define REDUCE_PROD 4
-#define REDUCE_ALL 5
-#define REDUCE_ANY 6
-#define REDUCE_ARG_MAX 7
-#define REDUCE_ARG_MIN 8
-#define REDUCE_LOG_SUM_EXP 9
-
 // What a launch of the reduce kernel reads and writes: elements and results, or partial results.
 #define STAGE_WHOLE 0
 #define STAGE_TO_PARTS 1
 #define STAGE_FROM_PARTS 2
-
-// Quantization modes, in Go: ops/quantization.go. All but the first have no biases.
-#define QUANTIZATION_AFFINE 0
-#define QUANTIZATION_MXFP4 1
-#define QUANTIZATION_NVFP4 2
-#define QUANTIZATION_MXFP8 3
-
-// Kinds of the random op, and words of its state.
-#define RANDOM_UNIFORM 0
-#define RANDOM_NORMAL 1
-#define RANDOM_WORDS 4
-
-// Words of the parameters of sample, in Go: fallback/sample.go.
-#define SAMPLE_SCALE 0
-#define SAMPLE_EXPONENT 1
-#define SAMPLE_TOP_K 2
-#define SAMPLE_TOP_P 3
-#define SAMPLE_MIN_P 4
-#define SAMPLE_SEED 5
-#define SAMPLE_COUNTER 7
-#define SAMPLE_WORDS 9
-
-// The last word of a Philox counter, by what draws.
-#define PHILOX_SAMPLE 0
-#define PHILOX_RANDOM 1 // and the kind
 
 // How elementwise kernels walk: by elements (0), or by quads of them, where the first
 // or the second input may have one element for all four.
@@ -111,8 +25,6 @@ using uint = uint32_t;
 
 // Most axes that a kernel over three arrays walks; copies help where more remain.
 #define MAX_DIMS 4
-// Most axes that a kernel over two arrays walks: all there can be.
-#define MAX_RANK 8
 
 // Elements of an input and an output (copy, cast, unary): walk.glsl.
 struct Walk2Params {
@@ -212,12 +124,6 @@ struct QuantizedMatMulSplitParams {
 };
 // The exponent of a row that has infinities or NaNs.
 #define NOT_FINITE 0x7fffffff
-
-// What the projection op does with its products.
-#define PROJECTION_STORE 0
-#define PROJECTION_RESIDUAL 1
-#define PROJECTION_SILU_MUL 2
-#define PROJECTION_ARG_MAX 3 // a pair of each workgroup: key of the largest and its row
 
 // projection: a matrix of n rows and what it gives.
 struct ProjectionSet {
@@ -507,13 +413,6 @@ struct GatherAxisParams {
     uint axis_length;
     uint axis_stride;
 };
-
-// What scatter does with an update and what is there.
-#define SCATTER_SET 0
-#define SCATTER_ADD 1
-#define SCATTER_MUL 2
-#define SCATTER_MIN 3
-#define SCATTER_MAX 4
 
 // scatter, scatter_mark: everything is dense.
 struct ScatterParams {

@@ -1,0 +1,893 @@
+// Made from csrc/ops/ops.def by go generate ./internal/opdef; do not edit.
+#pragma once
+
+#include "ops/call.hpp"
+
+// clang-format off
+namespace kpx {
+
+struct ArangeOp {
+    uint32_t start;
+    uint32_t step;
+};
+
+struct AttentionStepOp {
+    // Whether there is a norm of q, and of k.
+    uint32_t q_norm;
+    uint32_t k_norm;
+    float q_eps;
+    float k_eps;
+    uint32_t dims;
+    uint32_t traditional;
+    float base;
+    float rope_scale;
+    int32_t position;
+    int32_t start;
+    // Of the capacity that may exist: the length, or the most that key_length says.
+    uint32_t keys;
+    // Of scores.
+    float scale;
+};
+
+struct ProjectionOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t norm;
+    uint32_t epilogue;
+    float eps;
+    // With arg_max: of the products.
+    uint32_t dtype;
+};
+
+struct AttentionProjectionOp {
+    AttentionStepOp step;
+    ProjectionOp projection;
+};
+
+struct BinaryOp {
+    uint32_t kind;
+};
+
+struct CastOp {
+    uint32_t reserved;
+};
+
+struct ConcatOp {
+    uint32_t axis;
+};
+
+struct CopyOp {
+    uint32_t reserved;
+};
+
+struct DequantizeOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t mode;
+};
+
+struct FillOp {
+    uint32_t bits;
+};
+
+struct GatherOp {
+    uint32_t axis;
+};
+
+struct GatherAxisOp {
+    uint32_t axis;
+};
+
+struct LayerNormOp {
+    float eps;
+};
+
+struct MatMulOp {
+    uint32_t reserved;
+};
+
+struct PadOp {
+    uint32_t low[8];
+    uint32_t edge;
+    uint32_t bits;
+};
+
+struct QuantizeOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t mode;
+};
+
+struct QuantizedGatherOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t mode;
+};
+
+struct QuantizedMatMulOp {
+    uint32_t group_size;
+    uint32_t bits;
+    uint32_t mode;
+    uint32_t transpose;
+};
+
+struct RandomOp {
+    uint32_t kind;
+    float first;
+    float scale;
+    float limit;
+};
+
+struct ReduceOp {
+    uint32_t kind;
+};
+
+struct RMSNormOp {
+    float eps;
+};
+
+struct RoPEOp {
+    uint32_t dims;
+    uint32_t traditional;
+    float base;
+    float scale;
+    int32_t offset;
+};
+
+struct SampleOp {
+    int32_t step;
+};
+
+struct ScatterOp {
+    uint32_t axis;
+    uint32_t mode;
+    uint32_t along;
+};
+
+struct SDPAOp {
+    float scale;
+    uint32_t causal;
+};
+
+struct SiLUMulOp {
+    uint32_t reserved;
+};
+
+struct SliceOp {
+    int32_t start[8];
+};
+
+struct SliceUpdateOp {
+    int32_t start[8];
+};
+
+struct SoftmaxOp {
+    uint32_t reserved;
+};
+
+struct UnaryOp {
+    uint32_t kind;
+};
+
+struct WhereOp {
+    uint32_t reserved;
+};
+
+// out is a vector of any dtype but bool. out[i] = start + i * step: of floats in float32, whose bits these are; of
+// integers wrapping around.
+class ArangeCall : public CallOf<ArangeOp> {
+  public:
+    static constexpr int32_t kOp = 0;
+    enum Operand : uint32_t { kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &out() const { return at(kOut); }
+};
+void lower_arange(Lowering &lowering, const ArangeCall &call);
+
+// Attention of one new token, as attention_step, then the product of what it gives with one matrix, a projection
+// without a norm.
+class AttentionProjectionCall : public CallOf<AttentionProjectionOp> {
+  public:
+    static constexpr int32_t kOp = 1;
+    enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kStart, kKeyLength, kFreqs, kKeys, kValues, kResidual, kW, kScales, kBiases, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"k", KPX_READ, false},
+        {"v", KPX_READ, false},
+        {"q_gain", KPX_READ, true},
+        {"k_gain", KPX_READ, true},
+        {"position", KPX_READ, true},
+        {"start", KPX_READ, true},
+        {"key_length", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"keys", KPX_READ_WRITE, false},
+        {"values", KPX_READ_WRITE, false},
+        {"residual", KPX_READ, true},
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &k() const { return at(kK); }
+    const Array &v() const { return at(kV); }
+    const Array &q_gain() const { return at(kQGain); }
+    const Array &k_gain() const { return at(kKGain); }
+    const Array &position() const { return at(kPosition); }
+    const Array &start() const { return at(kStart); }
+    const Array &key_length() const { return at(kKeyLength); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &residual() const { return at(kResidual); }
+    const Array &w() const { return at(kW); }
+    const Array &scales() const { return at(kScales); }
+    const Array &biases() const { return at(kBiases); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_attention_projection(Lowering &lowering, const AttentionProjectionCall &call);
+
+// q [Hq, D], k, v [Hkv, D] (of one new token), gains [D], position int32 [1], start int32 [4], key_length int32 [1],
+// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. What rms_norm and rope of q and k,
+// slice_update of keys and values, and sdpa do one after another. The numbers here hold where an array is absent; dims
+// 0 is no rotation.
+class AttentionStepCall : public CallOf<AttentionStepOp> {
+  public:
+    static constexpr int32_t kOp = 2;
+    enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kStart, kKeyLength, kFreqs, kKeys, kValues, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"k", KPX_READ, false},
+        {"v", KPX_READ, false},
+        {"q_gain", KPX_READ, true},
+        {"k_gain", KPX_READ, true},
+        {"position", KPX_READ, true},
+        {"start", KPX_READ, true},
+        {"key_length", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"keys", KPX_READ_WRITE, false},
+        {"values", KPX_READ_WRITE, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &k() const { return at(kK); }
+    const Array &v() const { return at(kV); }
+    const Array &q_gain() const { return at(kQGain); }
+    const Array &k_gain() const { return at(kKGain); }
+    const Array &position() const { return at(kPosition); }
+    const Array &start() const { return at(kStart); }
+    const Array &key_length() const { return at(kKeyLength); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_attention_step(Lowering &lowering, const AttentionStepCall &call);
+
+// All of one shape (the caller broadcasts); a and b of one dtype; out the same, or bool for comparisons and logic.
+class BinaryCall : public CallOf<BinaryOp> {
+  public:
+    static constexpr int32_t kOp = 3;
+    enum Operand : uint32_t { kA, kB, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"a", KPX_READ, false},
+        {"b", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &a() const { return at(kA); }
+    const Array &b() const { return at(kB); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_binary(Lowering &lowering, const BinaryCall &call);
+
+// One shape, any layouts and dtypes.
+class CastCall : public CallOf<CastOp> {
+  public:
+    static constexpr int32_t kOp = 4;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_cast(Lowering &lowering, const CastCall &call);
+
+// One dtype and, but for axis, one shape; out's axis is as long as theirs together.
+class ConcatCall : public CallOf<ConcatOp> {
+  public:
+    static constexpr int32_t kOp = 5;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = true; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    uint32_t x_count() const { return count() - 1; }
+    const Array &x(uint32_t i) const { return at(i); }
+    const Array &out() const { return at(count() - 1); }
+};
+void lower_concat(Lowering &lowering, const ConcatCall &call);
+
+// One shape and dtype, any layouts.
+class CopyCall : public CallOf<CopyOp> {
+  public:
+    static constexpr int32_t kOp = 6;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_copy(Lowering &lowering, const CopyCall &call);
+
+// w uint32 [..., K*bits/32], scales, biases [..., K/group_size], out [..., K].
+class DequantizeCall : public CallOf<DequantizeOp> {
+  public:
+    static constexpr int32_t kOp = 7;
+    enum Operand : uint32_t { kW, kScales, kBiases, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &w() const { return at(kW); }
+    const Array &scales() const { return at(kScales); }
+    const Array &biases() const { return at(kBiases); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_dequantize(Lowering &lowering, const DequantizeCall &call);
+
+// Every element of out, of any dtype, gets the low bits of `bits`.
+class FillCall : public CallOf<FillOp> {
+  public:
+    static constexpr int32_t kOp = 8;
+    enum Operand : uint32_t { kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &out() const { return at(kOut); }
+};
+void lower_fill(Lowering &lowering, const FillCall &call);
+
+// x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…]. axis is V's. A negative index counts from
+// the end; outside it, zeros.
+class GatherCall : public CallOf<GatherOp> {
+  public:
+    static constexpr int32_t kOp = 9;
+    enum Operand : uint32_t { kX, kIndices, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"indices", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &indices() const { return at(kIndices); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_gather(Lowering &lowering, const GatherCall &call);
+
+// One rank; x's shape is out's but for axis (the caller broadcasts), indices (int32 or uint32) have out's shape. out[…,
+// i, …] = x[…, indices[…, i, …], …]. Negative and outside indices as for gather.
+class GatherAxisCall : public CallOf<GatherAxisOp> {
+  public:
+    static constexpr int32_t kOp = 10;
+    enum Operand : uint32_t { kX, kIndices, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"indices", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &indices() const { return at(kIndices); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call);
+
+// Over the last axis; weight and bias [cols].
+class LayerNormCall : public CallOf<LayerNormOp> {
+  public:
+    static constexpr int32_t kOp = 11;
+    enum Operand : uint32_t { kX, kWeight, kBias, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"weight", KPX_READ, true},
+        {"bias", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &weight() const { return at(kWeight); }
+    const Array &bias() const { return at(kBias); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_layer_norm(Lowering &lowering, const LayerNormCall &call);
+
+// a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
+class MatMulCall : public CallOf<MatMulOp> {
+  public:
+    static constexpr int32_t kOp = 12;
+    enum Operand : uint32_t { kA, kB, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"a", KPX_READ, false},
+        {"b", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &a() const { return at(kA); }
+    const Array &b() const { return at(kB); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_matmul(Lowering &lowering, const MatMulCall &call);
+
+// x begins at low in out, which has its rank and dtype. Around it, out has the element with these bits or, if edge is
+// 1, the nearest element of x.
+class PadCall : public CallOf<PadOp> {
+  public:
+    static constexpr int32_t kOp = 13;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_pad(Lowering &lowering, const PadCall &call);
+
+// x [..., K] of one row, gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones
+// are the last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are
+// two matrices of one shape and one out, the first; with arg_max one matrix, and out is uint32 [1]: where the largest
+// product is.
+class ProjectionCall : public CallOf<ProjectionOp> {
+  public:
+    static constexpr int32_t kOp = 14;
+    static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
+    enum Operand : uint32_t { kX, kGain, kResidual, kW, kScales, kBiases, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"gain", KPX_READ, true},
+        {"residual", KPX_READ, true},
+        {"w", KPX_READ, true},
+        {"scales", KPX_READ, true},
+        {"biases", KPX_READ, true},
+        {"out", KPX_WRITE, true},
+        {"w", KPX_READ, true},
+        {"scales", KPX_READ, true},
+        {"biases", KPX_READ, true},
+        {"out", KPX_WRITE, true},
+        {"w", KPX_READ, true},
+        {"scales", KPX_READ, true},
+        {"biases", KPX_READ, true},
+        {"out", KPX_WRITE, true},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &gain() const { return at(kGain); }
+    const Array &residual() const { return at(kResidual); }
+    const Array &w(uint32_t i) const { return at(kW + kGroupSize * i); }
+    const Array &scales(uint32_t i) const { return at(kScales + kGroupSize * i); }
+    const Array &biases(uint32_t i) const { return at(kBiases + kGroupSize * i); }
+    const Array &out(uint32_t i) const { return at(kOut + kGroupSize * i); }
+};
+void lower_projection(Lowering &lowering, const ProjectionCall &call);
+
+// x [..., K], w [..., K*bits/32] uint32, scales, biases [..., K/group_size]. Without biases, scales are uint8 and the
+// other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
+class QuantizeCall : public CallOf<QuantizeOp> {
+  public:
+    static constexpr int32_t kOp = 15;
+    enum Operand : uint32_t { kX, kW, kScales, kBiases };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"w", KPX_WRITE, false},
+        {"scales", KPX_WRITE, false},
+        {"biases", KPX_WRITE, true},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &w() const { return at(kW); }
+    const Array &scales() const { return at(kScales); }
+    const Array &biases() const { return at(kBiases); }
+};
+void lower_quantize(Lowering &lowering, const QuantizeCall &call);
+
+// w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
+class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
+  public:
+    static constexpr int32_t kOp = 16;
+    enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+        {"indices", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &w() const { return at(kW); }
+    const Array &scales() const { return at(kScales); }
+    const Array &biases() const { return at(kBiases); }
+    const Array &indices() const { return at(kIndices); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call);
+
+// x [..., M, K], out [..., M, N]. transpose: w is [N, K*bits/32] and groups run along K; else w is [K, N*bits/32] and
+// groups run along N.
+class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
+  public:
+    static constexpr int32_t kOp = 17;
+    enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &w() const { return at(kW); }
+    const Array &scales() const { return at(kScales); }
+    const Array &biases() const { return at(kBiases); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call);
+
+// state uint32 [RANDOM_WORDS], out contiguous floats. fallback/random.go says what the numbers mean.
+class RandomCall : public CallOf<RandomOp> {
+  public:
+    static constexpr int32_t kOp = 18;
+    enum Operand : uint32_t { kState, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"state", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &state() const { return at(kState); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_random(Lowering &lowering, const RandomCall &call);
+
+// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max and arg_min (which reduce one axis),
+// bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of integers
+// or bools.
+class ReduceCall : public CallOf<ReduceOp> {
+  public:
+    static constexpr int32_t kOp = 19;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_reduce(Lowering &lowering, const ReduceCall &call);
+
+// Over the last axis; weight [cols].
+class RMSNormCall : public CallOf<RMSNormOp> {
+  public:
+    static constexpr int32_t kOp = 20;
+    enum Operand : uint32_t { kX, kWeight, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"weight", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &weight() const { return at(kWeight); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
+
+// x, out [B, H, T, D], offset int32 [1] or [B], freqs float32 [dims/2]. The angle of position t and pair i is (offset +
+// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct holds when the array is
+// absent.
+class RoPECall : public CallOf<RoPEOp> {
+  public:
+    static constexpr int32_t kOp = 21;
+    enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"offset", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &offset() const { return at(kOffset); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_rope(Lowering &lowering, const RoPECall &call);
+
+// logits [..., V], params uint32 [SAMPLE_WORDS], step int32 [1], out uint32 [...]. One draw from each row, as
+// fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
+// the array is absent.
+class SampleCall : public CallOf<SampleOp> {
+  public:
+    static constexpr int32_t kOp = 22;
+    enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"logits", KPX_READ, false},
+        {"params", KPX_READ, false},
+        {"step", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &logits() const { return at(kLogits); }
+    const Array &params() const { return at(kParams); }
+    const Array &step() const { return at(kStep); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_sample(Lowering &lowering, const SampleCall &call);
+
+// x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x with
+// updates[…, i, …] put to out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
+// shape, with one axis for V, and each column its own. A negative index counts from the end; outside there is no
+// effect.
+class ScatterCall : public CallOf<ScatterOp> {
+  public:
+    static constexpr int32_t kOp = 23;
+    enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"indices", KPX_READ, false},
+        {"updates", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &indices() const { return at(kIndices); }
+    const Array &updates() const { return at(kUpdates); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_scatter(Lowering &lowering, const ScatterCall &call);
+
+// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask bool or float [B, Hq, Tq, Tk] (broadcast by the
+// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
+// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+class SDPACall : public CallOf<SDPAOp> {
+  public:
+    static constexpr int32_t kOp = 24;
+    enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"k", KPX_READ, false},
+        {"v", KPX_READ, false},
+        {"mask", KPX_READ, true},
+        {"key_length", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &k() const { return at(kK); }
+    const Array &v() const { return at(kV); }
+    const Array &mask() const { return at(kMask); }
+    const Array &key_length() const { return at(kKeyLength); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_sdpa(Lowering &lowering, const SDPACall &call);
+
+// out = gate * sigmoid(gate) * up. All of one shape.
+class SiLUMulCall : public CallOf<SiLUMulOp> {
+  public:
+    static constexpr int32_t kOp = 25;
+    enum Operand : uint32_t { kGate, kUp, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"gate", KPX_READ, false},
+        {"up", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &gate() const { return at(kGate); }
+    const Array &up() const { return at(kUp); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
+
+// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct holds when the
+// array is absent. It is clamped so that the part fits, as slice_update's.
+class SliceCall : public CallOf<SliceOp> {
+  public:
+    static constexpr int32_t kOp = 26;
+    enum Operand : uint32_t { kX, kStart, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"start", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &start() const { return at(kStart); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_slice(Lowering &lowering, const SliceCall &call);
+
+// update (dst's rank), start int32 [rank]; start of the struct holds when the array is absent. A start is clamped so
+// that the update fits, as in XLA.
+class SliceUpdateCall : public CallOf<SliceUpdateOp> {
+  public:
+    static constexpr int32_t kOp = 27;
+    enum Operand : uint32_t { kDst, kUpdate, kStart };
+    static constexpr OperandInfo kOperands[] = {
+        {"dst", KPX_READ_WRITE, false},
+        {"update", KPX_READ, false},
+        {"start", KPX_READ, true},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &dst() const { return at(kDst); }
+    const Array &update() const { return at(kUpdate); }
+    const Array &start() const { return at(kStart); }
+};
+void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
+
+// Over the last axis.
+class SoftmaxCall : public CallOf<SoftmaxOp> {
+  public:
+    static constexpr int32_t kOp = 28;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
+
+// One shape.
+class UnaryCall : public CallOf<UnaryOp> {
+  public:
+    static constexpr int32_t kOp = 29;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_unary(Lowering &lowering, const UnaryCall &call);
+
+// condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
+class WhereCall : public CallOf<WhereOp> {
+  public:
+    static constexpr int32_t kOp = 30;
+    enum Operand : uint32_t { kCondition, kA, kB, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"condition", KPX_READ, false},
+        {"a", KPX_READ, false},
+        {"b", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &condition() const { return at(kCondition); }
+    const Array &a() const { return at(kA); }
+    const Array &b() const { return at(kB); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_where(Lowering &lowering, const WhereCall &call);
+
+inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "bfloat16", "int32", "uint32", "bool", "uint8", };
+
+// ROW(name, Name) for every op, in the order of their numbers.
+#define KPX_OPS(ROW) \
+    ROW(arange, Arange) \
+    ROW(attention_projection, AttentionProjection) \
+    ROW(attention_step, AttentionStep) \
+    ROW(binary, Binary) \
+    ROW(cast, Cast) \
+    ROW(concat, Concat) \
+    ROW(copy, Copy) \
+    ROW(dequantize, Dequantize) \
+    ROW(fill, Fill) \
+    ROW(gather, Gather) \
+    ROW(gather_axis, GatherAxis) \
+    ROW(layer_norm, LayerNorm) \
+    ROW(matmul, MatMul) \
+    ROW(pad, Pad) \
+    ROW(projection, Projection) \
+    ROW(quantize, Quantize) \
+    ROW(quantized_gather, QuantizedGather) \
+    ROW(quantized_matmul, QuantizedMatMul) \
+    ROW(random, Random) \
+    ROW(reduce, Reduce) \
+    ROW(rms_norm, RMSNorm) \
+    ROW(rope, RoPE) \
+    ROW(sample, Sample) \
+    ROW(scatter, Scatter) \
+    ROW(sdpa, SDPA) \
+    ROW(silu_mul, SiLUMul) \
+    ROW(slice, Slice) \
+    ROW(slice_update, SliceUpdate) \
+    ROW(softmax, Softmax) \
+    ROW(unary, Unary) \
+    ROW(where, Where)
+
+} // namespace kpx

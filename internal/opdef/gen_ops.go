@@ -1,0 +1,910 @@
+// Code generated from csrc/ops/ops.def by go generate ./internal/opdef; DO NOT EDIT.
+
+package opdef
+
+// Axes of a tensor, at most.
+const MaxRank = 8
+
+// Words of the state that random ops draw from: a seed and a counter, the low words first.
+const RandomWords = 4
+
+// Words of the parameters of sample.
+const SampleWords = 9
+
+// DType is one of the kinds below.
+type DType uint32
+
+// The element types. Bool is one byte, 0 or 1.
+const (
+	Float32  DType = 1
+	Float16  DType = 2
+	BFloat16 DType = 3
+	Int32    DType = 4
+	Uint32   DType = 5
+	Bool     DType = 6
+	Uint8    DType = 7
+)
+
+// NumDTypes is how many numbers there are up to the last DType.
+const NumDTypes = 8
+
+var dTypeNames = [NumDTypes]string{Float32: "float32", Float16: "float16", BFloat16: "bfloat16", Int32: "int32", Uint32: "uint32", Bool: "bool", Uint8: "uint8"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k DType) String() string { return nameOf(dTypeNames[:], uint32(k)) }
+
+// BinaryKind is one of the kinds below.
+type BinaryKind uint32
+
+// The kinds of the binary op.
+const (
+	BinaryAdd          BinaryKind = 0
+	BinarySub          BinaryKind = 1
+	BinaryMul          BinaryKind = 2
+	BinaryDiv          BinaryKind = 3
+	BinaryMax          BinaryKind = 4
+	BinaryMin          BinaryKind = 5
+	BinaryPow          BinaryKind = 6
+	BinaryMod          BinaryKind = 7
+	BinaryEqual        BinaryKind = 8
+	BinaryNotEqual     BinaryKind = 9
+	BinaryLess         BinaryKind = 10
+	BinaryLessEqual    BinaryKind = 11
+	BinaryGreater      BinaryKind = 12
+	BinaryGreaterEqual BinaryKind = 13
+	BinaryAnd          BinaryKind = 14
+	BinaryOr           BinaryKind = 15
+	BinaryBitAnd       BinaryKind = 16
+	BinaryBitOr        BinaryKind = 17
+	BinaryBitXor       BinaryKind = 18
+	BinaryShiftLeft    BinaryKind = 19
+	BinaryShiftRight   BinaryKind = 20
+)
+
+// NumBinaryKinds is how many numbers there are up to the last BinaryKind.
+const NumBinaryKinds = 21
+
+var binaryKindNames = [NumBinaryKinds]string{BinaryAdd: "add", BinarySub: "sub", BinaryMul: "mul", BinaryDiv: "div", BinaryMax: "max", BinaryMin: "min", BinaryPow: "pow", BinaryMod: "mod", BinaryEqual: "equal", BinaryNotEqual: "not_equal", BinaryLess: "less", BinaryLessEqual: "less_equal", BinaryGreater: "greater", BinaryGreaterEqual: "greater_equal", BinaryAnd: "and", BinaryOr: "or", BinaryBitAnd: "bit_and", BinaryBitOr: "bit_or", BinaryBitXor: "bit_xor", BinaryShiftLeft: "shift_left", BinaryShiftRight: "shift_right"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k BinaryKind) String() string { return nameOf(binaryKindNames[:], uint32(k)) }
+
+// UnaryKind is one of the kinds below.
+type UnaryKind uint32
+
+// The kinds of the unary op.
+const (
+	UnaryNeg     UnaryKind = 0
+	UnaryAbs     UnaryKind = 1
+	UnaryExp     UnaryKind = 2
+	UnaryLog     UnaryKind = 3
+	UnarySqrt    UnaryKind = 4
+	UnaryRsqrt   UnaryKind = 5
+	UnarySin     UnaryKind = 6
+	UnaryCos     UnaryKind = 7
+	UnaryTanh    UnaryKind = 8
+	UnarySigmoid UnaryKind = 9
+	UnarySiLU    UnaryKind = 10
+	UnaryGELU    UnaryKind = 11
+	UnaryErf     UnaryKind = 12
+	UnarySquare  UnaryKind = 13
+	UnaryFloor   UnaryKind = 14
+	UnaryCeil    UnaryKind = 15
+	UnaryRound   UnaryKind = 16
+	UnaryNot     UnaryKind = 17
+)
+
+// NumUnaryKinds is how many numbers there are up to the last UnaryKind.
+const NumUnaryKinds = 18
+
+var unaryKindNames = [NumUnaryKinds]string{UnaryNeg: "neg", UnaryAbs: "abs", UnaryExp: "exp", UnaryLog: "log", UnarySqrt: "sqrt", UnaryRsqrt: "rsqrt", UnarySin: "sin", UnaryCos: "cos", UnaryTanh: "tanh", UnarySigmoid: "sigmoid", UnarySiLU: "silu", UnaryGELU: "gelu", UnaryErf: "erf", UnarySquare: "square", UnaryFloor: "floor", UnaryCeil: "ceil", UnaryRound: "round", UnaryNot: "not"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k UnaryKind) String() string { return nameOf(unaryKindNames[:], uint32(k)) }
+
+// ReduceKind is one of the kinds below.
+type ReduceKind uint32
+
+// The kinds of the reduce op.
+const (
+	ReduceSum       ReduceKind = 0
+	ReduceMean      ReduceKind = 1
+	ReduceAMax      ReduceKind = 2
+	ReduceAMin      ReduceKind = 3
+	ReduceProd      ReduceKind = 4
+	ReduceAll       ReduceKind = 5
+	ReduceAny       ReduceKind = 6
+	ReduceArgMax    ReduceKind = 7
+	ReduceArgMin    ReduceKind = 8
+	ReduceLogSumExp ReduceKind = 9
+)
+
+// NumReduceKinds is how many numbers there are up to the last ReduceKind.
+const NumReduceKinds = 10
+
+var reduceKindNames = [NumReduceKinds]string{ReduceSum: "sum", ReduceMean: "mean", ReduceAMax: "amax", ReduceAMin: "amin", ReduceProd: "prod", ReduceAll: "all", ReduceAny: "any", ReduceArgMax: "arg_max", ReduceArgMin: "arg_min", ReduceLogSumExp: "log_sum_exp"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k ReduceKind) String() string { return nameOf(reduceKindNames[:], uint32(k)) }
+
+// ScatterMode is one of the kinds below.
+type ScatterMode uint32
+
+// What scatter does with an update and what is there: the last update stays, or all are combined.
+const (
+	ScatterSet ScatterMode = 0
+	ScatterAdd ScatterMode = 1
+	ScatterMul ScatterMode = 2
+	ScatterMin ScatterMode = 3
+	ScatterMax ScatterMode = 4
+)
+
+// NumScatterModes is how many numbers there are up to the last ScatterMode.
+const NumScatterModes = 5
+
+var scatterModeNames = [NumScatterModes]string{ScatterSet: "set", ScatterAdd: "add", ScatterMul: "mul", ScatterMin: "min", ScatterMax: "max"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k ScatterMode) String() string { return nameOf(scatterModeNames[:], uint32(k)) }
+
+// Mode is one of the kinds below.
+type Mode uint32
+
+// MLX's quantization modes. All but the first have no biases.
+const (
+	ModeAffine Mode = 0
+	ModeMXFP4  Mode = 1
+	ModeNVFP4  Mode = 2
+	ModeMXFP8  Mode = 3
+)
+
+// NumModes is how many numbers there are up to the last Mode.
+const NumModes = 4
+
+var modeNames = [NumModes]string{ModeAffine: "affine", ModeMXFP4: "mxfp4", ModeNVFP4: "nvfp4", ModeMXFP8: "mxfp8"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k Mode) String() string { return nameOf(modeNames[:], uint32(k)) }
+
+// RandomKind is one of the kinds below.
+type RandomKind uint32
+
+// The kinds of the random op.
+const (
+	RandomUniform RandomKind = 0
+	RandomNormal  RandomKind = 1
+)
+
+// NumRandomKinds is how many numbers there are up to the last RandomKind.
+const NumRandomKinds = 2
+
+var randomKindNames = [NumRandomKinds]string{RandomUniform: "uniform", RandomNormal: "normal"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k RandomKind) String() string { return nameOf(randomKindNames[:], uint32(k)) }
+
+// PhiloxUse is one of the kinds below.
+type PhiloxUse uint32
+
+// The last word of a Philox counter, by what draws; of random, its kind is added.
+const (
+	PhiloxSample PhiloxUse = 0
+	PhiloxRandom PhiloxUse = 1
+)
+
+// NumPhiloxUses is how many numbers there are up to the last PhiloxUse.
+const NumPhiloxUses = 2
+
+var philoxUseNames = [NumPhiloxUses]string{PhiloxSample: "sample", PhiloxRandom: "random"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k PhiloxUse) String() string { return nameOf(philoxUseNames[:], uint32(k)) }
+
+// SampleWord is one of the kinds below.
+type SampleWord uint32
+
+// The words of the parameters of sample: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
+// first draw, two words each.
+const (
+	SampleScale    SampleWord = 0
+	SampleExponent SampleWord = 1
+	SampleTopK     SampleWord = 2
+	SampleTopP     SampleWord = 3
+	SampleMinP     SampleWord = 4
+	SampleSeed     SampleWord = 5
+	SampleCounter  SampleWord = 7
+)
+
+// NumSampleWords is how many numbers there are up to the last SampleWord.
+const NumSampleWords = 8
+
+var sampleWordNames = [NumSampleWords]string{SampleScale: "scale", SampleExponent: "exponent", SampleTopK: "top_k", SampleTopP: "top_p", SampleMinP: "min_p", SampleSeed: "seed", SampleCounter: "counter"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k SampleWord) String() string { return nameOf(sampleWordNames[:], uint32(k)) }
+
+// ProjectionEpilogue is one of the kinds below.
+type ProjectionEpilogue uint32
+
+// What the projection op does with its products.
+const (
+	ProjectionStore    ProjectionEpilogue = 0
+	ProjectionResidual ProjectionEpilogue = 1
+	ProjectionSiLUMul  ProjectionEpilogue = 2
+	ProjectionArgMax   ProjectionEpilogue = 3
+)
+
+// NumProjectionEpilogues is how many numbers there are up to the last ProjectionEpilogue.
+const NumProjectionEpilogues = 4
+
+var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "store", ProjectionResidual: "residual", ProjectionSiLUMul: "silu_mul", ProjectionArgMax: "arg_max"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNames[:], uint32(k)) }
+
+// FusedOps are the ops that only passes over the graph make.
+var FusedOps = []string{"attention_projection", "attention_step", "projection"}
+
+// Ops lists the other ops.
+var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
+
+// ArangeParams are the parameters of arange.
+type ArangeParams struct {
+	Start uint32
+	Step  uint32
+}
+
+// Arange is the op arange and its operands.
+//
+// out is a vector of any dtype but bool. out[i] = start + i * step: of floats in float32, whose bits these are; of
+// integers wrapping around.
+var Arange = struct {
+	Op
+	Out Operand
+}{
+	Op: Op{Name: "arange", Operands: []Operand{
+		{Index: 0, Name: "out", Access: Write, Optional: false},
+	}},
+	Out: Operand{Index: 0, Name: "out", Access: Write, Optional: false},
+}
+
+// BinaryParams are the parameters of binary.
+type BinaryParams struct {
+	Kind BinaryKind
+}
+
+// Binary is the op binary and its operands.
+//
+// All of one shape (the caller broadcasts); a and b of one dtype; out the same, or bool for comparisons and logic.
+var Binary = struct {
+	Op
+	A, B, Out Operand
+}{
+	Op: Op{Name: "binary", Operands: []Operand{
+		{Index: 0, Name: "a", Access: Read, Optional: false},
+		{Index: 1, Name: "b", Access: Read, Optional: false},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	A:   Operand{Index: 0, Name: "a", Access: Read, Optional: false},
+	B:   Operand{Index: 1, Name: "b", Access: Read, Optional: false},
+	Out: Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// CastParams are the parameters of cast.
+type CastParams struct {
+	Reserved uint32
+}
+
+// Cast is the op cast and its operands.
+//
+// One shape, any layouts and dtypes.
+var Cast = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "cast", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// ConcatParams are the parameters of concat.
+type ConcatParams struct {
+	Axis uint32
+}
+
+// Concat is the op concat and its operands.
+//
+// One dtype and, but for axis, one shape; out's axis is as long as theirs together.
+var Concat = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "concat", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// CopyParams are the parameters of copy.
+type CopyParams struct {
+	Reserved uint32
+}
+
+// Copy is the op copy and its operands.
+//
+// One shape and dtype, any layouts.
+var Copy = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "copy", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// DequantizeParams are the parameters of dequantize.
+type DequantizeParams struct {
+	GroupSize uint32
+	Bits      uint32
+	Mode      Mode
+}
+
+// Dequantize is the op dequantize and its operands.
+//
+// w uint32 [..., K*bits/32], scales, biases [..., K/group_size], out [..., K].
+var Dequantize = struct {
+	Op
+	W, Scales, Biases, Out Operand
+}{
+	Op: Op{Name: "dequantize", Operands: []Operand{
+		{Index: 0, Name: "w", Access: Read, Optional: false},
+		{Index: 1, Name: "scales", Access: Read, Optional: false},
+		{Index: 2, Name: "biases", Access: Read, Optional: true},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	W:      Operand{Index: 0, Name: "w", Access: Read, Optional: false},
+	Scales: Operand{Index: 1, Name: "scales", Access: Read, Optional: false},
+	Biases: Operand{Index: 2, Name: "biases", Access: Read, Optional: true},
+	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// FillParams are the parameters of fill.
+type FillParams struct {
+	Bits uint32
+}
+
+// Fill is the op fill and its operands.
+//
+// Every element of out, of any dtype, gets the low bits of `bits`.
+var Fill = struct {
+	Op
+	Out Operand
+}{
+	Op: Op{Name: "fill", Operands: []Operand{
+		{Index: 0, Name: "out", Access: Write, Optional: false},
+	}},
+	Out: Operand{Index: 0, Name: "out", Access: Write, Optional: false},
+}
+
+// GatherParams are the parameters of gather.
+type GatherParams struct {
+	Axis uint32
+}
+
+// Gather is the op gather and its operands.
+//
+// x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…]. axis is V's. A negative index counts from
+// the end; outside it, zeros.
+var Gather = struct {
+	Op
+	X, Indices, Out Operand
+}{
+	Op: Op{Name: "gather", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "indices", Access: Read, Optional: false},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	X:       Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Indices: Operand{Index: 1, Name: "indices", Access: Read, Optional: false},
+	Out:     Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// GatherAxisParams are the parameters of gather_axis.
+type GatherAxisParams struct {
+	Axis uint32
+}
+
+// GatherAxis is the op gather_axis and its operands.
+//
+// One rank; x's shape is out's but for axis (the caller broadcasts), indices (int32 or uint32) have out's shape. out[…,
+// i, …] = x[…, indices[…, i, …], …]. Negative and outside indices as for gather.
+var GatherAxis = struct {
+	Op
+	X, Indices, Out Operand
+}{
+	Op: Op{Name: "gather_axis", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "indices", Access: Read, Optional: false},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	X:       Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Indices: Operand{Index: 1, Name: "indices", Access: Read, Optional: false},
+	Out:     Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// LayerNormParams are the parameters of layer_norm.
+type LayerNormParams struct {
+	Eps float32
+}
+
+// LayerNorm is the op layer_norm and its operands.
+//
+// Over the last axis; weight and bias [cols].
+var LayerNorm = struct {
+	Op
+	X, Weight, Bias, Out Operand
+}{
+	Op: Op{Name: "layer_norm", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "weight", Access: Read, Optional: true},
+		{Index: 2, Name: "bias", Access: Read, Optional: true},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	X:      Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Weight: Operand{Index: 1, Name: "weight", Access: Read, Optional: true},
+	Bias:   Operand{Index: 2, Name: "bias", Access: Read, Optional: true},
+	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// MatMulParams are the parameters of matmul.
+type MatMulParams struct {
+	Reserved uint32
+}
+
+// MatMul is the op matmul and its operands.
+//
+// a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
+var MatMul = struct {
+	Op
+	A, B, Out Operand
+}{
+	Op: Op{Name: "matmul", Operands: []Operand{
+		{Index: 0, Name: "a", Access: Read, Optional: false},
+		{Index: 1, Name: "b", Access: Read, Optional: false},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	A:   Operand{Index: 0, Name: "a", Access: Read, Optional: false},
+	B:   Operand{Index: 1, Name: "b", Access: Read, Optional: false},
+	Out: Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// PadParams are the parameters of pad.
+type PadParams struct {
+	Low  [8]uint32
+	Edge uint32
+	Bits uint32
+}
+
+// Pad is the op pad and its operands.
+//
+// x begins at low in out, which has its rank and dtype. Around it, out has the element with these bits or, if edge is
+// 1, the nearest element of x.
+var Pad = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "pad", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// QuantizeParams are the parameters of quantize.
+type QuantizeParams struct {
+	GroupSize uint32
+	Bits      uint32
+	Mode      Mode
+}
+
+// Quantize is the op quantize and its operands.
+//
+// x [..., K], w [..., K*bits/32] uint32, scales, biases [..., K/group_size]. Without biases, scales are uint8 and the
+// other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
+var Quantize = struct {
+	Op
+	X, W, Scales, Biases Operand
+}{
+	Op: Op{Name: "quantize", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "w", Access: Write, Optional: false},
+		{Index: 2, Name: "scales", Access: Write, Optional: false},
+		{Index: 3, Name: "biases", Access: Write, Optional: true},
+	}},
+	X:      Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	W:      Operand{Index: 1, Name: "w", Access: Write, Optional: false},
+	Scales: Operand{Index: 2, Name: "scales", Access: Write, Optional: false},
+	Biases: Operand{Index: 3, Name: "biases", Access: Write, Optional: true},
+}
+
+// QuantizedGatherParams are the parameters of quantized_gather.
+type QuantizedGatherParams struct {
+	GroupSize uint32
+	Bits      uint32
+	Mode      Mode
+}
+
+// QuantizedGather is the op quantized_gather and its operands.
+//
+// w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
+var QuantizedGather = struct {
+	Op
+	W, Scales, Biases, Indices, Out Operand
+}{
+	Op: Op{Name: "quantized_gather", Operands: []Operand{
+		{Index: 0, Name: "w", Access: Read, Optional: false},
+		{Index: 1, Name: "scales", Access: Read, Optional: false},
+		{Index: 2, Name: "biases", Access: Read, Optional: true},
+		{Index: 3, Name: "indices", Access: Read, Optional: false},
+		{Index: 4, Name: "out", Access: Write, Optional: false},
+	}},
+	W:       Operand{Index: 0, Name: "w", Access: Read, Optional: false},
+	Scales:  Operand{Index: 1, Name: "scales", Access: Read, Optional: false},
+	Biases:  Operand{Index: 2, Name: "biases", Access: Read, Optional: true},
+	Indices: Operand{Index: 3, Name: "indices", Access: Read, Optional: false},
+	Out:     Operand{Index: 4, Name: "out", Access: Write, Optional: false},
+}
+
+// QuantizedMatMulParams are the parameters of quantized_matmul.
+type QuantizedMatMulParams struct {
+	GroupSize uint32
+	Bits      uint32
+	Mode      Mode
+	Transpose uint32
+}
+
+// QuantizedMatMul is the op quantized_matmul and its operands.
+//
+// x [..., M, K], out [..., M, N]. transpose: w is [N, K*bits/32] and groups run along K; else w is [K, N*bits/32] and
+// groups run along N.
+var QuantizedMatMul = struct {
+	Op
+	X, W, Scales, Biases, Out Operand
+}{
+	Op: Op{Name: "quantized_matmul", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "w", Access: Read, Optional: false},
+		{Index: 2, Name: "scales", Access: Read, Optional: false},
+		{Index: 3, Name: "biases", Access: Read, Optional: true},
+		{Index: 4, Name: "out", Access: Write, Optional: false},
+	}},
+	X:      Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	W:      Operand{Index: 1, Name: "w", Access: Read, Optional: false},
+	Scales: Operand{Index: 2, Name: "scales", Access: Read, Optional: false},
+	Biases: Operand{Index: 3, Name: "biases", Access: Read, Optional: true},
+	Out:    Operand{Index: 4, Name: "out", Access: Write, Optional: false},
+}
+
+// RandomParams are the parameters of random.
+type RandomParams struct {
+	Kind  RandomKind
+	First float32
+	Scale float32
+	Limit float32
+}
+
+// Random is the op random and its operands.
+//
+// state uint32 [RANDOM_WORDS], out contiguous floats. fallback/random.go says what the numbers mean.
+var Random = struct {
+	Op
+	State, Out Operand
+}{
+	Op: Op{Name: "random", Operands: []Operand{
+		{Index: 0, Name: "state", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	State: Operand{Index: 0, Name: "state", Access: Read, Optional: false},
+	Out:   Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// ReduceParams are the parameters of reduce.
+type ReduceParams struct {
+	Kind ReduceKind
+}
+
+// Reduce is the op reduce and its operands.
+//
+// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max and arg_min (which reduce one axis),
+// bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of integers
+// or bools.
+var Reduce = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "reduce", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// RMSNormParams are the parameters of rms_norm.
+type RMSNormParams struct {
+	Eps float32
+}
+
+// RMSNorm is the op rms_norm and its operands.
+//
+// Over the last axis; weight [cols].
+var RMSNorm = struct {
+	Op
+	X, Weight, Out Operand
+}{
+	Op: Op{Name: "rms_norm", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "weight", Access: Read, Optional: true},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	X:      Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Weight: Operand{Index: 1, Name: "weight", Access: Read, Optional: true},
+	Out:    Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// RoPEParams are the parameters of rope.
+type RoPEParams struct {
+	Dims        uint32
+	Traditional uint32
+	Base        float32
+	Scale       float32
+	Offset      int32
+}
+
+// RoPE is the op rope and its operands.
+//
+// x, out [B, H, T, D], offset int32 [1] or [B], freqs float32 [dims/2]. The angle of position t and pair i is (offset +
+// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct holds when the array is
+// absent.
+var RoPE = struct {
+	Op
+	X, Offset, Freqs, Out Operand
+}{
+	Op: Op{Name: "rope", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "offset", Access: Read, Optional: true},
+		{Index: 2, Name: "freqs", Access: Read, Optional: true},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	X:      Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Offset: Operand{Index: 1, Name: "offset", Access: Read, Optional: true},
+	Freqs:  Operand{Index: 2, Name: "freqs", Access: Read, Optional: true},
+	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// SampleParams are the parameters of sample.
+type SampleParams struct {
+	Step int32
+}
+
+// Sample is the op sample and its operands.
+//
+// logits [..., V], params uint32 [SAMPLE_WORDS], step int32 [1], out uint32 [...]. One draw from each row, as
+// fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
+// the array is absent.
+var Sample = struct {
+	Op
+	Logits, Params, Step, Out Operand
+}{
+	Op: Op{Name: "sample", Operands: []Operand{
+		{Index: 0, Name: "logits", Access: Read, Optional: false},
+		{Index: 1, Name: "params", Access: Read, Optional: false},
+		{Index: 2, Name: "step", Access: Read, Optional: true},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	Logits: Operand{Index: 0, Name: "logits", Access: Read, Optional: false},
+	Params: Operand{Index: 1, Name: "params", Access: Read, Optional: false},
+	Step:   Operand{Index: 2, Name: "step", Access: Read, Optional: true},
+	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// ScatterParams are the parameters of scatter.
+type ScatterParams struct {
+	Axis  uint32
+	Mode  ScatterMode
+	Along uint32
+}
+
+// Scatter is the op scatter and its operands.
+//
+// x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x with
+// updates[…, i, …] put to out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
+// shape, with one axis for V, and each column its own. A negative index counts from the end; outside there is no
+// effect.
+var Scatter = struct {
+	Op
+	X, Indices, Updates, Out Operand
+}{
+	Op: Op{Name: "scatter", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "indices", Access: Read, Optional: false},
+		{Index: 2, Name: "updates", Access: Read, Optional: false},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	X:       Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Indices: Operand{Index: 1, Name: "indices", Access: Read, Optional: false},
+	Updates: Operand{Index: 2, Name: "updates", Access: Read, Optional: false},
+	Out:     Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// SDPAParams are the parameters of sdpa.
+type SDPAParams struct {
+	Scale  float32
+	Causal uint32
+}
+
+// SDPA is the op sdpa and its operands.
+//
+// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask bool or float [B, Hq, Tq, Tk] (broadcast by the
+// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
+// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+var SDPA = struct {
+	Op
+	Q, K, V, Mask, KeyLength, Out Operand
+}{
+	Op: Op{Name: "sdpa", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "k", Access: Read, Optional: false},
+		{Index: 2, Name: "v", Access: Read, Optional: false},
+		{Index: 3, Name: "mask", Access: Read, Optional: true},
+		{Index: 4, Name: "key_length", Access: Read, Optional: true},
+		{Index: 5, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	K:         Operand{Index: 1, Name: "k", Access: Read, Optional: false},
+	V:         Operand{Index: 2, Name: "v", Access: Read, Optional: false},
+	Mask:      Operand{Index: 3, Name: "mask", Access: Read, Optional: true},
+	KeyLength: Operand{Index: 4, Name: "key_length", Access: Read, Optional: true},
+	Out:       Operand{Index: 5, Name: "out", Access: Write, Optional: false},
+}
+
+// SiLUMulParams are the parameters of silu_mul.
+type SiLUMulParams struct {
+	Reserved uint32
+}
+
+// SiLUMul is the op silu_mul and its operands.
+//
+// out = gate * sigmoid(gate) * up. All of one shape.
+var SiLUMul = struct {
+	Op
+	Gate, Up, Out Operand
+}{
+	Op: Op{Name: "silu_mul", Operands: []Operand{
+		{Index: 0, Name: "gate", Access: Read, Optional: false},
+		{Index: 1, Name: "up", Access: Read, Optional: false},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	Gate: Operand{Index: 0, Name: "gate", Access: Read, Optional: false},
+	Up:   Operand{Index: 1, Name: "up", Access: Read, Optional: false},
+	Out:  Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// SliceParams are the parameters of slice.
+type SliceParams struct {
+	Start [8]int32
+}
+
+// Slice is the op slice and its operands.
+//
+// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct holds when the
+// array is absent. It is clamped so that the part fits, as slice_update's.
+var Slice = struct {
+	Op
+	X, Start, Out Operand
+}{
+	Op: Op{Name: "slice", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "start", Access: Read, Optional: true},
+		{Index: 2, Name: "out", Access: Write, Optional: false},
+	}},
+	X:     Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Start: Operand{Index: 1, Name: "start", Access: Read, Optional: true},
+	Out:   Operand{Index: 2, Name: "out", Access: Write, Optional: false},
+}
+
+// SliceUpdateParams are the parameters of slice_update.
+type SliceUpdateParams struct {
+	Start [8]int32
+}
+
+// SliceUpdate is the op slice_update and its operands.
+//
+// update (dst's rank), start int32 [rank]; start of the struct holds when the array is absent. A start is clamped so
+// that the update fits, as in XLA.
+var SliceUpdate = struct {
+	Op
+	Dst, Update, Start Operand
+}{
+	Op: Op{Name: "slice_update", Operands: []Operand{
+		{Index: 0, Name: "dst", Access: Update, Optional: false},
+		{Index: 1, Name: "update", Access: Read, Optional: false},
+		{Index: 2, Name: "start", Access: Read, Optional: true},
+	}},
+	Dst:    Operand{Index: 0, Name: "dst", Access: Update, Optional: false},
+	Update: Operand{Index: 1, Name: "update", Access: Read, Optional: false},
+	Start:  Operand{Index: 2, Name: "start", Access: Read, Optional: true},
+}
+
+// SoftmaxParams are the parameters of softmax.
+type SoftmaxParams struct {
+	Reserved uint32
+}
+
+// Softmax is the op softmax and its operands.
+//
+// Over the last axis.
+var Softmax = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "softmax", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// UnaryParams are the parameters of unary.
+type UnaryParams struct {
+	Kind UnaryKind
+}
+
+// Unary is the op unary and its operands.
+//
+// One shape.
+var Unary = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "unary", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// WhereParams are the parameters of where.
+type WhereParams struct {
+	Reserved uint32
+}
+
+// Where is the op where and its operands.
+//
+// condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
+var Where = struct {
+	Op
+	Condition, A, B, Out Operand
+}{
+	Op: Op{Name: "where", Operands: []Operand{
+		{Index: 0, Name: "condition", Access: Read, Optional: false},
+		{Index: 1, Name: "a", Access: Read, Optional: false},
+		{Index: 2, Name: "b", Access: Read, Optional: false},
+		{Index: 3, Name: "out", Access: Write, Optional: false},
+	}},
+	Condition: Operand{Index: 0, Name: "condition", Access: Read, Optional: false},
+	A:         Operand{Index: 1, Name: "a", Access: Read, Optional: false},
+	B:         Operand{Index: 2, Name: "b", Access: Read, Optional: false},
+	Out:       Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}

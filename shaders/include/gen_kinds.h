@@ -1,0 +1,115 @@
+// Made from csrc/ops/ops.def by go generate ./internal/opdef; do not edit.
+#ifndef GEN_KINDS_H
+#define GEN_KINDS_H
+
+// Axes of a tensor, at most.
+#define MAX_RANK 8
+
+// Words of the state that random ops draw from: a seed and a counter, the low words first.
+#define RANDOM_WORDS 4
+
+// Words of the parameters of sample.
+#define SAMPLE_WORDS 9
+
+// The element types. Bool is one byte, 0 or 1.
+#define DT_FLOAT32 1
+#define DT_FLOAT16 2
+#define DT_BFLOAT16 3
+#define DT_INT32 4
+#define DT_UINT32 5
+#define DT_BOOL 6
+#define DT_UINT8 7
+
+// The kinds of the binary op.
+#define BINARY_ADD 0
+#define BINARY_SUB 1
+#define BINARY_MUL 2
+#define BINARY_DIV 3
+#define BINARY_MAX 4
+#define BINARY_MIN 5
+#define BINARY_POW 6
+#define BINARY_MOD 7
+#define BINARY_EQUAL 8
+#define BINARY_NOT_EQUAL 9
+#define BINARY_LESS 10
+#define BINARY_LESS_EQUAL 11
+#define BINARY_GREATER 12
+#define BINARY_GREATER_EQUAL 13
+#define BINARY_AND 14
+#define BINARY_OR 15
+#define BINARY_BIT_AND 16
+#define BINARY_BIT_OR 17
+#define BINARY_BIT_XOR 18
+#define BINARY_SHIFT_LEFT 19
+#define BINARY_SHIFT_RIGHT 20
+
+// The kinds of the unary op.
+#define UNARY_NEG 0
+#define UNARY_ABS 1
+#define UNARY_EXP 2
+#define UNARY_LOG 3
+#define UNARY_SQRT 4
+#define UNARY_RSQRT 5
+#define UNARY_SIN 6
+#define UNARY_COS 7
+#define UNARY_TANH 8
+#define UNARY_SIGMOID 9
+#define UNARY_SILU 10
+#define UNARY_GELU 11
+#define UNARY_ERF 12
+#define UNARY_SQUARE 13
+#define UNARY_FLOOR 14
+#define UNARY_CEIL 15
+#define UNARY_ROUND 16
+#define UNARY_NOT 17
+
+// The kinds of the reduce op.
+#define REDUCE_SUM 0
+#define REDUCE_MEAN 1
+#define REDUCE_AMAX 2
+#define REDUCE_AMIN 3
+#define REDUCE_PROD 4
+#define REDUCE_ALL 5
+#define REDUCE_ANY 6
+#define REDUCE_ARG_MAX 7
+#define REDUCE_ARG_MIN 8
+#define REDUCE_LOG_SUM_EXP 9
+
+// What scatter does with an update and what is there: the last update stays, or all are combined.
+#define SCATTER_SET 0
+#define SCATTER_ADD 1
+#define SCATTER_MUL 2
+#define SCATTER_MIN 3
+#define SCATTER_MAX 4
+
+// MLX's quantization modes. All but the first have no biases.
+#define QUANTIZATION_AFFINE 0
+#define QUANTIZATION_MXFP4 1
+#define QUANTIZATION_NVFP4 2
+#define QUANTIZATION_MXFP8 3
+
+// The kinds of the random op.
+#define RANDOM_UNIFORM 0
+#define RANDOM_NORMAL 1
+
+// The last word of a Philox counter, by what draws; of random, its kind is added.
+#define PHILOX_SAMPLE 0
+#define PHILOX_RANDOM 1
+
+// The words of the parameters of sample: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
+// first draw, two words each.
+#define SAMPLE_SCALE 0
+#define SAMPLE_EXPONENT 1
+#define SAMPLE_TOP_K 2
+#define SAMPLE_TOP_P 3
+#define SAMPLE_MIN_P 4
+#define SAMPLE_SEED 5
+#define SAMPLE_COUNTER 7
+
+// What the projection op does with its products.
+#define PROJECTION_STORE 0
+#define PROJECTION_RESIDUAL 1
+#define PROJECTION_SILU_MUL 2
+#define PROJECTION_ARG_MAX 3
+
+#endif
