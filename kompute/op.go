@@ -37,7 +37,7 @@ type Op struct {
 	// Name is the op's basename, by which the native library knows it. One that
 	// it does not know runs through CPU.
 	Name string
-	// Args in the order that csrc/ops/op_params.h gives. The stream keeps the slice.
+	// Args in the order that csrc/ops/ops.def gives. The stream keeps the slice.
 	Args []Arg
 	// Params is the memory of the op's parameter struct (see ParamBytes).
 	Params []byte

@@ -29,7 +29,7 @@ type RegionOp struct {
 // RegionOperand is a view that an op reads or writes.
 type RegionOperand struct {
 	// Index is the operand's place among the op's operands, in the order that
-	// csrc/ops/op_params.h gives. Absent operands are left out.
+	// csrc/ops/ops.def gives. Absent operands are left out.
 	Index  int    `json:"index"`
 	Tensor int    `json:"tensor"` // index into RegionMemory.Tensors; -1 if no dispatch touches it
 	Access Access `json:"access"`

@@ -3,7 +3,7 @@
 // cache. A workgroup does a few query heads of one key head over one range of
 // keys; which of the ranges exist follows from the length, which may be known to
 // the device alone. Of several workgroups of the same heads the last to arrive
-// combines their parts, unless whoever reads the result does (parts.glsl). Loads
+// combines their parts, unless whoever reads the result does (attention_parts.glsl). Loads
 // of keys and values are under way while what was loaded before is computed.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -159,7 +159,7 @@ void add_values(uint first, uint end, uint fresh) {
     }
 }
 
-#include "step_parts.glsl"
+#include "step_join.glsl"
 
 void main() {
     uint split = gl_WorkGroupID.y;

@@ -19,7 +19,7 @@ layout(push_constant) uniform Push { LayerNormParams p; };
 
 #define ROW_ITEMS ITEMS
 #include "rows.glsl"
-#include "reduce.glsl"
+#include "workgroup_reduce.glsl"
 
 float block[MAX_ITEMS];
 

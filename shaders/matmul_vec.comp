@@ -17,7 +17,7 @@ layout(set = 0, binding = 1) readonly buffer b_Block4 { uvec4 data[]; } b_4;
 TENSOR_OUT(2, y, 3)
 
 #define STAGED_SPEC 4
-#include "staged.glsl"
+#include "staged_rows.glsl"
 #define SLOT_SPEC 6
 #include "slots.glsl"
 layout(constant_id = 7) const uint VECTOR = 0; // whether b may be loaded by 16 bytes, and k is a multiple of those

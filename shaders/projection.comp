@@ -12,7 +12,7 @@
 // first while x comes in.
 //
 // With INTEGERS, codes of 4 bits are multiplied as bytes, and x is kept as
-// integers: limbs.glsl. That is half the instructions of the same in floats.
+// integers: byte_limbs.glsl. That is half the instructions of the same in floats.
 //
 // variants: narrow_subgroup_dot8 narrow_subgroup narrow subgroup base
 #version 450
@@ -72,7 +72,7 @@ shared float squares[256];     // of a slot, or of a thread
 shared uvec2 winners[256];     // key and row of each slot's largest results
 
 #ifdef DOT8
-#include "limbs.glsl"
+#include "byte_limbs.glsl"
 #endif
 
 // Lanes read quads 8 apart: the swizzle keeps them off each other's banks.
@@ -166,7 +166,7 @@ void fetch(uint step) {
     }
 }
 
-#include "parts.glsl"
+#include "attention_parts.glsl"
 
 vec4 x_in(uint quad) { return SPLITS != 1 ? combined_quad(p.x_offset, quad) : x_quad(p.x_offset + 4 * quad); }
 

@@ -12,11 +12,11 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #define SUBGROUP
-#include "reduce.glsl"
+#include "workgroup_reduce.glsl"
 #include "rows.glsl"
 #include "tensor.glsl"
 #include "quads.glsl"
-#include "split.glsl"
+#include "float16_parts.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)

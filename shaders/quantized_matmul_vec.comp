@@ -19,7 +19,7 @@ TENSOR_IN(0, x, 1)
 TENSOR_OUT(4, y, 5)
 
 #define STAGED_SPEC 6
-#include "staged.glsl"
+#include "staged_rows.glsl"
 #define SLOT_SPEC 8
 #include "slots.glsl"
 layout(constant_id = 9) const uint VECTOR = 1; // words that may be loaded at once: 1, 2 or 4

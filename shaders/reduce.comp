@@ -18,7 +18,7 @@ layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
 layout(constant_id = 5) const uint UNROLL = 4; // 1 or 4 quads at a time
 layout(push_constant) uniform Push { ReduceParams p; };
 
-#include "reduction.glsl"
+#include "reduce_kinds.glsl"
 
 layout(set = 0, binding = 1) buffer y_Parts { uint data[]; } y_parts;
 

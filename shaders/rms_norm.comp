@@ -16,7 +16,7 @@ layout(push_constant) uniform Push { RMSNormParams p; };
 
 #define ROW_ITEMS ITEMS
 #include "rows.glsl"
-#include "reduce.glsl"
+#include "workgroup_reduce.glsl"
 
 float block[MAX_ITEMS];
 float gain[MAX_ITEMS];

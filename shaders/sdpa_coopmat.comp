@@ -18,7 +18,7 @@
 layout(local_size_x_id = 0) in;
 
 #include "tensor.glsl"
-#include "split.glsl"
+#include "float16_parts.glsl"
 #include "coopmat.glsl"
 
 TENSOR_IN(0, q, 1)

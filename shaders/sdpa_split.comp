@@ -13,7 +13,7 @@ layout(local_size_x_id = 0) in;
 
 #include "tensor.glsl"
 #include "quads.glsl"
-#include "split.glsl"
+#include "float16_parts.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)

@@ -17,7 +17,7 @@ layout(push_constant) uniform Push { SoftmaxParams p; };
 
 #define ROW_ITEMS ITEMS
 #include "rows.glsl"
-#include "reduce.glsl"
+#include "workgroup_reduce.glsl"
 
 float block[MAX_ITEMS];
 

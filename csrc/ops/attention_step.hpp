@@ -12,7 +12,7 @@ void check_attention_step(const Lowering &lowering, const AttentionStepCall &s);
 uint32_t attention_splits(const AttentionStepOp &op, uint32_t most);
 // out: [Hq, D].
 void dispatch_attention_step(Lowering &lowering, const AttentionStepCall &s, const Array &out);
-// parts: float32 [Hq, splits, D + 4], as parts.glsl reads them.
+// parts: float32 [Hq, splits, D + 4], as attention_parts.glsl reads them.
 void dispatch_attention_parts(Lowering &lowering, const AttentionStepCall &s, const Array &parts, uint32_t splits);
 
 } // namespace kpx

@@ -223,6 +223,7 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
         check_matrix(op, m, i);
     }
     check_operands(lowering, {&m.gain, &m.residual});
+    check_epilogue(op, m);
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
         (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1)) {
         unsupported("the form for CPU drivers stores products of a row");
@@ -235,7 +236,6 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
         unsupported("subgroups of {}", device.subgroup_size);
     }
-    check_epilogue(op, m);
 }
 
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

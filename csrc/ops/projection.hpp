@@ -7,7 +7,8 @@ namespace kpx {
 
 // The operands of a projection. Absent ones are empty arrays.
 struct ProjectionOperands {
-    // How x is given: as a row, or as parts of attention over so many splits (parts.glsl) of heads of `head` elements.
+    // How x is given: as a row, or as parts of attention over so many splits (attention_parts.glsl) of heads of `head`
+    // elements.
     struct Parts {
         uint32_t splits = 1;
         uint32_t head = 4;

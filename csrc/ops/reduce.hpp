@@ -5,7 +5,7 @@
 
 namespace kpx {
 
-// arg_max of one row whose parts were reduced already: pairs [parts, 2] of uint32, key and index, as reduction.glsl
+// arg_max of one row whose parts were reduced already: pairs [parts, 2] of uint32, key and index, as reduce_kinds.glsl
 // has them.
 void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out);
 

@@ -1,4 +1,4 @@
-// The SPIR-V that cmake/shaders.cmake compiled into this archive, in manifest order.
+// The SPIR-V that cmake/shaders.cmake compiled into this archive, of each kernel the best variant first.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // What a device can do beyond Vulkan 1.2's minimum, by the names that
-// shaders/manifest.txt uses.
+// cmake/shaders.cmake uses.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ class Kernels {
     Kernels(const Kernels &) = delete;
     Kernels &operator=(const Kernels &) = delete;
 
-    // The first variant in manifest order that this device can run, or nullptr.
+    // The best variant that this device can run, or nullptr.
     const EmbeddedKernel *find(std::string_view kernel) const;
     // The pipeline of that variant; lives as long as the device.
     const Pipeline &pipeline(const EmbeddedKernel &kernel, const SpecConstants &spec, uint32_t bindings);

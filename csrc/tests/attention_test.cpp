@@ -38,9 +38,14 @@ uint32_t element_bytes(uint32_t dtype) {
     return dtype == KPX_FLOAT32 ? 4 : 2;
 }
 
-// What the next stream fuses. On a CPU too, where the pass does not pay but can be tested.
-void set_env(const char *value) {
+// A device that fuses on a CPU too, where the pass does not pay but can be tested.
+Device open_as_gpu() {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    return open_device();
+}
+
+// What the next stream fuses.
+void set_env(const char *value) {
     if (value == nullptr) {
         unsetenv("KOMPUTE_GO_DISABLE_FUSION");
     } else {
@@ -253,21 +258,21 @@ void compare(const Device &device, const Case &c, const std::vector<int32_t> &po
 } // namespace
 
 TEST(attention_of_one_token_is_one_dispatch) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     compare(device, {{4, 2, 128, 1280}}, {0, 1, 5, 62, 63, 64, 65, 300, 1100, 1279, 7});
     compare(device, {{4, 2, 128, 50}}, {0, 1, 49});
     compare(device, {{2, 2, 64, 9000}}, {0, 4095, 4096, 4097, 8999}); // more keys than the splits take at once
 }
 
 TEST(attention_takes_positions_from_the_host) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     Case c{{4, 2, 128, 512}};
     c.on_device = false;
     compare(device, c, {0, 3, 63, 64, 100, 511});
 }
 
 TEST(attention_takes_every_shape_of_heads) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     for (const Shape &shape : std::vector<Shape>{{1, 1, 4, 100},
                                                  {3, 1, 16, 300},
                                                  {5, 1, 20, 200},
@@ -281,7 +286,7 @@ TEST(attention_takes_every_shape_of_heads) {
 }
 
 TEST(attention_does_without_norms_or_rotation) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     for (int i = 0; i < 8; i++) {
         Case c{{4, 2, 64, 200}};
         c.norms = (i & 1) != 0;
@@ -292,7 +297,7 @@ TEST(attention_does_without_norms_or_rotation) {
 }
 
 TEST(attention_rotates_in_every_form) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     for (int i = 0; i < 8; i++) {
         Case c{{4, 2, 64, 200}};
         c.traditional = (i & 1) != 0;
@@ -303,14 +308,14 @@ TEST(attention_rotates_in_every_form) {
 }
 
 TEST(attention_in_bfloat16) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     Case c{{4, 2, 128, 300}};
     c.dtype = KPX_BFLOAT16;
     compare(device, c, {0, 63, 64, 200});
 }
 
 TEST(attention_leaves_what_others_see) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     Case c{{4, 2, 64, 100}};
     c.keep_norm = true;
     compare(device, c, {40}, 3); // the norms stay; the rest is one
@@ -318,7 +323,7 @@ TEST(attention_leaves_what_others_see) {
 
 // Counters of the splits must be as before after each run.
 TEST(attention_replays) {
-    Device device = open_device();
+    Device device = open_as_gpu();
     const Case c{{4, 2, 128, 1024}};
     Layer fused(device, c, nullptr), plain(device, c, "all");
     std::vector<Region> regions;

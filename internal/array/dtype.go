@@ -116,8 +116,8 @@ func (d DType) MarshalText() ([]byte, error) {
 
 // UnmarshalText reverses MarshalText. It fails for other texts.
 func (d *DType) UnmarshalText(text []byte) error {
-	for i, name := range dtypeNames {
-		if one := DType(i); one.Size() > 0 && name == string(text) {
+	for one := Float32; one < opdef.NumDTypes; one++ {
+		if one.String() == string(text) {
 			*d = one
 			return nil
 		}

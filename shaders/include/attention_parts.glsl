@@ -4,8 +4,8 @@
 // hold may be anything.
 //
 //   vec4 v = combined_quad(first, quad); // of the heads side by side
-#ifndef PARTS_GLSL
-#define PARTS_GLSL
+#ifndef ATTENTION_PARTS_GLSL
+#define ATTENTION_PARTS_GLSL
 
 const uint PART_QUADS = HEAD / 4 + 1;
 

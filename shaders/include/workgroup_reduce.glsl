@@ -3,8 +3,8 @@
 // arithmetic subgroup operations, by two levels of those.
 //
 // The workgroup has at most REDUCE_THREADS threads, a power of two.
-#ifndef REDUCE_GLSL
-#define REDUCE_GLSL
+#ifndef WORKGROUP_REDUCE_GLSL
+#define WORKGROUP_REDUCE_GLSL
 
 #define REDUCE_THREADS 1024
 

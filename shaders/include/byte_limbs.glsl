@@ -4,8 +4,8 @@
 // and sums of 32 products with codes of 4 bits are exact in 32 bits.
 //
 // Before the include: UNITS; afterwards staged[] of 6 * UNITS quads at least.
-#ifndef LIMBS_GLSL
-#define LIMBS_GLSL
+#ifndef BYTE_LIMBS_GLSL
+#define BYTE_LIMBS_GLSL
 
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_shader_subgroup_shuffle : require

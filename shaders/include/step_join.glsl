@@ -1,6 +1,6 @@
 // What threads and workgroups have of the same heads, put together. Part of attention_step.
-#ifndef STEP_PARTS_GLSL
-#define STEP_PARTS_GLSL
+#ifndef STEP_JOIN_GLSL
+#define STEP_JOIN_GLSL
 
 void store_quad(uint g, uint quad, vec4 v) {
     uint at = p.out_offset + (first_head + g) * p.out_stride + quad * 4;

@@ -5,8 +5,8 @@
 //
 // Before the include: STAGED_SPEC, the first of two specialization constants:
 // rows of x (1 to 8) and elements of a chunk (a multiple of 32).
-#ifndef STAGED_GLSL
-#define STAGED_GLSL
+#ifndef STAGED_ROWS_GLSL
+#define STAGED_ROWS_GLSL
 
 layout(constant_id = STAGED_SPEC) const uint STAGED_ROWS = 1;
 layout(constant_id = STAGED_SPEC + 1) const uint STAGED_CHUNK = 1024;

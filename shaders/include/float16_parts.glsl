@@ -1,8 +1,8 @@
 // Numbers as sums of float16 parts, for products by cooperative matrices. A row
 // is scaled by a power of two, so that its largest element is near the top of
 // float16's range; two parts then hold 22 bits of every float32 element.
-#ifndef SPLIT_GLSL
-#define SPLIT_GLSL
+#ifndef FLOAT16_PARTS_GLSL
+#define FLOAT16_PARTS_GLSL
 
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 

@@ -8,8 +8,8 @@
 //   log_sum_exp       the largest element m, and the sum of exp(x - m)
 //
 // The kernel defines KIND, x_DT and y_DT.
-#ifndef REDUCTION_GLSL
-#define REDUCTION_GLSL
+#ifndef REDUCE_KINDS_GLSL
+#define REDUCE_KINDS_GLSL
 
 #include "convert.glsl"
 #include "math.glsl"
