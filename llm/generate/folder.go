@@ -113,8 +113,9 @@ func (f *Folder) readText() error {
 }
 
 // EncodeText returns the tokens of a text as it is, after those that the
-// tokenizer begins every text with (see [Folder.EncodeChat]). It fails with PromptError
-// for an empty text and with the tokenizer's error for invalid UTF-8.
+// tokenizer begins every text with, such as a BOS, unless they are there already.
+// It fails with PromptError for an empty text and with the tokenizer's error for
+// invalid UTF-8.
 func (f *Folder) EncodeText(text string) ([]int, error) {
 	switch {
 	case f == nil:
@@ -151,9 +152,8 @@ func Turn(system, user string) []chat.Message {
 // EncodeChat returns the tokens of a conversation in the form of the chat
 // template, up to where the model's answer begins. Many templates write the token
 // that begins a text, such as <|begin_of_text|>, themselves; where one does not, it
-// is put there. It fails with PromptError
-// for an empty last message or without a template, and with the errors of the
-// template and of the tokenizer.
+// is put there. It fails with PromptError for an empty last message or without a
+// template, and with the errors of the template and of the tokenizer.
 func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	switch {
 	case f == nil:

@@ -54,7 +54,8 @@ type Token struct {
 //
 // It returns no result and PromptError for an empty prompt, one beyond the
 // model's context or with tokens outside its vocabulary; the errors of the
-// sampling parameters; kompute.ErrClosed on a closed session.
+// sampling parameters; kompute.ErrClosed on a closed session; kompute.ErrInvalid
+// from OnText or a loop over Tokens, in the middle of another generation.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
 	return s.generate(ctx, prompt, o, func(Token) error { return nil })
 }
@@ -84,6 +85,8 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	s.busy = true
+	defer func() { s.busy = false }()
 	if err := errors.Join(o.fill(), o.Sampling.Validate()); err != nil {
 		return nil, err
 	}

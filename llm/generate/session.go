@@ -23,6 +23,7 @@ type Session struct {
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
+	busy       bool // a generation is under way
 }
 
 // NewSession returns a session with an empty state for capacity tokens, which
@@ -43,10 +44,18 @@ func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Sessi
 	return &Session{model: m, words: words, stream: s, state: state}, nil
 }
 
-// check refuses a session that is nil, zero or closed.
+// open reports whether the session is neither nil nor zero nor closed.
+func (s *Session) open() bool { return s != nil && s.stream != nil }
+
+var errBusy = fmt.Errorf("%w: the session is in the middle of a generation", kompute.ErrInvalid)
+
+// check refuses a session that cannot begin a generation.
 func (s *Session) check() error {
-	if s == nil || s.stream == nil {
+	switch {
+	case !s.open():
 		return fmt.Errorf("session: %w", kompute.ErrClosed)
+	case s.busy:
+		return errBusy
 	}
 	return nil
 }
@@ -71,10 +80,14 @@ func (s *Session) Region() *kompute.Region {
 }
 
 // Close frees state and stream, once the device is done with them. Closing a nil
-// session, or one twice, does nothing.
+// session, or one twice, does nothing. It fails with kompute.ErrInvalid in the
+// middle of a generation, as in the loop over Tokens.
 func (s *Session) Close() error {
-	if s.check() != nil {
+	switch {
+	case !s.open():
 		return nil
+	case s.busy:
+		return errBusy
 	}
 	err := errors.Join(s.closeStep(), s.state.Close(), s.stream.Close())
 	s.stream = nil

@@ -91,6 +91,12 @@ func TestTokens(t *testing.T) {
 					require.Equal(t, FinishLength, finish)
 				}
 			}
+			for _, err := range s.Tokens(t.Context(), c.PromptIDs, Options{MaxTokens: 2}) { // not inside the loop
+				require.NoError(t, err)
+				_, err = s.Generate(t.Context(), c.PromptIDs, Options{})
+				require.ErrorIs(t, err, kompute.ErrInvalid)
+				require.ErrorIs(t, s.Close(), kompute.ErrInvalid)
+			}
 			for n := 1; n < 6; n++ { // leaving the loop
 				var ids []int
 				for token, err := range s.Tokens(t.Context(), c.PromptIDs, Options{EOS: f.EOS()}) {

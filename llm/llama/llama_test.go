@@ -81,6 +81,19 @@ func TestGoldenPrompts(t *testing.T) {
 	}
 }
 
+// A BOS is put before a chat whose template writes none.
+func TestTemplateWithoutBOS(t *testing.T) {
+	f, _, _ := open(t, folders[0])
+	var err error
+	f.Template, err = chat.Parse("{{ messages[0].content }}")
+	require.NoError(t, err)
+	ids, err := f.EncodeChat(generate.Turn("", "Hi"))
+	require.NoError(t, err)
+	plain, err := f.Tokenizer.Encode("Hi")
+	require.NoError(t, err)
+	require.Equal(t, append(f.Tokenizer.Prefix(), plain...), ids)
+}
+
 func TestGoldenLogits(t *testing.T) {
 	for _, name := range folders {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,9 @@
 //  4. Each byte of a piece becomes a symbol, and BPE merges neighbouring symbols,
 //     the pair of lowest rank first, until no pair can be merged.
 //
+// What a text is to begin or end with, such as Llama's <|begin_of_text|>, Encode
+// leaves to the caller: see [Tokenizer.Prefix].
+//
 // The file may come from anywhere: components that this package does not know
 // are refused by name with [UnsupportedError], broken files with [FormatError].
 package tokenizer
