@@ -43,6 +43,7 @@ func nilCalls(s *kompute.Stream) map[string]errorer {
 		"Softmax": ops.Softmax(s, x), "Where": ops.Where(s, b, x, x), "ArgMax": ops.ArgMax(s, x, 0),
 		"ArgMin": ops.ArgMin(s, x, -1, ops.Axes(0)), "ReduceAs": ops.ReduceAs[int32](s, ops.ReduceSum, b),
 		"ReduceAs unknown": ops.ReduceAs[int32](s, 99, b), "ReduceAs type": ops.ReduceAs[float32](s, ops.ReduceProd, b),
+		"CumSum": ops.CumSum(s, x, 0, ops.Reverse()), "CumProd": ops.CumProd(s, i, -1, ops.Exclusive()),
 		"LogSumExp": ops.LogSumExp(s, x, ops.Axes(0), ops.KeepDims()), "All": ops.All(s, x), "Any": ops.Any(s, b),
 		"Shift": ops.ShiftLeft(s, i, i), "BitAnd": ops.BitAnd(s, b, b), "Equal": ops.Equal(s, b, b), "Not": ops.Not(s, b),
 	}

@@ -988,12 +988,45 @@ def repeat(f):
         f.add(f"{d}/never", {"x": x}, mx.repeat(x, 0, axis=1), {"kind": "repeat", "axis": 1, "reps": [0]})
 
 
+def scan(f):
+    runs = {"sum": mx.cumsum, "prod": mx.cumprod}
+
+    def case(label, kind, x, axis, steps=(), exclusive=False, reverse=False):
+        v = view(x, steps)
+        v = up(v) if x.dtype in FLOATS else v
+        out = runs[kind](v, axis=axis, inclusive=not exclusive, reverse=reverse)
+        out = out.astype(x.dtype)
+        f.add(f"{kind}/{short(x.dtype)}/{label}", {"x": x}, out,
+              {"kind": kind, "axis": axis, "exclusive": exclusive, "reverse": reverse}, {"x": list(steps)})
+
+    for kind in runs:
+        for dtype in NUMBERS + [U8]:
+            r = rng(f"scan {kind} {dtype}")
+            if kind == "prod":
+                x = mx.exp(normal(r, (4, 9, 5), F32, 0.2)).astype(dtype) if dtype in FLOATS else integers(r, 1, 4, (4, 9, 5), dtype)
+            elif dtype == U8:
+                x = integers(r, 0, 256, (4, 9, 5)).astype(dtype)
+            else:
+                x = numbers(r, (4, 9, 5), dtype)
+            for exclusive in (False, True):
+                for reverse in (False, True):
+                    label = ("exclusive" if exclusive else "inclusive") + (" reverse" if reverse else "")
+                    case(label, kind, x, 1, exclusive=exclusive, reverse=reverse)
+            case("last", kind, x, -1)
+            case("first", kind, x, 0, reverse=True)
+            case("views", kind, x, 0, [["transpose", 1, 2, 0], ["slice", 0, 1, 9, 2]])
+            case("one", kind, mx.array([3]).astype(dtype), 0)
+    case("long", "sum", normal(rng("scan long"), (2, 3001)), 1)
+    case("wrap", "sum", mx.array([2**31 - 1, 1, -5], dtype=I32), 0)
+    case("wrap", "prod", mx.array([65537, 65537, 3], dtype=I32), 0)
+
+
 def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
     for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad, quantize,
-                 quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scatter, sdpa, silu_mul, slice_update,
+                 quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scan, scatter, sdpa, silu_mul, slice_update,
                  slices, softmax, unary, where):
         f = File({"slices": "slice"}.get(make.__name__, make.__name__))
         make(f)

@@ -138,6 +138,13 @@ struct SampleOp {
     int32_t step;
 };
 
+struct ScanOp {
+    uint32_t axis;
+    uint32_t kind;
+    uint32_t exclusive;
+    uint32_t reverse;
+};
+
 struct ScatterOp {
     uint32_t axis;
     uint32_t mode;
@@ -689,13 +696,31 @@ class SampleCall : public CallOf<SampleOp> {
 };
 void lower_sample(Lowering &lowering, const SampleCall &call);
 
+// One shape and dtype of numbers. Along axis, out has the sum or product of all elements of x up to this one: without
+// it if exclusive, and from the end if reverse.
+class ScanCall : public CallOf<ScanOp> {
+  public:
+    static constexpr int32_t kOp = 23;
+    enum Operand : uint32_t { kX, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_scan(Lowering &lowering, const ScanCall &call);
+
 // x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x with
 // updates[…, i, …] put to out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
 // shape, with one axis for V, and each column its own. A negative index counts from the end; outside there is no
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -718,7 +743,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -743,7 +768,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -763,7 +788,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as slice_update's.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -783,7 +808,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -802,7 +827,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -819,7 +844,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -836,7 +861,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -881,6 +906,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(rms_norm, RMSNorm) \
     ROW(rope, RoPE) \
     ROW(sample, Sample) \
+    ROW(scan, Scan) \
     ROW(scatter, Scatter) \
     ROW(sdpa, SDPA) \
     ROW(silu_mul, SiLUMul) \

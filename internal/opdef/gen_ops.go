@@ -127,6 +127,23 @@ var reduceKindNames = [NumReduceKinds]string{ReduceSum: "sum", ReduceMean: "mean
 // String returns the name in csrc/ops/ops.def.
 func (k ReduceKind) String() string { return nameOf(reduceKindNames[:], uint32(k)) }
 
+// ScanKind is one of the kinds below.
+type ScanKind uint32
+
+// The kinds of the scan op.
+const (
+	ScanSum  ScanKind = 0
+	ScanProd ScanKind = 1
+)
+
+// NumScanKinds is how many numbers there are up to the last ScanKind.
+const NumScanKinds = 2
+
+var scanKindNames = [NumScanKinds]string{ScanSum: "sum", ScanProd: "prod"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k ScanKind) String() string { return nameOf(scanKindNames[:], uint32(k)) }
+
 // ScatterMode is one of the kinds below.
 type ScatterMode uint32
 
@@ -246,7 +263,7 @@ func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNa
 var FusedOps = []string{"attention_projection", "attention_step", "projection"}
 
 // Ops lists the other ops.
-var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
+var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
 
 // ArangeParams are the parameters of arange.
 type ArangeParams struct {
@@ -715,6 +732,30 @@ var Sample = struct {
 	Params: Operand{Index: 1, Name: "params", Access: Read, Optional: false},
 	Step:   Operand{Index: 2, Name: "step", Access: Read, Optional: true},
 	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// ScanParams are the parameters of scan.
+type ScanParams struct {
+	Axis      uint32
+	Kind      ScanKind
+	Exclusive uint32
+	Reverse   uint32
+}
+
+// Scan is the op scan and its operands.
+//
+// One shape and dtype of numbers. Along axis, out has the sum or product of all elements of x up to this one: without
+// it if exclusive, and from the end if reverse.
+var Scan = struct {
+	Op
+	X, Out Operand
+}{
+	Op: Op{Name: "scan", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "out", Access: Write, Optional: false},
+	}},
+	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
 }
 
 // ScatterParams are the parameters of scatter.

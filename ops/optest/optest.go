@@ -59,7 +59,7 @@ func suites() []suite {
 		arangeSuite(), binarySuite(), castSuite(), concatSuite(), copySuite(), dequantizeSuite(), fillSuite(),
 		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), quantizedGatherSuite(),
 		quantizedMatMulSuite(), quantizeSuite(), randomSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
-		sampleSuite(), scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
+		sampleSuite(), scanSuite(), scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 		whereSuite(),
 	}
 }
@@ -142,6 +142,8 @@ type Params struct {
 	Widths      [][2]int  `json:"widths"`
 	Reps        []int     `json:"reps"`
 	Along       bool      `json:"along"`
+	Exclusive   bool      `json:"exclusive"`
+	Reverse     bool      `json:"reverse"`
 
 	Sampling sample.Params `json:"sampling"`
 	First    int           `json:"first"`

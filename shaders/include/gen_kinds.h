@@ -75,6 +75,10 @@
 #define REDUCE_ARG_MIN 8
 #define REDUCE_LOG_SUM_EXP 9
 
+// The kinds of the scan op.
+#define SCAN_SUM 0
+#define SCAN_PROD 1
+
 // What scatter does with an update and what is there: the last update stays, or all are combined.
 #define SCATTER_SET 0
 #define SCATTER_ADD 1

@@ -464,6 +464,14 @@ struct SampleParams {
     uint out_offset;
 };
 
+// scan: rows of x along its axis; out has their shape.
+struct ScanParams {
+    RowParams x;
+    uint out_strides[3];
+    uint out_col_stride;
+    uint out_offset;
+};
+
 // softmax: out is dense.
 struct SoftmaxParams {
     RowParams x;

@@ -1,0 +1,59 @@
+#include "ops/lowering_util.hpp"
+
+#include <algorithm>
+
+namespace kpx {
+
+// x with the axis behind the others.
+static Array axis_last(const Array &x, uint32_t axis) {
+    Array moved = x;
+    std::rotate(moved.shape.begin() + axis, moved.shape.begin() + axis + 1, moved.shape.begin() + x.rank);
+    std::rotate(moved.strides.begin() + axis, moved.strides.begin() + axis + 1, moved.strides.begin() + x.rank);
+    return moved;
+}
+
+void lower_scan(Lowering &lowering, const ScanCall &call) {
+    const ScanOp &op = call.op();
+    if (op.kind > SCAN_PROD || op.exclusive > 1 || op.reverse > 1)
+        invalid("kind {}, exclusive {}, reverse {}", op.kind, op.exclusive, op.reverse);
+    if (op.axis >= call.x().rank || !same_shape(call.x(), call.out()))
+        invalid("axis {} of rank {}, or x and out differ in shape", op.axis, call.x().rank);
+    if (call.x().dtype != call.out().dtype || call.x().dtype == DT_BOOL)
+        invalid("dtypes {} to {}", dtype_name(call.x().dtype), dtype_name(call.out().dtype));
+    check_operands(lowering, {&call.x(), &call.out()});
+    if (call.out().size() == 0)
+        return;
+    Array x = axis_last(call.x(), op.axis);
+    const Array out = axis_last(call.out(), op.axis);
+    Array dense = out;
+    const int lead = int(x.rank) - 1;
+    Axes axes = collapse({&x, &dense}, lead);
+    if (axes.rank > 3) {
+        x = contiguous(lowering, x);
+        dense = dense_output(lowering, out);
+        axes = collapse({&x, &dense}, lead);
+    }
+    ScanParams params{};
+    params.x.rows = uint32_t(axes.size());
+    params.x.cols = uint32_t(x.dim(-1));
+    fill_back(params.x.shape, 3, axes.shape, axes.rank, 1);
+    fill_back(params.x.strides, 3, axes.strides[0], axes.rank, 0);
+    fill_back(params.out_strides, 3, axes.strides[1], axes.rank, 0);
+    params.x.col_stride = uint32_t(x.stride(-1));
+    params.out_col_stride = uint32_t(dense.stride(-1));
+    params.x.offset = uint32_t(x.offset);
+    params.out_offset = uint32_t(dense.offset);
+    const int64_t items = (x.dim(-1) + 3) / 4; // ITEMS of scan.comp
+    const uint32_t threads = row_threads(lowering.device(), items);
+    check_row_length(items, threads);
+    lowering.dispatch(spec::scan{.threads = threads,
+                                 .x_dtype = x.dtype,
+                                 .y_dtype = dense.dtype,
+                                 .kind = op.kind,
+                                 .exclusive = op.exclusive,
+                                 .reverse = op.reverse},
+                      {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
+    store_output(lowering, dense, out);
+}
+
+} // namespace kpx
