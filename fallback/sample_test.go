@@ -52,7 +52,7 @@ func TestSampleWeights(t *testing.T) {
 		got := weightOf(exponentBelow(sampleKey(best), sampleKey(v), c))
 		require.InDelta(t, exact, float64(got), 1+exact*(2e-8+blur), "%v %v %v", best, v, factor)
 	}
-	require.EqualValues(t, 1<<weightBits, weightOf(0))
+	require.EqualValues(t, uint64(1)<<weightBits, weightOf(0))
 	require.Zero(t, weightOf(farthest))
 }
 
@@ -65,7 +65,7 @@ func TestSampleKeys(t *testing.T) {
 	}
 	require.Equal(t, sampleKey(0), sampleKey(float32(math.Copysign(0, -1))))
 	require.EqualValues(t, unlikeliest, sampleKey(-inf))
-	require.EqualValues(t, beyondNumbers, sampleKey(inf))
+	require.EqualValues(t, uint32(beyondNumbers), sampleKey(inf))
 	require.Greater(t, sampleKey(float32(math.NaN())), sampleKey(inf))
 }
 

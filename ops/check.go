@@ -9,8 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// maxElements bounds what kernels index, in 32 bits.
-const maxElements = math.MaxUint32
+// maxElements bounds what kernels index, in 32 bits, and what an int counts.
+const maxElements = min(math.MaxUint32, math.MaxInt)
 
 // maxBytes bounds a tensor: what a storage buffer may have.
 const maxBytes = 1 << 32

@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,7 +218,7 @@ func TestWriteErrors(t *testing.T) {
 		"not UTF-8": {u8("\xff", 1)},
 		"too small": {u8("a", 2)},
 		"negative":  {u8("a", -1)},
-		"overflow":  {u8("a", 1<<62, 4)},
+		"overflow":  {u8("a", math.MaxInt/2+1, 4)},
 		"dtype":     {{Name: "a", Stored: "X", Shape: []int{1}, Data: []byte{1}}},
 		"no dtype":  {{Name: "a", Shape: []int{1}, Data: []byte{1}}},
 	} {

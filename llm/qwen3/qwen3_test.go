@@ -200,7 +200,7 @@ func TestConfigRejects(t *testing.T) {
 		"zero layers":    {object{"num_hidden_layers": 0}, checkpoint.ErrConfig, []string{"num_hidden_layers"}},
 		"many layers":    {object{"num_hidden_layers": 1 << 20}, checkpoint.ErrConfig, []string{"num_hidden_layers"}},
 		"negative vocab": {object{"vocab_size": -1}, checkpoint.ErrConfig, []string{"vocab_size"}},
-		"huge vocab":     {object{"vocab_size": 1 << 40}, checkpoint.ErrConfig, []string{"vocab_size"}},
+		"huge vocab":     {object{"vocab_size": int64(1) << 40}, checkpoint.ErrConfig, []string{"vocab_size"}},
 		"fraction":       {object{"hidden_size": 256.5}, checkpoint.ErrConfig, []string{"hidden_size"}},
 		"text":           {object{"intermediate_size": "768"}, checkpoint.ErrConfig, []string{"intermediate_size"}},
 		"no context":     {object{"max_position_embeddings": nil}, checkpoint.ErrConfig, []string{"max_position_embeddings"}},

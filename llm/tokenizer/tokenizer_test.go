@@ -3,6 +3,7 @@ package tokenizer_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestLookups(t *testing.T) {
 
 func TestDecodeUnknown(t *testing.T) {
 	tok := mote(t)
-	require.Equal(t, "", tok.Decode([]int{-1, 2048, 1 << 40}, tokenizer.KeepSpecial))
+	require.Equal(t, "", tok.Decode([]int{-1, 2048, math.MaxInt}, tokenizer.KeepSpecial))
 	require.Equal(t, "", tok.Decode(nil, tokenizer.KeepSpecial))
 }
 

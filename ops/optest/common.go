@@ -41,3 +41,7 @@ func rows(a array.Array, f func(row []float64)) {
 		f(all[:n])
 	}
 }
+
+// wide is an int beyond 32 bits. Where an int has no more, it wraps around to
+// the other end of their range, which is to be refused as well.
+func wide(v int64) int { return int(v) }

@@ -2,6 +2,7 @@ package optest
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -96,7 +97,7 @@ func (r *runner) spoilt(operand string) []spoilt {
 		}},
 		{"too large", kompute.ErrTooLarge, func(_ *env, v *kompute.View) *kompute.View {
 			l := v.Layout()
-			l.Offset = 1 << 32
+			l.Offset = min(1<<32, math.MaxInt)
 			return v.WithLayout(l)
 		}},
 	}

@@ -191,7 +191,7 @@ func ropeSuite() suite {
 			{"negative base", kompute.ErrInvalid, rope(ops.RoPEParams{Base: -1}, ops.At(0), 1, 2, 3, 8)},
 			{"NaN scale", kompute.ErrInvalid, rope(ops.RoPEParams{Scale: nan}, ops.At(0), 1, 2, 3, 8)},
 			{"offset", kompute.ErrInvalid, rope(ops.RoPEParams{}, ops.At(math.MaxInt32), 1, 2, 3, 8)},
-			{"negative offset", kompute.ErrInvalid, rope(ops.RoPEParams{}, ops.At(math.MinInt32-1), 1, 2, 3, 8)},
+			{"negative offset", kompute.ErrInvalid, rope(ops.RoPEParams{}, ops.At(wide(math.MinInt32-1)), 1, 2, 3, 8)},
 			{"offsets", kompute.ErrShape, offset(2)},
 			{"offset matrix", kompute.ErrShape, offset(3, 1)},
 			{"nil offset", kompute.ErrInvalid, rope(ops.RoPEParams{}, ops.AtDevice(nil), 1, 2, 3, 8)},

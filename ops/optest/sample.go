@@ -312,7 +312,7 @@ func sampleSuite() suite {
 				return ops.Sample(e.s, e.f32(2, 3), words(e), ops.AtDevice(nil)).Err()
 			}},
 			{"host step", kompute.ErrInvalid, func(e *env) error {
-				return ops.Sample(e.s, e.f32(2, 3), words(e), ops.At(1<<31)).Err()
+				return ops.Sample(e.s, e.f32(2, 3), words(e), ops.At(wide(1<<31))).Err()
 			}},
 		},
 	}
