@@ -13,9 +13,10 @@ usage() {
 usage: ./build.sh COMMAND
 
   demo       build everything and let the embedded model answer two questions
-  test       build everything and run every test
+  test [--fast]
+             build everything and run every test; --fast: a share of them, in about a minute
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
-  check      gofmt, go vet, staticcheck, clang-format
+  check      gofmt, go vet, staticcheck, clang-format, shellcheck, codespell
   bench [ARGUMENTS]
              tokens per second, and where their time goes, by bin/bench (--help lists its
              arguments; without any: the embedded model, in seconds on any device)
@@ -25,7 +26,7 @@ usage: ./build.sh COMMAND
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
-  clean      remove build/ and bin/
+  clean      remove build/ and bin/, but for the download of Kompute
   help       this text
 
 environment:
@@ -35,6 +36,8 @@ environment:
   KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
 EOF
 }
+
+logs=$build/logs # what each step printed, for the one that fails
 
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
@@ -49,7 +52,7 @@ missing_packages() {
     done
     [ -e /usr/include/vulkan/vulkan.hpp ] || echo libvulkan-dev
     [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
-    [ -n "${KOMPUTE_SOURCE:-}" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
+    [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
     # A driver to run on: any will do, lavapipe is the one that is always to be had.
     compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||
         [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
@@ -59,30 +62,60 @@ missing_packages() {
 }
 
 install_packages() {
-    local sudo='' log
+    local sudo=''
     [ "${KOMPUTE_GO_NO_INSTALL:-}" != 1 ] || die "missing: $*. Install with: apt-get install $*"
     command -v apt-get >/dev/null || die "missing: $* (Debian's names). Install them with this system's package manager"
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null || die "missing: $*. Neither root nor sudo here; as root: apt-get install $*"
         sudo=sudo
     fi
-    say "installing $*"
-    log=$(mktemp)
-    if ! { $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -q --no-install-recommends "$@"; } >"$log" 2>&1; then
-        tail -n 5 "$log" >&2
-        die "could not install $*; is there a network? As root: apt-get install $*"
-    fi
-    rm -f "$log"
+    say "installing packages: $*"
+    hint="is there a network? As root: apt-get install $*" \
+        logged packages install_with_apt "$sudo" "$@"
 }
 
+install_with_apt() {
+    local sudo=$1
+    shift
+    $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "$@"
+}
+
+# need_go finds Go, also under sudo, whose PATH may lack it, and lets a Go that can
+# fetch the version that go.mod asks for do so.
 need_go() {
-    command -v go >/dev/null || die "Go is missing: install Go $(go_wanted) or newer and put it on PATH"
-    local have want
+    local want have get='get it from https://go.dev/dl/ and put it on PATH'
     want=$(go_wanted)
-    have=$(GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//; s/[^0-9.].*//')
-    [ "$(printf '%s\n%s\n' "$want" "$have" | sort -V | head -n 1)" = "$want" ] ||
-        die "Go $have is too old: install Go $want or newer"
+    find_go || die "Go is missing: Go $want or newer is needed; $get"
+    have=$(cd / && GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//; s/[^0-9.].*//')
+    ! at_least "$have" "$want" || return 0
+    at_least "$have" 1.21 || die "Go $have is too old: Go $want or newer is needed; $get"
+    say "Go $have fetches Go $want, which go.mod asks for"
+    hint="Go $want or newer is needed; $get" logged toolchain go_version_here
+}
+
+go_version_here() { (cd "$root" && go version); }
+
+# at_least A B: whether version A is B or newer.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+find_go() {
+    local home='' dir
+    if [ -n "${SUDO_USER:-}" ]; then
+        home=$(getent passwd "$SUDO_USER" | cut -d : -f 6)
+    fi
+    ! command -v go >/dev/null || return 0
+    for dir in "${GOROOT:-/usr/local/go}/bin" /usr/local/go/bin /usr/lib/go/bin /snap/bin \
+        ${home:+"$home/go/bin" "$home/.local/go/bin" "$home"/sdk/go*/bin}; do
+        if [ -x "$dir/go" ]; then
+            PATH=$PATH:$dir
+            return 0
+        fi
+    done
+    # Last, where the user who called sudo has it.
+    [ -n "$home" ] && [ "$(id -u)" = 0 ] || return 1
+    dir=$(su - "$SUDO_USER" -c 'command -v go' 2>/dev/null | tail -n 1)
+    [ -x "$dir" ] && PATH=$PATH:$(dirname "$dir")
 }
 
 go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
@@ -97,27 +130,95 @@ deps() {
 
 # ---- Native part ----
 
+# native TARGET... builds these targets of CMake's.
 native() {
     # Configuring again is needed only for a new tree or another source of Kompute; ninja sees the rest.
     local key="${KOMPUTE_SOURCE:-}|${CMAKE_PREFIX_PATH:-}"
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ]; then
-        say 'configuring'
-        logged cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release
+        say 'configuring, and fetching Kompute if it is not here yet'
+        logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release
         printf '%s' "$key" >"$build/configured-for"
     fi
-    logged cmake --build "$build" -j "$jobs"
+    say "compiling with $jobs jobs: $*"
+    meter=native_meter logged native cmake --build "$build" -j "$jobs" --target "$@"
 }
 
-# logged runs a command quietly and shows its output only if it fails.
+# logged NAME COMMAND... runs a command, whose output goes into $logs/NAME.log, and
+# through $meter to the terminal if there is one. If it fails, its last lines are shown.
 logged() {
-    local log
-    log=$(mktemp)
-    if ! "$@" >"$log" 2>&1; then
+    local log=$logs/$1.log
+    shift
+    mkdir -p "$logs"
+    if ! "$@" 2>&1 | tee "$log" | "${meter:-nothing}" >&2; then
         tail -n 40 "$log" >&2
-        die "failed: $*"
+        die "failed: $*${hint:+; $hint}. All of its output: $log"
     fi
-    rm -f "$log"
 }
+nothing() { cat >/dev/null; }
+
+# native_meter turns ninja's lines into "Kompute 3/4  shaders 20/95  shim 7/82" where
+# everything has to be built, else into "7/12", which ninja says itself.
+native_meter() {
+    local line kind bare=1
+    [ ! -e "$archive" ] || bare=0
+    local -A total=() steps=()
+    while read -r line; do
+        kind=$(native_kind "$line")
+        total[$kind]=$((${total[$kind]:-0} + 1))
+    done < <(ninja -C "$build" -t targets all | grep -E '\.(o|gch|inc): ')
+    while read -r line; do
+        kind=$(native_kind "${line##* }")
+        steps[$kind]=$((${steps[$kind]:-0} + 1))
+        case $bare$line in
+        1*) line='' ;;
+        0\[*) line=${line%%]*} line=${line#[} ;; # "[7/12] Building ..."
+        *) continue ;;
+        esac
+        for kind in Kompute shaders shim tests; do
+            [ $bare = 0 ] || [ -z "${steps[$kind]:-}" ] || line+="$kind ${steps[$kind]}/${total[$kind]}  "
+        done
+        show "$line"
+    done
+    show_end
+}
+
+# native_kind tells by the name of an output, or the end of ninja's line about it, what it is.
+native_kind() {
+    case $1 in
+    kompute/*.o | kompute/*.o:*) echo Kompute ;;
+    csrc/tests/*) echo tests ;;
+    generated/spirv/*) echo shaders ;;
+    CMakeFiles/kpx*) echo shim ;;
+    *) echo other ;;
+    esac
+}
+
+# go_meter counts the packages that `go build -v` names.
+go_meter() {
+    local line n=0
+    while read -r line; do
+        n=$((n + 1))
+        show "Go: $n packages, $line"
+    done
+    show_end
+}
+
+# show shows how far a step is: on a terminal in one line, else every ten seconds.
+shown='' shown_at=$SECONDS
+show() {
+    shown=$1
+    [ -n "$shown" ] || return 0
+    if [ -t 2 ]; then
+        printf '
+    %.100s[K' "$shown" >&2
+    elif [ $((SECONDS - shown_at)) -ge 10 ]; then
+        shown_at=$SECONDS
+        printf '    %s
+' "$shown" >&2
+    fi
+}
+show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s
+' "$shown" >&2; fi; }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive
 # nor changed pkg-config output, so a hash of the archive and where it lies goes
@@ -129,20 +230,24 @@ go_env() {
     id=$(sed -n 's/^#define KPX_BUILD_ID "\(.*\)"$/\1/p' "$build/generated/build_id.h")
     export CGO_ENABLED=1
     export PKG_CONFIG_PATH="$build/pkgconfig${outer_pkg_config_path:+:$outer_pkg_config_path}"
+    # Where git will not read the tree, as one of another user, Go cannot stamp a revision.
+    git -C "$root" status --porcelain >/dev/null 2>&1 || export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
     export CGO_CFLAGS="-O2 -g -DKPX_ARCHIVE_HASH=h$hash '-DKPX_EXPECT_BUILD_ID=\"$id\"'"
 }
 outer_pkg_config_path=${PKG_CONFIG_PATH:-}
 
 programs() {
     say 'building Go programs into bin/'
-    (cd "$root" && go build -o bin/ ./examples/...)
+    meter=go_meter logged go go_build
 }
+
+go_build() { (cd "$root" && go build -v -o bin/ ./examples/...); }
 
 # ---- Commands ----
 
 cmd_build() {
     deps
-    native
+    native kompute-go
     go_env
     programs
 }
@@ -153,15 +258,21 @@ cmd_demo() {
 }
 
 cmd_test() {
+    local fast=''
+    case ${1:-} in
+    '') ;;
+    --fast) fast=--fast ;;
+    *) die "test: unknown argument $1" ;;
+    esac
     want_tests=1 deps
-    native
+    native all
     go_env
-    "$root/scripts/test.sh" "$build"
+    "$root/scripts/test.sh" "$build" $fast
 }
 
 cmd_check() {
-    deps clang-format:clang-format
-    native
+    deps clang-format:clang-format shellcheck:shellcheck codespell:codespell
+    native kompute-go
     go_env
     "$root/scripts/check.sh"
 }
@@ -213,8 +324,8 @@ cmd_install() {
         esac
     done
     deps
-    native
-    logged cmake --install "$build" --prefix "$prefix"
+    native kompute-go
+    logged install cmake --install "$build" --prefix "$prefix"
     say "installed under $prefix; other modules build with PKG_CONFIG_PATH=$prefix/lib/pkgconfig"
 }
 
@@ -223,9 +334,13 @@ cmd_env() {
     go_env
     printf 'export CGO_ENABLED=%q\nexport PKG_CONFIG_PATH=%q\nexport CGO_CFLAGS=%q\n' \
         "$CGO_ENABLED" "$PKG_CONFIG_PATH" "$CGO_CFLAGS"
+    [ -z "${GOFLAGS:-}" ] || printf 'export GOFLAGS=%q\n' "$GOFLAGS"
 }
 
-cmd_clean() { rm -rf "$build" "$root/bin"; }
+cmd_clean() {
+    rm -rf "${root:?}/bin"
+    [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 ! -name kompute-cache -exec rm -rf {} +
+}
 
 command=${1:-help}
 shift || true

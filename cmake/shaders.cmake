@@ -137,7 +137,7 @@ foreach(source IN LISTS KPX_SHADER_FILES)
                         -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
                 DEPENDS ${source}
                 DEPFILE ${output}.d
-                COMMENT "glslc ${name}" VERBATIM)
+                COMMENT "Compiling shader generated/spirv/${name}.inc" VERBATIM)
             string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
             string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
             string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, sizeof ${symbol}},\n")

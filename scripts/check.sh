@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting and static analysis. Called by `./build.sh check`.
+# Formatting, static analysis and spelling. Called by `./build.sh check`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 failed=0
@@ -12,4 +12,12 @@ go vet ./... || failed=1
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || failed=1
 
 git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format --dry-run --Werror || failed=1
+
+git ls-files '*.sh' .ci/run | xargs shellcheck || failed=1
+
+# Not what others wrote or a program makes. Names in camel case are no words; the
+# words that are right are GLSL's inout, a Unicode class, "to and fro", a truth value
+# in templates, and the lower end of a.
+git ls-files '*.go' '*.cpp' '*.hpp' '*.h' '*.def' '*.comp' '*.glsl' '*.md' '*.sh' '*.py' '*.cmake' '*.txt' | grep -v testdata/ |
+    xargs codespell --ignore-regex '\b[A-Z]?[a-z0-9]+[A-Z]\w*' -L inout,nd,fro,falsy,alo || failed=1
 exit $failed

@@ -27,9 +27,7 @@ case $kind in
 address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ;;
 thread)
     export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan_suppressions.txt second_deadlock_stack=1"
-    for file in $(grep -l 'std::thread' csrc/tests/*_test.cpp); do
-        tests+=("$(basename "$file" .cpp)")
-    done
+    mapfile -t tests < <(grep -l 'std::thread' csrc/tests/*_test.cpp | xargs -r -n 1 basename -s .cpp)
     [ ${#tests[@]} -gt 0 ] || { echo 'no C++ test starts threads any more' >&2; exit 1; }
     ;;
 esac
