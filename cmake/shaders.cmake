@@ -22,14 +22,6 @@ if(NOT GLSLC)
     message(FATAL_ERROR "The GLSL compiler is missing: install glslc.")
 endif()
 
-# A sanitized build runs the same kernels: they are data.
-if(KOMPUTE_GO_KERNELS)
-    add_library(kpx_kernels OBJECT IMPORTED)
-    set_target_properties(kpx_kernels PROPERTIES
-        IMPORTED_OBJECTS ${KOMPUTE_GO_KERNELS}/CMakeFiles/kpx_kernels.dir/generated/gen_kernels.cpp.o)
-    return()
-endif()
-
 set(KPX_SHADERS ${PROJECT_SOURCE_DIR}/shaders)
 set(KPX_GENERATED ${PROJECT_BINARY_DIR}/generated)
 set(KPX_SPIRV ${KPX_GENERATED}/spirv)
@@ -172,6 +164,14 @@ const EmbeddedKernel embedded_kernels[] = {
 const uint32_t embedded_kernel_count = sizeof embedded_kernels / sizeof embedded_kernels[0];
 } // namespace kpx
 " @ONLY)
+# A sanitized build runs the same kernels: they are data.
+if(KOMPUTE_GO_KERNELS)
+    add_library(kpx_kernels OBJECT IMPORTED)
+    set_target_properties(kpx_kernels PROPERTIES
+        IMPORTED_OBJECTS ${KOMPUTE_GO_KERNELS}/CMakeFiles/kpx_kernels.dir/generated/gen_kernels.cpp.o)
+    return()
+endif()
+
 add_library(kpx_kernels OBJECT ${KPX_GENERATED}/gen_kernels.cpp)
 target_include_directories(kpx_kernels PRIVATE ${PROJECT_SOURCE_DIR}/csrc ${KPX_GENERATED})
 set_source_files_properties(${KPX_GENERATED}/gen_kernels.cpp PROPERTIES OBJECT_DEPENDS "${outputs}")
