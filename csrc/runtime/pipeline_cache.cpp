@@ -1,16 +1,18 @@
 #include "runtime/pipeline_cache.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
 #include "abi/error.hpp"
+
+namespace fs = std::filesystem;
 
 namespace kpx {
 
@@ -32,26 +34,26 @@ uint64_t checksum(const uint8_t *data, size_t bytes) {
     return hash;
 }
 
-std::string cache_dir() {
+fs::path cache_dir() {
     const char *own = getenv("KOMPUTE_GO_CACHE_DIR");
     if (own != nullptr && *own != 0) {
-        return strcmp(own, "off") == 0 ? "" : own;
+        return strcmp(own, "off") == 0 ? fs::path() : fs::path(own);
     }
     const char *xdg = getenv("XDG_CACHE_HOME");
     if (xdg != nullptr && *xdg == '/') {
-        return std::string(xdg) + "/kompute-go";
+        return fs::path(xdg) / "kompute-go";
     }
     const char *home = getenv("HOME");
-    return home != nullptr && *home == '/' ? std::string(home) + "/.cache/kompute-go" : "";
+    return home != nullptr && *home == '/' ? fs::path(home) / ".cache" / "kompute-go" : fs::path();
 }
 
-bool make_dirs(const std::string &path) {
-    for (size_t i = 1; i <= path.size(); i++) {
-        if (i == path.size() || path[i] == '/') {
-            mkdir(path.substr(0, i).c_str(), 0700);
-        }
+bool make_dirs(const fs::path &dir) {
+    std::error_code failed;
+    if (fs::create_directories(dir, failed)) {
+        fs::permissions(dir, fs::perms::owner_all,
+                        failed); // what is in it goes to the driver: nobody else writes there
     }
-    return access(path.c_str(), W_OK) == 0;
+    return access(dir.c_str(), W_OK) == 0;
 }
 
 std::string file_name(const vk::PhysicalDeviceProperties &device) {
@@ -107,11 +109,11 @@ bool replace(const std::string &path, const FileHeader &header, const std::vecto
 } // namespace
 
 PipelineCache::PipelineCache(vk::Device device, vk::PhysicalDevice physical) : device_(device) {
-    const std::string dir = cache_dir();
+    const fs::path dir = cache_dir();
     const vk::PhysicalDeviceProperties properties = physical.getProperties();
     std::vector<uint8_t> data;
     if (!dir.empty()) {
-        path_ = dir + "/" + file_name(properties);
+        path_ = (dir / file_name(properties)).string();
         data = load(path_, properties);
     }
     try {
@@ -127,7 +129,7 @@ PipelineCache::~PipelineCache() {
 
 void PipelineCache::save() noexcept {
     try {
-        if (path_.empty() || !make_dirs(path_.substr(0, path_.rfind('/')))) {
+        if (path_.empty() || !make_dirs(fs::path(path_).parent_path())) {
             return;
         }
         const std::vector<uint8_t> data = device_.getPipelineCacheData(cache_);
