@@ -22,20 +22,30 @@ inline kpx_result report(kpx_error *err, kpx_result code, const char *message, u
     return code;
 }
 
+// The exception that is being handled, as an Error.
+inline Error current_error() noexcept {
+    try {
+        throw;
+    } catch (const Error &e) {
+        return e;
+    } catch (const vk::SystemError &e) {
+        return {result_code(vk::Result(e.code().value())), e.what()};
+    } catch (const std::bad_alloc &) {
+        return {KPX_OUT_OF_MEMORY, "out of host memory"};
+    } catch (const std::exception &e) {
+        return {KPX_INTERNAL, e.what()};
+    } catch (...) {
+        return {KPX_INTERNAL, "unknown exception"};
+    }
+}
+
 template <typename Body> kpx_result guarded(kpx_error *err, Body body) noexcept {
     try {
         body();
         return KPX_OK;
-    } catch (const Error &e) {
-        return report(err, e.code, e.what(), e.requested, e.available);
-    } catch (const vk::SystemError &e) {
-        return report(err, result_code(vk::Result(e.code().value())), e.what());
-    } catch (const std::bad_alloc &) {
-        return report(err, KPX_OUT_OF_MEMORY, "out of host memory");
-    } catch (const std::exception &e) {
-        return report(err, KPX_INTERNAL, e.what());
     } catch (...) {
-        return report(err, KPX_INTERNAL, "unknown exception");
+        const Error e = current_error();
+        return report(err, e.code, e.what(), e.requested, e.available);
     }
 }
 

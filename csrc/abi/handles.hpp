@@ -7,14 +7,14 @@
 
 namespace kpx {
 class Algorithm;
-class Buffer;
 class Device;
 class Gate;
 class Region;
 class Stream;
+class Tensor;
 
 // Throws KPX_INVALID for a null handle.
-const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle);
+const std::shared_ptr<Tensor> &tensor_of(const kpx_tensor *handle);
 const std::shared_ptr<Device> &device_of(const kpx_device *handle);
 const std::shared_ptr<Stream> &stream_of(const kpx_stream *handle);
 const std::shared_ptr<Algorithm> &algorithm_of(const kpx_algorithm *handle);
@@ -24,8 +24,8 @@ const std::shared_ptr<Region> &region_of(const kpx_region *handle);
 struct kpx_device {
     std::shared_ptr<kpx::Device> object;
 };
-struct kpx_buffer {
-    std::shared_ptr<kpx::Buffer> object;
+struct kpx_tensor {
+    std::shared_ptr<kpx::Tensor> object;
 };
 struct kpx_stream {
     std::shared_ptr<kpx::Stream> object;

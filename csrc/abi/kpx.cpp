@@ -4,6 +4,8 @@
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
 #include "build_id.h"
+#include "cache/cache.hpp"
+#include "cache/read.hpp"
 #include "ops/op_table.hpp"
 #include "record/lowering.hpp"
 #include "record/region.hpp"
@@ -24,8 +26,8 @@ template <typename Handle> auto &object_of(Handle *handle, const char *what) {
 
 } // namespace
 
-const std::shared_ptr<Buffer> &buffer_of(const kpx_buffer *handle) {
-    return object_of(handle, "buffer");
+const std::shared_ptr<Tensor> &tensor_of(const kpx_tensor *handle) {
+    return object_of(handle, "tensor");
 }
 const std::shared_ptr<Device> &device_of(const kpx_device *handle) {
     return object_of(handle, "device");
@@ -87,38 +89,84 @@ void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
     (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
 }
 
-kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err) {
+kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Device> &owner = device_of(device);
         owner->check_alive();
-        *out = new kpx_buffer{owner->memory().allocate(bytes)};
-        owner->count_buffer(int64_t(bytes), 1);
+        owner->memory().check_size(bytes);
+        *out = new kpx_tensor{std::make_shared<Tensor>(owner, bytes)};
     });
 }
 
-kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory,
+kpx_result kpx_tensor_wrap(kpx_device *device, const void *memory, uint64_t bytes, kpx_tensor **out, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Device> &owner = device_of(device);
+        owner->check_alive();
+        owner->memory().check_size(bytes);
+        if (memory == nullptr && bytes > 0) {
+            fail(KPX_INVALID, "no memory was given to wrap");
+        }
+        auto tensor = std::make_shared<Tensor>(owner, bytes);
+        tensor->read_only = true;
+        tensor->host = HostPool::wrap(memory, bytes);
+        tensor->host_fresh = true;
+        *out = new kpx_tensor{std::move(tensor)};
+    });
+}
+
+kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tensor **out, void **memory,
                                     kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Device> &owner = device_of(device);
         owner->check_alive();
-        *out = new kpx_buffer{owner->memory().allocate_mapped(bytes)};
-        *memory = (*out)->object->mapped();
-        owner->count_buffer(int64_t(bytes), 1);
+        std::shared_ptr<Buffer> buffer = owner->memory().allocate_mapped(bytes);
+        auto tensor = std::make_shared<Tensor>(owner, bytes);
+        tensor->mapped = true;
+        tensor->device_fresh = true;
+        *memory = buffer->mapped();
+        tensor->buffer = std::move(buffer);
+        *out = new kpx_tensor{std::move(tensor)};
     });
 }
 
-void kpx_buffer_destroy(kpx_buffer *buffer) {
-    if (buffer != nullptr) {
-        (void)guarded(nullptr, [&] {
-            buffer->object->close();
-            buffer->object->device()->count_buffer(-int64_t(buffer->object->bytes()), -1);
-        });
-        delete buffer;
+void kpx_tensor_destroy(kpx_tensor *tensor) {
+    if (tensor != nullptr) {
+        const std::shared_ptr<Tensor> &object = tensor->object;
+        {
+            Lock lock(object->device->mutex());
+            // Whoever copies from memory of the caller's must be done with it.
+            object->device->moved().wait(lock, [&] { return !(object->read_only && object->moving); });
+            object->close();
+        }
+        delete tensor;
     }
 }
 
-kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err) {
-    return guarded(err, [&] { *out = new kpx_stream{Stream::create(device_of(device))}; });
+kpx_result kpx_tensor_write(kpx_tensor *tensor, kpx_stream *stream, uint64_t offset, const void *data, uint64_t bytes,
+                            kpx_error *err) {
+    return guarded(err, [&] { write_tensor(*stream_of(stream), tensor_of(tensor), offset, data, bytes); });
+}
+
+kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,
+                           kpx_read **out, kpx_error *err) {
+    return guarded(
+        err, [&] { *out = new kpx_read{Read::start(tensor_of(tensor), stream_of(stream), when, offset, bytes)}; });
+}
+
+kpx_result kpx_read_wait(kpx_read *read, uint64_t timeout_ns, const void **data, kpx_error *err) {
+    return guarded(err, [&] { *data = object_of(read, "read")->wait(timeout_ns); });
+}
+
+uint32_t kpx_read_moved(const kpx_read *read) {
+    return read->object->moved();
+}
+
+void kpx_read_destroy(kpx_read *read) {
+    delete read;
+}
+
+kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err) {
+    return guarded(err, [&] { *out = new kpx_stream{Stream::create(device_of(device), kind)}; });
 }
 
 void kpx_stream_destroy(kpx_stream *stream) {
@@ -140,21 +188,12 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint3
     });
 }
 
-kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes,
-                      kpx_error *err) {
+kpx_result kpx_upload(kpx_stream *stream, kpx_tensor *tensor, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
-        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
-        target->upload(storage, offset, data, bytes);
-    });
-}
-
-kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes,
-                        kpx_error *err) {
-    return guarded(err, [&] {
-        const std::shared_ptr<Stream> target = stream_of(stream);
-        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
-        target->download(storage, offset, data, bytes);
+        Lock lock(target->device()->mutex());
+        target->report_refused();
+        make_ready(lock, *target, tensor_of(tensor), {true, false}, target->capturing());
     });
 }
 
@@ -175,27 +214,6 @@ void kpx_gate_open(kpx_gate *gate) {
         (void)guarded(nullptr, [&] { gate->object->open(); });
         delete gate;
     }
-}
-
-kpx_result kpx_read_create(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, uint64_t bytes, kpx_read **out,
-                           kpx_error *err) {
-    return guarded(err, [&] {
-        const std::shared_ptr<Stream> target = stream_of(stream);
-        const std::shared_ptr<Buffer> storage = buffer_of(buffer);
-        *out = new kpx_read{target->read(storage, offset, bytes)};
-    });
-}
-
-void kpx_read_copy(const kpx_read *read, void *data) {
-    auto *to = static_cast<uint8_t *>(data);
-    for (const Read::Part &part : read->object->parts) {
-        memcpy(to, part.block->data + part.offset, part.bytes);
-        to += part.bytes;
-    }
-}
-
-void kpx_read_destroy(kpx_read *read) {
-    delete read;
 }
 
 kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err) {
@@ -259,7 +277,8 @@ void kpx_capture_abort(kpx_stream *stream) {
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
-        *value = target->replay(region_of(region), times);
+        const std::shared_ptr<Region> replayed = region_of(region);
+        *value = target->replay(replayed, times);
     });
 }
 

@@ -1,11 +1,12 @@
 /* The whole C ABI between Go and the shim.
  *
  * Rules: every function that can fail returns a kpx_result and fills *err
- * (never NULL) when it is not KPX_OK. No exception and no Go pointer outlives a
- * call: memory handed in is copied before the call returns. Handles are freed
- * once, by their own destroy function; what the device still uses is released
- * after its last use. Every function may be called from any thread, several at
- * once; only the order of calls on one stream is the caller's business.
+ * (never NULL) when it is not KPX_OK. No exception crosses this boundary, and
+ * memory handed in is copied before the call returns; kpx_tensor_wrap alone
+ * keeps the pointer that it is given. Handles are freed once, by their own
+ * destroy function; what the device still uses is released after its last use.
+ * Every function may be called from any thread, several at once; only the order
+ * of calls on one stream is the caller's business.
  */
 #ifndef KPX_H
 #define KPX_H
@@ -16,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 3
+#define KPX_ABI_VERSION 4
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -46,16 +47,16 @@ typedef enum { KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32
 typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
 
 typedef struct kpx_device kpx_device;
-typedef struct kpx_buffer kpx_buffer;
+typedef struct kpx_tensor kpx_tensor;
 typedef struct kpx_stream kpx_stream;
 typedef struct kpx_algorithm kpx_algorithm;
 typedef struct kpx_region kpx_region;
 typedef struct kpx_gate kpx_gate;
 typedef struct kpx_read kpx_read;
 
-/* A view of a buffer. Offset and strides count elements. buffer NULL: absent. */
+/* A view of a tensor. Offset and strides count elements. tensor NULL: absent. */
 typedef struct {
-    kpx_buffer *buffer;
+    kpx_tensor *tensor;
     uint32_t dtype;
     uint32_t access;
     uint32_t rank;
@@ -92,29 +93,63 @@ kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
 kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
 /* memory_budget in bytes, 0: what the device has. */
 kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err);
-/* Waits for all work, then frees the device. Buffers and streams still alive keep it alive until they are destroyed. */
+/* Waits for all work, then frees the device. Tensors and streams still alive keep it alive until they are destroyed. */
 void kpx_device_close(kpx_device *device);
 
 typedef struct {
-    uint64_t live_buffers, live_bytes, peak_bytes; /* what callers hold */
+    uint64_t live_tensors, live_bytes, peak_bytes; /* what callers hold */
     uint64_t reserved_bytes;                       /* what was taken from the driver */
+    uint64_t host_bytes;                           /* of host copies, wrapped memory not counted */
+    uint64_t uploads, upload_bytes;                /* of all streams */
+    uint64_t cache_hits, cache_misses;             /* whether content was where it was needed */
     uint64_t pipelines_built;
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
 
-/* ---- Buffers: uninitialised device storage ---- */
-kpx_result kpx_buffer_create(kpx_device *device, uint64_t bytes, kpx_buffer **out, kpx_error *err);
-void kpx_buffer_destroy(kpx_buffer *buffer); /* at once, or after the last use on the device */
-/* Storage that host and device both see, zeroed, mapped at *memory as long as the buffer's handle lives. For a few
- * bytes that a region writes every time: what work up to a value wrote is there to read once kpx_wait has seen that
- * value. What the host writes, work submitted later reads. */
-kpx_result kpx_buffer_create_mapped(kpx_device *device, uint64_t bytes, kpx_buffer **out, void **memory,
+/* ---- Tensors: storage with a host copy and a device copy ----
+ * A tensor is bytes that views share. It knows which of its two copies is current, who writes it last and who reads
+ * it. Ops, dispatches and replays bring operands to the device, order work across streams and note what they did by
+ * themselves. Either copy is made when it is first needed; a tensor without content reads as any bytes. */
+kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err);
+/* With the content of memory of the caller, which stays as it is, readable and in place, until kpx_tensor_destroy
+ * returns. Nothing may write the tensor. */
+kpx_result kpx_tensor_wrap(kpx_device *device, const void *memory, uint64_t bytes, kpx_tensor **out, kpx_error *err);
+/* Both copies are one: zeroed memory that host and device see, at *memory as long as the handle lives. For a few
+ * bytes that a region writes every time: what work up to a value wrote is there once kpx_wait has seen that value. */
+kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tensor **out, void **memory,
                                     kpx_error *err);
+/* The memory goes at once, or after its last use on the device. */
+void kpx_tensor_destroy(kpx_tensor *tensor);
+
+/* Writes bytes at offset, in the order of the stream: after work that the stream and others were given before, and
+ * before what they are given from here on. data is read before the call returns; NULL stands for zeros. Where the
+ * host's copy is current, or all is written, the host's copy alone changes, and goes up when the device needs it. */
+kpx_result kpx_tensor_write(kpx_tensor *tensor, kpx_stream *stream, uint64_t offset, const void *data, uint64_t bytes,
+                            kpx_error *err);
+
+/* Starts to read bytes. What the host has is there at once, and later writes do not change it; else a copy is
+ * appended to the stream, behind all that was appended there and behind the tensor's writer. With KPX_READ_SOON the
+ * copy is submitted, and goes with the work that makes the content where that is not submitted yet, so that it waits
+ * for nothing else. */
+typedef enum { KPX_READ_APPEND = 0, KPX_READ_SOON = 1 } kpx_read_when;
+kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,
+                           kpx_read **out, kpx_error *err);
+/* Waits until the bytes are there: *data, as long as the handle lives. Submits what the copy was appended to. If all
+ * of the tensor was read and is still current, the host's copy is current from here on. KPX_TIMEOUT after
+ * timeout_ns; it may be called again. The handle may outlive stream, tensor and device. */
+kpx_result kpx_read_wait(kpx_read *read, uint64_t timeout_ns, const void **data, kpx_error *err);
+/* Whether the bytes had to come from the device. */
+uint32_t kpx_read_moved(const kpx_read *read);
+void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the device */
 
 /* ---- Streams: in order, recorded lazily ---- */
-kpx_result kpx_stream_create(kpx_device *device, kpx_stream **out, kpx_error *err);
+/* A window that the driver refuses leaves nothing counted as done: uploads in it are made again, and what its ops were
+ * to write carries the error until it is written anew. If another stream's call had it submitted, the stream's own
+ * next call reports the error, once; unless it is for transfers, whose errors are those of the reads alone. */
+typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
+kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
 void kpx_stream_destroy(kpx_stream *stream); /* drops pending work, waits for submitted work */
 
 /* Index of the op with this basename, or -1. */
@@ -122,12 +157,8 @@ int32_t kpx_op_find(const char *name);
 /* Appends one op. KPX_UNSUPPORTED: nothing was appended, err->message says why. */
 kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
                   uint32_t size, kpx_error *err);
-/* Appends a copy of host memory into a buffer; the memory is read before the call returns. */
-kpx_result kpx_upload(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes,
-                      kpx_error *err);
-/* Copies device memory to the host: submits, waits, copies. */
-kpx_result kpx_download(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, void *data, uint64_t bytes,
-                        kpx_error *err);
+/* Brings a tensor to the device, as the first op that needs it would. */
+kpx_result kpx_upload(kpx_stream *stream, kpx_tensor *tensor, kpx_error *err);
 /* Work appended from here on starts after value of the other stream; that must have been submitted. */
 kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err);
 /* Work appended from here on is held back until the gate is opened, and with it what depends on that work. Values are
@@ -136,13 +167,6 @@ kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err);
 /* Submits what the gate held back, and frees the gate: every gate must be opened. If the driver refuses that, the
  * device counts as lost. */
 void kpx_gate_open(kpx_gate *gate);
-/* Appends a copy of device memory into host memory of the library. Several may be under way. While a region is captured
- * it is ordinary work. */
-kpx_result kpx_read_create(kpx_stream *stream, kpx_buffer *buffer, uint64_t offset, uint64_t bytes, kpx_read **out,
-                           kpx_error *err);
-/* All bytes of it, once the stream has reached the value of a flush after it. */
-void kpx_read_copy(const kpx_read *read, void *data);
-void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the device */
 /* Submits what is pending. *value: the timeline value that this stream reaches when all appended so far is done. */
 kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err);
 /* Waits until the stream has reached value; KPX_TIMEOUT after timeout_ns. */
@@ -150,7 +174,7 @@ kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx
 
 typedef struct {
     uint64_t ops, dispatches, barriers, submits, descriptor_writes, recorded_commands;
-    uint64_t uploads, upload_bytes, downloads, download_bytes, waits;
+    uint64_t uploads, upload_bytes, waits;
     uint64_t record_ns, submit_ns; /* host time */
     uint64_t replays;              /* of regions. What they run counts as dispatches and barriers */
 } kpx_stream_stats;
@@ -187,10 +211,10 @@ uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n)
 
 /* ---- Regions: ops recorded once, submitted again and again ---- */
 /* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not
- * captured: they go ahead of it as ordinary work. kpx_flush, kpx_download and kpx_stream_depend submit only ordinary
+ * captured: they go ahead of it as ordinary work. kpx_flush, reads and kpx_stream_depend submit only ordinary
  * work meanwhile. KPX_INVALID if the stream is capturing already. */
 kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
-/* Ends the capture, also when it fails, and submits ordinary work. Buffers whose handles were destroyed since they were
+/* Ends the capture, also when it fails, and submits ordinary work. Tensors whose handles were destroyed since they were
  * created are the region's own: what it writes before it reads is planned into memory by lifetime and holds nothing
  * between replays. */
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
@@ -198,7 +222,8 @@ void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anyth
 /* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into
  * the same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of
  * several streams run one after the other, in the order of these calls. *value as in kpx_flush. Nothing is recorded,
- * written to a descriptor or allocated. KPX_INVALID on a capturing stream. */
+ * written to a descriptor or allocated, and where nothing else touched the region's tensors since the last replay,
+ * nothing is looked at. KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
 
 typedef struct {
@@ -206,7 +231,7 @@ typedef struct {
     uint64_t dispatches, barriers;                 /* of one replay */
     uint64_t descriptor_writes, recorded_commands; /* done once */
     uint64_t transient_bytes_unplanned,
-        transient_bytes; /* what the region's own buffers take without and with planning */
+        transient_bytes; /* what the region's own tensors take without and with planning */
     uint64_t record_ns;  /* host time of kpx_capture_end */
 } kpx_region_stats;
 void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);

@@ -1,7 +1,7 @@
 #include "record/lowering.hpp"
 
 #include "abi/error.hpp"
-#include "abi/handles.hpp"
+#include "cache/cache.hpp"
 #include "runtime/kernels.hpp"
 
 namespace kpx {
@@ -68,12 +68,12 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
 
 Array make_array(Device &device, const kpx_array &in) {
     Array out;
-    if (in.buffer == nullptr) {
+    if (in.tensor == nullptr) {
         return out;
     }
-    out.buffer = buffer_of(in.buffer);
-    if (out.buffer->device().get() != &device) {
-        fail(KPX_INVALID, "an array lives on another device than the stream");
+    out.buffer = tensor_of(in.tensor)->buffer;
+    if (!out.buffer) {
+        fail(KPX_INTERNAL, "an array whose tensor was not made ready");
     }
     out.dtype = in.dtype;
     out.rank = in.rank;
@@ -84,11 +84,11 @@ Array make_array(Device &device, const kpx_array &in) {
         fail(KPX_INVALID, "an array of unknown dtype %u", in.dtype);
     }
     // All products stay far below 2^63: buffers have less than 2^32 bytes.
-    const int64_t limit = int64_t(out.buffer->bytes() / out.element_size());
+    const int64_t limit = int64_t(tensor_of(in.tensor)->bytes / out.element_size());
     int64_t last = in.offset;
     bool is_empty = false;
     if (in.offset < 0 || in.offset > limit) {
-        fail(KPX_INVALID, "an array starts at element %lld of a buffer of %lld", (long long)in.offset,
+        fail(KPX_INVALID, "an array starts at element %lld of a tensor of %lld", (long long)in.offset,
              (long long)limit);
     }
     for (uint32_t i = 0; i < in.rank; i++) {
@@ -101,12 +101,12 @@ Array make_array(Device &device, const kpx_array &in) {
     }
     for (uint32_t i = 0; i < in.rank && !is_empty; i++) {
         if (in.strides[i] > 0 && in.shape[i] - 1 > (limit - last) / in.strides[i]) {
-            fail(KPX_INVALID, "an array reaches past the end of its buffer of %lld elements", (long long)limit);
+            fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
         }
         last += (in.shape[i] - 1) * in.strides[i];
     }
     if (!is_empty && last >= limit) {
-        fail(KPX_INVALID, "an array reaches past the end of its buffer of %lld elements", (long long)limit);
+        fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
     }
     const uint64_t start = uint64_t(in.offset) * out.element_size();
     out.base = start - start % device.binding_alignment();

@@ -26,7 +26,7 @@ class ProgramLowering : public Lowering {
 };
 
 // The array of the C ABI, checked: known dtype, rank, sizes, all elements inside
-// the buffer, and on this device. Throws KPX_INVALID.
+// the tensor, which is ready on this device. Throws KPX_INVALID.
 Array make_array(Device &device, const kpx_array &array);
 
 // The range that binding this array touches. Throws KPX_TOO_LARGE if no binding can span it.

@@ -20,6 +20,19 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);
 }
 
+Region::~Region() {
+    for (const RegionUse &use : uses_) {
+        use.tensor->regions--;
+    }
+}
+
+void Region::use(std::vector<RegionUse> uses) {
+    uses_ = std::move(uses);
+    for (const RegionUse &use : uses_) {
+        use.tensor->regions++;
+    }
+}
+
 const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::Timed timed) {
     std::shared_ptr<Recording> &wanted = timed == Recording::Timed::each ? each_ : whole_;
     if (!wanted) {

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "graph/memory_plan.hpp"
+#include "record/capture.hpp"
 #include "record/recording.hpp"
 #include "record/window.hpp"
-#include "runtime/timeline.hpp"
+#include "stream/point.hpp"
 
 namespace kpx {
 
@@ -38,6 +39,9 @@ class Region {
 
     // Runs the passes over the window, plans memory, records. Throws an Error.
     Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes);
+    ~Region();
+    Region(const Region &) = delete;
+    Region &operator=(const Region &) = delete;
 
     const std::shared_ptr<Device> &device() const { return device_; }
     const Recording &recording() const { return *recording_; }
@@ -45,11 +49,17 @@ class Region {
     // them.
     std::mutex profiling;
     const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
-    // The last replay, which the next one of another stream must wait for: both use the region's memory. The caller
-    // holds order from when it looks until it has submitted its own.
-    std::mutex order;
-    std::shared_ptr<Timeline> last_timeline;
-    uint64_t last_value = 0;
+
+    // ---- Guarded by the device's mutex ----
+    // The tensors of the caller's that it uses.
+    void use(std::vector<RegionUse> uses);
+    const std::vector<RegionUse> &uses() const { return uses_; }
+    // The last replay, which the next one of another stream must wait for: both use the region's memory. Null before.
+    std::shared_ptr<Point> last;
+    bool marked = false;             // its tensors remember `last`
+    uint64_t seen_state = 0;         // Device::cache_state() when the tensors were ready
+    const Stream *seen_by = nullptr; // for this stream
+
     kpx_region_stats stats() const;
     // As JSON; csrc/record/describe.cpp.
     std::string describe() const;
@@ -62,6 +72,7 @@ class Region {
     void write_memory(JsonWriter &json) const;
 
     std::shared_ptr<Device> device_;
+    std::vector<RegionUse> uses_;
     uint64_t appended_ = 0; // ops
     std::vector<Op> ops_;
     MemoryPlan memory_;

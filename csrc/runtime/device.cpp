@@ -85,7 +85,7 @@ void Device::fill_traits() {
     traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }
 
-// Streams and buffers hold the device, so none is left here and all work is done.
+// Streams and tensors hold the device, so none is left here and all work is done.
 Device::~Device() {
     (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
     staging_.reset();
@@ -156,11 +156,16 @@ void Device::check(vk::Result result, const char *what) {
     kpx::check(result, what);
 }
 
-void Device::count_buffer(int64_t bytes, int64_t buffers) {
+void Device::count_tensor(int64_t bytes, int64_t tensors) {
     std::lock_guard<std::mutex> lock(mutex_);
     live_bytes_ += uint64_t(bytes);
-    live_buffers_ += uint64_t(buffers);
+    live_tensors_ += uint64_t(tensors);
     peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+}
+
+void Device::count_upload(uint64_t bytes) {
+    uploads_++;
+    upload_bytes_ += bytes;
 }
 
 kpx_device_stats Device::stats() {
@@ -169,8 +174,13 @@ kpx_device_stats Device::stats() {
     out.pipelines_built = kernels_->pipelines_built();
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
+    out.host_bytes = host_memory_->in_use();
+    out.uploads = uploads_;
+    out.upload_bytes = upload_bytes_;
+    out.cache_hits = cache_hits_;
+    out.cache_misses = cache_misses_;
     std::lock_guard<std::mutex> lock(mutex_);
-    out.live_buffers = live_buffers_;
+    out.live_tensors = live_tensors_;
     out.live_bytes = live_bytes_;
     out.peak_bytes = peak_bytes_;
     return out;

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include <vulkan/vulkan.hpp>
 
+#include "cache/host_memory.hpp"
 #include "ops/op.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/features.hpp"
 #include "runtime/memory.hpp"
-#include "stream/gate.hpp"
 
 namespace kpx {
 
@@ -53,7 +54,19 @@ class Device : public std::enable_shared_from_this<Device> {
     Sequences &sequences() { return *sequences_; }
     DeviceClock &clock() { return clock_; }
 
-    Held &held() { return held_; }
+    HostPool &host_memory() { return *host_memory_; }
+
+    // Guards the tensor cache, and of all streams what is pending, held back or captured: an op looks at tensors that
+    // several streams use, and may have to submit another stream's work. It is not held while waiting for the device.
+    std::mutex &mutex() { return state_mutex_; }
+    // Notified, with the mutex held, when a tensor's content has been moved.
+    std::condition_variable &moved() { return moved_; }
+    // Counts changes of tensors that regions use. The caller holds the mutex.
+    uint64_t cache_state() const { return cache_state_; }
+    void cache_changed() { cache_state_++; }
+    // Submissions that gates hold back. The caller holds the mutex.
+    uint64_t held = 0;
+
     std::vector<std::shared_ptr<Stream>> streams(); // that are alive
 
     // Queues are given to streams in turn.
@@ -77,7 +90,9 @@ class Device : public std::enable_shared_from_this<Device> {
     void check(vk::Result result, const char *what);
 
     // What callers hold.
-    void count_buffer(int64_t bytes, int64_t buffers);
+    void count_tensor(int64_t bytes, int64_t tensors);
+    void count_upload(uint64_t bytes);
+    void count_lookup(bool hit) { (hit ? cache_hits_ : cache_misses_)++; }
     void count_allocation() { allocations_++; }
     kpx_device_stats stats();
 
@@ -95,8 +110,11 @@ class Device : public std::enable_shared_from_this<Device> {
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<bool> lost_{false};
-    Held held_;
-    std::atomic<uint64_t> allocations_{0};
+    std::mutex state_mutex_;
+    std::condition_variable moved_;
+    uint64_t cache_state_ = 1;
+    std::shared_ptr<HostPool> host_memory_ = std::make_shared<HostPool>();
+    std::atomic<uint64_t> allocations_{0}, uploads_{0}, upload_bytes_{0}, cache_hits_{0}, cache_misses_{0};
     DeviceClock clock_;
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Kernels> kernels_;
@@ -106,7 +124,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::unique_ptr<Sequences> sequences_;
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
-    uint64_t live_buffers_ = 0, live_bytes_ = 0, peak_bytes_ = 0;
+    uint64_t live_tensors_ = 0, live_bytes_ = 0, peak_bytes_ = 0;
 };
 
 } // namespace kpx

@@ -4,11 +4,11 @@
 
 #include "abi/error.hpp"
 #include "record/recording.hpp"
+#include "record/transfer.hpp"
 #include "runtime/device.hpp"
 #include "runtime/device_list.hpp"
 #include "runtime/tensors.hpp"
 #include "runtime/timeline.hpp"
-#include "stream/stream.hpp"
 
 namespace kpx {
 

@@ -59,6 +59,8 @@ class Memory {
     // budget: most bytes to take from the driver, 0: what the heap has.
     Memory(Device &device, uint64_t budget);
 
+    // Throws KPX_TOO_LARGE if no tensor can have that many bytes.
+    void check_size(uint64_t bytes) const { (void)rounded(bytes); }
     // Throws KPX_TOO_LARGE or KPX_OUT_OF_MEMORY.
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
     // Zeroed memory that the host sees too; a driver allocation each.

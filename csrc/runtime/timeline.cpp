@@ -47,7 +47,14 @@ Timeline::~Timeline() {
 uint64_t Timeline::completed() const {
     uint64_t value = 0;
     device_->check(device_->handle().getSemaphoreCounterValue(semaphore_, &value), "vkGetSemaphoreCounterValue");
+    see(value - base_);
     return value - base_;
+}
+
+void Timeline::see(uint64_t value) const {
+    uint64_t known = seen_;
+    while (known < value && !seen_.compare_exchange_weak(known, value)) {
+    }
 }
 
 // Waits in slices, so that a device which another thread found lost wakes this one.
@@ -61,6 +68,7 @@ void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
         const vk::Result result = device_->handle().waitSemaphores(&info, slice);
         if (result != vk::Result::eTimeout) {
             device_->check(result, "vkWaitSemaphores");
+            see(value);
             return;
         }
         if (timeout_ns != UINT64_MAX) {

@@ -54,6 +54,11 @@ class Timeline {
     void set_queued(uint64_t value) { queued_ = value; }
     // The value reached so far.
     uint64_t completed() const;
+    // The greatest value that any call has seen reached.
+    uint64_t seen() const { return seen_; }
+    // All submitted work is done and there will be no more.
+    void close() { closed_ = true; }
+    bool closed() const { return closed_; }
     // Blocks until value is reached; throws KPX_TIMEOUT or KPX_DEVICE_LOST. Holds no lock.
     void wait(uint64_t value, uint64_t timeout_ns) const;
 
@@ -61,7 +66,11 @@ class Timeline {
     std::shared_ptr<Device> device_;
     vk::Semaphore semaphore_;
     uint64_t base_;
+    void see(uint64_t value) const;
+
     std::atomic<uint64_t> submitted_{0}, queued_{0};
+    mutable std::atomic<uint64_t> seen_{0};
+    std::atomic<bool> closed_{false};
 };
 
 } // namespace kpx

@@ -4,9 +4,7 @@
 // other streams from running: streams share queues.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 
 namespace kpx {
 
@@ -17,17 +15,11 @@ class Gate {
     explicit Gate(std::shared_ptr<Device> device) : device_(std::move(device)) {}
     // Hands to the driver what was held back and can run now.
     void open();
-    bool is_open() const { return open_; } // the caller holds Held::mutex
+    bool is_open() const { return open_; } // the caller holds the device's mutex
 
   private:
     const std::shared_ptr<Device> device_;
-    bool open_ = false; // guarded by Held::mutex
-};
-
-// What a device holds back, over all its streams.
-struct Held {
-    std::mutex mutex; // guards gates, and which submissions of streams are held; taken after Stream's own
-    std::atomic<uint64_t> submissions{0}; // held back
+    bool open_ = false; // guarded by the device's mutex
 };
 
 } // namespace kpx

@@ -1,26 +1,30 @@
 #include "stream/stream.hpp"
 
-#include "abi/error.hpp"
+#include <algorithm>
+#include <cstring>
+
+#include "abi/guard.hpp"
+#include "cache/cache.hpp"
 #include "ops/op_table.hpp"
+#include "record/capture.hpp"
 #include "record/lowering.hpp"
-#include "record/recording.hpp"
-#include "record/region.hpp"
 #include "runtime/algorithm.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
 
 namespace kpx {
 
-std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device) {
+std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device, kpx_stream_kind kind) {
     device->check_alive();
-    std::shared_ptr<Stream> stream(new Stream(device));
+    std::shared_ptr<Stream> stream(new Stream(device, kind));
     device->add_stream(stream);
     return stream;
 }
 
-Stream::Stream(std::shared_ptr<Device> device)
-    : device_(std::move(device)), queue_(device_->next_queue()), timeline_(std::make_shared<Timeline>(device_)),
-      window_(new_window()) {}
+Stream::Stream(std::shared_ptr<Device> device, kpx_stream_kind kind)
+    : device_(std::move(device)), queue_(device_->next_queue()), kind_(kind),
+      timeline_(std::make_shared<Timeline>(device_)), times_(device_), submissions_(device_, queue_, timeline_, times_),
+      window_(*device_, false) {}
 
 Stream::~Stream() {
     finish();
@@ -28,24 +32,31 @@ Stream::~Stream() {
 
 void Stream::finish() noexcept {
     try {
-        Window dropped = new_window();
-        std::unique_ptr<Window> capture;
+        Window dropped(*device_, false);
+        std::unique_ptr<Capture> capture;
         {
-            std::lock_guard<std::mutex> lock(mutex_);
+            Lock lock(device_->mutex());
+            if (point_) {
+                point_->pending = false;
+                point_->refused =
+                    std::make_unique<Error>(KPX_INVALID, "the stream was closed before the work was started");
+                point_.reset();
+            }
             std::swap(dropped, window_);
             std::swap(capture, capture_);
             waits_.clear();
+            followed_.clear();
             staged_ = 0;
         }
         timeline_->wait(timeline_->submitted(), UINT64_MAX);
     } catch (const std::exception &) {
         device_->drain(queue_); // nothing may be freed under a device that still runs
     }
-    drop_held();
-    std::deque<InFlight> done;
-    std::lock_guard<std::mutex> lock(flight_mutex_);
-    std::swap(done, in_flight_);
+    timeline_->close();
+    submissions_.drop();
 }
+
+// ---- Appending ----
 
 namespace {
 
@@ -61,6 +72,40 @@ void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays
 
 } // namespace
 
+Window &Stream::appended() {
+    return capture_ ? capture_->window : window_;
+}
+
+const std::shared_ptr<Point> &Stream::point() {
+    if (!point_) {
+        point_ = std::make_shared<Point>();
+        point_->timeline = timeline_;
+        point_->value = timeline_->submitted() + 1;
+        point_->stream = weak_from_this();
+        point_->pending = true;
+    }
+    return point_;
+}
+
+// What an op that was appended does with its tensors.
+void Stream::note_uses(const kpx_array *arrays, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (arrays[i].tensor == nullptr) {
+            continue;
+        }
+        const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
+        const Access access = access_of(arrays[i]);
+        if (capture_) {
+            capture_->note(tensor, access.needs, access.writes);
+        } else if (access.writes) {
+            tensor->wrote(point());
+        } else {
+            tensor->read_at(point());
+        }
+    }
+    counters_.ops++;
+}
+
 void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
     device_->check_alive();
     op_row(op); // there must be one
@@ -72,23 +117,114 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
         fill_node(node, op, *device_, arrays, n);
         node.params.assign(bytes, bytes + size);
     };
-    std::lock_guard<std::mutex> lock(mutex_);
+    Lock lock(device_->mutex());
+    report_refused();
+    make_ready(lock, *this, arrays, n);
     appended().append(fill, [&](const OpNode &node, Program &program) {
         ProgramLowering lowering(*device_, program);
         lower_op(op, lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
     });
-    counters_.ops++;
+    note_uses(arrays, n);
 }
 
 void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
                       const void *push, uint32_t push_bytes) {
     device_->check_alive();
     const auto fill = [&](OpNode &node) { fill_node(node, OpNode::kOpaque, *device_, arrays, n); };
-    std::lock_guard<std::mutex> lock(mutex_);
+    Lock lock(device_->mutex());
+    report_refused();
+    make_ready(lock, *this, arrays, n);
     appended().append(fill, [&](const OpNode &node, Program &program) {
         append_algorithm(*device_, program, algorithm, node.arrays, arrays, groups, push, push_bytes);
     });
-    counters_.ops++;
+    note_uses(arrays, n);
+}
+
+// Room for bytes in a staging block, at an offset with that phase modulo 4.
+Stream::Staged Stream::stage(uint64_t bytes, uint64_t phase) {
+    const bool large = bytes > Staging::kSmall / 4;
+    std::shared_ptr<HostBlock> &block = upload_blocks_[large];
+    if (block && block.use_count() == 1) {
+        block->used = 0; // nothing pending or in flight reads it
+    }
+    const uint64_t alignment = device_->binding_alignment();
+    uint64_t offset = block ? (block->used + alignment - 1) / alignment * alignment + phase : 0;
+    if (!block || offset + bytes > block->bytes) {
+        block = device_->staging().take(Staging::For::upload, large ? Staging::kLarge : Staging::kSmall);
+        offset = phase;
+    }
+    block->used = offset + bytes;
+    return {block, offset};
+}
+
+void Stream::append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes) {
+    const uint64_t to = buffer->offset() + offset;
+    const Staged staged = stage(bytes, to % 4);
+    memcpy(staged.block->data + staged.offset, data, bytes);
+    const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_WRITE); };
+    window_.append(fill, [&](const OpNode &, Program &program) {
+        append_transfer(*device_, program, {staged.block->buffer, staged.offset, staged.block},
+                        {buffer->handle(), to, buffer, buffer.get()}, bytes);
+    });
+    staged_ += bytes;
+}
+
+void Stream::append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset,
+                         const std::shared_ptr<HostBlock> &block, uint64_t block_offset, uint64_t bytes) {
+    const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_READ); };
+    window_.append(fill, [&](const OpNode &, Program &program) {
+        append_transfer(*device_, program, {buffer->handle(), buffer->offset() + offset, buffer, buffer.get()},
+                        {block->buffer, block_offset, block}, bytes);
+    });
+    window_.read_by_host();
+}
+
+void Stream::count_upload(uint64_t bytes) {
+    counters_.uploads++;
+    counters_.upload_bytes += bytes;
+}
+
+// ---- Order between streams ----
+
+void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) {
+    for (Wait &wait : waits_) {
+        if (wait.timeline == timeline) {
+            wait.value = std::max(wait.value, value);
+            return;
+        }
+    }
+    waits_.push_back({timeline, value, nullptr});
+}
+
+// That the host knows the point to be done is not enough: the device has to know that its memory is visible. Of a
+// closed stream, which has waited for all its work, it does.
+bool Stream::follow(const std::shared_ptr<Point> &point) {
+    if (!point || point->refused || point->timeline == timeline_ || point->timeline->closed()) {
+        return true;
+    }
+    if (point->pending) {
+        if (const std::shared_ptr<Stream> other = point->stream.lock()) {
+            other->submit_for_others();
+        }
+        if (point->refused) {
+            return false;
+        }
+    }
+    constexpr size_t kMany = 64;
+    if (followed_.size() >= kMany) {
+        for (auto it = followed_.begin(); it != followed_.end();) {
+            it = it->first->closed() ? followed_.erase(it) : std::next(it);
+        }
+    }
+    if (followed_[point->timeline] >= point->value) {
+        return true;
+    }
+    if (!window_.empty()) {
+        submit_pending();
+    }
+    wait_for(point->timeline, point->value);
+    followed_[point->timeline] = point->value;
+    return true;
 }
 
 void Stream::depend(const Stream &other, uint64_t value) {
@@ -101,52 +237,110 @@ void Stream::depend(const Stream &other, uint64_t value) {
     if (&other == this || value == 0) {
         return; // a stream is in order
     }
-    std::lock_guard<std::mutex> lock(mutex_);
+    Lock lock(device_->mutex());
+    report_refused();
     if (!window_.empty()) {
         submit_pending();
     }
     wait_for(other.timeline_, value);
 }
 
-void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) {
-    for (Wait &wait : waits_) {
-        if (wait.timeline == timeline) {
-            wait.value = std::max(wait.value, value);
-            return;
-        }
+std::shared_ptr<Gate> Stream::hold() {
+    device_->check_alive();
+    Lock lock(device_->mutex());
+    report_refused();
+    if (!window_.empty()) {
+        submit_pending();
     }
-    waits_.push_back({timeline, value, nullptr});
+    auto gate = std::make_shared<Gate>(device_);
+    waits_.push_back({nullptr, 0, gate});
+    return gate;
+}
+
+// ---- Submitting ----
+
+void Stream::report_refused() {
+    if (unreported_) {
+        const std::unique_ptr<Error> error = std::move(unreported_);
+        throw Error(*error);
+    }
 }
 
 // Throttled before: once the work is submitted, nothing may fail any more.
 uint64_t Stream::flush() {
     throttle();
-    std::lock_guard<std::mutex> lock(mutex_);
+    Lock lock(device_->mutex());
+    report_refused();
     return submit_pending();
 }
 
+void Stream::submit_for_others() noexcept {
+    try {
+        submit_pending();
+    } catch (...) {
+        if (kind_ == KPX_STREAM_COMPUTE && !unreported_) {
+            unreported_ = std::make_unique<Error>(current_error());
+        }
+    }
+}
+
 uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) {
-    device_->check_alive();
     if (window_.empty() && waits_.empty() && !region) {
+        device_->check_alive();
         return timeline_->submitted();
     }
-    InFlight work{timeline_->submitted() + 1, staged_, {}, nullptr, std::move(region), times, KPX_TIME_NOTHING, {}, 0};
-    staged_ = 0;
-    if (!window_.empty()) {
-        record(work);
+    const std::shared_ptr<Point> point = std::move(point_);
+    point_.reset();
+    try {
+        device_->check_alive();
+        Submission work;
+        work.value = timeline_->submitted() + 1;
+        work.staged = staged_;
+        work.region = std::move(region);
+        work.times = times;
+        if (!window_.empty()) {
+            record(work);
+        }
+        submit(std::move(work));
+    } catch (...) {
+        refuse(point);
+        throw;
     }
-    submit(std::move(work), std::move(waits_));
-    waits_.clear();
+    staged_ = 0;
+    if (point) {
+        point->pending = false;
+    }
     return timeline_->submitted();
 }
 
-void Stream::record(InFlight &work) {
+void Stream::submit(Submission work) {
+    Stopwatch watch(counters_.submit_ns);
+    work.waits = std::move(waits_);
+    waits_.clear();
+    submissions_.submit(std::move(work));
+    counters_.submits++;
+}
+
+// The window is gone, and with it what it was to wait for. Tensors that remember its point learn that from the point.
+void Stream::refuse(const std::shared_ptr<Point> &point) {
+    if (point) {
+        point->pending = false;
+        point->refused = std::make_unique<Error>(current_error());
+    }
+    window_.clear();
+    waits_.clear();
+    followed_.clear();
+    staged_ = 0;
+    device_->cache_changed(); // a region that has looked at its tensors must look again
+}
+
+void Stream::record(Submission &work) {
     Stopwatch watch(counters_.record_ns);
     struct Emptied {
         Window &window;
         ~Emptied() { window.clear(); } // also if recording fails
     } const emptied{window_};
-    work.timing = timing_;
+    work.timing = times_.timing();
     work.program = window_.take();
     bool known = false;
     if (work.timing != KPX_TIME_NOTHING) {
@@ -164,84 +358,6 @@ void Stream::record(InFlight &work) {
     }
 }
 
-vk::Result Stream::launch(const InFlight &work, std::vector<vk::CommandBuffer> &commands) {
-    std::vector<vk::Semaphore> semaphores;
-    std::vector<uint64_t> values;
-    for (const Wait &wait : work.waits) {
-        if (wait.timeline) {
-            semaphores.push_back(wait.timeline->semaphore());
-            values.push_back(wait.timeline->semaphore_value(wait.value));
-        }
-    }
-    const std::vector<vk::PipelineStageFlags> stages(values.size(), vk::PipelineStageFlagBits::eComputeShader);
-    const vk::Semaphore signal = timeline_->semaphore();
-    const uint64_t signal_value = timeline_->semaphore_value(work.value);
-    const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
-    commands.clear();
-    if (work.recording) {
-        commands.push_back(work.recording->commands());
-    }
-    if (work.region) {
-        commands.insert(commands.end(), work.times, work.region->recording().commands());
-    }
-    vk::SubmitInfo info(semaphores, stages, commands, signal);
-    info.pNext = &timeline;
-    const uint64_t value = work.value; // work may be done, and gone, once it is submitted
-    std::lock_guard<std::mutex> lock(queue_.mutex);
-    const vk::Result result = queue_.handle->submit(1, &info, nullptr);
-    if (result == vk::Result::eSuccess) {
-        timeline_->set_queued(value);
-    }
-    return result;
-}
-
-void Stream::submit(InFlight work, std::vector<Wait> waits) {
-    Stopwatch watch(counters_.submit_ns);
-    const uint64_t value = work.value;
-    work.waits = std::move(waits);
-    work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
-    const InFlight *listed;
-    {
-        // Listed first: nothing may fail between the submission and its entry here.
-        std::lock_guard<std::mutex> lock(flight_mutex_);
-        in_flight_.push_back(std::move(work));
-        listed = &in_flight_.back();
-    }
-    const vk::Result result = launch_or_hold(*listed);
-    if (result != vk::Result::eSuccess) {
-        std::unique_lock<std::mutex> lock(flight_mutex_);
-        InFlight failed = std::move(in_flight_.back());
-        in_flight_.pop_back();
-        lock.unlock();
-        device_->check(result, "vkQueueSubmit");
-    }
-    timeline_->set_submitted(value);
-    counters_.submits++;
-}
-
-// Keeps a caller that enqueues faster than the device runs from piling up work.
-void Stream::throttle() {
-    for (;;) {
-        uint64_t oldest = 0;
-        {
-            std::lock_guard<std::mutex> lock(flight_mutex_);
-            uint64_t staged = 0;
-            for (const InFlight &work : in_flight_) {
-                staged += work.staged;
-            }
-            if (in_flight_.size() < kMostInFlight && staged <= kMostStaged) {
-                return;
-            }
-            oldest = in_flight_.front().value;
-            if (oldest > timeline_->queued()) {
-                return; // held back: that may last
-            }
-        }
-        timeline_->wait(oldest, UINT64_MAX);
-        collect();
-    }
-}
-
 void Stream::wait(uint64_t value, uint64_t timeout_ns) {
     if (value > timeline_->submitted()) {
         fail(KPX_INVALID, "cannot wait for value %llu, which was not submitted", (unsigned long long)value);
@@ -251,23 +367,16 @@ void Stream::wait(uint64_t value, uint64_t timeout_ns) {
     collect();
 }
 
-void Stream::collect() {
-    std::deque<InFlight> done;
-    std::unique_lock<std::mutex> lock(flight_mutex_);
-    if (in_flight_.empty() || device_->lost()) {
-        return;
-    }
-    const uint64_t completed = timeline_->completed();
-    while (!in_flight_.empty() && in_flight_.front().value <= completed) {
-        done.push_back(std::move(in_flight_.front()));
-        in_flight_.pop_front();
-    }
-    lock.unlock();
-    for (const InFlight &work : done) {
-        if (work.timing != KPX_TIME_NOTHING && work.recording) {
-            add_times(work);
-        }
-    }
+// ---- Counters ----
+
+std::vector<kpx_op_time> Stream::op_times() {
+    collect();
+    return times_.sums();
+}
+
+uint64_t Stream::take_spans(kpx_op_span *out, uint64_t n) {
+    collect();
+    return times_.take_spans(out, n);
 }
 
 kpx_stream_stats Stream::stats() const {
@@ -281,8 +390,6 @@ kpx_stream_stats Stream::stats() const {
     out.recorded_commands = c.commands;
     out.uploads = c.uploads;
     out.upload_bytes = c.upload_bytes;
-    out.downloads = c.downloads;
-    out.download_bytes = c.download_bytes;
     out.waits = c.waits;
     out.record_ns = c.record_ns;
     out.submit_ns = c.submit_ns;

@@ -1,0 +1,76 @@
+#include "cache/host_memory.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace kpx {
+
+HostPool::~HostPool() {
+    for (auto &[capacity, list] : spare_) {
+        for (void *memory : list) {
+            free(memory);
+        }
+    }
+}
+
+// One of four steps between powers of two.
+uint64_t HostPool::size_class(uint64_t bytes) {
+    bytes = bytes < 64 ? 64 : bytes;
+    uint64_t step = 16;
+    while (bytes > 8 * step) {
+        step *= 2;
+    }
+    return (bytes + step - 1) / step * step;
+}
+
+std::shared_ptr<HostMemory> HostPool::own(void *memory, uint64_t bytes, uint64_t capacity) {
+    if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    in_use_ += capacity;
+    std::shared_ptr<HostPool> pool = shared_from_this();
+    return std::shared_ptr<HostMemory>(new HostMemory{static_cast<uint8_t *>(memory), bytes},
+                                       [pool, capacity](HostMemory *gone) {
+                                           pool->give_back(gone->data, capacity);
+                                           delete gone;
+                                       });
+}
+
+std::shared_ptr<HostMemory> HostPool::take(uint64_t bytes) {
+    const uint64_t capacity = size_class(bytes);
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        std::vector<void *> &list = spare_[capacity];
+        if (!list.empty()) {
+            void *memory = list.back();
+            list.pop_back();
+            spare_bytes_ -= capacity;
+            return own(memory, bytes, capacity);
+        }
+    }
+    return own(malloc(capacity), bytes, capacity);
+}
+
+std::shared_ptr<HostMemory> HostPool::zeroed(uint64_t bytes) {
+    const uint64_t capacity = size_class(bytes);
+    return own(calloc(capacity, 1), bytes, capacity);
+}
+
+std::shared_ptr<HostMemory> HostPool::wrap(const void *memory, uint64_t bytes) {
+    // Nothing writes it: its tensor is read-only.
+    return std::make_shared<HostMemory>(HostMemory{static_cast<uint8_t *>(const_cast<void *>(memory)), bytes});
+}
+
+void HostPool::give_back(void *memory, uint64_t capacity) {
+    in_use_ -= capacity;
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (spare_bytes_ + capacity > kMostSpare) {
+        lock.unlock();
+        free(memory);
+        return;
+    }
+    spare_[capacity].push_back(memory);
+    spare_bytes_ += capacity;
+}
+
+} // namespace kpx

@@ -1,0 +1,159 @@
+#include "cache/read.hpp"
+
+#include <cstring>
+
+#include "cache/cache.hpp"
+#include "runtime/device.hpp"
+#include "runtime/memory.hpp"
+
+namespace kpx {
+
+namespace {
+
+// The stream whose work makes the content, if a copy had better go with it: it
+// was not submitted yet, or is held back and would hold back what follows it.
+std::shared_ptr<Stream> maker(const Tensor &tensor) {
+    const std::shared_ptr<Point> &writer = tensor.writer();
+    if (!writer || writer->refused) {
+        return nullptr;
+    }
+    const bool with_driver = !writer->pending && writer->value <= writer->timeline->queued();
+    return with_driver ? nullptr : writer->stream.lock();
+}
+
+} // namespace
+
+std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const std::shared_ptr<Stream> &given,
+                                  kpx_read_when when, uint64_t offset, uint64_t bytes) {
+    Tensor &t = *tensor;
+    t.device->check_alive();
+    if (t.device != given->device()) {
+        fail(KPX_INVALID, "the tensor lives on another device than the stream");
+    }
+    if (offset > t.bytes || bytes > t.bytes - offset) {
+        fail(KPX_INVALID, "%llu bytes at %llu cannot be read from a tensor of %llu", (unsigned long long)bytes,
+             (unsigned long long)offset, (unsigned long long)t.bytes);
+    }
+    std::unique_ptr<Read> made(new Read(tensor, offset, bytes));
+    Lock lock(t.device->mutex());
+    given->report_refused();
+    t.device->moved().wait(lock, [&] { return !t.moving; });
+    t.settle();
+    t.check_content();
+    const bool on_device = t.mapped ? t.writer() != nullptr : t.device_fresh && !t.host_fresh;
+    t.device->count_lookup(!on_device);
+    if (!on_device || bytes == 0) {
+        made->take_host();
+        return made;
+    }
+    std::shared_ptr<Stream> stream = given;
+    if (when == KPX_READ_SOON) {
+        if (std::shared_ptr<Stream> other = maker(t)) {
+            stream = std::move(other);
+        }
+    }
+    make_ready(lock, *stream, tensor, {true, false});
+    made->append(*stream);
+    if (when == KPX_READ_SOON) {
+        stream->submit_pending();
+    }
+    return made;
+}
+
+void Read::take_host() {
+    Tensor &t = *tensor_;
+    if (t.mapped) {
+        memory_ = device_->host_memory().take(bytes_);
+        memcpy(memory_->data, t.buffer->mapped() + offset_, bytes_);
+        data_ = memory_->data;
+        return;
+    }
+    if (!t.host) {
+        t.host = device_->host_memory().zeroed(t.bytes); // any bytes
+    }
+    if (t.read_only) { // the caller may take the memory away once the tensor is closed
+        memory_ = device_->host_memory().take(bytes_);
+        memcpy(memory_->data, t.host->data + offset_, bytes_);
+        data_ = memory_->data;
+        return;
+    }
+    memory_ = t.host; // shared: writes copy it first
+    data_ = memory_->data + offset_;
+}
+
+void Read::append(Stream &stream) {
+    const std::shared_ptr<Buffer> buffer = tensor_->buffer;
+    for (uint64_t done = 0; done < bytes_;) {
+        const uint64_t size = std::min(bytes_ - done, Staging::kLarge - 4);
+        const uint64_t phase = (buffer->offset() + offset_ + done) % 4;
+        parts_.push_back({device_->staging().take(Staging::For::download, size + 4), phase, size});
+        stream.append_read(buffer, offset_ + done, parts_.back().block, phase, size);
+        done += size;
+    }
+    point_ = stream.point();
+    tensor_->read_at(point_);
+    version_ = tensor_->version();
+}
+
+void Read::submit() {
+    Lock lock(device_->mutex());
+    if (point_->pending) {
+        if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
+            stream->submit_for_others();
+        }
+    }
+    if (point_->refused) {
+        throw Error(*point_->refused);
+    }
+}
+
+const void *Read::wait(uint64_t timeout_ns) {
+    if (!point_) {
+        return data_;
+    }
+    std::unique_lock<std::mutex> taking(taking_);
+    if (data_ != nullptr) {
+        return data_;
+    }
+    taking.unlock();
+    submit();
+    point_->timeline->wait(point_->value, timeout_ns);
+    taking.lock();
+    if (data_ == nullptr) {
+        take_parts();
+    }
+    return data_;
+}
+
+// Small reads stay where they are; others free staging memory for the next.
+void Read::take_parts() {
+    const bool whole = tensor_->is_whole(offset_, bytes_);
+    if (parts_.size() == 1 && !whole) {
+        data_ = parts_[0].block->data + parts_[0].offset;
+        tensor_.reset();
+        return;
+    }
+    memory_ = device_->host_memory().take(bytes_);
+    uint8_t *to = memory_->data;
+    for (Part &part : parts_) {
+        memcpy(to, part.block->data + part.offset, part.bytes);
+        to += part.bytes;
+        part.block.reset();
+    }
+    data_ = memory_->data;
+    if (whole) {
+        keep();
+    }
+    tensor_.reset();
+}
+
+// What was read is the tensor's host copy from here on, if nothing has written the tensor meanwhile.
+void Read::keep() {
+    Lock lock(device_->mutex());
+    Tensor &t = *tensor_;
+    if (t.version() == version_ && t.device_fresh && !t.host_fresh && !t.moving && !t.mapped && !t.closed) {
+        t.came_down(memory_);
+    }
+}
+
+} // namespace kpx

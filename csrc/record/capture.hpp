@@ -1,0 +1,50 @@
+// What a stream collects for a region: ops that are kept instead of run, and
+// which tensors they use.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/tensor.hpp"
+#include "record/window.hpp"
+
+namespace kpx {
+
+// What a region does with a tensor of the caller's.
+struct RegionUse {
+    std::shared_ptr<Tensor> tensor;
+    bool needs;  // the content from before a replay matters
+    bool writes; // some of it
+};
+
+class Capture {
+  public:
+    explicit Capture(Device &device) : window(device, true) {}
+    void note(const std::shared_ptr<Tensor> &tensor, bool needs, bool writes) {
+        const auto [at, fresh] = index_.emplace(tensor.get(), uses_.size());
+        if (fresh) {
+            uses_.push_back({tensor, needs, writes});
+        } else {
+            uses_[at->second].writes |= writes;
+        }
+    }
+    // The tensors whose handles are still there: the others are the region's own.
+    std::vector<RegionUse> take_uses() {
+        std::vector<RegionUse> open;
+        for (RegionUse &use : uses_) {
+            if (!use.tensor->closed) {
+                open.push_back(std::move(use));
+            }
+        }
+        return open;
+    }
+
+    Window window;
+
+  private:
+    std::vector<RegionUse> uses_;
+    std::unordered_map<const Tensor *, size_t> index_;
+};
+
+} // namespace kpx

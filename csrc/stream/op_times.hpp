@@ -1,0 +1,50 @@
+// What the ops of a stream took on the device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "abi/kpx.h"
+#include "record/recording.hpp"
+#include "runtime/clock.hpp"
+
+namespace kpx {
+
+class Device;
+struct Queue;
+struct Submission;
+
+kpx_span to_host(const DeviceClock &clock, const Recording::Span &span);
+
+class OpTimes {
+  public:
+    explicit OpTimes(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+    // What is measured of work that is recorded from here on. Throws KPX_UNSUPPORTED if the queue writes no timestamps.
+    void set(const Queue &queue, kpx_timing timing);
+    kpx_timing timing() const { return timing_; }
+    // The work is done.
+    void add(const Submission &work);
+    std::vector<kpx_op_time> sums();
+    // Moves the oldest n dispatches out, at most, and returns how many.
+    uint64_t take_spans(kpx_op_span *out, uint64_t n);
+
+  private:
+    struct Sum {
+        uint64_t calls = 0, dispatches = 0, device_ns = 0;
+    };
+
+    std::shared_ptr<Device> device_;
+    std::atomic<kpx_timing> timing_{KPX_TIME_NOTHING};
+    std::mutex mutex_; // guards what follows; no other is taken under it
+    std::map<std::string, Sum, std::less<>> sums_;
+    std::deque<kpx_op_span> spans_; // by the device's clock
+};
+
+} // namespace kpx

@@ -1,0 +1,171 @@
+// A stream captures, replays and profiles regions.
+#include <algorithm>
+
+#include "cache/cache.hpp"
+#include "record/capture.hpp"
+#include "record/recording.hpp"
+#include "record/region.hpp"
+#include "runtime/device.hpp"
+#include "stream/stream.hpp"
+
+namespace kpx {
+
+void Stream::begin_capture() {
+    device_->check_alive();
+    Lock lock(device_->mutex());
+    report_refused();
+    if (capture_) {
+        fail(KPX_INVALID, "the stream is capturing already");
+    }
+    capture_ = std::make_unique<Capture>(*device_);
+}
+
+std::shared_ptr<Region> Stream::end_capture() {
+    std::unique_ptr<Capture> captured;
+    {
+        Lock lock(device_->mutex());
+        if (!capture_) {
+            fail(KPX_INVALID, "the stream is not capturing");
+        }
+        std::swap(captured, capture_);
+        report_refused();
+        submit_pending(); // uploads that the region needs
+    }
+    auto region = std::make_shared<Region>(device_, queue_, std::move(captured->window), passes_);
+    Lock lock(device_->mutex());
+    region->use(captured->take_uses());
+    return region;
+}
+
+void Stream::abort_capture() noexcept {
+    std::unique_ptr<Capture> dropped;
+    Lock lock(device_->mutex());
+    std::swap(dropped, capture_);
+}
+
+void Stream::check_replay(const Region &region) const {
+    device_->check_alive();
+    if (region.device() != device_) {
+        fail(KPX_INVALID, "the region was captured on another device");
+    }
+}
+
+// Has the region's tensors ready for this stream. Where nothing has touched them since it looked last, it need not
+// look at any.
+void Stream::prepare(Lock &lock, Region &region) {
+    report_refused();
+    if (capture_) {
+        fail(KPX_INVALID, "a region cannot be replayed inside a capture");
+    }
+    while (region.seen_state != device_->cache_state() || region.seen_by != this) {
+        const uint64_t state = device_->cache_state();
+        for (const RegionUse &use : region.uses()) {
+            make_ready(lock, *this, use.tensor, {use.needs, use.writes});
+        }
+        region.seen_by = this;
+        region.seen_state = state; // an upload changes it: then there is one more look
+    }
+    if (region.last) {
+        follow_last(region);
+    }
+}
+
+// Replays share the region's memory: one of another stream comes first.
+void Stream::follow_last(const Region &region) {
+    if (region.last->timeline != timeline_ && !region.last->timeline->closed()) {
+        wait_for(region.last->timeline, region.last->value);
+    }
+}
+
+// What replays that were submitted do with the tensors. The region's tensors share a point, which moves.
+void Stream::note_replay(Region &region) {
+    if (!region.last || region.last->timeline != timeline_) {
+        region.last = std::make_shared<Point>();
+        region.last->timeline = timeline_;
+        region.last->stream = weak_from_this();
+        region.marked = false;
+    }
+    region.last->value = timeline_->submitted();
+    if (region.marked && region.seen_state == device_->cache_state()) {
+        return;
+    }
+    for (const RegionUse &use : region.uses()) {
+        if (use.writes) {
+            use.tensor->wrote(region.last);
+        } else {
+            use.tensor->read_at(region.last);
+        }
+    }
+    region.marked = true;
+    region.seen_state = device_->cache_state();
+}
+
+uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times) {
+    check_replay(*region);
+    if (times == 0 || times > KPX_MOST_REPLAYS) {
+        fail(KPX_INVALID, "a region is replayed 1 to %d times at once, not %u", KPX_MOST_REPLAYS, times);
+    }
+    const Recording::Counts &counts = region->recording().counts();
+    throttle(); // before, as in flush
+    uint64_t value = 0;
+    {
+        Lock lock(device_->mutex());
+        prepare(lock, *region);
+        value = submit_pending(region, times);
+        note_replay(*region);
+    }
+    counters_.replays += times;
+    counters_.dispatches += times * counts.dispatches;
+    counters_.barriers += times * counts.barriers;
+    return value;
+}
+
+// Submits what is pending, and then that recording of the region's.
+uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner) {
+    Lock lock(device_->mutex());
+    prepare(lock, *owner);
+    if (!window_.empty()) {
+        submit_pending();
+    }
+    Submission work;
+    work.value = timeline_->submitted() + 1;
+    work.recording = recording;
+    work.region = owner; // kept, not run
+    try {
+        submit(std::move(work));
+    } catch (...) {
+        refuse(nullptr);
+        throw;
+    }
+    note_replay(*owner);
+    return timeline_->submitted();
+}
+
+kpx_span Stream::profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n) {
+    check_replay(*region);
+    const Recording::Counts &counts = region->recording().counts();
+    if (spans != nullptr && n != counts.dispatches) {
+        fail(KPX_INVALID, "room for %llu spans; the region has %llu dispatches", (unsigned long long)n,
+             (unsigned long long)counts.dispatches);
+    }
+    const std::lock_guard<std::mutex> lock(region->profiling);
+    const auto timed = spans != nullptr ? Recording::Timed::each : Recording::Timed::whole;
+    const std::shared_ptr<Recording> &recording = region->timed(queue_, timed);
+    const uint64_t submitted = host_clock_ns();
+    const uint64_t value = run(recording, region);
+    counters_.replays++;
+    counters_.dispatches += counts.dispatches;
+    counters_.barriers += counts.barriers;
+    wait(value, UINT64_MAX);
+    const Recording::Span whole = recording->whole();
+    DeviceClock &clock = device_->clock();
+    clock.observe(submitted, whole.start);
+    if (spans != nullptr) {
+        const std::vector<Recording::Span> all = recording->spans();
+        std::transform(all.begin(), all.end(), spans,
+                       [&](const Recording::Span &span) { return to_host(clock, span); });
+    }
+    return to_host(clock, whole);
+}
+
+} // namespace kpx

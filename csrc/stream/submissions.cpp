@@ -1,0 +1,150 @@
+#include "stream/submissions.hpp"
+
+#include <algorithm>
+
+#include "record/recording.hpp"
+#include "record/region.hpp"
+#include "runtime/device.hpp"
+#include "stream/gate.hpp"
+#include "stream/op_times.hpp"
+
+namespace kpx {
+
+Submissions::Submissions(std::shared_ptr<Device> device, Queue &queue, std::shared_ptr<Timeline> timeline,
+                         OpTimes &times)
+    : device_(std::move(device)), queue_(queue), timeline_(std::move(timeline)), times_(times) {}
+
+vk::Result Submissions::launch(const Submission &work) {
+    std::vector<vk::Semaphore> semaphores;
+    std::vector<uint64_t> values;
+    for (const Wait &wait : work.waits) {
+        if (wait.timeline) {
+            semaphores.push_back(wait.timeline->semaphore());
+            values.push_back(wait.timeline->semaphore_value(wait.value));
+        }
+    }
+    const std::vector<vk::PipelineStageFlags> stages(values.size(), vk::PipelineStageFlagBits::eComputeShader);
+    const vk::Semaphore signal = timeline_->semaphore();
+    const uint64_t signal_value = timeline_->semaphore_value(work.value);
+    const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
+    commands_.clear();
+    if (work.recording) {
+        commands_.push_back(work.recording->commands());
+    }
+    if (work.region) {
+        commands_.insert(commands_.end(), work.times, work.region->recording().commands());
+    }
+    vk::SubmitInfo info(semaphores, stages, commands_, signal);
+    info.pNext = &timeline;
+    const uint64_t value = work.value; // work may be done, and gone, once it is submitted
+    std::lock_guard<std::mutex> lock(queue_.mutex);
+    const vk::Result result = queue_.handle->submit(1, &info, nullptr);
+    if (result == vk::Result::eSuccess) {
+        timeline_->set_queued(value);
+    }
+    return result;
+}
+
+void Submissions::submit(Submission work) {
+    const uint64_t value = work.value;
+    work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
+    const Submission *listed;
+    {
+        // Listed first: nothing may fail between the submission and its entry here.
+        std::lock_guard<std::mutex> lock(mutex_);
+        in_flight_.push_back(std::move(work));
+        listed = &in_flight_.back();
+    }
+    const vk::Result result = launch_or_hold(*listed);
+    if (result != vk::Result::eSuccess) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const Submission failed = std::move(in_flight_.back());
+        in_flight_.pop_back();
+        lock.unlock();
+        device_->check(result, "vkQueueSubmit");
+    }
+    timeline_->set_submitted(value);
+}
+
+bool Submissions::ready(const Submission &work) {
+    return std::all_of(work.waits.begin(), work.waits.end(), [](const Wait &wait) {
+        return wait.gate ? wait.gate->is_open() : wait.timeline->queued() >= wait.value;
+    });
+}
+
+vk::Result Submissions::launch_or_hold(const Submission &work) {
+    const bool gated = std::any_of(work.waits.begin(), work.waits.end(), [](const Wait &w) { return bool(w.gate); });
+    if ((!gated && device_->held == 0) || (held_.empty() && ready(work))) {
+        return launch(work);
+    }
+    held_.push_back(&work);
+    device_->held++;
+    return vk::Result::eSuccess;
+}
+
+bool Submissions::launch_held() {
+    bool progress = false;
+    while (!held_.empty() && (device_->lost() || ready(*held_.front()))) {
+        // Nobody is there to be told of an error; all who wait hear of a lost device.
+        if (!device_->lost() && launch(*held_.front()) != vk::Result::eSuccess) {
+            device_->mark_lost();
+        }
+        held_.pop_front();
+        device_->held--;
+        progress = true;
+    }
+    return progress;
+}
+
+uint64_t Submissions::in_the_way() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    uint64_t staged = 0;
+    for (const Submission &work : in_flight_) {
+        staged += work.staged;
+    }
+    if (in_flight_.size() < kMostInFlight && staged <= kMostStaged) {
+        return 0;
+    }
+    const uint64_t oldest = in_flight_.front().value;
+    return oldest > timeline_->queued() ? 0 : oldest; // what is held back may stay so for long
+}
+
+// Keeps a caller that enqueues faster than the device runs from piling up work.
+void Submissions::throttle() {
+    while (const uint64_t oldest = in_the_way()) {
+        timeline_->wait(oldest, UINT64_MAX);
+        collect();
+    }
+}
+
+void Submissions::collect() {
+    std::deque<Submission> done;
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (in_flight_.empty() || device_->lost()) {
+        return;
+    }
+    const uint64_t completed = timeline_->completed();
+    while (!in_flight_.empty() && in_flight_.front().value <= completed) {
+        done.push_back(std::move(in_flight_.front()));
+        in_flight_.pop_front();
+    }
+    lock.unlock();
+    for (const Submission &work : done) {
+        if (work.timing != KPX_TIME_NOTHING && work.recording) {
+            times_.add(work);
+        }
+    }
+}
+
+void Submissions::drop() {
+    {
+        std::lock_guard<std::mutex> lock(device_->mutex());
+        device_->held -= held_.size();
+        held_.clear();
+    }
+    std::deque<Submission> done;
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(done, in_flight_);
+}
+
+} // namespace kpx
