@@ -18,6 +18,7 @@ class Error : public std::exception {
     kpx_result code;
     uint64_t requested; // bytes
     uint64_t available;
+    bool of_content = false; // the work that was to make a tensor's content failed so
     std::string message;
 };
 

@@ -10,16 +10,16 @@
 
 namespace kpx {
 
-inline kpx_result report(kpx_error *err, kpx_result code, const char *message, uint64_t requested = 0,
-                         uint64_t available = 0) noexcept {
+inline kpx_result report(kpx_error *err, const Error &e) noexcept {
     if (err != nullptr) {
-        err->code = code;
-        err->requested = requested;
-        err->available = available;
-        strncpy(err->message, message, sizeof err->message - 1);
+        err->code = e.code;
+        err->of_content = e.of_content;
+        err->requested = e.requested;
+        err->available = e.available;
+        strncpy(err->message, e.what(), sizeof err->message - 1);
         err->message[sizeof err->message - 1] = 0;
     }
-    return code;
+    return e.code;
 }
 
 // The exception that is being handled, as an Error.
@@ -44,8 +44,7 @@ template <typename Body> kpx_result guarded(kpx_error *err, Body body) noexcept 
         body();
         return KPX_OK;
     } catch (...) {
-        const Error e = current_error();
-        return report(err, e.code, e.what(), e.requested, e.available);
+        return report(err, current_error());
     }
 }
 

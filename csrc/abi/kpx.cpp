@@ -142,9 +142,8 @@ void kpx_tensor_destroy(kpx_tensor *tensor) {
     }
 }
 
-kpx_result kpx_tensor_write(kpx_tensor *tensor, kpx_stream *stream, uint64_t offset, const void *data, uint64_t bytes,
-                            kpx_error *err) {
-    return guarded(err, [&] { write_tensor(*stream_of(stream), tensor_of(tensor), offset, data, bytes); });
+kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, kpx_error *err) {
+    return guarded(err, [&] { write_tensor(*stream_of(stream), *view, data); });
 }
 
 kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,

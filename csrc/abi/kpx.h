@@ -30,12 +30,14 @@ typedef enum {
     KPX_TIMEOUT = 5,
     KPX_NO_VULKAN = 6, /* no loader, no driver or no device */
     KPX_INTERNAL = 7,
-    KPX_TOO_LARGE = 8 /* beyond what one tensor may hold on this device; requested and available are set */
+    KPX_TOO_LARGE = 8, /* beyond what one tensor may hold on this device; requested and available are set */
+    KPX_STALE = 9      /* the host's copy is not current, and has to be */
 } kpx_result;
 
 typedef struct {
     kpx_result code;
-    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
+    uint32_t of_content; /* 1: the work that was to make a tensor's content failed so, and not this call */
+    uint64_t requested;  /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;
@@ -123,11 +125,12 @@ kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tens
 /* The memory goes at once, or after its last use on the device. */
 void kpx_tensor_destroy(kpx_tensor *tensor);
 
-/* Writes bytes at offset, in the order of the stream: after work that the stream and others were given before, and
- * before what they are given from here on. data is read before the call returns; NULL stands for zeros. Where the
- * host's copy is current, or all is written, the host's copy alone changes, and goes up when the device needs it. */
-kpx_result kpx_tensor_write(kpx_tensor *tensor, kpx_stream *stream, uint64_t offset, const void *data, uint64_t bytes,
-                            kpx_error *err);
+/* Writes the elements of a view, in the order of the stream: after work that the stream and others were given before,
+ * and before what they are given from here on. data holds the elements in row-major order and is read before the call
+ * returns; NULL stands for zeros. Where the host's copy is current, or all is written, the host's copy alone changes,
+ * and goes up when the device needs it. KPX_STALE, and nothing is written, where only the device has the content and
+ * the view is in many pieces: read all of the tensor first. view->access does not count. */
+kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, kpx_error *err);
 
 /* Starts to read bytes. What the host has is there at once, and later writes do not change it; else a copy is
  * appended to the stream, behind all that was appended there and behind the tensor's writer. With KPX_READ_SOON the

@@ -16,8 +16,10 @@ uint64_t size_of(uint32_t dtype) {
     return array.element_size();
 }
 
-// Whether the view has one element on each place of the tensor.
-bool covers(const kpx_array &view, uint64_t bytes) {
+} // namespace
+
+bool covers(const kpx_array &view) {
+    const uint64_t bytes = tensor_of(view.tensor)->bytes;
     if (view.offset != 0 || view.rank > KPX_MAX_RANK) {
         return bytes == 0;
     }
@@ -39,6 +41,8 @@ bool covers(const kpx_array &view, uint64_t bytes) {
     }
     return uint64_t(expected) * size_of(view.dtype) >= bytes;
 }
+
+namespace {
 
 void wait_until_still(Lock &lock, Tensor &tensor) {
     tensor.device->moved().wait(lock, [&] { return !tensor.moving; });
@@ -80,7 +84,8 @@ void take_memory(Tensor &tensor) {
     }
 }
 
-// Appends the copy of host memory to the device, in pieces that share staging memory with other uploads.
+} // namespace
+
 void send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes) {
     const Moving moving(tensor);
     const std::shared_ptr<HostMemory> kept = tensor.host;
@@ -99,11 +104,9 @@ void send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
     tensor.device->count_upload(bytes);
 }
 
-} // namespace
-
 Access access_of(const kpx_array &array) {
     const bool only_written = array.access == KPX_WRITE;
-    return {!only_written || !covers(array, tensor_of(array.tensor)->bytes), array.access != KPX_READ};
+    return {!only_written || !covers(array), array.access != KPX_READ};
 }
 
 void make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access, bool content_later) {
@@ -150,84 +153,6 @@ void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n)
             make_ready(lock, stream, tensor_of(arrays[i].tensor), access_of(arrays[i]), stream.capturing());
         }
     }
-}
-
-namespace {
-
-void put(uint8_t *to, const void *data, uint64_t bytes) {
-    if (data == nullptr) {
-        memset(to, 0, bytes);
-    } else {
-        memcpy(to, data, bytes);
-    }
-}
-
-// All of the content at once. The copying is done without the lock.
-void replace_content(Tensor &t, const void *data, uint64_t bytes) {
-    HostPool &pool = t.device->host_memory();
-    std::shared_ptr<HostMemory> fresh = data == nullptr ? pool.zeroed(bytes) : pool.take(bytes);
-    if (data != nullptr) {
-        memcpy(fresh->data, data, bytes);
-    }
-    Lock lock(t.device->mutex());
-    wait_until_still(lock, t);
-    t.host_wrote(std::move(fresh));
-}
-
-// The host's copy is current: it changes, and the device's is stale from then on. A read that still has the old bytes
-// keeps them.
-void change_host(Tensor &t, uint64_t offset, const void *data, uint64_t bytes) {
-    if (t.host.use_count() > 1) {
-        std::shared_ptr<HostMemory> copy = t.device->host_memory().take(t.bytes);
-        memcpy(copy->data, t.host->data, t.bytes);
-        t.host = std::move(copy);
-    }
-    put(t.host->data + offset, data, bytes);
-    t.host_changed();
-}
-
-} // namespace
-
-void write_tensor(Stream &stream, const std::shared_ptr<Tensor> &tensor, uint64_t offset, const void *data,
-                  uint64_t bytes) {
-    Tensor &t = *tensor;
-    t.device->check_alive();
-    if (t.device != stream.device()) {
-        fail(KPX_INVALID, "the tensor lives on another device than the stream");
-    }
-    if (t.read_only) {
-        fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
-    }
-    if (offset > t.bytes || bytes > t.bytes - offset) {
-        fail(KPX_INVALID, "%llu bytes at %llu are beyond a tensor of %llu bytes", (unsigned long long)bytes,
-             (unsigned long long)offset, (unsigned long long)t.bytes);
-    }
-    if (bytes == 0) {
-        return;
-    }
-    if (t.is_whole(offset, bytes) && !t.mapped) {
-        replace_content(t, data, bytes);
-        return;
-    }
-    Lock lock(t.device->mutex());
-    stream.report_refused();
-    wait_until_still(lock, t);
-    t.settle();
-    if (!t.host_fresh && !t.device_fresh && !t.mapped) {
-        t.host_wrote(t.device->host_memory().zeroed(t.bytes)); // what is not written may be anything
-    }
-    if (t.host_fresh) {
-        change_host(t, offset, data, bytes);
-        return;
-    }
-    std::vector<uint8_t> zeros;
-    if (data == nullptr) {
-        zeros.resize(bytes);
-        data = zeros.data();
-    }
-    make_ready(lock, stream, tensor, {!t.is_whole(offset, bytes), true});
-    send(lock, stream, t, offset, static_cast<const uint8_t *>(data), bytes);
-    t.wrote(stream.point());
 }
 
 } // namespace kpx

@@ -3,13 +3,14 @@
 // depends on. The only code that decides where content is current.
 #pragma once
 
+#include "abi/handles.hpp"
 #include "cache/tensor.hpp"
 #include "stream/stream.hpp"
 
 namespace kpx {
 
-// Throws KPX_INVALID for a null handle.
-const std::shared_ptr<Tensor> &tensor_of(const kpx_tensor *handle);
+// Whether the view has one element on each place of the tensor.
+bool covers(const kpx_array &view);
 
 // What work is about to do with a tensor.
 struct Access {
@@ -27,8 +28,11 @@ void make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
 // All operands of an op; a null tensor is absent.
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n);
 
+// Appends the copy of host memory to the device, in pieces that share staging memory with other uploads. The tensor is
+// ready; the caller notes who wrote it. May release the lock.
+void send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes);
+
 // kpx_tensor_write.
-void write_tensor(Stream &stream, const std::shared_ptr<Tensor> &tensor, uint64_t offset, const void *data,
-                  uint64_t bytes);
+void write_tensor(Stream &stream, const kpx_array &view, const void *data);
 
 } // namespace kpx

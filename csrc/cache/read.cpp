@@ -55,7 +55,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     make_ready(lock, *stream, tensor, {true, false});
     made->append(*stream);
     if (when == KPX_READ_SOON) {
-        stream->submit_pending();
+        made->submit(lock);
     }
     return made;
 }
@@ -95,15 +95,17 @@ void Read::append(Stream &stream) {
     version_ = tensor_->version();
 }
 
-void Read::submit() {
-    Lock lock(device_->mutex());
+// If the window is refused that has the copy, the work in it failed, and not only the read.
+void Read::submit(Lock &) {
     if (point_->pending) {
         if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
             stream->submit_for_others();
         }
     }
     if (point_->refused) {
-        throw Error(*point_->refused);
+        Error error = *point_->refused;
+        error.of_content = tensor_ && tensor_->writer() && tensor_->writer()->refused;
+        throw error;
     }
 }
 
@@ -116,7 +118,10 @@ const void *Read::wait(uint64_t timeout_ns) {
         return data_;
     }
     taking.unlock();
-    submit();
+    {
+        Lock lock(device_->mutex());
+        submit(lock);
+    }
     point_->timeline->wait(point_->value, timeout_ns);
     taking.lock();
     if (data_ == nullptr) {

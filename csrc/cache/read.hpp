@@ -31,7 +31,8 @@ class Read {
     // The caller holds the device's mutex.
     void take_host();
     void append(Stream &stream);
-    void submit();
+    void submit(Lock &lock);
+    // It does not.
     void take_parts();
     void keep();
 

@@ -36,7 +36,9 @@ void Tensor::settle() {
 
 void Tensor::check_content() const {
     if (writer_ && writer_->refused && !uploaded_) {
-        throw Error(*writer_->refused);
+        Error error = *writer_->refused;
+        error.of_content = true;
+        throw error;
     }
 }
 

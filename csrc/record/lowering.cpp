@@ -66,51 +66,59 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
     program_.dispatch(pipeline, variant->kernel, params, size, grid);
 }
 
+uint64_t check_view(const kpx_array &view) {
+    Array array;
+    array.dtype = view.dtype;
+    const uint32_t size = array.element_size();
+    if (view.rank > KPX_MAX_RANK) {
+        fail(KPX_INVALID, "an array of rank %u; the most is %d", view.rank, KPX_MAX_RANK);
+    }
+    if (size == 0) {
+        fail(KPX_INVALID, "an array of unknown dtype %u", view.dtype);
+    }
+    // All products stay far below 2^63: tensors have less than 2^32 bytes.
+    const int64_t limit = int64_t(tensor_of(view.tensor)->bytes / size);
+    int64_t last = view.offset;
+    bool is_empty = false;
+    if (view.offset < 0 || view.offset > limit) {
+        fail(KPX_INVALID, "an array starts at element %lld of a tensor of %lld", (long long)view.offset,
+             (long long)limit);
+    }
+    for (uint32_t i = 0; i < view.rank; i++) {
+        if (view.shape[i] < 0 || view.strides[i] < 0) {
+            fail(KPX_INVALID, "an array has a negative size or stride on axis %u", i);
+        }
+        is_empty = is_empty || view.shape[i] == 0;
+    }
+    for (uint32_t i = 0; i < view.rank && !is_empty; i++) {
+        if (view.strides[i] > 0 && view.shape[i] - 1 > (limit - last) / view.strides[i]) {
+            fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
+        }
+        last += (view.shape[i] - 1) * view.strides[i];
+    }
+    if (!is_empty && last >= limit) {
+        fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
+    }
+    return size;
+}
+
 Array make_array(Device &device, const kpx_array &in) {
     Array out;
     if (in.tensor == nullptr) {
         return out;
     }
+    const uint64_t size = check_view(in);
     out.buffer = tensor_of(in.tensor)->buffer;
     if (!out.buffer) {
         fail(KPX_INTERNAL, "an array whose tensor was not made ready");
     }
     out.dtype = in.dtype;
     out.rank = in.rank;
-    if (in.rank > KPX_MAX_RANK) {
-        fail(KPX_INVALID, "an array of rank %u; the most is %d", in.rank, KPX_MAX_RANK);
-    }
-    if (out.element_size() == 0) {
-        fail(KPX_INVALID, "an array of unknown dtype %u", in.dtype);
-    }
-    // All products stay far below 2^63: buffers have less than 2^32 bytes.
-    const int64_t limit = int64_t(tensor_of(in.tensor)->bytes / out.element_size());
-    int64_t last = in.offset;
-    bool is_empty = false;
-    if (in.offset < 0 || in.offset > limit) {
-        fail(KPX_INVALID, "an array starts at element %lld of a tensor of %lld", (long long)in.offset,
-             (long long)limit);
-    }
-    for (uint32_t i = 0; i < in.rank; i++) {
-        out.shape[i] = in.shape[i];
-        out.strides[i] = in.strides[i];
-        if (in.shape[i] < 0 || in.strides[i] < 0) {
-            fail(KPX_INVALID, "an array has a negative size or stride on axis %u", i);
-        }
-        is_empty = is_empty || in.shape[i] == 0;
-    }
-    for (uint32_t i = 0; i < in.rank && !is_empty; i++) {
-        if (in.strides[i] > 0 && in.shape[i] - 1 > (limit - last) / in.strides[i]) {
-            fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
-        }
-        last += (in.shape[i] - 1) * in.strides[i];
-    }
-    if (!is_empty && last >= limit) {
-        fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
-    }
-    const uint64_t start = uint64_t(in.offset) * out.element_size();
+    std::copy(in.shape, in.shape + in.rank, out.shape.begin());
+    std::copy(in.strides, in.strides + in.rank, out.strides.begin());
+    const uint64_t start = uint64_t(in.offset) * size;
     out.base = start - start % device.binding_alignment();
-    out.offset = int64_t((start - out.base) / out.element_size());
+    out.offset = int64_t((start - out.base) / size);
     return out;
 }
 

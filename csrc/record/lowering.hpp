@@ -25,8 +25,11 @@ class ProgramLowering : public Lowering {
     Program &program_;
 };
 
-// The array of the C ABI, checked: known dtype, rank, sizes, all elements inside
-// the tensor, which is ready on this device. Throws KPX_INVALID.
+// Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
+// KPX_INVALID.
+uint64_t check_view(const kpx_array &view);
+
+// The array of the C ABI, checked; its tensor is ready on this device. An absent one stays absent.
 Array make_array(Device &device, const kpx_array &array);
 
 // The range that binding this array touches. Throws KPX_TOO_LARGE if no binding can span it.

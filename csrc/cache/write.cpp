@@ -1,0 +1,138 @@
+// kpx_tensor_write: the one way from the host to a tensor.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "abi/error.hpp"
+#include "cache/cache.hpp"
+#include "record/lowering.hpp"
+#include "runtime/device.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Calls each(offset, bytes) for every run of bytes that lie together, in row-major order.
+void each_run(const kpx_array &view, uint64_t size, const std::function<void(uint64_t, uint64_t)> &each) {
+    int64_t dense = 1; // elements of the innermost axes that lie together
+    uint32_t outer = view.rank;
+    while (outer > 0 && (view.shape[outer - 1] == 1 || view.strides[outer - 1] == dense)) {
+        dense *= view.shape[--outer];
+    }
+    int64_t index[KPX_MAX_RANK] = {};
+    int64_t at = view.offset;
+    for (;;) {
+        each(uint64_t(at) * size, uint64_t(dense) * size);
+        uint32_t axis = outer;
+        while (axis > 0) {
+            axis--;
+            at += view.strides[axis];
+            if (++index[axis] < view.shape[axis]) {
+                break;
+            }
+            at -= index[axis] * view.strides[axis];
+            index[axis] = 0;
+            if (axis == 0) {
+                return;
+            }
+        }
+        if (outer == 0) {
+            return;
+        }
+    }
+}
+
+void put(uint8_t *to, const kpx_array &view, uint64_t size, const void *data) {
+    const auto *from = static_cast<const uint8_t *>(data);
+    each_run(view, size, [&](uint64_t offset, uint64_t bytes) {
+        if (from == nullptr) {
+            memset(to + offset, 0, bytes);
+        } else {
+            memcpy(to + offset, from, bytes);
+            from += bytes;
+        }
+    });
+}
+
+// All of the content at once. The copying is done without the lock.
+void replace_content(Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
+    HostPool &pool = t.device->host_memory();
+    std::shared_ptr<HostMemory> fresh = data == nullptr ? pool.zeroed(t.bytes) : pool.take(t.bytes);
+    if (data != nullptr) {
+        put(fresh->data, view, size, data);
+    }
+    Lock lock(t.device->mutex());
+    t.device->moved().wait(lock, [&] { return !t.moving; });
+    t.host_wrote(std::move(fresh));
+}
+
+// The host's copy is current: it changes, and the device's is stale from then on. A read that still has the old bytes
+// keeps them.
+void change_host(Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
+    if (t.host.use_count() > 1) {
+        std::shared_ptr<HostMemory> copy = t.device->host_memory().take(t.bytes);
+        memcpy(copy->data, t.host->data, t.bytes);
+        t.host = std::move(copy);
+    }
+    put(t.host->data, view, size, data);
+    t.host_changed();
+}
+
+// Only the device has the content: pieces of it go up.
+void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, const kpx_array &view,
+                   uint64_t size, const void *data) {
+    constexpr size_t kMostPieces = 64;
+    std::vector<std::pair<uint64_t, uint64_t>> pieces;
+    each_run(view, size, [&](uint64_t offset, uint64_t bytes) { pieces.emplace_back(offset, bytes); });
+    if (pieces.size() > kMostPieces && !tensor->mapped) {
+        fail(KPX_STALE, "the content is on the device, and %zu pieces of it would change", pieces.size());
+    }
+    uint64_t all = 0;
+    for (const auto &piece : pieces) {
+        all += piece.second;
+    }
+    std::vector<uint8_t> zeros(data == nullptr ? all : 0);
+    const uint8_t *from = data == nullptr ? zeros.data() : static_cast<const uint8_t *>(data);
+    make_ready(lock, stream, tensor, {true, true});
+    for (const auto &[offset, bytes] : pieces) {
+        send(lock, stream, *tensor, offset, from, bytes);
+        from += bytes;
+    }
+    tensor->wrote(stream.point());
+}
+
+} // namespace
+
+void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
+    const std::shared_ptr<Tensor> tensor = tensor_of(view.tensor);
+    Tensor &t = *tensor;
+    t.device->check_alive();
+    if (t.device != stream.device()) {
+        fail(KPX_INVALID, "the tensor lives on another device than the stream");
+    }
+    if (t.read_only) {
+        fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
+    }
+    const uint64_t size = check_view(view);
+    if (std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length == 0; })) {
+        return;
+    }
+    if (covers(view) && !t.mapped) {
+        replace_content(t, view, size, data);
+        return;
+    }
+    Lock lock(t.device->mutex());
+    stream.report_refused();
+    t.device->moved().wait(lock, [&] { return !t.moving; });
+    t.settle();
+    if (!t.host_fresh && !t.device_fresh) {
+        t.host_wrote(t.device->host_memory().zeroed(t.bytes)); // what is not written may be anything
+    }
+    if (t.host_fresh) {
+        change_host(t, view, size, data);
+    } else {
+        change_device(lock, stream, tensor, view, size, data);
+    }
+}
+
+} // namespace kpx
