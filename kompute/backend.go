@@ -5,44 +5,52 @@ import (
 	"unsafe"
 )
 
-// backend is what differs between devices: all bookkeeping of storage, streams
-// and events is written once, in terms of it.
+// backend is what differs between devices. Views, scopes, errors and events are
+// written once, in terms of it.
 type backend interface {
 	// newQueue makes the working half of s.
 	newQueue(s *Stream) (queue, error)
-	// load makes the bytes lo to hi of st current in host memory, and returns
-	// host memory that holds them together with the offset at which it starts
-	// in the storage. st is busy, its content complete; no lock is held.
-	load(st *storage, lo, hi int) (mem []byte, base int, err error)
-	// fetch starts to read bytes of storage that only the device has. Locks as for
-	// load; st is not busy.
-	fetch(st *storage, lo, hi int) (*readback, error)
-	// freeBuffer gives device memory back, after the last use of it.
-	freeBuffer(buf unsafe.Pointer)
+	// give adds memory to fresh storage, with any content; wrap memory of the
+	// caller's; giveMapped memory that host and device see, zeroed.
+	give(st *storage) error
+	wrap(st *storage, data []byte) error
+	giveMapped(st *storage) error
+	// fill gives fresh storage its first content; nil stands for zeros.
+	fill(st *storage, data []byte) error
+	// read calls f with memory that holds the newest content of the bytes lo to hi
+	// of st, and the offset at which that memory starts in the storage. It waits
+	// for the op that writes the storage last. st is in use; no lock is held.
+	read(ctx context.Context, st *storage, lo, hi int, f func(mem []byte, base int)) error
+	// write sets the elements of v to those in data, which are in row-major order.
+	// Locks as for read.
+	write(ctx context.Context, v *View, data []byte) error
+	// free gives a native handle back, after the last use of it.
+	free(native unsafe.Pointer)
 	stats(*DeviceStats)
-	// close frees the device. All queues are closed, all buffers freed.
+	// close frees the device. All queues are closed, all storage freed.
 	close()
 }
 
 // queue does the work of one stream, in the order in which it was appended.
-// Every piece of work has a ticket: 1, 2, 3, … in Stream.appended.
+// Values of the stream's timeline say what is done.
 type queue interface {
 	// append adds op. The stream's append lock is held, the device's is not.
 	append(op Op) error
-	// hold appends work that ends when m does, which is submitted and of a stream
-	// of any device: what is appended behind it starts after m. Locks as for
-	// append.
+	// upload brings storage to the device. Locks as for append.
+	upload(st *storage) error
+	// hold has what is appended from here on start after m, which is submitted and
+	// of a stream of any device. Locks as for append.
 	hold(m mark) error
-	// read appends a copy of the bytes lo to hi of st for the host. Locks as for
-	// append.
-	read(st *storage, lo, hi int) (*readback, error)
-	// poll reports whether the ticket is done. No lock of the device is held.
-	poll(ticket uint64) bool
-	// submit starts everything appended up to ticket, at least. No lock of the
-	// device is held.
-	submit(ticket uint64) error
-	// wait returns when the submitted ticket is done, or ctx is.
-	wait(ctx context.Context, ticket uint64) error
+	// read appends a copy of the bytes lo to hi of st for the host, which is in
+	// use. Locks as for append.
+	read(st *storage, lo, hi int) (readback, error)
+	// poll reports whether the value is reached. No lock of the device is held.
+	poll(value uint64) bool
+	// flush starts everything appended so far, and returns the value that is
+	// reached when it is done. No lock of the device is held.
+	flush() (uint64, error)
+	// wait returns when the value, which a flush gave, is reached, or ctx is done.
+	wait(ctx context.Context, value uint64) error
 	// beginCapture makes append collect ops for a region, up to endCapture or
 	// abortCapture. Locks of these as for append.
 	beginCapture() error
@@ -59,11 +67,24 @@ type queue interface {
 	// timeOps has the work that is appended from here on measured, or no longer.
 	// Locks as for append.
 	timeOps(timing timing) error
-	// describe says what a region does. It is not closed meanwhile.
+	// describe says what a region holds. It is not closed meanwhile.
 	describe(r *Region) (*RegionDescription, error)
 	// freeRegion frees what a region holds; no call uses it. dev.mu is held.
 	freeRegion(r *Region)
 	stats(*StreamStats)
 	// close frees what the stream holds; all its work is done.
 	close()
+}
+
+// readback is a copy of bytes of a storage that a stream makes for the host. It
+// must be dropped.
+type readback interface {
+	// wait returns when the copy is there, or ctx is done.
+	wait(ctx context.Context) error
+	// take calls f with the copy, which is there, and where in the storage it starts.
+	take(f func(mem []byte, base int)) error
+	// done reports whether wait would return at once.
+	done() bool
+	// drop gives the copy up. Calling it again does nothing.
+	drop()
 }

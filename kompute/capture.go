@@ -121,7 +121,7 @@ func (s *Stream) beginCapture(fn func(*Stream)) (*capture, error) {
 	if fn == nil {
 		return nil, &CaptureError{Op: "capture", Reason: "no function", Err: ErrInvalid}
 	}
-	if err := s.flushLocked(); err != nil {
+	if _, err := s.flushLocked(); err != nil {
 		return nil, err
 	}
 	if err := s.queue.beginCapture(); err != nil {
@@ -283,7 +283,7 @@ func (c *capture) release() {
 	}
 	for _, u := range c.uses {
 		u.st.capture = nil
-		if u.writes && !u.needs {
+		if u.writes {
 			u.st.notMade(reason)
 		}
 	}
@@ -295,8 +295,7 @@ func (c *capture) release() {
 // notMade keeps why the storage has no content, if it never had any and has room
 // for some. dev.mu is held.
 func (st *storage) notMade(reason error) {
-	blank := st.source == nil && !st.hostValid && !st.deviceValid
-	if blank && st.bytes > 0 && st.err == nil {
-		st.err = reason
+	if !st.filled && st.bytes > 0 && st.err == nil {
+		st.fail(reason)
 	}
 }

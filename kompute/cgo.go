@@ -18,28 +18,31 @@ package kompute
 #endif
 static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 
-// Nothing here calls back into Go, and nothing keeps memory that it is given.
-#cgo nocallback kpx_buffer_create
-#cgo nocallback kpx_buffer_destroy
+// None of these calls back into Go, or keeps memory that it is given.
+#cgo nocallback kpx_tensor_create
+#cgo nocallback kpx_tensor_destroy
+#cgo nocallback kpx_tensor_write
+#cgo nocallback kpx_read_create
+#cgo nocallback kpx_read_wait
+#cgo nocallback kpx_read_moved
 #cgo nocallback kpx_op
 #cgo nocallback kpx_dispatch
 #cgo nocallback kpx_flush
 #cgo nocallback kpx_upload
-#cgo nocallback kpx_download
 #cgo nocallback kpx_stream_depend
 #cgo nocallback kpx_wait
-#cgo nocallback kpx_read_create
-#cgo nocallback kpx_read_copy
-#cgo noescape kpx_buffer_create
+#cgo noescape kpx_tensor_create
+#cgo noescape kpx_tensor_destroy
+#cgo noescape kpx_tensor_write
+#cgo noescape kpx_read_create
+#cgo noescape kpx_read_wait
+#cgo noescape kpx_read_moved
 #cgo noescape kpx_op
 #cgo noescape kpx_dispatch
 #cgo noescape kpx_flush
 #cgo noescape kpx_upload
-#cgo noescape kpx_download
 #cgo noescape kpx_stream_depend
 #cgo noescape kpx_wait
-#cgo noescape kpx_read_create
-#cgo noescape kpx_read_copy
 */
 import "C"
 
@@ -78,7 +81,7 @@ func goError(code C.kpx_result, e *C.kpx_error) error {
 		}
 		text = append(text, byte(c))
 	}
-	return nativeError(int(code), uint64(e.requested), uint64(e.available), string(text))
+	return nativeError(int(code), e.of_content != 0, uint64(e.requested), uint64(e.available), string(text))
 }
 
 func vulkanDevices() ([]DeviceInfo, error) {
@@ -128,23 +131,89 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	return newVulkanDevice(info, &cgoDevice{p}, o)
 }
 
-func (d *cgoDevice) createBuffer(bytes int) (unsafe.Pointer, error) {
+func (d *cgoDevice) createTensor(bytes int) (unsafe.Pointer, error) {
 	var e C.kpx_error
-	var p *C.kpx_buffer
-	if code := C.kpx_buffer_create(d.p, C.uint64_t(bytes), &p, &e); code != C.KPX_OK {
+	var p *C.kpx_tensor
+	if code := C.kpx_tensor_create(d.p, C.uint64_t(bytes), &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
 	return unsafe.Pointer(p), nil
 }
 
-func (d *cgoDevice) destroyBuffer(buffer unsafe.Pointer) {
-	C.kpx_buffer_destroy((*C.kpx_buffer)(buffer))
+func (d *cgoDevice) wrapTensor(data []byte) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_tensor
+	code := C.kpx_tensor_wrap(d.p, unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &p, &e)
+	if code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
 }
 
-func (d *cgoDevice) createStream() (unsafe.Pointer, error) {
+func (d *cgoDevice) createMapped(bytes int) (unsafe.Pointer, []byte, error) {
+	var e C.kpx_error
+	var p *C.kpx_tensor
+	var memory unsafe.Pointer
+	if code := C.kpx_tensor_create_mapped(d.p, C.uint64_t(bytes), &p, &memory, &e); code != C.KPX_OK {
+		return nil, nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), unsafe.Slice((*byte)(memory), bytes), nil
+}
+
+func (d *cgoDevice) destroyTensor(tensor unsafe.Pointer) {
+	C.kpx_tensor_destroy((*C.kpx_tensor)(tensor))
+}
+
+func (d *cgoDevice) writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error {
+	var e C.kpx_error
+	code := C.kpx_tensor_write((*C.kpx_array)(unsafe.Pointer(view)), (*C.kpx_stream)(stream), unsafe.Pointer(unsafe.SliceData(data)), &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
+func (d *cgoDevice) createRead(tensor, stream unsafe.Pointer, soon bool, offset, bytes int) (unsafe.Pointer, error) {
+	var e C.kpx_error
+	var p *C.kpx_read
+	when := C.kpx_read_when(C.KPX_READ_APPEND)
+	if soon {
+		when = C.KPX_READ_SOON
+	}
+	code := C.kpx_read_create((*C.kpx_tensor)(tensor), (*C.kpx_stream)(stream), when, C.uint64_t(offset), C.uint64_t(bytes), &p, &e)
+	if code != C.KPX_OK {
+		return nil, goError(code, &e)
+	}
+	return unsafe.Pointer(p), nil
+}
+
+func (d *cgoDevice) waitRead(read unsafe.Pointer, timeout uint64) (unsafe.Pointer, bool, error) {
+	var e C.kpx_error
+	var data unsafe.Pointer
+	switch code := C.kpx_read_wait((*C.kpx_read)(read), C.uint64_t(timeout), &data, &e); code {
+	case C.KPX_OK:
+		return data, true, nil
+	case C.KPX_TIMEOUT:
+		return nil, false, nil
+	default:
+		return nil, false, goError(code, &e)
+	}
+}
+
+func (d *cgoDevice) readMoved(read unsafe.Pointer) bool {
+	return C.kpx_read_moved((*C.kpx_read)(read)) != 0
+}
+
+func (d *cgoDevice) destroyRead(read unsafe.Pointer) { C.kpx_read_destroy((*C.kpx_read)(read)) }
+
+func (d *cgoDevice) createStream(transfers bool) (unsafe.Pointer, error) {
 	var e C.kpx_error
 	var p *C.kpx_stream
-	if code := C.kpx_stream_create(d.p, &p, &e); code != C.KPX_OK {
+	kind := C.kpx_stream_kind(C.KPX_STREAM_COMPUTE)
+	if transfers {
+		kind = C.KPX_STREAM_TRANSFERS
+	}
+	if code := C.kpx_stream_create(d.p, kind, &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
 	return unsafe.Pointer(p), nil
@@ -185,21 +254,9 @@ func (d *cgoDevice) dispatch(stream, algorithm unsafe.Pointer, arrays []nativeAr
 	return nil
 }
 
-func (d *cgoDevice) upload(stream, buffer unsafe.Pointer, offset int, data []byte) error {
+func (d *cgoDevice) upload(stream, tensor unsafe.Pointer) error {
 	var e C.kpx_error
-	code := C.kpx_upload((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset),
-		unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &e)
-	if code != C.KPX_OK {
-		return goError(code, &e)
-	}
-	return nil
-}
-
-func (d *cgoDevice) download(stream, buffer unsafe.Pointer, offset int, data []byte) error {
-	var e C.kpx_error
-	code := C.kpx_download((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset),
-		unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &e)
-	if code != C.KPX_OK {
+	if code := C.kpx_upload((*C.kpx_stream)(stream), (*C.kpx_tensor)(tensor), &e); code != C.KPX_OK {
 		return goError(code, &e)
 	}
 	return nil
@@ -223,22 +280,6 @@ func (d *cgoDevice) hold(stream unsafe.Pointer) (unsafe.Pointer, error) {
 }
 
 func (d *cgoDevice) openGate(gate unsafe.Pointer) { C.kpx_gate_open((*C.kpx_gate)(gate)) }
-
-func (d *cgoDevice) read(stream, buffer unsafe.Pointer, offset, bytes int) (unsafe.Pointer, error) {
-	var e C.kpx_error
-	var p *C.kpx_read
-	code := C.kpx_read_create((*C.kpx_stream)(stream), (*C.kpx_buffer)(buffer), C.uint64_t(offset), C.uint64_t(bytes), &p, &e)
-	if code != C.KPX_OK {
-		return nil, goError(code, &e)
-	}
-	return unsafe.Pointer(p), nil
-}
-
-func (d *cgoDevice) copyRead(read unsafe.Pointer, data []byte) {
-	C.kpx_read_copy((*C.kpx_read)(read), unsafe.Pointer(unsafe.SliceData(data)))
-}
-
-func (d *cgoDevice) destroyRead(read unsafe.Pointer) { C.kpx_read_destroy((*C.kpx_read)(read)) }
 
 func (d *cgoDevice) flush(stream unsafe.Pointer) (uint64, error) {
 	var e C.kpx_error
@@ -276,20 +317,13 @@ func (d *cgoDevice) destroyAlgorithm(algorithm unsafe.Pointer) {
 	C.kpx_algorithm_destroy((*C.kpx_algorithm)(algorithm))
 }
 
-func (d *cgoDevice) createMapped(bytes int) (unsafe.Pointer, []byte, error) {
-	var e C.kpx_error
-	var p *C.kpx_buffer
-	var memory unsafe.Pointer
-	if code := C.kpx_buffer_create_mapped(d.p, C.uint64_t(bytes), &p, &memory, &e); code != C.KPX_OK {
-		return nil, nil, goError(code, &e)
-	}
-	return unsafe.Pointer(p), unsafe.Slice((*byte)(memory), bytes), nil
-}
-
 func (d *cgoDevice) deviceStats(out *DeviceStats) {
 	var c C.kpx_device_stats
 	C.kpx_device_get_stats(d.p, &c)
 	out.ReservedBytes = int64(c.reserved_bytes)
+	out.HostBytes = int64(c.host_bytes)
+	out.Uploads, out.UploadBytes = uint64(c.uploads), uint64(c.upload_bytes)
+	out.CacheHits, out.CacheMisses = uint64(c.cache_hits), uint64(c.cache_misses)
 	out.PipelinesBuilt = uint64(c.pipelines_built)
 	out.Allocations = uint64(c.allocations)
 	out.ValidationMessages = uint64(c.validation_messages)
@@ -300,6 +334,7 @@ func (d *cgoDevice) streamStats(stream unsafe.Pointer, out *StreamStats) {
 	C.kpx_stream_get_stats((*C.kpx_stream)(stream), &c)
 	out.Dispatches = uint64(c.dispatches)
 	out.Barriers = uint64(c.barriers)
+	out.Uploads, out.UploadBytes = uint64(c.uploads), uint64(c.upload_bytes)
 	out.Submits = uint64(c.submits)
 	out.DescriptorWrites = uint64(c.descriptor_writes)
 	out.RecordedCommands = uint64(c.recorded_commands)

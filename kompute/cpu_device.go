@@ -27,11 +27,35 @@ func openCPU(o options) *Device {
 
 func (cpuBackend) newQueue(s *Stream) (queue, error) { return &cpuQueue{s: s}, nil }
 
-func (cpuBackend) load(st *storage, _, _ int) ([]byte, int, error) { return st.hostMemory(), 0, nil }
+// give implements backend: memory is taken when it is first needed.
+func (cpuBackend) give(*storage) error { return nil }
 
-func (cpuBackend) fetch(*storage, int, int) (*readback, error) { return nil, ErrInternal } // the host has all
+// wrap implements backend. Memory that is not aligned for its elements is copied.
+func (cpuBackend) wrap(st *storage, data []byte) error {
+	st.cpu.host = data
+	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%maxAlign != 0 {
+		st.cpu.host = alignedBytes(len(data))
+		copy(st.cpu.host, data)
+	}
+	return nil
+}
 
-func (cpuBackend) freeBuffer(unsafe.Pointer) {}
+// maxAlign is the alignment in bytes that every element type is content with.
+const maxAlign = 4
+
+func (cpuBackend) giveMapped(st *storage) error {
+	st.mapped = alignedBytes(st.bytes)
+	st.cpu.host = st.mapped
+	return nil
+}
+
+func (cpuBackend) fill(st *storage, data []byte) error {
+	st.cpu.host = alignedBytes(st.bytes) // zeros
+	copy(st.cpu.host, data)
+	return nil
+}
+
+func (cpuBackend) free(unsafe.Pointer) {}
 
 func (cpuBackend) stats(*DeviceStats) {}
 

@@ -34,14 +34,13 @@ type cpuItem struct {
 	region *Region // instead of op, replayed so many times
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
-	read   *readback   // instead of op
-	from   *storage    // of what
+	read   *cpuRead    // instead of op
 	deps   []mark
 	timing timing // of op
 }
 
 type cpuWaiter struct {
-	ticket uint64
+	value uint64
 	ready  chan struct{}
 }
 
@@ -49,10 +48,6 @@ func (q *cpuQueue) append(op Op) error {
 	d := q.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if op.uploadOnly {
-		op.unpin()
-		return nil
-	}
 	if op.CPU == nil {
 		op.unpin()
 		return opError(&op, "no CPU implementation was given", ErrUnsupported)
@@ -67,44 +62,28 @@ func (q *cpuQueue) append(op Op) error {
 	item := cpuItem{op: op}
 	for _, a := range op.Args {
 		if a.View != nil {
-			item.deps = q.s.conflicts(a.View.st, a.Access, item.deps)
+			item.deps = a.View.st.cpu.conflicts(q.s, a.Access, item.deps)
 		}
 	}
 	q.push(item)
-	for _, m := range item.deps {
-		m.stream.queue.(*cpuQueue).start(m.ticket)
-	}
-	m := mark{q.s, q.s.appended}
-	for _, a := range op.Args {
-		if a.View == nil {
-			continue
-		}
-		if a.Access&AccessWrite != 0 {
-			a.View.st.wrote(m)
-		} else {
-			a.View.st.read(m)
-		}
-	}
+	op.used(mark{q.s, q.s.appended})
+	op.made(q.s)
 	return nil
 }
 
-// conflicts appends to deps what of other streams must be done before s
-// accesses st. dev.mu is held.
-func (s *Stream) conflicts(st *storage, access Access, deps []mark) []mark {
-	if st.writer.stream != s && st.writer.pending() {
-		deps = append(deps, st.writer)
-	}
-	if access&AccessWrite == 0 {
-		return deps
-	}
-	for _, m := range st.readers {
-		if m.stream != s && m.pending() {
-			deps = append(deps, m)
+// used notes that work at m uses the operands. dev.mu is held.
+func (op Op) used(m mark) {
+	for _, a := range op.Args {
+		if a.View != nil {
+			a.View.st.cpu.used(a.Access, m)
 		}
 	}
-	return deps
 }
 
+// upload implements queue: everything is where it is needed.
+func (q *cpuQueue) upload(*storage) error { return nil }
+
+// push appends an item, and starts what it depends on. dev.mu is held.
 func (q *cpuQueue) push(item cpuItem) {
 	if q.first > 0 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.first:])
@@ -116,6 +95,11 @@ func (q *cpuQueue) push(item cpuItem) {
 	}
 	q.items = append(q.items, item)
 	q.s.appended++
+	for _, m := range item.deps {
+		if other, same := m.stream.queue.(*cpuQueue); same {
+			other.start(m.value)
+		}
+	}
 }
 
 // hold implements queue. The worker waits, even for another device.
@@ -126,19 +110,19 @@ func (q *cpuQueue) hold(m mark) error {
 	return nil
 }
 
-func (q *cpuQueue) submit(ticket uint64) error {
+func (q *cpuQueue) flush() (uint64, error) {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	q.start(ticket)
-	return nil
+	q.start(q.s.appended)
+	return q.s.appended, nil
 }
 
-// start lets the items up to ticket run. dev.mu is held.
-func (q *cpuQueue) start(ticket uint64) {
-	if ticket <= q.s.submitted {
+// start lets the items up to value run. dev.mu is held.
+func (q *cpuQueue) start(value uint64) {
+	if value <= q.s.submitted {
 		return
 	}
-	q.s.submitted = min(ticket, q.s.appended)
+	q.s.submitted = min(value, q.s.appended)
 	q.submits++
 	if !q.running {
 		q.running = true
@@ -187,7 +171,7 @@ func (q *cpuQueue) timed(item cpuItem) (at span, err error) {
 // run does one item. dev.mu is not held.
 func (q *cpuQueue) run(item cpuItem) error {
 	for _, m := range item.deps {
-		if err := m.stream.queue.wait(context.Background(), m.ticket); err != nil {
+		if err := m.stream.queue.wait(context.Background(), m.value); err != nil {
 			return err
 		}
 	}
@@ -195,7 +179,7 @@ func (q *cpuQueue) run(item cpuItem) error {
 		return q.runRegion(item)
 	}
 	if item.read != nil {
-		q.runRead(item)
+		item.read.run()
 		return nil
 	}
 	if item.op.CPU == nil {
@@ -234,8 +218,8 @@ func (q *cpuQueue) inputsErr(op Op) error {
 // finish ends an item. dev.mu is held.
 func (q *cpuQueue) finish(item cpuItem) {
 	item.op.unpin()
-	if item.from != nil {
-		item.from.unpin()
+	if item.read != nil {
+		item.read.from.unpin()
 	}
 	if item.region != nil {
 		item.region.leave()
@@ -243,7 +227,7 @@ func (q *cpuQueue) finish(item cpuItem) {
 	q.s.done++
 	kept := q.waiters[:0]
 	for _, w := range q.waiters {
-		if w.ticket <= q.s.done {
+		if w.value <= q.s.done {
 			close(w.ready)
 		} else {
 			kept = append(kept, w)
@@ -252,22 +236,29 @@ func (q *cpuQueue) finish(item cpuItem) {
 	q.waiters = kept
 }
 
-func (q *cpuQueue) wait(ctx context.Context, ticket uint64) error {
+func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 	d := q.s.dev
 	d.mu.Lock()
-	if q.s.done >= ticket {
+	if q.s.done >= value {
 		d.mu.Unlock()
 		return nil
 	}
 	ready := make(chan struct{})
-	q.waiters = append(q.waiters, cpuWaiter{ticket, ready})
+	q.waiters = append(q.waiters, cpuWaiter{value, ready})
 	d.mu.Unlock()
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() // the channel stays until the ticket is done
+		return ctx.Err() // the channel stays until the value is reached
 	}
+}
+
+// poll implements queue.
+func (q *cpuQueue) poll(value uint64) bool {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	return q.s.done >= value
 }
 
 func (q *cpuQueue) timeOps(timing timing) error {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -34,10 +33,15 @@ func (t *Tensor[T]) fill(op string, data []T) error {
 	if len(data) != t.Size() {
 		return &OpError{Op: op, Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements given", len(data)), Err: ErrShape}
 	}
-	copy(t.v.st.hostMemory(), array.Bytes(data))
-	t.v.st.dev.mu.Lock()
-	t.v.st.hostValid = true
-	t.v.st.dev.mu.Unlock()
+	return t.v.fill(op, array.Bytes(data))
+}
+
+// fill gives fresh storage its content; nil stands for zeros.
+func (v *View) fill(op string, data []byte) error {
+	if err := v.st.dev.backend.fill(v.st, data); err != nil {
+		return &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Err: err}
+	}
+	v.st.filled = true // nobody else has it yet
 	return nil
 }
 
@@ -57,10 +61,10 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	// Fresh pages of the system are zero already, and take no memory until
-	// they are written.
-	t.v.st.host = alignedBytes(t.v.st.bytes)
-	t.v.st.hostValid = true
+	if err := t.v.fill("zeros", nil); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
 	t.v.st.addNet()
 	return t, nil
 }
@@ -71,28 +75,21 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // until then. It cannot be written, neither by Write nor by an op. Only data
 // that is not aligned for dtype is copied. Errors are as for New, and ErrDType.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
-	fail := func(reason string, err error) (*View, error) {
-		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: reason, Err: err}
-	}
 	if dtype.Size() == 0 {
-		return fail("no element type", ErrDType)
+		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: "no element type", Err: ErrDType}
 	}
 	v := new(View)
-	if err := makeView(v, d, "wrap", dtype, shape); err != nil {
+	err := makeView(v, d, "wrap", dtype, shape, func(st *storage) error {
+		if len(data) != st.bytes {
+			return fmt.Errorf("%d bytes given, %d needed: %w", len(data), st.bytes, ErrShape)
+		}
+		st.owner, st.readOnly, st.filled = owner, true, true
+		return d.backend.wrap(st, data)
+	})
+	if err != nil {
 		return nil, err
 	}
-	st := v.st
-	if len(data) != st.bytes {
-		_ = v.Close()
-		return fail(fmt.Sprintf("%d bytes given, %d needed", len(data), st.bytes), ErrShape)
-	}
-	if address := uintptr(unsafe.Pointer(unsafe.SliceData(data))); address%uintptr(dtype.Size()) == 0 {
-		st.host, st.owner = data, owner
-	} else {
-		st.host = slices.Clip(append(alignedBytes(len(data))[:0], data...))
-	}
-	st.readOnly, st.hostValid = true, true
-	st.addNet()
+	v.st.addNet()
 	return v, nil
 }
 
@@ -100,14 +97,15 @@ func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, 
 // set yet.
 func create[T Element](d *Device, op string, shape []int) (*Tensor[T], error) {
 	t := new(Tensor[T])
-	if err := makeView(&t.v, d, op, array.DTypeOf[T](), shape); err != nil {
+	if err := makeView(&t.v, d, op, array.DTypeOf[T](), shape, nil); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// makeView sets v to a contiguous view of fresh storage.
-func makeView(v *View, d *Device, op string, dtype DType, shape []int) error {
+// makeView sets v to a contiguous view of fresh storage, whose memory give adds,
+// or the backend does.
+func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func(*storage) error) error {
 	fail := func(reason string, err error) error {
 		return &OpError{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{dtype}, Reason: reason, Err: err}
 	}
@@ -122,7 +120,10 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int) error {
 	if n > math.MaxInt/dtype.Size() {
 		return fail("more bytes than can be counted", ErrTooLarge)
 	}
-	st, err := d.newStorage(n * dtype.Size())
+	if give == nil {
+		give = d.backend.give
+	}
+	st, err := d.newStorage(n*dtype.Size(), give)
 	if err != nil {
 		return fail("", err)
 	}

@@ -33,9 +33,7 @@ type Device struct {
 	why       string
 	opts      options
 	backend   backend
-	ownMemory bool  // the device has memory apart from the host's
 	budget    int64 // bytes of live storage that this package admits; 0: any
-	pool      hostPool
 	clock     clock // of spans
 
 	// mu guards all bookkeeping of the device: storage, streams, events,
@@ -44,12 +42,14 @@ type Device struct {
 	cond      *sync.Cond // something stopped being busy or in use
 	closed    bool
 	users     int // calls that the device must outlive
-	gates     int // events of other devices for which work is held back
+	// changes counts what may make a region look at its tensors again: one was
+	// closed, failed, or is made by another stream; or a stream was poisoned.
+	changes   uint64
 	streams   map[*Stream]struct{}
 	numbered  int                    // streams so far
 	past      DeviceStats            // what closed streams did
 	resources *resource              // live ones
-	reads     map[*readback]struct{} // that the native library holds
+	reads     map[*vulkanRead]struct{} // that the native library holds
 	live      int
 	liveBytes int64
 	peakBytes int64
@@ -57,13 +57,13 @@ type Device struct {
 	logged    map[[2]string]bool // fallbacks, by op and reason
 }
 
+// transferCounts counts what came down. What goes up the native library counts.
 type transferCounts struct {
-	uploads, uploadBytes, downloads, downloadBytes uint64
-	hits, misses                                   uint64 // of the tensor cache
+	downloads, downloadBytes uint64
 }
 
 func newDevice(info DeviceInfo, opts options) *Device {
-	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*readback]struct{}), logged: make(map[[2]string]bool)}
+	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*vulkanRead]struct{}), changes: 1, logged: make(map[[2]string]bool)}
 	d.cond = sync.NewCond(&d.mu)
 	return d
 }
@@ -79,8 +79,8 @@ func (d *Device) Why() string { return d.why }
 
 // NewStream makes a stream on the device. Its error is ErrClosed, or the
 // driver's.
-func (d *Device) NewStream() (*Stream, error) {
-	s, err := d.newStream()
+func (d *Device) NewStream(opts ...StreamOption) (*Stream, error) {
+	s, err := d.newStream(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,13 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-func (d *Device) newStream() (*Stream, error) {
+func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 	s := &Stream{dev: d}
+	for _, set := range opts {
+		if set != nil {
+			set(s)
+		}
+	}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -149,11 +154,10 @@ func (d *Device) Close() error {
 		r.forget()
 	}
 	for r := d.resources; r != nil; r = r.next {
-		r.freeBuffer()
+		r.free()
 	}
 	d.mu.Unlock()
 	d.backend.close()
-	d.pool.clear()
 	return first
 }
 

@@ -21,10 +21,10 @@ func (s *Stream) Record() *Event {
 // was before goes on doing so.
 func (s *Stream) RecordInto(ev *Event) {
 	_ = s.failCapture("record", "an event inside a region", nil)
-	_ = s.Flush() // a failure poisons the stream, and the event with it
+	m, _ := s.flush() // a failure poisons the stream, and the event with it
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	ev.m = mark{s, s.appended}
+	ev.m = m
 }
 
 // Wait makes what is enqueued on s from here on start after the event, which may
@@ -50,10 +50,6 @@ func (s *Stream) Wait(ev *Event) {
 	if other == s || s.Err() != nil || ev.known() {
 		return
 	}
-	if err := other.submit(ev.m.ticket); err != nil {
-		s.Fail(err)
-		return
-	}
 	if err := s.queue.hold(ev.m); err != nil {
 		s.Fail(err)
 	}
@@ -62,7 +58,7 @@ func (s *Stream) Wait(ev *Event) {
 // Done reports whether Wait would return at once: the work before the event is
 // done, or its device is lost. It does not wait.
 func (ev *Event) Done() bool {
-	return ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.ticket)
+	return ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.value)
 }
 
 // known reports whether somebody has seen that the event is done.

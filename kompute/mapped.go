@@ -2,7 +2,6 @@ package kompute
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -18,34 +17,16 @@ type Mapped[T Element] struct{ *Tensor[T] }
 
 // NewMapped makes a mapped tensor of zeros. Errors are as for New.
 func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
-	t, err := create[T](d, "mapped", shape)
-	if err != nil {
+	t := new(Tensor[T])
+	give := func(st *storage) error {
+		st.filled = true
+		return d.backend.giveMapped(st)
+	}
+	if err := makeView(&t.v, d, "mapped", array.DTypeOf[T](), shape, give); err != nil {
 		return nil, err
 	}
-	st := t.v.st
-	if err := d.mapStorage(st); err != nil {
-		_ = t.Close()
-		return nil, &OpError{Op: "mapped", Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Err: err}
-	}
-	st.addNet()
+	t.v.st.addNet()
 	return &Mapped[T]{t}, nil
-}
-
-// mapStorage gives fresh storage its memory.
-func (d *Device) mapStorage(st *storage) error {
-	var buffer unsafe.Pointer
-	memory, err := alignedBytes(st.bytes), error(nil)
-	if b, is := d.backend.(*vulkanBackend); is && st.bytes > 0 {
-		buffer, memory, err = b.native.createMapped(st.bytes)
-	}
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	st.res.buf, st.host, st.mapped = buffer, memory, true
-	st.hostValid, st.deviceValid = true, true
-	return nil
 }
 
 // Peek copies the elements from index from on, in the order of memory, to dst.
@@ -65,6 +46,6 @@ func (m *Mapped[T]) Peek(dst []T, from int) error {
 	if err := st.hostAccess("peek"); err != nil {
 		return err
 	}
-	copy(dst, array.Storage[T](array.Array{Data: st.host})[from:])
+	copy(dst, array.Storage[T](array.Array{Data: st.mapped})[from:])
 	return nil
 }

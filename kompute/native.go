@@ -7,49 +7,57 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// native is csrc/abi/kpx.h for one open device, in Go's types: cgo.go implements
-// it, and tests do. Handles are opaque. Memory passed in is not kept.
+// native is csrc/abi/kpx.h for one open device, in Go's types; cgo.go implements
+// it. Handles are opaque. Memory passed in is not kept, but for wrapTensor's.
 type native interface {
-	createBuffer(bytes int) (unsafe.Pointer, error)
-	destroyBuffer(buffer unsafe.Pointer)
-	createStream() (unsafe.Pointer, error)
+	createTensor(bytes int) (unsafe.Pointer, error)
+	wrapTensor(data []byte) (unsafe.Pointer, error)
+	createMapped(bytes int) (tensor unsafe.Pointer, memory []byte, err error)
+	destroyTensor(tensor unsafe.Pointer)
+	// writeTensor sets the elements of a view; nil data stands for zeros.
+	writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error
+	// createRead starts a read. soon: at once, with the work that makes the content.
+	createRead(tensor, stream unsafe.Pointer, soon bool, offset, bytes int) (unsafe.Pointer, error)
+	// waitRead returns where the bytes are, and false after the timeout.
+	waitRead(read unsafe.Pointer, timeoutNanoseconds uint64) (unsafe.Pointer, bool, error)
+	// readMoved reports whether the bytes came from the device.
+	readMoved(read unsafe.Pointer) bool
+	destroyRead(read unsafe.Pointer)
+
+	createStream(transfers bool) (unsafe.Pointer, error)
 	destroyStream(stream unsafe.Pointer)
 	// findOp returns the index of an op, or a negative number.
 	findOp(name string) int32
 	op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error
 	dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error
-	upload(stream, buffer unsafe.Pointer, offset int, data []byte) error
-	download(stream, buffer unsafe.Pointer, offset int, data []byte) error
+	upload(stream, tensor unsafe.Pointer) error
 	depend(stream, other unsafe.Pointer, value uint64) error
 	// hold keeps back what is appended from here on, until the gate is opened.
 	hold(stream unsafe.Pointer) (gate unsafe.Pointer, err error)
 	openGate(gate unsafe.Pointer)
-	// read appends a copy of device memory, which copyRead takes once the stream
-	// has reached the value of a flush after it.
-	read(stream, buffer unsafe.Pointer, offset, bytes int) (unsafe.Pointer, error)
-	copyRead(read unsafe.Pointer, data []byte)
-	destroyRead(read unsafe.Pointer)
 	flush(stream unsafe.Pointer) (value uint64, err error)
 	// wait reports whether the stream reached value within the timeout.
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
+
 	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error)
 	destroyAlgorithm(algorithm unsafe.Pointer)
-	createMapped(bytes int) (buffer unsafe.Pointer, memory []byte, err error)
+
 	beginCapture(stream unsafe.Pointer) error
 	endCapture(stream unsafe.Pointer) (region unsafe.Pointer, err error)
 	abortCapture(stream unsafe.Pointer)
 	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
 	// profile fills spans, one for each dispatch, unless they are nil.
 	profile(stream, region unsafe.Pointer, spans []span) (whole span, err error)
+	regionStats(region unsafe.Pointer) RegionStats
+	describeRegion(region unsafe.Pointer) []byte
+	destroyRegion(region unsafe.Pointer)
+
 	timeOps(stream unsafe.Pointer, timing timing) error
 	opTimes(stream unsafe.Pointer) map[string]OpTime
 	// takeSpans hands over the dispatches that were timed since the last call.
 	takeSpans(stream unsafe.Pointer, each func(op, kernel string, at span))
 	// now is the clock of spans.
 	now() uint64
-	regionStats(region unsafe.Pointer) RegionStats
-	describeRegion(region unsafe.Pointer) []byte
-	destroyRegion(region unsafe.Pointer)
 	deviceStats(*DeviceStats)
 	streamStats(stream unsafe.Pointer, out *StreamStats)
 	close()
@@ -57,7 +65,7 @@ type native interface {
 
 // nativeArray is kpx_array, field by field.
 type nativeArray struct {
-	buffer  unsafe.Pointer
+	tensor  unsafe.Pointer
 	dtype   uint32
 	access  uint32
 	rank    uint32
@@ -65,6 +73,24 @@ type nativeArray struct {
 	offset  int64
 	shape   [array.MaxRank]int64
 	strides [array.MaxRank]int64
+}
+
+// set makes a the native form of an operand. No View: it is absent.
+func (a *nativeArray) set(arg Arg) {
+	*a = nativeArray{}
+	if arg.View == nil {
+		return
+	}
+	v := arg.View
+	l := v.layout
+	a.tensor, a.dtype, a.access = v.st.res.native, uint32(v.dtype), uint32(arg.Access)
+	a.rank, a.offset = uint32(len(l.Shape)), int64(l.Offset)
+	if l.Size() == 0 {
+		a.offset = 0 // it may lie behind the storage's end
+	}
+	for i := range l.Shape {
+		a.shape[i], a.strides[i] = int64(l.Shape[i]), int64(l.Strides[i])
+	}
 }
 
 // The codes of kpx_result.
@@ -76,7 +102,12 @@ const (
 	codeTimeout     = 5
 	codeNoVulkan    = 6
 	codeTooLarge    = 8
+	codeStale       = 9
 )
+
+// errStale: only the device has the content, and the host's copy has to be made
+// current before it is changed.
+var errStale = fmt.Errorf("the host's copy is stale: %w", ErrInternal)
 
 // unsupportedError is the one answer of the native library upon which an op
 // goes to the CPU.
@@ -86,12 +117,30 @@ func (e *unsupportedError) Error() string { return fmt.Sprintf("%v: %s", ErrUnsu
 
 func (e *unsupportedError) Unwrap() error { return ErrUnsupported }
 
+// contentError is the error of the work that was to make a tensor's content, and
+// not of the call that met it.
+type contentError struct{ err error }
+
+func (e *contentError) Error() string { return e.err.Error() }
+
+func (e *contentError) Unwrap() error { return e.err }
+
 // nativeError makes an error of a kpx_error.
-func nativeError(code int, requested, available uint64, message string) error {
+func nativeError(code int, ofContent bool, requested, available uint64, message string) error {
+	err := nativeKind(code, requested, available, message)
+	if ofContent {
+		return &contentError{err}
+	}
+	return err
+}
+
+func nativeKind(code int, requested, available uint64, message string) error {
 	kind := ErrInternal
 	switch code {
 	case codeUnsupported:
 		return &unsupportedError{message}
+	case codeStale:
+		return errStale
 	case codeOutOfMemory:
 		if requested > 0 {
 			return &MemoryError{Requested: int64(requested), Available: int64(available)}

@@ -46,10 +46,9 @@ type Op struct {
 	// and elsewhere if the device does not support the op.
 	CPU func(args []array.Array) error
 
-	algorithm  *Algorithm // dispatch this instead of a native op
-	groups     [3]uint32
-	push       []uint32
-	uploadOnly bool // bring the operands to the device and do nothing else
+	algorithm *Algorithm // dispatch this instead of a native op
+	groups    [3]uint32
+	push      []uint32
 }
 
 // ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields: what
@@ -84,7 +83,7 @@ func (op Op) unpin() {
 // mu is held.
 func (op Op) busy() bool {
 	for _, a := range op.Args {
-		if a.View != nil && a.View.st.busy {
+		if a.View != nil && a.View.st.cpu.busy {
 			return true
 		}
 	}

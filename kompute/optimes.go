@@ -51,7 +51,7 @@ func (s *Stream) TimeOps(on bool) error {
 	if s.capture != nil {
 		return s.failCapture("time_ops", "the stream has to start its work", nil)
 	}
-	if err := s.flushLocked(); err != nil {
+	if _, err := s.flushLocked(); err != nil {
 		return err
 	}
 	if err := s.queue.timeOps(timing); err != nil {

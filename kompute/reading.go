@@ -13,7 +13,7 @@ import (
 // from any goroutine.
 type Reading[T Element] struct {
 	layout array.Layout
-	r      *readback
+	r      readback
 	err    error // why nothing was started
 
 	mu   sync.Mutex
@@ -36,13 +36,13 @@ func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	out := &Reading[T]{layout: t.View().layout}
 	out.r, out.err = t.View().startRead(s)
 	if out.r != nil {
-		runtime.AddCleanup(out, (*readback).drop, out.r)
+		runtime.AddCleanup(out, func(r readback) { r.drop() }, out.r)
 	}
 	return out
 }
 
 // startRead begins a read of all that the view spans.
-func (v *View) startRead(s *Stream) (*readback, error) {
+func (v *View) startRead(s *Stream) (readback, error) {
 	if s == nil {
 		return nil, errNilStream
 	}
@@ -57,40 +57,45 @@ func (v *View) startRead(s *Stream) (*readback, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.readable(v); err != nil {
-		return nil, err
-	}
-	lo, hi := v.layout.Extent()
-	size := v.dtype.Size()
-	r, err := s.queue.read(v.st, lo*size, hi*size)
+	s.dev.mu.Lock()
+	err := s.readable(v)
+	s.dev.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.flushLocked(); err != nil {
+	defer func() {
+		s.dev.mu.Lock()
+		defer s.dev.mu.Unlock()
+		v.st.leave()
+	}()
+	lo, hi := v.extentBytes()
+	r, err := s.queue.read(v.st, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.flushLocked(); err != nil {
 		r.drop()
 		return nil, err
 	}
 	return r, nil
 }
 
-// readable reports why the view cannot be read on s.
+// readable reports why the view cannot be read on s, or has the storage in use.
+// dev.mu is held.
 func (s *Stream) readable(v *View) error {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
 	if err := s.state(); err != nil {
 		return err
 	}
-	if err := v.usable(); err != nil {
-		return err
-	}
-	if err := v.st.hostAccess("read"); err != nil {
-		return err
-	}
-	return v.st.contentErr()
+	return v.hostUse("read")
 }
 
 // Done reports whether Wait would return at once, with the elements or an error.
-func (r *Reading[T]) Done() bool { return r.err != nil || r.r.done() }
+func (r *Reading[T]) Done() bool {
+	r.mu.Lock()
+	taken := r.data != nil
+	r.mu.Unlock()
+	return taken || r.err != nil || r.r.done()
+}
 
 // Wait returns the elements in row-major order, once they are there: the same
 // slice each time, which is the caller's. A context that ends first leaves the
@@ -104,18 +109,34 @@ func (r *Reading[T]) Wait(ctx context.Context) ([]T, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	mem, err := r.r.wait(ctx)
-	runtime.KeepAlive(r)
-	if err != nil {
+	if err := r.wait(ctx); err != nil {
 		return nil, fmt.Errorf("reading %v: %w", r.layout.Shape, err)
+	}
+	return r.data, nil
+}
+
+// wait gathers the elements, once.
+func (r *Reading[T]) wait(ctx context.Context) error {
+	defer runtime.KeepAlive(r)
+	r.mu.Lock()
+	taken := r.data != nil
+	r.mu.Unlock()
+	if taken {
+		return nil
+	}
+	if err := r.r.wait(ctx); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.data == nil {
+	if r.data != nil {
+		return nil
+	}
+	defer r.r.drop()
+	return r.r.take(func(mem []byte, base int) {
 		l := r.layout
-		l.Offset -= r.r.lo / sizeOf[T]()
+		l.Offset -= base / sizeOf[T]()
 		r.data = make([]T, l.Size())
 		gather(r.data, array.Storage[T](array.Array{Data: mem}), l)
-	}
-	return r.data, nil
+	})
 }

@@ -37,6 +37,8 @@ type Region struct {
 	cpu    *cpuRegion
 
 	// Guarded by dev.mu.
+	checked uint64 // Device.changes when the caller's storage was last looked at
+	noted   uint64 // and when it was last noted whose work makes it
 	closed  bool
 	users   int // calls that use handle, replays that were not run
 	replays uint64
@@ -71,6 +73,7 @@ func newRegion(c *capture) *Region {
 		u := &c.uses[i]
 		if u.owned = u.st.closed; !u.owned && u.st.bytes > 0 {
 			r.uses = append(r.uses, *u)
+			u.st.regions++
 		}
 	}
 	r.uses = slices.Clip(r.uses)
@@ -128,6 +131,32 @@ func (r *Region) usable() error {
 
 var errRegionClosed = fmt.Errorf("the region is %w", ErrClosed)
 
+// enter reports why the region cannot be replayed now, or keeps it from being
+// freed until leave.
+func (r *Region) enter() error {
+	r.s.dev.mu.Lock()
+	defer r.s.dev.mu.Unlock()
+	return r.enterLocked()
+}
+
+// enterLocked is enter with dev.mu held. It looks at the caller's tensors only if
+// anything happened to any that a region uses, or to a stream, since it did last.
+func (r *Region) enterLocked() error {
+	if r.closed {
+		return errRegionClosed
+	}
+	if r.checked != r.s.dev.changes {
+		for i := range r.uses {
+			if err := r.uses[i].check(); err != nil {
+				return err
+			}
+		}
+		r.checked = r.s.dev.changes
+	}
+	r.users++
+	return nil
+}
+
 // check reports why a storage cannot be used by a replay. dev.mu is held.
 func (u *regionUse) check() error {
 	if u.st.closed {
@@ -139,18 +168,28 @@ func (u *regionUse) check() error {
 	return u.st.contentErr()
 }
 
+func (u *regionUse) access() Access {
+	if u.writes {
+		return AccessReadWrite
+	}
+	return AccessRead
+}
+
 // enqueued notes what one replay, or several in a row, do with the caller's
 // storage. dev.mu is held.
-func (r *Region) enqueued(m mark, times int) {
+func (r *Region) enqueued(times int) {
 	r.replays += uint64(times)
 	r.s.replays += uint64(times)
+	if r.noted == r.s.dev.changes {
+		return
+	}
 	for i := range r.uses {
 		if u := &r.uses[i]; u.writes {
-			u.st.wrote(m)
-		} else {
-			u.st.read(m)
+			u.st.madeBy(r.s, true)
 		}
 	}
+	r.noted = r.s.dev.changes
+	r.checked = r.noted // what madeBy changed is this region's own doing
 }
 
 // Stats returns the region's counters.
@@ -181,6 +220,9 @@ func (r *Region) close() {
 		return
 	}
 	r.closed = true
+	for i := range r.uses {
+		r.uses[i].st.regions--
+	}
 	if r.users == 0 {
 		r.s.queue.freeRegion(r)
 	}

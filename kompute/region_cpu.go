@@ -34,7 +34,7 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range memory {
-		t.st.host = arena[t.offset : t.offset+t.st.bytes]
+		t.st.cpu.host = arena[t.offset : t.offset+t.st.bytes]
 	}
 	r.cpu = &cpuRegion{ops: c.ops, memory: memory, uses: c.uses}
 	r.stats = RegionStats{
@@ -46,7 +46,7 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 
 func (q *cpuQueue) freeRegion(r *Region) {
 	for _, t := range r.cpu.memory {
-		t.st.host = nil // a part of the arena, which the pool must not get
+		t.st.cpu.host = nil // a part of the arena
 	}
 	for _, op := range r.cpu.ops {
 		op.unpin()
@@ -66,27 +66,18 @@ func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 	for r.busy() {
 		d.cond.Wait()
 	}
-	if r.closed {
-		return errRegionClosed
+	if err := r.enterLocked(); err != nil {
+		return err
 	}
 	for i := range r.uses {
-		if err := r.uses[i].check(); err != nil {
-			return err
-		}
+		item.deps = r.uses[i].st.cpu.conflicts(q.s, r.uses[i].access(), item.deps)
 	}
-	for i := range r.uses {
-		access := AccessRead
-		if r.uses[i].writes {
-			access = AccessReadWrite
-		}
-		item.deps = q.s.conflicts(r.uses[i].st, access, item.deps)
-	}
-	r.users++
 	q.push(item)
-	for _, m := range item.deps {
-		m.stream.queue.(*cpuQueue).start(m.ticket)
+	m := mark{q.s, q.s.appended}
+	for i := range r.uses {
+		r.uses[i].st.cpu.used(r.uses[i].access(), m)
 	}
-	r.enqueued(mark{q.s, q.s.appended}, item.times)
+	r.enqueued(item.times)
 	q.replayed += uint64(item.times) * r.stats.Dispatches
 	q.start(q.s.appended)
 	return nil
@@ -95,7 +86,7 @@ func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 // busy reports whether the content of a storage is being moved. dev.mu is held.
 func (r *Region) busy() bool {
 	for i := range r.uses {
-		if r.uses[i].st.busy {
+		if r.uses[i].st.cpu.busy {
 			return true
 		}
 	}

@@ -63,7 +63,7 @@ func (m *RegionMemory) addTensors(c *cpuRegion) map[*storage]int {
 		index[u.st] = len(m.Tensors)
 		kind := RegionTensorExternal
 		switch {
-		case u.st.mapped:
+		case u.st.mapped != nil:
 			kind = RegionTensorMapped
 		case u.owned:
 			kind = RegionTensorKept

@@ -18,12 +18,12 @@ func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (span, 
 	}
 	d.mu.Lock()
 	err := q.enqueueRegion(cpuItem{region: r, times: 1, timed: p})
-	ticket := q.s.appended
+	value := q.s.appended
 	d.mu.Unlock()
 	if err != nil {
 		return span{}, err
 	}
-	if err := q.wait(ctx, ticket); err != nil {
+	if err := q.wait(ctx, value); err != nil {
 		return span{}, err
 	}
 	d.mu.Lock()

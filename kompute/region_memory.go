@@ -25,7 +25,7 @@ func (c *capture) transients() []transient {
 			}
 			st := a.View.st
 			u := c.uses[c.index[st]]
-			if !st.closed || u.needs || st.host != nil || st.bytes == 0 {
+			if !st.closed || u.needs || st.cpu.host != nil || st.bytes == 0 {
 				continue
 			}
 			k, known := index[st]

@@ -11,6 +11,7 @@ type DeviceStats struct {
 	LiveBytes          int64  // of them
 	PeakBytes          int64  // the most they ever were
 	ReservedBytes      int64  // taken from the driver
+	HostBytes          int64  // of host copies of Vulkan tensors, wrapped memory not counted
 	Allocations        uint64 // so far: device memory, staging, and pools of commands and descriptors
 	PipelinesBuilt     uint64
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
@@ -73,8 +74,8 @@ type StreamStats struct {
 }
 
 // FallbackMoves counts what ops that fell back to the CPU made host and device do:
-// waits for work under way, operands that came down, and results that went up
-// again when the device needed them.
+// waits for work under way, operands that came down, and results that were written
+// back.
 type FallbackMoves struct {
 	Waits, Downloads, DownloadBytes, Uploads, UploadBytes uint64
 }
@@ -85,10 +86,8 @@ func (d *Device) Stats() DeviceStats {
 	defer d.mu.Unlock()
 	out := DeviceStats{
 		LiveTensors: d.live, LiveBytes: d.liveBytes, PeakBytes: d.peakBytes,
-		Uploads: d.transfers.uploads, UploadBytes: d.transfers.uploadBytes,
 		Downloads: d.transfers.downloads, DownloadBytes: d.transfers.downloadBytes,
 	}
-	out.CacheHits, out.CacheMisses = d.transfers.hits, d.transfers.misses
 	out.add(StreamStats{Waits: d.past.Waits, OpTimes: d.past.OpTimes, Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves})
 	for s := range d.streams {
 		if !s.closed { // those that are closing are in d.past
@@ -113,7 +112,6 @@ func (s *Stream) Stats() StreamStats {
 func (s *Stream) stats() StreamStats {
 	out := StreamStats{
 		Ops: s.ops, Waits: s.waits, Replays: s.replays,
-		Uploads: s.transfers.uploads, UploadBytes: s.transfers.uploadBytes,
 		Downloads: s.transfers.downloads, DownloadBytes: s.transfers.downloadBytes,
 		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)), FallbackMoves: s.fallbackMoves,
 	}
@@ -142,33 +140,15 @@ func addFallbacks(counts map[string]map[string]int, op, reason string, n int) ma
 	return counts
 }
 
-// looked counts a look whether content is where it is needed. dev.mu is held.
-func (c *transferCounts) looked(hit bool) {
-	if hit {
-		c.hits++
-	} else {
-		c.misses++
-	}
-}
-
-// uploaded and downloaded count a transfer. dev.mu is held; s may be nil.
-func (d *Device) uploaded(s *Stream, bytes int) {
-	for _, c := range d.counts(s) {
-		c.uploads++
-		c.uploadBytes += uint64(bytes)
-	}
-}
-
+// downloaded counts a read of what s made, which may be nil. dev.mu is held.
 func (d *Device) downloaded(s *Stream, bytes int) {
-	for _, c := range d.counts(s) {
-		c.downloads++
-		c.downloadBytes += uint64(bytes)
+	d.transfers.add(bytes)
+	if s != nil {
+		s.transfers.add(bytes)
 	}
 }
 
-func (d *Device) counts(s *Stream) []*transferCounts {
-	if s == nil {
-		return []*transferCounts{&d.transfers}
-	}
-	return []*transferCounts{&d.transfers, &s.transfers}
+func (c *transferCounts) add(bytes int) {
+	c.downloads++
+	c.downloadBytes += uint64(bytes)
 }

@@ -4,42 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"unsafe"
 )
 
-// storage is the memory behind views: the tensor cache's entry. It knows where
-// its content is up to date and who still works on it. Views know nothing of
-// that, so that two views of one storage cannot disagree.
-//
-// All fields below mu's line are guarded by dev.mu. While busy is set, one
-// goroutine moves the content with dev.mu released; everybody else waits on
-// dev.cond. That is short: it is a copy, never a wait for work of a stream.
+// storage is what views share: memory of a device, who may use it, and whose
+// error it carries. Where its content is current, and what work is under way on
+// it, the backend knows: the native library's tensor cache, or the order of the
+// CPU's streams (cpuContent). Views know nothing of that, so that two views of
+// one storage cannot disagree.
 type storage struct {
 	dev      *Device
 	bytes    int
-	readOnly bool // host memory is the caller's: never written to
-	owner    any  // keeps that memory alive
+	readOnly bool   // memory is the caller's: never written to
+	owner    any    // keeps that memory alive
+	mapped   []byte // memory that host and device see; nil: ordinary storage
 	res      *resource
+	cpu      cpuContent
 
 	// Guarded by dev.mu.
-	host        []byte // nil until it is needed
-	hostValid   bool   // Vulkan: host memory has the newest content
-	deviceValid bool   // Vulkan: the device's buffer has it
-	fellBack    bool   // Vulkan: a fallback wrote it, and it has not gone up since
-	busy        bool
-	closed      bool
-	refs        int      // views that were not closed
-	gen         uint32   // views of an older generation do not count (see Keep)
-	pins        int      // ops and copies that use the memory now
-	scope       *Scope   // who closes it; nil: the last view
-	mapped      bool     // the device uses host: there is one copy, always current
-	capture     *capture // that writes it; nil: none
-	err         error    // the content was never made, because of this
-	source      *Stream  // whose op made the content; nil: the host
-	writer      mark
-	readers     []mark  // since the last write, at most one a stream
-	reader      [1]mark // where readers starts out
+	closed  bool
+	refs    int      // views that were not closed
+	gen     uint32   // views of an older generation do not count (see Keep)
+	pins    int      // calls and ops that use the memory now
+	scope   *Scope   // who closes it; nil: the last view
+	capture *capture // that writes it; nil: none
+	regions int      // open ones that use it
+	filled  bool     // it had content, or work was enqueued that makes some
+	err     error    // the content was never made, because of this
+	source  *Stream  // whose op made the content; nil: the host
 }
 
 // resource is what must be given back for a storage: apart from it, so that a
@@ -47,34 +39,40 @@ type storage struct {
 type resource struct {
 	dev        *Device
 	bytes      int
-	buf        unsafe.Pointer // device memory; nil until it is needed
+	native     unsafe.Pointer // handle of the native library; nil on the CPU backend
+	pinned     *runtime.Pinner
 	released   bool
 	prev, next *resource // of the device's list
 }
 
-// mark is a point in a stream's work.
+// mark is a point in a stream's work: its timeline's value when that is done.
 type mark struct {
 	stream *Stream
-	ticket uint64
+	value  uint64
 }
 
 // pending reports whether the work may still run. dev.mu is held.
-func (m mark) pending() bool { return m.stream != nil && m.stream.done < m.ticket }
+func (m mark) pending() bool { return m.stream != nil && m.stream.done < m.value }
 
-// newStorage makes storage for bytes bytes, without any memory yet. It counts
-// as live until it is released.
-func (d *Device) newStorage(bytes int) (*storage, error) {
+// newStorage makes storage for bytes bytes, to which give adds its memory. It
+// counts as live until it is released.
+func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, error) {
 	if limit := d.info.MaxTensorBytes; limit > 0 && int64(bytes) > limit {
 		return nil, fmt.Errorf("%w: %d bytes, and a tensor on %s has at most %d", ErrTooLarge, bytes, d.info.Name, limit)
 	}
 	res := &resource{dev: d, bytes: bytes}
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
-	st.readers = st.reader[:0]
 	err := d.admit(res)
 	if errors.Is(err, ErrOutOfMemory) {
 		d.collectUntil(func() bool { err = d.admit(res); return err == nil })
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err = d.retryOutOfMemory(func() error { return give(st) }); err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		st.release()
 		return nil, err
 	}
 	return st, nil
@@ -100,6 +98,17 @@ func (d *Device) admitBytes(bytes int64) error {
 		return &MemoryError{Requested: bytes, Available: max(free, 0), Budget: d.budget}
 	}
 	return nil
+}
+
+// retryOutOfMemory calls f, and once more if memory ran out and forgotten
+// tensors may free some.
+func (d *Device) retryOutOfMemory(f func() error) error {
+	err := f()
+	if errors.Is(err, ErrOutOfMemory) {
+		collect()
+		err = f()
+	}
+	return err
 }
 
 // link counts a resource as live.
@@ -133,11 +142,15 @@ func (d *Device) unlink(r *resource) {
 	r.prev, r.next = nil, nil
 }
 
-// freeBuffer gives r's device memory back, once.
-func (r *resource) freeBuffer() {
-	if r.buf != nil {
-		r.dev.backend.freeBuffer(r.buf)
-		r.buf = nil
+// free gives the native library's part back, once. dev.mu is held.
+func (r *resource) free() {
+	if r.native != nil {
+		r.dev.backend.free(r.native)
+		r.native = nil
+	}
+	if r.pinned != nil {
+		r.pinned.Unpin()
+		r.pinned = nil
 	}
 }
 
@@ -148,7 +161,7 @@ func (st *storage) addNet() {
 		defer r.dev.mu.Unlock()
 		if !r.released {
 			r.dev.unlink(r)
-			r.freeBuffer()
+			r.free()
 		}
 	}, st.res)
 }
@@ -176,6 +189,31 @@ func (st *storage) contentErr() error {
 	return nil
 }
 
+// madeBy notes that work of s, or the host if s is nil, makes the content. A
+// part of it leaves the error that the rest carries. dev.mu is held.
+func (st *storage) madeBy(s *Stream, whole bool) {
+	st.filled = true
+	if s == nil && !whole || st.source == s && st.err == nil {
+		return
+	}
+	st.source, st.err = s, nil
+	st.changed()
+}
+
+// fail notes why the content was not made. dev.mu is held.
+func (st *storage) fail(err error) {
+	st.err = err
+	st.changed()
+}
+
+// changed has regions look at the storage before their next replay. dev.mu is
+// held.
+func (st *storage) changed() {
+	if st.regions > 0 {
+		st.dev.changes++
+	}
+}
+
 // drop takes one view away. dev.mu is held.
 func (st *storage) drop(gen uint32) {
 	if gen != st.gen || st.closed {
@@ -193,6 +231,7 @@ func (st *storage) release() {
 		return
 	}
 	st.closed = true
+	st.changed()
 	st.dev.unlink(st.res)
 	if st.pins == 0 {
 		st.free()
@@ -207,76 +246,43 @@ func (st *storage) unpin() {
 }
 
 func (st *storage) free() {
-	st.res.freeBuffer()
-	st.dropHost()
-	st.readers, st.writer, st.source, st.scope, st.fellBack = nil, mark{}, nil, nil, false
+	st.res.free()
+	st.cpu = cpuContent{}
+	st.owner, st.source, st.scope = nil, nil, nil
 }
 
-// dropHost forgets host memory whose content nobody needs.
-func (st *storage) dropHost() {
-	if !st.readOnly && !st.mapped {
-		st.dev.pool.put(st.host)
+// use pins the storage for a call of the host that reads it, or writes it, and
+// keeps the device open; leave ends that. dev.mu is held.
+func (st *storage) use(what string) error {
+	if err := st.usable(); err != nil {
+		return err
 	}
-	st.host, st.owner = nil, nil
-}
-
-// hostMemory makes sure that there is host memory, with any content. The caller
-// holds the storage pinned, and not dev.mu.
-func (st *storage) hostMemory() []byte {
-	d := st.dev
-	d.mu.Lock()
-	mem := st.host
-	d.mu.Unlock()
-	if mem != nil || st.bytes == 0 {
-		return mem
+	if err := st.hostAccess(what); err != nil {
+		return err
 	}
-	fresh := d.pool.get(st.bytes)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if st.host != nil {
-		d.pool.put(fresh)
-	} else {
-		st.host = fresh
-	}
-	return st.host
-}
-
-// acquire waits until nobody moves the content, and keeps others from it.
-// dev.mu is held, and released while waiting.
-func (st *storage) acquire() {
-	for st.busy {
-		st.dev.cond.Wait()
-	}
-	st.busy = true
 	st.pins++
+	st.dev.users++
+	return nil
 }
 
-// releaseBusy is acquire's opposite.
-func (st *storage) releaseBusy() {
-	st.busy = false
+// leave is use's opposite. dev.mu is held.
+func (st *storage) leave() {
 	st.unpin()
-	st.dev.cond.Broadcast()
+	st.dev.leave()
 }
 
-// wrote notes that m is the last to write the storage. dev.mu is held.
-func (st *storage) wrote(m mark) {
-	st.writer, st.source, st.err = m, m.stream, nil
-	st.readers = st.readers[:0]
+// leave ends a use of the device that Close waits for. d.mu is held.
+func (d *Device) leave() {
+	if d.users--; d.users == 0 {
+		d.cond.Broadcast()
+	}
 }
 
-// read notes that m reads the storage. Before the list grows, it forgets readers
-// that are known to be done, those of closed streams among them: what writes next
-// is submitted after the host saw that, and a read leaves nothing to make visible.
-// dev.mu is held.
-func (st *storage) read(m mark) {
-	for i := range st.readers {
-		if st.readers[i].stream == m.stream {
-			st.readers[i] = m
-			return
-		}
+// alignedBytes returns zeroed memory that any element type may be read from.
+func alignedBytes(n int) []byte {
+	if n == 0 {
+		return nil
 	}
-	if len(st.readers) == cap(st.readers) {
-		st.readers = slices.DeleteFunc(st.readers, func(r mark) bool { return !r.pending() })
-	}
-	st.readers = append(st.readers, m)
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)[:n:n]
 }

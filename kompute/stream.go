@@ -46,9 +46,9 @@ type Stream struct {
 	// Guarded by dev.mu.
 	err           error
 	closed        bool
-	appended      uint64 // ticket of the work appended last
-	submitted     uint64 // all work up to here was started
-	done          uint64 // all work up to here is known to be done
+	appended      uint64 // CPU backend: the value that the work appended last reaches
+	submitted     uint64 // all work up to this value was started
+	done          uint64 // all work up to this value is known to be done
 	scope         *Scope // innermost open one
 	spare         []*storage
 	capture       *capture  // under way; changes with mu held as well
@@ -60,6 +60,26 @@ type Stream struct {
 	fallbacks     map[string]map[string]int
 	fallbackMoves FallbackMoves
 	hostTimes     map[string]time.Duration // by op
+
+	ctx context.Context // ends waits that enqueueing needs; nil: nothing does
+}
+
+// StreamOption changes how NewStream makes a stream.
+type StreamOption func(*Stream)
+
+// WithContext has ctx end what enqueueing on the stream waits for: operands of ops
+// that fall back to the CPU. Such an op then fails with the context's error, which
+// poisons the stream. It suits a stream that serves one request.
+func WithContext(ctx context.Context) StreamOption {
+	return func(s *Stream) { s.ctx = ctx }
+}
+
+// context returns what ends waits that enqueueing needs.
+func (s *Stream) context() context.Context {
+	if s.ctx == nil {
+		return context.Background()
+	}
+	return s.ctx
 }
 
 // Device returns the stream's device.
@@ -90,7 +110,7 @@ func (s *Stream) Enqueue(op Op) {
 	s.pendingOps++
 	s.pendingBytes += operandBytes(op)
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
-		_ = s.flushLocked() // a failure poisons the stream
+		_, _ = s.flushLocked() // a failure poisons the stream
 	}
 }
 
@@ -128,7 +148,7 @@ func (s *Stream) refuse(op Op, err error) {
 	s.fail(err)
 	for _, a := range op.Args {
 		if a.View != nil && a.View.st != nil && a.View.st.dev == s.dev && a.Access&AccessWrite != 0 && !a.View.st.readOnly {
-			a.View.st.err = err
+			a.View.st.fail(err)
 		}
 	}
 }
@@ -141,6 +161,7 @@ func (s *Stream) fail(err error) {
 	}
 	if s.err == nil && !s.closed {
 		s.err = err
+		s.dev.changes++
 	}
 }
 
@@ -174,47 +195,38 @@ func (s *Stream) Err() error {
 // region is being captured there is none to start. It returns the stream's
 // error.
 func (s *Stream) Flush() error {
+	_, err := s.flush()
+	return err
+}
+
+// flush is Flush, and returns the point that is reached when the work is done.
+func (s *Stream) flush() (mark, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flushLocked()
 }
 
-func (s *Stream) flushLocked() error {
+// flushLocked is flush with s.mu held.
+func (s *Stream) flushLocked() (mark, error) {
 	s.dev.mu.Lock()
-	ticket, err, closed := s.appended, s.err, s.closed
+	last, idle := mark{s, s.submitted}, s.err != nil || s.closed || s.capture != nil
 	s.dev.mu.Unlock()
-	if err != nil || closed || s.capture != nil {
-		return s.Err()
-	}
-	if err := s.submit(ticket); err != nil {
-		return err
-	}
-	return s.Err()
-}
-
-// submit starts all work up to ticket. Neither mu is held.
-func (s *Stream) submit(ticket uint64) error {
-	s.dev.mu.Lock()
-	started := s.submitted >= ticket
-	s.dev.mu.Unlock()
-	if started {
-		return nil
+	if idle {
+		return last, s.Err()
 	}
 	defer s.onHost("submit", "submit")()
-	err := s.queue.submit(ticket)
+	value, err := s.queue.flush()
 	if err != nil {
 		s.poison(err)
+		return last, err
 	}
-	return err
+	return mark{s, value}, s.Err()
 }
 
-// wait starts work up to m if need be, and waits for it.
+// wait waits for m, whose work was started.
 func (m mark) wait(ctx context.Context) error {
-	if err := m.stream.submit(m.ticket); err != nil {
-		return err
-	}
 	defer m.stream.onHost("wait", "wait")()
-	err := m.stream.queue.wait(ctx, m.ticket)
+	err := m.stream.queue.wait(ctx, m.value)
 	if err != nil && ctx.Err() == nil {
 		m.stream.poison(err)
 	}
@@ -237,11 +249,11 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	if err := s.failCapture("synchronize", "the region would have to run", nil); err != nil {
 		return err
 	}
-	if err := s.Flush(); err != nil {
+	m, err := s.flush()
+	if err != nil {
 		return err
 	}
 	s.dev.mu.Lock()
-	m := mark{s, s.appended}
 	pending := m.pending()
 	s.waits++
 	s.dev.mu.Unlock()
@@ -257,13 +269,13 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 // has written stays readable. Closing again does nothing. It returns the error
 // that poisoned the stream.
 func (s *Stream) Close() error {
-	_ = s.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.capture; c != nil {
 		_ = s.failCapture("close", "the stream was closed", nil)
 		c.endLocked()
 	}
+	m, _ := s.flushLocked()
 	s.dev.mu.Lock()
 	if s.closed {
 		s.dev.mu.Unlock()
@@ -273,7 +285,6 @@ func (s *Stream) Close() error {
 	for s.scope != nil {
 		s.scope.close()
 	}
-	m := mark{s, s.appended}
 	s.dev.mu.Unlock()
 	err := m.wait(context.Background())
 	s.closeRegions()

@@ -28,19 +28,6 @@ func gather[T Element](dst, storage []T, l array.Layout) {
 	})
 }
 
-// scatter copies src, in row-major order, to the elements of a view.
-func scatter[T Element](storage []T, l array.Layout, src []T) {
-	walk(l, func(i, at, n, stride int) {
-		if stride == 1 {
-			copy(storage[at:at+n], src[i:i+n])
-			return
-		}
-		for k := range n {
-			storage[at+k*stride] = src[i+k]
-		}
-	})
-}
-
 // walk calls f for each run of the innermost axis: it starts with element i of
 // the view, in row-major order, at place at of the storage.
 func walk(l array.Layout, f func(i, at, n, stride int)) {
@@ -68,4 +55,30 @@ func walk(l array.Layout, f func(i, at, n, stride int)) {
 			index[a] = 0
 		}
 	}
+}
+
+// gatherBytes is gather for elements of size bytes whose type is not known.
+func gatherBytes(dst, storage []byte, size int, l array.Layout) {
+	walk(l, func(i, at, n, stride int) {
+		if stride == 1 {
+			copy(dst[i*size:(i+n)*size], storage[at*size:(at+n)*size])
+			return
+		}
+		for k := range n {
+			copy(dst[(i+k)*size:(i+k+1)*size], storage[(at+k*stride)*size:])
+		}
+	})
+}
+
+// scatterBytes copies src, in row-major order, to the elements of a view.
+func scatterBytes(storage, src []byte, size int, l array.Layout) {
+	walk(l, func(i, at, n, stride int) {
+		if stride == 1 {
+			copy(storage[at*size:(at+n)*size], src[i*size:(i+n)*size])
+			return
+		}
+		for k := range n {
+			copy(storage[(at+k*stride)*size:(at+k*stride+1)*size], src[(i+k)*size:])
+		}
+	})
 }

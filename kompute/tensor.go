@@ -167,14 +167,13 @@ func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 	if len(dst) != l.Size() {
 		return &OpError{Op: "read", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("into %d elements", len(dst)), Err: ErrShape}
 	}
-	if err := t.v.open(); err != nil {
-		return err
-	}
-	lo, hi := l.Extent()
 	size := sizeOf[T]()
-	return t.v.st.withHost(ctx, lo*size, hi*size, func(mem []byte, base int) {
-		l.Offset -= base / size
-		gather(dst, array.Storage[T](array.Array{Data: mem}), l)
+	lo, hi := t.v.extentBytes()
+	return t.v.onHost(ctx, "read", func() error {
+		return t.v.st.dev.backend.read(ctx, t.v.st, lo, hi, func(mem []byte, base int) {
+			l.Offset -= base / size
+			gather(dst, array.Storage[T](array.Array{Data: mem}), l)
+		})
 	})
 }
 
@@ -190,18 +189,55 @@ func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 	if len(data) != l.Size() || overlaps(l) {
 		return &OpError{Op: "write", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements into strides %v", len(data), l.Strides), Err: ErrShape}
 	}
-	if err := t.v.open(); err != nil {
-		return err
-	}
-	whole := wholeStorage(l, t.v.st.bytes/sizeOf[T]())
-	return t.v.st.modifyHost(ctx, whole, func(mem []byte) {
-		scatter(array.Storage[T](array.Array{Data: mem}), l, data)
+	return t.v.onHost(ctx, "write", func() error {
+		if err := t.v.st.dev.backend.write(ctx, &t.v, array.Bytes(data)); err != nil {
+			return err
+		}
+		t.v.st.dev.mu.Lock()
+		defer t.v.st.dev.mu.Unlock()
+		t.v.st.madeBy(nil, wholeStorage(l, t.v.st.bytes/sizeOf[T]()))
+		return nil
 	})
 }
 
-// open returns ErrClosed if the view was closed.
-func (v *View) open() error {
-	v.st.dev.mu.Lock()
-	defer v.st.dev.mu.Unlock()
-	return v.usable()
+// onHost calls f, which reads or writes the view's elements on the host, with the
+// storage in use.
+func (v *View) onHost(ctx context.Context, what string, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d := v.st.dev
+	d.mu.Lock()
+	err := v.hostUse(what)
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		v.st.leave()
+	}()
+	return f()
+}
+
+// hostUse reports why the host cannot read or write the view's elements, or has
+// the storage in use. dev.mu is held.
+func (v *View) hostUse(what string) error {
+	if err := v.usable(); err != nil {
+		return err
+	}
+	whole := false
+	if what == "write" {
+		if v.st.readOnly {
+			return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
+		}
+		whole = wholeStorage(v.layout, v.st.bytes/v.dtype.Size())
+	}
+	if !whole {
+		if err := v.st.contentErr(); err != nil {
+			return err
+		}
+	}
+	return v.st.use(what)
 }

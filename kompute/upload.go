@@ -14,5 +14,31 @@ func (s *Stream) Upload(tensors ...AnyTensor) {
 			return
 		}
 	}
-	s.Enqueue(uploadOp(tensors))
+	op := Op{Name: "upload"}
+	for _, t := range tensors {
+		op.Args = append(op.Args, In(t.View()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.upload(op); err != nil {
+		s.refuse(op, err)
+	}
+}
+
+// upload brings the operands of op to the device. s.mu is held.
+func (s *Stream) upload(op Op) error {
+	if err := s.admit(op); err != nil {
+		return err
+	}
+	defer func() {
+		s.dev.mu.Lock()
+		defer s.dev.mu.Unlock()
+		op.unpin()
+	}()
+	for _, a := range op.Args {
+		if err := s.queue.upload(a.View.st); err != nil {
+			return s.located(op, "", err)
+		}
+	}
+	return nil
 }

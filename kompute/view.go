@@ -94,13 +94,10 @@ func (v *View) WithLayout(l array.Layout) *View {
 // elements.
 func (v *View) SameStorage(other *View) bool { return v.st != nil && v.st == other.st }
 
-// hostArray returns the view on host memory. The storage is pinned, and dev.mu
-// not held.
-func (v *View) hostArray() array.Array {
-	if v == nil {
-		return array.Array{}
-	}
-	return array.Array{DType: v.dtype, Layout: v.layout, Data: v.st.hostMemory()}
+// extentBytes returns where in the storage the view's elements begin and end.
+func (v *View) extentBytes() (lo, hi int) {
+	lo, hi = v.layout.Extent()
+	return lo * v.dtype.Size(), hi * v.dtype.Size()
 }
 
 // derive sets dst to a view of v's storage that counts.

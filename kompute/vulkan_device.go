@@ -3,23 +3,25 @@ package kompute
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// vulkanBackend keeps storage in device memory, through the native library, and
-// in host memory where the host needs it.
+// vulkanBackend is a device of the native library, which has its tensor cache
+// and runs its streams.
 type vulkanBackend struct {
 	d      *Device
 	native native
-	// transfers is the stream of downloads: they wait for what they need, not
-	// for what was enqueued behind it.
+	// transfers is the stream of what the host reads and writes by itself: reads
+	// wait for what they need, not for what was enqueued behind it.
 	transfers *Stream
 
-	mu    sync.Mutex
-	ops   map[string]int32 // native.findOp's answers
-	dummy unsafe.Pointer   // stands for operands without elements
+	mu  sync.Mutex
+	ops map[string]int32 // native.findOp's answers
 }
 
 // newVulkanDevice makes a Device of an open native one.
@@ -29,18 +31,16 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 		return nil, err
 	}
 	d := newDevice(info, o)
-	d.ownMemory = true
 	d.clock = clock{time.Now(), n.now()}
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
 	d.backend = b
 	b.transfers = &Stream{dev: d, internal: true}
 	q, err := b.newQueue(b.transfers)
-	if err != nil {
-		n.close()
-		return nil, err
+	if err == nil {
+		b.transfers.queue = q
+		err = b.transfers.measure()
 	}
-	b.transfers.queue = q
-	if err := b.transfers.measure(); err != nil {
+	if err != nil {
 		n.close()
 		return nil, err
 	}
@@ -48,87 +48,102 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 }
 
 func (b *vulkanBackend) newQueue(s *Stream) (queue, error) {
-	handle, err := b.native.createStream()
+	handle, err := b.native.createStream(s.internal)
 	if err != nil {
 		return nil, err
 	}
-	return &vulkanQueue{s: s, b: b, handle: handle, seen: make(map[*vulkanQueue]uint64)}, nil
+	return &vulkanQueue{s: s, b: b, handle: handle}, nil
 }
 
-// load implements backend. What is asked for comes down alone if it is a small
-// part; else all comes down, and the host's copy is current from then on.
-func (b *vulkanBackend) load(st *storage, lo, hi int) ([]byte, int, error) {
-	b.d.mu.Lock()
-	current := st.hostValid || !st.deviceValid
-	b.d.transfers.looked(current)
-	writer, source := st.writer, st.source
-	b.d.mu.Unlock()
-	if current || lo == hi {
-		return st.hostMemory(), 0, nil
+func (b *vulkanBackend) give(st *storage) (err error) {
+	st.res.native, err = b.native.createTensor(st.bytes)
+	return err
+}
+
+// wrap pins memory of Go's: the native library reads it until the storage goes.
+func (b *vulkanBackend) wrap(st *storage, data []byte) (err error) {
+	if len(data) > 0 {
+		st.res.pinned = new(runtime.Pinner)
+		st.res.pinned.Pin(unsafe.SliceData(data))
 	}
-	part := hi-lo <= st.bytes/2
-	var mem []byte
-	if part {
-		lo &^= 15
-		mem = alignedBytes(hi - lo)
-	} else {
-		lo, mem = 0, st.hostMemory()
+	st.res.native, err = b.native.wrapTensor(data)
+	return err
+}
+
+func (b *vulkanBackend) giveMapped(st *storage) (err error) {
+	st.res.native, st.mapped, err = b.native.createMapped(st.bytes)
+	return err
+}
+
+func (b *vulkanBackend) fill(st *storage, data []byte) error {
+	if st.bytes == 0 {
+		return nil
 	}
-	if err := b.download(st, writer, lo, mem); err != nil {
-		return nil, 0, err
+	whole := nativeArray{tensor: st.res.native, dtype: uint32(array.Uint8), rank: 1}
+	whole.shape[0], whole.strides[0] = int64(st.bytes), 1
+	return b.d.retryOutOfMemory(func() error {
+		return b.native.writeTensor(&whole, b.transfersHandle(), data)
+	})
+}
+
+func (b *vulkanBackend) transfersHandle() unsafe.Pointer {
+	return b.transfers.queue.(*vulkanQueue).handle
+}
+
+// read implements backend. What a stream failed to make is that stream's error;
+// anything else is the read's alone.
+func (b *vulkanBackend) read(ctx context.Context, st *storage, lo, hi int, f func(mem []byte, base int)) error {
+	if lo >= hi {
+		f(nil, lo)
+		return nil
 	}
+	r, err := b.startRead(st, b.transfersHandle(), true, lo, hi)
+	if err != nil {
+		return b.readFailed(st, err)
+	}
+	defer r.drop()
+	if err := r.wait(ctx); err != nil {
+		return b.readFailed(st, err)
+	}
+	return r.take(f)
+}
+
+// readFailed returns the error of a read, and poisons the stream that was to make
+// the content if that is why.
+func (b *vulkanBackend) readFailed(st *storage, err error) error {
+	var content *contentError
+	ofContent := errors.As(err, &content)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	st.hostValid = st.hostValid || !part
-	b.d.downloaded(source, len(mem))
-	return mem, lo, nil
+	if st.source != nil && (ofContent || errors.Is(err, ErrDeviceLost)) {
+		st.source.fail(err)
+		return st.source.err
+	}
+	return err
 }
 
-// download fills mem from the storage's bytes at offset, after the writer.
-func (b *vulkanBackend) download(st *storage, writer mark, offset int, mem []byte) error {
-	b.transfers.mu.Lock()
-	defer b.transfers.mu.Unlock()
-	defer b.transfers.onHost("transfer", "download", "bytes", len(mem))()
-	q := b.transfers.queue.(*vulkanQueue)
-	if writer.stream != nil {
-		if err := q.after(writer); err != nil {
+// write implements backend. What is in many pieces, and on the device alone,
+// comes down first.
+func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
+	var view nativeArray
+	view.set(Out(v))
+	err := b.writeView(ctx, v.st, &view, b.transfersHandle(), data)
+	if err != nil || v.st.mapped == nil {
+		return err
+	}
+	return b.transfers.Synchronize(ctx) // mapped memory has it from then on
+}
+
+func (b *vulkanBackend) writeView(ctx context.Context, st *storage, view *nativeArray, stream unsafe.Pointer, data []byte) error {
+	for {
+		err := b.d.retryOutOfMemory(func() error { return b.native.writeTensor(view, stream, data) })
+		if err != errStale {
+			return err
+		}
+		if err := b.read(ctx, st, 0, st.bytes, func([]byte, int) {}); err != nil {
 			return err
 		}
 	}
-	defer q.takeSpans()
-	return q.submitting(b.native.download(q.handle, st.res.buf, offset, mem))
-}
-
-// buffer makes device memory. If there is none left, it waits for what the
-// stream still uses, and has the garbage collector look for forgotten tensors.
-func (b *vulkanBackend) buffer(s *Stream, bytes int) (unsafe.Pointer, error) {
-	buf, err := b.native.createBuffer(bytes)
-	if !errors.Is(err, ErrOutOfMemory) {
-		return buf, err
-	}
-	b.d.mu.Lock()
-	m := mark{s, s.appended}
-	b.d.mu.Unlock()
-	if err := s.queue.submit(m.ticket); err != nil {
-		return nil, err
-	}
-	_ = s.queue.wait(context.Background(), m.ticket)
-	collect()
-	return b.native.createBuffer(bytes)
-}
-
-// placeholder returns the handle that stands for a storage without bytes.
-func (b *vulkanBackend) placeholder() (unsafe.Pointer, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.dummy == nil {
-		buf, err := b.native.createBuffer(64)
-		if err != nil {
-			return nil, err
-		}
-		b.dummy = buf
-	}
-	return b.dummy, nil
 }
 
 // findOp returns the native index of an op, negative if there is none.
@@ -143,14 +158,37 @@ func (b *vulkanBackend) findOp(name string) int32 {
 	return index
 }
 
-func (b *vulkanBackend) freeBuffer(buf unsafe.Pointer) { b.native.destroyBuffer(buf) }
+func (b *vulkanBackend) free(native unsafe.Pointer) { b.native.destroyTensor(native) }
 
 func (b *vulkanBackend) stats(out *DeviceStats) { b.native.deviceStats(out) }
 
 func (b *vulkanBackend) close() {
 	_ = b.transfers.Close()
-	if b.dummy != nil {
-		b.native.destroyBuffer(b.dummy)
-	}
 	b.native.close()
+}
+
+// The slices in which a wait that can be cancelled asks whether it is.
+const (
+	firstSlice = time.Millisecond
+	lastSlice  = 5 * time.Millisecond
+)
+
+// waitSliced calls wait with timeouts in nanoseconds until it reports true, it
+// fails, or ctx is done.
+func waitSliced(ctx context.Context, wait func(timeout uint64) (bool, error)) error {
+	slice := firstSlice
+	for {
+		timeout := uint64(slice)
+		if ctx.Done() == nil {
+			timeout = ^uint64(0)
+		}
+		reached, err := wait(timeout)
+		if err != nil || reached {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slice = min(2*slice, lastSlice)
+	}
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// fallback runs on the host an op that the device does not support. It waits
-// for the operands that the op reads; what it writes is current on the host
-// from then on, and goes up when the device needs it. What waits and copies that
-// costs is counted.
+// fallback runs on the host an op that the device does not support: it reads what
+// the op's operands cover, runs the op and writes what it made. What that costs is
+// counted.
 //
 // This is the only way from a Vulkan stream to the CPU, and append the only place
 // that takes it: for the answer "unsupported", which record gives for an op that is
@@ -24,195 +23,121 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 	q.s.countFallback(op.Name, reason)
 	d.mu.Unlock()
 	d.logFallback(op.Name, reason)
-	parts := make([]part, len(op.Args))
-	if err := q.bringDown(op, parts); err != nil {
+	f := hostRun{q: q, op: op, arrays: make([]array.Array, len(op.Args)), reads: make([]*vulkanRead, len(op.Args))}
+	defer f.close()
+	if err := f.bringDown(q.s.context()); err != nil {
 		return err
 	}
-	arrays, err := q.hostArrays(op, parts)
-	if err == nil {
-		err = op.CPU(arrays)
+	if err := op.CPU(f.arrays); err != nil {
+		return err
 	}
-	for i := range parts {
-		if err == nil && parts[i].used && op.Args[i].Access&AccessWrite != 0 {
-			err = q.putBack(op.Args[i].View.st, &parts[i])
-		}
-	}
-	q.fellBack(op, parts, err == nil)
-	if err != nil {
-		return q.s.located(op, "", err)
-	}
-	return nil
+	return f.bringUp(q.s.context())
 }
 
-// fellBack notes what a fallback has done, and lets others at its operands.
-func (q *vulkanQueue) fellBack(op Op, parts []part, done bool) {
-	d := q.s.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, a := range op.Args {
+// hostRun is one op that runs on the host.
+type hostRun struct {
+	q      *vulkanQueue
+	op     Op
+	arrays []array.Array
+	reads  []*vulkanRead // of operands whose content matters
+}
+
+// bringDown reads what the op reads and makes room for what it writes. All reads
+// are under way before any is waited for.
+func (f *hostRun) bringDown(ctx context.Context) error {
+	for i, a := range f.op.Args {
+		if a.View == nil || a.Access == AccessWrite || a.View.layout.Size() == 0 {
+			continue
+		}
+		lo, hi := a.View.extentBytes()
+		r, err := f.q.b.startRead(a.View.st, f.q.b.transfersHandle(), true, lo, hi)
+		if err != nil {
+			return err
+		}
+		f.reads[i] = r
+		if f.q.b.native.readMoved(r.handle) {
+			f.q.moved(&f.q.s.fallbackMoves.Downloads, &f.q.s.fallbackMoves.DownloadBytes, r.n)
+		}
+	}
+	for i, a := range f.op.Args {
 		if a.View == nil {
 			continue
 		}
-		st := a.View.st
-		if done && a.Access&AccessWrite != 0 && !parts[i].used {
-			st.hostValid, st.deviceValid = true, st.mapped
-			st.source, st.err, st.fellBack = q.s, nil, !st.mapped
+		if r := f.reads[i]; r != nil {
+			if err := f.await(ctx, i, r); err != nil {
+				return err
+			}
 		}
-		st.busy = false
+		if a.Access&AccessWrite != 0 {
+			if err := f.makeRoom(i, a); err != nil {
+				return err
+			}
+		}
 	}
-	d.cond.Broadcast()
+	return nil
 }
 
-// part is host memory for the bytes of an operand's view, where the device alone
-// has the storage's content and the view is a small part of it.
-type part struct {
-	used   bool
-	lo, hi int // of the storage, in bytes
-	mem    []byte
-}
-
-// findParts tells which operands are brought down in part: those that share their
-// storage with no other. dev.mu is held.
-func (op Op) findParts(parts []part) {
-	uses := make(map[*storage]int)
-	for _, a := range op.Args {
-		if a.View != nil {
-			uses[a.View.st]++
-		}
+// await waits for a read, and makes the operand a view of what it has.
+func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
+	if f.q.b.native.readMoved(r.handle) && !r.done() {
+		f.q.s.dev.mu.Lock()
+		f.q.s.fallbackMoves.Waits++
+		f.q.s.dev.mu.Unlock()
 	}
-	for i, a := range op.Args {
-		parts[i] = part{}
-		if a.View == nil || uses[a.View.st] > 1 || a.View.st.mapped || !a.View.st.onlyOnDevice() {
-			continue
-		}
-		lo, hi := a.View.layout.Extent()
-		size := a.View.dtype.Size()
-		lo, hi = lo*size&^15, hi*size
-		parts[i] = part{used: hi-lo > 0 && hi-lo <= a.View.st.bytes/2, lo: lo, hi: hi}
-	}
-}
-
-// hostArrays makes the op's arrays, and brings down the parts. The operands are
-// busy, dev.mu is not held.
-func (q *vulkanQueue) hostArrays(op Op, parts []part) ([]array.Array, error) {
-	arrays := make([]array.Array, len(op.Args))
-	for i, a := range op.Args {
-		p := &parts[i]
-		if !p.used {
-			arrays[i] = a.View.hostArray()
-			continue
-		}
-		st := a.View.st
-		mem, lo, err := q.b.load(st, p.lo, p.hi)
-		if err != nil {
-			return nil, err
-		}
-		d := q.s.dev
-		d.mu.Lock()
-		q.s.fallbackMoves.Waits++
-		q.s.fallbackMoves.Downloads++
-		q.s.fallbackMoves.DownloadBytes += uint64(len(mem))
-		err = st.contentErr() // the work that was waited for may have failed
-		d.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		p.lo, p.mem = lo, mem
-		l := a.View.layout
-		l.Offset -= lo / a.View.dtype.Size()
-		arrays[i] = array.Array{DType: a.View.dtype, Layout: l, Data: mem}
-	}
-	return arrays, nil
-}
-
-// putBack brings a part up, as work of the stream. The storage is busy, dev.mu is
-// not held.
-func (q *vulkanQueue) putBack(st *storage, p *part) error {
-	d := q.s.dev
-	d.mu.Lock()
-	deps := q.conflicts(st, true)
-	d.mu.Unlock()
-	for _, m := range deps {
-		if err := q.after(m); err != nil {
-			return err
-		}
-	}
-	if err := q.submitting(q.b.native.upload(q.handle, st.res.buf, p.lo, p.mem)); err != nil {
+	if err := r.wait(ctx); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	q.s.appended++
-	st.wrote(mark{q.s, q.s.appended})
-	d.uploaded(q.s, len(p.mem))
-	q.s.fallbackMoves.Uploads++
-	q.s.fallbackMoves.UploadBytes += uint64(len(p.mem))
+	v := f.op.Args[i].View
+	return r.take(func(mem []byte, base int) {
+		l := v.layout
+		l.Offset -= base / v.dtype.Size()
+		f.arrays[i] = array.Array{DType: v.dtype, Layout: l, Data: mem}
+	})
+}
+
+// makeRoom makes an operand that is written contiguous memory of its own, with
+// the content that the op may read.
+func (f *hostRun) makeRoom(i int, a Arg) error {
+	l, err := array.Contiguous(a.View.layout.Shape...)
+	if err != nil {
+		return err
+	}
+	room := array.Array{DType: a.View.dtype, Layout: l, Data: alignedBytes(l.Size() * a.View.dtype.Size())}
+	if f.reads[i] != nil {
+		gatherBytes(room.Data, f.arrays[i].Data, a.View.dtype.Size(), f.arrays[i].Layout)
+	}
+	f.arrays[i] = room
 	return nil
 }
 
-// bringDown makes the operands whose content matters current on the host, but for
-// those that come down in part later, and makes all operands busy.
-func (q *vulkanQueue) bringDown(op Op, parts []part) error {
-	d := q.s.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for {
-		if m, pending := op.mappedConflict(); pending {
-			q.s.fallbackMoves.Waits++
-			if err := d.waitUnlocked(context.Background(), m); err != nil {
-				return err
-			}
+// bringUp writes what the op made, as work of the stream.
+func (f *hostRun) bringUp(ctx context.Context) error {
+	for i, a := range f.op.Args {
+		if a.View == nil || a.Access&AccessWrite == 0 || a.View.layout.Size() == 0 {
 			continue
 		}
-		op.findParts(parts)
-		if st := op.staleOnHost(parts); st != nil {
-			d.mu.Unlock()
-			err := st.withHost(context.Background(), 0, st.bytes, func([]byte, int) {})
-			d.mu.Lock()
-			if err != nil {
-				return err
-			}
-			q.s.fallbackMoves.Waits++
-			q.s.fallbackMoves.Downloads++
-			q.s.fallbackMoves.DownloadBytes += uint64(st.bytes)
-			continue
+		var view nativeArray
+		view.set(a)
+		if err := f.q.b.writeView(ctx, a.View.st, &view, f.q.handle, f.arrays[i].Data); err != nil {
+			return err
 		}
-		if !op.busy() {
-			break
-		}
-		d.cond.Wait()
-	}
-	for _, a := range op.Args {
-		if a.View != nil {
-			a.View.st.busy = true
-		}
+		f.q.moved(&f.q.s.fallbackMoves.Uploads, &f.q.s.fallbackMoves.UploadBytes, len(f.arrays[i].Data))
 	}
 	return nil
 }
 
-// mappedConflict returns work that still uses a mapped operand. dev.mu is held.
-func (op Op) mappedConflict() (mark, bool) {
-	for _, a := range op.Args {
-		if a.View == nil || !a.View.st.mapped {
-			continue
-		}
-		if m, pending := a.View.st.hostConflict(false); pending {
-			return m, true
+func (f *hostRun) close() {
+	for _, r := range f.reads {
+		if r != nil {
+			r.drop()
 		}
 	}
-	return mark{}, false
 }
 
-// staleOnHost returns an operand's storage whose content the host has not, and
-// needs. dev.mu is held.
-func (op Op) staleOnHost(parts []part) *storage {
-	for i, a := range op.Args {
-		if a.View == nil || a.overwrites() || parts[i].used {
-			continue
-		}
-		if st := a.View.st; st.deviceValid && !st.hostValid {
-			return st
-		}
-	}
-	return nil
+// moved counts what a fallback copies.
+func (q *vulkanQueue) moved(count, bytes *uint64, n int) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	*count++
+	*bytes += uint64(n)
 }

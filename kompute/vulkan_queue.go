@@ -1,155 +1,233 @@
 package kompute
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 )
 
-// vulkanQueue hands a stream's work to the native library, which records it
+// vulkanQueue hands a stream's work to the native library, which brings operands
+// to the device, orders the work after that of other streams, and records it
 // when it is submitted.
 type vulkanQueue struct {
 	s      *Stream
 	b      *vulkanBackend
 	handle unsafe.Pointer
 
-	// Guarded by s.mu.
-	arrays []nativeArray           // of the op being appended, reused
-	seen   map[*vulkanQueue]uint64 // tickets of others that all work from here on is behind
-	seenAt uint64                  // what losses was when seen was begun
-	// seenLimit is the length at which seen is searched for closed streams.
-	seenLimit int
+	arrays []nativeArray // of the op being appended, reused; guarded by s.mu
 
 	// Guarded by s.dev.mu.
-	windows []window // submitted, by ticket; older ones may be missing
-	uploads []upload // not submitted yet, by ticket
-	losses  uint64   // times that work was refused
-	users   int      // calls that use handle without s.mu
-	closed  bool
-	timed   bool // some of its work was measured
+	users  int // calls that use handle without s.mu
+	closed bool
+	timed  bool // some of its work was measured
 }
-
-// upload is one that was appended.
-type upload struct {
-	st     *storage
-	ticket uint64
-}
-
-// window says which value of the native timeline covers the work up to ticket.
-type window struct{ ticket, value uint64 }
-
-// mostWindows bounds the list of windows. Waiting for a later window than
-// needed is right, only longer.
-const mostWindows = 256
 
 func (q *vulkanQueue) append(op Op) error {
-	defer q.unpin(op)
-	for _, a := range op.Args {
-		if a.View != nil {
-			if err := q.ready(a); err != nil {
-				return q.s.located(op, "", err)
-			}
-		}
-	}
-	if op.uploadOnly {
-		return nil
-	}
 	err := q.record(op)
 	if q.s.capture != nil {
-		return q.captured(op, err)
+		err = q.captured(op, err)
+	} else if no, is := err.(*unsupportedError); is && op.algorithm == nil {
+		err = q.fallback(op, no.reason)
 	}
-	if no, is := err.(*unsupportedError); is && op.algorithm == nil {
-		return q.fallback(op, no.reason)
-	}
-	if err != nil {
-		return q.s.located(op, "", err)
-	}
-	q.done(op)
-	return nil
-}
-
-func (q *vulkanQueue) unpin(op Op) {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
 	op.unpin()
+	if err != nil {
+		return q.s.located(op, "", err)
+	}
+	if q.s.capture == nil {
+		op.made(q.s)
+	}
+	return nil
 }
 
-// ready sees to it that an operand's storage has device memory, with current
-// content if any of it matters, and that work from here on comes after what
-// other streams do with it.
-func (q *vulkanQueue) ready(a Arg) error {
-	return q.readyStorage(a.View.st, !a.overwrites(), a.Access&AccessWrite != 0 && q.s.capture == nil)
-}
-
-// readyStorage is ready for storage whose content is needed, and which is
-// written.
-func (q *vulkanQueue) readyStorage(st *storage, needed, written bool) error {
-	d := q.s.dev
-	if st.bytes == 0 {
-		return nil
+// record makes the native call that appends op.
+func (q *vulkanQueue) record(op Op) error {
+	if cap(q.arrays) < len(op.Args) {
+		q.arrays = make([]nativeArray, len(op.Args))
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for st.busy {
-		d.cond.Wait()
+	arrays := q.arrays[:len(op.Args)]
+	for i, a := range op.Args {
+		arrays[i].set(a)
 	}
-	upload := needed && st.hostValid && !st.deviceValid
-	if needed {
-		d.transfers.looked(!upload)
-	}
-	deps := q.conflicts(st, upload || written)
-	if st.res.buf != nil && !upload && len(deps) == 0 {
-		return nil
-	}
-	st.acquire()
-	defer st.releaseBusy()
-	mem, losses := st.host, q.losses
-	d.mu.Unlock()
-	err := q.provide(st, deps, mem, upload)
-	d.mu.Lock()
-	if err == nil && losses != q.losses {
-		err = q.s.err // the upload may have been in what was refused
-	}
-	if err == nil && upload {
-		q.uploaded(st)
-		d.uploaded(q.s, st.bytes)
-		if st.fellBack {
-			st.fellBack = false
-			q.s.fallbackMoves.Uploads++
-			q.s.fallbackMoves.UploadBytes += uint64(st.bytes)
+	if op.algorithm != nil {
+		if !op.algorithm.res.enter() {
+			return fmt.Errorf("the algorithm is %w", ErrClosed)
 		}
+		defer op.algorithm.res.leave()
+		return q.retryOutOfMemory(func() error {
+			return q.b.native.dispatch(q.handle, op.algorithm.handle, arrays, op.groups, op.push)
+		})
+	}
+	if q.s.dev.opts.disabled[op.Name] {
+		return &unsupportedError{disabledReason}
+	}
+	index := q.b.findOp(op.Name)
+	if index < 0 {
+		return &unsupportedError{"no native kernel"}
+	}
+	err := q.b.native.op(q.handle, index, arrays, op.Params)
+	if errors.Is(err, ErrOutOfMemory) {
+		err = q.retryOutOfMemory(func() error { return q.b.native.op(q.handle, index, arrays, op.Params) })
 	}
 	return err
 }
 
-// uploaded notes that an upload was appended. dev.mu is held.
-func (q *vulkanQueue) uploaded(st *storage) {
-	q.s.appended++
-	st.deviceValid = true
-	st.writer = mark{q.s, q.s.appended}
-	st.readers = st.readers[:0]
-	q.uploads = append(q.uploads, upload{st, q.s.appended})
+// retryOutOfMemory calls f. If memory ran out, it waits for what the stream still
+// uses, has forgotten tensors collected, and calls it again.
+func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
+	err := f()
+	var content *contentError
+	if !errors.Is(err, ErrOutOfMemory) || errors.As(err, &content) {
+		return err
+	}
+	value, flushErr := q.flush()
+	if flushErr != nil {
+		return flushErr
+	}
+	if err := q.wait(context.Background(), value); err != nil {
+		return err
+	}
+	collect()
+	return f()
 }
 
-// provide does the native calls of ready. st is busy, dev.mu not held.
-func (q *vulkanQueue) provide(st *storage, deps []mark, mem []byte, upload bool) error {
-	if st.res.buf == nil {
-		buf, err := q.b.buffer(q.s, st.bytes)
-		if err != nil {
-			return err
-		}
-		st.res.buf = buf
-	}
-	for _, m := range deps {
-		if err := q.after(m); err != nil {
-			return err
+// made notes that work of s makes what the op writes. dev.mu is held.
+func (op Op) made(s *Stream) {
+	for _, a := range op.Args {
+		if a.View != nil && a.Access&AccessWrite != 0 {
+			a.View.st.madeBy(s, a.overwrites())
 		}
 	}
-	if !upload {
+}
+
+func (q *vulkanQueue) upload(st *storage) error {
+	if st.bytes == 0 {
 		return nil
 	}
-	defer q.s.onHost("transfer", "upload", "bytes", len(mem))()
-	return q.submitting(q.b.native.upload(q.handle, st.res.buf, 0, mem))
+	return q.retryOutOfMemory(func() error { return q.b.native.upload(q.handle, st.res.native) })
 }
+
+// ---- Order ----
+
+// enter keeps the queue from being freed; false if it was. dev.mu is held.
+func (q *vulkanQueue) enter() bool {
+	if q.closed {
+		return false
+	}
+	q.users++
+	return true
+}
+
+func (q *vulkanQueue) leave() {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	if q.users--; q.users == 0 && q.closed {
+		q.s.dev.cond.Broadcast()
+	}
+}
+
+// entered calls f with the queue kept open. It does nothing if it was closed: the
+// queue has waited for all its work.
+func (q *vulkanQueue) entered(f func() error) error {
+	q.s.dev.mu.Lock()
+	open := q.enter()
+	q.s.dev.mu.Unlock()
+	if !open {
+		return nil
+	}
+	defer q.leave()
+	return f()
+}
+
+// hold implements queue. Where the event is of another device, the native
+// library keeps back what is appended from here on; no caller waits for it.
+func (q *vulkanQueue) hold(m mark) error {
+	if m.stream.dev != q.s.dev {
+		return q.holdBack(m)
+	}
+	other := m.stream.queue.(*vulkanQueue)
+	return other.entered(func() error { return q.b.native.depend(q.handle, other.handle, m.value) })
+}
+
+// holdBack has work from here on wait for the event of another device.
+func (q *vulkanQueue) holdBack(m mark) error {
+	gate, err := q.b.native.hold(q.handle)
+	if err != nil {
+		return err
+	}
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users++
+	go q.openAfter(gate, m)
+	return nil
+}
+
+// openAfter opens a gate when m is done, or can never be.
+func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
+	if err := m.wait(context.Background()); err != nil {
+		q.s.poison(err)
+	}
+	q.b.native.openGate(gate)
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leave()
+}
+
+// ---- Submitting and waiting ----
+
+func (q *vulkanQueue) flush() (value uint64, err error) {
+	err = q.entered(func() error {
+		value, err = q.b.native.flush(q.handle)
+		return err
+	})
+	if err == nil {
+		q.started(value)
+	}
+	return value, err
+}
+
+// started notes that work up to value was submitted.
+func (q *vulkanQueue) started(value uint64) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.s.submitted = max(q.s.submitted, value)
+}
+
+func (q *vulkanQueue) wait(ctx context.Context, value uint64) error {
+	d := q.s.dev
+	d.mu.Lock()
+	known := q.s.done >= value
+	d.mu.Unlock()
+	if known {
+		return nil
+	}
+	return q.entered(func() error {
+		err := waitSliced(ctx, func(timeout uint64) (bool, error) { return q.b.native.wait(q.handle, value, timeout) })
+		q.takeSpans()
+		if err == nil {
+			d.mu.Lock()
+			q.s.done = max(q.s.done, value)
+			d.mu.Unlock()
+		}
+		return err
+	})
+}
+
+func (q *vulkanQueue) poll(value uint64) bool {
+	done := true
+	_ = q.entered(func() error {
+		reached, err := q.b.native.wait(q.handle, value, 0)
+		done = reached || err != nil
+		return nil
+	})
+	return done
+}
+
+// ---- Measuring ----
 
 // takeSpans moves to the trace what was measured. The queue is not closed
 // meanwhile.
@@ -159,85 +237,32 @@ func (q *vulkanQueue) takeSpans() {
 	}
 }
 
-// record makes the native call that appends op.
-func (q *vulkanQueue) record(op Op) error {
-	q.arrays = q.arrays[:0]
-	for _, a := range op.Args {
-		na, err := q.nativeArray(a)
-		if err != nil {
-			return err
-		}
-		q.arrays = append(q.arrays, na)
+func (q *vulkanQueue) timeOps(timing timing) error {
+	err := q.b.native.timeOps(q.handle, timing)
+	if err == nil && timing != timeNothing {
+		q.s.dev.mu.Lock()
+		q.timed = true
+		q.s.dev.mu.Unlock()
 	}
-	defer clear(q.arrays)
-	if op.algorithm != nil {
-		if !op.algorithm.res.enter() {
-			return fmt.Errorf("the algorithm is %w", ErrClosed)
-		}
-		defer op.algorithm.res.leave()
-		return q.b.native.dispatch(q.handle, op.algorithm.handle, q.arrays, op.groups, op.push)
-	}
-	if q.s.dev.opts.disabled[op.Name] {
-		return &unsupportedError{disabledReason}
-	}
-	index := q.b.findOp(op.Name)
-	if index < 0 {
-		return &unsupportedError{"no native kernel"}
-	}
-	return q.b.native.op(q.handle, index, q.arrays, op.Params)
+	return err
 }
 
-// nativeArray describes an operand to the native library. One that has no
-// elements gets memory all the same: NULL would mean that it is absent.
-func (q *vulkanQueue) nativeArray(a Arg) (nativeArray, error) {
-	if a.View == nil {
-		return nativeArray{}, nil
-	}
-	v := a.View
-	l := v.layout
-	out := nativeArray{
-		buffer: v.st.res.buf, dtype: uint32(v.dtype), access: uint32(a.Access), rank: uint32(len(l.Shape)), offset: int64(l.Offset),
-	}
-	for i := range l.Shape {
-		out.shape[i], out.strides[i] = int64(l.Shape[i]), int64(l.Strides[i])
-	}
-	if l.Size() > 0 {
-		return out, nil
-	}
-	out.offset = 0
-	var err error
-	if out.buffer == nil {
-		out.buffer, err = q.b.placeholder()
-	}
-	return out, err
-}
-
-// onDevice notes that the device's copy is now the newest. dev.mu is held.
-func (st *storage) onDevice() {
-	if st.mapped {
-		return
-	}
-	st.deviceValid, st.hostValid, st.fellBack = true, false, false
-	if !st.busy && st.host != nil {
-		st.dropHost()
+func (q *vulkanQueue) stats(out *StreamStats) {
+	if !q.closed {
+		q.b.native.streamStats(q.handle, out)
+		if q.timed {
+			out.OpTimes = q.b.native.opTimes(q.handle)
+		}
 	}
 }
 
-// done notes what op, which was appended, does with its operands.
-func (q *vulkanQueue) done(op Op) {
-	q.s.dev.mu.Lock()
-	defer q.s.dev.mu.Unlock()
-	q.s.appended++
-	m := mark{q.s, q.s.appended}
-	for _, a := range op.Args {
-		switch {
-		case a.View == nil:
-		case a.Access&AccessWrite == 0:
-			a.View.st.read(m)
-		default:
-			st := a.View.st
-			st.wrote(m)
-			st.onDevice()
-		}
+func (q *vulkanQueue) close() {
+	d := q.s.dev
+	d.mu.Lock()
+	q.closed = true
+	for q.users > 0 {
+		d.cond.Wait()
 	}
+	d.mu.Unlock()
+	q.b.native.destroyStream(q.handle)
 }

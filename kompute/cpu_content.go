@@ -1,0 +1,214 @@
+package kompute
+
+import (
+	"context"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+)
+
+// cpuContent is what the CPU backend keeps of a storage: its memory, and which
+// work of streams still writes or reads it. All fields are guarded by dev.mu.
+// While busy is set, one goroutine of the host copies with dev.mu released, and
+// work that uses the storage is not appended.
+type cpuContent struct {
+	host    []byte // nil until it is needed
+	busy    bool
+	writer  mark
+	readers []mark // since the last write, at most one a stream
+}
+
+// wrote notes that m is the last to write. dev.mu is held.
+func (c *cpuContent) wrote(m mark) {
+	c.writer = m
+	c.readers = c.readers[:0]
+}
+
+// read notes that m reads. Before the list grows, it forgets readers that are
+// done, those of closed streams among them. dev.mu is held.
+func (c *cpuContent) read(m mark) {
+	for i := range c.readers {
+		if c.readers[i].stream == m.stream {
+			c.readers[i] = m
+			return
+		}
+	}
+	if len(c.readers) == cap(c.readers) {
+		kept := c.readers[:0]
+		for _, r := range c.readers {
+			if r.pending() {
+				kept = append(kept, r)
+			}
+		}
+		clear(c.readers[len(kept):])
+		c.readers = kept
+	}
+	c.readers = append(c.readers, m)
+}
+
+// used notes that work at m uses the content. dev.mu is held.
+func (c *cpuContent) used(access Access, m mark) {
+	if access&AccessWrite != 0 {
+		c.wrote(m)
+	} else {
+		c.read(m)
+	}
+}
+
+// conflicts appends to deps what of other streams than s, which may be nil, must
+// be done before the content is accessed. dev.mu is held.
+func (c *cpuContent) conflicts(s *Stream, access Access, deps []mark) []mark {
+	if c.writer.stream != s && c.writer.pending() {
+		deps = append(deps, c.writer)
+	}
+	if access&AccessWrite == 0 {
+		return deps
+	}
+	for _, m := range c.readers {
+		if m.stream != s && m.pending() {
+			deps = append(deps, m)
+		}
+	}
+	return deps
+}
+
+// memory makes sure that there is memory. The caller holds the storage pinned,
+// and not dev.mu.
+func (st *storage) memory() []byte {
+	d := st.dev
+	d.mu.Lock()
+	mem := st.cpu.host
+	d.mu.Unlock()
+	if mem != nil || st.bytes == 0 {
+		return mem
+	}
+	fresh := alignedBytes(st.bytes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if st.cpu.host == nil {
+		st.cpu.host = fresh
+	}
+	return st.cpu.host
+}
+
+// hostArray returns the view on the host's memory. The storage is pinned, and
+// dev.mu not held.
+func (v *View) hostArray() array.Array {
+	if v == nil {
+		return array.Array{}
+	}
+	return array.Array{DType: v.dtype, Layout: v.layout, Data: v.st.memory()}
+}
+
+// read implements backend.
+func (cpuBackend) read(ctx context.Context, st *storage, lo, _ int, f func(mem []byte, base int)) error {
+	return st.onHost(ctx, AccessRead, func(mem []byte) { f(mem, 0) })
+}
+
+// write implements backend.
+func (cpuBackend) write(ctx context.Context, v *View, data []byte) error {
+	return v.st.onHost(ctx, AccessReadWrite, func(mem []byte) {
+		scatterBytes(mem, data, v.dtype.Size(), v.layout)
+	})
+}
+
+// onHost calls f with the memory when no work is under way that the access would
+// disturb, and keeps other work from starting meanwhile.
+func (st *storage) onHost(ctx context.Context, access Access, f func(mem []byte)) error {
+	d := st.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		deps := st.cpu.conflicts(nil, access, nil)
+		if len(deps) == 0 && !st.cpu.busy {
+			break
+		}
+		if len(deps) == 0 {
+			d.cond.Wait()
+			continue
+		}
+		m := deps[0]
+		m.stream.queue.(*cpuQueue).start(m.value)
+		d.mu.Unlock()
+		err := m.wait(ctx)
+		d.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	if access == AccessRead {
+		if err := st.contentErr(); err != nil {
+			return err // it failed meanwhile
+		}
+	}
+	st.cpu.busy = true
+	d.mu.Unlock()
+	f(st.memory())
+	d.mu.Lock()
+	st.cpu.busy = false
+	d.cond.Broadcast()
+	return nil
+}
+
+// cpuRead is a read that a stream's worker makes.
+type cpuRead struct {
+	m    mark
+	from *storage
+	lo   int
+	mem  []byte
+
+	// Guarded by the device's mu.
+	full bool
+	err  error // why there is no copy
+}
+
+// read implements queue: an item that copies.
+func (q *cpuQueue) read(st *storage, lo, hi int) (readback, error) {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for st.cpu.busy {
+		d.cond.Wait()
+	}
+	st.pins++
+	r := &cpuRead{from: st, lo: lo, mem: alignedBytes(hi - lo)}
+	q.push(cpuItem{read: r, deps: st.cpu.conflicts(q.s, AccessRead, nil)})
+	r.m = mark{q.s, q.s.appended}
+	st.cpu.read(r.m)
+	return r, nil
+}
+
+// run does the copying. dev.mu is not held.
+func (r *cpuRead) run() {
+	d := r.from.dev
+	d.mu.Lock()
+	err := r.from.contentErr()
+	d.mu.Unlock()
+	if err == nil {
+		copy(r.mem, r.from.memory()[r.lo:])
+	}
+	d.mu.Lock()
+	r.err, r.full = err, err == nil
+	d.mu.Unlock()
+}
+
+func (r *cpuRead) wait(ctx context.Context) error {
+	if err := r.m.wait(ctx); err != nil {
+		return err
+	}
+	d := r.m.stream.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !r.full && r.err == nil {
+		return r.m.stream.err // which kept it from running
+	}
+	return r.err
+}
+
+func (r *cpuRead) take(f func(mem []byte, base int)) error {
+	f(r.mem, r.lo)
+	return nil
+}
+
+func (r *cpuRead) done() bool { return r.m.stream.queue.poll(r.m.value) }
+
+func (r *cpuRead) drop() {}

@@ -1,0 +1,123 @@
+package kompute
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+)
+
+// vulkanRead is a read that the native library makes.
+type vulkanRead struct {
+	b     *vulkanBackend
+	lo, n int // where in the storage it starts, and how many bytes
+
+	// Guarded by the device's mu.
+	handle unsafe.Pointer // nil: it was dropped, or the device was closed
+	users  int            // calls that use it
+}
+
+// startRead begins a read of the bytes lo to hi of st, which is in use.
+func (b *vulkanBackend) startRead(st *storage, stream unsafe.Pointer, soon bool, lo, hi int) (*vulkanRead, error) {
+	lo &^= 15 // so that any element type may be read there
+	var handle unsafe.Pointer
+	err := b.d.retryOutOfMemory(func() (err error) {
+		handle, err = b.native.createRead(st.res.native, stream, soon, lo, hi-lo)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &vulkanRead{b: b, lo: lo, n: hi - lo, handle: handle}
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	b.d.reads[r] = struct{}{}
+	if b.native.readMoved(handle) {
+		b.d.downloaded(st.source, r.n)
+	}
+	return r, nil
+}
+
+// read implements queue.
+func (q *vulkanQueue) read(st *storage, lo, hi int) (readback, error) {
+	if lo >= hi {
+		return emptyRead{}, nil
+	}
+	return q.b.startRead(st, q.handle, false, lo, hi)
+}
+
+// entered calls f with the handle, which is kept.
+func (r *vulkanRead) entered(f func(handle unsafe.Pointer) error) error {
+	d := r.b.d
+	d.mu.Lock()
+	handle := r.handle
+	if handle == nil {
+		d.mu.Unlock()
+		return fmt.Errorf("the read is %w", ErrClosed)
+	}
+	r.users++
+	d.users++
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.users--
+		d.leave()
+	}()
+	return f(handle)
+}
+
+func (r *vulkanRead) wait(ctx context.Context) error {
+	return r.entered(func(handle unsafe.Pointer) error {
+		defer r.b.transfers.onHost("transfer", "read", "bytes", r.n)()
+		err := waitSliced(ctx, func(timeout uint64) (bool, error) {
+			_, there, err := r.b.native.waitRead(handle, timeout)
+			return there, err
+		})
+		r.b.transfers.queue.(*vulkanQueue).takeSpans()
+		return err
+	})
+}
+
+func (r *vulkanRead) take(f func(mem []byte, base int)) error {
+	return r.entered(func(handle unsafe.Pointer) error {
+		data, there, err := r.b.native.waitRead(handle, 0)
+		if err != nil || !there {
+			return fmt.Errorf("a read that was there is gone: %w", ErrInternal)
+		}
+		f(unsafe.Slice((*byte)(data), r.n), r.lo)
+		return nil
+	})
+}
+
+func (r *vulkanRead) done() bool {
+	done := true
+	_ = r.entered(func(handle unsafe.Pointer) error {
+		_, there, err := r.b.native.waitRead(handle, 0)
+		done = there || err != nil
+		return nil
+	})
+	return done
+}
+
+func (r *vulkanRead) drop() {
+	r.b.d.mu.Lock()
+	defer r.b.d.mu.Unlock()
+	r.forget()
+}
+
+// forget frees the handle; no call uses it. The device's mu is held.
+func (r *vulkanRead) forget() {
+	if r.handle != nil {
+		r.b.native.destroyRead(r.handle)
+		r.handle = nil
+		delete(r.b.d.reads, r)
+	}
+}
+
+// emptyRead is a read of nothing.
+type emptyRead struct{}
+
+func (emptyRead) wait(context.Context) error              { return nil }
+func (emptyRead) take(f func(mem []byte, base int)) error { f(nil, 0); return nil }
+func (emptyRead) done() bool                              { return true }
+func (emptyRead) drop()                                   {}

@@ -1,0 +1,83 @@
+package kompute
+
+import (
+	"context"
+	"errors"
+)
+
+func (q *vulkanQueue) beginCapture() error { return q.b.native.beginCapture(q.handle) }
+
+func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle) }
+
+// captured notes an op that the native library was asked to append to the
+// region; err is its answer.
+func (q *vulkanQueue) captured(op Op, err error) error {
+	if no, is := err.(*unsupportedError); is {
+		return &CaptureError{Op: op.Name, Reason: "it would run on the CPU: " + no.reason, Err: ErrUnsupported}
+	}
+	if err != nil {
+		return err
+	}
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.s.capture.note(op)
+	return nil
+}
+
+func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
+	handle, err := q.b.native.endCapture(q.handle)
+	if err != nil {
+		return err
+	}
+	r.handle = handle
+	r.stats = q.b.native.regionStats(handle)
+	return nil
+}
+
+func (q *vulkanQueue) freeRegion(r *Region) { q.b.native.destroyRegion(r.handle) }
+
+func (q *vulkanQueue) describe(r *Region) (*RegionDescription, error) {
+	return parseDescription(q.b.native.describeRegion(r.handle))
+}
+
+// replay is one native call, which brings up what changed and orders the work.
+func (q *vulkanQueue) replay(r *Region, times int) error {
+	if err := r.enter(); err != nil {
+		return err
+	}
+	var value uint64
+	err := q.retryOutOfMemory(func() (err error) {
+		value, err = q.b.native.replay(q.handle, r.handle, times)
+		return err
+	})
+	q.replayed(r, times, value, err)
+	return err
+}
+
+// replayed notes replays that the timeline's value covers, or why there are none.
+func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
+	d := q.s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer r.leave()
+	if err == nil {
+		q.s.submitted = max(q.s.submitted, value)
+		r.enqueued(times)
+	} else if !errors.Is(err, ErrUnsupported) {
+		q.s.fail(err)
+	}
+}
+
+// profile waits in the native library, which for one replay is not long.
+func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span, error) {
+	if err := r.enter(); err != nil {
+		return span{}, err
+	}
+	whole, err := q.b.native.profile(q.handle, r.handle, spans)
+	var value uint64
+	if err == nil {
+		value, err = q.b.native.flush(q.handle)
+	}
+	q.replayed(r, 1, value, err)
+	return whole, err
+}
