@@ -41,7 +41,7 @@ type cpuItem struct {
 
 type cpuWaiter struct {
 	value uint64
-	ready  chan struct{}
+	ready chan struct{}
 }
 
 func (q *cpuQueue) append(op Op) error {

@@ -29,26 +29,26 @@ type DeviceInfo struct {
 // Device is an open device: where tensors live and streams run. Its methods may
 // be called from any goroutine.
 type Device struct {
-	info      DeviceInfo
-	why       string
-	opts      options
-	backend   backend
-	budget    int64 // bytes of live storage that this package admits; 0: any
-	clock     clock // of spans
+	info    DeviceInfo
+	why     string
+	opts    options
+	backend backend
+	budget  int64 // bytes of live storage that this package admits; 0: any
+	clock   clock // of spans
 
 	// mu guards all bookkeeping of the device: storage, streams, events,
 	// scopes. It is never held while waiting for work.
-	mu        sync.Mutex
-	cond      *sync.Cond // something stopped being busy or in use
-	closed    bool
-	users     int // calls that the device must outlive
+	mu     sync.Mutex
+	cond   *sync.Cond // something stopped being busy or in use
+	closed bool
+	users  int // calls that the device must outlive
 	// changes counts what may make a region look at its tensors again: one was
 	// closed, failed, or is made by another stream; or a stream was poisoned.
 	changes   uint64
 	streams   map[*Stream]struct{}
-	numbered  int                    // streams so far
-	past      DeviceStats            // what closed streams did
-	resources *resource              // live ones
+	numbered  int                      // streams so far
+	past      DeviceStats              // what closed streams did
+	resources *resource                // live ones
 	reads     map[*vulkanRead]struct{} // that the native library holds
 	live      int
 	liveBytes int64

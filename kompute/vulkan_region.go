@@ -60,10 +60,12 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer r.leave()
-	if err == nil {
-		q.s.submitted = max(q.s.submitted, value)
-		r.enqueued(times)
-	} else if !errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, ErrUnsupported) {
+		return
+	}
+	q.s.submitted = max(q.s.submitted, value)
+	r.enqueued(times) // some may have run, even if that failed
+	if err != nil {
 		q.s.fail(err)
 	}
 }

@@ -210,11 +210,11 @@ bool Stream::follow(const std::shared_ptr<Point> &point) {
             return false;
         }
     }
-    constexpr size_t kMany = 64;
-    if (followed_.size() >= kMany) {
+    if (followed_.size() >= most_followed_) {
         for (auto it = followed_.begin(); it != followed_.end();) {
             it = it->first->closed() ? followed_.erase(it) : std::next(it);
         }
+        most_followed_ = std::max<size_t>(64, 2 * followed_.size());
     }
     if (followed_[point->timeline] >= point->value) {
         return true;

@@ -141,6 +141,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     uint64_t staged_ = 0;                         // bytes of uploads in window_
     // The latest values of others that all work from here on comes after.
     std::unordered_map<std::shared_ptr<Timeline>, uint64_t> followed_;
+    size_t most_followed_ = 64; // before closed ones are forgotten
 };
 
 } // namespace kpx
