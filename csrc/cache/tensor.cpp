@@ -64,6 +64,9 @@ void Tensor::went_up(const std::shared_ptr<Point> &point) {
 }
 
 void Tensor::read_at(const std::shared_ptr<Point> &point) {
+    if (writer_ && writer_->timeline == point->timeline && writer_->value >= point->value) {
+        return; // whoever follows the writer follows the reader too
+    }
     for (std::shared_ptr<Point> &reader : readers_) {
         if (reader == point) {
             return;

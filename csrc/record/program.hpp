@@ -70,6 +70,8 @@ class Program {
     void plan();
 
   private:
+    static constexpr size_t kFewNodes = 128;
+
     std::vector<Node> nodes_;
     std::vector<Use> uses_;
     std::vector<uint8_t> push_;

@@ -68,13 +68,15 @@ void Recording::record(const vk::CommandBuffer &commands, const Program &program
     compute_barrier(commands);
     counts_.barriers = 1;
     stamp(commands, timed_ != Timed::no);
-    for (const Node &node : program.nodes()) {
+    const std::vector<vk::DescriptorSet> sets = bind(program);
+    for (size_t i = 0; i < sets.size(); i++) {
+        const Node &node = program.nodes()[i];
         if (node.barrier) {
             compute_barrier(commands);
             counts_.barriers++;
         }
         stamp(commands, timed_ == Timed::each);
-        record_node(commands, program, node);
+        record_node(commands, program, node, sets[i]);
         stamp(commands, timed_ == Timed::each);
     }
     stamp(commands, timed_ != Timed::no);
@@ -92,13 +94,13 @@ void Recording::stamp(vk::CommandBuffer commands, bool wanted) {
     }
 }
 
-void Recording::record_node(vk::CommandBuffer commands, const Program &program, const Node &node) {
+void Recording::record_node(vk::CommandBuffer commands, const Program &program, const Node &node,
+                            vk::DescriptorSet set) {
     if (node.pipeline != bound_) {
         commands.bindPipeline(vk::PipelineBindPoint::eCompute, node.pipeline);
         bound_ = node.pipeline;
         counts_.commands++;
     }
-    const vk::DescriptorSet set = bind(program, node);
     commands.bindDescriptorSets(vk::PipelineBindPoint::eCompute, node.layout.pipeline, 0, set, {});
     if (node.push_bytes > 0) {
         commands.pushConstants(node.layout.pipeline, vk::ShaderStageFlagBits::eCompute, 0, node.push_bytes,
@@ -124,24 +126,35 @@ std::vector<Recording::Span> Recording::spans() const {
     return out;
 }
 
-vk::DescriptorSet Recording::bind(const Program &program, const Node &node) {
-    constexpr uint32_t kBatch = 16;
-    const uint32_t n = node.layout.bindings;
-    const vk::DescriptorSet set = descriptors_.allocate(node.layout.set, n);
-    const Use *uses = program.uses(node);
-    vk::DescriptorBufferInfo buffers[kBatch];
-    for (uint32_t first = 0; first < n; first += kBatch) {
-        const uint32_t count = std::min(kBatch, n - first);
-        for (uint32_t i = 0; i < count; i++) {
-            const Use &use = uses[first + i];
-            buffers[i] = vk::DescriptorBufferInfo(use.buffer, use.offset, use.bytes);
+// The sets of all nodes, written by one call of the driver.
+std::vector<vk::DescriptorSet> Recording::bind(const Program &program) {
+    std::vector<DescriptorArena::Wanted> wanted;
+    size_t uses = 0;
+    for (const Node &node : program.nodes()) {
+        wanted.push_back({node.layout.set, node.layout.bindings});
+        uses += node.layout.bindings;
+    }
+    const std::vector<vk::DescriptorSet> sets = descriptors_.allocate(wanted);
+    std::vector<vk::DescriptorBufferInfo> buffers;
+    std::vector<vk::WriteDescriptorSet> writes;
+    buffers.reserve(uses); // writes point into it
+    writes.reserve(sets.size());
+    for (size_t i = 0; i < sets.size(); i++) {
+        const Node &node = program.nodes()[i];
+        const size_t first = buffers.size();
+        for (uint32_t k = 0; k < node.layout.bindings; k++) {
+            const Use &use = program.uses(node)[k];
+            buffers.emplace_back(use.buffer, use.offset, use.bytes);
         }
         // Bindings of one type follow each other, so one write fills them all.
-        const vk::WriteDescriptorSet write(set, first, 0, count, vk::DescriptorType::eStorageBuffer, nullptr, buffers);
-        device_->handle().updateDescriptorSets(write, {});
-        counts_.descriptor_writes += count;
+        writes.emplace_back(sets[i], 0, 0, node.layout.bindings, vk::DescriptorType::eStorageBuffer, nullptr,
+                            buffers.data() + first);
+        counts_.descriptor_writes += node.layout.bindings;
     }
-    return set;
+    if (!writes.empty()) {
+        device_->handle().updateDescriptorSets(writes, {});
+    }
+    return sets;
 }
 
 } // namespace kpx

@@ -50,9 +50,9 @@ class Recording {
   private:
     friend class RecordOp;
     void record(const vk::CommandBuffer &commands, const Program &program);
-    void record_node(vk::CommandBuffer commands, const Program &program, const Node &node);
+    void record_node(vk::CommandBuffer commands, const Program &program, const Node &node, vk::DescriptorSet set);
     void stamp(vk::CommandBuffer commands, bool wanted);
-    vk::DescriptorSet bind(const Program &program, const Node &node);
+    std::vector<vk::DescriptorSet> bind(const Program &program);
 
     std::shared_ptr<Device> device_;
     Timed timed_;

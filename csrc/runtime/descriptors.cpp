@@ -38,19 +38,26 @@ DescriptorArena::~DescriptorArena() {
     device_.descriptors().give_back(pools_);
 }
 
-vk::DescriptorSet DescriptorArena::allocate(vk::DescriptorSetLayout layout, uint32_t descriptors) {
-    if (sets_left_ == 0 || descriptors_left_ < descriptors) {
+std::vector<vk::DescriptorSet> DescriptorArena::allocate(const std::vector<Wanted> &wanted) {
+    std::vector<vk::DescriptorSet> sets(wanted.size());
+    std::vector<vk::DescriptorSetLayout> layouts;
+    for (size_t first = 0; first < wanted.size();) {
+        layouts.clear();
+        uint32_t left = DescriptorPools::kDescriptors;
+        for (size_t i = first; i < wanted.size() && layouts.size() < DescriptorPools::kSets; i++) {
+            if (wanted[i].descriptors > left) {
+                break;
+            }
+            left -= wanted[i].descriptors;
+            layouts.push_back(wanted[i].layout);
+        }
         pools_.reserve(pools_.size() + 1);
         pools_.push_back(device_.descriptors().take());
-        sets_left_ = DescriptorPools::kSets;
-        descriptors_left_ = DescriptorPools::kDescriptors;
+        const vk::DescriptorSetAllocateInfo info(pools_.back(), layouts);
+        device_.check(device_.handle().allocateDescriptorSets(&info, &sets[first]), "vkAllocateDescriptorSets");
+        first += layouts.size();
     }
-    sets_left_--;
-    descriptors_left_ -= descriptors;
-    const vk::DescriptorSetAllocateInfo info(pools_.back(), layout);
-    vk::DescriptorSet set;
-    device_.check(device_.handle().allocateDescriptorSets(&info, &set), "vkAllocateDescriptorSets");
-    return set;
+    return sets;
 }
 
 } // namespace kpx

@@ -36,12 +36,16 @@ class DescriptorArena {
     DescriptorArena(const DescriptorArena &) = delete;
     DescriptorArena &operator=(const DescriptorArena &) = delete;
 
-    vk::DescriptorSet allocate(vk::DescriptorSetLayout layout, uint32_t descriptors);
+    // One set for each layout and number of descriptors, by as few calls of the driver as there are pools.
+    struct Wanted {
+        vk::DescriptorSetLayout layout;
+        uint32_t descriptors;
+    };
+    std::vector<vk::DescriptorSet> allocate(const std::vector<Wanted> &wanted);
 
   private:
     Device &device_;
     std::vector<vk::DescriptorPool> pools_;
-    uint32_t sets_left_ = 0, descriptors_left_ = 0;
 };
 
 } // namespace kpx

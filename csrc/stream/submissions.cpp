@@ -118,7 +118,7 @@ void Submissions::throttle() {
 }
 
 void Submissions::collect() {
-    std::deque<Submission> done;
+    std::vector<Submission> done;
     std::unique_lock<std::mutex> lock(mutex_);
     if (in_flight_.empty() || device_->lost()) {
         return;
