@@ -190,6 +190,7 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint3
 kpx_result kpx_upload(kpx_stream *stream, kpx_tensor *tensor, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
+        target->device()->check_alive();
         Lock lock(target->device()->mutex());
         target->report_refused();
         make_ready(lock, *target, tensor_of(tensor), {true, false}, target->capturing());

@@ -23,13 +23,17 @@ bool covers(const kpx_array &view) {
     if (view.offset != 0 || view.rank > KPX_MAX_RANK) {
         return bytes == 0;
     }
+    const uint64_t size = size_of(view.dtype);
+    if (size == 0 || std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length <= 0; })) {
+        return bytes == 0;
+    }
     // Dense in any order of axes: each stride is the product of the axes that have smaller ones.
     bool used[KPX_MAX_RANK] = {};
-    int64_t expected = 1;
+    uint64_t expected = 1;
     for (uint32_t round = 0; round < view.rank; round++) {
         uint32_t found = view.rank;
         for (uint32_t i = view.rank; i-- > 0 && found == view.rank;) {
-            if (!used[i] && view.shape[i] > 1 && view.strides[i] == expected) {
+            if (!used[i] && view.shape[i] > 1 && uint64_t(view.strides[i]) == expected) {
                 found = i;
             }
         }
@@ -37,15 +41,21 @@ bool covers(const kpx_array &view) {
             break;
         }
         used[found] = true;
-        expected *= view.shape[found];
+        if (uint64_t(view.shape[found]) > bytes / expected) { // the view was not checked yet
+            return false;
+        }
+        expected *= uint64_t(view.shape[found]);
     }
-    return uint64_t(expected) * size_of(view.dtype) >= bytes;
+    return expected * size >= bytes;
 }
 
 namespace {
 
-void wait_until_still(Lock &lock, Tensor &tensor) {
+// Returns whether it released the lock.
+bool wait_until_still(Lock &lock, Tensor &tensor) {
+    const bool waits = tensor.moving;
     tensor.device->moved().wait(lock, [&] { return !tensor.moving; });
+    return waits;
 }
 
 // Keeps others from a tensor while its content is copied, with the lock released at times.
@@ -86,22 +96,33 @@ void take_memory(Tensor &tensor) {
 
 } // namespace
 
-void send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes) {
+bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes) {
     const Moving moving(tensor);
     const std::shared_ptr<HostMemory> kept = tensor.host;
     const std::shared_ptr<Buffer> buffer = tensor.buffer;
-    for (uint64_t done = 0; done < bytes;) {
-        if (stream.much_is_staged()) {
-            stream.submit_pending();
-            const Unlocked unlocked(lock);
-            stream.throttle();
+    bool released = false;
+    uint64_t done = 0;
+    try {
+        while (done < bytes) {
+            if (stream.much_is_staged()) {
+                stream.submit_pending();
+                released = true;
+                const Unlocked unlocked(lock);
+                stream.throttle();
+            }
+            const uint64_t part = std::min(bytes - done, Staging::kLarge - 4);
+            stream.append_upload(buffer, offset + done, data + done, part);
+            done += part;
         }
-        const uint64_t part = std::min(bytes - done, Staging::kLarge - 4);
-        stream.append_upload(buffer, offset + done, data + done, part);
-        done += part;
+    } catch (...) {
+        if (done > 0) {
+            tensor.went_up_in_part(stream.last_point());
+        }
+        throw;
     }
     stream.count_upload(bytes);
     tensor.device->count_upload(bytes);
+    return released;
 }
 
 Access access_of(const kpx_array &array) {
@@ -109,7 +130,22 @@ Access access_of(const kpx_array &array) {
     return {!only_written || !covers(array), array.access != KPX_READ};
 }
 
-void make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access, bool content_later) {
+namespace {
+
+// Has the stream's work come after what others do with the tensor. False if some of that was refused: then the caller
+// looks again.
+bool follow_all(Stream &stream, const Tensor &t, bool writes) {
+    if (!stream.follow(t.writer())) {
+        return false;
+    }
+    const auto follows = [&](const std::shared_ptr<Point> &point) { return stream.follow(point); };
+    return !writes || (std::all_of(t.readers().begin(), t.readers().end(), follows) &&
+                       std::all_of(t.earlier().begin(), t.earlier().end(), follows));
+}
+
+} // namespace
+
+bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access, bool content_later) {
     Tensor &t = *tensor;
     if (t.device != stream.device()) {
         fail(KPX_INVALID, "a tensor lives on another device than the stream");
@@ -117,8 +153,9 @@ void make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
     if (access.writes && t.read_only) {
         fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
     }
+    bool released = false;
     for (bool counted = false;; counted = true) {
-        wait_until_still(lock, t);
+        released = wait_until_still(lock, t) || released;
         t.settle();
         if (access.needs && !content_later) {
             t.check_content();
@@ -128,29 +165,27 @@ void make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
             t.device->count_lookup(!upload);
         }
         const bool writes = upload || (access.writes && !content_later);
-        bool followed = true;
-        if (!content_later || upload) {
-            followed = stream.follow(t.writer());
-            for (size_t i = 0; writes && followed && i < t.readers().size(); i++) {
-                followed = stream.follow(t.readers()[i]);
-            }
-        }
-        if (!followed) {
+        if ((!content_later || upload) && !follow_all(stream, t, writes)) {
             continue;
         }
         take_memory(t);
         if (upload) {
-            send(lock, stream, t, 0, t.host->data, t.bytes);
+            released = send(lock, stream, t, 0, t.host->data, t.bytes) || released;
             t.went_up(stream.point());
         }
-        return;
+        return released;
     }
 }
 
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        if (arrays[i].tensor != nullptr) {
-            make_ready(lock, stream, tensor_of(arrays[i].tensor), access_of(arrays[i]), stream.capturing());
+    for (bool released = true; released;) {
+        released = false;
+        for (uint32_t i = 0; i < n; i++) {
+            if (arrays[i].tensor != nullptr) {
+                released =
+                    make_ready(lock, stream, tensor_of(arrays[i].tensor), access_of(arrays[i]), stream.capturing()) ||
+                    released;
+            }
         }
     }
 }

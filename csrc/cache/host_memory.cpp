@@ -38,17 +38,17 @@ std::shared_ptr<HostMemory> HostPool::own(void *memory, uint64_t bytes, uint64_t
 
 std::shared_ptr<HostMemory> HostPool::take(uint64_t bytes) {
     const uint64_t capacity = size_class(bytes);
+    void *memory = nullptr;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         std::vector<void *> &list = spare_[capacity];
         if (!list.empty()) {
-            void *memory = list.back();
+            memory = list.back();
             list.pop_back();
             spare_bytes_ -= capacity;
-            return own(memory, bytes, capacity);
         }
     }
-    return own(malloc(capacity), bytes, capacity);
+    return own(memory != nullptr ? memory : malloc(capacity), bytes, capacity);
 }
 
 std::shared_ptr<HostMemory> HostPool::zeroed(uint64_t bytes) {

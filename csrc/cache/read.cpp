@@ -18,7 +18,8 @@ std::shared_ptr<Stream> maker(const Tensor &tensor) {
         return nullptr;
     }
     const bool with_driver = !writer->pending && writer->value <= writer->timeline->queued();
-    return with_driver ? nullptr : writer->stream.lock();
+    std::shared_ptr<Stream> stream = with_driver ? nullptr : writer->stream.lock();
+    return stream && !stream->finished() ? stream : nullptr;
 }
 
 } // namespace
@@ -35,6 +36,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
              (unsigned long long)offset, (unsigned long long)t.bytes);
     }
     std::unique_ptr<Read> made(new Read(tensor, offset, bytes));
+    std::shared_ptr<Stream> stream = given; // outlives the lock
     Lock lock(t.device->mutex());
     given->report_refused();
     t.device->moved().wait(lock, [&] { return !t.moving; });
@@ -46,7 +48,6 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
         made->take_host();
         return made;
     }
-    std::shared_ptr<Stream> stream = given;
     if (when == KPX_READ_SOON) {
         if (std::shared_ptr<Stream> other = maker(t)) {
             stream = std::move(other);
@@ -56,8 +57,18 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     made->append(*stream);
     if (when == KPX_READ_SOON) {
         made->submit(lock);
+        lock.unlock();
+        stream->throttle();
     }
     return made;
+}
+
+// Whether anybody else has the memory decides whether a write copies it first.
+Read::~Read() {
+    if (memory_) {
+        Lock lock(device_->mutex());
+        memory_.reset();
+    }
 }
 
 void Read::take_host() {
@@ -123,6 +134,9 @@ const void *Read::wait(uint64_t timeout_ns) {
         submit(lock);
     }
     point_->timeline->wait(point_->value, timeout_ns);
+    if (const std::shared_ptr<Stream> stream = point_->stream.lock()) {
+        stream->collect();
+    }
     taking.lock();
     if (data_ == nullptr) {
         take_parts();

@@ -18,6 +18,7 @@ class Read {
                                        kpx_read_when when, uint64_t offset, uint64_t bytes);
     // Returns where the bytes are. Throws KPX_TIMEOUT, or why there are none.
     const void *wait(uint64_t timeout_ns);
+    ~Read();
     bool moved() const { return point_ != nullptr; }
 
   private:

@@ -16,6 +16,10 @@ void Tensor::close() {
     if (buffer) {
         buffer->close();
     }
+    if (read_only) { // the caller takes the memory away; a region may still use what went up
+        host.reset();
+        host_fresh = false;
+    }
 }
 
 // A region that looked at the tensor has to look again.
@@ -26,83 +30,119 @@ void Tensor::changed() {
 }
 
 void Tensor::settle() {
-    if (writer_ && writer_->refused && uploaded_) {
+    if (!writer_ || writer_->pending) {
+        return;
+    }
+    if (!writer_->refused) {
+        earlier_.clear();
+    } else if (host_fresh) {
         device_fresh = false;
         writer_.reset();
-        uploaded_ = false;
         changed();
     }
 }
 
+// What the host has is newer than what any window was to make.
 void Tensor::check_content() const {
-    if (writer_ && writer_->refused && !uploaded_) {
+    if (writer_ && writer_->refused && !host_fresh) {
         Error error = *writer_->refused;
         error.of_content = true;
         throw error;
     }
 }
 
-void Tensor::wrote(const std::shared_ptr<Point> &point) {
-    if (writer_ != point) {
-        writer_ = point;
-        changed();
+namespace {
+
+// Adds a point to those that a writer has to come after, and drops those that
+// the new one comes after anyway, as a stream runs in order. A point whose
+// window may still be refused stands for no other.
+void add(std::vector<std::shared_ptr<Point>> &points, const std::shared_ptr<Point> &point) {
+    const auto is_behind = [&](const std::shared_ptr<Point> &other) {
+        return other->refused ||
+               (!point->pending && other->timeline == point->timeline && other->value <= point->value);
+    };
+    points.erase(std::remove_if(points.begin(), points.end(), is_behind), points.end());
+    points.push_back(point);
+}
+
+// Whoever writes need not wait for what is known to be done: reads leave
+// nothing behind that would have to be made visible.
+void forget_finished(std::vector<std::shared_ptr<Point>> &points) {
+    constexpr size_t kFew = 4;
+    if (points.size() < kFew) {
+        return;
     }
-    count_++;
-    uploaded_ = false;
+    points.erase(
+        std::remove_if(points.begin(), points.end(), [](const auto &p) { return p->refused || p->seen_done(); }),
+        points.end());
+}
+
+} // namespace
+
+// While the new writer's window may be refused, what came before is remembered.
+void Tensor::next_writer(const std::shared_ptr<Point> &point) {
+    settle();
+    if (writer_ != point) {
+        if (!point->pending && !point->refused) {
+            earlier_.clear();
+        } else {
+            if (writer_ && !writer_->refused) {
+                add(earlier_, writer_);
+            }
+            for (const std::shared_ptr<Point> &reader : readers_) {
+                if (reader != point && !reader->refused) {
+                    add(earlier_, reader);
+                }
+            }
+            forget_finished(earlier_);
+        }
+        writer_ = point;
+    }
     readers_.clear();
+    changed();
+}
+
+void Tensor::wrote(const std::shared_ptr<Point> &point) {
+    next_writer(point);
+    count_++;
     device_fresh = true;
     host_fresh = false;
     host.reset();
 }
 
 void Tensor::went_up(const std::shared_ptr<Point> &point) {
-    writer_ = point;
-    uploaded_ = true;
-    readers_.clear();
+    next_writer(point);
     device_fresh = true;
-    changed();
+}
+
+void Tensor::went_up_in_part(const std::shared_ptr<Point> &point) {
+    next_writer(point);
+    device_fresh = false;
+}
+
+void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
+    next_writer(point);
+    auto failed = std::make_shared<Point>();
+    failed->timeline = point->timeline;
+    failed->refused = std::make_unique<Error>(error);
+    wrote(failed);
 }
 
 void Tensor::read_at(const std::shared_ptr<Point> &point) {
-    if (writer_ && writer_->timeline == point->timeline && writer_->value >= point->value) {
-        return; // whoever follows the writer follows the reader too
+    if (point == writer_ || std::find(readers_.begin(), readers_.end(), point) != readers_.end()) {
+        return; // whoever follows the point follows both
     }
-    for (std::shared_ptr<Point> &reader : readers_) {
-        if (reader == point) {
-            return;
-        }
-        if (reader->timeline == point->timeline && reader->value <= point->value && !point->refused) {
-            reader = point; // a stream runs in order
-            changed();
-            return;
-        }
-    }
-    forget_finished_readers();
-    readers_.push_back(point);
+    add(readers_, point);
+    forget_finished(readers_);
     changed();
-}
-
-// Whoever writes need not wait for what is known to be done: reads leave
-// nothing behind that would have to be made visible.
-void Tensor::forget_finished_readers() {
-    constexpr size_t kFew = 4;
-    if (readers_.size() < kFew) {
-        return;
-    }
-    readers_.erase(std::remove_if(readers_.begin(), readers_.end(),
-                                  [](const auto &reader) { return reader->refused || reader->seen_done(); }),
-                   readers_.end());
 }
 
 void Tensor::host_wrote(std::shared_ptr<HostMemory> content) {
     host = std::move(content);
     // What the device still does with its copy is in the order of streams: the
-    // next upload waits for it. But an error of the old content goes with it.
-    if (writer_ && writer_->refused) {
-        writer_.reset();
-        uploaded_ = false;
-    }
+    // next upload waits for it. An error of the old content goes with it.
     host_changed();
+    settle();
 }
 
 void Tensor::came_down(std::shared_ptr<HostMemory> content) {

@@ -36,9 +36,10 @@ class Tensor {
     bool closed = false;              // the handle is gone
     bool moving = false;              // its content is being copied with the mutex released
 
-    // What a refused window was to do has not happened: an upload is made again.
+    // Takes note of what became of the writer's window. What a refused one was to do has not happened: an upload is
+    // made again.
     void settle();
-    // Throws the error of the work that was to make the content.
+    // Throws the error of the work that was to make the content. Only after settle().
     void check_content() const;
     // Whether the first so many bytes from offset on are all there are.
     bool is_whole(uint64_t offset, uint64_t count) const { return offset == 0 && count >= bytes; }
@@ -47,6 +48,11 @@ class Tensor {
     void wrote(const std::shared_ptr<Point> &point);
     // Work at that point copies the host's content to the device.
     void went_up(const std::shared_ptr<Point> &point);
+    // The same, but it copies only some: the device's copy is of no use.
+    void went_up_in_part(const std::shared_ptr<Point> &point);
+    // Work at that point left the device's copy half written, and there is no other: who asks for the content gets the
+    // error.
+    void lost(const std::shared_ptr<Point> &point, const Error &error);
     void read_at(const std::shared_ptr<Point> &point);
     // The host's copy is the newest, and what it is replaces all there was.
     void host_wrote(std::shared_ptr<HostMemory> content);
@@ -70,15 +76,17 @@ class Tensor {
 
     const std::shared_ptr<Point> &writer() const { return writer_; }
     const std::vector<std::shared_ptr<Point>> &readers() const { return readers_; } // since the last write
+    // What the writer comes after, and the next one has to, as long as it is not known that the writer's window was
+    // submitted.
+    const std::vector<std::shared_ptr<Point>> &earlier() const { return earlier_; }
 
   private:
     void changed();
-    void forget_finished_readers();
+    void next_writer(const std::shared_ptr<Point> &point);
 
     uint64_t count_ = 0; // of writes, but for those of a region's replays in a row
     std::shared_ptr<Point> writer_;
-    bool uploaded_ = false; // all that the writer did was to copy the host's content
-    std::vector<std::shared_ptr<Point>> readers_;
+    std::vector<std::shared_ptr<Point>> readers_, earlier_;
 };
 
 } // namespace kpx

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <functional>
 
-#include "abi/error.hpp"
+#include "abi/guard.hpp"
 #include "cache/cache.hpp"
 #include "record/lowering.hpp"
 #include "runtime/device.hpp"
@@ -55,13 +55,14 @@ void put(uint8_t *to, const kpx_array &view, uint64_t size, const void *data) {
 }
 
 // All of the content at once. The copying is done without the lock.
-void replace_content(Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
+void replace_content(Stream &stream, Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
     HostPool &pool = t.device->host_memory();
     std::shared_ptr<HostMemory> fresh = data == nullptr ? pool.zeroed(t.bytes) : pool.take(t.bytes);
     if (data != nullptr) {
         put(fresh->data, view, size, data);
     }
     Lock lock(t.device->mutex());
+    stream.report_refused();
     t.device->moved().wait(lock, [&] { return !t.moving; });
     t.host_wrote(std::move(fresh));
 }
@@ -94,9 +95,14 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
     std::vector<uint8_t> zeros(data == nullptr ? all : 0);
     const uint8_t *from = data == nullptr ? zeros.data() : static_cast<const uint8_t *>(data);
     make_ready(lock, stream, tensor, {true, true});
-    for (const auto &[offset, bytes] : pieces) {
-        send(lock, stream, *tensor, offset, from, bytes);
-        from += bytes;
+    try {
+        for (const auto &[offset, bytes] : pieces) {
+            send(lock, stream, *tensor, offset, from, bytes);
+            from += bytes;
+        }
+    } catch (...) {
+        tensor->lost(stream.last_point(), current_error());
+        throw;
     }
     tensor->wrote(stream.point());
 }
@@ -118,7 +124,7 @@ void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
         return;
     }
     if (covers(view) && !t.mapped) {
-        replace_content(t, view, size, data);
+        replace_content(stream, t, view, size, data);
         return;
     }
     Lock lock(t.device->mutex());

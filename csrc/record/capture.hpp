@@ -29,14 +29,16 @@ class Capture {
             uses_[at->second].writes |= writes;
         }
     }
-    // The tensors whose handles are still there: the others are the region's own.
+    // Lets go of all tensors. Those whose handles are gone and that have no content are the region's own.
     std::vector<RegionUse> take_uses() {
         std::vector<RegionUse> open;
         for (RegionUse &use : uses_) {
-            if (!use.tensor->closed) {
+            if (!use.tensor->closed || use.tensor->host_fresh || use.tensor->device_fresh) {
                 open.push_back(std::move(use));
             }
         }
+        uses_.clear();
+        index_.clear();
         return open;
     }
 

@@ -56,9 +56,9 @@ class Region {
     const std::vector<RegionUse> &uses() const { return uses_; }
     // The last replay, which the next one of another stream must wait for: both use the region's memory. Null before.
     std::shared_ptr<Point> last;
-    bool marked = false;             // its tensors remember `last`
-    uint64_t seen_state = 0;         // Device::cache_state() when the tensors were ready
-    const Stream *seen_by = nullptr; // for this stream
+    bool marked = false;               // its tensors remember `last`
+    uint64_t seen_state = 0;           // Device::cache_state() when the tensors were ready
+    std::shared_ptr<Timeline> seen_by; // for the stream of this one
 
     kpx_region_stats stats() const;
     // As JSON; csrc/record/describe.cpp.

@@ -17,8 +17,9 @@ class Window {
     Window(Device &device, bool captured) : graph_(device, captured), keep_graph_(captured) {}
 
     // fill(node) makes an empty node the call, lower(node, program) appends its
-    // dispatches. Nothing stays when one of them throws.
-    template <typename Fill, typename Lower> void append(Fill fill, Lower lower) {
+    // dispatches. Nothing stays when one of them throws. Returns whether there is a dispatch: work on no elements has
+    // none.
+    template <typename Fill, typename Lower> bool append(Fill fill, Lower lower) {
         const Program::Mark mark = program_.mark();
         OpNode &node = graph_.spare();
         try {
@@ -37,6 +38,7 @@ class Window {
         } else {
             node.clear();
         }
+        return program_.nodes().size() > mark.nodes;
     }
     void read_by_host() { program_.read_by_host(); }
     bool empty() const { return program_.empty(); }

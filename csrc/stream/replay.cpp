@@ -22,18 +22,20 @@ void Stream::begin_capture() {
 
 std::shared_ptr<Region> Stream::end_capture() {
     std::unique_ptr<Capture> captured;
+    std::vector<RegionUse> uses;
     {
         Lock lock(device_->mutex());
         if (!capture_) {
             fail(KPX_INVALID, "the stream is not capturing");
         }
         std::swap(captured, capture_);
+        uses = captured->take_uses(); // lets go of the region's own tensors, which are planned into new memory
         report_refused();
         submit_pending(); // uploads that the region needs
     }
     auto region = std::make_shared<Region>(device_, queue_, std::move(captured->window), passes_);
     Lock lock(device_->mutex());
-    region->use(captured->take_uses());
+    region->use(std::move(uses));
     return region;
 }
 
@@ -57,12 +59,13 @@ void Stream::prepare(Lock &lock, Region &region) {
     if (capture_) {
         fail(KPX_INVALID, "a region cannot be replayed inside a capture");
     }
-    while (region.seen_state != device_->cache_state() || region.seen_by != this) {
+    while (region.seen_state != device_->cache_state() || region.seen_by != timeline_) {
         const uint64_t state = device_->cache_state();
+        region.marked = false; // what the tensors remember may have changed with what is looked at
         for (const RegionUse &use : region.uses()) {
             make_ready(lock, *this, use.tensor, {use.needs, use.writes});
         }
-        region.seen_by = this;
+        region.seen_by = timeline_;
         region.seen_state = state; // an upload changes it: then there is one more look
     }
     if (region.last) {
@@ -86,7 +89,7 @@ void Stream::note_replay(Region &region) {
         region.marked = false;
     }
     region.last->value = timeline_->submitted();
-    if (region.marked && region.seen_state == device_->cache_state()) {
+    if (region.marked) {
         return;
     }
     for (const RegionUse &use : region.uses()) {

@@ -26,8 +26,12 @@ Stream::Stream(std::shared_ptr<Device> device, kpx_stream_kind kind)
       timeline_(std::make_shared<Timeline>(device_)), times_(device_), submissions_(device_, queue_, timeline_, times_),
       window_(*device_, false) {}
 
+// Whoever holds the last share may hold the device's mutex, which finish() takes: a stream that was created is
+// finished by then.
 Stream::~Stream() {
-    finish();
+    if (!finished_) {
+        finish();
+    }
 }
 
 void Stream::finish() noexcept {
@@ -36,6 +40,7 @@ void Stream::finish() noexcept {
         std::unique_ptr<Capture> capture;
         {
             Lock lock(device_->mutex());
+            finished_ = true;
             if (point_) {
                 point_->pending = false;
                 point_->refused =
@@ -72,11 +77,10 @@ void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays
 
 } // namespace
 
-Window &Stream::appended() {
-    return capture_ ? capture_->window : window_;
-}
-
 const std::shared_ptr<Point> &Stream::point() {
+    if (window_.empty()) {
+        fail(KPX_INTERNAL, "an empty window has no point");
+    }
     if (!point_) {
         point_ = std::make_shared<Point>();
         point_->timeline = timeline_;
@@ -87,21 +91,52 @@ const std::shared_ptr<Point> &Stream::point() {
     return point_;
 }
 
-// What an op that was appended does with its tensors.
+std::shared_ptr<Point> Stream::last_point() {
+    if (!window_.empty()) {
+        return point();
+    }
+    auto made = std::make_shared<Point>();
+    made->timeline = timeline_;
+    made->value = timeline_->submitted();
+    made->stream = weak_from_this();
+    return made;
+}
+
+// What an op that was appended to the window does with its tensors.
 void Stream::note_uses(const kpx_array *arrays, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (arrays[i].tensor == nullptr) {
             continue;
         }
         const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
-        const Access access = access_of(arrays[i]);
-        if (capture_) {
-            capture_->note(tensor, access.needs, access.writes);
-        } else if (access.writes) {
+        if (access_of(arrays[i]).writes) {
             tensor->wrote(point());
         } else {
             tensor->read_at(point());
         }
+    }
+}
+
+// One call may bind a tensor twice: that its old content is read counts before that it is written.
+void Stream::note_captured_uses(const kpx_array *arrays, uint32_t n) {
+    for (const bool needed : {true, false}) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (arrays[i].tensor == nullptr) {
+                continue;
+            }
+            const Access access = access_of(arrays[i]);
+            if (access.needs == needed) {
+                capture_->note(tensor_of(arrays[i].tensor), access.needs, access.writes);
+            }
+        }
+    }
+}
+
+template <typename Fill, typename Lower>
+void Stream::append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower) {
+    Window &window = capture_ ? capture_->window : window_;
+    if (window.append(fill, lower)) {
+        capture_ ? note_captured_uses(arrays, n) : note_uses(arrays, n);
     }
     counters_.ops++;
 }
@@ -120,11 +155,10 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     Lock lock(device_->mutex());
     report_refused();
     make_ready(lock, *this, arrays, n);
-    appended().append(fill, [&](const OpNode &node, Program &program) {
+    append(fill, arrays, n, [&](const OpNode &node, Program &program) {
         ProgramLowering lowering(*device_, program);
         lower_op(op, lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
     });
-    note_uses(arrays, n);
 }
 
 void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
@@ -134,10 +168,9 @@ void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_arr
     Lock lock(device_->mutex());
     report_refused();
     make_ready(lock, *this, arrays, n);
-    appended().append(fill, [&](const OpNode &node, Program &program) {
+    append(fill, arrays, n, [&](const OpNode &node, Program &program) {
         append_algorithm(*device_, program, algorithm, node.arrays, arrays, groups, push, push_bytes);
     });
-    note_uses(arrays, n);
 }
 
 // Room for bytes in a staging block, at an offset with that phase modulo 4.
@@ -208,6 +241,9 @@ bool Stream::follow(const std::shared_ptr<Point> &point) {
         }
         if (point->refused) {
             return false;
+        }
+        if (point->pending) {
+            fail(KPX_INTERNAL, "a window stays pending");
         }
     }
     if (followed_.size() >= most_followed_) {
@@ -315,21 +351,20 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
 
 void Stream::submit(Submission work) {
     Stopwatch watch(counters_.submit_ns);
-    work.waits = std::move(waits_);
-    waits_.clear();
+    work.waits = waits_;
     submissions_.submit(std::move(work));
+    waits_.clear();
     counters_.submits++;
 }
 
-// The window is gone, and with it what it was to wait for. Tensors that remember its point learn that from the point.
+// The window is gone; what it was to wait for, the next one waits for. Tensors that remember its point learn from the
+// point what became of it.
 void Stream::refuse(const std::shared_ptr<Point> &point) {
     if (point) {
         point->pending = false;
         point->refused = std::make_unique<Error>(current_error());
     }
     window_.clear();
-    waits_.clear();
-    followed_.clear();
     staged_ = 0;
     device_->cache_changed(); // a region that has looked at its tensors must look again
 }

@@ -77,6 +77,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     bool capturing() const { return capture_ != nullptr; }
     // The point of the window that is pending; it must not be empty.
     const std::shared_ptr<Point> &point();
+    // The same, or where the window is empty, one that comes after all that was submitted.
+    std::shared_ptr<Point> last_point();
     // Work appended from here on comes after the point. False if the window that it lies in was refused: then the
     // caller looks at the tensor again.
     bool follow(const std::shared_ptr<Point> &point);
@@ -93,6 +95,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void submit_for_others() noexcept;
     void throttle() { submissions_.throttle(); } // without the mutex
     bool launch_held() { return submissions_.launch_held(); }
+    bool finished() const { return finished_; }
 
   private:
     static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;
@@ -108,8 +111,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     // The caller holds the device's mutex in all of these.
-    Window &appended();
+    template <typename Fill, typename Lower> void append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower);
     void note_uses(const kpx_array *arrays, uint32_t n);
+    void note_captured_uses(const kpx_array *arrays, uint32_t n);
     void record(Submission &work);
     void submit(Submission work);
     void refuse(const std::shared_ptr<Point> &point);
@@ -131,6 +135,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Submissions submissions_;
 
     // Guarded by the device's mutex.
+    bool finished_ = false; // nothing may be appended any more
     Window window_;
     std::shared_ptr<Point> point_;                // of window_, once something is in it
     std::unique_ptr<Error> unreported_;           // of a window that another stream's call had submitted

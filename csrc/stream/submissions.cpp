@@ -123,7 +123,8 @@ void Submissions::collect() {
     if (in_flight_.empty() || device_->lost()) {
         return;
     }
-    const uint64_t completed = timeline_->completed();
+    // Only what the call has returned from that handed it over: until then that reads it.
+    const uint64_t completed = std::min(timeline_->completed(), timeline_->queued());
     while (!in_flight_.empty() && in_flight_.front().value <= completed) {
         done.push_back(std::move(in_flight_.front()));
         in_flight_.pop_front();
