@@ -47,7 +47,7 @@ TEST(dispatches_must_fit_their_algorithm) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer buffer = new_buffer(device, 4096);
+    Storage buffer = new_storage(device, 4096);
     const uint32_t one[3] = {1, 1, 1}, none[3] = {1, 0, 1}, many[3] = {UINT32_MAX, 1, 1}, n = 64;
     const kpx_array good = words_of(buffer, 64, KPX_READ_WRITE);
     auto dispatch = [&](kpx_array array, const uint32_t *groups, uint32_t arrays, uint32_t push_bytes) {
@@ -94,7 +94,7 @@ TEST(specialization_constants_arrive) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 256);
+    Storage buffer = new_storage(device, 256);
     upload(stream, buffer, std::vector<uint32_t>(64, 2));
     for (uint32_t factor : {5u, 7u}) {
         Algorithm add = new_algorithm(device, spirv_add_one, 1, {factor}, 4);

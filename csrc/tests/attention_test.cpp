@@ -20,9 +20,9 @@ struct Case {
     bool keep_norm = false; // somebody holds on to the queries after the norm
 };
 
-kpx_array array_of(const Buffer &buffer, uint32_t dtype, const std::vector<int64_t> &shape) {
+kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape) {
     kpx_array a{};
-    a.buffer = buffer.get();
+    a.tensor = buffer.get();
     a.dtype = dtype;
     a.access = KPX_READ;
     a.rank = uint32_t(shape.size());
@@ -92,7 +92,7 @@ class Layer {
         k_gain_ = filled(random, s.d, 2);
         keys = filled(random, s.heads * s.capacity * s.d, 1);
         values = filled(random, s.heads * s.capacity * s.d, 1);
-        freqs_ = new_buffer(device_, uint64_t(s.d) * 2);
+        freqs_ = new_storage(device_, uint64_t(s.d) * 2);
         std::vector<float> periods;
         for (int64_t i = 0; i < s.d / 2; i++) {
             periods.push_back(1.0f + 3.0f * float(i));
@@ -100,8 +100,8 @@ class Layer {
         std::vector<uint32_t> bits(periods.size());
         memcpy(bits.data(), periods.data(), periods.size() * 4);
         upload(stream, freqs_, bits);
-        state_ = new_buffer(device_, 20);
-        out = new_buffer(device_, uint64_t(s.q_heads * s.d) * element_bytes(c.dtype));
+        state_ = new_storage(device_, 20);
+        out = new_storage(device_, uint64_t(s.q_heads * s.d) * element_bytes(c.dtype));
         flush(stream);
     }
 
@@ -113,7 +113,7 @@ class Layer {
     // Appends the ops of one token, as the model does.
     void append() {
         const Shape &s = case_.shape;
-        const Buffer q = rotated(q_, q_gain_, s.q_heads), k = rotated(k_, k_gain_, s.heads);
+        const Storage q = rotated(q_, q_gain_, s.q_heads), k = rotated(k_, k_gain_, s.heads);
         const kpx_array token = by_head(q, s.q_heads);
         const uint32_t dtype = case_.dtype;
         update(keys, k ? by_head(k, s.heads) : by_head(k_, s.heads));
@@ -134,7 +134,7 @@ class Layer {
                              &params, sizeof params, &err));
     }
 
-    std::vector<float> read(const Buffer &buffer, int64_t n) {
+    std::vector<float> read(const Storage &buffer, int64_t n) {
         const std::vector<uint32_t> words = download(stream, buffer, size_t(n * element_bytes(case_.dtype) + 3) / 4);
         std::vector<float> values_read;
         for (size_t i = 0; i < size_t(n); i++) {
@@ -143,27 +143,27 @@ class Layer {
         return values_read;
     }
     std::vector<float> result() { return read(out, case_.shape.q_heads * case_.shape.d); }
-    std::vector<float> cached(const Buffer &buffer) {
+    std::vector<float> cached(const Storage &buffer) {
         return read(buffer, case_.shape.heads * case_.shape.capacity * case_.shape.d);
     }
 
     Stream stream;
-    Buffer keys, values, out;
+    Storage keys, values, out;
 
   private:
-    Buffer filled(Random &random, int64_t n, float size) {
+    Storage filled(Random &random, int64_t n, float size) {
         const std::vector<uint32_t> words = random_words(random, case_.dtype, n, size);
-        Buffer buffer = new_buffer(device_, words.size() * 4);
+        Storage buffer = new_storage(device_, words.size() * 4);
         upload(stream, buffer, words);
         return buffer;
     }
-    kpx_array by_head(const Buffer &buffer, int64_t heads) const {
+    kpx_array by_head(const Storage &buffer, int64_t heads) const {
         kpx_array a = array_of(buffer, case_.dtype, {1, 1, heads, case_.shape.d});
         std::swap(a.shape[1], a.shape[2]);
         std::swap(a.strides[1], a.strides[2]);
         return a;
     }
-    kpx_array cache(const Buffer &buffer) const {
+    kpx_array cache(const Storage &buffer) const {
         return array_of(buffer, case_.dtype, {1, case_.shape.heads, case_.shape.capacity, case_.shape.d});
     }
     kpx_array state(int64_t first, int64_t n) const {
@@ -173,15 +173,15 @@ class Layer {
     }
 
     // The heads after norm and rotation; null if there is neither.
-    Buffer rotated(const Buffer &x, const Buffer &gain, int64_t heads) {
+    Storage rotated(const Storage &x, const Storage &gain, int64_t heads) {
         kpx_error err{};
         const Shape &s = case_.shape;
         const uint64_t bytes = uint64_t(heads * s.d) * element_bytes(case_.dtype);
         const kpx_array none{};
-        Buffer normed, turned;
+        Storage normed, turned;
         if (case_.norms) {
             const float eps = 1e-5f;
-            normed = new_buffer(device_, bytes);
+            normed = new_storage(device_, bytes);
             REQUIRE_OK(append_op(stream, "rms_norm",
                                  {array_of(x, case_.dtype, {1, 1, heads, s.d}),
                                   case_.gains ? array_of(gain, case_.dtype, {s.d}) : none,
@@ -196,7 +196,7 @@ class Layer {
             float base, scale;
             int32_t offset;
         } params{uint32_t(case_.dims != 0 ? case_.dims : s.d), case_.traditional, 1e6f, 1, position_};
-        turned = new_buffer(device_, bytes);
+        turned = new_storage(device_, bytes);
         const kpx_array freqs = array_of(freqs_, KPX_FLOAT32, {int64_t(params.dims / 2)});
         REQUIRE_OK(append_op(stream, "rope",
                              {by_head(normed ? normed : x, heads), case_.on_device ? state(2, 1) : none,
@@ -208,7 +208,7 @@ class Layer {
         return turned;
     }
 
-    void update(const Buffer &to, const kpx_array &token) {
+    void update(const Storage &to, const kpx_array &token) {
         kpx_error err{};
         int32_t start[8] = {0, 0, case_.on_device ? 0 : position_};
         kpx_array dst = cache(to), from = case_.on_device ? state(0, 4) : kpx_array{};
@@ -220,7 +220,7 @@ class Layer {
     const Device &device_;
     const Case case_;
     int32_t position_ = 0;
-    Buffer q_, k_, v_, q_gain_, k_gain_, freqs_, state_, kept_;
+    Storage q_, k_, v_, q_gain_, k_gain_, freqs_, state_, kept_;
 };
 
 void check_close(const std::vector<float> &got, const std::vector<float> &want, float tolerance,

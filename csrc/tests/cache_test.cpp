@@ -65,7 +65,7 @@ void run_once() {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {2}, 4);
-    Buffer buffer = new_buffer(device, 256);
+    Storage buffer = new_storage(device, 256);
     upload(stream, buffer, std::vector<uint32_t>(64, 20));
     const kpx_array array = words_of(buffer, 64, KPX_READ_WRITE);
     const uint32_t grid[3] = {1, 1, 1}, n = 64;

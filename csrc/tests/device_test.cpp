@@ -35,7 +35,7 @@ TEST(devices_are_ranked_and_described) {
 TEST(device_lives_until_its_last_child_goes) {
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 4096);
+    Storage buffer = new_storage(device, 4096);
     device.reset();
     upload(stream, buffer, {1, 2, 3});
     CHECK((download(stream, buffer, 3) == std::vector<uint32_t>{1, 2, 3}));
@@ -45,10 +45,12 @@ TEST(two_devices_do_not_mix) {
     kpx_error err{};
     Device one = open_device(), two = open_device();
     Stream stream = new_stream(one), other = new_stream(two);
-    Buffer foreign = new_buffer(two, 64);
-    uint32_t word = 1;
-    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), foreign.get(), 0, &word, 4, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_download(stream.get(), foreign.get(), 0, &word, 4, &err));
+    Storage foreign = new_storage(two, 64);
+    kpx_read *made = nullptr;
+    const kpx_array view = words_of(foreign, 1, KPX_WRITE);
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&view, stream.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), foreign.get(), &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_read_create(foreign.get(), stream.get(), KPX_READ_SOON, 0, 4, &made, &err));
     upload(other, foreign, {5});
     const uint64_t value = flush(other);
     REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(stream.get(), other.get(), value, &err));
@@ -58,17 +60,16 @@ TEST(two_devices_do_not_mix) {
 TEST(null_handles_are_refused) {
     kpx_error err{};
     uint64_t value = 0;
-    uint32_t word = 0;
     Device device = open_device();
     Stream stream = new_stream(device);
     REQUIRE_CODE(KPX_INVALID, kpx_flush(nullptr, &value, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_wait(nullptr, 0, 0, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), nullptr, 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), nullptr, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(stream.get(), nullptr, 0, &err));
-    kpx_buffer *buffer = nullptr;
-    REQUIRE_CODE(KPX_INVALID, kpx_buffer_create(nullptr, 4, &buffer, &err));
+    kpx_tensor *buffer = nullptr;
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_create(nullptr, 4, &buffer, &err));
     kpx_device_close(nullptr);
-    kpx_buffer_destroy(nullptr);
+    kpx_tensor_destroy(nullptr);
     kpx_stream_destroy(nullptr);
     kpx_algorithm_destroy(nullptr);
 }

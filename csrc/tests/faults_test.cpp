@@ -2,34 +2,11 @@
 // device. The calls are made to fail in the dispatcher, which the shim owns.
 #include <thread>
 
-#include "runtime/creation_check.hpp"
-#include "runtime/vulkan_loader.hpp"
+#include "failing.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
 namespace {
-
-// Puts a function into the dispatcher while it lives. The watching functions
-// stay in front of it.
-template <typename Fn> class Failing {
-  public:
-    Failing(Fn &entry, const char *name, Fn replacement) : entry_(entry), name_(name) {
-        entry_ = replacement;
-        kpx::install_creation_hooks();
-    }
-    ~Failing() {
-        entry_ = reinterpret_cast<Fn>(kpx::vulkan_instance().getProcAddr(name_));
-        kpx::install_creation_hooks();
-    }
-    Failing(const Failing &) = delete;
-    Failing &operator=(const Failing &) = delete;
-
-  private:
-    Fn &entry_;
-    const char *name_;
-};
-#define FAILING(name, replacement)                                                                                     \
-    const Failing<PFN_##name> failing_##name(VULKAN_HPP_DEFAULT_DISPATCHER.name, #name, replacement)
 
 VkResult no_buffer(VkDevice, const VkBufferCreateInfo *, const VkAllocationCallbacks *, VkBuffer *) {
     return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -79,7 +56,7 @@ VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
 constexpr uint32_t kWords = 4096;
 
 void require_usable(const Device &device, const Stream &stream) {
-    Buffer buffer = new_buffer(device, 64);
+    Storage buffer = new_storage(device, 64);
     upload(stream, buffer, {77});
     CHECK(download(stream, buffer, 1)[0] == 77);
 }
@@ -90,23 +67,25 @@ TEST(storage_that_the_driver_refuses_is_out_of_memory) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    const uint64_t large = uint64_t(20) << 20;
-    kpx_buffer *buffer = nullptr;
+    const uint64_t bytes = uint64_t(20) << 20;
+    Storage large = new_storage(device, bytes), small = new_storage(device, 16);
+    write_bytes(stream, large, 0, nullptr, bytes);
+    write_bytes(stream, small, 0, nullptr, 16);
     {
         FAILING(vkCreateBuffer, no_buffer);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), 16, &buffer, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), large.get(), &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), small.get(), &err));
     }
     {
         FAILING(vkAllocateMemory, no_memory);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
-        CHECK(err.requested == large);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), large.get(), &err));
+        CHECK(err.requested == bytes);
     }
     {
         FAILING(vkBindBufferMemory, no_bind);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), large, &buffer, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), large.get(), &err));
     }
-    CHECK(buffer == nullptr && stats_of(device).live_buffers == 0 && stats_of(device).reserved_bytes == 0);
+    CHECK(stats_of(device).reserved_bytes == 0 && stats_of(stream).uploads == 0);
     require_usable(device, stream);
 }
 
@@ -114,17 +93,24 @@ TEST(staging_that_the_driver_refuses_is_out_of_memory) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 64);
-    uint32_t word = 5;
+    Storage buffer = new_storage(device, 64), made = new_storage(device, 64);
+    write_bytes(stream, buffer, 0, "hello", 5);
+    kpx_read *refused_read = nullptr;
     {
         FAILING(vkAllocateMemory, no_memory);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), 0, &word, 4, &err));
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_download(stream.get(), buffer.get(), 0, &word, 4, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), &err));
     }
     {
         FAILING(vkMapMemory, no_map);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), 0, &word, 4, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), buffer.get(), &err));
     }
+    add_words(stream, buffer, buffer, made, 16);
+    {
+        FAILING(vkAllocateMemory, no_memory);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY,
+                     kpx_read_create(made.get(), stream.get(), KPX_READ_SOON, 0, 64, &refused_read, &err));
+    }
+    CHECK(download(stream, made, 1)[0] == 2 * 0x6c6c6568u); // "hell", little-endian
     require_usable(device, stream);
 }
 
@@ -135,19 +121,26 @@ TEST(kept_memory_makes_room_for_host_memory) {
     Stream stream = new_stream(device);
     allocate = reinterpret_cast<PFN_vkAllocateMemory>(kpx::vulkan_instance().getProcAddr("vkAllocateMemory"));
     FAILING(vkAllocateMemory, no_memory_at_first);
-    const Buffer buffer = new_buffer(device, 64);
+    const Storage buffer = new_storage(device, 64);
+    add_words(stream, buffer, buffer, buffer, 16); // has device memory, and no staging
     const uint64_t least = stats_of(device).reserved_bytes;
     for (int step = 0; step < 2; step++) {
-        new_buffer(device, uint64_t(20) << 20).reset();
+        {
+            const Storage freed = new_storage(device, uint64_t(20) << 20);
+            kpx_array words = words_of(freed, 1, KPX_READ_WRITE);
+            const uint32_t unused = 0;
+            REQUIRE_OK(append_op(stream, "copy", {words, words}, &unused, 4, &err));
+            wait(stream, flush(stream));
+        }
         CHECK(stats_of(device).reserved_bytes > least);
         refused = 1;
         if (step == 0) {
             upload(stream, buffer, {5});
         } else {
             void *memory = nullptr;
-            kpx_buffer *mapped = nullptr;
-            REQUIRE_OK(kpx_buffer_create_mapped(device.get(), 64, &mapped, &memory, &err));
-            kpx_buffer_destroy(mapped);
+            kpx_tensor *mapped = nullptr;
+            REQUIRE_OK(kpx_tensor_create_mapped(device.get(), 64, &mapped, &memory, &err));
+            kpx_tensor_destroy(mapped);
         }
         CHECK(refused == 0 && stats_of(device).reserved_bytes == least);
     }
@@ -157,7 +150,7 @@ TEST(recording_that_the_driver_refuses_loses_only_that_work) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 64);
+    Storage buffer = new_storage(device, 64);
     uint64_t value = 0;
     auto flush_fails = [&] {
         upload(stream, buffer, {1});
@@ -206,7 +199,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     Device device = open_device();
     Stream busy = new_stream(device), other = new_stream(device);
     Algorithm spin = new_algorithm(device, spirv_spin, 1, {}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4), apart = new_storage(device, 4);
     const kpx_array array = words_of(buffer, kWords, KPX_READ_WRITE);
     const uint32_t grid[3] = {kWords / 64, 1, 1}, rounds = 1;
     kpx_gate *gate = nullptr; // so that no device is too fast for this
@@ -215,7 +208,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     uint64_t value = flush(busy), unused = 0;
     kpx_error waited{};
     std::thread waiter([&] { kpx_wait(busy.get(), value, UINT64_MAX, &waited); });
-    upload(other, buffer, {1});
+    upload(other, apart, {1});
     {
         FAILING(vkQueueSubmit, lost_submit);
         REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(other.get(), &unused, &err));
@@ -223,16 +216,17 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     waiter.join();
     CHECK(waited.code == KPX_DEVICE_LOST && waited.message[0] != 0);
 
-    uint32_t word = 0;
-    kpx_buffer *fresh = nullptr;
+    kpx_read *unmade = nullptr;
+    kpx_tensor *fresh = nullptr;
     kpx_stream *stream = nullptr;
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(busy.get(), &unused, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(busy.get(), value, 0, &err));
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_upload(other.get(), buffer.get(), 0, &word, 4, &err));
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_download(other.get(), buffer.get(), 0, &word, 4, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_upload(other.get(), buffer.get(), &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_write(&array, other.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_read_create(buffer.get(), other.get(), KPX_READ_SOON, 0, 4, &unmade, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_dispatch(other.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_buffer_create(device.get(), 16, &fresh, &err));
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_stream_create(device.get(), &stream, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_create(device.get(), 16, &fresh, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_stream_create(device.get(), KPX_STREAM_COMPUTE, &stream, &err));
     kpx_gate_open(gate);
     // and another device is not concerned
     Device second = open_device();
@@ -244,7 +238,7 @@ TEST(held_work_that_the_driver_refuses_loses_the_device) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device), idle = new_stream(device);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     kpx_gate *gate = nullptr, *unopened = nullptr;
     REQUIRE_OK(kpx_stream_hold(stream.get(), &gate, &err));
     upload(stream, buffer, {1});

@@ -36,7 +36,7 @@ struct WithPass {
     ~WithPass() { kpx::all_passes().pop_back(); }
 };
 
-kpx_array floats(const Buffer &buffer) {
+kpx_array floats(const Storage &buffer) {
     kpx_array array = words_of(buffer, kN, KPX_READ);
     array.dtype = KPX_FLOAT32;
     return array;
@@ -53,13 +53,13 @@ std::vector<uint32_t> ramp() {
 }
 
 // y = silu(x) * x, twice over; the intermediate is closed unless kept is given.
-void append_products(const Device &device, const Stream &stream, const Buffer &x, const Buffer &y,
-                     Buffer *kept = nullptr) {
+void append_products(const Device &device, const Stream &stream, const Storage &x, const Storage &y,
+                     Storage *kept = nullptr) {
     kpx_error err{};
     for (int i = 0; i < 2; i++) {
         const kpx::UnaryOp silu{UNARY_SILU};
         const kpx::BinaryOp mul{BINARY_MUL};
-        Buffer t = new_buffer(device, kN * 4);
+        Storage t = new_storage(device, kN * 4);
         REQUIRE_OK(append_op(stream, "unary", {floats(x), floats(t)}, &silu, sizeof silu, &err));
         REQUIRE_OK(append_op(stream, "binary", {floats(t), floats(x), floats(y)}, &mul, sizeof mul, &err));
         if (kept != nullptr) {
@@ -75,7 +75,7 @@ TEST(eager_windows_run_as_they_were_appended) {
     const WithPass pass;
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+    Storage x = new_storage(device, kN * 4), y = new_storage(device, kN * 4);
     upload(stream, x, ramp());
     append_products(device, stream, x, y);
     flush(stream);
@@ -90,7 +90,7 @@ TEST(passes_run_over_regions) {
         setenv("KOMPUTE_GO_DISABLE_FUSION", off ? "all" : "", 1);
         Stream stream = new_stream(device);
         unsetenv("KOMPUTE_GO_DISABLE_FUSION");
-        Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+        Storage x = new_storage(device, kN * 4), y = new_storage(device, kN * 4);
         upload(stream, x, ramp());
         begin_capture(stream);
         append_products(device, stream, x, y);
@@ -111,14 +111,14 @@ TEST(regions_leave_out_what_nobody_sees) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer x = new_buffer(device, kN * 4), y = new_buffer(device, kN * 4);
+    Storage x = new_storage(device, kN * 4), y = new_storage(device, kN * 4);
     upload(stream, x, ramp());
     const kpx::UnaryOp neg{UNARY_NEG};
     for (bool eager : {true, false}) {
         if (!eager) {
             begin_capture(stream);
         }
-        Buffer t = new_buffer(device, kN * 4), u = new_buffer(device, kN * 4);
+        Storage t = new_storage(device, kN * 4), u = new_storage(device, kN * 4);
         REQUIRE_OK(append_op(stream, "unary", {floats(x), floats(t)}, &neg, sizeof neg, &err));
         REQUIRE_OK(append_op(stream, "unary", {floats(t), floats(y)}, &neg, sizeof neg, &err));
         REQUIRE_OK(append_op(stream, "unary", {floats(t), floats(u)}, &neg, sizeof neg, &err));

@@ -5,8 +5,10 @@
 
 #include "abi/error.hpp"
 #include "abi/handles.hpp"
+#include "cache/tensor.hpp"
 #include "fusion/pass.hpp"
 #include "ops/op_table.hpp"
+#include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 #include "test.hpp"
 
@@ -26,12 +28,14 @@ struct Fixture {
     Graph graph{*kpx::device_of(device.get()), true};
 
     struct Tensor {
-        Buffer handle;
+        Storage handle;
         Array view;
     };
     Tensor tensor(int64_t n = kN) {
-        Tensor made{new_buffer(device, uint64_t(n) * 4), {}};
-        made.view.buffer = kpx::buffer_of(made.handle.get());
+        Tensor made{new_storage(device, uint64_t(n) * 4), {}};
+        kpx::Tensor &storage = *kpx::tensor_of(made.handle.get());
+        storage.buffer = kpx::device_of(device.get())->memory().allocate(storage.bytes);
+        made.view.buffer = storage.buffer;
         made.view.dtype = KPX_FLOAT32;
         made.view.rank = 1;
         made.view.shape[0] = n;

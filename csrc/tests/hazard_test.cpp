@@ -15,7 +15,7 @@ TEST(chained_dispatches_do_not_race) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm mix = new_algorithm(device, spirv_mix_neighbours, 2, {}, 4);
-    Buffer a = new_buffer(device, kWords * 4), b = new_buffer(device, kWords * 4);
+    Storage a = new_storage(device, kWords * 4), b = new_storage(device, kWords * 4);
     std::vector<uint32_t> model(kWords);
     Random random{3};
     for (uint32_t &word : model) {
@@ -23,7 +23,7 @@ TEST(chained_dispatches_do_not_race) {
     }
     upload(stream, a, model);
     for (uint32_t step = 0; step < kSteps; step++) {
-        const Buffer &from = step % 2 ? b : a, &to = step % 2 ? a : b;
+        const Storage &from = step % 2 ? b : a, &to = step % 2 ? a : b;
         dispatch(stream, mix, {words_of(from, kWords, KPX_READ), words_of(to, kWords, KPX_WRITE)}, (kWords + 63) / 64,
                  kWords);
         std::vector<uint32_t> next(kWords);
@@ -43,7 +43,7 @@ TEST(work_in_place_is_ordered) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm triple = new_algorithm(device, spirv_add_one, 1, {3}, 4);
-    Buffer x = new_buffer(device, kWords * 4);
+    Storage x = new_storage(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 1));
     uint32_t expected = 1;
     for (int i = 0; i < 100; i++) {
@@ -62,7 +62,7 @@ TEST(independent_dispatches_need_no_barrier) {
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
     Algorithm mix = new_algorithm(device, spirv_mix_neighbours, 2, {}, 4);
-    Buffer shared = new_buffer(device, kWords * 4), parts = new_buffer(device, 8 * kWords * 4);
+    Storage shared = new_storage(device, kWords * 4), parts = new_storage(device, 8 * kWords * 4);
     upload(stream, shared, std::vector<uint32_t>(kWords, 1));
     flush(stream);
     const uint64_t before = stats_of(stream).barriers;
@@ -90,7 +90,7 @@ TEST(a_write_waits_for_readers) {
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
     Algorithm mix = new_algorithm(device, spirv_mix_neighbours, 2, {}, 4);
-    Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
+    Storage x = new_storage(device, kWords * 4), y = new_storage(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 10));
     for (uint32_t i = 0; i < 20; i++) {
         dispatch(stream, mix, {words_of(x, kWords, KPX_READ), words_of(y, kWords, KPX_WRITE)}, (kWords + 63) / 64,

@@ -77,8 +77,8 @@ Tensor Layer::empty(uint32_t dtype, const std::vector<int64_t> &shape) const {
         t.array.shape[i] = shape[i];
         t.array.strides[i] = stride;
     }
-    t.buffer = new_buffer(device, (uint64_t(stride) * bytes_of(dtype) + 3) / 4 * 4);
-    t.array.buffer = t.buffer.get();
+    t.buffer = new_storage(device, (uint64_t(stride) * bytes_of(dtype) + 3) / 4 * 4);
+    t.array.tensor = t.buffer.get();
     return t;
 }
 

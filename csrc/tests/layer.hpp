@@ -7,7 +7,7 @@
 #include "test.hpp"
 
 struct Tensor {
-    Buffer buffer;
+    Storage buffer;
     kpx_array array;
     int64_t size() const;
 };

@@ -15,21 +15,21 @@ struct Setting {
 
 // A region that computes random sums of sums, most of which only it sees.
 struct Sums {
-    std::vector<Buffer> results;
+    std::vector<Storage> results;
     std::vector<uint32_t> factors; // result i is factors[i] times the input
     Region region;
 };
 
-static Sums random_sums(const Device &device, const Stream &stream, const Buffer &input, uint32_t seed) {
+static Sums random_sums(const Device &device, const Stream &stream, const Storage &input, uint32_t seed) {
     Random random{seed};
     Sums sums;
-    std::vector<Buffer> made;
+    std::vector<Storage> made;
     std::vector<uint32_t> factors;
     begin_capture(stream);
     for (int i = 0; i < 60; i++) {
         // From the last few, so that lives differ in length.
         const auto pick = [&] { return made.size() - 1 - random.below(uint32_t(std::min<size_t>(made.size(), 12))); };
-        Buffer out = new_buffer(device, kWords * 4);
+        Storage out = new_storage(device, kWords * 4);
         const size_t a = made.empty() ? SIZE_MAX : pick(), b = made.empty() || random.below(4) == 0 ? SIZE_MAX : pick();
         add_words(stream, a == SIZE_MAX ? input : made[a], b == SIZE_MAX ? input : made[b], out, kWords);
         factors.push_back((a == SIZE_MAX ? 1 : factors[a]) + (b == SIZE_MAX ? 1 : factors[b]));
@@ -55,7 +55,7 @@ static void check_sums(const Stream &stream, const Sums &sums, uint32_t value) {
 TEST(transients_share_memory) {
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer input = new_buffer(device, kWords * 4);
+    Storage input = new_storage(device, kWords * 4);
     for (uint32_t seed = 1; seed <= 12; seed++) {
         const Sums sums = random_sums(device, stream, input, seed);
         const kpx_region_stats stats = stats_of(sums.region);
@@ -74,7 +74,7 @@ TEST(planning_costs_no_barrier) {
     for (const char *off : {"", "memory_plan"}) {
         const Setting setting("KOMPUTE_GO_DISABLE_FUSION", off);
         Stream stream = new_stream(device);
-        Buffer input = new_buffer(device, kWords * 4);
+        Storage input = new_storage(device, kWords * 4);
         upload(stream, input, std::vector<uint32_t>(kWords, 1));
         const Sums sums = random_sums(device, stream, input, 99);
         replay(stream, sums.region);
@@ -90,9 +90,9 @@ TEST(what_carries_data_keeps_its_memory) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer out = new_buffer(device, kWords * 4), constant = new_buffer(device, kWords * 4),
-           count = new_buffer(device, kWords * 4), half = new_buffer(device, kWords * 4),
-           passing = new_buffer(device, kWords * 4);
+    Storage out = new_storage(device, kWords * 4), constant = new_storage(device, kWords * 4),
+           count = new_storage(device, kWords * 4), half = new_storage(device, kWords * 4),
+           passing = new_storage(device, kWords * 4);
     upload(stream, count, std::vector<uint32_t>(kWords, 0));
     upload(stream, half, std::vector<uint32_t>(kWords, 1000));
     begin_capture(stream);
@@ -113,13 +113,13 @@ TEST(what_carries_data_keeps_its_memory) {
     }
     const uint64_t each = stats_of(region).transient_bytes_unplanned / 4;
     CHECK(each >= kWords * 4 && stats_of(region).transient_bytes == 4 * each);
-    CHECK(stats_of(device).live_buffers == 1);
+    CHECK(stats_of(device).live_tensors == 1);
 }
 
 TEST(planned_memory_is_given_back) {
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer input = new_buffer(device, kWords * 4);
+    Storage input = new_storage(device, kWords * 4);
     upload(stream, input, std::vector<uint32_t>(kWords, 1));
     wait(stream, flush(stream));
     uint64_t reserved = 0;
@@ -128,13 +128,13 @@ TEST(planned_memory_is_given_back) {
         wait(stream, replay(stream, sums.region));
         reserved = i == 0 ? stats_of(device).reserved_bytes : reserved;
     }
-    CHECK(stats_of(device).reserved_bytes == reserved && stats_of(device).live_buffers == 1);
+    CHECK(stats_of(device).reserved_bytes == reserved && stats_of(device).live_tensors == 1);
 }
 
 TEST(a_region_describes_itself) {
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer input = new_buffer(device, kWords * 4);
+    Storage input = new_storage(device, kWords * 4);
     const Sums sums = random_sums(device, stream, input, 3);
     const std::string text = describe(sums.region);
     for (const char *part : {"\"ops\":[", "\"name\":\"binary\"", "\"dispatches\":[", "\"kernel\":\"binary\"",

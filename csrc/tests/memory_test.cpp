@@ -36,7 +36,7 @@ TEST(buffers_never_overlap) {
     Device device = open_device();
     Stream stream = new_stream(device);
     struct Live {
-        Buffer buffer;
+        Storage buffer;
         uint32_t tag, words;
     };
     std::vector<Live> live;
@@ -50,7 +50,7 @@ TEST(buffers_never_overlap) {
     for (uint32_t step = 0; step < 400; step++) {
         if (live.empty() || random.below(3) < 2) {
             const uint32_t words = 1 + random.below(random.below(8) == 0 ? 100000 : 1000);
-            live.push_back({new_buffer(device, words * 4), step, words});
+            live.push_back({new_storage(device, words * 4), step, words});
             upload(stream, live.back().buffer, std::vector<uint32_t>(words, step));
         } else {
             const size_t i = random.below(uint32_t(live.size()));
@@ -61,10 +61,10 @@ TEST(buffers_never_overlap) {
     for (const Live &one : live) {
         check_one(one);
     }
-    CHECK(stats_of(device).live_buffers == live.size());
+    CHECK(stats_of(device).live_tensors == live.size());
     live.clear();
     const kpx_device_stats stats = stats_of(device);
-    CHECK(stats.live_buffers == 0 && stats.live_bytes == 0 && stats.peak_bytes > 0);
+    CHECK(stats.live_tensors == 0 && stats.live_bytes == 0 && stats.peak_bytes > 0);
 }
 
 TEST(freed_memory_is_used_again) {
@@ -72,11 +72,12 @@ TEST(freed_memory_is_used_again) {
     Stream stream = new_stream(device);
     uint64_t reserved = 0;
     for (int round = 0; round < 50; round++) {
-        Buffer large = new_buffer(device, uint64_t(20) << 20);
-        Buffer small = new_buffer(device, 1 << 20);
+        Storage large = new_storage(device, uint64_t(20) << 20);
+        Storage small = new_storage(device, 1 << 20);
         upload(stream, large, {1});
         upload(stream, small, {2});
-        CHECK(download(stream, large, 1)[0] == 1);
+        add_words(stream, large, small, large, 1); // now only the device has it
+        CHECK(download(stream, large, 1)[0] == 3);
         const uint64_t now = stats_of(device).reserved_bytes;
         CHECK(round == 0 || now == reserved);
         reserved = now;
@@ -87,29 +88,39 @@ TEST(out_of_memory_says_how_much) {
     kpx_error err{};
     constexpr uint64_t kBudget = uint64_t(64) << 20;
     Device device = open_device(kBudget);
-    std::vector<Buffer> held;
+    std::vector<Storage> held;
     constexpr uint64_t kEach = uint64_t(20) << 20;
+    Stream stream = new_stream(device);
+    const auto hold = [&](uint64_t bytes) { // on the device, where it takes memory
+        held.push_back(new_storage(device, bytes));
+        upload(stream, held.back(), {1});
+    };
     for (int i = 0; i < 3; i++) {
-        held.push_back(new_buffer(device, kEach));
+        hold(kEach);
     }
-    kpx_buffer *buffer = nullptr;
-    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_buffer_create(device.get(), kEach, &buffer, &err));
-    CHECK(buffer == nullptr && err.requested >= kEach && err.available < kEach);
+    Storage fourth = new_storage(device, kEach); // has no memory yet
+    write_bytes(stream, fourth, 0, nullptr, kEach);
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), fourth.get(), &err));
+    CHECK(err.requested >= kEach && err.available < kEach && err.of_content == 0);
     CHECK(stats_of(device).reserved_bytes <= kBudget);
-    CHECK(stats_of(device).live_buffers == 3);
+    CHECK(stats_of(device).live_tensors == 4);
+    wait(stream, flush(stream));
     held.pop_back(); // and there is room again
-    held.push_back(new_buffer(device, kEach));
+    REQUIRE_OK(kpx_upload(stream.get(), fourth.get(), &err));
+    fourth.reset();
     held.clear();
-    held.push_back(new_buffer(device, uint64_t(60) << 20)); // what the three leave in reserve does not stand in the way
+    wait(stream, flush(stream));
+    hold(uint64_t(60) << 20); // what the three leave in reserve does not stand in the way
 }
 
 TEST(memory_of_finished_work_is_found_when_it_is_short) {
     Device device = open_device(uint64_t(48) << 20);
     Stream stream = new_stream(device);
     for (uint32_t i = 0; i < 20; i++) { // nobody waits: the streams still hold what they are done with
-        Buffer buffer = new_buffer(device, uint64_t(40) << 20);
+        Storage buffer = new_storage(device, uint64_t(40) << 20);
         upload(stream, buffer, {i});
-        CHECK(download(stream, buffer, 1)[0] == i);
+        add_words(stream, buffer, buffer, buffer, 1); // now only the device has it
+        CHECK(download(stream, buffer, 1)[0] == 2 * i);
     }
 }
 
@@ -118,17 +129,17 @@ TEST(too_large_is_its_own_error) {
     kpx_device_info info;
     REQUIRE_OK(kpx_device_describe(0, &info, &err));
     Device device = open_device();
-    kpx_buffer *buffer = nullptr;
+    kpx_tensor *buffer = nullptr;
     for (uint64_t bytes : {info.max_buffer_bytes + 1, (uint64_t(1) << 32) + 128, UINT64_MAX}) {
-        REQUIRE_CODE(KPX_TOO_LARGE, kpx_buffer_create(device.get(), bytes, &buffer, &err));
+        REQUIRE_CODE(KPX_TOO_LARGE, kpx_tensor_create(device.get(), bytes, &buffer, &err));
         CHECK(err.requested == bytes && err.available == info.max_buffer_bytes);
     }
-    Buffer whole = new_buffer(device, info.max_buffer_bytes);
+    Storage whole = new_storage(device, info.max_buffer_bytes);
     CHECK(whole != nullptr);
 }
 
 TEST(zero_bytes_make_a_buffer) {
     Device device = open_device();
-    Buffer buffer = new_buffer(device, 0);
-    CHECK(stats_of(device).live_buffers == 1 && stats_of(device).live_bytes == 0);
+    Storage buffer = new_storage(device, 0);
+    CHECK(stats_of(device).live_tensors == 1 && stats_of(device).live_bytes == 0);
 }

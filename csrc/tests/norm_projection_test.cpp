@@ -36,7 +36,7 @@ TEST(a_norm_stays_apart) {
         [](Layer &l) {
             const Tensor heads = l.random(KPX_FLOAT32, {2, 128}, 1), h = l.empty(KPX_FLOAT32, {2, 128});
             Tensor row = l.empty(KPX_FLOAT32, {1, 256});
-            row.array.buffer = h.buffer.get();
+            row.array.tensor = h.buffer.get();
             const Matrix m = l.matrix(24, 256);
             std::vector<Tensor> results;
             results.push_back(l.row(24));

@@ -20,7 +20,7 @@ TEST(calls_without_the_ops_operands_and_parameters_are_invalid) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 1024);
+    Storage buffer = new_storage(device, 1024);
     const kpx_array array = words_of(buffer, 16, KPX_READ_WRITE);
     const uint8_t params[3] = {};
     for (const char *name : kOps) {
@@ -36,7 +36,7 @@ TEST(ops_take_what_the_caller_checked) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer from = new_buffer(device, 64), to = new_buffer(device, 64);
+    Storage from = new_storage(device, 64), to = new_storage(device, 64);
     upload(stream, from, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
     kpx_array in = words_of(from, 4, KPX_READ), out = words_of(to, 4, KPX_WRITE);
     in.offset = 3;

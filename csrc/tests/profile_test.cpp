@@ -7,7 +7,7 @@
 
 static constexpr uint32_t kWords = 1000;
 
-static void spin_for(const Stream &stream, const Algorithm &spin, const Buffer &x, uint32_t rounds) {
+static void spin_for(const Stream &stream, const Algorithm &spin, const Storage &x, uint32_t rounds) {
     kpx_error err{};
     const kpx_array array = words_of(x, kWords, KPX_READ_WRITE);
     const uint32_t grid[3] = {kWords / 64, 1, 1};
@@ -19,7 +19,7 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4), spin = new_algorithm(device, spirv_spin, 1, {}, 4);
-    Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
+    Storage x = new_storage(device, kWords * 4), y = new_storage(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 5));
     upload(stream, y, std::vector<uint32_t>(kWords, 1));
     begin_capture(stream);
@@ -89,7 +89,7 @@ TEST(ops_are_timed_only_when_asked) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm spin = new_algorithm(device, spirv_spin, 1, {}, 4);
-    Buffer x = new_buffer(device, kWords * 4), y = new_buffer(device, kWords * 4);
+    Storage x = new_storage(device, kWords * 4), y = new_storage(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 1));
     add_words(stream, x, x, y, kWords);
     wait(stream, flush(stream));
@@ -118,7 +118,7 @@ TEST(timed_dispatches_are_given_once_by_the_hosts_clock) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer x = new_buffer(device, kWords * 4);
+    Storage x = new_storage(device, kWords * 4);
     upload(stream, x, std::vector<uint32_t>(kWords, 5));
     wait(stream, flush(stream));
     const uint64_t before = kpx_clock_ns();

@@ -10,7 +10,7 @@ struct Work {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
 
     // One more than value everywhere, as the device gives it.
     std::vector<uint32_t> run(uint32_t value) {
@@ -79,15 +79,15 @@ TEST(recordings_go_with_what_they_name) {
 // More windows than are kept, in turns.
 TEST(old_recordings_make_room) {
     Work work;
-    std::vector<Buffer> buffers;
+    std::vector<Storage> buffers;
     for (int i = 0; i < 80; i++) {
-        buffers.push_back(new_buffer(work.device, kWords * 4));
+        buffers.push_back(new_storage(work.device, kWords * 4));
         upload(work.stream, buffers.back(), std::vector<uint32_t>(kWords, uint32_t(i)));
     }
     wait(work.stream, flush(work.stream));
     const uint64_t before = stats_of(work.device).allocations;
     for (int round = 0; round < 5; round++) {
-        for (Buffer &buffer : buffers) {
+        for (Storage &buffer : buffers) {
             add_one(work.stream, work.add, buffer, kWords);
             wait(work.stream, flush(work.stream));
         }

@@ -7,7 +7,7 @@ namespace {
 constexpr uint32_t kParts = 4, kPart = 192, kWords = kParts * kPart;
 
 struct Model {
-    std::vector<Buffer> buffers;
+    std::vector<Storage> buffers;
     std::vector<std::vector<uint32_t>> words;
     struct Sum {
         uint32_t a, b, out;                // buffers
@@ -16,7 +16,7 @@ struct Model {
     std::vector<Sum> program;
 };
 
-kpx_array view(const Buffer &buffer, uint32_t start, uint32_t size) {
+kpx_array view(const Storage &buffer, uint32_t start, uint32_t size) {
     kpx_array array = words_of(buffer, size, KPX_READ);
     array.offset = start;
     return array;
@@ -26,7 +26,7 @@ Model random_model(const Device &device, const Stream &stream, Random &random) {
     Model model;
     const uint32_t buffers = 8 + random.below(16);
     for (uint32_t i = 0; i < buffers; i++) {
-        model.buffers.push_back(new_buffer(device, kWords * 4));
+        model.buffers.push_back(new_storage(device, kWords * 4));
         model.words.emplace_back(kWords);
         for (uint32_t &word : model.words.back()) {
             word = random.next();
@@ -76,7 +76,7 @@ TEST(random_regions_match_a_model) {
         Model model = random_model(device, stream, random);
         begin_capture(stream);
         append(stream, model);
-        for (Buffer &buffer : model.buffers) {
+        for (Storage &buffer : model.buffers) {
             if (random.below(4) != 0) {
                 buffer.reset();
             }

@@ -7,7 +7,7 @@
 
 static constexpr uint32_t kWords = 4096;
 
-static void add_one(const Stream &stream, const Algorithm &algorithm, const Buffer &buffer) {
+static void add_one(const Stream &stream, const Algorithm &algorithm, const Storage &buffer) {
     kpx_error err{};
     const kpx_array array = words_of(buffer, kWords, KPX_READ_WRITE);
     const uint32_t grid[3] = {kWords / 64, 1, 1};
@@ -15,7 +15,7 @@ static void add_one(const Stream &stream, const Algorithm &algorithm, const Buff
 }
 
 // Some tens of milliseconds or more of work.
-static void spin(const Stream &stream, const Algorithm &algorithm, const Buffer &buffer) {
+static void spin(const Stream &stream, const Algorithm &algorithm, const Storage &buffer) {
     kpx_error err{};
     const kpx_array array = words_of(buffer, kWords, KPX_READ_WRITE);
     const uint32_t grid[3] = {kWords / 64, 1, 1}, rounds = 40000;
@@ -28,7 +28,7 @@ TEST(values_rise_with_submissions) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     CHECK(flush(stream) == 0); // nothing was ever appended
     REQUIRE_OK(kpx_wait(stream.get(), 0, 0, &err));
     upload(stream, buffer, {1});
@@ -48,7 +48,7 @@ TEST(a_wait_can_time_out) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm algorithm = new_algorithm(device, spirv_spin, 1, {}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     upload(stream, buffer, std::vector<uint32_t>(kWords, 1));
     spin(stream, algorithm, buffer);
     const uint64_t value = flush(stream);
@@ -61,7 +61,7 @@ TEST(streams_wait_for_each_other) {
     Device device = open_device();
     Stream a = new_stream(device), b = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     upload(a, buffer, std::vector<uint32_t>(kWords, 0));
     for (int round = 0; round < 25; round++) {
         add_one(a, add, buffer);
@@ -77,7 +77,7 @@ TEST(a_dependency_passes_through_an_idle_stream) {
     Device device = open_device();
     Stream a = new_stream(device), b = new_stream(device), c = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4), slow = new_algorithm(device, spirv_spin, 1, {}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4), other = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4), other = new_storage(device, kWords * 4);
     upload(a, buffer, std::vector<uint32_t>(kWords, 7));
     upload(a, other, std::vector<uint32_t>(kWords, 7));
     spin(a, slow, other);
@@ -92,7 +92,7 @@ TEST(impossible_dependencies_are_refused) {
     kpx_error err{};
     Device device = open_device();
     Stream a = new_stream(device), b = new_stream(device);
-    Buffer buffer = new_buffer(device, 16);
+    Storage buffer = new_storage(device, 16);
     upload(a, buffer, {1});
     REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(b.get(), a.get(), 1, &err)); // not submitted yet
     const uint64_t value = flush(a);
@@ -106,7 +106,7 @@ TEST(destroying_while_in_flight_is_safe) {
     for (int round = 0; round < 5; round++) {
         Stream stream = new_stream(device), waiting = new_stream(device);
         Algorithm algorithm = new_algorithm(device, spirv_spin, 1, {}, 4);
-        Buffer buffer = new_buffer(device, kWords * 4);
+        Storage buffer = new_storage(device, kWords * 4);
         upload(stream, buffer, std::vector<uint32_t>(kWords, 1));
         spin(stream, algorithm, buffer);
         kpx_error err{};
@@ -118,7 +118,7 @@ TEST(destroying_while_in_flight_is_safe) {
         buffer.reset();
         stream.reset();
     }
-    CHECK(stats_of(device).live_buffers == 0);
+    CHECK(stats_of(device).live_tensors == 0);
 }
 
 TEST(threads_have_streams_of_their_own) {
@@ -131,7 +131,7 @@ TEST(threads_have_streams_of_their_own) {
             try {
                 Stream stream = new_stream(device);
                 for (uint32_t round = 0; round < 10; round++) {
-                    Buffer buffer = new_buffer(device, kWords * 4);
+                    Storage buffer = new_storage(device, kWords * 4);
                     upload(stream, buffer, std::vector<uint32_t>(kWords, t * 1000));
                     for (uint32_t i = 0; i <= round; i++) {
                         add_one(stream, add, buffer);
@@ -153,7 +153,7 @@ TEST(threads_may_share_a_stream) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     upload(stream, buffer, std::vector<uint32_t>(kWords, 0));
     std::atomic<bool> failed{false};
     std::vector<std::thread> threads;
@@ -181,7 +181,7 @@ TEST(work_without_waits_does_not_pile_up) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
-    Buffer buffer = new_buffer(device, kWords * 4);
+    Storage buffer = new_storage(device, kWords * 4);
     upload(stream, buffer, std::vector<uint32_t>(kWords, 0));
     for (uint32_t i = 0; i < 300; i++) {
         add_one(stream, add, buffer);

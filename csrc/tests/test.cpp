@@ -22,17 +22,17 @@ Device open_device(uint64_t budget) {
     return Device(device);
 }
 
-Buffer new_buffer(const Device &device, uint64_t bytes) {
+Storage new_storage(const Device &device, uint64_t bytes) {
     kpx_error err{};
-    kpx_buffer *buffer = nullptr;
-    REQUIRE_OK(kpx_buffer_create(device.get(), bytes, &buffer, &err));
-    return Buffer(buffer);
+    kpx_tensor *buffer = nullptr;
+    REQUIRE_OK(kpx_tensor_create(device.get(), bytes, &buffer, &err));
+    return Storage(buffer);
 }
 
-Stream new_stream(const Device &device) {
+Stream new_stream(const Device &device, kpx_stream_kind kind) {
     kpx_error err{};
     kpx_stream *stream = nullptr;
-    REQUIRE_OK(kpx_stream_create(device.get(), &stream, &err));
+    REQUIRE_OK(kpx_stream_create(device.get(), kind, &stream, &err));
     return Stream(stream);
 }
 
@@ -45,9 +45,9 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
     return Algorithm(algorithm);
 }
 
-kpx_array words_of(const Buffer &buffer, int64_t n, kpx_access access) {
+kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access) {
     kpx_array array{};
-    array.buffer = buffer.get();
+    array.tensor = buffer.get();
     array.dtype = KPX_UINT32;
     array.access = access;
     array.rank = 1;
@@ -56,16 +56,45 @@ kpx_array words_of(const Buffer &buffer, int64_t n, kpx_access access) {
     return array;
 }
 
-void upload(const Stream &stream, const Buffer &buffer, const std::vector<uint32_t> &data) {
-    kpx_error err{};
-    REQUIRE_OK(kpx_upload(stream.get(), buffer.get(), 0, data.data(), data.size() * 4, &err));
+kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n) {
+    kpx_array array = words_of(buffer, int64_t(n), KPX_WRITE);
+    array.dtype = KPX_UINT8;
+    array.offset = int64_t(offset);
+    return array;
 }
 
-std::vector<uint32_t> download(const Stream &stream, const Buffer &buffer, size_t n) {
+void write_bytes(const Stream &stream, const Storage &buffer, uint64_t offset, const void *data, uint64_t n) {
     kpx_error err{};
-    std::vector<uint32_t> data(n);
-    REQUIRE_OK(kpx_download(stream.get(), buffer.get(), 0, data.data(), n * 4, &err));
-    return data;
+    const kpx_array view = bytes_of(buffer, offset, n);
+    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), data, &err));
+}
+
+void upload(const Stream &stream, const Storage &buffer, const std::vector<uint32_t> &data) {
+    kpx_error err{};
+    write_bytes(stream, buffer, 0, data.data(), data.size() * 4);
+    REQUIRE_OK(kpx_upload(stream.get(), buffer.get(), &err));
+}
+
+Read read(const Stream &stream, const Storage &buffer, uint64_t offset, uint64_t bytes, kpx_read_when when) {
+    kpx_error err{};
+    kpx_read *made = nullptr;
+    REQUIRE_OK(kpx_read_create(buffer.get(), stream.get(), when, offset, bytes, &made, &err));
+    return Read(made);
+}
+
+std::vector<uint32_t> take(const Read &from, size_t n) {
+    kpx_error err{};
+    const void *data = nullptr;
+    REQUIRE_OK(kpx_read_wait(from.get(), UINT64_MAX, &data, &err));
+    std::vector<uint32_t> words(n);
+    if (n > 0) {
+        memcpy(words.data(), data, n * 4);
+    }
+    return words;
+}
+
+std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size_t n) {
+    return take(read(stream, buffer, 0, n * 4, KPX_READ_SOON), n);
 }
 
 uint64_t flush(const Stream &stream) {
@@ -83,7 +112,7 @@ kpx_result append_op(const Stream &stream, const char *name, std::vector<kpx_arr
     return kpx_op(stream.get(), kpx_op_find(name), arrays.data(), uint32_t(arrays.size()), params, size, err);
 }
 
-void add_words(const Stream &stream, const Buffer &a, const Buffer &b, const Buffer &out, int64_t n) {
+void add_words(const Stream &stream, const Storage &a, const Storage &b, const Storage &out, int64_t n) {
     kpx_error err{};
     const uint32_t kind = 0; // addition
     REQUIRE_OK(append_op(stream, "binary",
@@ -91,7 +120,7 @@ void add_words(const Stream &stream, const Buffer &a, const Buffer &b, const Buf
                          sizeof kind, &err));
 }
 
-void add_one(const Stream &stream, const Algorithm &algorithm, const Buffer &x, uint32_t n) {
+void add_one(const Stream &stream, const Algorithm &algorithm, const Storage &x, uint32_t n) {
     kpx_error err{};
     const kpx_array array = words_of(x, n, KPX_READ_WRITE);
     const uint32_t grid[3] = {(n + 63) / 64, 1, 1};

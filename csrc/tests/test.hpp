@@ -58,30 +58,41 @@ template <typename T, void (*Free)(T *)> struct Freed {
     void operator()(T *handle) const { Free(handle); }
 };
 using Device = std::unique_ptr<kpx_device, Freed<kpx_device, kpx_device_close>>;
-using Buffer = std::unique_ptr<kpx_buffer, Freed<kpx_buffer, kpx_buffer_destroy>>;
+using Storage = std::unique_ptr<kpx_tensor, Freed<kpx_tensor, kpx_tensor_destroy>>;
 using Stream = std::unique_ptr<kpx_stream, Freed<kpx_stream, kpx_stream_destroy>>;
 using Region = std::unique_ptr<kpx_region, Freed<kpx_region, kpx_region_destroy>>;
+using Read = std::unique_ptr<kpx_read, Freed<kpx_read, kpx_read_destroy>>;
 using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algorithm_destroy>>;
 
 Device open_device(uint64_t budget = 0);
-Buffer new_buffer(const Device &device, uint64_t bytes);
-Stream new_stream(const Device &device);
+// A tensor's handle.
+Storage new_storage(const Device &device, uint64_t bytes);
+Stream new_stream(const Device &device, kpx_stream_kind kind = KPX_STREAM_COMPUTE);
 Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv, uint32_t bindings,
                         const std::vector<uint32_t> &spec, uint32_t push_bytes);
 
-// A contiguous uint32 array of n elements at the start of a buffer.
-kpx_array words_of(const Buffer &buffer, int64_t n, kpx_access access);
-void upload(const Stream &stream, const Buffer &buffer, const std::vector<uint32_t> &data);
-std::vector<uint32_t> download(const Stream &stream, const Buffer &buffer, size_t n);
+// A contiguous uint32 array of n elements at the start of a tensor.
+kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access);
+// The bytes [offset, offset + n).
+kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n);
+// Writes bytes on the host's side, or where the content is.
+void write_bytes(const Stream &stream, const Storage &buffer, uint64_t offset, const void *data, uint64_t n);
+// Writes the first words, and has them brought to the device.
+void upload(const Stream &stream, const Storage &buffer, const std::vector<uint32_t> &data);
+std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size_t n);
+Read read(const Stream &stream, const Storage &buffer, uint64_t offset, uint64_t bytes,
+          kpx_read_when when = KPX_READ_APPEND);
+// Waits for a read of n words.
+std::vector<uint32_t> take(const Read &read, size_t n);
 uint64_t flush(const Stream &stream);
 
 // Appends the op of that name; the last array is written, the others are read.
 kpx_result append_op(const Stream &stream, const char *name, std::vector<kpx_array> arrays, const void *params,
                      uint32_t size, kpx_error *err);
 // out = a + b over n uint32 elements.
-void add_words(const Stream &stream, const Buffer &a, const Buffer &b, const Buffer &out, int64_t n);
+void add_words(const Stream &stream, const Storage &a, const Storage &b, const Storage &out, int64_t n);
 // x += 1 over n uint32 elements, by an algorithm of add_one.comp with factor 1.
-void add_one(const Stream &stream, const Algorithm &algorithm, const Buffer &x, uint32_t n);
+void add_one(const Stream &stream, const Algorithm &algorithm, const Storage &x, uint32_t n);
 
 void begin_capture(const Stream &stream);
 Region end_capture(const Stream &stream);

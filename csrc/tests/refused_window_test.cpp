@@ -1,0 +1,147 @@
+// Windows that the driver refuses: nothing in them counts as done.
+#include "failing.hpp"
+#include "test.hpp"
+
+namespace {
+
+constexpr uint32_t kWords = 64;
+
+VkResult no_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+VkResult no_sets(VkDevice, const VkDescriptorSetAllocateInfo *, VkDescriptorSet *) {
+    return VK_ERROR_OUT_OF_POOL_MEMORY;
+}
+
+std::vector<uint32_t> filled(uint32_t value) {
+    return std::vector<uint32_t>(kWords, value);
+}
+
+struct Fixture {
+    kpx_error err{};
+    uint64_t value = 0;
+    Device device = open_device();
+    Stream a = new_stream(device), b = new_stream(device), transfers = new_stream(device, KPX_STREAM_TRANSFERS);
+    Storage x = new_storage(device, kWords * 4), y = new_storage(device, kWords * 4);
+
+    Fixture() { write(x, 3); }
+    void write(const Storage &to, uint32_t word) {
+        const std::vector<uint32_t> data = filled(word);
+        write_bytes(a, to, 0, data.data(), data.size() * 4);
+    }
+    void require_refused_content(const Stream &stream, const Storage &of) {
+        kpx_read *made = nullptr;
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_read_create(of.get(), stream.get(), KPX_READ_SOON, 0, 4, &made, &err));
+        CHECK(err.of_content == 1);
+    }
+};
+
+} // namespace
+
+TEST(a_refused_flush_makes_uploads_again_and_leaves_errors_in_results) {
+    Fixture f;
+    kpx_error &err = f.err;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+        CHECK(err.of_content == 0);
+    }
+    flush(f.a); // reported already
+    f.require_refused_content(f.a, f.y);
+    f.require_refused_content(f.b, f.y);
+    kpx_array half = words_of(f.y, kWords / 2, KPX_WRITE);
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.b.get(), nullptr, &err));
+    REQUIRE_CODE(
+        KPX_OUT_OF_MEMORY,
+        append_op(f.b, "copy", {words_of(f.y, kWords, KPX_READ), words_of(f.x, kWords, KPX_WRITE)}, &f.value, 4, &err));
+    CHECK(err.of_content == 1);
+    CHECK(download(f.b, f.x, kWords) == filled(3)); // which that did not touch
+    Storage z = new_storage(f.device, kWords * 4);
+    add_words(f.b, f.x, f.x, z, kWords);
+    CHECK(download(f.b, z, kWords) == filled(6) && stats_of(f.b).uploads == 1);
+    add_words(f.b, f.x, f.x, f.y, kWords); // written anew, by an op
+    CHECK(download(f.a, f.y, kWords) == filled(6));
+}
+
+TEST(a_host_write_after_the_op_outlives_the_ops_refusal) {
+    Fixture f;
+    kpx_error &err = f.err;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    f.write(f.y, 8);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+    }
+    CHECK(download(f.b, f.y, kWords) == filled(8));
+    add_words(f.b, f.y, f.y, f.x, kWords);
+    CHECK(download(f.b, f.x, kWords) == filled(16));
+}
+
+TEST(a_refusal_that_another_stream_caused_is_reported_once) {
+    Fixture f;
+    kpx_error &err = f.err;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit); // b's read needs what a has not submitted
+        f.require_refused_content(f.b, f.y);
+    }
+    flush(f.b); // it is not b's
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+    CHECK(err.of_content == 0);
+    flush(f.a);
+    add_words(f.transfers, f.x, f.x, f.y, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        f.require_refused_content(f.b, f.y);
+    }
+    flush(f.transfers); // whose errors are those of the reads alone
+}
+
+TEST(a_refused_replay_counts_as_none) {
+    Fixture f;
+    kpx_error &err = f.err;
+    f.write(f.y, 1);
+    begin_capture(f.a);
+    add_words(f.a, f.x, f.y, f.y, kWords);
+    const Region region = end_capture(f.a);
+    const auto fails = [&] {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_replay(f.a.get(), region.get(), 1, &f.value, &err));
+    };
+    fails(); // also of uploads
+    replay(f.a, region);
+    replay(f.a, region);
+    fails(); // of a steady replay
+    f.write(f.x, 10);
+    fails();
+    CHECK(download(f.b, f.y, kWords) == filled(7));
+    replay(f.b, region);
+    CHECK(download(f.b, f.y, kWords) == filled(17));
+}
+
+// What the window was to wait for, the stream still waits for.
+TEST(a_refused_window_forgets_no_gate) {
+    Fixture f;
+    kpx_error &err = f.err;
+    kpx_gate *gate = nullptr;
+    CHECK(download(f.a, f.x, 1)[0] == 3);
+    begin_capture(f.a);
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    const Region region = end_capture(f.a);
+    add_words(f.b, f.x, f.x, f.y, kWords);
+    wait(f.b, flush(f.b));
+    REQUIRE_OK(kpx_stream_hold(f.a.get(), &gate, &err));
+    {
+        FAILING(vkAllocateDescriptorSets, no_sets);
+        add_words(f.a, f.y, f.y, f.x, kWords);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+    }
+    Storage z = new_storage(f.device, kWords * 4);
+    add_words(f.a, f.y, f.y, z, kWords);
+    const uint64_t value = flush(f.a);
+    REQUIRE_CODE(KPX_TIMEOUT, kpx_wait(f.a.get(), value, 20'000'000, &err));
+    kpx_gate_open(gate);
+    CHECK(download(f.b, z, kWords) == filled(12));
+}
