@@ -2,33 +2,13 @@ package kompute
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
-
-// withGPUs runs a test with devices that are no CPU backend: the fake, and
-// Vulkan where it is built in.
-func withGPUs(t *testing.T, test func(t *testing.T, gpu *Device)) {
-	t.Run("fake", func(t *testing.T) {
-		d, _ := openFake(t)
-		test(t, d)
-	})
-	if _, err := vulkanDevices(); !errors.Is(err, errNotBuilt) {
-		t.Run("vulkan", func(t *testing.T) { test(t, openTest(t, "vulkan")) })
-	}
-}
-
-// hostOp enqueues f on a stream of the CPU backend.
-func hostOp(s *Stream, f func()) {
-	s.Enqueue(Op{Name: "host", CPU: func([]array.Array) error { f(); return nil }})
-}
 
 // quickly fails the test if f takes long: if it blocks.
 func quickly(t *testing.T, f func()) {
@@ -44,14 +24,14 @@ func quickly(t *testing.T, f func()) {
 
 // A chain from the CPU to the GPU and back, which begins with a closed gate.
 func TestStreamsOfTwoDevicesWaitForEachOther(t *testing.T) {
-	withGPUs(t, func(t *testing.T, gpu *Device) {
+	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
-		first, last, g, free := newStream(t, cpu), newStream(t, cpu), newStream(t, gpu), newStream(t, gpu)
+		first, last, g, free := newStream(t, cpu), newStream(t, cpu), newStream(t, d), newStream(t, d)
 		gate := make(chan struct{})
 		open := sync.OnceFunc(func() { close(gate) })
 		defer open()
 		var ran atomic.Bool
-		x := tensor(t, gpu, upTo(100))
+		x := tensor(t, d, upTo(100))
 		var before, behind *Tensor[float32]
 		var ev *Event
 		quickly(t, func() {
@@ -88,13 +68,13 @@ func TestStreamsOfTwoDevicesWaitForEachOther(t *testing.T) {
 
 // A read of what is held back, and given up, stands in no other read's way.
 func TestReadsPassWorkThatIsHeldBack(t *testing.T) {
-	withGPUs(t, func(t *testing.T, gpu *Device) {
+	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
-		c, g, free := newStream(t, cpu), newStream(t, gpu), newStream(t, gpu)
+		c, g, free := newStream(t, cpu), newStream(t, d), newStream(t, d)
 		gate := make(chan struct{})
 		defer close(gate)
 		hostOp(c, func() { <-gate })
-		x, y := tensor(t, gpu, upTo(10)), tensor(t, gpu, upTo(10))
+		x, y := tensor(t, d, upTo(10)), tensor(t, d, upTo(10))
 		g.Wait(c.Record())
 		behind, other := closing(t, run(g, "neg", x)), closing(t, run(free, "neg", y))
 		for _, s := range []*Stream{g, free} {
@@ -112,11 +92,11 @@ func TestReadsPassWorkThatIsHeldBack(t *testing.T) {
 	})
 }
 
-func TestTwoGPUsWaitForEachOther(t *testing.T) {
-	withGPUs(t, func(t *testing.T, one *Device) {
-		two, f := openFake(t)
-		f.gate = make(chan struct{})
+func TestTwoDevicesWaitForEachOther(t *testing.T) {
+	onDevices(t, func(t *testing.T, one *Device) {
+		two := vulkanOrSkip(t)
 		a, b := newStream(t, one), newStream(t, two)
+		open := holdBack(t, b)
 		x, y := tensor(t, one, upTo(10)), tensor(t, two, upTo(10))
 		slow := closing(t, run(b, "neg", y))
 		a.Wait(b.Record())
@@ -125,7 +105,7 @@ func TestTwoGPUsWaitForEachOther(t *testing.T) {
 		ctx, cancel := contextFor(10)
 		defer cancel()
 		require.ErrorIs(t, ev.Wait(ctx), context.DeadlineExceeded)
-		close(f.gate)
+		open()
 		require.Equal(t, float32(-9), read(t, z)[9])
 		b.Wait(ev)
 		require.Equal(t, float32(9), read(t, closing(t, run(b, "neg", slow)))[9])
@@ -134,10 +114,10 @@ func TestTwoGPUsWaitForEachOther(t *testing.T) {
 
 // Rings of streams that were started, and a stream that waits for itself.
 func TestRingsOfStreamsComeToAnEnd(t *testing.T) {
-	withGPUs(t, func(t *testing.T, gpu *Device) {
+	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
-		streams := []*Stream{newStream(t, cpu), newStream(t, gpu), newStream(t, gpu), newStream(t, cpu)}
-		x := map[*Device]*Tensor[float32]{cpu: tensor(t, cpu, upTo(10)), gpu: tensor(t, gpu, upTo(10))}
+		streams := []*Stream{newStream(t, cpu), newStream(t, d), newStream(t, d), newStream(t, cpu)}
+		x := map[*Device]*Tensor[float32]{cpu: tensor(t, cpu, upTo(10)), d: tensor(t, d, upTo(10))}
 		var wg sync.WaitGroup
 		for g := range 4 {
 			wg.Go(func() {
@@ -180,10 +160,10 @@ func TestEventsBehindWaits(t *testing.T) {
 }
 
 func TestCloseWaitsForHeldWork(t *testing.T) {
-	withGPUs(t, func(t *testing.T, gpu *Device) {
+	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
-		c, g := newStream(t, cpu), newStream(t, gpu)
-		x := tensor(t, gpu, upTo(10))
+		c, g := newStream(t, cpu), newStream(t, d)
+		x := tensor(t, d, upTo(10))
 		hostOp(c, func() { time.Sleep(20 * time.Millisecond) })
 		g.Wait(c.Record())
 		y := closing(t, run(g, "neg", x))
@@ -191,57 +171,23 @@ func TestCloseWaitsForHeldWork(t *testing.T) {
 		require.Equal(t, float32(-9), read(t, y)[9])
 
 		// Nothing behind the wait, and the device goes at once.
-		g = newStream(t, gpu)
+		g = newStream(t, d)
 		hostOp(c, func() { time.Sleep(20 * time.Millisecond) })
 		g.Wait(c.Record())
 	})
 }
 
+// A poisoned stream's event is reached all the same.
 func TestErrorsOfAnotherDevicesEvent(t *testing.T) {
-	cpu := openTest(t, "cpu")
-	gpu, f := openFake(t)
-	x := tensor(t, gpu, upTo(4))
-
-	// A poisoned stream's event is reached all the same.
-	bad := newStream(t, cpu)
-	hostOp(bad, func() { time.Sleep(5 * time.Millisecond) })
-	bad.Enqueue(Op{Name: "fail", CPU: testOps["fail"]})
-	g := newStream(t, gpu)
-	g.Wait(bad.Record())
-	require.Equal(t, float32(-3), read(t, closing(t, run(g, "neg", x)))[3])
-	require.ErrorIs(t, bad.Synchronize(bg), errTest)
-
-	// A lost device's never is, and fails who waits.
-	f.mu.Lock()
-	f.gate = make(chan struct{})
-	f.mu.Unlock()
-	lost := newStream(t, gpu)
-	closing(t, run(lost, "neg", x))
-	ev := lost.Record()
-	f.mu.Lock()
-	f.failing["wait"] = nativeError(codeDeviceLost, 0, 0, "VK_ERROR_DEVICE_LOST")
-	f.mu.Unlock()
-	c := newStream(t, cpu)
-	c.Wait(ev)
-	other, _ := openFake(t)
-	o := newStream(t, other)
-	o.Wait(ev)
-	for _, s := range []*Stream{c, o} {
-		closing(t, run(s, "neg", tensor(t, s.dev, upTo(4))))
-		require.Eventually(t, func() bool { return errors.Is(s.Synchronize(bg), ErrDeviceLost) }, waitLimit, waitStep)
-	}
-	f.mu.Lock()
-	clear(f.failing)
-	close(f.gate)
-	f.mu.Unlock()
-
-	// The native library refuses.
-	gpu, f = openFake(t)
-	f.failing["hold"] = nativeError(codeDeviceLost, 0, 0, "VK_ERROR_DEVICE_LOST")
-	g, c = newStream(t, gpu), newStream(t, cpu)
-	gate := make(chan struct{})
-	hostOp(c, func() { <-gate })
-	g.Wait(c.Record())
-	require.ErrorIs(t, g.Err(), ErrDeviceLost)
-	close(gate)
+	onDevices(t, func(t *testing.T, d *Device) {
+		cpu := openTest(t, "cpu")
+		x := tensor(t, d, upTo(4))
+		bad := newStream(t, cpu)
+		hostOp(bad, func() { time.Sleep(5 * time.Millisecond) })
+		bad.Enqueue(Op{Name: "fail", CPU: testOps["fail"]})
+		s := newStream(t, d)
+		s.Wait(bad.Record())
+		require.Equal(t, float32(-3), read(t, closing(t, run(s, "neg", x)))[3])
+		require.ErrorIs(t, bad.Synchronize(bg), errTest)
+	})
 }

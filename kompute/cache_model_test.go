@@ -46,7 +46,7 @@ func TestTensorCacheAgainstAModel(t *testing.T) {
 		for round := int64(0); taken < steps; round++ {
 			withRapidFlag(t, "rapid.seed", strconv.FormatInt(seed+round, 10))
 			rapid.Check(t, func(rt *rapid.T) {
-				m := &cacheModel{d: d, streams: streams, owns: d.ownMemory, taken: &taken}
+				m := &cacheModel{d: d, streams: streams, owns: d.Backend() == "vulkan", taken: &taken}
 				rt.Repeat(m.actions())
 				m.finish(rt)
 			})
@@ -71,11 +71,14 @@ func withRapidFlag(t *testing.T, name, value string) {
 // cacheModel is what the tensor cache should hold: numbers, and which side has
 // them.
 type cacheModel struct {
-	d       *Device
-	streams []*Stream
-	views   []*cacheView
-	owns    bool // the device has memory of its own, so that copies can be counted
-	taken   *int // steps so far, over all runs
+	d        *Device
+	streams  []*Stream
+	views    []*cacheView
+	readings []*cacheReading
+	events   []*Event
+	regions  []*cacheRegion
+	owns     bool // the device has memory of its own, so that copies can be counted
+	taken    *int // steps so far, over all runs
 
 	uploads   uint64 // of this step
 	downloads uint64 // at most; parts that were read may be there already
@@ -85,6 +88,9 @@ type cacheModel struct {
 type cacheStorage struct {
 	data         []float32
 	host, device bool // which side has the newest content
+	mapped       bool // there is one side only
+	views        int  // open ones
+	version      int  // of the content
 }
 
 // cacheView is a tensor and where its elements are in the storage.
@@ -127,6 +133,26 @@ func (v *cacheView) set(values []float32) {
 // whole reports whether the view has every element of its storage.
 func (v *cacheView) whole() bool { return len(v.at) == len(v.st.data) }
 
+// spans reports whether a read of the view reads all of its storage: it begins at
+// a multiple of 16 bytes.
+func (v *cacheView) spans() bool {
+	return slices.Min(v.at) < 4 && slices.Max(v.at) == len(v.st.data)-1
+}
+
+// pieces is how many runs of elements that lie together the view has.
+func (v *cacheView) pieces() uint64 {
+	l, n, dense := v.View().Layout(), 1, 1
+	axis := l.Rank()
+	for axis > 0 && (l.Shape[axis-1] == 1 || l.Strides[axis-1] == dense) {
+		axis--
+		dense *= l.Shape[axis]
+	}
+	for _, d := range l.Shape[:axis] {
+		n *= d
+	}
+	return uint64(n)
+}
+
 // meets reports whether two views share elements.
 func (v *cacheView) meets(w *cacheView) bool {
 	return v.st == w.st && slices.ContainsFunc(v.at, func(at int) bool { return slices.Contains(w.at, at) })
@@ -158,28 +184,45 @@ func (m *cacheModel) Check(*rapid.T) {}
 
 // finish compares everything that is left, and closes it.
 func (m *cacheModel) finish(rt *rapid.T) {
+	for len(m.readings) > 0 {
+		m.take(rt, 0)
+	}
 	for _, v := range m.views {
 		m.compare(rt, v)
 		require.NoError(rt, v.Close())
 	}
+	for len(m.regions) > 0 {
+		m.forgetRegion(rt, m.regions[0])
+	}
+	for _, ev := range m.events {
+		require.NoError(rt, ev.Wait(bg))
+	}
 }
 
 func (m *cacheModel) compare(rt *rapid.T, v *cacheView) {
-	m.needHost(v.st)
+	m.readBy(v)
 	got, err := v.Read(bg)
 	require.NoError(rt, err)
 	require.Equal(rt, v.values(), got)
-	v.st.host = v.st.host || v.whole()
 }
 
-// needHost notes that the host must have the content: a copy, unless it has.
-func (m *cacheModel) needHost(st *cacheStorage) {
+// readBy notes that the host reads a view at once: a copy, unless it has it. What
+// it read of a whole storage it keeps.
+func (m *cacheModel) readBy(v *cacheView) {
+	m.download(v.st)
+	if v.spans() && !v.st.mapped {
+		v.st.host = true
+	}
+}
+
+// download notes that content comes down, unless the host has it.
+func (m *cacheModel) download(st *cacheStorage) {
 	if m.owns && !st.host {
 		m.downloads++
 	}
 }
 
-// needDevice notes so for the device.
+// needDevice notes that the device must have the content: a copy, unless it has.
 func (m *cacheModel) needDevice(st *cacheStorage) {
 	if m.owns && !st.device {
 		m.uploads++
@@ -187,15 +230,46 @@ func (m *cacheModel) needDevice(st *cacheStorage) {
 	st.device = true
 }
 
+// deviceWrote notes that work changes the content.
+func (st *cacheStorage) deviceWrote() {
+	st.host, st.device = false, true
+	st.version++
+}
+
+// mostPieces is how many pieces of a storage the host writes where only the device
+// has it, without reading all of it first.
+const mostPieces = 64
+
+// hostWrites notes that the host writes a view.
+func (m *cacheModel) hostWrites(v *cacheView, values []float32) {
+	st := v.st
+	switch {
+	case v.whole() && !st.mapped:
+		st.host, st.device = true, false
+	case st.host:
+		st.device = false
+	case v.pieces() <= mostPieces || st.mapped:
+		if m.owns {
+			m.uploads += v.pieces()
+		}
+		st.device = true
+	default:
+		m.download(st)
+		st.host, st.device = true, false
+	}
+	st.version++
+	v.set(values)
+}
+
 func (m *cacheModel) view(rt *rapid.T) *cacheView {
 	if len(m.views) == 0 {
 		rt.Skip("no views")
 	}
-	return rapid.SampledFrom(m.views).Draw(rt, "view")
+	return m.views[rapid.IntRange(0, len(m.views)-1).Draw(rt, "view")]
 }
 
 func (m *cacheModel) stream(rt *rapid.T) *Stream {
-	return rapid.SampledFrom(m.streams).Draw(rt, "stream")
+	return m.streams[rapid.IntRange(0, len(m.streams)-1).Draw(rt, "stream")]
 }
 
 // alike draws a view of the same shape as another.
@@ -206,7 +280,7 @@ func (m *cacheModel) alike(rt *rapid.T, v *cacheView) *cacheView {
 			fit = append(fit, w)
 		}
 	}
-	return rapid.SampledFrom(fit).Draw(rt, "other view")
+	return fit[rapid.IntRange(0, len(fit)-1).Draw(rt, "other view")]
 }
 
 // room leaves out steps that make views when there are many.
@@ -218,13 +292,14 @@ func (m *cacheModel) room(rt *rapid.T) {
 
 func (m *cacheModel) add(rt *rapid.T, x *Tensor[float32], st *cacheStorage) {
 	require.NoError(rt, x.Err())
+	st.views++
 	m.views = append(m.views, &cacheView{x, st, places(x.View().Layout())})
 }
 
 // New makes a tensor from the host.
 func (m *cacheModel) New(rt *rapid.T) {
 	m.room(rt)
-	shape := rapid.SampledFrom([][]int{{4, 6}, {4, 6}, {2, 3, 4}, {6, 4}, {5}}).Draw(rt, "shape")
+	shape := rapid.SampledFrom([][]int{{4, 6}, {4, 6}, {2, 3, 4}, {6, 4}, {5}, {150}}).Draw(rt, "shape")
 	n := 1
 	for _, d := range shape {
 		n *= d
@@ -286,6 +361,19 @@ func (m *cacheModel) Copy(rt *rapid.T) {
 	m.add(rt, run(m.stream(rt), "copy", v.Tensor), &cacheStorage{data: v.values(), device: true})
 }
 
+// NewMapped makes a tensor in memory that both sides see.
+func (m *cacheModel) NewMapped(rt *rapid.T) {
+	m.room(rt)
+	x, err := NewMapped[float32](m.d, 4, 6)
+	require.NoError(rt, err)
+	st := &cacheStorage{data: make([]float32, 24), device: true, mapped: true}
+	m.add(rt, x.Tensor, st)
+	v := m.views[len(m.views)-1]
+	data := rapid.SliceOfN(cacheNumbers, 24, 24).Draw(rt, "data")
+	require.NoError(rt, x.Write(bg, data))
+	m.hostWrites(v, data)
+}
+
 // Write lets an op write through a view, which may be a part of what it reads.
 func (m *cacheModel) Write(rt *rapid.T) {
 	from := m.view(rt)
@@ -295,13 +383,17 @@ func (m *cacheModel) Write(rt *rapid.T) {
 	}
 	m.needDevice(from.st)
 	m.needDevice(to.st)
-	values := from.values()
-	for i := range values {
-		values[i] = -values[i]
-	}
 	runInto(m.stream(rt), "neg", to.Tensor, from.Tensor)
-	to.set(values)
-	to.st.host = false
+	to.set(negatives(from.values()))
+	to.st.deviceWrote()
+}
+
+func negatives(values []float32) []float32 {
+	out := make([]float32, len(values))
+	for i, v := range values {
+		out[i] = -v
+	}
+	return out
 }
 
 // Overwrite lets an op write a whole storage: nothing of it goes up first.
@@ -312,21 +404,17 @@ func (m *cacheModel) Overwrite(rt *rapid.T) {
 		rt.Skip("not all of another storage")
 	}
 	m.needDevice(from.st)
-	m.stream(rt).Enqueue(makeOp(m.d, "copy", In(from.Tensor.View()), Out(to.Tensor.View())))
+	m.stream(rt).Enqueue(makeOp("copy", In(from.Tensor.View()), Out(to.Tensor.View())))
 	to.set(from.values())
-	to.st.host, to.st.device = false, true
+	to.st.deviceWrote()
 }
 
 // HostWrite writes through a view from the host.
 func (m *cacheModel) HostWrite(rt *rapid.T) {
 	v := m.view(rt)
-	if !v.whole() {
-		m.needHost(v.st)
-	}
 	data := rapid.SliceOfN(cacheNumbers, len(v.at), len(v.at)).Draw(rt, "data")
+	m.hostWrites(v, data)
 	require.NoError(rt, v.Tensor.Write(bg, data))
-	v.set(data)
-	v.st.host, v.st.device = true, false
 }
 
 // Read compares a view, which is all of its storage or a part.
@@ -335,26 +423,20 @@ func (m *cacheModel) Read(rt *rapid.T) { m.compare(rt, m.view(rt)) }
 // ReadInto does so into memory of the caller's.
 func (m *cacheModel) ReadInto(rt *rapid.T) {
 	v := m.view(rt)
-	m.needHost(v.st)
+	m.readBy(v)
 	got := make([]float32, len(v.at))
 	require.NoError(rt, v.Tensor.ReadInto(bg, got))
 	require.Equal(rt, v.values(), got)
 }
 
-// Fallback negates a view by an op that only the CPU can run. The device is
-// asked first, with its operands there.
+// Fallback negates a view by an op that only the CPU can run.
 func (m *cacheModel) Fallback(rt *rapid.T) {
 	v := m.view(rt)
-	m.needDevice(v.st)
-	m.needHost(v.st)
+	m.download(v.st) // two operands, read before either is taken
+	m.readBy(v)
 	view := v.Tensor.View()
 	m.stream(rt).Enqueue(Op{Name: "only_on_the_cpu", Args: []Arg{In(view), InOut(view)}, CPU: testOps["neg"]})
-	values := v.values()
-	for i := range values {
-		values[i] = -values[i]
-	}
-	v.set(values)
-	v.st.host, v.st.device = true, false
+	m.hostWrites(v, negatives(v.values()))
 }
 
 // Upload brings a tensor to the device early.
@@ -372,19 +454,7 @@ func (m *cacheModel) Close(rt *rapid.T) {
 		rt.Skip("few views")
 	}
 	require.NoError(rt, v.Tensor.Close())
+	v.st.views--
 	i := slices.Index(m.views, v)
 	m.views = slices.Delete(m.views, i, i+1)
 }
-
-// Flush starts a stream's work.
-func (m *cacheModel) Flush(rt *rapid.T) { require.NoError(rt, m.stream(rt).Flush()) }
-
-// Synchronize waits for a stream's work.
-func (m *cacheModel) Synchronize(rt *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(rt, "seldom") == 0 {
-		require.NoError(rt, m.stream(rt).Synchronize(bg))
-	}
-}
-
-// Wait lets a stream wait for another one.
-func (m *cacheModel) Wait(rt *rapid.T) { m.stream(rt).Wait(m.stream(rt).Record()) }

@@ -1,10 +1,13 @@
 package kompute
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -189,11 +192,28 @@ func collect() {
 	time.Sleep(collectStep) // cleanups run on goroutines of their own
 }
 
-// How long the cleanups of collected tensors may take.
+// How long the cleanups of collected tensors may take, and the work that still
+// needs some.
 const (
 	collectStep  = 2 * time.Millisecond
 	collectSteps = 5
+	finishLimit  = time.Second
 )
+
+// finishWork starts what was enqueued on the device and waits for it, but not for
+// ever: it may be held back.
+func (d *Device) finishWork() {
+	d.mu.Lock()
+	streams := slices.Collect(maps.Keys(d.streams))
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), finishLimit)
+	defer cancel()
+	for _, s := range streams {
+		if m, err := s.flush(); err == nil {
+			_ = s.queue.wait(ctx, m.value)
+		}
+	}
+}
 
 // collectUntil collects, and calls enough as cleanups run, until it is true or
 // they have had their time.

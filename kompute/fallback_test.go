@@ -2,17 +2,20 @@ package kompute
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestFallbackIsCountedAndLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	d, f := openFake(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	f.unsupported["neg"] = "no such kernel today"
+	d := vulkanOrSkip(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDisabledOps("unary"))
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "add", x, x))
@@ -21,13 +24,13 @@ func TestFallbackIsCountedAndLoggedOnce(t *testing.T) {
 	v := closing(t, run(s, "neg", w))
 	require.Equal(t, upTo(4), read(t, v))
 	stats := s.Stats()
-	require.Equal(t, map[string]map[string]int{"neg": {"no such kernel today": 2}}, stats.Fallbacks)
+	require.Equal(t, map[string]map[string]int{"unary": {"disabled": 2}}, stats.Fallbacks)
 	require.EqualValues(t, 2, stats.Downloads, "y and w")
-	require.EqualValues(t, 2, stats.Uploads, "x and z")
-	require.Equal(t, FallbackMoves{Waits: 2, Downloads: 2, DownloadBytes: 32, Uploads: 1, UploadBytes: 16}, stats.FallbackMoves, "y, w; z")
+	require.EqualValues(t, 2, stats.Uploads, "x and z; v stays with the host")
+	require.Equal(t, FallbackMoves{Waits: 2, Downloads: 2, DownloadBytes: 32, Uploads: 2, UploadBytes: 32}, stats.FallbackMoves, "y, w; z, v")
 	require.Equal(t, 1, strings.Count(log.String(), "\n"))
-	require.Contains(t, log.String(), "op=neg")
-	require.Contains(t, log.String(), `reason="no such kernel today"`)
+	require.Contains(t, log.String(), "op=unary")
+	require.Contains(t, log.String(), `reason=disabled`)
 }
 
 func TestFallbackOfOpsWithoutNativeKernel(t *testing.T) {
@@ -54,39 +57,31 @@ func TestFallbackOfOpsWithoutNativeKernel(t *testing.T) {
 }
 
 func TestStrictMakesAFallbackAnError(t *testing.T) {
-	d, f := openFake(t, WithStrict())
-	f.unsupported["neg"] = "why"
+	d := vulkanOrSkip(t, WithStrict(), WithDisabledOps("unary"))
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "neg", x))
 	_, err := y.Read(bg)
 	require.ErrorIs(t, err, ErrUnsupported)
-	require.EqualError(t, err, "neg float32[4], float32[4]: why: not supported")
+	require.EqualError(t, err, "unary float32[4], float32[4]: disabled: not supported")
 	require.Empty(t, s.Stats().Fallbacks)
 }
 
 func TestFallbackThatFails(t *testing.T) {
-	d, f := openFake(t)
-	f.unsupported["fail"] = "why"
-	s := newStream(t, d)
-	x := tensor(t, d, upTo(4))
-	y := closing(t, run(s, "fail", x))
-	_, err := y.Read(bg)
-	require.ErrorIs(t, err, errTest)
-	require.Equal(t, upTo(4), read(t, x))
-	f.failing["download"] = nativeError(codeDeviceLost, 0, 0, "lost")
-	s = newStream(t, d)
-	f.unsupported["neg"] = "why"
-	z := closing(t, run(s, "add", x, x))
-	closing(t, run(s, "neg", z))
-	require.ErrorIs(t, s.Err(), ErrDeviceLost)
-	require.ErrorIs(t, s.Synchronize(bg), ErrDeviceLost)
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		y := closing(t, run(s, "fail", x))
+		_, err := y.Read(bg)
+		require.ErrorIs(t, err, errTest)
+		require.ErrorIs(t, s.Synchronize(bg), errTest)
+		require.Equal(t, upTo(4), read(t, x))
+	})
 }
 
 // Several streams that fall back on shared tensors, while the host reads them.
 func TestFallbacksOnSharedTensors(t *testing.T) {
-	d, f := openFake(t)
-	f.unsupported["neg"] = "why"
+	d := vulkanOrSkip(t, WithDisabledOps("unary"))
 	x := tensor(t, d, upTo(64))
 	done := make(chan error)
 	for range 4 {
@@ -95,7 +90,11 @@ func TestFallbacksOnSharedTensors(t *testing.T) {
 			for range 20 {
 				y := run(s, "neg", x)
 				z := run(s, "add", x, y)
-				if _, err := z.Read(bg); err != nil {
+				got, err := z.Read(bg)
+				if err == nil && !slices.Equal(got, make([]float32, 64)) {
+					err = fmt.Errorf("wrong numbers: %v", got)
+				}
+				if err != nil {
 					done <- err
 					return
 				}
@@ -107,4 +106,46 @@ func TestFallbacksOnSharedTensors(t *testing.T) {
 	for range 4 {
 		require.NoError(t, <-done)
 	}
+}
+
+// A fallback of a stream with a context waits no longer than that.
+func TestAFallbackHonoursAContext(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		slow := newStream(t, d)
+		s, err := d.NewStream(WithContext(ctx))
+		require.NoError(t, err)
+		open := holdBack(t, slow)
+		x := tensor(t, d, upTo(4))
+		y := closing(t, run(slow, "neg", x))
+		require.NoError(t, slow.Flush())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		var z *Tensor[float32]
+		quickly(t, func() { z = closing(t, run(s, "only_on_the_cpu", y)) })
+		if d.Backend() == "cpu" { // enqueueing waits for nothing there
+			require.NoError(t, s.Err())
+			open()
+			require.Equal(t, upTo(4), read(t, z))
+			return
+		}
+		require.ErrorIs(t, s.Err(), context.Canceled)
+		_, err = z.Read(bg)
+		require.ErrorIs(t, err, context.Canceled)
+		open()
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, y), "the work is left alone")
+		require.NoError(t, slow.Synchronize(bg))
+	})
+}
+
+// Without a context it waits as long as it takes.
+func TestAFallbackWaitsForItsOperands(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		slow, s := newStream(t, d), newStream(t, d)
+		open := holdBack(t, slow)
+		x := tensor(t, d, upTo(4))
+		y := closing(t, run(slow, "neg", x))
+		time.AfterFunc(20*time.Millisecond, open)
+		require.Equal(t, upTo(4), read(t, closing(t, run(s, "only_on_the_cpu", y))))
+	})
 }

@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ var testOps = map[string]func([]array.Array) error{
 		return each(a, func(x ...float32) float32 { return x[0] + x[1] })
 	},
 	"fail": func([]array.Array) error { return errTest },
+	"only_on_the_cpu": func(a []array.Array) error {
+		return each(a, func(x ...float32) float32 { return -x[0] })
+	},
 }
 
 var errTest = errors.New("made to fail")
@@ -55,7 +59,7 @@ func each(arrays []array.Array, f func(...float32) float32) error {
 		}
 		out[k] = f(x...)
 	}
-	scatter(array.Storage[float32](arrays[n]), arrays[n].Layout, out)
+	scatterBytes(arrays[n].Data, array.Bytes(out), 4, arrays[n].Layout)
 	return nil
 }
 
@@ -66,10 +70,10 @@ var nativeNames = map[string]Op{
 	"neg":  {Name: "unary", Params: make([]byte, 4)},  // UNARY_NEG
 }
 
-// makeOp makes an op for a device.
-func makeOp(d *Device, name string, args ...Arg) Op {
+// makeOp makes an op that every device runs.
+func makeOp(name string, args ...Arg) Op {
 	op := Op{Name: name, Args: args, CPU: testOps[name]}
-	if real, found := nativeNames[name]; found && d.info.Name != "fake" {
+	if real, found := nativeNames[name]; found {
 		op.Name, op.Params = real.Name, real.Params
 	}
 	return op
@@ -86,7 +90,7 @@ func run(s *Stream, name string, in ...*Tensor[float32]) *Tensor[float32] {
 	}
 	out := Output[float32](s, in[0].Shape()...)
 	if out.Err() == nil {
-		s.Enqueue(makeOp(s.dev, name, append(args, Out(out.View()))...))
+		s.Enqueue(makeOp(name, append(args, Out(out.View()))...))
 	}
 	return out
 }
@@ -97,20 +101,51 @@ func runInto(s *Stream, name string, out *Tensor[float32], in ...*Tensor[float32
 	for _, t := range in {
 		args = append(args, In(t.View()))
 	}
-	s.Enqueue(makeOp(s.dev, name, append(args, InOut(out.View()))...))
+	s.Enqueue(makeOp(name, append(args, InOut(out.View()))...))
 }
 
-// onDevices runs a test on the CPU, on the fake, and on Vulkan if it was built
-// in: then a machine without a device fails.
+// onDevices runs a test on the CPU, and on Vulkan if it was built in: then a
+// machine without a device fails.
 func onDevices(t *testing.T, test func(t *testing.T, d *Device), opts ...Option) {
 	t.Run("cpu", func(t *testing.T) { test(t, openTest(t, "cpu", opts...)) })
-	t.Run("fake", func(t *testing.T) {
-		d, _ := openFake(t, opts...)
-		test(t, d)
-	})
 	if _, err := vulkanDevices(); !errors.Is(err, errNotBuilt) {
 		t.Run("vulkan", func(t *testing.T) { test(t, openTest(t, "vulkan", opts...)) })
 	}
+}
+
+// openBoth runs a test that opens devices itself, once for each backend.
+func openBoth(t *testing.T, test func(t *testing.T, open func(...Option) *Device)) {
+	t.Run("cpu", func(t *testing.T) {
+		test(t, func(opts ...Option) *Device { return openTest(t, "cpu", opts...) })
+	})
+	t.Run("vulkan", func(t *testing.T) {
+		test(t, func(opts ...Option) *Device { return vulkanOrSkip(t, opts...) })
+	})
+}
+
+// vulkanOrSkip opens a Vulkan device where that is built in.
+func vulkanOrSkip(t testing.TB, opts ...Option) *Device {
+	if _, err := vulkanDevices(); errors.Is(err, errNotBuilt) {
+		t.Skip(err)
+	}
+	return openTest(t, "vulkan", opts...)
+}
+
+// holdBack has what s gets from here on wait for a stream of the CPU, until open
+// is called.
+func holdBack(t testing.TB, s *Stream) (open func()) {
+	gate := make(chan struct{})
+	open = sync.OnceFunc(func() { close(gate) })
+	first := newStream(t, openTest(t, "cpu"))
+	t.Cleanup(open)
+	hostOp(first, func() { <-gate })
+	s.Wait(first.Record())
+	return open
+}
+
+// hostOp enqueues f on a stream of the CPU backend.
+func hostOp(s *Stream, f func()) {
+	s.Enqueue(Op{Name: "host", CPU: func([]array.Array) error { f(); return nil }})
 }
 
 // openTest opens a device that the test must leave without live tensors.

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -124,6 +125,12 @@ type contentError struct{ err error }
 func (e *contentError) Error() string { return e.err.Error() }
 
 func (e *contentError) Unwrap() error { return e.err }
+
+// ofContent reports whether err is one. Apart, so that only errors cost memory.
+func ofContent(err error) bool {
+	var content *contentError
+	return errors.As(err, &content)
+}
 
 // nativeError makes an error of a kpx_error.
 func nativeError(code int, ofContent bool, requested, available uint64, message string) error {

@@ -2,10 +2,9 @@ package kompute
 
 import (
 	"context"
-	"runtime"
+	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,10 +117,11 @@ func TestReadingsThatCannotStart(t *testing.T) {
 }
 
 func TestReadingsInFlight(t *testing.T) {
-	check := func(t *testing.T, d *Device, open func(), slow func(s *Stream, x *Tensor[float32]) *Tensor[float32]) {
+	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
+		open := holdBack(t, s)
 		x := tensor(t, d, upTo(4))
-		y := slow(s, x)
+		y := run(s, "neg", x)
 		var r, late *Reading[float32]
 		quickly(t, func() { r, late = y.ReadAsync(s), y.ReadAsync(s) })
 		require.False(t, r.Done())
@@ -140,19 +140,6 @@ func TestReadingsInFlight(t *testing.T) {
 		got, err = late.Wait(bg)
 		require.NoError(t, err, "closing the stream waited for it")
 		require.Equal(t, []float32{0, -1, -2, -3}, got)
-	}
-	t.Run("cpu", func(t *testing.T) {
-		gate := make(chan struct{})
-		check(t, openTest(t, "cpu"), func() { close(gate) }, func(s *Stream, x *Tensor[float32]) *Tensor[float32] {
-			y := Output[float32](s, 4)
-			s.Enqueue(Op{Name: "slow", Args: []Arg{In(x.View()), Out(y.View())}, CPU: gated(gate, "neg")})
-			return y
-		})
-	})
-	t.Run("fake", func(t *testing.T) {
-		d, f := openFake(t)
-		f.gate = make(chan struct{})
-		check(t, d, func() { close(f.gate) }, func(s *Stream, x *Tensor[float32]) *Tensor[float32] { return run(s, "neg", x) })
 	})
 }
 
@@ -176,26 +163,8 @@ func TestReadingsThatFail(t *testing.T) {
 		require.ErrorIs(t, err, errTest)
 		require.NoError(t, other.Synchronize(bg), "a read poisons nothing")
 	})
-	for _, call := range []string{"flush", "wait", "download"} {
-		t.Run(call, func(t *testing.T) {
-			d, f := openFake(t)
-			s := newStream(t, d)
-			y := closing(t, run(s, "neg", tensor(t, d, upTo(4))))
-			f.mu.Lock()
-			f.gate = make(chan struct{})
-			f.failing[call] = nativeError(codeDeviceLost, 0, 0, "VK_ERROR_DEVICE_LOST")
-			f.mu.Unlock()
-			_, err := y.ReadAsync(s).Wait(bg)
-			require.ErrorIs(t, err, ErrDeviceLost)
-			f.mu.Lock()
-			clear(f.failing)
-			close(f.gate)
-			f.mu.Unlock()
-			runtime.KeepAlive(y)
-		})
-	}
 	t.Run("the device closes", func(t *testing.T) {
-		d, f := openFake(t)
+		d := vulkanOrSkip(t)
 		s := newStream(t, d)
 		y := run(s, "neg", tensor(t, d, upTo(4)))
 		taken, left := y.ReadAsync(s), y.ReadAsync(s)
@@ -203,7 +172,7 @@ func TestReadingsThatFail(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, y.Close())
 		require.NoError(t, d.Close())
-		require.Zero(t, f.reads)
+		require.Empty(t, d.reads)
 		_, err = left.Wait(bg)
 		require.ErrorIs(t, err, ErrClosed)
 		_, err = taken.Wait(bg)
@@ -212,7 +181,7 @@ func TestReadingsThatFail(t *testing.T) {
 }
 
 func TestForgottenReadingsAreFreed(t *testing.T) {
-	d, f := openFake(t)
+	d := vulkanOrSkip(t)
 	s := newStream(t, d)
 	y := closing(t, run(s, "neg", tensor(t, d, upTo(4))))
 	for range 10 {
@@ -221,110 +190,99 @@ func TestForgottenReadingsAreFreed(t *testing.T) {
 	require.NoError(t, s.Synchronize(bg))
 	require.Eventually(t, func() bool {
 		collect()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.reads == 0
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.reads) == 0
 	}, waitLimit, waitStep)
 }
 
 // The copy goes with the work that makes the tensor, or alone if that is under
-// way: one submission and one wait.
-func TestReadIsOneSubmissionAndOneWait(t *testing.T) {
-	d, f := openFake(t)
-	s := newStream(t, d)
+// way: one submission.
+func TestReadIsOneSubmission(t *testing.T) {
+	d := vulkanOrSkip(t)
+	s, transfers := newStream(t, d), d.backend.(*vulkanBackend).transfers
 	x := tensor(t, d, upTo(100))
 	y := closing(t, run(s, "neg", closing(t, run(s, "neg", x))))
 	require.Equal(t, upTo(100), read(t, y))
-	require.EqualValues(t, 1, f.submits)
-	require.Equal(t, 1, f.waits)
+	require.EqualValues(t, 1, s.Stats().Submits)
+	require.EqualValues(t, 4, s.Stats().Dispatches, "upload, ops, download")
 	require.Equal(t, upTo(100), read(t, y), "which the host has now")
-	require.EqualValues(t, 1, f.submits)
+	require.EqualValues(t, 1, s.Stats().Submits)
 	require.EqualValues(t, 1, d.Stats().Downloads)
 
 	z := closing(t, run(s, "neg", y))
 	require.NoError(t, s.Flush())
 	closing(t, run(s, "neg", z)) // is not waited for, and not started
 	require.Equal(t, float32(-99), read(t, z)[99])
-	require.EqualValues(t, 1+2, f.submits, "the work's and the copy's")
-	require.Equal(t, 2, f.waits)
+	require.EqualValues(t, 2, s.Stats().Submits, "the work's")
+	require.EqualValues(t, 1, transfers.Stats().Submits, "the copy's")
 	require.NoError(t, s.Synchronize(bg))
-
-	if _, err := vulkanDevices(); err == nil {
-		d := openTest(t, "vulkan")
-		s := newStream(t, d)
-		y := closing(t, run(s, "neg", tensor(t, d, upTo(100))))
-		require.Equal(t, float32(-99), read(t, y)[99])
-		require.EqualValues(t, 1, s.Stats().Submits)
-		require.EqualValues(t, 3, s.Stats().Dispatches, "upload, op, download")
-	}
 }
 
-// A read and a write of a part both need the stream of transfers, and the
-// write moves the content meanwhile.
+// Reads of all and writes of a part, from several goroutines: a read has what was
+// before a write or behind it.
 func TestReadsBesidePartialWrites(t *testing.T) {
-	d, _ := openFake(t)
-	s := newStream(t, d)
-	y := closing(t, run(s, "neg", tensor(t, d, upTo(100))))
-	require.NoError(t, s.Synchronize(bg))
-	part := closing(t, y.Slice(0, 0, 10))
-	transfers := &d.backend.(*vulkanBackend).transfers.mu
-	var wg sync.WaitGroup
-	transfers.Lock()
-	wg.Go(func() {
-		_, err := y.Read(bg)
-		require.NoError(t, err)
+	const n, rounds = 100, 50
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		y := closing(t, run(s, "neg", tensor(t, d, make([]float32, n))))
+		part := closing(t, y.Slice(0, 10, 20))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range rounds {
+				value := slices.Repeat([]float32{float32(i + 1)}, 10)
+				if err := part.Write(bg, value); err != nil {
+					t.Error(err)
+				}
+				if i%7 == 0 { // and only the device has it
+					runInto(s, "copy", y, closing(t, run(s, "copy", y)))
+				}
+			}
+		})
+		for range 2 {
+			wg.Go(func() {
+				last := float32(0)
+				for range rounds {
+					got, err := y.Read(bg)
+					if err != nil || slices.Max(got[:10]) != 0 || slices.Max(got[20:]) != 0 || slices.Max(got[10:20]) != slices.Min(got[10:20]) || got[10] < last {
+						t.Error(err, got, last)
+						return
+					}
+					last = got[10]
+				}
+			})
+		}
+		quickly(t, wg.Wait)
+		require.Equal(t, float32(rounds), read(t, closing(t, run(s, "copy", y)))[15])
+		require.NoError(t, s.Synchronize(bg))
 	})
-	time.Sleep(5 * time.Millisecond) // so that it most likely comes first
-	wg.Go(func() { require.NoError(t, part.Write(bg, make([]float32, 10))) })
-	require.Eventually(t, func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return y.View().st.busy
-	}, waitLimit, waitStep)
-	transfers.Unlock()
-	quickly(t, wg.Wait)
-	require.Equal(t, append(make([]float32, 10), read(t, closing(t, run(s, "copy", y)))[10:]...), read(t, y))
 }
 
-// A tensor that is closed while it is read is the reader's mistake alone.
+// A tensor that is closed while it is read keeps what the read needs.
 func TestReadOfATensorThatIsClosedPoisonsNothing(t *testing.T) {
-	d, _ := openFake(t)
-	s := newStream(t, d)
-	y := run(s, "neg", tensor(t, d, upTo(100)))
-	require.NoError(t, s.Synchronize(bg))
-	transfers := &d.backend.(*vulkanBackend).transfers.mu
-	transfers.Lock()
-	failed := make(chan error)
-	go func() {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		open := holdBack(t, s)
+		y := run(s, "neg", tensor(t, d, upTo(100)))
+		require.NoError(t, s.Flush())
+		failed := make(chan error)
+		var got []float32
+		go func() {
+			var err error
+			got, err = y.Read(bg)
+			failed <- err
+		}()
+		require.Eventually(t, func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return y.View().st.pins > 0 && d.users > 0
+		}, waitLimit, waitStep)
+		require.NoError(t, y.Close())
+		open()
+		require.NoError(t, <-failed)
+		require.Equal(t, float32(-99), got[99])
+		require.NoError(t, s.Synchronize(bg))
 		_, err := y.Read(bg)
-		failed <- err
-	}()
-	require.Eventually(t, func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return y.View().st.pins > 0
-	}, waitLimit, waitStep)
-	require.NoError(t, y.Close())
-	transfers.Unlock()
-	require.ErrorIs(t, <-failed, ErrClosed)
-	require.NoError(t, s.Synchronize(bg))
-}
-
-// A driver that refuses one read may take the next.
-func TestReadThatIsRefusedOnce(t *testing.T) {
-	d, f := openFake(t)
-	s := newStream(t, d)
-	y := closing(t, run(s, "neg", tensor(t, d, upTo(100))))
-	require.NoError(t, s.Synchronize(bg))
-	f.mu.Lock()
-	f.failing["flush"] = nativeError(codeOutOfMemory, 0, 0, "VK_ERROR_OUT_OF_HOST_MEMORY")
-	f.mu.Unlock()
-	_, err := y.Read(bg)
-	require.ErrorIs(t, err, ErrOutOfMemory)
-	f.mu.Lock()
-	clear(f.failing)
-	require.Zero(t, f.reads)
-	f.mu.Unlock()
-	require.Equal(t, float32(-99), read(t, y)[99])
-	require.NoError(t, s.Synchronize(bg))
+		require.ErrorIs(t, err, ErrClosed)
+	})
 }

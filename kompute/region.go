@@ -93,7 +93,7 @@ func (r *Region) Replay(ctx context.Context, times ...int) error {
 		n = times[0]
 	}
 	if n < 0 || n > mostReplays || len(times) > 1 {
-		return fmt.Errorf("Region.Replay: %v times: %w", times, ErrInvalid)
+		return fmt.Errorf("Region.Replay: %v times: %w", slices.Clone(times), ErrInvalid) // which alone costs memory
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (r *Region) Replay(ctx context.Context, times ...int) error {
 	if err := r.usable(); err != nil || n == 0 {
 		return err
 	}
-	defer r.s.onHost("replay", "replay", "times", n)()
 	if r.s.dev.opts.trace != nil {
+		defer r.s.onHost("replay", "replay", "times", n)()
 		return r.traced(n)
 	}
 	return r.s.queue.replay(r, n)

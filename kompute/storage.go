@@ -64,6 +64,7 @@ func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, err
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
 	err := d.admit(res)
 	if errors.Is(err, ErrOutOfMemory) {
+		d.finishWork() // which holds on to its operands
 		d.collectUntil(func() bool { err = d.admit(res); return err == nil })
 	}
 	if err != nil {

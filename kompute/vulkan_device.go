@@ -111,11 +111,9 @@ func (b *vulkanBackend) read(ctx context.Context, st *storage, lo, hi int, f fun
 // readFailed returns the error of a read, and poisons the stream that was to make
 // the content if that is why.
 func (b *vulkanBackend) readFailed(st *storage, err error) error {
-	var content *contentError
-	ofContent := errors.As(err, &content)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	if st.source != nil && (ofContent || errors.Is(err, ErrDeviceLost)) {
+	if st.source != nil && (ofContent(err) || errors.Is(err, ErrDeviceLost)) {
 		st.source.fail(err)
 		return st.source.err
 	}

@@ -79,7 +79,7 @@ func (f *hostRun) bringDown(ctx context.Context) error {
 
 // await waits for a read, and makes the operand a view of what it has.
 func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
-	if f.q.b.native.readMoved(r.handle) && !r.done() {
+	if f.q.b.native.readMoved(r.handle) {
 		f.q.s.dev.mu.Lock()
 		f.q.s.fallbackMoves.Waits++
 		f.q.s.dev.mu.Unlock()

@@ -78,8 +78,7 @@ func (q *vulkanQueue) record(op Op) error {
 // uses, has forgotten tensors collected, and calls it again.
 func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	err := f()
-	var content *contentError
-	if !errors.Is(err, ErrOutOfMemory) || errors.As(err, &content) {
+	if !errors.Is(err, ErrOutOfMemory) || ofContent(err) {
 		return err
 	}
 	value, flushErr := q.flush()

@@ -154,7 +154,7 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
         fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
     }
     bool released = false;
-    for (bool counted = false;; counted = true) {
+    for (bool counted = access.counted;; counted = true) {
         released = wait_until_still(lock, t) || released;
         t.settle();
         if (access.needs && !content_later) {

@@ -14,8 +14,9 @@ bool covers(const kpx_array &view);
 
 // What work is about to do with a tensor.
 struct Access {
-    bool needs;  // the content matters, or some of it is left alone
-    bool writes; // some of it
+    bool needs;           // the content matters, or some of it is left alone
+    bool writes;          // some of it
+    bool counted = false; // as a hit or a miss, by the caller
 };
 // Of an op's operand. A view that covers the tensor and is only written needs nothing.
 Access access_of(const kpx_array &array);

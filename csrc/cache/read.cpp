@@ -53,7 +53,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
             stream = std::move(other);
         }
     }
-    make_ready(lock, *stream, tensor, {true, false});
+    make_ready(lock, *stream, tensor, {true, false, true});
     made->append(*stream);
     if (when == KPX_READ_SOON) {
         made->submit(lock);
