@@ -42,7 +42,9 @@ func (a *Algorithm) create(b *vulkanBackend, spirv, spec []uint32) error {
 // Close frees the kernel after its last dispatch; the tensors stay. Closing
 // again does nothing.
 func (a *Algorithm) Close() error {
-	a.res.close()
+	if a != nil && a.res != nil {
+		a.res.close()
+	}
 	return nil
 }
 
@@ -83,6 +85,9 @@ func (r *algorithmResource) free() {
 
 // op returns one dispatch of the algorithm, with other push constants if given.
 func (a *Algorithm) op(push []uint32) (Op, error) {
+	if a == nil || a.res == nil {
+		return Op{}, fmt.Errorf("the algorithm is nil, or no Manager made it: %w", ErrInvalid)
+	}
 	if len(push) == 0 {
 		push = a.push
 	}

@@ -59,6 +59,7 @@ func (e *CaptureError) Unwrap() []error {
 // that poisoned it. Other goroutines must not use s meanwhile: what they
 // enqueue would become part of the region.
 func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
+	s = s.made()
 	c, err := s.beginCapture(fn)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
 // returns it: it leaves the capture's scope as Keep does. Where nothing is
 // captured it leaves t alone, so that the same function can run eagerly.
 func Result[T Element](s *Stream, t *Tensor[T]) *Tensor[T] {
-	if s == nil || t.Err() != nil {
+	if s = s.made(); s == noStream || t.Err() != nil {
 		return t
 	}
 	s.dev.mu.Lock()

@@ -109,8 +109,8 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func
 	fail := func(reason string, err error) error {
 		return &OpError{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{dtype}, Reason: reason, Err: err}
 	}
-	if d == nil {
-		return fail("the device is nil", ErrInvalid)
+	if d.made() == noDevice {
+		return fail("", errNilDevice)
 	}
 	l, err := array.Contiguous(shape...)
 	if err != nil {
@@ -135,7 +135,7 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func
 // belongs to the innermost open scope of s. If it cannot be made, s is
 // poisoned, and the tensor's Err says why.
 func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
-	if s == nil {
+	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
 	}
 	t, err := create[T](s.dev, "output", shape)
@@ -150,7 +150,7 @@ func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 // innermost open scope of s, and without a shape it has rank 0. A failure
 // poisons s.
 func Constant[T Element](s *Stream, data []T, shape ...int) *Tensor[T] {
-	if s == nil {
+	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
 	}
 	t, err := create[T](s.dev, "constant", shape)
@@ -164,8 +164,6 @@ func Constant[T Element](s *Stream, data []T, shape ...int) *Tensor[T] {
 	s.own(t.v.st)
 	return t
 }
-
-var errNilStream = fmt.Errorf("the stream is nil: %w", ErrInvalid)
 
 // Failed poisons s with err and returns a tensor of rank 0 whose Err is err:
 // what an op returns when it refuses its operands. s may be nil.

@@ -30,7 +30,8 @@ type DeviceInfo struct {
 }
 
 // Device is an open device: where tensors live and streams run. Its methods may
-// be called from any goroutine.
+// be called from any goroutine. A nil or zero Device has nothing, and makes
+// nothing: ErrInvalid.
 type Device struct {
 	info    DeviceInfo
 	why     string
@@ -72,17 +73,20 @@ func newDevice(info DeviceInfo, opts options) *Device {
 }
 
 // Backend returns "vulkan" or "cpu".
-func (d *Device) Backend() string { return d.info.Backend }
+func (d *Device) Backend() string { return d.made().info.Backend }
 
 // Info describes the device as it was when it was opened.
-func (d *Device) Info() DeviceInfo { return d.info }
+func (d *Device) Info() DeviceInfo { return d.made().info }
 
 // Why tells why Open("auto") took the CPU; it is empty otherwise.
-func (d *Device) Why() string { return d.why }
+func (d *Device) Why() string { return d.made().why }
 
 // NewStream makes a stream on the device. Its error is ErrClosed, or the
 // driver's.
 func (d *Device) NewStream(opts ...StreamOption) (*Stream, error) {
+	if d = d.made(); d == noDevice {
+		return nil, errNilDevice
+	}
 	s, err := d.newStream(opts)
 	if err != nil {
 		return nil, err
@@ -125,6 +129,7 @@ func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 // memory of every tensor on it: what is still open gives ErrClosed from then
 // on. Closing again does nothing.
 func (d *Device) Close() error {
+	d = d.made()
 	d.mu.Lock()
 	var streams []*Stream
 	for s := range d.streams {

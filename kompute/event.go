@@ -20,6 +20,15 @@ func (s *Stream) Record() *Event {
 // nothing. Nobody may use the event meanwhile; what waits for the point that it
 // was before goes on doing so.
 func (s *Stream) RecordInto(ev *Event) {
+	s = s.made()
+	if ev == nil {
+		s.Fail(fmt.Errorf("Stream.RecordInto: the event is nil: %w", ErrInvalid))
+		return
+	}
+	if s == noStream {
+		*ev = Event{}
+		return
+	}
 	_ = s.failCapture("record", "an event inside a region", nil)
 	m, _ := s.flush() // a failure poisons the stream, and the event with it
 	s.dev.mu.Lock()
@@ -37,6 +46,7 @@ func (s *Stream) RecordInto(ev *Event) {
 // ring. Errors of the event's stream do not spread to s, but for a device that
 // is lost before the event: s fails with ErrDeviceLost.
 func (s *Stream) Wait(ev *Event) {
+	s = s.made()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ev == nil || ev.m.stream == nil {
@@ -58,7 +68,7 @@ func (s *Stream) Wait(ev *Event) {
 // Done reports whether Wait would return at once: the work before the event is
 // done, or its device is lost. It does not wait.
 func (ev *Event) Done() bool {
-	return ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.value)
+	return ev == nil || ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.value)
 }
 
 // known reports whether somebody has seen that the event is done.
@@ -72,7 +82,7 @@ func (ev *Event) known() bool {
 // context's if that ends first, and ErrInvalid for an event that no stream has
 // recorded.
 func (ev *Event) Wait(ctx context.Context) error {
-	if ev.m.stream == nil {
+	if ev == nil || ev.m.stream == nil {
 		return fmt.Errorf("Event.Wait: no stream has recorded the event: %w", ErrInvalid)
 	}
 	if err := ctx.Err(); err != nil {

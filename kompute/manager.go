@@ -26,10 +26,15 @@ func NewManager(spec string, opts ...Option) (*Manager, error) {
 }
 
 // Device returns the manager's device.
-func (m *Manager) Device() *Device { return m.device }
+func (m *Manager) Device() *Device {
+	if m == nil {
+		return nil
+	}
+	return m.device
+}
 
 // Close closes the device with all that was made on it.
-func (m *Manager) Close() error { return m.device.Close() }
+func (m *Manager) Close() error { return m.Device().Close() }
 
 // Words returns numbers as the 32-bit words of specialization and push
 // constants.
@@ -62,6 +67,9 @@ type Algorithm struct {
 // Errors are ErrUnsupported on the CPU backend, ErrInvalid for unusable SPIR-V
 // or tensors, ErrDevice for tensors of another device, or the driver's.
 func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, workgroup [3]uint32, spec, push []uint32) (*Algorithm, error) {
+	if m.Device().made() == noDevice {
+		return nil, fmt.Errorf("an algorithm: %w", errNilDevice)
+	}
 	b, vulkan := m.device.backend.(*vulkanBackend)
 	if !vulkan {
 		return nil, fmt.Errorf("an algorithm needs a Vulkan device, this is %q: %w", m.device.Backend(), ErrUnsupported)
@@ -108,7 +116,7 @@ func (a *Algorithm) bind(t AnyTensor) error {
 // Sequence makes an empty sequence with a stream of its own. Close frees it
 // before the manager does.
 func (m *Manager) Sequence() *Sequence {
-	q := &Sequence{device: m.device}
-	q.stream, q.err = m.device.NewStream()
+	q := &Sequence{device: m.Device()}
+	q.stream, q.err = q.device.NewStream()
 	return q
 }

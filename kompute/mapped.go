@@ -34,6 +34,12 @@ func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
 // an Event recorded after that work is done. Elements that work writes at the
 // moment have any value. Errors are ErrClosed and ErrShape.
 func (m *Mapped[T]) Peek(dst []T, from int) error {
+	if m == nil {
+		return errZeroView
+	}
+	if err := m.Err(); err != nil {
+		return err
+	}
 	st := m.v.st
 	if from < 0 || from > m.Size()-len(dst) {
 		return &OpError{Op: "peek", Shapes: [][]int{m.Shape()}, DTypes: []DType{m.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", len(dst), from), Err: ErrShape}

@@ -40,6 +40,7 @@ func WithOpTimes() Option {
 // It returns the stream's error, or ErrUnsupported if the device writes no
 // timestamps.
 func (s *Stream) TimeOps(on bool) error {
+	s = s.made()
 	timing := s.dev.opts.timing()
 	if on {
 		timing = max(timing, timeSums)

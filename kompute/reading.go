@@ -43,7 +43,7 @@ func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 
 // startRead begins a read of all that the view spans.
 func (v *View) startRead(s *Stream) (readback, error) {
-	if s == nil {
+	if s = s.made(); s == noStream {
 		return nil, errNilStream
 	}
 	if err := v.Err(); err != nil {
@@ -91,10 +91,13 @@ func (s *Stream) readable(v *View) error {
 
 // Done reports whether Wait would return at once, with the elements or an error.
 func (r *Reading[T]) Done() bool {
+	if r == nil || r.r == nil {
+		return true
+	}
 	r.mu.Lock()
 	taken := r.data != nil
 	r.mu.Unlock()
-	return taken || r.err != nil || r.r.done()
+	return taken || r.r.done()
 }
 
 // Wait returns the elements in row-major order, once they are there: the same
@@ -103,8 +106,13 @@ func (r *Reading[T]) Done() bool {
 // reads; closing the device leaves ErrClosed to those that were not waited for.
 // If the stream failed before, Wait returns its error.
 func (r *Reading[T]) Wait(ctx context.Context) ([]T, error) {
-	if r.err != nil {
+	switch {
+	case r == nil:
+		return nil, errNilReading
+	case r.err != nil:
 		return nil, r.err
+	case r.r == nil:
+		return nil, errNilReading
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -114,6 +122,8 @@ func (r *Reading[T]) Wait(ctx context.Context) ([]T, error) {
 	}
 	return r.data, nil
 }
+
+var errNilReading = fmt.Errorf("the reading is nil, or ReadAsync did not start it: %w", ErrInvalid)
 
 // wait gathers the elements, once.
 func (r *Reading[T]) wait(ctx context.Context) error {

@@ -9,7 +9,8 @@ import (
 )
 
 // Region is work that was captured once, to be replayed: see Stream.Capture.
-// Its methods may be called from any goroutine.
+// Its methods may be called from any goroutine. A nil or zero Region answers with
+// ErrInvalid.
 //
 // Ordering: a replay is work of the stream that the region was captured on. It
 // comes after all that was enqueued there before, and before all that is
@@ -88,6 +89,7 @@ func newRegion(c *capture) *Region {
 // the caller's was closed; the error of a stream that failed to make an input;
 // ErrInvalid for a negative number; and the stream's or the context's error.
 func (r *Region) Replay(ctx context.Context, times ...int) error {
+	r = r.made()
 	n := 1
 	if len(times) > 0 {
 		n = times[0]
@@ -118,6 +120,9 @@ const mostReplays = 1 << 16
 
 // usable reports why the region cannot be replayed.
 func (r *Region) usable() error {
+	if r == noRegion {
+		return errNilRegion
+	}
 	r.s.dev.mu.Lock()
 	defer r.s.dev.mu.Unlock()
 	if err := r.s.state(); err != nil {
@@ -194,6 +199,7 @@ func (r *Region) enqueued(times int) {
 
 // Stats returns the region's counters.
 func (r *Region) Stats() RegionStats {
+	r = r.made()
 	r.s.dev.mu.Lock()
 	defer r.s.dev.mu.Unlock()
 	out := r.stats
@@ -204,6 +210,7 @@ func (r *Region) Stats() RegionStats {
 // Close gives the region up. Replays that were enqueued still run; the memory
 // of its transients goes after the last of them. Closing again does nothing.
 func (r *Region) Close() error {
+	r = r.made()
 	d := r.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()

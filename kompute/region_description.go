@@ -117,6 +117,9 @@ func (d *RegionDescription) Phases() []int {
 // Describe says what the region does. It waits for nothing, and the caller may
 // keep and change the answer. The error is ErrClosed after Close.
 func (r *Region) Describe() (*RegionDescription, error) {
+	if r = r.made(); r == noRegion {
+		return nil, errNilRegion
+	}
 	d := r.s.dev
 	d.mu.Lock()
 	if r.closed {

@@ -13,6 +13,7 @@ type Scope struct {
 // Scope opens a scope inside the innermost open one. Goroutines that share a
 // stream share its scopes.
 func (s *Stream) Scope() *Scope {
+	s = s.made()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	sc := &Scope{s: s, parent: s.scope, open: !s.closed, owned: s.spare[:0]}
@@ -26,6 +27,9 @@ func (s *Stream) Scope() *Scope {
 // Close closes what the scope owns, and scopes inside it first. Work that was
 // enqueued before still runs. Closing again does nothing.
 func (sc *Scope) Close() {
+	if sc == nil || sc.s == nil {
+		return
+	}
 	sc.s.dev.mu.Lock()
 	defer sc.s.dev.mu.Unlock()
 	if !sc.open {
@@ -69,8 +73,8 @@ func (s *Stream) own(st *storage) {
 // returns t. A tensor that a scope around sc, or nobody, owns already, stays
 // where it is.
 func Keep[T Element](sc *Scope, t *Tensor[T]) *Tensor[T] {
-	st := t.v.st
-	if st == nil || sc == nil || st.dev != sc.s.dev {
+	st := t.View().st
+	if st == nil || sc == nil || sc.s == nil || st.dev != sc.s.dev {
 		return t
 	}
 	st.dev.mu.Lock()

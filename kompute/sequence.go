@@ -57,6 +57,9 @@ func Dispatch(a *Algorithm, push ...uint32) Operation {
 
 // Record adds operations and returns the sequence.
 func (q *Sequence) Record(ops ...Operation) *Sequence {
+	if q == nil {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, op := range ops {
@@ -92,6 +95,9 @@ func (o Operation) check() error {
 
 // Clear waits for what was started, and forgets the operations and the error.
 func (q *Sequence) Clear() *Sequence {
+	if q == nil {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_ = q.close() // an error of the past is what Clear is for
@@ -103,6 +109,9 @@ func (q *Sequence) Clear() *Sequence {
 // Close waits for what was started and frees the sequence. Evaluating it again
 // is ErrClosed; closing it again does nothing.
 func (q *Sequence) Close() error {
+	if q == nil {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.close()
@@ -125,8 +134,13 @@ func (q *Sequence) Eval(ctx context.Context) error {
 	return q.EvalAwait(ctx)
 }
 
+var errNilSequence = fmt.Errorf("the sequence is nil, or no Manager made it: %w", ErrInvalid)
+
 // EvalAsync starts the operations and does not wait; EvalAwait does.
 func (q *Sequence) EvalAsync() error {
+	if q == nil || q.stream == nil && q.err == nil {
+		return errNilSequence
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
@@ -151,6 +165,9 @@ func (q *Sequence) EvalAsync() error {
 // EvalAwait waits for what EvalAsync started last, and then does what SyncLocal
 // asks for. Without EvalAsync it does nothing.
 func (q *Sequence) EvalAwait(ctx context.Context) error {
+	if q == nil {
+		return errNilSequence
+	}
 	q.mu.Lock()
 	event, ops := q.pending, slices.Clone(q.ops)
 	q.mu.Unlock()

@@ -82,6 +82,7 @@ type FallbackMoves struct {
 
 // Stats returns the device's counters.
 func (d *Device) Stats() DeviceStats {
+	d = d.made()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := DeviceStats{
@@ -103,6 +104,7 @@ func (d *Device) Stats() DeviceStats {
 // Stats returns the stream's counters. Those that only the native library
 // knows are zero once the stream is closed.
 func (s *Stream) Stats() StreamStats {
+	s = s.made()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	return s.stats()

@@ -16,7 +16,8 @@ import (
 // that it makes is read. Work on a tensor that another stream wrote, or still
 // reads, starts after that; the order is kept on the device and costs the
 // caller nothing. Goroutines may share a stream; then the order between their
-// ops is theirs to fix.
+// ops is theirs to fix. A nil or zero Stream is one that has failed with
+// ErrInvalid.
 //
 // Work that comes again is captured once and replayed: see Capture.
 //
@@ -82,8 +83,13 @@ func (s *Stream) context() context.Context {
 	return s.ctx
 }
 
-// Device returns the stream's device.
-func (s *Stream) Device() *Device { return s.dev }
+// Device returns the stream's device, nil if the stream is nil.
+func (s *Stream) Device() *Device {
+	if s = s.made(); s == noStream {
+		return nil
+	}
+	return s.dev
+}
 
 // Enqueue appends op. It does not wait for the device, except when the op falls
 // back to the CPU, which needs its operands, and when more windows are under
@@ -93,6 +99,7 @@ func (s *Stream) Device() *Device { return s.dev }
 // one that failed its own error; a layout that leaves its storage, more than
 // eight dimensions and a write to wrapped memory give ErrInvalid.
 func (s *Stream) Enqueue(op Op) {
+	s = s.made()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.enqueueing(op.Name).done(s, op.Name)
@@ -168,6 +175,7 @@ func (s *Stream) fail(err error) {
 // Fail poisons the stream with err, as an op that fails does; where a region is
 // being captured, only that fails. A nil error is ErrInvalid.
 func (s *Stream) Fail(err error) {
+	s = s.made()
 	if err == nil {
 		err = fmt.Errorf("Stream.Fail(nil): %w", ErrInvalid)
 	}
@@ -186,6 +194,7 @@ func (s *Stream) poison(err error) {
 // Err returns the error that poisoned the stream, ErrClosed after Close, or
 // nil. Work that has not run yet may still fail; Synchronize knows.
 func (s *Stream) Err() error {
+	s = s.made()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	return s.state()
@@ -195,7 +204,7 @@ func (s *Stream) Err() error {
 // region is being captured there is none to start. It returns the stream's
 // error.
 func (s *Stream) Flush() error {
-	_, err := s.flush()
+	_, err := s.made().flush()
 	return err
 }
 
@@ -243,6 +252,7 @@ func (s *Stream) lastStats() {
 // Synchronize starts all work enqueued so far and waits until it is done. It
 // returns the stream's error, or the context's if that ends first.
 func (s *Stream) Synchronize(ctx context.Context) error {
+	s = s.made()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -269,6 +279,9 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 // has written stays readable. Closing again does nothing. It returns the error
 // that poisoned the stream.
 func (s *Stream) Close() error {
+	if s = s.made(); s == noStream {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.capture; c != nil {

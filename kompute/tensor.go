@@ -45,28 +45,28 @@ func (t *Tensor[T]) View() *View {
 func (t *Tensor[T]) Err() error { return t.View().Err() }
 
 // Device returns the tensor's device, or nil if Err is not nil.
-func (t *Tensor[T]) Device() *Device { return t.v.Device() }
+func (t *Tensor[T]) Device() *Device { return t.View().Device() }
 
 // Shape returns the lengths of the axes. The slice must not be changed.
-func (t *Tensor[T]) Shape() []int { return t.v.layout.Shape }
+func (t *Tensor[T]) Shape() []int { return t.View().layout.Shape }
 
 // Strides returns the distance of neighbours along each axis, in elements. The
 // slice must not be changed.
-func (t *Tensor[T]) Strides() []int { return t.v.layout.Strides }
+func (t *Tensor[T]) Strides() []int { return t.View().layout.Strides }
 
 // Dim returns the length of an axis, which may count from the end; 0 if there
 // is none.
-func (t *Tensor[T]) Dim(axis int) int { return t.v.layout.Dim(axis) }
+func (t *Tensor[T]) Dim(axis int) int { return t.View().layout.Dim(axis) }
 
 // Rank returns the number of axes.
-func (t *Tensor[T]) Rank() int { return t.v.layout.Rank() }
+func (t *Tensor[T]) Rank() int { return t.View().layout.Rank() }
 
 // Size returns the number of elements; that of a failed tensor is 0.
 func (t *Tensor[T]) Size() int {
-	if t.v.st == nil {
+	if t.View().st == nil {
 		return 0
 	}
-	return t.v.layout.Size()
+	return t.View().layout.Size()
 }
 
 // DType returns the element type.
@@ -74,26 +74,26 @@ func (t *Tensor[T]) DType() DType { return array.DTypeOf[T]() }
 
 // Close gives the tensor up. Its memory is freed with the last view of it,
 // after the last op that uses it. Closing again does nothing.
-func (t *Tensor[T]) Close() error { return t.v.Close() }
+func (t *Tensor[T]) Close() error { return t.View().Close() }
 
 // String describes the tensor without its content.
 func (t *Tensor[T]) String() string {
-	if err := t.v.Err(); err != nil {
+	if err := t.View().Err(); err != nil {
 		return fmt.Sprintf("failed tensor: %v", err)
 	}
-	return fmt.Sprintf("%v%v", t.v.dtype, t.v.layout.Shape)
+	return fmt.Sprintf("%v%v", t.View().dtype, t.View().layout.Shape)
 }
 
 // view makes a tensor of the layout that a view operation came to.
 func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
-	out := new(Tensor[T])
+	out, v := new(Tensor[T]), t.View()
 	switch {
-	case t.v.st == nil:
-		out.v.err = t.v.Err()
+	case v.st == nil:
+		out.v.err = v.Err()
 	case err != nil:
-		out.v.err = &OpError{Op: op, Shapes: [][]int{t.v.layout.Shape}, DTypes: []DType{t.v.dtype}, Reason: err.Error(), Err: ErrShape}
+		out.v.err = &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: err.Error(), Err: ErrShape}
 	default:
-		t.v.derive(&out.v, t.v.dtype, l)
+		v.derive(&out.v, v.dtype, l)
 	}
 	if out.v.err != nil {
 		out.v.dtype = array.DTypeOf[T]()
@@ -105,13 +105,13 @@ func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
 // length may be -1. It gives ErrShape if the sizes differ, or if no strides
 // place the elements so, as after most transpositions: copy those first.
 func (t *Tensor[T]) Reshape(shape ...int) *Tensor[T] {
-	l, err := t.v.layout.Reshape(shape...)
+	l, err := t.View().layout.Reshape(shape...)
 	return t.view("reshape", l, err)
 }
 
 // Transpose permutes the axes; without arguments it reverses them.
 func (t *Tensor[T]) Transpose(axes ...int) *Tensor[T] {
-	l, err := t.v.layout.Transpose(axes...)
+	l, err := t.View().layout.Transpose(axes...)
 	return t.view("transpose", l, err)
 }
 
@@ -123,26 +123,26 @@ func (t *Tensor[T]) Slice(axis, start, stop int) *Tensor[T] {
 
 // SliceStep keeps every step-th element from start to before stop of one axis.
 func (t *Tensor[T]) SliceStep(axis, start, stop, step int) *Tensor[T] {
-	l, err := t.v.layout.Slice(axis, start, stop, step)
+	l, err := t.View().layout.Slice(axis, start, stop, step)
 	return t.view("slice", l, err)
 }
 
 // Broadcast repeats axes of length 1, and adds axes in front, up to shape.
 func (t *Tensor[T]) Broadcast(shape ...int) *Tensor[T] {
-	l, err := t.v.layout.Broadcast(shape...)
+	l, err := t.View().layout.Broadcast(shape...)
 	return t.view("broadcast", l, err)
 }
 
 // ExpandDims inserts an axis of length 1 before axis; a negative one counts
 // from the end of the result.
 func (t *Tensor[T]) ExpandDims(axis int) *Tensor[T] {
-	l, err := t.v.layout.ExpandDims(axis)
+	l, err := t.View().layout.ExpandDims(axis)
 	return t.view("expand_dims", l, err)
 }
 
 // Squeeze drops an axis of length 1.
 func (t *Tensor[T]) Squeeze(axis int) *Tensor[T] {
-	l, err := t.v.layout.Squeeze(axis)
+	l, err := t.View().layout.Squeeze(axis)
 	return t.view("squeeze", l, err)
 }
 
@@ -160,7 +160,7 @@ func (t *Tensor[T]) Read(ctx context.Context) ([]T, error) {
 // ReadInto is Read into memory of the caller's. dst must have the tensor's
 // size, else it is ErrShape.
 func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
-	if err := t.v.Err(); err != nil {
+	if err := t.Err(); err != nil {
 		return err
 	}
 	l := t.v.layout
@@ -182,7 +182,7 @@ func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 // axes must not be broadcast, else it is ErrShape; wrapped memory is
 // read-only, which is ErrInvalid.
 func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
-	if err := t.v.Err(); err != nil {
+	if err := t.Err(); err != nil {
 		return err
 	}
 	l := t.v.layout

@@ -8,6 +8,7 @@ import "fmt"
 //
 // A nil or failed tensor poisons the stream, as an op that gets one does.
 func (s *Stream) Upload(tensors ...AnyTensor) {
+	s = s.made()
 	for i, t := range tensors {
 		if t == nil {
 			s.Fail(fmt.Errorf("upload: tensor %d is nil: %w", i, ErrInvalid))

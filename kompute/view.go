@@ -24,15 +24,15 @@ type View struct {
 var errZeroView = fmt.Errorf("a tensor without storage: %w", ErrInvalid)
 
 // DType returns the element type.
-func (v *View) DType() DType { return v.dtype }
+func (v *View) DType() DType { return v.made().dtype }
 
 // Layout returns shape, strides and offset in elements. Its slices must not be
 // changed.
-func (v *View) Layout() array.Layout { return v.layout }
+func (v *View) Layout() array.Layout { return v.made().layout }
 
 // Device returns the device of the storage, or nil if Err is not nil.
 func (v *View) Device() *Device {
-	if v.st == nil {
+	if v == nil || v.st == nil {
 		return nil
 	}
 	return v.st.dev
@@ -41,7 +41,7 @@ func (v *View) Device() *Device {
 // Err tells why the view is unusable: the error of the view operation, or of
 // the op, that was to make it.
 func (v *View) Err() error {
-	if v.err == nil && v.st == nil {
+	if v = v.made(); v.err == nil && v.st == nil {
 		return errZeroView
 	}
 	return v.err
@@ -49,7 +49,7 @@ func (v *View) Err() error {
 
 // Closed reports whether the view, its storage or its device was closed.
 func (v *View) Closed() bool {
-	if v.st == nil {
+	if v == nil || v.st == nil {
 		return false
 	}
 	v.st.dev.mu.Lock()
@@ -68,7 +68,7 @@ func (v *View) usable() error {
 // Close gives the view up. The storage is freed with its last view, after the
 // last op that uses it. Closing again does nothing.
 func (v *View) Close() error {
-	if v.st == nil {
+	if v == nil || v.st == nil {
 		return nil
 	}
 	d := v.st.dev
@@ -87,12 +87,15 @@ func (v *View) Close() error {
 // It is borrowed: it does not keep the storage open and needs no Close. A
 // layout that leaves the storage is refused when it is enqueued.
 func (v *View) WithLayout(l array.Layout) *View {
+	v = v.made()
 	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
 }
 
 // SameStorage reports whether both are views of one storage, and so may share
 // elements.
-func (v *View) SameStorage(other *View) bool { return v.st != nil && v.st == other.st }
+func (v *View) SameStorage(other *View) bool {
+	return v != nil && other != nil && v.st != nil && v.st == other.st
+}
 
 // extentBytes returns where in the storage the view's elements begin and end.
 func (v *View) extentBytes() (lo, hi int) {
