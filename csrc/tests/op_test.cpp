@@ -53,7 +53,7 @@ TEST(ops_take_what_the_caller_checked) {
 template <typename Call> static void check_operands_of(const Device &device, const char *name) {
     kpx_error err{};
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 1024);
+    Storage buffer = new_storage(device, 1024);
     const int32_t op = kpx_op_find(name);
     CHECK(op == Call::kOp);
     const typename Call::Params params{};
@@ -81,7 +81,7 @@ TEST(shapes_and_dtypes_that_do_not_fit_are_invalid) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 1024), other = new_buffer(device, 1024);
+    Storage buffer = new_storage(device, 1024), other = new_storage(device, 1024);
     kpx_array floats = words_of(buffer, 16, KPX_READ), out = words_of(other, 16, KPX_WRITE);
     kpx_array words = floats, shorter = words_of(other, 8, KPX_WRITE);
     floats.dtype = out.dtype = shorter.dtype = KPX_FLOAT32;
@@ -108,7 +108,7 @@ TEST(what_kernels_do_not_reach_is_unsupported) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
-    Buffer buffer = new_buffer(device, 64), other = new_buffer(device, 64);
+    Storage buffer = new_storage(device, 64), other = new_storage(device, 64);
     kpx_array q = words_of(buffer, 1, KPX_READ), out = words_of(other, 1, KPX_WRITE);
     q.dtype = out.dtype = KPX_FLOAT32;
     q.rank = out.rank = 4;
