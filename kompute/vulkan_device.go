@@ -115,7 +115,9 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 	defer b.d.mu.Unlock()
 	if st.source != nil && (ofContent(err) || errors.Is(err, ErrDeviceLost)) {
 		st.source.fail(err)
-		return st.source.err
+		if st.source.err != nil { // unless it was closed in order
+			return st.source.err
+		}
 	}
 	return err
 }

@@ -54,6 +54,19 @@ func TestALostDevicePoisonsTheStream(t *testing.T) {
 	}
 }
 
+// What a stream made that was closed in order, and was not read before the device
+// was lost, is gone, and reading it says so.
+func TestResultsOfClosedStreamsOnALostDevice(t *testing.T) {
+	_, s, x := started(t)
+	y := ops.Add(s, x, x)
+	require.NoError(t, s.Close())
+	control.Fail("vkQueueSubmit", 1, 1, deviceLost)
+	for range 2 {
+		got, err := y.Read(bg)
+		require.ErrorIs(t, err, kompute.ErrDeviceLost, "%v", got)
+	}
+}
+
 // Whoever waits for an event of a device that is lost before it fails with that:
 // streams of the CPU and of another Vulkan device.
 func TestAnEventOfALostDevice(t *testing.T) {
