@@ -18,27 +18,40 @@ package kompute
 #endif
 static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 
+// Arrays come as memory without Go pointers.
+static kpx_result call_op(kpx_stream *stream, int32_t op, const void *arrays, uint32_t n, const void *params,
+                          uint32_t size, kpx_error *err) {
+    return kpx_op(stream, op, (const kpx_array *)arrays, n, params, size, err);
+}
+static kpx_result call_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const void *arrays, uint32_t n,
+                                const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
+    return kpx_dispatch(stream, algorithm, (const kpx_array *)arrays, n, groups, push, push_bytes, err);
+}
+static kpx_result call_write(const void *view, kpx_stream *stream, const void *data, kpx_error *err) {
+    return kpx_tensor_write((const kpx_array *)view, stream, data, err);
+}
+
 // None of these calls back into Go, or keeps memory that it is given.
 #cgo nocallback kpx_tensor_create
 #cgo nocallback kpx_tensor_destroy
-#cgo nocallback kpx_tensor_write
+#cgo nocallback call_write
 #cgo nocallback kpx_read_create
 #cgo nocallback kpx_read_wait
 #cgo nocallback kpx_read_moved
-#cgo nocallback kpx_op
-#cgo nocallback kpx_dispatch
+#cgo nocallback call_op
+#cgo nocallback call_dispatch
 #cgo nocallback kpx_flush
 #cgo nocallback kpx_upload
 #cgo nocallback kpx_stream_depend
 #cgo nocallback kpx_wait
 #cgo noescape kpx_tensor_create
 #cgo noescape kpx_tensor_destroy
-#cgo noescape kpx_tensor_write
+#cgo noescape call_write
 #cgo noescape kpx_read_create
 #cgo noescape kpx_read_wait
 #cgo noescape kpx_read_moved
-#cgo noescape kpx_op
-#cgo noescape kpx_dispatch
+#cgo noescape call_op
+#cgo noescape call_dispatch
 #cgo noescape kpx_flush
 #cgo noescape kpx_upload
 #cgo noescape kpx_stream_depend
@@ -166,7 +179,7 @@ func (d *cgoDevice) destroyTensor(tensor unsafe.Pointer) {
 
 func (d *cgoDevice) writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error {
 	var e C.kpx_error
-	code := C.kpx_tensor_write((*C.kpx_array)(unsafe.Pointer(view)), (*C.kpx_stream)(stream), unsafe.Pointer(unsafe.SliceData(data)), &e)
+	code := C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), unsafe.Pointer(unsafe.SliceData(data)), &e)
 	if code != C.KPX_OK {
 		return goError(code, &e)
 	}
@@ -231,7 +244,7 @@ func (d *cgoDevice) findOp(name string) int32 {
 
 func (d *cgoDevice) op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error {
 	var e C.kpx_error
-	code := C.kpx_op((*C.kpx_stream)(stream), C.int32_t(op), cArrays(arrays), C.uint32_t(len(arrays)),
+	code := C.call_op((*C.kpx_stream)(stream), C.int32_t(op), unsafe.Pointer(unsafe.SliceData(arrays)), C.uint32_t(len(arrays)),
 		unsafe.Pointer(unsafe.SliceData(params)), C.uint32_t(len(params)), &e)
 	if code != C.KPX_OK {
 		return goError(code, &e)
@@ -239,14 +252,10 @@ func (d *cgoDevice) op(stream unsafe.Pointer, op int32, arrays []nativeArray, pa
 	return nil
 }
 
-func cArrays(arrays []nativeArray) *C.kpx_array {
-	return (*C.kpx_array)(unsafe.Pointer(unsafe.SliceData(arrays)))
-}
-
 func (d *cgoDevice) dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error {
 	var e C.kpx_error
 	g := [3]C.uint32_t{C.uint32_t(groups[0]), C.uint32_t(groups[1]), C.uint32_t(groups[2])}
-	code := C.kpx_dispatch((*C.kpx_stream)(stream), (*C.kpx_algorithm)(algorithm), cArrays(arrays), C.uint32_t(len(arrays)),
+	code := C.call_dispatch((*C.kpx_stream)(stream), (*C.kpx_algorithm)(algorithm), unsafe.Pointer(unsafe.SliceData(arrays)), C.uint32_t(len(arrays)),
 		&g[0], unsafe.Pointer(unsafe.SliceData(push)), C.uint32_t(4*len(push)), &e)
 	if code != C.KPX_OK {
 		return goError(code, &e)

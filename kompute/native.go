@@ -64,9 +64,10 @@ type native interface {
 	close()
 }
 
-// nativeArray is kpx_array, field by field.
+// nativeArray is kpx_array, field by field. The handle is no pointer to Go, which
+// would look behind it in every call.
 type nativeArray struct {
-	tensor  unsafe.Pointer
+	tensor  uintptr
 	dtype   uint32
 	access  uint32
 	rank    uint32
@@ -84,7 +85,7 @@ func (a *nativeArray) set(arg Arg) {
 	}
 	v := arg.View
 	l := v.layout
-	a.tensor, a.dtype, a.access = v.st.res.native, uint32(v.dtype), uint32(arg.Access)
+	a.tensor, a.dtype, a.access = uintptr(v.st.res.native), uint32(v.dtype), uint32(arg.Access)
 	a.rank, a.offset = uint32(len(l.Shape)), int64(l.Offset)
 	if l.Size() == 0 {
 		a.offset = 0 // it may lie behind the storage's end

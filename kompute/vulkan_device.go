@@ -79,7 +79,7 @@ func (b *vulkanBackend) fill(st *storage, data []byte) error {
 	if st.bytes == 0 {
 		return nil
 	}
-	whole := nativeArray{tensor: st.res.native, dtype: uint32(array.Uint8), rank: 1}
+	whole := nativeArray{tensor: uintptr(st.res.native), dtype: uint32(array.Uint8), rank: 1}
 	whole.shape[0], whole.strides[0] = int64(st.bytes), 1
 	return b.d.retryOutOfMemory(func() error {
 		return b.native.writeTensor(&whole, b.transfersHandle(), data)
