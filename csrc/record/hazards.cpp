@@ -11,7 +11,7 @@ namespace {
 class Touched {
   public:
     bool conflicts(const Use &use) const {
-        auto it = ranges_.find(VkBuffer(use.buffer));
+        auto it = ranges_.find(use.buffer.serial);
         if (it == ranges_.end()) {
             return false;
         }
@@ -26,7 +26,7 @@ class Touched {
 
     void add(const Use &use) {
         const Range range{use.offset, use.offset + use.bytes, (use.access & KPX_WRITE) != 0};
-        std::vector<Range> &list = ranges_[VkBuffer(use.buffer)];
+        std::vector<Range> &list = ranges_[use.buffer.serial];
         for (const Range &old : list) { // weights are read by many
             if (old.start == range.start && old.end == range.end && old.written == range.written) {
                 return;
@@ -46,7 +46,7 @@ class Touched {
         uint64_t start, end;
         bool written;
     };
-    std::unordered_map<VkBuffer, std::vector<Range>> ranges_;
+    std::unordered_map<uint64_t, std::vector<Range>> ranges_; // by the buffer's serial number
 };
 
 } // namespace

@@ -15,7 +15,7 @@ namespace kpx {
 
 // A range of a Vulkan buffer that a node binds.
 struct Use {
-    vk::Buffer buffer;
+    Numbered<vk::Buffer> buffer;
     uint64_t offset; // bytes, aligned as the device asks
     uint64_t bytes;
     kpx_access access;
@@ -25,7 +25,7 @@ struct Use {
 
 // One dispatch. Its uses and push constants are slices of the program's lists.
 struct Node {
-    vk::Pipeline pipeline;
+    Numbered<vk::Pipeline> pipeline;
     Layout layout;
     const char *kernel;                // its name, static
     std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it

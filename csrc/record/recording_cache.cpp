@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "runtime/creation_check.hpp"
-
 namespace kpx {
 
 namespace {
@@ -25,26 +23,26 @@ uint64_t hash_of(const std::vector<uint64_t> &key) {
     return hash;
 }
 
-uint64_t word_of(uint32_t high, uint32_t low) {
-    return uint64_t(high) << 32 | low;
+uint64_t word_of(uint64_t high, uint64_t low) {
+    return high << 32 | low;
 }
 
 } // namespace
 
+// A pipeline's number stands for its layout too. Offsets and sizes have 32 bits, since no tensor has 4 GiB
+// (make_tensor); a serial number has two to spare.
 void RecordingCache::describe(const Program &program) {
     key_.clear();
     key_.push_back(program.ends_at_host());
     for (const Node &node : program.nodes()) {
-        key_.push_back(uint64_t(VkPipeline(node.pipeline)));
-        key_.push_back(word_of(node.layout.bindings, node.push_bytes));
+        key_.push_back(node.pipeline.serial);
         key_.push_back(word_of(node.grid.x, node.grid.y));
-        key_.push_back(node.grid.z);
+        key_.push_back(word_of(node.grid.z, node.push_bytes));
         put_bytes(key_, program.push(node), node.push_bytes);
         const Use *uses = program.uses(node);
         for (uint32_t i = 0; i < node.layout.bindings; i++) {
-            key_.push_back(uint64_t(VkBuffer(uses[i].buffer)));
-            key_.push_back(uses[i].offset);
-            key_.push_back(uses[i].bytes << 2 | uses[i].access); // barriers follow from the access
+            key_.push_back(uses[i].buffer.serial << 2 | uses[i].access); // barriers follow from the access
+            key_.push_back(word_of(uses[i].offset, uses[i].bytes));
         }
     }
     hash_ = hash_of(key_);
@@ -52,12 +50,6 @@ void RecordingCache::describe(const Program &program) {
 
 std::shared_ptr<Recording> RecordingCache::get(const std::shared_ptr<Device> &device, const Queue &queue,
                                                Program &program, bool &known) {
-    // A buffer or pipeline that is gone may have left its handle to another.
-    const uint64_t destroyed = handles_destroyed();
-    if (destroyed != destroyed_) {
-        clear();
-        destroyed_ = destroyed;
-    }
     describe(program);
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
         const bool idle = it->recording.use_count() == 1;

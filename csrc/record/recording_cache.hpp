@@ -1,7 +1,9 @@
 // Recordings of a stream's last windows. A loop that enqueues the same work
 // again, as the next token of a model does, gets the same memory for it again,
 // and so the same dispatches with the same bindings: then what was recorded is
-// submitted anew, and nothing is recorded.
+// submitted anew, and nothing is recorded. A recording whose buffers or pipelines
+// are gone stays until others push it out: it is found by their serial numbers,
+// which no later object has, so it never runs again.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,6 @@ class RecordingCache {
     // then nobody else gets it. known: it was recorded before. Not thread-safe.
     std::shared_ptr<Recording> get(const std::shared_ptr<Device> &device, const Queue &queue, Program &program,
                                    bool &known);
-    void clear() { entries_.clear(); }
 
   private:
     static constexpr size_t kMost = 32;
@@ -37,7 +38,6 @@ class RecordingCache {
     std::list<Entry> entries_; // the one used last is the first
     Key key_;                  // of the program asked for
     uint64_t hash_ = 0;
-    uint64_t destroyed_ = 0; // handles_destroyed() when the entries were good
 };
 
 } // namespace kpx

@@ -13,7 +13,7 @@ struct OpNode;
 
 // One end of a copy.
 struct TransferEnd {
-    vk::Buffer buffer;
+    Numbered<vk::Buffer> buffer;
     uint64_t offset; // bytes
     std::shared_ptr<const void> owner;
     const Buffer *storage = nullptr; // what owner is, unless it is a staging block

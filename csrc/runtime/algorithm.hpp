@@ -22,13 +22,13 @@ class Algorithm {
 
     const std::shared_ptr<Device> &device() const { return device_; }
     const Layout &layout() const { return layout_; }
-    vk::Pipeline pipeline() const { return pipeline_; }
+    const Numbered<vk::Pipeline> &pipeline() const { return pipeline_; }
     uint32_t push_bytes() const { return push_bytes_; }
 
   private:
     std::shared_ptr<Device> device_;
     Layout layout_;
-    vk::Pipeline pipeline_;
+    Numbered<vk::Pipeline> pipeline_;
     uint32_t push_bytes_;
 };
 

@@ -1,7 +1,5 @@
 #include "runtime/creation_check.hpp"
 
-#include <atomic>
-
 #include "abi/error.hpp"
 #include "runtime/vulkan_loader.hpp"
 
@@ -11,7 +9,6 @@ namespace {
 
 thread_local CreationCheck *watching = nullptr;
 thread_local bool recorded_for_many = false;
-std::atomic<uint64_t> destroyed{0};
 
 // The dispatcher's own entries.
 struct {
@@ -25,8 +22,6 @@ struct {
     PFN_vkAllocateCommandBuffers allocate_commands;
     PFN_vkFreeCommandBuffers free_commands;
     PFN_vkBeginCommandBuffer begin_commands;
-    PFN_vkDestroyBuffer destroy_buffer;
-    PFN_vkDestroyPipeline destroy_pipeline;
 } real;
 
 VkResult noted(VkResult result) {
@@ -134,18 +129,6 @@ VKAPI_ATTR VkResult VKAPI_CALL begin_commands(VkCommandBuffer commands, const Vk
     return real.begin_commands(commands, &changed);
 }
 
-// Counted before: from here on the driver may use the handle again.
-VKAPI_ATTR void VKAPI_CALL destroy_buffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks *callbacks) {
-    destroyed++;
-    real.destroy_buffer(device, buffer, callbacks);
-}
-
-VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice device, VkPipeline pipeline,
-                                            const VkAllocationCallbacks *callbacks) {
-    destroyed++;
-    real.destroy_pipeline(device, pipeline, callbacks);
-}
-
 template <typename Fn> void hook(Fn &entry, Fn &original, Fn replacement) {
     if (entry != replacement) {
         original = entry;
@@ -167,8 +150,6 @@ void install_creation_hooks() {
     hook(table.vkAllocateCommandBuffers, real.allocate_commands, allocate_commands);
     hook(table.vkFreeCommandBuffers, real.free_commands, free_commands);
     hook(table.vkBeginCommandBuffer, real.begin_commands, begin_commands);
-    hook(table.vkDestroyBuffer, real.destroy_buffer, destroy_buffer);
-    hook(table.vkDestroyPipeline, real.destroy_pipeline, destroy_pipeline);
 }
 
 CreationCheck::CreationCheck(vk::Device device, Memory host_memory)
@@ -200,10 +181,6 @@ void CreationCheck::done(const char *what) {
 
 void CreationCheck::rethrow(const char *what) const {
     check(vk::Result(first_), what);
-}
-
-uint64_t handles_destroyed() {
-    return destroyed;
 }
 
 RecordedForMany::RecordedForMany(bool wanted) {

@@ -44,10 +44,6 @@ class CreationCheck {
     VkResult first_ = VK_SUCCESS;
 };
 
-// How many buffers and pipelines were destroyed so far, in this process: a
-// handle seen before may since belong to another object.
-uint64_t handles_destroyed();
-
 // While it lives, command buffers that this thread begins may be submitted again
 // while they run, which kp::Sequence does not ask for.
 class RecordedForMany {

@@ -110,7 +110,7 @@ vk::ShaderModule Kernels::module(const EmbeddedKernel &kernel) {
     return found;
 }
 
-vk::Pipeline Kernels::build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout) {
+Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout) {
     std::array<vk::SpecializationMapEntry, SpecConstants::kMost> entries;
     for (uint32_t i = 0; i < spec.count; i++) {
         entries[i] = vk::SpecializationMapEntry(i, i * 4, 4);
@@ -122,7 +122,7 @@ vk::Pipeline Kernels::build(vk::ShaderModule module, const SpecConstants &spec, 
     device_.check(device_.handle().createComputePipelines(cache_.handle(), 1, &info, nullptr, &pipeline),
                   "vkCreateComputePipelines");
     built_++;
-    return pipeline;
+    return Numbered<vk::Pipeline>(pipeline);
 }
 
 void Kernels::save_cache() {

@@ -13,6 +13,7 @@
 #include <vulkan/vulkan.hpp>
 
 #include "runtime/embedded.hpp"
+#include "runtime/numbered.hpp"
 #include "runtime/pipeline_cache.hpp"
 
 namespace kpx {
@@ -27,7 +28,7 @@ struct Layout {
 };
 
 struct Pipeline {
-    vk::Pipeline handle;
+    Numbered<vk::Pipeline> handle;
     Layout layout;
 };
 
@@ -52,7 +53,7 @@ class Kernels {
 
     // For user code: layouts are shared, the pipeline is the caller's to destroy.
     Layout layout(uint32_t bindings, uint32_t push_bytes);
-    vk::Pipeline build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout);
+    Numbered<vk::Pipeline> build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout);
     vk::ShaderModule load(const uint32_t *spirv, size_t bytes);
 
     uint64_t pipelines_built() const { return built_; }

@@ -84,7 +84,7 @@ std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
     device_.count_allocation();
     auto block = std::make_shared<Block>();
     block->tensor = make_host_tensor(capacity, true);
-    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->handle = buffer_of(*block->tensor);
     block->bytes = capacity;
     block->mapped = static_cast<uint8_t *>(block->tensor->rawData());
     {
@@ -117,7 +117,7 @@ std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
 std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
     auto block = std::make_shared<Block>();
     block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
-    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->handle = buffer_of(*block->tensor);
     block->bytes = bytes;
     block->ranges = std::make_unique<RangeAllocator>(bytes);
     block->counters = true;
@@ -130,8 +130,7 @@ std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
 void Memory::zero(const Block &block) {
     const std::shared_ptr<kp::Tensor> zeros = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block.bytes);
     Program program;
-    append_transfer(device_, program, {zeros->constructDescriptorBufferInfo().buffer, 0, zeros},
-                    {block.handle, 0, block.tensor}, block.bytes);
+    append_transfer(device_, program, {buffer_of(*zeros), 0, zeros}, {block.handle, 0, block.tensor}, block.bytes);
     Queue &queue = device_.next_queue();
     const Recording recording(device_.shared_from_this(), queue, program, Recording::Runs::once);
     Timeline done(device_.shared_from_this());
@@ -225,7 +224,7 @@ std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
         }
         throw;
     }
-    block->handle = block->tensor->constructDescriptorBufferInfo().buffer;
+    block->handle = buffer_of(*block->tensor);
     block->bytes = bytes;
     if (slab) {
         block->ranges = std::make_unique<RangeAllocator>(bytes);

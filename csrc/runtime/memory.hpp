@@ -10,6 +10,7 @@
 
 #include <kompute/Tensor.hpp>
 
+#include "runtime/numbered.hpp"
 #include "runtime/ranges.hpp"
 
 namespace kpx {
@@ -19,7 +20,7 @@ class Device;
 // One kp::Tensor in eStorage, whole or cut into ranges.
 struct Block {
     std::shared_ptr<kp::Tensor> tensor;
-    vk::Buffer handle;
+    Numbered<vk::Buffer> handle;
     uint64_t bytes;
     std::unique_ptr<RangeAllocator> ranges; // null: the block is one buffer
     uint8_t *mapped = nullptr;              // an eHost tensor: where the host sees it
@@ -37,7 +38,7 @@ class Buffer {
     Buffer &operator=(const Buffer &) = delete;
 
     const std::shared_ptr<Device> &device() const { return device_; }
-    vk::Buffer handle() const { return block_->handle; }
+    const Numbered<vk::Buffer> &handle() const { return block_->handle; }
     uint64_t offset() const { return offset_; } // where it starts in handle()
     uint64_t bytes() const { return bytes_; }
     uint64_t capacity() const { return capacity_; }    // bytes rounded up

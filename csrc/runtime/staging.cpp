@@ -1,6 +1,7 @@
 #include "runtime/staging.hpp"
 
 #include "runtime/device.hpp"
+#include "runtime/tensors.hpp"
 
 namespace kpx {
 
@@ -20,7 +21,7 @@ std::shared_ptr<HostBlock> Staging::take(For purpose, uint64_t bytes) {
         block = std::make_unique<HostBlock>();
         block->bytes = large ? kLarge : kSmall;
         block->tensor = device_.memory().make_host_tensor(block->bytes, purpose == For::download);
-        block->buffer = block->tensor->constructDescriptorBufferInfo().buffer;
+        block->buffer = buffer_of(*block->tensor);
         block->data = static_cast<uint8_t *>(block->tensor->rawData());
     }
     block->used = 0;

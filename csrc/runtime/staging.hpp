@@ -8,13 +8,15 @@
 
 #include <kompute/Tensor.hpp>
 
+#include "runtime/numbered.hpp"
+
 namespace kpx {
 
 class Device;
 
 struct HostBlock {
     std::shared_ptr<kp::Tensor> tensor;
-    vk::Buffer buffer;
+    Numbered<vk::Buffer> buffer;
     uint8_t *data;
     uint64_t bytes;
     uint64_t used = 0; // bytes handed out since it was taken

@@ -34,4 +34,8 @@ std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes 
     return tensor;
 }
 
+Numbered<vk::Buffer> buffer_of(kp::Tensor &tensor) {
+    return Numbered<vk::Buffer>(tensor.constructDescriptorBufferInfo().buffer);
+}
+
 } // namespace kpx

@@ -5,6 +5,8 @@
 
 #include <kompute/Tensor.hpp>
 
+#include "runtime/numbered.hpp"
+
 namespace kpx {
 
 class Device;
@@ -13,5 +15,8 @@ class Device;
 // read_by_host asks for cached memory. Throws an Error when the driver refuses.
 std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes type, uint64_t bytes,
                                         bool read_by_host = false);
+
+// Its Vulkan buffer, with a new number: to be asked once, when the tensor is made.
+Numbered<vk::Buffer> buffer_of(kp::Tensor &tensor);
 
 } // namespace kpx

@@ -1,4 +1,10 @@
 // Windows that come again are submitted again, not recorded.
+#include "record/recording_cache.hpp"
+
+#include "abi/handles.hpp"
+#include "record/transfer.hpp"
+#include "runtime/device.hpp"
+#include "runtime/memory.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -68,12 +74,82 @@ TEST(windows_in_flight_are_recorded_once_more) {
 }
 
 // A pipeline that is destroyed may leave its handle to the next.
-TEST(recordings_go_with_what_they_name) {
+TEST(recordings_of_destroyed_pipelines_are_not_used) {
     Work work;
     for (uint32_t i = 0; i < 20; i++) {
         work.add = new_algorithm(work.device, spirv_add_one, 1, {i + 1}, 4);
         CHECK(work.run(5) == std::vector<uint32_t>(kWords, 5 * (i + 1) + 1));
     }
+}
+
+// So may a buffer. That of mapped memory is destroyed with it, and drivers give the next one the same handle.
+TEST(recordings_of_destroyed_buffers_are_not_used) {
+    Work work;
+    kpx_error err{};
+    for (uint32_t i = 0; i < 20; i++) {
+        kpx_tensor *handle = nullptr;
+        void *memory = nullptr;
+        REQUIRE_OK(kpx_tensor_create_mapped(work.device.get(), kWords * 4, &handle, &memory, &err));
+        const Storage mapped(handle);
+        auto *words = static_cast<uint32_t *>(memory);
+        words[kWords - 1] = i;
+        const uint64_t before = stats_of(work.stream).recorded_commands;
+        add_one(work.stream, work.add, mapped, kWords);
+        wait(work.stream, flush(work.stream));
+        CHECK(words[0] == 1 && words[kWords - 1] == i + 1);
+        CHECK(stats_of(work.stream).recorded_commands > before);
+    }
+}
+
+TEST(recordings_stay_when_other_objects_are_destroyed) {
+    Work work;
+    work.run(1);
+    const uint64_t before = stats_of(work.stream).recorded_commands;
+    for (uint32_t i = 0; i < 10; i++) {
+        new_algorithm(work.device, spirv_add_one, 1, {i + 1}, 4);
+        kpx_error err{};
+        kpx_tensor *handle = nullptr;
+        void *memory = nullptr;
+        REQUIRE_OK(kpx_tensor_create_mapped(work.device.get(), 64, &handle, &memory, &err));
+        kpx_tensor_destroy(handle);
+        CHECK(work.run(i) == std::vector<uint32_t>(kWords, i + 1));
+    }
+    CHECK(stats_of(work.stream).recorded_commands == before);
+}
+
+// The same copy, but for one handle that belongs to another object, or for one range in a slab.
+TEST(recordings_are_found_by_serial_numbers_and_ranges) {
+    const Device opened = open_device();
+    const std::shared_ptr<kpx::Device> device = kpx::device_of(opened.get());
+    const std::shared_ptr<kpx::Buffer> from = device->memory().allocate(4096), to = device->memory().allocate(4096);
+    kpx::RecordingCache cache;
+    const kpx::Queue &queue = device->next_queue();
+    const auto is_known = [&](const std::function<void(kpx::Use &)> &change, bool another_pipeline = false) {
+        kpx::Program copy, program;
+        kpx::append_transfer(*device, copy, {from->handle(), from->offset(), from, from.get()},
+                             {to->handle(), to->offset(), to, to.get()}, 1024);
+        const kpx::Node &node = copy.nodes()[0];
+        program.use(copy.uses(node)[0]);
+        program.use(copy.uses(node)[1]);
+        change(program.all_uses()[1]);
+        kpx::Pipeline pipeline{node.pipeline, node.layout};
+        if (another_pipeline) {
+            pipeline.handle = kpx::Numbered<vk::Pipeline>(pipeline.handle.handle);
+        }
+        program.dispatch(pipeline, node.kernel, copy.push(node), node.push_bytes, node.grid);
+        bool known = false;
+        cache.get(device, queue, program, known);
+        return known;
+    };
+    const auto nothing = [](kpx::Use &) {};
+    CHECK(!is_known(nothing));
+    CHECK(is_known(nothing));
+    CHECK(!is_known([](kpx::Use &use) { use.buffer = kpx::Numbered<vk::Buffer>(use.buffer.handle); }));
+    CHECK(!is_known(nothing, true));
+    CHECK(!is_known([](kpx::Use &use) { use.offset += 1024; }));
+    CHECK(!is_known([](kpx::Use &use) { use.bytes -= 256; }));
+    CHECK(!is_known([](kpx::Use &use) { use.access = KPX_READ; }));
+    CHECK(is_known(nothing)); // none of them pushed it out
 }
 
 // More windows than are kept, in turns.
