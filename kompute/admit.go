@@ -7,9 +7,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// admit checks what must hold before op reaches a backend, and pins its
-// storages there: until the op is done on the CPU, until it is appended
-// elsewhere.
+// admit checks op before it reaches a backend, and pins its storages: on the
+// CPU backend until the op is done, on others until it is appended.
 func (s *Stream) admit(op Op) error {
 	for i, a := range op.Args {
 		if err := s.checkArg(a); err != nil {
@@ -50,7 +49,7 @@ func (s *Stream) admit(op Op) error {
 	return nil
 }
 
-// located says where an error of one operand belongs, unless it knows already.
+// located adds op and operand to an error, unless it names them already.
 func (s *Stream) located(op Op, where string, err error) error {
 	var known *OpError
 	if errors.As(err, &known) {
@@ -59,7 +58,7 @@ func (s *Stream) located(op Op, where string, err error) error {
 	return opError(&op, where, err)
 }
 
-// checkArg checks what does not change about an operand.
+// checkArg checks the immutable properties of an operand.
 func (s *Stream) checkArg(a Arg) error {
 	v := a.View
 	switch {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// algorithmResource is the native handle, apart from the Algorithm so that its
-// cleanup does not hold it.
+// algorithmResource is the native handle, separate from the Algorithm so that
+// the cleanup does not keep the Algorithm alive.
 type algorithmResource struct {
 	d      *Device
 	native native
@@ -16,7 +16,7 @@ type algorithmResource struct {
 	users  int
 }
 
-// create makes the native kernel.
+// create creates the native kernel.
 func (a *Algorithm) create(b *vulkanBackend, spirv, spec []uint32) error {
 	d := a.device
 	d.mu.Lock()
@@ -57,7 +57,8 @@ func (r *algorithmResource) close() {
 	}
 }
 
-// enter keeps the handle from being freed; false if it was.
+// enter keeps the handle from being freed; it returns false if it was freed
+// already.
 func (r *algorithmResource) enter() bool {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
@@ -75,7 +76,7 @@ func (r *algorithmResource) leave() {
 	r.free()
 }
 
-// free gives the handle back once it is closed and not in use.
+// free destroys the handle once it is closed and not in use.
 func (r *algorithmResource) free() {
 	if r.closed && r.users == 0 && r.handle != nil {
 		r.native.destroyAlgorithm(r.handle)
@@ -83,7 +84,8 @@ func (r *algorithmResource) free() {
 	}
 }
 
-// op returns one dispatch of the algorithm, with other push constants if given.
+// op returns one dispatch of the algorithm, with push, if given, instead of its
+// push constants.
 func (a *Algorithm) op(push []uint32) (Op, error) {
 	if a == nil || a.res == nil {
 		return Op{}, fmt.Errorf("the algorithm is nil, or no Manager made it: %w", ErrInvalid)

@@ -8,15 +8,15 @@ import (
 // ErrCapture is what a CaptureError wraps.
 var ErrCapture = errors.New("cannot be captured")
 
-// CaptureError tells which operation made a capture fail, and why. It wraps
-// ErrCapture and, if there is one, the error of the operation.
+// CaptureError reports which operation made a capture fail, and why. It wraps
+// ErrCapture and the operation's error, if any.
 type CaptureError struct {
 	Op     string // basename of the op, or what else was called; may be empty
 	Reason string
 	Err    error // may be nil
 }
 
-// Error gives operation and reason in one line.
+// Error returns operation and reason in one line.
 func (e *CaptureError) Error() string {
 	text := ErrCapture.Error()
 	if e.Op != "" {
@@ -39,25 +39,25 @@ func (e *CaptureError) Unwrap() []error {
 	return []error{ErrCapture, e.Err}
 }
 
-// Capture runs fn and keeps what it enqueues on s as a region, instead of
-// running it. Work enqueued before is started, and not part of the region.
+// Capture calls fn and records what it enqueues on s as a region instead of
+// running it. Work enqueued before is submitted and is not part of the region.
 //
 // A scope is open around fn. Tensors that it owns at the end are the region's
 // transients: they are closed, and the region keeps memory for them. Those
-// handed to Result are results: their storage stays the same, and each replay
-// overwrites it. Everything else that the ops touch belongs to the caller, who
-// keeps it open as long as the region is replayed: inputs, and what is updated
-// in place. Of such a tensor each replay sees the content of that time; a
-// Constant keeps its own.
+// passed to Result are results: their storage stays the same, and each replay
+// overwrites it. All other tensors that the ops use, inputs and those updated
+// in place, belong to the caller, who must keep them open as long as the region
+// is replayed. Each replay sees their content at that time; a Constant keeps
+// its own.
 //
 // A region is the same work every time, so nothing in fn may depend on values
-// that the device computes. Reading or writing on the host what the captured
-// work writes, Synchronize, Record and Wait, a nested Capture, an op that the
-// device cannot run (there is no falling back to the CPU inside a region), and
-// any op that fails, make Capture fail with a *CaptureError: then nothing of
-// it has run, and the stream is as it was. A poisoned stream gives the error
-// that poisoned it. Other goroutines must not use s meanwhile: what they
-// enqueue would become part of the region.
+// that the device computes. Capture fails with a *CaptureError if fn reads or
+// writes on the host what the captured work writes; calls Synchronize, Record,
+// Wait or a nested Capture; enqueues an op that the device does not support (a
+// region has no CPU fallback); or if any op fails. Then none of it has run, and
+// the stream is unchanged. A poisoned stream returns the error that poisoned
+// it. Other goroutines must not use s meanwhile: what they enqueue would become
+// part of the region.
 func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
 	s = s.made()
 	c, err := s.beginCapture(fn)
@@ -70,9 +70,9 @@ func (s *Stream) Capture(fn func(s *Stream)) (*Region, error) {
 	return c.finish()
 }
 
-// Result makes t a result of the region that is being captured on s, and
-// returns it: it leaves the capture's scope as Keep does. Where nothing is
-// captured it leaves t alone, so that the same function can run eagerly.
+// Result makes t a result of the region being captured on s, and returns it:
+// like Keep, it moves t out of the capture's scope. Without a capture it
+// changes nothing, so that the same function can run eagerly.
 func Result[T Element](s *Stream, t *Tensor[T]) *Tensor[T] {
 	if s = s.made(); s == noStream || t.Err() != nil {
 		return t
@@ -89,27 +89,27 @@ func Result[T Element](s *Stream, t *Tensor[T]) *Tensor[T] {
 	return Keep(c.scope, t)
 }
 
-// capture is a region in the making. It is guarded by dev.mu; ops are added
-// with s.mu held as well.
+// capture is the state of a capture under way. It is guarded by dev.mu; ops are
+// added with s.mu held as well.
 type capture struct {
 	s     *Stream
 	scope *Scope
 	ops   []Op
 	uses  []regionUse
 	index map[*storage]int // into uses
-	// results left the scope. They have no content yet.
+	// results were moved out of the scope. They have no content yet.
 	results []*storage
 	err     *CaptureError // the first
 	ended   bool
 }
 
-// regionUse is what a region does with one storage.
+// regionUse describes how a region uses one storage.
 type regionUse struct {
 	st     *storage
 	op     string // the first that uses it
 	first  int    // its index
 	owned  bool   // by the region: a transient
-	needs  bool   // the content from before matters
+	needs  bool   // the previous content is read
 	writes bool
 }
 
@@ -135,8 +135,8 @@ func (s *Stream) beginCapture(fn func(*Stream)) (*capture, error) {
 	return c, nil
 }
 
-// failCapture makes the capture under way fail, unless it has failed, and
-// returns its error; nil if there is none under way.
+// failCapture makes the current capture fail, unless it has failed already, and
+// returns its error; nil if no capture is under way.
 func (s *Stream) failCapture(op, reason string, err error) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *capture) refuse(op Op, err error) {
 	_ = c.fail(op.Name, "", err)
 }
 
-// failed returns the error as one that may be nil. dev.mu is held.
+// failed returns the error, nil if there is none. dev.mu is held.
 func (c *capture) failed() error {
 	if c.err == nil {
 		return nil
@@ -174,7 +174,7 @@ func (c *capture) failed() error {
 	return c.err
 }
 
-// note adds an op that was appended. dev.mu is held.
+// note records an appended op. dev.mu is held.
 func (c *capture) note(op Op) {
 	c.ops = append(c.ops, op)
 	for _, a := range op.Args {
@@ -195,8 +195,8 @@ func (c *capture) note(op Op) {
 	}
 }
 
-// hostAccess makes the capture fail that writes what the host is about to
-// access. dev.mu is held.
+// hostAccess fails the capture, if any, that writes the storage which the host
+// is about to access. dev.mu is held.
 func (st *storage) hostAccess(what string) error {
 	c := st.capture
 	if c == nil {
@@ -209,7 +209,7 @@ func (st *storage) hostAccess(what string) error {
 	return c.fail(what, reason, nil)
 }
 
-// finish makes the region of what was captured.
+// finish builds the region from the captured ops.
 func (c *capture) finish() (*Region, error) {
 	s := c.s
 	s.mu.Lock()
@@ -239,7 +239,7 @@ func (c *capture) finish() (*Region, error) {
 	return r, nil
 }
 
-// end ends a capture that did not finish.
+// end aborts a capture that did not finish.
 func (c *capture) end() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -255,7 +255,7 @@ func (c *capture) endLocked() {
 	c.closeScope()
 	c.s.dev.mu.Unlock()
 	c.s.queue.abortCapture(c)
-	_ = c.s.failCapture("capture", "it did not come to its end", nil)
+	_ = c.s.failCapture("capture", "fn did not return", nil)
 	c.release()
 }
 
@@ -271,8 +271,8 @@ func (c *capture) closeScope() {
 	c.scope.close()
 }
 
-// release makes the stream and what was captured usable again. What would have
-// got its first content from the capture has none yet.
+// release makes the stream and the captured storage usable again. Storage whose
+// first content the capture would have made still has none.
 func (c *capture) release() {
 	d := c.s.dev
 	d.mu.Lock()
@@ -293,8 +293,8 @@ func (c *capture) release() {
 	}
 }
 
-// notMade keeps why the storage has no content, if it never had any and has room
-// for some. dev.mu is held.
+// notMade records why the storage has no content, unless it had some or is
+// empty. dev.mu is held.
 func (st *storage) notMade(reason error) {
 	if !st.filled && st.bytes > 0 && st.err == nil {
 		st.fail(reason)

@@ -7,8 +7,8 @@ package kompute
 #include <stdlib.h>
 #include <kpx.h>
 
-// The archive may be newer than what Go has cached. In the tree the build sets
-// what to expect, elsewhere the header installed beside kpx.h does.
+// The archive may be newer than the build that Go has cached. In this tree the build sets
+// the expected build ID, elsewhere the header installed beside kpx.h does.
 #if !defined(KPX_EXPECT_BUILD_ID) && __has_include(<kpx_build_id.h>)
 #include <kpx_build_id.h>
 #define KPX_EXPECT_BUILD_ID KPX_BUILD_ID
@@ -18,7 +18,7 @@ package kompute
 #endif
 static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 
-// Arrays come as memory without Go pointers.
+// Arrays are passed as memory without Go pointers.
 static kpx_result call_op(kpx_stream *stream, int32_t op, const void *arrays, uint32_t n, const void *params,
                           uint32_t size, kpx_error *err) {
     return kpx_op(stream, op, (const kpx_array *)arrays, n, params, size, err);
@@ -31,7 +31,7 @@ static kpx_result call_write(const void *view, kpx_stream *stream, const void *d
     return kpx_tensor_write((const kpx_array *)view, stream, data, err);
 }
 
-// None of these calls back into Go, or keeps memory that it is given.
+// None of these functions calls back into Go or keeps memory passed to it.
 #cgo nocallback kpx_tensor_create
 #cgo nocallback kpx_tensor_destroy
 #cgo nocallback call_write
@@ -66,27 +66,26 @@ import (
 	"unsafe"
 )
 
-// cgoDevice implements native by the C ABI.
+// cgoDevice implements native through the C ABI.
 type cgoDevice struct{ p *C.kpx_device }
 
-// The array structs of both languages must be the same.
+// The array structs of both languages must have the same layout.
 var _ [0]struct{} = [unsafe.Sizeof(nativeArray{}) - C.sizeof_kpx_array]struct{}{}
 
-// checkLibrary makes sure, once, that the library linked in is the one that this
-// code was written for.
+// checkLibrary checks, once, that the linked library matches this code.
 var checkLibrary = sync.OnceValue(func() error {
 	if got, want := C.kpx_abi_version(), C.uint32_t(C.KPX_ABI_VERSION); got != want {
-		return fmt.Errorf("%w: the kompute-go library has ABI %d, its header %d: install both anew", ErrInternal, got, want)
+		return fmt.Errorf("%w: the kompute-go library has ABI %d, its header %d: reinstall both", ErrInternal, got, want)
 	}
 	want, got := C.GoString(C.expected_build_id()), C.GoString(C.kpx_build_id())
 	if want != "" && got != want {
-		return fmt.Errorf("%w: the kompute-go library is build %s, this program was compiled for %s: compile it again", ErrInternal, got, want)
+		return fmt.Errorf("%w: the kompute-go library is build %s, this program was compiled for %s: recompile it", ErrInternal, got, want)
 	}
 	return nil
 })
 
 func goError(code C.kpx_result, e *C.kpx_error) error {
-	// Not C.GoString, which would move every kpx_error to the heap.
+	// C.GoString would move every kpx_error to the heap.
 	text := make([]byte, 0, len(e.message))
 	for _, c := range e.message {
 		if c == 0 {
@@ -115,7 +114,7 @@ func vulkanDevices() ([]DeviceInfo, error) {
 		list[i] = deviceInfo(i, &info)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: the loader knows no device", ErrNoVulkan)
+		return nil, fmt.Errorf("%w: the loader reports no device", ErrNoVulkan)
 	}
 	return list, nil
 }

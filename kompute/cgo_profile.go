@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// The span structs of both languages must be the same.
+// The span structs of both languages must have the same layout.
 var _ [0]struct{} = [unsafe.Sizeof(span{}) - C.sizeof_kpx_span]struct{}{}
 
 func (d *cgoDevice) profile(stream, region unsafe.Pointer, spans []span) (span, error) {

@@ -6,10 +6,10 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// cpuContent is what the CPU backend keeps of a storage: its memory, and which
-// work of streams still writes or reads it. All fields are guarded by dev.mu.
-// While busy is set, one goroutine of the host copies with dev.mu released, and
-// work that uses the storage is not appended.
+// cpuContent is the CPU backend's state of a storage: its memory, and which
+// pending work writes or reads it. All fields are guarded by dev.mu. While busy
+// is set, a goroutine copies with dev.mu released, and no work that uses the
+// storage is appended.
 type cpuContent struct {
 	host    []byte // nil until it is needed
 	busy    bool
@@ -17,14 +17,14 @@ type cpuContent struct {
 	readers []mark // since the last write, at most one a stream
 }
 
-// wrote notes that m is the last to write. dev.mu is held.
+// wrote records m as the last writer. dev.mu is held.
 func (c *cpuContent) wrote(m mark) {
 	c.writer = m
 	c.readers = c.readers[:0]
 }
 
-// read notes that m reads. Before the list grows, it forgets readers that are
-// done, those of closed streams among them. dev.mu is held.
+// read records m as a reader. Before the list grows, readers that are done are
+// removed, including those of closed streams. dev.mu is held.
 func (c *cpuContent) read(m mark) {
 	for i := range c.readers {
 		if c.readers[i].stream == m.stream {
@@ -45,7 +45,7 @@ func (c *cpuContent) read(m mark) {
 	c.readers = append(c.readers, m)
 }
 
-// used notes that work at m uses the content. dev.mu is held.
+// used records that the work at m uses the content. dev.mu is held.
 func (c *cpuContent) used(access Access, m mark) {
 	if access&AccessWrite != 0 {
 		c.wrote(m)
@@ -54,8 +54,8 @@ func (c *cpuContent) used(access Access, m mark) {
 	}
 }
 
-// conflicts appends to deps what of other streams than s, which may be nil, must
-// be done before the content is accessed. dev.mu is held.
+// conflicts appends to deps the work of streams other than s (which may be nil)
+// that must be done before the content is accessed. dev.mu is held.
 func (c *cpuContent) conflicts(s *Stream, access Access, deps []mark) []mark {
 	if c.writer.stream != s && c.writer.pending() {
 		deps = append(deps, c.writer)
@@ -71,8 +71,8 @@ func (c *cpuContent) conflicts(s *Stream, access Access, deps []mark) []mark {
 	return deps
 }
 
-// memory makes sure that there is memory. The caller holds the storage pinned,
-// and not dev.mu.
+// memory allocates the memory if needed. The caller has the storage pinned and
+// does not hold dev.mu.
 func (st *storage) memory() []byte {
 	d := st.dev
 	d.mu.Lock()
@@ -90,8 +90,8 @@ func (st *storage) memory() []byte {
 	return st.cpu.host
 }
 
-// hostArray returns the view on the host's memory. The storage is pinned, and
-// dev.mu not held.
+// hostArray returns the view as an array over the host's memory. The storage is
+// pinned, and dev.mu is not held.
 func (v *View) hostArray() array.Array {
 	if v == nil {
 		return array.Array{}
@@ -111,8 +111,8 @@ func (cpuBackend) write(ctx context.Context, v *View, data []byte) error {
 	})
 }
 
-// onHost calls f with the memory when no work is under way that the access would
-// disturb, and keeps other work from starting meanwhile.
+// onHost calls f with the memory once no pending work conflicts with the
+// access, and keeps other work from starting meanwhile.
 func (st *storage) onHost(ctx context.Context, access Access, f func(mem []byte)) error {
 	d := st.dev
 	d.mu.Lock()
@@ -149,7 +149,7 @@ func (st *storage) onHost(ctx context.Context, access Access, f func(mem []byte)
 	return nil
 }
 
-// cpuRead is a read that a stream's worker makes.
+// cpuRead is a read that a stream's worker performs.
 type cpuRead struct {
 	m    mark
 	from *storage
@@ -161,7 +161,7 @@ type cpuRead struct {
 	err  error // why there is no copy
 }
 
-// read implements queue: an item that copies.
+// read implements queue: it pushes an item that copies.
 func (q *cpuQueue) read(st *storage, lo, hi int) (readback, error) {
 	d := q.s.dev
 	d.mu.Lock()
@@ -177,7 +177,7 @@ func (q *cpuQueue) read(st *storage, lo, hi int) (readback, error) {
 	return r, nil
 }
 
-// run does the copying. dev.mu is not held.
+// run copies. dev.mu is not held.
 func (r *cpuRead) run() {
 	d := r.from.dev
 	d.mu.Lock()

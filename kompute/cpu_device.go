@@ -19,7 +19,7 @@ func openCPU(o options) *Device {
 	d.backend = cpuBackend{}
 	d.clock = clock{time.Now(), processClock()}
 	if d.budget == 0 {
-		// Beyond this Go itself would end the process.
+		// Go would abort the process on larger allocations.
 		d.budget = info.MemoryTotal
 	}
 	return d
@@ -27,7 +27,7 @@ func openCPU(o options) *Device {
 
 func (cpuBackend) newQueue(s *Stream) (queue, error) { return &cpuQueue{s: s}, nil }
 
-// give implements backend: memory is taken when it is first needed.
+// give implements backend: memory is allocated on first use.
 func (cpuBackend) give(*storage) error { return nil }
 
 // wrap implements backend. Memory that is not aligned for its elements is copied.
@@ -40,7 +40,7 @@ func (cpuBackend) wrap(st *storage, data []byte) error {
 	return nil
 }
 
-// maxAlign is the alignment in bytes that every element type is content with.
+// maxAlign is an alignment in bytes that suits every element type.
 const maxAlign = 4
 
 func (cpuBackend) giveMapped(st *storage) error {
@@ -81,7 +81,7 @@ func cpuName() string {
 	return fmt.Sprintf("%s CPU", runtime.GOARCH)
 }
 
-// hostMemorySize returns bytes of RAM in all and to be had, 0 where unknown.
+// hostMemorySize returns the bytes of total and available RAM, 0 if unknown.
 func hostMemorySize() (total, available int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	for line := range strings.Lines(string(text)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// cpuQueue runs a stream's ops on the host. What was submitted is run by a
-// goroutine that exists only while there is some.
+// cpuQueue runs a stream's ops on the host. Submitted work is run by a
+// goroutine that exists only while there is work.
 type cpuQueue struct {
 	s *Stream
 
@@ -27,8 +27,8 @@ type cpuQueue struct {
 	arrays []array.Array // the worker's, reused
 }
 
-// cpuItem is an op with what other streams must have done before; nothing but
-// that, if there is no op.
+// cpuItem is an op with the work of other streams that it must wait for;
+// without an op it only waits.
 type cpuItem struct {
 	op     Op
 	region *Region // instead of op, replayed so many times
@@ -71,7 +71,7 @@ func (q *cpuQueue) append(op Op) error {
 	return nil
 }
 
-// used notes that work at m uses the operands. dev.mu is held.
+// used records that the work at m uses the operands. dev.mu is held.
 func (op Op) used(m mark) {
 	for _, a := range op.Args {
 		if a.View != nil {
@@ -80,10 +80,10 @@ func (op Op) used(m mark) {
 	}
 }
 
-// upload implements queue: everything is where it is needed.
+// upload implements queue: there is nothing to do.
 func (q *cpuQueue) upload(*storage) error { return nil }
 
-// push appends an item, and starts what it depends on. dev.mu is held.
+// push appends an item and starts the work that it depends on. dev.mu is held.
 func (q *cpuQueue) push(item cpuItem) {
 	if q.first > 0 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.first:])
@@ -157,7 +157,7 @@ func (q *cpuQueue) work() {
 	d.mu.Unlock()
 }
 
-// timed does one item, and tells when if that is wanted. dev.mu is not held.
+// timed runs one item and, if requested, records when. dev.mu is not held.
 func (q *cpuQueue) timed(item cpuItem) (at span, err error) {
 	if item.timing == timeNothing {
 		return at, q.run(item)
@@ -168,7 +168,7 @@ func (q *cpuQueue) timed(item cpuItem) (at span, err error) {
 	return at, err
 }
 
-// run does one item. dev.mu is not held.
+// run runs one item. dev.mu is not held.
 func (q *cpuQueue) run(item cpuItem) error {
 	for _, m := range item.deps {
 		if err := m.stream.queue.wait(context.Background(), m.value); err != nil {
@@ -200,7 +200,7 @@ func (q *cpuQueue) run(item cpuItem) error {
 	return nil
 }
 
-// inputsErr returns the error of another stream that was to make an operand.
+// inputsErr returns the error of another stream that failed to make an operand.
 func (q *cpuQueue) inputsErr(op Op) error {
 	d := q.s.dev
 	d.mu.Lock()
@@ -215,7 +215,7 @@ func (q *cpuQueue) inputsErr(op Op) error {
 	return nil
 }
 
-// finish ends an item. dev.mu is held.
+// finish marks an item as done. dev.mu is held.
 func (q *cpuQueue) finish(item cpuItem) {
 	item.op.unpin()
 	if item.read != nil {
@@ -250,7 +250,7 @@ func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() // the channel stays until the value is reached
+		return ctx.Err() // the channel is kept until the value is reached
 	}
 }
 
@@ -268,7 +268,7 @@ func (q *cpuQueue) timeOps(timing timing) error {
 	return nil
 }
 
-// addTime counts an op that was measured. dev.mu is held.
+// addTime adds the time of a measured op. dev.mu is held.
 func (q *cpuQueue) addTime(item cpuItem, at span) {
 	op := item.op.Name
 	if q.opTimes == nil {

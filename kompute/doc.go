@@ -1,52 +1,52 @@
 // Package kompute computes on tensors, on any Vulkan device or on the CPU.
 //
-// It has two faces on one foundation, with one Tensor type.
+// It has two APIs on one foundation, with one Tensor type.
 //
-// The face of Kompute, for those who know its C++ or Python package: a
-// [Manager] opens a device, an [Algorithm] is the caller's own SPIR-V with the
-// tensors it binds, a [Sequence] records operations and evaluates them.
+// Kompute's API, for those who know its C++ or Python package: a [Manager]
+// opens a device, an [Algorithm] is the caller's own SPIR-V with the tensors it
+// binds, a [Sequence] records operations and evaluates them.
 //
-// The typed face: [Open] gives a [Device], [Device.NewStream] a [Stream], which
-// takes operations (package ops has them) and runs them in order, lazily and
-// without the caller waiting. [Tensor.Read] is where results come back.
+// The typed API: [Open] returns a [Device], [Device.NewStream] a [Stream],
+// which runs operations (see package ops) in order, lazily and without blocking
+// the caller. [Tensor.Read] returns results.
 //
 // # Tensors, views and storage
 //
 // A tensor is a typed view (shape, strides, offset) of storage that other views
-// may share. Reshape, Transpose, Slice and the like move nothing. The storage
-// keeps track of where its content is up to date, on the host or on the device;
-// views know nothing of it, so two views of one storage always agree. Data goes
-// up when an op needs it and the device's copy is stale, and comes down when
-// the host reads it and the host's copy is stale.
+// may share. Reshape, Transpose, Slice and the like copy nothing. The storage,
+// not the view, tracks whether the host's or the device's copy is up to date,
+// so two views of one storage always agree. Data is uploaded when an op needs
+// it and the device's copy is stale, and downloaded when the host reads it and
+// the host's copy is stale.
 //
 // # Regions
 //
-// Work that comes again and again, such as a decode step, is captured once with
-// [Stream.Capture]. The [Region] that comes of it is fused, planned and recorded
-// as a whole, and replaying it is one submission however much work it holds.
-// Values that change from replay to replay live in tensors that the work itself
-// advances; a [Mapped] tensor lets the host look at them from behind.
+// Repeated work, such as a decode step, is captured once with [Stream.Capture].
+// The resulting [Region] is fused, planned and recorded as a whole, and
+// replaying it is one submission however much work it holds. Values that change
+// from replay to replay live in tensors that the work itself advances; a
+// [Mapped] tensor lets the host read them while later replays run.
 //
 // # Several streams
 //
-// Streams run beside each other. [Stream.Record] marks a point in a stream's work
-// and [Stream.Wait] has another one, also of another device, start behind it;
-// neither makes the caller wait. [Tensor.ReadAsync] starts to bring a result
-// back, [Stream.Upload] to send an operand, before anyone needs it.
+// Streams run concurrently. [Stream.Record] marks a point in a stream's work
+// and [Stream.Wait] makes another stream, also of another device, continue
+// after it; neither blocks the caller. [Tensor.ReadAsync] starts to read a
+// result, and [Stream.Upload] to upload an operand, before it is needed.
 //
-// # What is done, and how long it takes
+// # Counters and timing
 //
-// [Stream.Stats], [Device.Stats] and [Region.Stats] count: ops, dispatches, copies,
-// memory, and what fell back to the CPU and why. [Stream.TimeOps] measures by op,
-// [Region.Profile] by dispatch, and a [Trace] collects all of it for a viewer.
-// Region.Describe says what a region is made of.
+// [Stream.Stats], [Device.Stats] and [Region.Stats] count: ops, dispatches, copies, memory, and
+// what fell back to the CPU and why. [Stream.TimeOps] measures by op, [Region.Profile] by dispatch,
+// and a [Trace] collects all of it for a viewer. [Region.Describe] lists what a region consists of.
 //
 // # Lifetime
 //
-// Close a tensor when it is not needed any more; the storage goes with its last
-// view, after the last op that uses it. A forgotten tensor is freed when the
-// garbage collector finds it. A [Scope] closes at once everything that ops
-// created on a stream since the scope was opened, which suits a decode loop.
+// Close a tensor when it is no longer needed; the storage is freed with its
+// last view, after the last op that uses it. A tensor that is never closed is
+// freed after the garbage collector finds it. Closing a [Scope] closes
+// everything that ops created on a stream since the scope was opened, which
+// suits a decode loop.
 //
 // # Errors
 //
@@ -58,6 +58,6 @@
 // # Building without Vulkan
 //
 // With CGO_ENABLED=0 or the build tag nogpu the package has the same API and
-// the CPU backend only. Built with Vulkan, a program still starts where there
-// is none: the loader library is opened at run time.
+// only the CPU backend. A program built with Vulkan also starts where Vulkan is
+// missing: the loader library is opened at run time.
 package kompute
