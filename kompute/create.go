@@ -36,16 +36,16 @@ func (t *Tensor[T]) fill(op string, data []T) error {
 	return t.v.fill(op, array.Bytes(data))
 }
 
-// fill gives fresh storage its content; nil stands for zeros.
+// fill sets the first content of new storage; nil means zeros.
 func (v *View) fill(op string, data []byte) error {
 	if err := v.st.dev.backend.fill(v.st, data); err != nil {
 		return &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Err: err}
 	}
-	v.st.filled = true // nobody else has it yet
+	v.st.filled = true // no one else can use it yet
 	return nil
 }
 
-// Empty makes a tensor with any content. Errors are as for New.
+// Empty makes a tensor with undefined content. Errors are as for New.
 func Empty[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 	t, err := create[T](d, "empty", shape)
 	if err != nil {
@@ -69,11 +69,11 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 	return t, nil
 }
 
-// Wrap makes a view of memory of the caller's without copying it, such as
-// mapped weights. data must hold exactly the elements of shape, and must not
-// change until the view and all views of it are closed; owner is kept alive
-// until then. It cannot be written, neither by Write nor by an op. Only data
-// that is not aligned for dtype is copied. Errors are as for New, and ErrDType.
+// Wrap makes a view of the caller's memory, such as mapped weights, without
+// copying it. data must hold exactly the elements of shape, and must not change
+// until the view and all views of it are closed; owner is kept alive until
+// then. The view is read-only for Write and for ops. Data that is not aligned
+// for dtype is copied. Errors are as for New, and ErrDType.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
 	if dtype.Size() == 0 {
 		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: "no element type", Err: ErrDType}
@@ -93,8 +93,8 @@ func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, 
 	return v, nil
 }
 
-// create makes a tensor with contiguous storage of its own, for which no net is
-// set yet.
+// create makes a tensor with contiguous storage of its own; the caller calls
+// addNet.
 func create[T Element](d *Device, op string, shape []int) (*Tensor[T], error) {
 	t := new(Tensor[T])
 	if err := makeView(&t.v, d, op, array.DTypeOf[T](), shape, nil); err != nil {
@@ -103,8 +103,8 @@ func create[T Element](d *Device, op string, shape []int) (*Tensor[T], error) {
 	return t, nil
 }
 
-// makeView sets v to a contiguous view of fresh storage, whose memory give adds,
-// or the backend does.
+// makeView sets v to a contiguous view of new storage, whose memory give adds,
+// or the backend if give is nil.
 func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func(*storage) error) error {
 	fail := func(reason string, err error) error {
 		return &OpError{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{dtype}, Reason: reason, Err: err}
@@ -131,9 +131,9 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func
 	return nil
 }
 
-// Output makes a tensor for the result of an op on s, with any content. It
-// belongs to the innermost open scope of s. If it cannot be made, s is
-// poisoned, and the tensor's Err says why.
+// Output makes a tensor with undefined content for the result of an op on s. It
+// belongs to the innermost open scope of s. A failure poisons s, and the
+// tensor's Err returns it.
 func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
@@ -165,11 +165,11 @@ func Constant[T Element](s *Stream, data []T, shape ...int) *Tensor[T] {
 	return t
 }
 
-// Failed poisons s with err and returns a tensor of rank 0 whose Err is err:
-// what an op returns when it refuses its operands. s may be nil.
+// Failed poisons s with err and returns a tensor of rank 0 whose Err is err.
+// Ops return it when they reject their operands. s may be nil.
 func Failed[T Element](s *Stream, err error) *Tensor[T] {
 	if err == nil {
-		err = fmt.Errorf("failed for no reason given: %w", ErrInvalid)
+		err = fmt.Errorf("failed without a reason: %w", ErrInvalid)
 	}
 	if s != nil {
 		s.Fail(err)

@@ -23,37 +23,38 @@ type DeviceInfo struct {
 	APIVersion      string // of Vulkan, as "1.3.0"; empty for the CPU backend
 	SubgroupSize    int
 	MemoryTotal     int64 // bytes
-	MemoryAvailable int64 // bytes that can be had now, as far as the driver tells
+	MemoryAvailable int64 // bytes available now, as far as the driver reports
 	MaxTensorBytes  int64 // the largest single tensor; 0: no limit but memory
 	Usable          bool
 	Why             string // why it is not usable
 }
 
-// Device is an open device: where tensors live and streams run. Its methods may
-// be called from any goroutine. A nil or zero Device has nothing, and makes
-// nothing: ErrInvalid.
+// Device is an open device, on which tensors live and streams run. Its methods
+// may be called from any goroutine. Methods of a nil or zero Device that can
+// fail return ErrInvalid.
 type Device struct {
 	info    DeviceInfo
 	why     string
 	opts    options
 	backend backend
-	budget  int64 // bytes of live storage that this package admits; 0: any
+	budget  int64 // the most bytes of live storage; 0: no limit
 	clock   clock // of spans
 
-	// mu guards all bookkeeping of the device: storage, streams, events,
-	// scopes. It is never held while waiting for work.
+	// mu guards the state of the device's storage, streams, events and scopes.
+	// It is never held while waiting for work.
 	mu     sync.Mutex
-	cond   *sync.Cond // something stopped being busy or in use
+	cond   *sync.Cond // signalled when something is no longer busy or in use
 	closed bool
-	users  int // calls that the device must outlive
-	// changes counts what may make a region look at its tensors again: one was
-	// closed, failed, or is made by another stream; or a stream was poisoned.
+	users  int // calls that use the device
+	// changes counts events after which a region must check its tensors again:
+	// a tensor was closed, failed, or was written by another stream; or a
+	// stream was poisoned.
 	changes   uint64
 	streams   map[*Stream]struct{}
 	numbered  int                      // streams so far
-	past      DeviceStats              // what closed streams did
+	past      DeviceStats              // totals of closed streams
 	resources *resource                // live ones
-	reads     map[*vulkanRead]struct{} // that the native library holds
+	reads     map[*vulkanRead]struct{} // with a native handle
 	live      int
 	liveBytes int64
 	peakBytes int64
@@ -61,7 +62,7 @@ type Device struct {
 	logged    map[[2]string]bool // fallbacks, by op and reason
 }
 
-// transferCounts counts what came down. What goes up the native library counts.
+// transferCounts counts downloads. The native library counts uploads.
 type transferCounts struct {
 	downloads, downloadBytes uint64
 }
@@ -78,10 +79,10 @@ func (d *Device) Backend() string { return d.made().info.Backend }
 // Info describes the device as it was when it was opened.
 func (d *Device) Info() DeviceInfo { return d.made().info }
 
-// Why tells why Open("auto") took the CPU; it is empty otherwise.
+// Why returns why Open("auto") selected the CPU; it is empty otherwise.
 func (d *Device) Why() string { return d.made().why }
 
-// NewStream makes a stream on the device. Its error is ErrClosed, or the
+// NewStream makes a stream on the device. The error is ErrClosed or the
 // driver's.
 func (d *Device) NewStream(opts ...StreamOption) (*Stream, error) {
 	if d = d.made(); d == noDevice {
@@ -126,8 +127,8 @@ func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 }
 
 // Close waits for all work, closes the streams, and frees the device and the
-// memory of every tensor on it: what is still open gives ErrClosed from then
-// on. Closing again does nothing.
+// memory of every tensor on it. Tensors that are still open return ErrClosed
+// from then on. Closing again does nothing.
 func (d *Device) Close() error {
 	d = d.made()
 	d.mu.Lock()
@@ -155,7 +156,7 @@ func (d *Device) Close() error {
 			continue
 		}
 		d.mu.Unlock()
-		_ = late.Close() // made while the others were closing
+		_ = late.Close() // created while the others were closing
 		d.mu.Lock()
 	}
 	for r := range d.reads {
@@ -191,22 +192,22 @@ func (d *Device) logFallback(op, reason string) {
 	}
 }
 
-// collect has the garbage collector release tensors that nobody closed.
+// collect makes the garbage collector release tensors that were never closed.
 func collect() {
 	runtime.GC()
-	time.Sleep(collectStep) // cleanups run on goroutines of their own
+	time.Sleep(collectStep) // cleanups run on their own goroutines
 }
 
-// How long the cleanups of collected tensors may take, and the work that still
-// needs some.
+// The time limits for cleanups of collected tensors and for the work that still
+// uses some.
 const (
 	collectStep  = 2 * time.Millisecond
 	collectSteps = 5
 	finishLimit  = time.Second
 )
 
-// finishWork starts what was enqueued on the device and waits for it, but not for
-// ever: it may be held back.
+// finishWork submits what was enqueued on the device and waits for it, with a
+// time limit, since an event may hold it back.
 func (d *Device) finishWork() {
 	d.mu.Lock()
 	streams := slices.Collect(maps.Keys(d.streams))
@@ -220,8 +221,8 @@ func (d *Device) finishWork() {
 	}
 }
 
-// collectUntil collects, and calls enough as cleanups run, until it is true or
-// they have had their time.
+// collectUntil collects, and calls enough as cleanups run, until it returns
+// true or the time is up.
 func (d *Device) collectUntil(enough func() bool) {
 	runtime.GC()
 	for range collectSteps {

@@ -13,14 +13,13 @@ import (
 // disableVariable lists ops as WithDisabledOps does, separated by commas.
 const disableVariable = "KOMPUTE_GO_DISABLE"
 
-// disabledReason is why an op that was switched off runs on the CPU.
+// disabledReason is the fallback reason of a disabled op.
 const disabledReason = "disabled"
 
-// WithDisabledOps switches native ops off, by basename ("sdpa", "rms_norm"), as the
-// environment variable KOMPUTE_GO_DISABLE does for every device. On a Vulkan device
-// they run on the CPU instead, with the same answers, counted as fallbacks for the
-// reason "disabled"; no fusion pass sees them, so that none can hide one. It is for
-// finding out which op is to blame. A name that is no op's makes Open fail with
+// WithDisabledOps disables native ops by basename ("sdpa", "rms_norm"), as the environment variable
+// KOMPUTE_GO_DISABLE does for every device. On a Vulkan device they run on the CPU instead, with
+// the same results, and count as fallbacks with the reason "disabled"; fusion passes do not see
+// them. It helps to find the op that causes a problem. An unknown name makes Open fail with
 // ErrInvalid. On the CPU device it changes nothing.
 func WithDisabledOps(names ...string) Option {
 	return func(o *options) { o.disable(names) }
@@ -42,10 +41,10 @@ func (o *options) disableFromEnvironment() {
 	o.disable(strings.Split(os.Getenv(disableVariable), ","))
 }
 
-// checkDisabled refuses names that would switch nothing off.
+// checkDisabled rejects names that would disable nothing.
 func (o *options) checkDisabled(findOp func(string) int32) error {
 	for _, name := range slices.Sorted(maps.Keys(o.disabled)) {
-		// There is nothing to run in place of what only passes make: KOMPUTE_GO_DISABLE_FUSION leaves those out.
+		// Ops that only fusion makes have no CPU form: KOMPUTE_GO_DISABLE_FUSION leaves them out.
 		if slices.Contains(opdef.FusedOps, name) {
 			return fmt.Errorf("disabled op %q: %w: only fusion makes it; see KOMPUTE_GO_DISABLE_FUSION", name, ErrInvalid)
 		}

@@ -6,49 +6,50 @@ import (
 	"strings"
 )
 
-// What errors of this package, of package ops and of the native library wrap.
-// Test with errors.Is.
+// Errors of this package, of package ops and of the native library wrap one of
+// these. Test with errors.Is.
 var (
-	// ErrUnsupported: the device cannot do this, and nothing can do it instead.
+	// ErrUnsupported: the device does not support this, and there is no
+	// fallback.
 	ErrUnsupported = errors.New("not supported")
 	// ErrShape: shapes, ranks, axes or lengths that do not fit.
 	ErrShape = errors.New("shapes do not fit")
 	// ErrDType: an element type that does not fit.
 	ErrDType = errors.New("element types do not fit")
-	// ErrOutOfMemory: the device or the memory budget has not enough left. The
-	// error is a *MemoryError where both sizes are known.
+	// ErrOutOfMemory: the device or the memory budget has too little memory
+	// left. The error is a *MemoryError if both sizes are known.
 	ErrOutOfMemory = errors.New("out of memory")
-	// ErrDeviceLost: the driver gave the device up. Nothing on it can be read
-	// any more; open it again.
+	// ErrDeviceLost: the driver reported the device as lost. Nothing on it can
+	// be read any more; open it again.
 	ErrDeviceLost = errors.New("the device was lost")
 	// ErrClosed: the tensor, stream or device was closed.
 	ErrClosed = errors.New("closed")
 	// ErrNoVulkan: there is no Vulkan loader or driver, or the program was
 	// built without Vulkan.
 	ErrNoVulkan = errors.New("no Vulkan")
-	// ErrNoDevice: no device answers to the specification given to Open.
+	// ErrNoDevice: no device matches the specification given to Open.
 	ErrNoDevice = errors.New("no such device")
 	// ErrDevice: a tensor or a stream of another device.
 	ErrDevice = errors.New("another device's")
 	// ErrTooLarge: more bytes than one tensor can have on this device, or more
 	// elements than an op can count.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: a nil or senseless argument.
+	// ErrInvalid: an argument is nil or makes no sense.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrInternal: the native library failed in a way that has no name here.
+	// ErrInternal: any other failure of the native library.
 	ErrInternal = errors.New("internal error")
 )
 
-// OpError tells which operation failed, on what and why.
+// OpError reports which operation failed, with its operands and the reason.
 type OpError struct {
 	Op     string  // basename of the op, or of the view operation
 	Shapes [][]int // of the operands that are present, in order
 	DTypes []DType
 	Reason string // may be empty
-	Err    error  // what it is: one of this package's errors, or a backend's
+	Err    error  // one of this package's errors, or a backend's
 }
 
-// Error gives op, operands, reason and kind in one line.
+// Error returns op, operands, reason and kind in one line.
 func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -73,17 +74,17 @@ func (e *OpError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what kind of error it is.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
 // MemoryError is an ErrOutOfMemory with its sizes.
 type MemoryError struct {
 	Requested int64 // bytes
 	Available int64 // bytes left on the device or in the budget
-	Budget    int64 // bytes, where a budget refused it; else 0
+	Budget    int64 // bytes, if a budget was exceeded; else 0
 }
 
-// Error gives the sizes in bytes.
+// Error returns the sizes in bytes.
 func (e *MemoryError) Error() string {
 	text := fmt.Sprintf("%v: %d bytes requested, %d available", ErrOutOfMemory, e.Requested, e.Available)
 	if e.Budget > 0 {

@@ -8,17 +8,17 @@ import (
 // Event is a point in a stream's work.
 type Event struct{ m mark }
 
-// Record returns the point after everything enqueued so far, and starts that
-// work.
+// Record submits everything enqueued so far and returns an event for the point
+// after it.
 func (s *Stream) Record() *Event {
 	ev := &Event{}
 	s.RecordInto(ev)
 	return ev
 }
 
-// RecordInto is Record for an event that there is already, and allocates
-// nothing. Nobody may use the event meanwhile; what waits for the point that it
-// was before goes on doing so.
+// RecordInto is Record into an existing event, without allocating. No other
+// call may use the event meanwhile; waits for the event's earlier point are not
+// affected.
 func (s *Stream) RecordInto(ev *Event) {
 	s = s.made()
 	if ev == nil {
@@ -36,15 +36,16 @@ func (s *Stream) RecordInto(ev *Event) {
 	ev.m = m
 }
 
-// Wait makes what is enqueued on s from here on start after the event, which may
-// be of another device: a stream of the GPU waits for one of the CPU, and the
-// other way round. The caller does not wait. The wait is itself work of s: an
-// event recorded behind it comes after both.
+// Wait makes work enqueued on s from now on start after the event, which may be
+// of another device: a GPU stream can wait for a CPU stream and vice versa. The
+// caller does not wait. The wait is itself work of s: an event recorded after
+// it comes after both.
 //
-// A stream's own event, and one that is done, change nothing. An event lies
-// behind work that was started, so that streams cannot wait for each other in a
-// ring. Errors of the event's stream do not spread to s, but for a device that
-// is lost before the event: s fails with ErrDeviceLost.
+// Waiting for a stream's own event, or for one that is done, changes nothing.
+// Work before an event is always submitted, so streams cannot wait for each
+// other in a cycle. Errors of the event's stream do not spread to s, with one
+// exception: if its device is lost before the event, s fails with
+// ErrDeviceLost.
 func (s *Stream) Wait(ev *Event) {
 	s = s.made()
 	s.mu.Lock()
@@ -71,16 +72,16 @@ func (ev *Event) Done() bool {
 	return ev == nil || ev.m.stream == nil || ev.known() || ev.m.stream.queue.poll(ev.m.value)
 }
 
-// known reports whether somebody has seen that the event is done.
+// known reports whether the event is already known to be done.
 func (ev *Event) known() bool {
 	ev.m.stream.dev.mu.Lock()
 	defer ev.m.stream.dev.mu.Unlock()
 	return !ev.m.pending()
 }
 
-// Wait waits for the event. It returns the error of the event's stream, or the
-// context's if that ends first, and ErrInvalid for an event that no stream has
-// recorded.
+// Wait waits for the event. It returns the error of the event's stream, the
+// context's if that ends first, or ErrInvalid if no stream has recorded the
+// event.
 func (ev *Event) Wait(ctx context.Context) error {
 	if ev == nil || ev.m.stream == nil {
 		return fmt.Errorf("Event.Wait: no stream has recorded the event: %w", ErrInvalid)

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// Manager is the entry of Kompute's own face: it opens a device and makes
-// algorithms and sequences on it. Tensors are made by New and its siblings with
-// Manager.Device.
+// Manager is the entry point of Kompute's API: it opens a device and makes
+// algorithms and sequences on it. Tensors are made by New, Zeros and the like
+// with Manager.Device.
 type Manager struct{ device *Device }
 
 // AnyTensor is a tensor of any element type.
@@ -33,7 +33,7 @@ func (m *Manager) Device() *Device {
 	return m.device
 }
 
-// Close closes the device with all that was made on it.
+// Close closes the device and everything made on it.
 func (m *Manager) Close() error { return m.Device().Close() }
 
 // Words returns numbers as the 32-bit words of specialization and push
@@ -56,13 +56,13 @@ type Algorithm struct {
 	res    *algorithmResource
 }
 
-// Algorithm makes a kernel of SPIR-V with the entry point "main". Tensor i is
-// bound to binding i of descriptor set 0; each must be contiguous and start
-// where the device lets a binding start, as whole tensors do. workgroup is the
-// number of workgroups of a dispatch along x, y and z; all zero, it is one
-// workgroup for each element of the first tensor. spec are the specialization
-// constants 0, 1, …, push the push constants, which a dispatch may replace with
-// as many others.
+// Algorithm makes a kernel from SPIR-V with the entry point "main". Tensor i is
+// bound to binding i of descriptor set 0; each must be contiguous and start at
+// an offset that the device allows for bindings, as whole tensors do. workgroup
+// is the number of workgroups of a dispatch along x, y and z; if all are zero,
+// there is one workgroup for each element of the first tensor. spec are the
+// specialization constants 0, 1, …, push the push constants, which a dispatch
+// may replace with the same number of others.
 //
 // Errors are ErrUnsupported on the CPU backend, ErrInvalid for unusable SPIR-V
 // or tensors, ErrDevice for tensors of another device, or the driver's.
@@ -92,8 +92,8 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, workgroup [3]ui
 	return a, nil
 }
 
-// bind adds a tensor. What the kernel does with it is not known, so it counts
-// as read and written; wrapped memory, which is read-only, as read.
+// bind adds a tensor. It counts as read and written, since the kernel's
+// accesses are not known; wrapped memory, which is read-only, counts as read.
 func (a *Algorithm) bind(t AnyTensor) error {
 	if t == nil {
 		return fmt.Errorf("nil: %w", ErrInvalid)
@@ -113,8 +113,8 @@ func (a *Algorithm) bind(t AnyTensor) error {
 	return nil
 }
 
-// Sequence makes an empty sequence with a stream of its own. Close frees it
-// before the manager does.
+// Sequence makes an empty sequence with its own stream. It is freed by its
+// Close, or with the manager.
 func (m *Manager) Sequence() *Sequence {
 	q := &Sequence{device: m.Device()}
 	q.stream, q.err = q.device.NewStream()

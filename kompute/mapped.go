@@ -8,11 +8,11 @@ import (
 
 // Mapped is a tensor in memory that the device and the host both see. It is an
 // operand like any other. In addition, Peek reads it without any work on the
-// device: for a few values that a region writes each time, of which the host
-// wants those of one replay while the next ones run.
+// device. It is meant for a few values that a region writes in each replay and
+// that the host reads while the next replays run.
 //
-// The memory may be slow for the device, so that large tensors do not belong
-// there. Read and Write wait for all work that uses the tensor.
+// The memory may be slow for the device, so do not use it for large tensors.
+// Read and Write wait for all work that uses the tensor.
 type Mapped[T Element] struct{ *Tensor[T] }
 
 // NewMapped makes a mapped tensor of zeros. Errors are as for New.
@@ -29,10 +29,10 @@ func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
 	return &Mapped[T]{t}, nil
 }
 
-// Peek copies the elements from index from on, in the order of memory, to dst.
-// It waits for nothing, and starts nothing: what work has written is there once
-// an Event recorded after that work is done. Elements that work writes at the
-// moment have any value. Errors are ErrClosed and ErrShape.
+// Peek copies elements to dst, starting at index from, in memory order. It
+// neither waits for nor submits work: what work writes is visible once an Event
+// recorded after that work is done. Elements that are being written have
+// undefined values. Errors are ErrClosed and ErrShape.
 func (m *Mapped[T]) Peek(dst []T, from int) error {
 	if m == nil {
 		return errZeroView
@@ -44,7 +44,7 @@ func (m *Mapped[T]) Peek(dst []T, from int) error {
 	if from < 0 || from > m.Size()-len(dst) {
 		return &OpError{Op: "peek", Shapes: [][]int{m.Shape()}, DTypes: []DType{m.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", len(dst), from), Err: ErrShape}
 	}
-	st.dev.mu.Lock() // the memory stays while it is held
+	st.dev.mu.Lock() // keeps the memory from being freed
 	defer st.dev.mu.Unlock()
 	if err := m.v.usable(); err != nil {
 		return err

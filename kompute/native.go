@@ -8,18 +8,19 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// native is csrc/abi/kpx.h for one open device, in Go's types; cgo.go implements
-// it. Handles are opaque. Memory passed in is not kept, but for wrapTensor's.
+// native is csrc/abi/kpx.h for one open device, in Go types; cgo.go implements
+// it. Handles are opaque. Only wrapTensor keeps the memory passed to it.
 type native interface {
 	createTensor(bytes int) (unsafe.Pointer, error)
 	wrapTensor(data []byte) (unsafe.Pointer, error)
 	createMapped(bytes int) (tensor unsafe.Pointer, memory []byte, err error)
 	destroyTensor(tensor unsafe.Pointer)
-	// writeTensor sets the elements of a view; nil data stands for zeros.
+	// writeTensor sets the elements of a view; nil data means zeros.
 	writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error
-	// createRead starts a read. soon: at once, with the work that makes the content.
+	// createRead starts a read. If soon is set, the copy is submitted at once, with the work that
+	// makes the content.
 	createRead(tensor, stream unsafe.Pointer, soon bool, offset, bytes int) (unsafe.Pointer, error)
-	// waitRead returns where the bytes are, and false after the timeout.
+	// waitRead returns the address of the bytes, or false after the timeout.
 	waitRead(read unsafe.Pointer, timeoutNanoseconds uint64) (unsafe.Pointer, bool, error)
 	// readMoved reports whether the bytes came from the device.
 	readMoved(read unsafe.Pointer) bool
@@ -33,7 +34,7 @@ type native interface {
 	dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error
 	upload(stream, tensor unsafe.Pointer) error
 	depend(stream, other unsafe.Pointer, value uint64) error
-	// hold keeps back what is appended from here on, until the gate is opened.
+	// hold keeps back work appended from now on until the gate is opened.
 	hold(stream unsafe.Pointer) (gate unsafe.Pointer, err error)
 	openGate(gate unsafe.Pointer)
 	flush(stream unsafe.Pointer) (value uint64, err error)
@@ -55,17 +56,17 @@ type native interface {
 
 	timeOps(stream unsafe.Pointer, timing timing) error
 	opTimes(stream unsafe.Pointer) map[string]OpTime
-	// takeSpans hands over the dispatches that were timed since the last call.
+	// takeSpans returns the dispatches that were timed since the last call.
 	takeSpans(stream unsafe.Pointer, each func(op, kernel string, at span))
-	// now is the clock of spans.
+	// now returns the time of the clock that spans use.
 	now() uint64
 	deviceStats(*DeviceStats)
 	streamStats(stream unsafe.Pointer, out *StreamStats)
 	close()
 }
 
-// nativeArray is kpx_array, field by field. The handle is no pointer to Go, which
-// would look behind it in every call.
+// nativeArray is kpx_array, field by field. The handle is not a Go pointer
+// type, so that cgo does not check what it points to in every call.
 type nativeArray struct {
 	tensor  uintptr
 	dtype   uint32
@@ -77,7 +78,7 @@ type nativeArray struct {
 	strides [array.MaxRank]int64
 }
 
-// set makes a the native form of an operand. No View: it is absent.
+// set makes a the native form of an operand, absent if it has no View.
 func (a *nativeArray) set(arg Arg) {
 	*a = nativeArray{}
 	if arg.View == nil {
@@ -88,7 +89,7 @@ func (a *nativeArray) set(arg Arg) {
 	a.tensor, a.dtype, a.access = uintptr(v.st.res.native), uint32(v.dtype), uint32(arg.Access)
 	a.rank, a.offset = uint32(len(l.Shape)), int64(l.Offset)
 	if l.Size() == 0 {
-		a.offset = 0 // it may lie behind the storage's end
+		a.offset = 0 // it may lie beyond the end of the storage
 	}
 	for i := range l.Shape {
 		a.shape[i], a.strides[i] = int64(l.Shape[i]), int64(l.Strides[i])
@@ -107,33 +108,34 @@ const (
 	codeStale       = 9
 )
 
-// errStale: only the device has the content, and the host's copy has to be made
-// current before it is changed.
+// errStale: only the device's copy is current, and the host's copy must be
+// updated before it is changed.
 var errStale = fmt.Errorf("the host's copy is stale: %w", ErrInternal)
 
-// unsupportedError is the one answer of the native library upon which an op
-// goes to the CPU.
+// unsupportedError is the only error of the native library after which an op
+// runs on the CPU.
 type unsupportedError struct{ reason string }
 
 func (e *unsupportedError) Error() string { return fmt.Sprintf("%v: %s", ErrUnsupported, e.reason) }
 
 func (e *unsupportedError) Unwrap() error { return ErrUnsupported }
 
-// contentError is the error of the work that was to make a tensor's content, and
-// not of the call that met it.
+// contentError is the error of the work that should have made a tensor's
+// content, not of the call that returns it.
 type contentError struct{ err error }
 
 func (e *contentError) Error() string { return e.err.Error() }
 
 func (e *contentError) Unwrap() error { return e.err }
 
-// ofContent reports whether err is one. Apart, so that only errors cost memory.
+// ofContent reports whether err is a contentError. It is a separate function so
+// that only the error path allocates.
 func ofContent(err error) bool {
 	var content *contentError
 	return errors.As(err, &content)
 }
 
-// nativeError makes an error of a kpx_error.
+// nativeError converts a kpx_error.
 func nativeError(code int, ofContent bool, requested, available uint64, message string) error {
 	err := nativeKind(code, requested, available, message)
 	if ofContent {

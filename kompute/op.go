@@ -6,7 +6,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Access says what an op does with an operand.
+// Access tells how an op accesses an operand.
 type Access uint8
 
 // The kinds of access. They are part of the C ABI (csrc/abi/kpx.h).
@@ -25,25 +25,24 @@ type Arg struct {
 // In is an operand that the op reads.
 func In(v *View) Arg { return Arg{View: v, Access: AccessRead} }
 
-// Out is an operand of which the op writes every element and reads none.
+// Out is an operand that the op writes entirely and does not read.
 func Out(v *View) Arg { return Arg{View: v, Access: AccessWrite} }
 
-// InOut is an operand that the op reads and writes, or of which it writes only
-// some elements.
+// InOut is an operand that the op reads and writes, or writes only in part.
 func InOut(v *View) Arg { return Arg{View: v, Access: AccessReadWrite} }
 
 // Op is one operation for Stream.Enqueue. Package ops makes them.
 type Op struct {
-	// Name is the op's basename, by which the native library knows it. One that
-	// it does not know runs through CPU.
+	// Name is the op's basename in the native library. An op that the library
+	// does not have runs through CPU.
 	Name string
-	// Args in the order that csrc/ops/ops.def gives. The stream keeps the slice.
+	// Args in the order of csrc/ops/ops.def. The stream keeps the slice.
 	Args []Arg
 	// Params is the memory of the op's parameter struct (see ParamBytes).
 	Params []byte
-	// CPU runs the op on host arrays, one for each of Args, absent ones zero.
-	// The arrays are only valid during the call. It is called on the CPU device,
-	// and elsewhere if the device does not support the op.
+	// CPU runs the op on host arrays, one for each of Args; absent ones are
+	// zero values. The arrays are valid only during the call. It is called on
+	// the CPU device, and on others if they do not support the op.
 	CPU func(args []array.Array) error
 
 	algorithm *Algorithm // dispatch this instead of a native op
@@ -51,15 +50,15 @@ type Op struct {
 	push      []uint32
 }
 
-// ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields: what
-// Op.Params is.
+// ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields, for
+// Op.Params.
 func ParamBytes[P any](p *P) []byte {
 	out := make([]byte, unsafe.Sizeof(*p))
 	copy(out, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))
 	return out
 }
 
-// operandBytes is what counts against the window.
+// operandBytes is what the op adds to the window's bytes.
 func operandBytes(op Op) int64 {
 	n := 0
 	for _, a := range op.Args {
@@ -70,7 +69,7 @@ func operandBytes(op Op) int64 {
 	return int64(n)
 }
 
-// unpin lets the operands' storages go. The device's mu is held.
+// unpin releases the operands' storages. The device's mu is held.
 func (op Op) unpin() {
 	for _, a := range op.Args {
 		if a.View != nil {
@@ -90,7 +89,7 @@ func (op Op) busy() bool {
 	return false
 }
 
-// overwrites reports whether the op leaves nothing of the storage's content.
+// overwrites reports whether the op replaces all of the storage's content.
 func (a Arg) overwrites() bool {
 	v := a.View
 	return a.Access == AccessWrite && wholeStorage(v.layout, v.st.bytes/v.dtype.Size())

@@ -10,7 +10,8 @@ import (
 
 // Devices lists what Open can open: Vulkan devices, best first (discrete,
 // integrated, virtual, CPU drivers), and last the CPU backend, which is always
-// there. The error tells why there is no Vulkan; the list is good all the same.
+// available. The error reports why Vulkan is missing; the list is valid even
+// then.
 func Devices() ([]DeviceInfo, error) {
 	list, err := vulkanDevices()
 	return append(list, cpuInfo()), err
@@ -26,9 +27,9 @@ func Devices() ([]DeviceInfo, error) {
 //	"vulkan:NAME"  the first whose name contains NAME, in any case
 //	"vulkan:UUID"  the one with this UUID, 32 hex digits, dashes or not
 //
-// An empty specification is "auto". What is asked for by name is never replaced
-// by something else: the error is ErrNoVulkan or ErrNoDevice, with the reason,
-// or the driver's.
+// An empty specification is "auto". A device requested by name is never
+// replaced by another: the error is ErrNoVulkan or ErrNoDevice, with the
+// reason, or the driver's.
 func Open(spec string, opts ...Option) (*Device, error) {
 	o := makeOptions(opts)
 	backend, which, _ := strings.Cut(strings.TrimSpace(spec), ":")
@@ -51,9 +52,10 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	return nil, fmt.Errorf("open %q: %w: want auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID", spec, ErrNoDevice)
 }
 
-// openAuto takes the best GPU, and the CPU backend where no GPU can be opened: a
-// CPU driver of Vulkan is slower than it. Any other failure, as a native library
-// of another build, is a fault that must not hide behind a slower backend.
+// openAuto opens the best GPU, or the CPU backend if no GPU can be opened; a
+// CPU driver of Vulkan is slower than the CPU backend. Any other failure, such
+// as a native library of another build, is reported instead of hidden behind a
+// slower backend.
 func openAuto(o options) (*Device, error) {
 	list, err := vulkanDevices()
 	if err == nil {
@@ -81,7 +83,7 @@ func gpus(list []DeviceInfo) []DeviceInfo {
 	return list
 }
 
-// openNamed opens the Vulkan device that which selects, or the best.
+// openNamed opens the Vulkan device that which selects, or the best one.
 func openNamed(which string, o options) (*Device, error) {
 	list, err := vulkanDevices()
 	if err != nil {
@@ -97,8 +99,8 @@ func openNamed(which string, o options) (*Device, error) {
 	return openVulkan(info, o)
 }
 
-// openFirst opens the first device of list that can be used; kind names what was
-// looked for in the error where none can.
+// openFirst opens the first usable device of list; kind names what was searched
+// for in the error.
 func openFirst(kind string, list []DeviceInfo, o options) (*Device, error) {
 	var reasons []error
 	for _, info := range list {
@@ -115,7 +117,7 @@ func openFirst(kind string, list []DeviceInfo, o options) (*Device, error) {
 	return nil, &noneUsableError{kind, errors.Join(reasons...)}
 }
 
-// noneUsableError is an ErrNoDevice that tells why each device cannot be used.
+// noneUsableError is an ErrNoDevice that lists why each device is not usable.
 type noneUsableError struct {
 	kind    string
 	reasons error
