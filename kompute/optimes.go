@@ -7,15 +7,15 @@ import (
 
 // OpTime is the time that a stream's calls of one op took.
 type OpTime struct {
-	Calls      uint64 // that did anything on the device
+	Calls      uint64 // that ran anything on the device
 	Dispatches uint64
 	Time       time.Duration // on the device, from start to end of each dispatch, added up
-	// Host is the time to enqueue the calls: to check them, to choose kernels, and
-	// to submit the window where one was full.
+	// Host is the host's time to enqueue the calls: checks, the choice of kernels, and submitting a
+	// full window.
 	Host time.Duration
 }
 
-// timing says what is measured of ops; it is kpx_timing.
+// timing selects what is measured of ops; it matches kpx_timing.
 type timing uint32
 
 const (
@@ -24,21 +24,20 @@ const (
 	timeSpans          // and each dispatch, for a Trace
 )
 
-// WithOpTimes has every stream of the device measure its ops from the start, as
-// Stream.TimeOps does. DeviceStats.OpTimes adds them up. On a device that
-// writes no timestamps only the host's side is measured.
+// WithOpTimes makes every stream of the device measure its ops from the start,
+// as Stream.TimeOps does. DeviceStats.OpTimes adds them up. On a device without
+// timestamps only the host's time is measured.
 func WithOpTimes() Option {
 	return func(o *options) { o.opTimes = true }
 }
 
-// TimeOps has host and device measure each op that is enqueued from here on, for
-// StreamStats.OpTimes, or no longer. Work that is pending is started first.
-// It is for looking, not for every day: dispatches as a rule no longer run side
-// by side then, and windows take longer to record. Replays are not measured this way;
-// see Region.Profile. On the CPU backend times are the wall's.
+// TimeOps starts or stops measuring ops enqueued from now on, on host and device, for
+// StreamStats.OpTimes. Pending work is submitted first. Measuring slows work down: dispatches
+// usually no longer overlap, and windows take longer to record. Replays are not measured this way;
+// see Region.Profile. On the CPU backend times are wall-clock times.
 //
-// It returns the stream's error, or ErrUnsupported if the device writes no
-// timestamps.
+// It returns the stream's error, or ErrUnsupported if the device does not
+// support timestamps.
 func (s *Stream) TimeOps(on bool) error {
 	s = s.made()
 	timing := s.dev.opts.timing()
@@ -73,8 +72,8 @@ func (o *options) timing() timing {
 	return timeNothing
 }
 
-// measure has a new stream measure what the device's options ask for. Where the
-// device writes no timestamps, the host's side is all there is.
+// measure starts the measurements on a new stream that the device's options ask
+// for. On a device without timestamps only the host's time is measured.
 func (s *Stream) measure() error {
 	timing := s.dev.opts.timing()
 	if timing == timeNothing {
@@ -87,13 +86,13 @@ func (s *Stream) measure() error {
 	return nil
 }
 
-// hostTimer measures the host's side of an op. The zero value does nothing.
+// hostTimer measures the host's time for an op. The zero value does nothing.
 type hostTimer struct {
 	start time.Time
 	end   func()
 }
 
-// enqueueing starts to measure an op, if that is wanted. s.mu is held.
+// enqueueing starts to measure an op if the stream measures ops. s.mu is held.
 func (s *Stream) enqueueing(op string) hostTimer {
 	if !s.timesHost && s.dev.opts.trace == nil {
 		return hostTimer{}
@@ -101,7 +100,7 @@ func (s *Stream) enqueueing(op string) hostTimer {
 	return hostTimer{time.Now(), s.onHost("enqueue", op)}
 }
 
-// done notes what an op took. s.mu is held.
+// done adds the time that the op took. s.mu is held.
 func (t hostTimer) done(s *Stream, op string) {
 	if t.end == nil {
 		return
@@ -118,7 +117,7 @@ func (t hostTimer) done(s *Stream, op string) {
 	s.hostTimes[op] += time.Since(t.start)
 }
 
-// addHostTimes adds the host's side to the device's. dev.mu is held.
+// addHostTimes adds the host's times to the device's. dev.mu is held.
 func (s *Stream) addHostTimes(out *StreamStats) {
 	if len(s.hostTimes) == 0 {
 		return
@@ -133,7 +132,7 @@ func (s *Stream) addHostTimes(out *StreamStats) {
 	}
 }
 
-// addOpTimes adds to sums what a stream measured.
+// addOpTimes adds a stream's times to sums.
 func addOpTimes(sums, times map[string]OpTime) map[string]OpTime {
 	if sums == nil && len(times) > 0 {
 		sums = make(map[string]OpTime)

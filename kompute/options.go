@@ -22,19 +22,19 @@ const (
 	defaultWindowBytes = 50 << 20
 )
 
-// WithMemoryBudget limits the bytes of live tensors, on every backend alike:
-// those that were made and neither closed nor collected, whether the device has
-// them yet or not. A tensor counts once; the host's copy of it, staging memory
-// and the memory of a region's transients do not. Before a tensor is refused,
-// with a *MemoryError, forgotten ones are collected. On a Vulkan device, memory
-// that the driver is asked for stays within the budget as well. 0, the default,
-// means what the device has.
+// WithMemoryBudget limits the bytes of live tensors, in the same way on every
+// backend. A tensor is live until it is closed or collected, whether or not it
+// is on the device yet. It counts once; its host copy, staging memory and the
+// memory of a region's transients do not count. Before a tensor is refused with
+// a *MemoryError, unreachable tensors are collected. On a Vulkan device, memory
+// allocated from the driver stays within the budget as well. 0, the default,
+// means the device's memory.
 func WithMemoryBudget(bytes int64) Option {
 	return func(o *options) { o.budget = max(bytes, 0) }
 }
 
 // WithWindow sets after how many ops, or how many bytes of operands, a stream
-// starts the work that it has collected. A value below 1 leaves the default:
+// submits the work that it has collected. A value below 1 means the default:
 // 100 ops, 50 MiB.
 func WithWindow(ops int, bytes int64) Option {
 	return func(o *options) {
@@ -47,7 +47,7 @@ func WithWindow(ops int, bytes int64) Option {
 	}
 }
 
-// WithLogger tells where to log that an op fell back to the CPU: once for each
+// WithLogger sets the logger for ops that fall back to the CPU, once for each
 // op and reason. Without it nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }

@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Reading is a read under way: see Tensor.ReadAsync. Its methods may be called
+// Reading is a pending read: see Tensor.ReadAsync. Its methods may be called
 // from any goroutine.
 type Reading[T Element] struct {
 	layout array.Layout
@@ -21,17 +21,17 @@ type Reading[T Element] struct {
 }
 
 // ReadAsync starts to read the tensor's elements and returns at once. The copy
-// is work of s, which it starts with all work enqueued there before: it has
-// what that work, and work of other streams that wrote the tensor, has made of
-// the tensor; what comes later, on s, elsewhere or from the host, does not
-// change it. Many may be under way. The tensor may be closed meanwhile.
+// is work of s; it is submitted together with all work enqueued on s before. It
+// sees the result of that work and of other streams' earlier writes to the
+// tensor; later writes, by s, by other streams or by the host, do not change
+// it. Several reads may be pending. The tensor may be closed meanwhile.
 //
-// The copy is kept in memory of the host, staging and all, until it is taken or
-// forgotten.
+// The copy occupies host memory, including staging, until it is taken or
+// garbage collected.
 //
-// Nothing is poisoned by a read that cannot start; Wait tells why: ErrDevice for
-// a stream of another device, ErrClosed, a *CaptureError while s captures, or
-// the error of the stream or the tensor.
+// A read that cannot start poisons nothing; Wait returns the reason: ErrDevice
+// for a stream of another device, ErrClosed, a *CaptureError while s captures,
+// or the error of the stream or the tensor.
 func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	out := &Reading[T]{layout: t.View().layout}
 	out.r, out.err = t.View().startRead(s)
@@ -41,7 +41,7 @@ func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	return out
 }
 
-// startRead begins a read of all that the view spans.
+// startRead starts a read of the bytes that the view spans.
 func (v *View) startRead(s *Stream) (readback, error) {
 	if s = s.made(); s == noStream {
 		return nil, errNilStream
@@ -80,8 +80,8 @@ func (v *View) startRead(s *Stream) (readback, error) {
 	return r, nil
 }
 
-// readable reports why the view cannot be read on s, or has the storage in use.
-// dev.mu is held.
+// readable returns why the view cannot be read on s, or nil after marking the
+// storage as in use. dev.mu is held.
 func (s *Stream) readable(v *View) error {
 	if err := s.state(); err != nil {
 		return err
@@ -100,11 +100,12 @@ func (r *Reading[T]) Done() bool {
 	return taken || r.r.done()
 }
 
-// Wait returns the elements in row-major order, once they are there: the same
-// slice each time, which is the caller's. A context that ends first leaves the
-// read alone, and Wait may be called again. Closing the stream waits for its
-// reads; closing the device leaves ErrClosed to those that were not waited for.
-// If the stream failed before, Wait returns its error.
+// Wait waits for the elements and returns them in row-major order. It returns
+// the same slice each time, which belongs to the caller. If the context ends
+// first, the read continues, and Wait may be called again. Closing the stream
+// waits for its reads; after closing the device, Wait returns ErrClosed for
+// reads that were not waited for. If the stream failed before, Wait returns its
+// error.
 func (r *Reading[T]) Wait(ctx context.Context) ([]T, error) {
 	switch {
 	case r == nil:

@@ -9,43 +9,43 @@ import (
 )
 
 // Region is work that was captured once, to be replayed: see Stream.Capture.
-// Its methods may be called from any goroutine. A nil or zero Region answers with
-// ErrInvalid.
+// Its methods may be called from any goroutine. Those of a nil or zero Region
+// return ErrInvalid.
 //
 // Ordering: a replay is work of the stream that the region was captured on. It
-// comes after all that was enqueued there before, and before all that is
-// enqueued after. Work of other streams on the same tensors is ordered as for
-// single ops, on the device. Replays run one after the other.
+// runs after everything enqueued there before, and before everything enqueued
+// after. Work of other streams on the same tensors is ordered on the device, as
+// for single ops. Replays run one after the other.
 //
-// Content: what the host wrote into an input since the last replay goes up
-// before the next one. What a replay writes is current on the device, and is
-// read as any other tensor is.
+// Content: inputs that the host wrote since the last replay are uploaded before
+// the next one. Tensors that a replay writes are up to date on the device, and
+// are read like any other tensor.
 //
-// Lifetime: the region keeps the memory of its transients, and lives until it
-// or its stream is closed. It does not keep inputs and results open.
+// Lifetime: the region keeps the memory of its transients until it or its
+// stream is closed. It does not keep inputs and results open.
 //
-// Errors: a replay that is refused here returns its error, and leaves the stream
-// as it was. One that the driver refuses, or that fails later, poisons the stream.
+// Errors: a replay that this package rejects returns the error and leaves the stream unchanged. One
+// that the driver rejects, or that fails later, poisons the stream.
 type Region struct {
 	s     *Stream
 	uses  []regionUse // of storage that the caller owns
 	names []string    // of the ops
 	stats RegionStats
 
-	traces *RegionDescription // what a trace says of it; guarded by s.mu
+	traces *RegionDescription // the description for traces; guarded by s.mu
 
 	handle unsafe.Pointer // of the native region
 	cpu    *cpuRegion
 
 	// Guarded by dev.mu.
-	checked uint64 // Device.changes when the caller's storage was last looked at
-	noted   uint64 // and when it was last noted whose work makes it
+	checked uint64 // Device.changes when the caller's storage was last checked
+	noted   uint64 // Device.changes when the replays' writes were last recorded
 	closed  bool
-	users   int // calls that use handle, replays that were not run
+	users   int // calls that use handle, replays that have not run
 	replays uint64
 }
 
-// RegionStats counts what a region holds. What one replay does is constant.
+// RegionStats counts the work of a region, which is the same in every replay.
 type RegionStats struct {
 	Ops              uint64 // captured
 	FusedOps         uint64 // left after fusion
@@ -54,14 +54,14 @@ type RegionStats struct {
 	DescriptorWrites uint64 // once, when it was captured
 	RecordedCommands uint64 // once, when it was captured
 	// TransientBytes is the memory of the region's own tensors, and
-	// TransientBytesUnplanned what it would be if none shared memory.
+	// TransientBytesUnplanned what it would be if they did not share memory.
 	TransientBytes, TransientBytesUnplanned int64
 	RecordTime                              time.Duration // to fuse, plan and record
 	Replays                                 uint64        // so far
 }
 
-// newRegion makes the common part of a region. The capture's transients are
-// closed.
+// newRegion makes the backend-independent part of a region. The capture's
+// transients are closed.
 func newRegion(c *capture) *Region {
 	r := &Region{s: c.s}
 	r.names = make([]string, len(c.ops))
@@ -118,7 +118,7 @@ func (r *Region) Replay(ctx context.Context, times ...int) error {
 // mostReplays bounds how many replays one call can ask for.
 const mostReplays = 1 << 16
 
-// usable reports why the region cannot be replayed.
+// usable returns why the region cannot be replayed.
 func (r *Region) usable() error {
 	if r == noRegion {
 		return errNilRegion
@@ -136,7 +136,7 @@ func (r *Region) usable() error {
 
 var errRegionClosed = fmt.Errorf("the region is %w", ErrClosed)
 
-// enter reports why the region cannot be replayed now, or keeps it from being
+// enter returns why the region cannot be replayed now, or keeps it from being
 // freed until leave.
 func (r *Region) enter() error {
 	r.s.dev.mu.Lock()
@@ -144,8 +144,8 @@ func (r *Region) enter() error {
 	return r.enterLocked()
 }
 
-// enterLocked is enter with dev.mu held. It looks at the caller's tensors only if
-// anything happened to any that a region uses, or to a stream, since it did last.
+// enterLocked is enter with dev.mu held. It checks the caller's tensors only if
+// a tensor that a region uses, or a stream, has changed since the last check.
 func (r *Region) enterLocked() error {
 	if r.closed {
 		return errRegionClosed
@@ -162,7 +162,7 @@ func (r *Region) enterLocked() error {
 	return nil
 }
 
-// check reports why a storage cannot be used by a replay. dev.mu is held.
+// check returns why a replay cannot use a storage. dev.mu is held.
 func (u *regionUse) check() error {
 	if u.st.closed {
 		return &OpError{Op: u.op, Reason: "an operand of a captured op", Err: u.st.usable()}
@@ -180,8 +180,7 @@ func (u *regionUse) access() Access {
 	return AccessRead
 }
 
-// enqueued notes what one replay, or several in a row, do with the caller's
-// storage. dev.mu is held.
+// enqueued records how replays use the caller's storage. dev.mu is held.
 func (r *Region) enqueued(times int) {
 	r.replays += uint64(times)
 	r.s.replays += uint64(times)
@@ -194,7 +193,7 @@ func (r *Region) enqueued(times int) {
 		}
 	}
 	r.noted = r.s.dev.changes
-	r.checked = r.noted // what madeBy changed is this region's own doing
+	r.checked = r.noted // the changes by madeBy are this region's own
 }
 
 // Stats returns the region's counters.
@@ -207,8 +206,8 @@ func (r *Region) Stats() RegionStats {
 	return out
 }
 
-// Close gives the region up. Replays that were enqueued still run; the memory
-// of its transients goes after the last of them. Closing again does nothing.
+// Close frees the region. Replays that were enqueued still run; the memory of
+// its transients is freed after the last of them. Closing again does nothing.
 func (r *Region) Close() error {
 	r = r.made()
 	d := r.s.dev
@@ -250,7 +249,7 @@ func (s *Stream) closeRegions() {
 	s.regions = nil
 }
 
-// leave ends one use of the region, of those that users counts. dev.mu is held.
+// leave ends one use of the region that users counts. dev.mu is held.
 func (r *Region) leave() {
 	if r.users--; r.users == 0 && r.closed {
 		r.s.queue.freeRegion(r)

@@ -2,8 +2,8 @@ package kompute
 
 import "github.com/kompute-go/kompute-go/internal/array"
 
-// cpuRegion is a list of ops that the worker runs again and again. Their
-// storage stays pinned, so that its memory stays where it is.
+// cpuRegion is a list of ops that the worker runs in each replay. Their storage
+// stays pinned, so that its memory does not move.
 type cpuRegion struct {
 	ops    []Op
 	arrays [][]array.Array // of each op; made by the first replay
@@ -13,7 +13,7 @@ type cpuRegion struct {
 
 func (q *cpuQueue) beginCapture() error { return nil }
 
-// append's part while a capture is under way. The ops stay pinned. dev.mu is held.
+// collect is append's part during a capture. The ops stay pinned. dev.mu is held.
 func (q *cpuQueue) appendCaptured(op Op) { q.s.capture.note(op) }
 
 func (q *cpuQueue) abortCapture(c *capture) {
@@ -60,7 +60,7 @@ func (q *cpuQueue) replay(r *Region, times int) error {
 	return q.enqueueRegion(cpuItem{region: r, times: times})
 }
 
-// enqueueRegion starts an item that is replays. dev.mu is held.
+// enqueueRegion submits an item of replays. dev.mu is held.
 func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 	d, r := q.s.dev, item.region
 	for r.busy() {
@@ -93,7 +93,7 @@ func (r *Region) busy() bool {
 	return false
 }
 
-// runRegion does the replays of one item. dev.mu is not held.
+// runRegion runs the replays of one item. dev.mu is not held.
 func (q *cpuQueue) runRegion(item cpuItem) error {
 	r := item.region
 	q.s.dev.mu.Lock()
@@ -126,8 +126,8 @@ func (q *cpuQueue) runRegion(item cpuItem) error {
 	return nil
 }
 
-// contentErr is the error of another stream that was to make an input. dev.mu
-// is held.
+// contentErr returns the error of another stream that failed to make an input.
+// dev.mu is held.
 func (u *regionUse) contentErr() error {
 	if !u.needs {
 		return nil

@@ -1,7 +1,7 @@
 package kompute
 
-// describe says the same of a region of the CPU backend as the native library
-// does of its own. Each op is a dispatch, which waits for the one before.
+// describe describes a region of the CPU backend. Each op is one dispatch,
+// which waits for the one before.
 func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 	out := &RegionDescription{
 		CapturedOps: r.stats.Ops, Ops: []RegionOp{}, Dispatches: []RegionDispatch{},
@@ -40,7 +40,7 @@ func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 	return out, nil
 }
 
-// describe says what the operand with that index is, a view of that tensor.
+// describe describes the operand with that index, a view of that tensor.
 func (a Arg) describe(index, tensor int) RegionOperand {
 	l := a.View.layout
 	return RegionOperand{

@@ -4,9 +4,10 @@ import (
 	"context"
 )
 
-// cpuProfile measures one replay. It is the worker's until the replay is done.
+// cpuProfile measures one replay. Only the worker uses it until the replay is
+// done.
 type cpuProfile struct {
-	spans []span // of the ops, if that is wanted
+	spans []span // of the ops; nil: not measured
 	whole span
 }
 
@@ -32,7 +33,7 @@ func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (span, 
 	return p.whole, q.s.err
 }
 
-// run does the replay. dev.mu is not held.
+// run runs the replay. dev.mu is not held.
 func (p *cpuProfile) run(q *cpuQueue, c *cpuRegion) error {
 	p.whole.start = processClock()
 	for i, op := range c.ops {

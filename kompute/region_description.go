@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// RegionDescription says what a region does and where its tensors live: the
-// same on every backend. Text (String), JSON (by the tags), drawings and
+// RegionDescription lists a region's work and where its tensors live, in the
+// same form on every backend. Text (String), JSON (by the tags), drawings and
 // profiles are all made from it.
 type RegionDescription struct {
 	CapturedOps uint64           `json:"captured_ops"` // op calls, before fusion
@@ -19,19 +19,19 @@ type RegionDescription struct {
 type RegionOp struct {
 	Name      string          `json:"name"`       // its basename; "custom" for a dispatch of an Algorithm
 	Pass      string          `json:"pass"`       // the fusion pass that made it, or empty
-	FusedFrom []string        `json:"fused_from"` // the captured ops that it stands for; none if no pass made it
+	FusedFrom []string        `json:"fused_from"` // the captured ops that it replaces; none if no pass made it
 	Operands  []RegionOperand `json:"operands"`
-	// Dispatches is how many belong to the op. They follow each other in
-	// RegionDescription.Dispatches, behind those of the ops before.
+	// Dispatches is the op's number of dispatches. They are consecutive in
+	// RegionDescription.Dispatches, after those of the ops before.
 	Dispatches int `json:"dispatches"`
 }
 
 // RegionOperand is a view that an op reads or writes.
 type RegionOperand struct {
-	// Index is the operand's place among the op's operands, in the order that
-	// csrc/ops/ops.def gives. Absent operands are left out.
+	// Index is the operand's position in the order of csrc/ops/ops.def. Absent
+	// operands are left out.
 	Index  int    `json:"index"`
-	Tensor int    `json:"tensor"` // index into RegionMemory.Tensors; -1 if no dispatch touches it
+	Tensor int    `json:"tensor"` // index into RegionMemory.Tensors; -1 if no dispatch uses it
 	Access Access `json:"access"`
 	DType  DType  `json:"dtype"`
 	// Shape, Strides and Offset count elements. Offset is that of the first element
@@ -47,7 +47,7 @@ type RegionDispatch struct {
 	OpIndex int         `json:"op"` // index into RegionDescription.Ops
 	Kernel  string      `json:"kernel"`
 	Grid    [3]uint32   `json:"grid"`    // workgroups along x, y and z
-	Barrier bool        `json:"barrier"` // it waits for everything before it
+	Barrier bool        `json:"barrier"` // it waits for all dispatches before it
 	Reads   []RegionUse `json:"reads"`
 	Writes  []RegionUse `json:"writes"`
 }
@@ -63,7 +63,7 @@ type RegionUse struct {
 // RegionMemory is the memory that a region's dispatches use.
 type RegionMemory struct {
 	// TransientBytes is what the region's own tensors take, and
-	// TransientBytesUnplanned what they would if none shared memory.
+	// TransientBytesUnplanned what they would take without sharing memory.
 	TransientBytes          int64          `json:"transient_bytes"`
 	TransientBytesUnplanned int64          `json:"transient_bytes_unplanned"`
 	Arenas                  []int64        `json:"arenas"`  // bytes of each block that planned tensors share
@@ -78,21 +78,21 @@ type RegionTensor struct {
 	// RegionDescription.Dispatches: the lifetime of a planned tensor.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// Arena and Offset say where a planned tensor lies: index into
-	// RegionMemory.Arenas, and bytes from that arena's start. They are 0 for others.
+	// Arena and Offset locate a planned tensor: index into RegionMemory.Arenas, and bytes from that
+	// arena's start. They are 0 for others.
 	Arena  int   `json:"arena"`
 	Offset int64 `json:"offset"`
 }
 
-// RegionTensorKind says whose a tensor of a region is.
+// RegionTensorKind tells who owns a region's tensor.
 type RegionTensorKind string
 
 // The kinds of tensors.
 const (
 	RegionTensorExternal RegionTensorKind = "external" // the caller's
-	RegionTensorKept     RegionTensorKind = "kept"     // the region's, with content that lasts between replays
+	RegionTensorKept     RegionTensorKind = "kept"     // the region's, with content that persists between replays
 	RegionTensorPlanned  RegionTensorKind = "planned"  // the region's, in memory that it shares with others
-	RegionTensorMapped   RegionTensorKind = "mapped"   // in memory that the host sees as well
+	RegionTensorMapped   RegionTensorKind = "mapped"   // in memory that the host can also access
 )
 
 // PhaseCount counts the phases: runs of dispatches without a barrier between them.
@@ -103,7 +103,7 @@ func (d *RegionDescription) PhaseCount() int {
 	return d.Phases()[len(d.Dispatches)-1] + 1
 }
 
-// Phases gives the phase of each dispatch, counted from 0.
+// Phases returns the phase of each dispatch, counted from 0.
 func (d *RegionDescription) Phases() []int {
 	out := make([]int, len(d.Dispatches))
 	for i := 1; i < len(out); i++ {
@@ -114,8 +114,8 @@ func (d *RegionDescription) Phases() []int {
 	return out
 }
 
-// Describe says what the region does. It waits for nothing, and the caller may
-// keep and change the answer. The error is ErrClosed after Close.
+// Describe returns a description of the region's work, which the caller may
+// keep and change. It does not wait. The error is ErrClosed after Close.
 func (r *Region) Describe() (*RegionDescription, error) {
 	if r = r.made(); r == noRegion {
 		return nil, errNilRegion
@@ -135,7 +135,7 @@ func (r *Region) Describe() (*RegionDescription, error) {
 	return out, err
 }
 
-// parseDescription reads what the native library says of a region.
+// parseDescription parses the native library's description of a region.
 func parseDescription(text []byte) (*RegionDescription, error) {
 	out := &RegionDescription{}
 	if err := json.Unmarshal(text, out); err != nil {
@@ -161,7 +161,7 @@ func (a Access) String() string {
 }
 
 // MarshalText is String for encoding/json. The error is ErrInvalid for a value
-// that is none of the constants.
+// other than the constants.
 func (a Access) MarshalText() ([]byte, error) {
 	name, known := accessNames[a]
 	if !known {

@@ -2,7 +2,7 @@ package kompute
 
 import "slices"
 
-// transient is storage that only a region's ops see. It needs memory from the
+// transient is storage that only a region's ops use. It needs memory from the
 // first op that uses it to the last.
 type transient struct {
 	st          *storage
@@ -10,7 +10,7 @@ type transient struct {
 	offset      int // in the region's arena
 }
 
-// arenaAlign is what transients start at a multiple of, in bytes.
+// arenaAlign is the alignment of transients in bytes.
 const arenaAlign = 64
 
 // transients returns the storages that belong to the region and hold nothing
@@ -40,9 +40,9 @@ func (c *capture) transients() []transient {
 	return list
 }
 
-// planTransients gives each transient, in order of first use, the lowest
-// offset that no other one has meanwhile. It returns the bytes needed, and
-// those that would be needed if none shared memory.
+// planTransients gives each transient, in order of first use, the lowest offset
+// that is free during its lifetime. It returns the bytes needed with and
+// without sharing memory.
 func planTransients(list []transient) (bytes, unplanned int) {
 	var live []int // indices into list, by offset
 	for i := range list {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// RegionProfile says where the time of a replay goes. As JSON, times are in
+// RegionProfile breaks down the time of a replay. As JSON, times are in
 // nanoseconds.
 type RegionProfile struct {
-	Times int `json:"times"` // replays that each median is of
+	Times int `json:"times"` // replays behind each median
 	// Replay is the median time of one replay, from its start to its end on the
-	// device, with nothing measured inside. It is what the region takes.
+	// device, with nothing measured inside.
 	Replay time.Duration `json:"replay_ns"`
-	// Timed is the same of replays that measure each dispatch. What it is more
-	// than Replay is the cost of measuring, and of dispatches that no longer run
-	// side by side.
+	// Timed is the same for replays that measure each dispatch. Its excess over
+	// Replay is the cost of measuring, and of dispatches that no longer
+	// overlap.
 	Timed      time.Duration      `json:"timed_ns"`
 	Region     *RegionDescription `json:"region"`     // what was measured
 	Dispatches []DispatchProfile  `json:"dispatches"` // one for each of the region, in the order in which they run
 }
 
-// DispatchProfile is one dispatch of a region, with the time that it took.
+// DispatchProfile is one dispatch of a region, with its time.
 type DispatchProfile struct {
 	RegionDispatch
-	Op *RegionOp `json:"-"` // that it is a part of, in RegionProfile.Region.Ops
+	Op *RegionOp `json:"-"` // the op that it belongs to, in RegionProfile.Region.Ops
 	// Time is the median from its start to its end.
 	Time time.Duration `json:"time_ns"`
 	// Gap is the median from the end of the dispatch before, or the start of the
@@ -35,25 +35,26 @@ type DispatchProfile struct {
 }
 
 // span is when something ran on the device, in nanoseconds of the device's
-// clock as the host sees it; it is kpx_span.
+// clock converted to the host's; it matches kpx_span.
 type span struct{ start, end uint64 }
 
 func (s span) length() uint64 { return s.end - min(s.start, s.end) }
 
-// Profile replays the region 2·times times and measures the device's time: half
-// of the replays as a whole, and half with a timestamp before and after each
-// dispatch, with which drivers as a rule no longer run dispatches side by side.
-// It returns when they are done. What replays do to the caller's tensors they do here too, as often.
+// Profile replays the region 2·times times and measures the device's time: half of the replays as a
+// whole, and half with a timestamp before and after each dispatch, which usually keeps dispatches
+// from overlapping. It returns when they are done. These replays change the caller's tensors like
+// any others.
 //
-// Times are by the device's clock, whose steps may be as long as a microsecond.
-// On the CPU backend a dispatch is one op, and times are the wall's.
+// Times are by the device's clock, whose resolution may be as coarse as a
+// microsecond. On the CPU backend a dispatch is one op, and times are
+// wall-clock times.
 //
-// It needs work of its own, recorded when it is first called: normal replays
-// stay as they are. Other calls that append to the stream wait meanwhile, for
-// one replay at a time.
+// It uses a separate recording, made on the first call; normal replays do not
+// change. Other calls that append to the stream wait meanwhile, for one replay
+// at a time.
 //
-// Errors are those of Replay; ErrInvalid for times below 1; and ErrUnsupported
-// if the device writes no timestamps, before anything has run.
+// Errors are those of Replay; ErrInvalid for times below 1; and, before
+// anything has run, ErrUnsupported if the device does not support timestamps.
 func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error) {
 	if times < 1 || times > mostReplays {
 		return nil, fmt.Errorf("Region.Profile: %d times: %w", times, ErrInvalid)
@@ -114,7 +115,7 @@ func (r *Region) traced(n int) error {
 	for range n {
 		_, err := r.s.queue.profile(context.Background(), r, spans)
 		if errors.Is(err, ErrUnsupported) {
-			return r.s.queue.replay(r, n) // no timestamps, at the first
+			return r.s.queue.replay(r, n) // no timestamps: fails on the first replay
 		}
 		if err != nil {
 			return err
@@ -126,8 +127,8 @@ func (r *Region) traced(n int) error {
 	return nil
 }
 
-// profileOnce replays the region once and waits for it. It returns when it ran,
-// and fills spans unless they are nil.
+// profileOnce replays the region once and waits for it. It returns the replay's
+// span, and fills spans unless nil.
 func (r *Region) profileOnce(ctx context.Context, spans []span) (span, error) {
 	if err := ctx.Err(); err != nil {
 		return span{}, err

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String is the text of Describe, or the reason why there is none.
+// String returns the text of Describe, or its error's.
 func (r *Region) String() string {
 	d, err := r.Describe()
 	if err != nil {
@@ -15,8 +15,8 @@ func (r *Region) String() string {
 	return d.String()
 }
 
-// String lists the region's work, a line for each op with its operands and for
-// each dispatch, and its memory.
+// String lists the region's work, with a line for each op with its operands and
+// for each dispatch, and its memory.
 func (d *RegionDescription) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "region of %d ops, %d after fusion: %d dispatches in %d phases, %d bytes of transients (%d unplanned)\n",
@@ -49,8 +49,8 @@ func (d *RegionDescription) writeOp(b *strings.Builder, op RegionOp) {
 	}
 }
 
-// String gives element type and shape, "float32[1 256]", and where they are not
-// those of a whole contiguous tensor, strides and offset in elements.
+// String returns element type and shape, "float32[1 256]", and, unless the view
+// is contiguous from the tensor's start, strides and offset in elements.
 func (o RegionOperand) String() string {
 	text := fmt.Sprintf("%s%v", o.DType, o.Shape)
 	if !slices.Equal(o.Strides, contiguousStrides(o.Shape)) {
@@ -62,7 +62,7 @@ func (o RegionOperand) String() string {
 	return text
 }
 
-// contiguousStrides are the row-major ones.
+// contiguousStrides returns the row-major strides.
 func contiguousStrides(shape []int) []int {
 	out := make([]int, len(shape))
 	stride := 1

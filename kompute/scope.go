@@ -1,13 +1,13 @@
 package kompute
 
-// Scope owns what ops create on a stream while it is the innermost open one:
-// closing it closes all those tensors and every view of them. A decode loop
-// opens one for each token. Keep moves a tensor out.
+// Scope owns the tensors that ops create on a stream while it is the innermost
+// open scope. Closing it closes those tensors and every view of them. A decode
+// loop opens one for each token. Keep moves a tensor out.
 type Scope struct {
 	s      *Stream
 	parent *Scope
 	open   bool
-	owned  []*storage // some may have moved to another scope since
+	owned  []*storage // some may have been moved to another scope
 }
 
 // Scope opens a scope inside the innermost open one. Goroutines that share a
@@ -24,8 +24,8 @@ func (s *Stream) Scope() *Scope {
 	return sc
 }
 
-// Close closes what the scope owns, and scopes inside it first. Work that was
-// enqueued before still runs. Closing again does nothing.
+// Close closes the scopes inside this one and then the tensors that it owns.
+// Work that was enqueued before still runs. Closing again does nothing.
 func (sc *Scope) Close() {
 	if sc == nil || sc.s == nil {
 		return
@@ -41,7 +41,7 @@ func (sc *Scope) Close() {
 	sc.close()
 }
 
-// close ends the innermost scope. dev.mu is held.
+// close closes the innermost scope. dev.mu is held.
 func (sc *Scope) close() {
 	for _, st := range sc.owned {
 		if st.scope == sc {
@@ -54,7 +54,7 @@ func (sc *Scope) close() {
 	sc.s.spare, sc.owned = sc.owned[:0], nil
 }
 
-// own gives fresh storage to the innermost scope, or to nobody.
+// own adds new storage to the innermost scope, if there is one.
 func (s *Stream) own(st *storage) {
 	s.dev.mu.Lock()
 	scope := s.scope
@@ -68,10 +68,10 @@ func (s *Stream) own(st *storage) {
 	}
 }
 
-// Keep moves the storage of t out of sc: to the scope around it, or to nobody,
-// and then it lives until t, and views made of it from then on, are closed. It
-// returns t. A tensor that a scope around sc, or nobody, owns already, stays
-// where it is.
+// Keep moves the storage of t out of sc to the enclosing scope and returns t.
+// Without an enclosing scope the storage lives until t, and all views made of
+// it from then on, are closed. Keep does nothing if sc and the scopes inside it
+// do not own the tensor.
 func Keep[T Element](sc *Scope, t *Tensor[T]) *Tensor[T] {
 	st := t.View().st
 	if st == nil || sc == nil || sc.s == nil || st.dev != sc.s.dev {
@@ -86,7 +86,8 @@ func Keep[T Element](sc *Scope, t *Tensor[T]) *Tensor[T] {
 	return t
 }
 
-// keep reports whether the storage came to belong to nobody. dev.mu is held.
+// keep reports whether the storage no longer belongs to any scope. dev.mu is
+// held.
 func (st *storage) keep(sc *Scope, v *View) bool {
 	if st.closed || v.closed || !st.scope.within(sc) {
 		return false
@@ -95,7 +96,7 @@ func (st *storage) keep(sc *Scope, v *View) bool {
 		st.scope.owned = append(st.scope.owned, st)
 		return false
 	}
-	// Views that the scope's work left behind no longer count.
+	// Earlier views no longer keep the storage open.
 	st.gen++
 	st.refs = 1
 	v.gen, v.borrowed = st.gen, false

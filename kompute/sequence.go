@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Sequence is a list of operations that Eval runs in order, as often as it is
-// called. Each sees what the one before has written: nothing needs a barrier.
-// An error in Record comes back from Eval.
+// Sequence is a list of operations that each call of Eval runs in order. Each
+// sees what earlier ones wrote; no barriers are needed. Eval returns errors of
+// Record.
 type Sequence struct {
 	device *Device
 
@@ -20,7 +20,7 @@ type Sequence struct {
 	pending *Event // after what EvalAsync started
 }
 
-// Operation is what a Sequence records: SyncDevice, SyncLocal or Dispatch.
+// Operation is an operation of a Sequence: SyncDevice, SyncLocal or Dispatch.
 type Operation struct {
 	kind      operationKind
 	tensors   []AnyTensor
@@ -37,20 +37,20 @@ const (
 	dispatch
 )
 
-// SyncDevice brings tensors to the device. Work that needs them would do so
-// too; this does it earlier.
+// SyncDevice uploads tensors to the device. Work that needs them does so
+// anyway; this does it earlier.
 func SyncDevice(tensors ...AnyTensor) Operation {
 	return Operation{kind: syncDevice, tensors: slices.Clone(tensors)}
 }
 
-// SyncLocal brings tensors to the host at the end of the evaluation, so that
-// Read finds them there.
+// SyncLocal copies tensors to the host at the end of the evaluation, so that
+// Read does not have to.
 func SyncLocal(tensors ...AnyTensor) Operation {
 	return Operation{kind: syncLocal, tensors: slices.Clone(tensors)}
 }
 
-// Dispatch runs an algorithm, with its own push constants or with those given,
-// which must be as many.
+// Dispatch runs an algorithm with its own push constants, or with the given
+// ones, which must be the same number.
 func Dispatch(a *Algorithm, push ...uint32) Operation {
 	return Operation{kind: dispatch, algorithm: a, push: slices.Clone(push)}
 }
@@ -71,7 +71,7 @@ func (q *Sequence) Record(ops ...Operation) *Sequence {
 	return q
 }
 
-// check finds what is wrong with an operation before it is evaluated.
+// check validates an operation when it is recorded.
 func (o Operation) check() error {
 	switch {
 	case o.kind == noOperation:
@@ -93,21 +93,22 @@ func (o Operation) check() error {
 	return nil
 }
 
-// Clear waits for what was started, and forgets the operations and the error.
+// Clear waits for the work that was started, and removes the operations and the
+// error.
 func (q *Sequence) Clear() *Sequence {
 	if q == nil {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_ = q.close() // an error of the past is what Clear is for
+	_ = q.close() // Clear discards earlier errors
 	q.ops, q.pending = nil, nil
 	q.stream, q.err = q.device.NewStream()
 	return q
 }
 
-// Close waits for what was started and frees the sequence. Evaluating it again
-// is ErrClosed; closing it again does nothing.
+// Close waits for the work that was started and frees the sequence. Evaluating
+// it afterwards returns ErrClosed; closing it again does nothing.
 func (q *Sequence) Close() error {
 	if q == nil {
 		return nil
@@ -126,7 +127,7 @@ func (q *Sequence) close() error {
 
 // Eval runs the operations and waits for them. It returns the first error of
 // Record, of an operation, or of the context; if the context ends first, the
-// work goes on.
+// work continues.
 func (q *Sequence) Eval(ctx context.Context) error {
 	if err := q.EvalAsync(); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (q *Sequence) Eval(ctx context.Context) error {
 
 var errNilSequence = fmt.Errorf("the sequence is nil, or no Manager made it: %w", ErrInvalid)
 
-// EvalAsync starts the operations and does not wait; EvalAwait does.
+// EvalAsync starts the operations without waiting; EvalAwait waits for them.
 func (q *Sequence) EvalAsync() error {
 	if q == nil || q.stream == nil && q.err == nil {
 		return errNilSequence
@@ -162,8 +163,8 @@ func (q *Sequence) EvalAsync() error {
 	return q.stream.Err()
 }
 
-// EvalAwait waits for what EvalAsync started last, and then does what SyncLocal
-// asks for. Without EvalAsync it does nothing.
+// EvalAwait waits for the last EvalAsync and then performs its SyncLocal
+// operations. Without EvalAsync it does nothing.
 func (q *Sequence) EvalAwait(ctx context.Context) error {
 	if q == nil {
 		return errNilSequence
@@ -190,7 +191,7 @@ func (q *Sequence) EvalAwait(ctx context.Context) error {
 	return nil
 }
 
-// bringHome makes the whole storage current on the host.
+// bringHome updates the host's copy of the whole storage.
 func (v *View) bringHome(ctx context.Context) error {
 	return v.onHost(ctx, "read", func() error {
 		return v.st.dev.backend.read(ctx, v.st, 0, v.st.bytes, func([]byte, int) {})

@@ -10,7 +10,7 @@ type DeviceStats struct {
 	LiveTensors        int    // storages that were not closed; views do not count
 	LiveBytes          int64  // of them
 	PeakBytes          int64  // the most they ever were
-	ReservedBytes      int64  // taken from the driver
+	ReservedBytes      int64  // allocated from the driver
 	HostBytes          int64  // of host copies of Vulkan tensors, wrapped memory not counted
 	Allocations        uint64 // so far: device memory, staging, and pools of commands and descriptors
 	PipelinesBuilt     uint64
@@ -19,17 +19,17 @@ type DeviceStats struct {
 	UploadBytes        uint64
 	Downloads          uint64
 	DownloadBytes      uint64
-	// CacheHits counts operands whose content was where it was needed, and
-	// CacheMisses those for which it had to be moved.
+	// CacheHits counts operands whose content was already where it was needed,
+	// CacheMisses those that had to be copied.
 	CacheHits, CacheMisses uint64
-	// What follows adds up what is in StreamStats, of all streams that there were.
+	// The following fields are sums of StreamStats over all streams so far.
 	Waits         uint64
 	OpTimes       map[string]OpTime
 	Fallbacks     map[string]map[string]int
 	FallbackMoves FallbackMoves
 }
 
-// add adds what a stream did.
+// add adds a stream's counters.
 func (out *DeviceStats) add(s StreamStats) {
 	out.Waits += s.Waits
 	out.OpTimes = addOpTimes(out.OpTimes, s.OpTimes)
@@ -48,7 +48,7 @@ func (out *DeviceStats) add(s StreamStats) {
 
 // StreamStats counts what a stream has done since it was made.
 type StreamStats struct {
-	Ops              uint64 // enqueued, those included that ran on the CPU
+	Ops              uint64 // enqueued, including those that ran on the CPU
 	Dispatches       uint64
 	Barriers         uint64
 	Submits          uint64
@@ -65,17 +65,16 @@ type StreamStats struct {
 	// OpTimes is the time by op, on the device of work that is done; see TimeOps.
 	// What moves between host and device is "transfer", an Algorithm "custom".
 	OpTimes map[string]OpTime
-	// Fallbacks counts ops that ran on the CPU though the device is another,
-	// by op and reason.
+	// Fallbacks counts ops of a Vulkan device that ran on the CPU, by op and
+	// reason.
 	Fallbacks map[string]map[string]int
-	// FallbackMoves is what those ops cost besides their own work. Its copies count
-	// in Downloads and Uploads as well.
+	// FallbackMoves is the cost of those ops besides their own work. Its copies count in Downloads
+	// and Uploads as well.
 	FallbackMoves FallbackMoves
 }
 
-// FallbackMoves counts what ops that fell back to the CPU made host and device do:
-// waits for work under way, operands that came down, and results that were written
-// back.
+// FallbackMoves counts what CPU fallbacks caused: waits for pending work, downloaded operands, and
+// results written back.
 type FallbackMoves struct {
 	Waits, Downloads, DownloadBytes, Uploads, UploadBytes uint64
 }
@@ -91,7 +90,7 @@ func (d *Device) Stats() DeviceStats {
 	}
 	out.add(StreamStats{Waits: d.past.Waits, OpTimes: d.past.OpTimes, Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves})
 	for s := range d.streams {
-		if !s.closed { // those that are closing are in d.past
+		if !s.closed { // those being closed are in d.past
 			out.add(s.stats())
 		}
 	}
@@ -101,8 +100,8 @@ func (d *Device) Stats() DeviceStats {
 	return out
 }
 
-// Stats returns the stream's counters. Those that only the native library
-// knows are zero once the stream is closed.
+// Stats returns the stream's counters. Those of the native library are zero
+// once the stream is closed.
 func (s *Stream) Stats() StreamStats {
 	s = s.made()
 	s.dev.mu.Lock()
@@ -125,7 +124,7 @@ func (s *Stream) stats() StreamStats {
 	return out
 }
 
-// countFallback notes that op ran on the CPU. dev.mu is held.
+// countFallback counts an op that ran on the CPU. dev.mu is held.
 func (s *Stream) countFallback(op, reason string) {
 	s.fallbacks = addFallbacks(s.fallbacks, op, reason, 1)
 }
@@ -142,7 +141,8 @@ func addFallbacks(counts map[string]map[string]int, op, reason string, n int) ma
 	return counts
 }
 
-// downloaded counts a read of what s made, which may be nil. dev.mu is held.
+// downloaded counts a read of a tensor that s (may be nil) made. dev.mu is
+// held.
 func (d *Device) downloaded(s *Stream, bytes int) {
 	d.transfers.add(bytes)
 	if s != nil {
