@@ -13,7 +13,7 @@ type cpuRegion struct {
 
 func (q *cpuQueue) beginCapture() error { return nil }
 
-// collect is append's part during a capture. The ops stay pinned. dev.mu is held.
+// appendCaptured is append during a capture. The ops stay pinned. dev.mu is held.
 func (q *cpuQueue) appendCaptured(op Op) { q.s.capture.note(op) }
 
 func (q *cpuQueue) abortCapture(c *capture) {

@@ -7,35 +7,34 @@ import (
 	"unsafe"
 )
 
-// storage is what views share: memory of a device, who may use it, and whose
-// error it carries. Where its content is current, and what work is under way on
-// it, the backend knows: the native library's tensor cache, or the order of the
-// CPU's streams (cpuContent). Views know nothing of that, so that two views of
-// one storage cannot disagree.
+// storage is what views share: memory of a device, its users, and the error of
+// its content. Which copy is up to date, and what work is pending on it, is the
+// backend's state: the native library's tensor cache, or cpuContent. Views hold
+// none of it, so two views of one storage cannot disagree.
 type storage struct {
 	dev      *Device
 	bytes    int
-	readOnly bool   // memory is the caller's: never written to
+	readOnly bool   // the memory is the caller's and is never written
 	owner    any    // keeps that memory alive
-	mapped   []byte // memory that host and device see; nil: ordinary storage
+	mapped   []byte // memory shared by host and device; nil: ordinary storage
 	res      *resource
 	cpu      cpuContent
 
 	// Guarded by dev.mu.
 	closed  bool
-	refs    int      // views that were not closed
+	refs    int      // open views
 	gen     uint32   // views of an older generation do not count (see Keep)
-	pins    int      // calls and ops that use the memory now
-	scope   *Scope   // who closes it; nil: the last view
-	capture *capture // that writes it; nil: none
-	regions int      // open ones that use it
-	filled  bool     // it had content, or work was enqueued that makes some
-	err     error    // the content was never made, because of this
-	source  *Stream  // whose op made the content; nil: the host
+	pins    int      // calls and ops that currently use the memory
+	scope   *Scope   // the scope that closes it; nil: the last view does
+	capture *capture // the capture that writes it; nil: none
+	regions int      // open regions that use it
+	filled  bool     // it has had content, or work that makes some was enqueued
+	err     error    // why the content was never made
+	source  *Stream  // the stream whose op made the content; nil: the host did
 }
 
-// resource is what must be given back for a storage: apart from it, so that a
-// cleanup can hold it without holding the storage.
+// resource is what must be freed for a storage. It is separate so that a
+// cleanup can hold it without keeping the storage alive.
 type resource struct {
 	dev        *Device
 	bytes      int
@@ -45,7 +44,8 @@ type resource struct {
 	prev, next *resource // of the device's list
 }
 
-// mark is a point in a stream's work: its timeline's value when that is done.
+// mark is a point in a stream's work: the stream and its timeline's value at
+// that point.
 type mark struct {
 	stream *Stream
 	value  uint64
@@ -54,8 +54,8 @@ type mark struct {
 // pending reports whether the work may still run. dev.mu is held.
 func (m mark) pending() bool { return m.stream != nil && m.stream.done < m.value }
 
-// newStorage makes storage for bytes bytes, to which give adds its memory. It
-// counts as live until it is released.
+// newStorage makes storage of that many bytes; give adds its memory. It counts
+// as live until it is released.
 func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, error) {
 	if limit := d.info.MaxTensorBytes; limit > 0 && int64(bytes) > limit {
 		return nil, fmt.Errorf("%w: %d bytes, and a tensor on %s has at most %d", ErrTooLarge, bytes, d.info.Name, limit)
@@ -64,7 +64,7 @@ func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, err
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
 	err := d.admit(res)
 	if errors.Is(err, ErrOutOfMemory) {
-		d.finishWork() // which holds on to its operands
+		d.finishWork() // pending work keeps its operands
 		d.collectUntil(func() bool { err = d.admit(res); return err == nil })
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Device) admit(res *resource) error {
 	return nil
 }
 
-// admitBytes reports whether the device takes one more storage.
+// admitBytes returns an error if the device cannot take one more storage.
 func (d *Device) admitBytes(bytes int64) error {
 	if d.closed {
 		return fmt.Errorf("the device is %w", ErrClosed)
@@ -101,8 +101,8 @@ func (d *Device) admitBytes(bytes int64) error {
 	return nil
 }
 
-// retryOutOfMemory calls f, and once more if memory ran out and forgotten
-// tensors may free some.
+// retryOutOfMemory calls f, and if memory ran out, once more after collecting
+// tensors that were never closed.
 func (d *Device) retryOutOfMemory(f func() error) error {
 	err := f()
 	if errors.Is(err, ErrOutOfMemory) {
@@ -124,7 +124,7 @@ func (d *Device) link(r *resource) {
 	d.resources = r
 }
 
-// unlink is link's opposite; the second time it does nothing.
+// unlink reverses link; calling it again does nothing.
 func (d *Device) unlink(r *resource) {
 	if r.released {
 		return
@@ -143,7 +143,7 @@ func (d *Device) unlink(r *resource) {
 	r.prev, r.next = nil, nil
 }
 
-// free gives the native library's part back, once. dev.mu is held.
+// free frees the native library's part, once. dev.mu is held.
 func (r *resource) free() {
 	if r.native != nil {
 		r.dev.backend.free(r.native)
@@ -155,7 +155,7 @@ func (r *resource) free() {
 	}
 }
 
-// addNet has the garbage collector release what was never closed.
+// addNet makes the garbage collector release storage that was never closed.
 func (st *storage) addNet() {
 	runtime.AddCleanup(st, func(r *resource) {
 		r.dev.mu.Lock()
@@ -167,7 +167,7 @@ func (st *storage) addNet() {
 	}, st.res)
 }
 
-// usable reports why the storage cannot be used, if so. dev.mu is held.
+// usable returns why the storage cannot be used, or nil. dev.mu is held.
 func (st *storage) usable() error {
 	if st.dev.closed {
 		return fmt.Errorf("the tensor's device is %w", ErrClosed)
@@ -178,8 +178,8 @@ func (st *storage) usable() error {
 	return nil
 }
 
-// contentErr returns the error of the stream whose op made the content, or was
-// to make it. dev.mu is held.
+// contentErr returns the error of the stream whose op made the content or
+// should have made it. dev.mu is held.
 func (st *storage) contentErr() error {
 	if st.err != nil {
 		return st.err
@@ -190,8 +190,8 @@ func (st *storage) contentErr() error {
 	return nil
 }
 
-// madeBy notes that work of s, or the host if s is nil, makes the content. A
-// part of it leaves the error that the rest carries. dev.mu is held.
+// madeBy records that work of s, or the host if s is nil, makes the content.
+// Writing only a part keeps the error of the rest. dev.mu is held.
 func (st *storage) madeBy(s *Stream, whole bool) {
 	st.filled = true
 	if s == nil && !whole || st.source == s && st.err == nil {
@@ -201,13 +201,13 @@ func (st *storage) madeBy(s *Stream, whole bool) {
 	st.changed()
 }
 
-// fail notes why the content was not made. dev.mu is held.
+// fail records why the content was not made. dev.mu is held.
 func (st *storage) fail(err error) {
 	st.err = err
 	st.changed()
 }
 
-// changed has regions look at the storage before their next replay. dev.mu is
+// changed makes regions check the storage before their next replay. dev.mu is
 // held.
 func (st *storage) changed() {
 	if st.regions > 0 {
@@ -215,7 +215,7 @@ func (st *storage) changed() {
 	}
 }
 
-// drop takes one view away. dev.mu is held.
+// drop removes one view. dev.mu is held.
 func (st *storage) drop(gen uint32) {
 	if gen != st.gen || st.closed {
 		return
@@ -225,8 +225,8 @@ func (st *storage) drop(gen uint32) {
 	}
 }
 
-// release closes the storage: no view of it can be used any more. Its memory
-// goes as soon as nothing uses it. dev.mu is held.
+// release closes the storage: its views can no longer be used. Its memory is
+// freed once nothing uses it. dev.mu is held.
 func (st *storage) release() {
 	if st.closed {
 		return
@@ -239,7 +239,7 @@ func (st *storage) release() {
 	}
 }
 
-// unpin takes one user away. dev.mu is held.
+// unpin removes one user. dev.mu is held.
 func (st *storage) unpin() {
 	if st.pins--; st.pins == 0 && st.closed {
 		st.free()
@@ -252,8 +252,8 @@ func (st *storage) free() {
 	st.owner, st.source, st.scope = nil, nil, nil
 }
 
-// use pins the storage for a call of the host that reads it, or writes it, and
-// keeps the device open; leave ends that. dev.mu is held.
+// use pins the storage for a call that reads or writes it on the host, and
+// keeps the device open until leave. dev.mu is held.
 func (st *storage) use(what string) error {
 	if err := st.usable(); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (st *storage) use(what string) error {
 	return nil
 }
 
-// leave is use's opposite. dev.mu is held.
+// leave reverses use. dev.mu is held.
 func (st *storage) leave() {
 	st.unpin()
 	st.dev.leave()
@@ -279,7 +279,7 @@ func (d *Device) leave() {
 	}
 }
 
-// alignedBytes returns zeroed memory that any element type may be read from.
+// alignedBytes returns zeroed memory aligned for every element type.
 func alignedBytes(n int) []byte {
 	if n == 0 {
 		return nil

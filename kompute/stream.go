@@ -11,38 +11,37 @@ import (
 // Stream runs operations in the order in which they are enqueued. Two streams
 // may overlap.
 //
-// Enqueue returns at once: work is collected, and starts when the window is
-// full (see WithWindow), on Flush, Record or Synchronize, and when something
-// that it makes is read. Work on a tensor that another stream wrote, or still
-// reads, starts after that; the order is kept on the device and costs the
-// caller nothing. Goroutines may share a stream; then the order between their
-// ops is theirs to fix. A nil or zero Stream is one that has failed with
-// ErrInvalid.
+// Enqueue returns at once: work is collected, and submitted when the window is
+// full (see WithWindow), on Flush, Record or Synchronize, and when its results
+// are read. Work on a tensor that another stream wrote, or still reads, starts
+// after that; the order is kept on the device, and the caller does not wait.
+// Goroutines may share a stream, but must order their ops themselves. A nil or
+// zero Stream behaves as one that failed with ErrInvalid.
 //
-// Work that comes again is captured once and replayed: see Capture.
+// Repeated work can be captured once and replayed: see Capture.
 //
-// The first op that fails poisons the stream. What was enqueued before it may
-// have run; nothing after it does. The error comes back from Err, Synchronize
-// and every read of a tensor that the stream wrote, and an op of another stream
-// that takes such a tensor fails with it.
+// The first op that fails poisons the stream. Ops enqueued before it may have
+// run; none after it do. Err, Synchronize and every read of a tensor that the
+// stream wrote return the error, and an op of another stream that uses such a
+// tensor fails with it.
 //
-// A wait that is cancelled returns at once with the context's error, and leaves
-// the work alone.
+// A cancelled wait returns at once with the context's error; the work
+// continues.
 type Stream struct {
 	dev    *Device
 	queue  queue
 	number int // counts the device's streams
-	// internal streams are the device's own: an error there is one of a single
-	// read, and no later one hears of it.
+	// internal streams are the device's own: an error there belongs to a single
+	// read and does not poison the stream.
 	internal bool
 
-	// mu orders what is appended. It is taken before dev.mu, and held across
-	// calls of the native library that append.
+	// mu serializes appending. It is taken before dev.mu, and held across calls
+	// of the native library that append.
 	mu           sync.Mutex
 	pendingOps   int    // in the window
 	pendingBytes int64  // of their operands
 	windowed     uint64 // submitted when the window began
-	timesHost    bool   // ops are measured as they are enqueued
+	timesHost    bool   // the host's time to enqueue ops is measured
 
 	// Guarded by dev.mu.
 	err           error
@@ -62,20 +61,20 @@ type Stream struct {
 	fallbackMoves FallbackMoves
 	hostTimes     map[string]time.Duration // by op
 
-	ctx context.Context // ends waits that enqueueing needs; nil: nothing does
+	ctx context.Context // cancels waits inside Enqueue; nil: nothing does
 }
 
 // StreamOption changes how NewStream makes a stream.
 type StreamOption func(*Stream)
 
-// WithContext has ctx end what enqueueing on the stream waits for: operands of ops
-// that fall back to the CPU. Such an op then fails with the context's error, which
-// poisons the stream. It suits a stream that serves one request.
+// WithContext makes ctx cancel waits during enqueueing: those for operands of ops that fall back to
+// the CPU. Such an op then fails with the context's error, which poisons the stream. It suits a
+// stream that serves one request.
 func WithContext(ctx context.Context) StreamOption {
 	return func(s *Stream) { s.ctx = ctx }
 }
 
-// context returns what ends waits that enqueueing needs.
+// context returns the context that cancels waits during enqueueing.
 func (s *Stream) context() context.Context {
 	if s.ctx == nil {
 		return context.Background()
@@ -91,13 +90,14 @@ func (s *Stream) Device() *Device {
 	return s.dev
 }
 
-// Enqueue appends op. It does not wait for the device, except when the op falls
-// back to the CPU, which needs its operands, and when more windows are under
-// way than the driver takes. A failure poisons the stream.
+// Enqueue appends op. It waits for the device only when the op falls back to
+// the CPU, which needs its operands, and when too many windows are pending. A
+// failure poisons the stream.
 //
-// An operand that was closed gives ErrClosed, one of another device ErrDevice,
-// one that failed its own error; a layout that leaves its storage, more than
-// eight dimensions and a write to wrapped memory give ErrInvalid.
+// The error is ErrClosed for a closed operand, ErrDevice for one of another
+// device, and a failed operand's own error; it is ErrInvalid for a layout that
+// exceeds its storage, more than eight dimensions, or a write to wrapped
+// memory.
 func (s *Stream) Enqueue(op Op) {
 	s = s.made()
 	s.mu.Lock()
@@ -121,15 +121,15 @@ func (s *Stream) Enqueue(op Op) {
 	}
 }
 
-// newWindow begins the window anew where the last one was submitted, by a full
-// window, a read, an event or a replay. dev.mu is held.
+// newWindow starts a new window if the last one was submitted, whether because
+// it was full or by a read, an event or a replay. dev.mu is held.
 func (s *Stream) newWindow() {
 	if s.windowed != s.submitted {
 		s.windowed, s.pendingOps, s.pendingBytes = s.submitted, 0, 0
 	}
 }
 
-// state returns why nothing can be enqueued, if so. dev.mu is held.
+// state returns why nothing can be enqueued, or nil. dev.mu is held.
 func (s *Stream) state() error {
 	if s.err != nil {
 		return s.err
@@ -143,13 +143,12 @@ func (s *Stream) state() error {
 	return nil
 }
 
-// refuse poisons the stream, and the results that op would have made; or it
-// makes the capture under way fail.
+// refuse poisons the stream and op's results, or fails the current capture.
 func (s *Stream) refuse(op Op, err error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	if s.capture != nil {
-		s.capture.refuse(op, err) // which was not to run now
+		s.capture.refuse(op, err) // the op would not have run now
 		return
 	}
 	s.fail(err)
@@ -160,8 +159,8 @@ func (s *Stream) refuse(op Op, err error) {
 	}
 }
 
-// fail keeps the first error. dev.mu is held. A stream that was closed in
-// order stays so: what it has written can be read.
+// fail keeps the first error. dev.mu is held. It does not change a stream that
+// was closed without an error: what it wrote stays readable.
 func (s *Stream) fail(err error) {
 	if s.internal && !errors.Is(err, ErrDeviceLost) {
 		return
@@ -172,8 +171,8 @@ func (s *Stream) fail(err error) {
 	}
 }
 
-// Fail poisons the stream with err, as an op that fails does; where a region is
-// being captured, only that fails. A nil error is ErrInvalid.
+// Fail poisons the stream with err, as a failing op does; during a capture only
+// the capture fails. A nil error counts as ErrInvalid.
 func (s *Stream) Fail(err error) {
 	s = s.made()
 	if err == nil {
@@ -184,7 +183,7 @@ func (s *Stream) Fail(err error) {
 	}
 }
 
-// poison keeps the first error, whatever is being captured.
+// poison keeps the first error, even during a capture.
 func (s *Stream) poison(err error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -192,7 +191,7 @@ func (s *Stream) poison(err error) {
 }
 
 // Err returns the error that poisoned the stream, ErrClosed after Close, or
-// nil. Work that has not run yet may still fail; Synchronize knows.
+// nil. Work that has not run yet may still fail; Synchronize reports that.
 func (s *Stream) Err() error {
 	s = s.made()
 	s.dev.mu.Lock()
@@ -200,15 +199,14 @@ func (s *Stream) Err() error {
 	return s.state()
 }
 
-// Flush starts all work enqueued so far, and does not wait for it. Where a
-// region is being captured there is none to start. It returns the stream's
-// error.
+// Flush submits all work enqueued so far without waiting for it. During a
+// capture there is none to submit. It returns the stream's error.
 func (s *Stream) Flush() error {
 	_, err := s.made().flush()
 	return err
 }
 
-// flush is Flush, and returns the point that is reached when the work is done.
+// flush is Flush, and returns the point after the submitted work.
 func (s *Stream) flush() (mark, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +230,7 @@ func (s *Stream) flushLocked() (mark, error) {
 	return mark{s, value}, s.Err()
 }
 
-// wait waits for m, whose work was started.
+// wait waits for m, whose work was submitted.
 func (m mark) wait(ctx context.Context) error {
 	defer m.stream.onHost("wait", "wait")()
 	err := m.stream.queue.wait(ctx, m.value)
@@ -242,14 +240,14 @@ func (m mark) wait(ctx context.Context) error {
 	return err
 }
 
-// lastStats hands the stream's counters to the device, before its queue is closed.
+// lastStats adds the stream's counters to the device's before its queue is closed.
 func (s *Stream) lastStats() {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.dev.past.add(s.stats())
 }
 
-// Synchronize starts all work enqueued so far and waits until it is done. It
+// Synchronize submits all work enqueued so far and waits until it is done. It
 // returns the stream's error, or the context's if that ends first.
 func (s *Stream) Synchronize(ctx context.Context) error {
 	s = s.made()
@@ -275,9 +273,8 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	return s.Err()
 }
 
-// Close waits for the stream's work, closes its scopes and regions and frees it. What it
-// has written stays readable. Closing again does nothing. It returns the error
-// that poisoned the stream.
+// Close waits for the stream's work, closes its scopes and regions and frees it. What it wrote
+// stays readable. Closing again does nothing. It returns the error that poisoned the stream.
 func (s *Stream) Close() error {
 	if s = s.made(); s == noStream {
 		return nil

@@ -2,7 +2,7 @@ package kompute
 
 import "github.com/kompute-go/kompute-go/internal/array"
 
-// overlaps reports whether a broadcast axis places elements on one another.
+// overlaps reports whether elements share memory, along a broadcast axis.
 func overlaps(l array.Layout) bool {
 	if l.Size() == 0 {
 		return false
@@ -28,8 +28,8 @@ func gather[T Element](dst, storage []T, l array.Layout) {
 	})
 }
 
-// walk calls f for each run of the innermost axis: it starts with element i of
-// the view, in row-major order, at place at of the storage.
+// walk calls f for each run along the innermost axis, with the row-major index
+// i of its first element and that element's position at in the storage.
 func walk(l array.Layout, f func(i, at, n, stride int)) {
 	size := l.Size()
 	if size == 0 {

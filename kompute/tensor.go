@@ -9,16 +9,15 @@ import (
 )
 
 // Tensor is a typed view: shape, strides and an offset, in elements, over
-// storage that other tensors may share. Shape and place never change; the
-// content does when ops or Write change it.
+// storage that other tensors may share. Only its content changes, through ops
+// and Write.
 //
-// View operations return a tensor at once, without moving anything. One that
-// cannot be done returns a tensor whose Err says why; an op that gets it
-// poisons its stream with that error.
+// View operations return at once and copy nothing. An invalid one returns a
+// tensor whose Err is not nil; an op on it poisons its stream with that error.
 type Tensor[T Element] struct{ v View }
 
 // As returns the view as a tensor. It is the same view: closing one closes the
-// other. It gives ErrDType if T is not the view's element type.
+// other. The error is ErrDType if T is not the view's element type.
 func As[T Element](v *View) (*Tensor[T], error) {
 	if v == nil {
 		return nil, &OpError{Op: "as", Reason: "the view is nil", Err: ErrInvalid}
@@ -32,8 +31,8 @@ func As[T Element](v *View) (*Tensor[T], error) {
 	return (*Tensor[T])(unsafe.Pointer(v)), nil // a Tensor is a View and nothing else
 }
 
-// View returns the tensor without its element type, for op authors. It is never
-// nil, and closed when the tensor is.
+// View returns the tensor as an untyped view, for op authors. It is never nil,
+// and it is closed with the tensor.
 func (t *Tensor[T]) View() *View {
 	if t == nil {
 		return &View{dtype: array.DTypeOf[T]()}
@@ -41,7 +40,7 @@ func (t *Tensor[T]) View() *View {
 	return &t.v
 }
 
-// Err tells why the tensor is unusable, or nil. A nil tensor is unusable too.
+// Err returns why the tensor is unusable, or nil. A nil tensor is unusable too.
 func (t *Tensor[T]) Err() error { return t.View().Err() }
 
 // Device returns the tensor's device, or nil if Err is not nil.
@@ -50,8 +49,8 @@ func (t *Tensor[T]) Device() *Device { return t.View().Device() }
 // Shape returns the lengths of the axes. The slice must not be changed.
 func (t *Tensor[T]) Shape() []int { return t.View().layout.Shape }
 
-// Strides returns the distance of neighbours along each axis, in elements. The
-// slice must not be changed.
+// Strides returns the distance between neighbours along each axis, in elements.
+// The slice must not be changed.
 func (t *Tensor[T]) Strides() []int { return t.View().layout.Strides }
 
 // Dim returns the length of an axis, which may count from the end; 0 if there
@@ -72,8 +71,8 @@ func (t *Tensor[T]) Size() int {
 // DType returns the element type.
 func (t *Tensor[T]) DType() DType { return array.DTypeOf[T]() }
 
-// Close gives the tensor up. Its memory is freed with the last view of it,
-// after the last op that uses it. Closing again does nothing.
+// Close closes the tensor. Its memory is freed with the last view of it, after
+// the last op that uses it. Closing again does nothing.
 func (t *Tensor[T]) Close() error { return t.View().Close() }
 
 // String describes the tensor without its content.
@@ -84,7 +83,7 @@ func (t *Tensor[T]) String() string {
 	return fmt.Sprintf("%v%v", t.View().dtype, t.View().layout.Shape)
 }
 
-// view makes a tensor of the layout that a view operation came to.
+// view makes a tensor from the result of a view operation.
 func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
 	out, v := new(Tensor[T]), t.View()
 	switch {
@@ -102,8 +101,8 @@ func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
 }
 
 // Reshape views the same elements, in the same order, in another shape; one
-// length may be -1. It gives ErrShape if the sizes differ, or if no strides
-// place the elements so, as after most transpositions: copy those first.
+// length may be -1. The error is ErrShape if the sizes differ, or if no strides
+// can express the result, as after most transpositions: copy those first.
 func (t *Tensor[T]) Reshape(shape ...int) *Tensor[T] {
 	l, err := t.View().layout.Reshape(shape...)
 	return t.view("reshape", l, err)
@@ -115,19 +114,20 @@ func (t *Tensor[T]) Transpose(axes ...int) *Tensor[T] {
 	return t.view("transpose", l, err)
 }
 
-// Slice keeps the elements start to stop of one axis,
-// 0 <= start <= stop <= the axis' length.
+// Slice keeps the elements from start up to, but excluding, stop of one axis; 0
+// <= start <= stop <= the axis' length.
 func (t *Tensor[T]) Slice(axis, start, stop int) *Tensor[T] {
 	return t.SliceStep(axis, start, stop, 1)
 }
 
-// SliceStep keeps every step-th element from start to before stop of one axis.
+// SliceStep keeps every step-th element from start up to, but excluding, stop
+// of one axis.
 func (t *Tensor[T]) SliceStep(axis, start, stop, step int) *Tensor[T] {
 	l, err := t.View().layout.Slice(axis, start, stop, step)
 	return t.view("slice", l, err)
 }
 
-// Broadcast repeats axes of length 1, and adds axes in front, up to shape.
+// Broadcast repeats axes of length 1, and adds leading axes, to match shape.
 func (t *Tensor[T]) Broadcast(shape ...int) *Tensor[T] {
 	l, err := t.View().layout.Broadcast(shape...)
 	return t.view("broadcast", l, err)
@@ -147,8 +147,8 @@ func (t *Tensor[T]) Squeeze(axis int) *Tensor[T] {
 }
 
 // Read waits for the op that writes the tensor last and returns the elements in
-// row-major order. It returns the error of the stream that made them, ErrClosed,
-// or the context's error, which leaves the work alone.
+// row-major order. The error is that of the stream that made them, ErrClosed,
+// or the context's, after which the work continues.
 func (t *Tensor[T]) Read(ctx context.Context) ([]T, error) {
 	dst := make([]T, t.Size())
 	if err := t.ReadInto(ctx, dst); err != nil {
@@ -157,8 +157,8 @@ func (t *Tensor[T]) Read(ctx context.Context) ([]T, error) {
 	return dst, nil
 }
 
-// ReadInto is Read into memory of the caller's. dst must have the tensor's
-// size, else it is ErrShape.
+// ReadInto is Read into the caller's memory. The error is ErrShape if dst does
+// not have the tensor's size.
 func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 	if err := t.Err(); err != nil {
 		return err
@@ -178,9 +178,9 @@ func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 }
 
 // Write copies data, in row-major order, through the view. It waits for ops
-// that still need what it overwrites. data must have the tensor's size, and
-// axes must not be broadcast, else it is ErrShape; wrapped memory is
-// read-only, which is ErrInvalid.
+// that still need the content that it overwrites. The error is ErrShape if data
+// does not have the tensor's size or an axis is broadcast, ErrInvalid for
+// wrapped memory, which is read-only.
 func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 	if err := t.Err(); err != nil {
 		return err
@@ -200,8 +200,8 @@ func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 	})
 }
 
-// onHost calls f, which reads or writes the view's elements on the host, with the
-// storage in use.
+// onHost calls f, which reads or writes the view's elements on the host, while
+// the storage is in use.
 func (v *View) onHost(ctx context.Context, what string, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -221,8 +221,8 @@ func (v *View) onHost(ctx context.Context, what string, f func() error) error {
 	return f()
 }
 
-// hostUse reports why the host cannot read or write the view's elements, or has
-// the storage in use. dev.mu is held.
+// hostUse returns why the host cannot read or write the view's elements, or nil
+// after marking the storage as in use. dev.mu is held.
 func (v *View) hostUse(what string) error {
 	if err := v.usable(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Trace collects what host and device do, for the trace viewers of Chrome
+// Trace collects events of host and device for the trace viewers of Chrome
 // (about:tracing) and Perfetto. See WithTrace. Its methods may be called from
 // any goroutine.
 type Trace struct {
@@ -21,14 +21,13 @@ type Trace struct {
 // NewTrace returns an empty trace, whose time starts now.
 func NewTrace() *Trace { return &Trace{began: time.Now()} }
 
-// WithTrace has t collect what the device and its streams do from Open on: on
-// the host each op as it is enqueued, submissions, waits, transfers, replays,
-// captures and fallbacks; on the device each dispatch, with its op.
+// WithTrace makes t collect the events of the device and its streams from Open
+// on: on the host each op as it is enqueued, submissions, waits, transfers,
+// replays, captures and fallbacks; on the device each dispatch, with its op.
 //
-// It is for looking, not for every day. On the device dispatches as a rule no
-// longer run side by side, and replays run one by one, each with the caller waiting. All
-// events stay in memory. On a device that writes no timestamps the trace has
-// the host's side alone.
+// Tracing slows work down: dispatches usually no longer overlap, and replays run one by one while
+// the caller waits. All events stay in memory. On a device without timestamps the trace covers only
+// the host.
 func WithTrace(t *Trace) Option {
 	return func(o *options) { o.trace = t }
 }
@@ -53,7 +52,7 @@ const (
 )
 
 // WriteTo writes the trace as JSON in Chrome's Trace Event Format. Collecting
-// may go on.
+// may continue.
 func (t *Trace) WriteTo(w io.Writer) (int64, error) {
 	t.mu.Lock()
 	text, err := json.Marshal(struct {
@@ -68,7 +67,7 @@ func (t *Trace) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// names are the events that name processes and tracks. t.mu is held.
+// names returns the events that name processes and tracks. t.mu is held.
 func (t *Trace) names() []traceEvent {
 	out := []traceEvent{
 		{Name: "process_name", Phase: "M", Process: traceHost, Args: map[string]any{"name": "host"}},
@@ -100,8 +99,8 @@ func (t *Trace) add(e traceEvent, start, end time.Time) {
 	t.events = append(t.events, e)
 }
 
-// onHost starts an event on the stream's host track; what it returns ends it.
-// Where nothing is traced both do nothing.
+// onHost starts an event on the stream's host track; the returned function ends
+// it. Without a trace both do nothing.
 func (s *Stream) onHost(category, name string, args ...any) func() {
 	t := s.dev.opts.trace
 	if t == nil {
@@ -113,7 +112,7 @@ func (s *Stream) onHost(category, name string, args ...any) func() {
 	}
 }
 
-// traceArgs makes a map of keys and values in turn.
+// traceArgs makes a map of alternating keys and values.
 func traceArgs(args []any) map[string]any {
 	if len(args) == 0 {
 		return nil
@@ -133,7 +132,7 @@ func (s *Stream) onDevice(op, kernel string, at span) {
 	}, clock.time(at.start), clock.time(at.end))
 }
 
-// clock tells Go's time of a clock that counts nanoseconds.
+// clock converts times of a clock that counts nanoseconds to Go's.
 type clock struct {
 	at time.Time
 	ns uint64 // at that time

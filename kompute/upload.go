@@ -2,11 +2,11 @@ package kompute
 
 import "fmt"
 
-// Upload brings tensors to the device, in the order of the stream. Work that
-// needs them would do so too; this does it earlier, as when weights are loaded.
-// On the CPU backend there is nothing to bring.
+// Upload copies tensors to the device, in the order of the stream. Work that
+// needs them does so anyway; this does it earlier, for example when weights are
+// loaded. On the CPU backend it copies nothing.
 //
-// A nil or failed tensor poisons the stream, as an op that gets one does.
+// A nil or failed tensor poisons the stream, as it does in an op.
 func (s *Stream) Upload(tensors ...AnyTensor) {
 	s = s.made()
 	for i, t := range tensors {
@@ -26,7 +26,7 @@ func (s *Stream) Upload(tensors ...AnyTensor) {
 	}
 }
 
-// upload brings the operands of op to the device. s.mu is held.
+// upload copies the operands of op to the device. s.mu is held.
 func (s *Stream) upload(op Op) error {
 	if err := s.admit(op); err != nil {
 		return err

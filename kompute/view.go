@@ -6,13 +6,13 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// View is an untyped view of storage: what ops take as operands. Shape, strides
-// and offset never change. As gives it its element type back.
+// View is an untyped view of storage, as ops take it as an operand. Shape,
+// strides and offset never change. As converts it to a Tensor.
 type View struct {
 	st     *storage
 	dtype  DType
 	layout array.Layout
-	err    error // why there is nothing to view
+	err    error // why the view is unusable
 
 	// Guarded by the device's mu.
 	closed   bool
@@ -20,7 +20,7 @@ type View struct {
 	gen      uint32 // see storage.gen
 }
 
-// errZeroView is the error of a tensor or view that nothing of this package made.
+// errZeroView is the error of a tensor or view that this package did not make.
 var errZeroView = fmt.Errorf("a tensor without storage: %w", ErrInvalid)
 
 // DType returns the element type.
@@ -38,8 +38,8 @@ func (v *View) Device() *Device {
 	return v.st.dev
 }
 
-// Err tells why the view is unusable: the error of the view operation, or of
-// the op, that was to make it.
+// Err returns why the view is unusable: the error of the view operation, or of
+// the op, that should have made it.
 func (v *View) Err() error {
 	if v = v.made(); v.err == nil && v.st == nil {
 		return errZeroView
@@ -57,7 +57,7 @@ func (v *View) Closed() bool {
 	return v.usable() != nil
 }
 
-// usable returns ErrClosed where it applies. dev.mu is held.
+// usable returns ErrClosed if the view is closed. dev.mu is held.
 func (v *View) usable() error {
 	if v.closed {
 		return fmt.Errorf("the tensor is %w", ErrClosed)
@@ -65,7 +65,7 @@ func (v *View) usable() error {
 	return v.st.usable()
 }
 
-// Close gives the view up. The storage is freed with its last view, after the
+// Close closes the view. The storage is freed with its last view, after the
 // last op that uses it. Closing again does nothing.
 func (v *View) Close() error {
 	if v == nil || v.st == nil {
@@ -85,7 +85,7 @@ func (v *View) Close() error {
 
 // WithLayout returns the storage in another layout, for the operands of an op.
 // It is borrowed: it does not keep the storage open and needs no Close. A
-// layout that leaves the storage is refused when it is enqueued.
+// layout that exceeds the storage is rejected when it is enqueued.
 func (v *View) WithLayout(l array.Layout) *View {
 	v = v.made()
 	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
@@ -97,13 +97,14 @@ func (v *View) SameStorage(other *View) bool {
 	return v != nil && other != nil && v.st != nil && v.st == other.st
 }
 
-// extentBytes returns where in the storage the view's elements begin and end.
+// extentBytes returns the range of bytes in the storage that the view's
+// elements span.
 func (v *View) extentBytes() (lo, hi int) {
 	lo, hi = v.layout.Extent()
 	return lo * v.dtype.Size(), hi * v.dtype.Size()
 }
 
-// derive sets dst to a view of v's storage that counts.
+// derive sets dst to a view that keeps v's storage open.
 func (v *View) derive(dst *View, dtype DType, l array.Layout) {
 	d := v.st.dev
 	d.mu.Lock()
@@ -116,7 +117,7 @@ func (v *View) derive(dst *View, dtype DType, l array.Layout) {
 	*dst = View{st: v.st, dtype: dtype, layout: l, gen: v.st.gen}
 }
 
-// wholeStorage reports whether l places one element on each of the first n
+// wholeStorage reports whether l maps its elements one to one to the first n
 // elements of the storage.
 func wholeStorage(l array.Layout, n int) bool {
 	if l.Size() != n || l.Offset != 0 {

@@ -11,20 +11,20 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// vulkanBackend is a device of the native library, which has its tensor cache
-// and runs its streams.
+// vulkanBackend is a device of the native library, which holds the tensor cache
+// and runs the streams.
 type vulkanBackend struct {
 	d      *Device
 	native native
-	// transfers is the stream of what the host reads and writes by itself: reads
-	// wait for what they need, not for what was enqueued behind it.
+	// transfers is the stream of the host's own reads and writes, so that a
+	// read waits only for the work that it needs.
 	transfers *Stream
 
 	mu  sync.Mutex
-	ops map[string]int32 // native.findOp's answers
+	ops map[string]int32 // cached results of native.findOp
 }
 
-// newVulkanDevice makes a Device of an open native one.
+// newVulkanDevice wraps an open native device.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 	if err := o.checkDisabled(n.findOp); err != nil {
 		n.close()
@@ -60,7 +60,7 @@ func (b *vulkanBackend) give(st *storage) (err error) {
 	return err
 }
 
-// wrap pins memory of Go's: the native library reads it until the storage goes.
+// wrap pins Go memory: the native library reads it until the storage is freed.
 func (b *vulkanBackend) wrap(st *storage, data []byte) (err error) {
 	if len(data) > 0 {
 		st.res.pinned = new(runtime.Pinner)
@@ -90,8 +90,8 @@ func (b *vulkanBackend) transfersHandle() unsafe.Pointer {
 	return b.transfers.queue.(*vulkanQueue).handle
 }
 
-// read implements backend. What a stream failed to make is that stream's error;
-// anything else is the read's alone.
+// read implements backend. If a stream failed to make the content, the error is
+// that stream's; other errors affect only this read.
 func (b *vulkanBackend) read(ctx context.Context, st *storage, lo, hi int, f func(mem []byte, base int)) error {
 	if lo >= hi {
 		f(nil, lo)
@@ -108,22 +108,22 @@ func (b *vulkanBackend) read(ctx context.Context, st *storage, lo, hi int, f fun
 	return r.take(f)
 }
 
-// readFailed returns the error of a read, and poisons the stream that was to make
-// the content if that is why.
+// readFailed returns the error of a read. If the content could not be made, it
+// poisons the stream that should have made it.
 func (b *vulkanBackend) readFailed(st *storage, err error) error {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	if st.source != nil && (ofContent(err) || errors.Is(err, ErrDeviceLost)) {
 		st.source.fail(err)
-		if st.source.err != nil { // unless it was closed in order
+		if st.source.err != nil { // unless it was closed without an error
 			return st.source.err
 		}
 	}
 	return err
 }
 
-// write implements backend. What is in many pieces, and on the device alone,
-// comes down first.
+// write implements backend. A scattered view whose content is only on the
+// device is downloaded first.
 func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
 	var view nativeArray
 	view.set(Out(v))
@@ -131,7 +131,7 @@ func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
 	if err != nil || v.st.mapped == nil {
 		return err
 	}
-	return b.transfers.Synchronize(ctx) // mapped memory has it from then on
+	return b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return
 }
 
 func (b *vulkanBackend) writeView(ctx context.Context, st *storage, view *nativeArray, stream unsafe.Pointer, data []byte) error {
@@ -146,7 +146,7 @@ func (b *vulkanBackend) writeView(ctx context.Context, st *storage, view *native
 	}
 }
 
-// findOp returns the native index of an op, negative if there is none.
+// findOp returns the native index of an op, negative if it does not exist.
 func (b *vulkanBackend) findOp(name string) int32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,14 +167,14 @@ func (b *vulkanBackend) close() {
 	b.native.close()
 }
 
-// The slices in which a wait that can be cancelled asks whether it is.
+// The intervals at which a cancellable wait checks its context.
 const (
 	firstSlice = time.Millisecond
 	lastSlice  = 5 * time.Millisecond
 )
 
-// waitSliced calls wait with timeouts in nanoseconds until it reports true, it
-// fails, or ctx is done.
+// waitSliced calls wait with timeouts in nanoseconds until it returns true or
+// an error, or ctx is done.
 func waitSliced(ctx context.Context, wait func(timeout uint64) (bool, error)) error {
 	slice := firstSlice
 	for {

@@ -6,13 +6,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// fallback runs on the host an op that the device does not support: it reads what
-// the op's operands cover, runs the op and writes what it made. What that costs is
-// counted.
+// fallback runs on the host an op that the device does not support: it reads the bytes of the op's
+// operands, runs the op and writes its results. The cost is counted.
 //
-// This is the only way from a Vulkan stream to the CPU, and append the only place
-// that takes it: for the answer "unsupported", which record gives for an op that is
-// switched off too, and for no other.
+// This is the only way from a Vulkan stream to the CPU, and append is its only caller: only for the
+// error "unsupported", which record also returns for a disabled op.
 func (q *vulkanQueue) fallback(op Op, reason string) error {
 	d := q.s.dev
 	if d.opts.strict || op.CPU == nil {
@@ -39,11 +37,11 @@ type hostRun struct {
 	q      *vulkanQueue
 	op     Op
 	arrays []array.Array
-	reads  []*vulkanRead // of operands whose content matters
+	reads  []*vulkanRead // of operands that the op reads
 }
 
-// bringDown reads what the op reads and makes room for what it writes. All reads
-// are under way before any is waited for.
+// bringDown reads the op's inputs and allocates its outputs. All reads are
+// started before the first wait.
 func (f *hostRun) bringDown(ctx context.Context) error {
 	for i, a := range f.op.Args {
 		if a.View == nil || a.Access == AccessWrite || a.View.layout.Size() == 0 {
@@ -77,7 +75,7 @@ func (f *hostRun) bringDown(ctx context.Context) error {
 	return nil
 }
 
-// await waits for a read, and makes the operand a view of what it has.
+// await waits for a read, and makes the operand a view of its bytes.
 func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
 	if f.q.b.native.readMoved(r.handle) {
 		f.q.s.dev.mu.Lock()
@@ -95,8 +93,8 @@ func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
 	})
 }
 
-// makeRoom makes an operand that is written contiguous memory of its own, with
-// the content that the op may read.
+// makeRoom gives a written operand its own contiguous memory, with the content
+// that the op may read.
 func (f *hostRun) makeRoom(i int, a Arg) error {
 	l, err := array.Contiguous(a.View.layout.Shape...)
 	if err != nil {
@@ -110,7 +108,7 @@ func (f *hostRun) makeRoom(i int, a Arg) error {
 	return nil
 }
 
-// bringUp writes what the op made, as work of the stream.
+// bringUp writes the op's results, as work of the stream.
 func (f *hostRun) bringUp(ctx context.Context) error {
 	for i, a := range f.op.Args {
 		if a.View == nil || a.Access&AccessWrite == 0 || a.View.layout.Size() == 0 {
@@ -134,7 +132,7 @@ func (f *hostRun) close() {
 	}
 }
 
-// moved counts what a fallback copies.
+// moved counts the bytes that a fallback copies.
 func (q *vulkanQueue) moved(count, bytes *uint64, n int) {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()

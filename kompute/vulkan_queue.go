@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// vulkanQueue hands a stream's work to the native library, which brings operands
-// to the device, orders the work after that of other streams, and records it
-// when it is submitted.
+// vulkanQueue passes a stream's work to the native library, which uploads
+// operands, orders the work after that of other streams, and records it when it
+// is submitted.
 type vulkanQueue struct {
 	s      *Stream
 	b      *vulkanBackend
@@ -18,7 +18,7 @@ type vulkanQueue struct {
 	arrays []nativeArray // of the op being appended, reused; guarded by s.mu
 
 	// Guarded by s.dev.mu.
-	users  int // calls that use handle without s.mu
+	users  int // calls that use handle without holding s.mu
 	closed bool
 	timed  bool // some of its work was measured
 }
@@ -74,8 +74,8 @@ func (q *vulkanQueue) record(op Op) error {
 	return err
 }
 
-// retryOutOfMemory calls f. If memory ran out, it waits for what the stream still
-// uses, has forgotten tensors collected, and calls it again.
+// retryOutOfMemory calls f. If memory ran out, it waits for the stream's work,
+// collects tensors that were never closed, and calls f again.
 func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	err := f()
 	if !errors.Is(err, ErrOutOfMemory) || ofContent(err) {
@@ -92,7 +92,7 @@ func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	return f()
 }
 
-// made notes that work of s makes what the op writes. dev.mu is held.
+// made records that work of s makes the op's results. dev.mu is held.
 func (op Op) made(s *Stream) {
 	for _, a := range op.Args {
 		if a.View != nil && a.Access&AccessWrite != 0 {
@@ -110,7 +110,8 @@ func (q *vulkanQueue) upload(st *storage) error {
 
 // ---- Order ----
 
-// enter keeps the queue from being freed; false if it was. dev.mu is held.
+// enter keeps the queue from being freed; it returns false if it was freed
+// already. dev.mu is held.
 func (q *vulkanQueue) enter() bool {
 	if q.closed {
 		return false
@@ -127,8 +128,8 @@ func (q *vulkanQueue) leave() {
 	}
 }
 
-// entered calls f with the queue kept open. It does nothing if it was closed: the
-// queue has waited for all its work.
+// entered calls f while keeping the queue open. It does nothing on a closed
+// queue, which has waited for all its work.
 func (q *vulkanQueue) entered(f func() error) error {
 	q.s.dev.mu.Lock()
 	open := q.enter()
@@ -140,8 +141,8 @@ func (q *vulkanQueue) entered(f func() error) error {
 	return f()
 }
 
-// hold implements queue. Where the event is of another device, the native
-// library keeps back what is appended from here on; no caller waits for it.
+// hold implements queue. For an event of another device, the native library
+// holds back work appended from now on; no caller waits for it.
 func (q *vulkanQueue) hold(m mark) error {
 	if m.stream.dev != q.s.dev {
 		return q.holdBack(m)
@@ -150,7 +151,7 @@ func (q *vulkanQueue) hold(m mark) error {
 	return other.entered(func() error { return q.b.native.depend(q.handle, other.handle, m.value) })
 }
 
-// holdBack has work from here on wait for the event of another device.
+// holdBack makes work from now on wait for the event of another device.
 func (q *vulkanQueue) holdBack(m mark) error {
 	gate, err := q.b.native.hold(q.handle)
 	if err != nil {
@@ -164,7 +165,7 @@ func (q *vulkanQueue) holdBack(m mark) error {
 	return nil
 }
 
-// openAfter opens a gate when m is done, or can never be.
+// openAfter opens a gate when m is done or has failed.
 func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
 	if err := m.wait(context.Background()); err != nil {
 		q.s.poison(err)
@@ -189,7 +190,7 @@ func (q *vulkanQueue) flush() (value uint64, err error) {
 	return value, err
 }
 
-// started notes that work up to value was submitted.
+// started records that work up to value was submitted.
 func (q *vulkanQueue) started(value uint64) {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
@@ -228,7 +229,7 @@ func (q *vulkanQueue) poll(value uint64) bool {
 
 // ---- Measuring ----
 
-// takeSpans moves to the trace what was measured. The queue is not closed
+// takeSpans moves measured dispatches to the trace. The queue is not closed
 // meanwhile.
 func (q *vulkanQueue) takeSpans() {
 	if q.s.dev.opts.trace != nil {

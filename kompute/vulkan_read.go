@@ -6,19 +6,19 @@ import (
 	"unsafe"
 )
 
-// vulkanRead is a read that the native library makes.
+// vulkanRead is a read by the native library.
 type vulkanRead struct {
 	b     *vulkanBackend
-	lo, n int // where in the storage it starts, and how many bytes
+	lo, n int // offset in the storage and length, in bytes
 
 	// Guarded by the device's mu.
 	handle unsafe.Pointer // nil: it was dropped, or the device was closed
 	users  int            // calls that use it
 }
 
-// startRead begins a read of the bytes lo to hi of st, which is in use.
+// startRead starts a read of bytes lo to hi of st, which is in use.
 func (b *vulkanBackend) startRead(st *storage, stream unsafe.Pointer, soon bool, lo, hi int) (*vulkanRead, error) {
-	lo &^= 15 // so that any element type may be read there
+	lo &^= 15 // aligned for every element type
 	var handle unsafe.Pointer
 	err := b.d.retryOutOfMemory(func() (err error) {
 		handle, err = b.native.createRead(st.res.native, stream, soon, lo, hi-lo)
@@ -45,7 +45,7 @@ func (q *vulkanQueue) read(st *storage, lo, hi int) (readback, error) {
 	return q.b.startRead(st, q.handle, false, lo, hi)
 }
 
-// entered calls f with the handle, which is kept.
+// entered calls f with the handle and keeps it from being freed.
 func (r *vulkanRead) entered(f func(handle unsafe.Pointer) error) error {
 	d := r.b.d
 	d.mu.Lock()
@@ -82,7 +82,7 @@ func (r *vulkanRead) take(f func(mem []byte, base int)) error {
 	return r.entered(func(handle unsafe.Pointer) error {
 		data, there, err := r.b.native.waitRead(handle, 0)
 		if err != nil || !there {
-			return fmt.Errorf("a read that was there is gone: %w", ErrInternal)
+			return fmt.Errorf("a completed read was dropped: %w", ErrInternal)
 		}
 		f(unsafe.Slice((*byte)(data), r.n), r.lo)
 		return nil

@@ -9,8 +9,8 @@ func (q *vulkanQueue) beginCapture() error { return q.b.native.beginCapture(q.ha
 
 func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle) }
 
-// captured notes an op that the native library was asked to append to the
-// region; err is its answer.
+// captured records an op that the native library was asked to append to the
+// region; err is its result.
 func (q *vulkanQueue) captured(op Op, err error) error {
 	if no, is := err.(*unsupportedError); is {
 		return &CaptureError{Op: op.Name, Reason: "it would run on the CPU: " + no.reason, Err: ErrUnsupported}
@@ -40,7 +40,7 @@ func (q *vulkanQueue) describe(r *Region) (*RegionDescription, error) {
 	return parseDescription(q.b.native.describeRegion(r.handle))
 }
 
-// replay is one native call, which brings up what changed and orders the work.
+// replay is one native call, which uploads changed inputs and orders the work.
 func (q *vulkanQueue) replay(r *Region, times int) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 	return err
 }
 
-// replayed notes replays that the timeline's value covers, or why there are none.
+// replayed records replays that end at the timeline's value, or why they
+// failed.
 func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	d := q.s.dev
 	d.mu.Lock()
@@ -64,13 +65,13 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 		return
 	}
 	q.s.submitted = max(q.s.submitted, value)
-	r.enqueued(times) // some may have run, even if that failed
+	r.enqueued(times) // some may have run even on an error
 	if err != nil {
 		q.s.fail(err)
 	}
 }
 
-// profile waits in the native library, which for one replay is not long.
+// profile waits in the native library; one replay is short.
 func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span, error) {
 	if err := r.enter(); err != nil {
 		return span{}, err

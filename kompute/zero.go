@@ -2,9 +2,9 @@ package kompute
 
 import "fmt"
 
-// A nil or zero Stream, Device, Region or View is a mistake that every method
-// answers, rather than the few that remember to ask: made puts in its place one
-// that was closed before anything was made on it, and says so.
+// Methods replace a nil or zero Stream, Device, Region or View by one that was
+// closed from the start (see made), so that every method returns an error and
+// none needs a check of its own.
 
 var (
 	errNilStream = fmt.Errorf("the stream is nil, or NewStream did not make it: %w", ErrInvalid)
