@@ -156,7 +156,7 @@ func (m *cacheModel) Replay(rt *rapid.T) {
 	times := rapid.IntRange(1, 3).Draw(rt, "times")
 	for _, v := range []*cacheView{r.v, r.w, r.to, r.out} {
 		if v.st.views == 0 {
-			require.ErrorIs(rt, r.Region.Replay(bg, times), ErrClosed)
+			require.ErrorIs(rt, r.Region.ReplayN(bg, times), ErrClosed)
 			m.forgetRegion(rt, r)
 			return
 		}
@@ -166,7 +166,7 @@ func (m *cacheModel) Replay(rt *rapid.T) {
 	if !r.overwrite {
 		m.needDevice(r.to.st)
 	}
-	require.NoError(rt, r.Region.Replay(bg, times))
+	require.NoError(rt, r.Region.ReplayN(bg, times))
 	for range times {
 		r.step()
 	}

@@ -37,7 +37,7 @@
 // # Counters and timing
 //
 // [Stream.Stats], [Device.Stats] and [Region.Stats] count: ops, dispatches, copies, memory, and
-// what fell back to the CPU and why. [Stream.TimeOps] measures by op, [Region.Profile] by dispatch,
+// what fell back to the CPU and why. [Stream.StartTiming] measures by op, [Region.Profile] by dispatch,
 // and a [Trace] collects all of it for a viewer. [Region.Describe] lists what a region consists of.
 //
 // # Lifetime

@@ -44,7 +44,7 @@ func squares(ctx context.Context) error {
 		return err
 	}
 	for _, times := range []int{4, 3} {
-		if err := region.Replay(ctx, times); err != nil { // does not wait
+		if err := region.ReplayN(ctx, times); err != nil { // does not wait
 			return err
 		}
 		if err := s.Record().Wait(ctx); err != nil {

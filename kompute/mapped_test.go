@@ -30,7 +30,7 @@ func TestMapped(t *testing.T) {
 		}
 		require.EqualValues(t, 5, s.Stats().Submits-submits, "reading needs no work")
 		require.NoError(t, m.Write(bg, []float32{9, 9, 9, 9}))
-		replay(t, r, 2)
+		replayN(t, r, 2)
 		require.Equal(t, []float32{9, 11, 13, 15}, read(t, m.Tensor))
 		y := closing(t, run(s, "neg", m.Tensor))
 		require.Equal(t, []float32{-9, -11, -13, -15}, read(t, y))

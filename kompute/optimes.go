@@ -25,31 +25,44 @@ const (
 )
 
 // WithOpTimes makes every stream of the device measure its ops from the start,
-// as Stream.TimeOps does. DeviceStats.OpTimes adds them up. On a device without
-// timestamps only the host's time is measured.
+// as Stream.StartTiming does. DeviceStats.OpTimes adds them up. On a device
+// without timestamps only the host's time is measured.
 func WithOpTimes() Option {
 	return func(o *options) { o.opTimes = true }
 }
 
-// TimeOps starts or stops measuring ops enqueued from now on, on host and device, for
-// StreamStats.OpTimes. Pending work is submitted first. Measuring slows work down: dispatches
-// usually no longer overlap, and windows take longer to record. Replays are not measured this way;
-// see Region.Profile. On the CPU backend times are wall-clock times.
+// StartTiming measures the ops enqueued from now on, on host and device, for
+// StreamStats.OpTimes, until StopTiming. Pending work is submitted first.
+// Measuring slows work down: dispatches usually no longer overlap, and windows
+// take longer to record. Replays are not measured this way; see Region.Profile.
+// On the CPU backend times are wall-clock times.
 //
-// It returns the stream's error, or ErrUnsupported if the device does not
-// support timestamps.
-func (s *Stream) TimeOps(on bool) error {
+// It returns the stream's error, ErrCapture during a capture, or ErrUnsupported
+// if the device does not support timestamps.
+func (s *Stream) StartTiming() error {
+	s = s.made()
+	return s.setTiming(max(s.dev.opts.timing(), timeSums), true)
+}
+
+// StopTiming ends what StartTiming or WithOpTimes started: ops enqueued from now
+// on are not measured. Times measured so far stay in StreamStats.OpTimes.
+// Stopping again does nothing. It returns the stream's error, or ErrCapture
+// during a capture.
+func (s *Stream) StopTiming() error {
 	s = s.made()
 	timing := s.dev.opts.timing()
-	if on {
-		timing = max(timing, timeSums)
-	} else if timing == timeSums {
-		timing = timeNothing
+	if timing == timeSums {
+		timing = timeNothing // a Trace still measures
 	}
+	return s.setTiming(timing, false)
+}
+
+// setTiming submits pending work, and sets what is measured of later ops.
+func (s *Stream) setTiming(timing timing, host bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.capture != nil {
-		return s.failCapture("time_ops", "the stream has to start its work", nil)
+		return s.failCapture("timing", "the stream has to start its work", nil)
 	}
 	if _, err := s.flushLocked(); err != nil {
 		return err
@@ -57,7 +70,7 @@ func (s *Stream) TimeOps(on bool) error {
 	if err := s.queue.timeOps(timing); err != nil {
 		return err
 	}
-	s.timesHost = on
+	s.timesHost = host
 	return nil
 }
 

@@ -81,21 +81,23 @@ func newRegion(c *capture) *Region {
 	return r
 }
 
-// Replay enqueues the region, times times in a row if that is given, and starts
-// it together with all work of the stream before it. It does not wait for the
-// device, and it neither records nor allocates anything. 0 times does nothing.
+// Replay enqueues the region once and starts it, together with all work of the
+// stream before it. It does not wait for the device, and it neither records nor
+// allocates anything.
 //
 // It returns ErrClosed, naming the op, if the region, its stream or a tensor of
 // the caller's was closed; the error of a stream that failed to make an input;
-// ErrInvalid for a negative number; and the stream's or the context's error.
-func (r *Region) Replay(ctx context.Context, times ...int) error {
+// and the stream's or the context's error.
+func (r *Region) Replay(ctx context.Context) error { return r.ReplayN(ctx, 1) }
+
+// ReplayN is Replay n times in a row, as one submission. 0 times does nothing.
+//
+// Errors are those of Replay, and ErrInvalid for a negative n or one above
+// 65,536.
+func (r *Region) ReplayN(ctx context.Context, n int) error {
 	r = r.made()
-	n := 1
-	if len(times) > 0 {
-		n = times[0]
-	}
-	if n < 0 || n > mostReplays || len(times) > 1 {
-		return fmt.Errorf("Region.Replay: %v times: %w", slices.Clone(times), ErrInvalid) // which alone costs memory
+	if n < 0 || n > mostReplays {
+		return fmt.Errorf("Region.ReplayN: %d times: %w", n, ErrInvalid)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -22,7 +22,7 @@ func TestTransientsShareMemory(t *testing.T) {
 	})
 	require.EqualValues(t, 2*4032, r.Stats().TransientBytes)
 	require.EqualValues(t, 9*4032, r.Stats().TransientBytesUnplanned)
-	replay(t, r, 2)
+	replayN(t, r, 2)
 	require.Equal(t, upTo(1000), read(t, out))
 }
 

@@ -96,13 +96,13 @@ func TestOpsAreTimedWhenAsked(t *testing.T) {
 		require.NoError(t, s.Synchronize(bg))
 		require.Empty(t, s.Stats().OpTimes)
 		runInto(s, "neg", y, x) // pending, and not measured
-		require.NoError(t, s.TimeOps(true))
+		require.NoError(t, s.StartTiming())
 		for range 4 {
 			runInto(s, "copy", y, x)
 		}
 		runInto(s, "neg", y, x)
 		require.NoError(t, s.Synchronize(bg))
-		require.NoError(t, s.TimeOps(false))
+		require.NoError(t, s.StopTiming())
 		runInto(s, "copy", y, x)
 		require.NoError(t, s.Synchronize(bg))
 		times := s.Stats().OpTimes
@@ -118,11 +118,13 @@ func TestOpsAreTimedWhenAsked(t *testing.T) {
 	})
 }
 
-func TestTimeOpsInsideACapture(t *testing.T) {
+func TestTimingChangesInsideACapture(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
-		_, err := s.Capture(func(s *Stream) { require.ErrorIs(t, s.TimeOps(true), ErrCapture) })
-		require.ErrorIs(t, err, ErrCapture)
-		require.NoError(t, s.TimeOps(true))
+		for _, change := range []func(*Stream) error{(*Stream).StartTiming, (*Stream).StopTiming} {
+			_, err := s.Capture(func(s *Stream) { require.ErrorIs(t, change(s), ErrCapture) })
+			require.ErrorIs(t, err, ErrCapture)
+			require.NoError(t, change(s))
+		}
 	})
 }

@@ -70,7 +70,7 @@ func repeatWork(t *testing.T, streams [4]*Stream, region *Region, sum, shared *T
 	for round := range 12 {
 		a, b := streams[(g+round)%4], streams[(g+2*round+1)%4]
 		x := run(a, "add", sum, shared)
-		if err := region.Replay(bg, 1+round%2); err != nil {
+		if err := region.ReplayN(bg, 1+round%2); err != nil {
 			t.Error(err)
 		}
 		runInto(b, "add", sum, sum, x)

@@ -62,7 +62,7 @@ type StreamStats struct {
 	Replays          uint64 // of regions: what they run counts as Dispatches and Barriers
 	RecordTime       time.Duration
 	SubmitTime       time.Duration
-	// OpTimes is the time by op, on the device of work that is done; see TimeOps.
+	// OpTimes is the time by op, on the device of work that is done; see StartTiming.
 	// What moves between host and device is "transfer", an Algorithm "custom".
 	OpTimes map[string]OpTime
 	// Fallbacks counts ops of a Vulkan device that ran on the CPU, by op and

@@ -56,7 +56,7 @@ func TestTraceHasHostAndDevice(t *testing.T) {
 		require.NoError(t, s.Synchronize(bg))
 		r := captureTest(t, s, func(s *Stream) { closing(t, step(s, x, state)) })
 		replay(t, r)
-		require.NoError(t, r.Replay(bg, 2))
+		require.NoError(t, r.ReplayN(bg, 2))
 		require.Equal(t, []float32{0, 4, 8}, read(t, state))
 		ended := time.Since(trace.began)
 

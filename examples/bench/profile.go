@@ -165,7 +165,7 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.Stream().TimeOps(true); err != nil {
+	if err := s.Stream().StartTiming(); err != nil {
 		return err
 	}
 	o.MaxTokens = b.profile // the first of them reads the token before: each is one pass

@@ -190,7 +190,7 @@ func wideRegion(j *job) error {
 	if err := r.Replay(j.ctx); err != nil {
 		return err
 	}
-	if err := r.Replay(j.ctx, replays-1); err != nil {
+	if err := r.ReplayN(j.ctx, replays-1); err != nil {
 		return err
 	}
 	j.left[len(j.left)-1].allowed = steps[replays:]

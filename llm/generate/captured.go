@@ -15,15 +15,15 @@ import (
 // it writes where the state holds nothing.
 type captured struct {
 	*generation
-	step    *step
-	token   *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
-	first   int                     // position where that token is fed
-	given   []int                   // the tokens that next has returned
-	issued  int                     // replays enqueued
-	batches [2]batch                // those in flight, oldest first
-	flying  int                     // how many of them
-	began   time.Time               // when the first was enqueued
-	took    time.Duration           // from then until the last token that was read
+	step     *step
+	token    *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
+	first    int                     // position where that token is fed
+	given    []int                   // the tokens that next has returned
+	issued   int                     // replays enqueued
+	batches  [2]batch                // those in flight, oldest first
+	inFlight int                     // how many of batches are
+	began    time.Time               // when the first was enqueued
+	took     time.Duration           // from then until the last token that was read
 }
 
 // batch is several replays that were submitted together.
@@ -69,16 +69,16 @@ func (c *captured) ahead() error {
 	if c.issued == 0 {
 		c.began = start
 	}
-	for c.flying < len(c.batches) && c.issued < c.limit-1 {
+	for c.inFlight < len(c.batches) && c.issued < c.limit-1 {
 		times := min(c.batch(), c.limit-1-c.issued)
-		if err := c.step.region.Replay(context.Background(), times); err != nil {
+		if err := c.step.region.ReplayN(context.Background(), times); err != nil {
 			return err
 		}
 		c.issued += times
-		b := &c.batches[c.flying]
+		b := &c.batches[c.inFlight]
 		c.stream.RecordInto(&b.done)
 		b.end = c.issued
-		c.flying++
+		c.inFlight++
 	}
 	c.meter.enqueue += time.Since(start)
 	return nil
@@ -104,7 +104,7 @@ func (c *captured) batch() int {
 
 // wait waits for the next token of the replays in flight.
 func (c *captured) wait(ctx context.Context) (int, error) {
-	if c.flying < len(c.batches) && c.issued < c.limit-1 {
+	if c.inFlight < len(c.batches) && c.issued < c.limit-1 {
 		c.meter.idle++
 	}
 	if err := c.batches[0].done.Wait(ctx); err != nil {
@@ -119,7 +119,7 @@ func (c *captured) wait(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if read+1 == c.batches[0].end {
-		c.batches[0], c.flying = c.batches[1], c.flying-1
+		c.batches[0], c.inFlight = c.batches[1], c.inFlight-1
 		c.took = time.Since(c.began)
 	}
 	return int(id[0]), nil

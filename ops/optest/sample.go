@@ -252,7 +252,7 @@ func replaysAdvance(t *testing.T, dev *kompute.Device) {
 	})
 	require.NoError(t, err)
 	defer region.Close()
-	require.NoError(t, region.Replay(t.Context(), 8))
+	require.NoError(t, region.ReplayN(t.Context(), 8))
 	got, err := out.Read(t.Context())
 	require.NoError(t, err)
 	host, err := sample.New(p)
