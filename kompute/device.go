@@ -42,10 +42,12 @@ type Device struct {
 
 	// mu guards the state of the device's storage, streams, events and scopes.
 	// It is never held while waiting for work.
-	mu     sync.Mutex
-	cond   *sync.Cond // signalled when something is no longer busy or in use
-	closed bool
-	users  int // calls that use the device
+	mu       sync.Mutex
+	cond     *sync.Cond // signalled when something is no longer busy or in use
+	closed   bool
+	closing  chan struct{} // created by the first Close, and closed when all is freed
+	closeErr error         // of the closing
+	users    int           // calls that use the device
 	// changes counts events after which a region must check its tensors again:
 	// a tensor was closed, failed, or was written by another stream; or a
 	// stream was poisoned.
@@ -124,50 +126,6 @@ func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 	s.number = d.numbered
 	d.streams[s] = struct{}{}
 	return s, nil
-}
-
-// Close waits for all work, closes the streams, and frees the device and the
-// memory of every tensor on it. Tensors that are still open return ErrClosed
-// from then on. Closing again does nothing.
-func (d *Device) Close() error {
-	d = d.made()
-	d.mu.Lock()
-	var streams []*Stream
-	for s := range d.streams {
-		streams = append(streams, s)
-	}
-	d.mu.Unlock()
-	var first error
-	for _, s := range streams {
-		if err := s.Close(); err != nil && first == nil {
-			first = err
-		}
-	}
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return nil
-	}
-	d.closed = true
-	for d.users > 0 || len(d.streams) > 0 {
-		late := d.anyStream()
-		if late == nil {
-			d.cond.Wait()
-			continue
-		}
-		d.mu.Unlock()
-		_ = late.Close() // created while the others were closing
-		d.mu.Lock()
-	}
-	for r := range d.reads {
-		r.forget()
-	}
-	for r := d.resources; r != nil; r = r.next {
-		r.free()
-	}
-	d.mu.Unlock()
-	d.backend.close()
-	return first
 }
 
 func (d *Device) anyStream() *Stream {

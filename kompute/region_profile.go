@@ -53,8 +53,12 @@ func (s span) length() uint64 { return s.end - min(s.start, s.end) }
 // change. Other calls that append to the stream wait meanwhile, for one replay
 // at a time.
 //
-// Errors are those of Replay; ErrInvalid for times below 1; and, before
-// anything has run, ErrUnsupported if the device does not support timestamps.
+// Profile stops when ctx ends, while it waits for earlier work and between
+// replays; a replay that was submitted finishes first.
+//
+// Errors are those of Replay; ErrInvalid for times below 1 or above 65,536; and,
+// before anything has run, ErrUnsupported if the device does not support
+// timestamps.
 func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error) {
 	if times < 1 || times > mostReplays {
 		return nil, fmt.Errorf("Region.Profile: %d times: %w", times, ErrInvalid)
@@ -139,6 +143,14 @@ func (r *Region) profileOnce(ctx context.Context, spans []span) (span, error) {
 		return span{}, r.s.failCapture("profile", "a region inside a region", nil)
 	}
 	if err := r.usable(); err != nil {
+		return span{}, err
+	}
+	// The native call cannot be cancelled, so wait for earlier work here.
+	before, err := r.s.flushLocked()
+	if err != nil {
+		return span{}, err
+	}
+	if err := before.wait(ctx); err != nil {
 		return span{}, err
 	}
 	whole, err := r.s.queue.profile(ctx, r, spans)

@@ -90,7 +90,7 @@ func (d *Device) Stats() DeviceStats {
 	}
 	out.add(StreamStats{Waits: d.past.Waits, OpTimes: d.past.OpTimes, Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves})
 	for s := range d.streams {
-		if !s.closed { // those being closed are in d.past
+		if !s.counted { // the others are in d.past
 			out.add(s.stats())
 		}
 	}

@@ -45,11 +45,13 @@ type Stream struct {
 
 	// Guarded by dev.mu.
 	err           error
-	closed        bool
-	appended      uint64 // CPU backend: the value that the work appended last reaches
-	submitted     uint64 // all work up to this value was started
-	done          uint64 // all work up to this value is known to be done
-	scope         *Scope // innermost open one
+	closing       chan struct{} // created by the first Close, and closed when all is freed
+	closed        bool          // nothing is appended or submitted anymore
+	counted       bool          // its counters are in Device.past
+	appended      uint64        // CPU backend: the value that the work appended last reaches
+	submitted     uint64        // all work up to this value was started
+	done          uint64        // all work up to this value is known to be done
+	scope         *Scope        // innermost open one
 	spare         []*storage
 	capture       *capture  // under way; changes with mu held as well
 	regions       []*Region // open ones
@@ -129,13 +131,15 @@ func (s *Stream) newWindow() {
 	}
 }
 
+var errStreamClosed = fmt.Errorf("the stream is %w", ErrClosed)
+
 // state returns why nothing can be enqueued, or nil. dev.mu is held.
 func (s *Stream) state() error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.closed {
-		return fmt.Errorf("the stream is %w", ErrClosed)
+	if s.closed || s.closing != nil {
+		return errStreamClosed
 	}
 	if s.capture != nil {
 		return s.capture.failed()
@@ -160,8 +164,12 @@ func (s *Stream) refuse(op Op, err error) {
 }
 
 // fail keeps the first error. dev.mu is held. It does not change a stream that
-// was closed without an error: what it wrote stays readable.
+// was closed without an error: what it wrote stays readable. A stream that is
+// closing refuses new work, which is no error of the stream.
 func (s *Stream) fail(err error) {
+	if s.closing != nil && errors.Is(err, errStreamClosed) {
+		return
+	}
 	if s.internal && !errors.Is(err, ErrDeviceLost) {
 		return
 	}
@@ -245,6 +253,7 @@ func (s *Stream) lastStats() {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.dev.past.add(s.stats())
+	s.counted = true
 }
 
 // Synchronize submits all work enqueued so far and waits until it is done. It
@@ -271,42 +280,4 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 		}
 	}
 	return s.Err()
-}
-
-// Close waits for the stream's work, closes its scopes and regions and frees it. What it wrote
-// stays readable. Closing again does nothing. It returns the error that poisoned the stream.
-func (s *Stream) Close() error {
-	if s = s.made(); s == noStream {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.capture; c != nil {
-		_ = s.failCapture("close", "the stream was closed", nil)
-		c.endLocked()
-	}
-	m, _ := s.flushLocked()
-	s.dev.mu.Lock()
-	if s.closed {
-		s.dev.mu.Unlock()
-		return s.err
-	}
-	s.closed = true
-	for s.scope != nil {
-		s.scope.close()
-	}
-	s.dev.mu.Unlock()
-	err := m.wait(context.Background())
-	s.closeRegions()
-	s.lastStats()
-	s.queue.close()
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	s.done = ^uint64(0)
-	delete(s.dev.streams, s)
-	s.dev.cond.Broadcast()
-	if s.err == nil {
-		s.err = err
-	}
-	return s.err
 }

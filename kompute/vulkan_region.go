@@ -71,7 +71,7 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	}
 }
 
-// profile waits in the native library; one replay is short.
+// profile waits in the native library, where only one replay is left to wait for.
 func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span, error) {
 	if err := r.enter(); err != nil {
 		return span{}, err

@@ -1,0 +1,145 @@
+package kompute
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// endsInTime calls f with a context that ends soon, and wants its error at once.
+func endsInTime(t *testing.T, what string, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := contextFor(20)
+	defer cancel()
+	quickly(t, func() { require.ErrorIs(t, f(ctx), context.DeadlineExceeded, what) })
+}
+
+func TestShutdownOfABusyStream(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x, w := tensor(t, d, upTo(4)), tensor(t, d, upTo(4))
+		region := captureTest(t, s, func(s *Stream) { runInto(s, "neg", w, w) })
+		open := holdBack(t, s)
+		y := closing(t, run(s, "neg", x))
+		endsInTime(t, "the first", s.Shutdown)
+		endsInTime(t, "the second", s.Shutdown)
+
+		require.ErrorIs(t, s.Err(), ErrClosed)
+		require.ErrorIs(t, s.Flush(), ErrClosed)
+		require.ErrorIs(t, s.Synchronize(bg), ErrClosed)
+		require.ErrorIs(t, s.StartTiming(), ErrClosed)
+		require.ErrorIs(t, region.Replay(bg), ErrClosed)
+		_, err := s.Capture(func(*Stream) { t.Error("called") })
+		require.ErrorIs(t, err, ErrClosed)
+		late := closing(t, run(s, "neg", x))
+		_, err = late.Read(bg)
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = x.ReadAsync(s).Wait(bg)
+		require.ErrorIs(t, err, ErrClosed)
+		s.Scope().Close()
+
+		require.EqualValues(t, 1, d.Stats().LiveTensors-3, "nothing was freed: x, w and late, and y")
+		open()
+		require.NoError(t, s.Close(), "what came late is no error of the stream's")
+		require.Equal(t, []float32{0, -1, -2, -3}, read(t, y))
+		require.NoError(t, s.Shutdown(bg))
+	})
+}
+
+// The stream's own lock is held while an op waits for operands that the CPU needs.
+func TestShutdownWhileAnOpIsBeingEnqueued(t *testing.T) {
+	d := vulkanOrSkip(t)
+	s := newStream(t, d)
+	open := holdBack(t, s)
+	y := closing(t, run(s, "neg", tensor(t, d, upTo(4))))
+	enqueued := make(chan *Tensor[float32])
+	go func() { enqueued <- run(s, "only_on_the_cpu", y) }()
+	require.Eventually(t, func() bool {
+		held := !s.mu.TryLock()
+		if !held {
+			s.mu.Unlock()
+		}
+		return held
+	}, waitLimit, waitStep)
+	endsInTime(t, "Shutdown", s.Shutdown)
+	require.ErrorIs(t, s.Err(), ErrClosed)
+	open()
+	z := closing(t, <-enqueued)
+	require.NoError(t, s.Close())
+	require.Equal(t, upTo(4), read(t, z), "it came before")
+}
+
+func TestShutdownOfABusyDevice(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s, other := newStream(t, d), newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		open := holdBack(t, s)
+		y := closing(t, run(s, "neg", x))
+		_ = closing(t, run(other, "neg", x))
+		endsInTime(t, "the first", d.Shutdown)
+		endsInTime(t, "the second", d.Shutdown)
+		for _, s := range []*Stream{s, other} {
+			require.ErrorIs(t, s.Err(), ErrClosed)
+		}
+		_, err := d.NewStream()
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = New(d, upTo(1))
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = y.Read(bg)
+		require.ErrorIs(t, err, ErrClosed)
+		require.NoError(t, y.Close())
+		open()
+		require.NoError(t, d.Close())
+		require.NoError(t, s.Close())
+		require.Empty(t, d.streams)
+	})
+}
+
+// The error of a stream comes from whoever waits for the end, however late.
+func TestShutdownTellsTheStreamsErrors(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		open := holdBack(t, s)
+		closing(t, run(s, "neg", tensor(t, d, upTo(4))))
+		s.Fail(errTest)
+		ctx, cancel := contextFor(20)
+		defer cancel()
+		require.Error(t, s.Shutdown(ctx)) // of the two, whichever comes first
+		open()
+		require.ErrorIs(t, s.Close(), errTest)
+	})
+}
+
+func TestShutdownWithAContextThatHasEnded(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		ctx, cancel := context.WithCancel(bg)
+		cancel()
+		s := newStream(t, d)
+		open := holdBack(t, s)
+		require.ErrorIs(t, s.Shutdown(ctx), context.Canceled)
+		require.ErrorIs(t, s.Err(), ErrClosed, "it is closed all the same")
+		open()
+		require.NoError(t, s.Shutdown(bg))
+	})
+}
+
+func TestProfileHeedsItsContext(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		region := captureTest(t, s, func(s *Stream) { runInto(s, "neg", x, x) })
+		open := holdBack(t, s)
+		runInto(s, "neg", x, x)
+		endsInTime(t, "Profile", func(ctx context.Context) error {
+			_, err := region.Profile(ctx, 1)
+			return err
+		})
+		require.NoError(t, s.Err(), "the work goes on")
+		open()
+		ctx, cancel := context.WithTimeout(bg, waitLimit)
+		defer cancel()
+		_, err := region.Profile(ctx, 1)
+		require.NoError(t, err)
+	})
+}
