@@ -5,6 +5,8 @@
 #include <exception>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "abi/kpx.h"
 
 namespace kpx {
@@ -22,10 +24,13 @@ class Error : public std::exception {
     std::string message;
 };
 
-// printf into a string.
-std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+// fail() without types.
+[[noreturn]] void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args);
 
-// Throws an Error.
-[[noreturn]] void fail(kpx_result code, const char *pattern, ...) __attribute__((format(printf, 2, 3)));
+// Throws an Error with that message, whose arguments the compiler checks.
+template <typename... Args>
+[[noreturn]] void fail(kpx_result code, fmt::format_string<Args...> pattern, Args &&...args) {
+    throw_error(code, pattern, fmt::make_format_args(args...));
+}
 
 } // namespace kpx

@@ -19,7 +19,7 @@ namespace {
 
 template <typename Handle> auto &object_of(Handle *handle, const char *what) {
     if (handle == nullptr || !handle->object) {
-        fail(KPX_INVALID, "no %s was given", what);
+        fail(KPX_INVALID, "no {} was given", what);
     }
     return handle->object;
 }
@@ -67,7 +67,7 @@ kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error 
     return guarded(err, [&] {
         const std::vector<ListedDevice> list = list_devices();
         if (index >= list.size()) {
-            fail(KPX_INVALID, "no Vulkan device %u: there are %zu", index, list.size());
+            fail(KPX_INVALID, "no Vulkan device {}: there are {}", index, list.size());
         }
         *info = list[index].info;
     });

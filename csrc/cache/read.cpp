@@ -32,8 +32,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
         fail(KPX_INVALID, "the tensor lives on another device than the stream");
     }
     if (offset > t.bytes || bytes > t.bytes - offset) {
-        fail(KPX_INVALID, "%llu bytes at %llu cannot be read from a tensor of %llu", (unsigned long long)bytes,
-             (unsigned long long)offset, (unsigned long long)t.bytes);
+        fail(KPX_INVALID, "{} bytes at {} cannot be read from a tensor of {}", bytes, offset, t.bytes);
     }
     std::unique_ptr<Read> made(new Read(tensor, offset, bytes));
     std::shared_ptr<Stream> stream = given; // outlives the lock

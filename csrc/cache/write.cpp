@@ -86,7 +86,7 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
     std::vector<std::pair<uint64_t, uint64_t>> pieces;
     each_run(view, size, [&](uint64_t offset, uint64_t bytes) { pieces.emplace_back(offset, bytes); });
     if (pieces.size() > kMostPieces && !tensor->mapped) {
-        fail(KPX_STALE, "the content is on the device, and %zu pieces of it would change", pieces.size());
+        fail(KPX_STALE, "the content is on the device, and {} pieces of it would change", pieces.size());
     }
     uint64_t all = 0;
     for (const auto &piece : pieces) {

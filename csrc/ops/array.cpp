@@ -1,7 +1,5 @@
 #include "ops/op.hpp"
 
-#include "abi/error.hpp"
-
 namespace kpx {
 
 int64_t Array::size() const {
@@ -41,10 +39,6 @@ uint32_t Array::element_size() const {
     default:
         return 0;
     }
-}
-
-void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args) {
-    throw Error(code, fmt::vformat(pattern, args));
 }
 
 } // namespace kpx

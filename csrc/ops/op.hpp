@@ -8,10 +8,10 @@
 #include <initializer_list>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include <fmt/core.h>
-
+#include "abi/error.hpp"
 #include "abi/kpx.h"
 #include "types.h"
 
@@ -41,18 +41,16 @@ struct Array {
 
 static_assert(KPX_MAX_RANK == MAX_RANK && KPX_FLOAT32 == DT_FLOAT32 && KPX_UINT8 == DT_UINT8, "the C ABI's numbers");
 
-[[noreturn]] void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args);
-
 // How a lowering answers that this device, or what its kernels reach, ends here: it throws KPX_UNSUPPORTED, and the op
 // runs on the CPU. Nothing else does that.
 template <typename... Args> [[noreturn]] void unsupported(fmt::format_string<Args...> pattern, Args &&...args) {
-    throw_error(KPX_UNSUPPORTED, pattern, fmt::make_format_args(args...));
+    fail(KPX_UNSUPPORTED, pattern, std::forward<Args>(args)...);
 }
 
 // How it answers that the call is wrong, whatever the device: operands that do not fit each other, or a kind that does
 // not exist. It throws KPX_INVALID. Go checks all of it before, so that this is a mistake of the library.
 template <typename... Args> [[noreturn]] void invalid(fmt::format_string<Args...> pattern, Args &&...args) {
-    throw_error(KPX_INVALID, pattern, fmt::make_format_args(args...));
+    fail(KPX_INVALID, pattern, std::forward<Args>(args)...);
 }
 
 struct Binding {

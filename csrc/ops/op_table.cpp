@@ -50,7 +50,7 @@ int32_t find_op(const char *name) {
 
 const OpRow &op_row(int32_t index) {
     if (index < 0 || size_t(index) >= std::size(kRows)) {
-        fail(KPX_INVALID, "no op %d", index);
+        fail(KPX_INVALID, "no op {}", index);
     }
     return kRows[index];
 }

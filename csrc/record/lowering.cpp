@@ -8,7 +8,7 @@ namespace kpx {
 
 Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> shape) {
     if (shape.size() > KPX_MAX_RANK) {
-        fail(KPX_INTERNAL, "scratch of rank %zu", shape.size());
+        fail(KPX_INTERNAL, "scratch of rank {}", shape.size());
     }
     Array array;
     array.dtype = dtype;
@@ -52,14 +52,14 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
     }
     SpecConstants constants;
     if (count > SpecConstants::kMost) {
-        fail(KPX_INTERNAL, "kernel %s: %u specialization constants", kernel, count);
+        fail(KPX_INTERNAL, "kernel {}: {} specialization constants", kernel, count);
     }
     constants.count = count;
     std::copy_n(spec, count, constants.values.begin());
     const Pipeline &pipeline = device_.kernels().pipeline(*variant, constants, uint32_t(bindings.size()));
     for (const Binding &binding : bindings) {
         if (!binding.array) {
-            fail(KPX_INTERNAL, "kernel %s binds an absent array", kernel);
+            fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
         program_.use(use_of(device_, binding.array, binding.access));
     }
@@ -71,33 +71,32 @@ uint64_t check_view(const kpx_array &view) {
     array.dtype = view.dtype;
     const uint32_t size = array.element_size();
     if (view.rank > KPX_MAX_RANK) {
-        fail(KPX_INVALID, "an array of rank %u; the most is %d", view.rank, KPX_MAX_RANK);
+        fail(KPX_INVALID, "an array of rank {}; the most is {}", view.rank, KPX_MAX_RANK);
     }
     if (size == 0) {
-        fail(KPX_INVALID, "an array of unknown dtype %u", view.dtype);
+        fail(KPX_INVALID, "an array of unknown dtype {}", view.dtype);
     }
     // All products stay far below 2^63: tensors have less than 2^32 bytes.
     const int64_t limit = int64_t(tensor_of(view.tensor)->bytes / size);
     int64_t last = view.offset;
     bool is_empty = false;
     if (view.offset < 0 || view.offset > limit) {
-        fail(KPX_INVALID, "an array starts at element %lld of a tensor of %lld", (long long)view.offset,
-             (long long)limit);
+        fail(KPX_INVALID, "an array starts at element {} of a tensor of {}", view.offset, limit);
     }
     for (uint32_t i = 0; i < view.rank; i++) {
         if (view.shape[i] < 0 || view.strides[i] < 0) {
-            fail(KPX_INVALID, "an array has a negative size or stride on axis %u", i);
+            fail(KPX_INVALID, "an array has a negative size or stride on axis {}", i);
         }
         is_empty = is_empty || view.shape[i] == 0;
     }
     for (uint32_t i = 0; i < view.rank && !is_empty; i++) {
         if (view.strides[i] > 0 && view.shape[i] - 1 > (limit - last) / view.strides[i]) {
-            fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
+            fail(KPX_INVALID, "an array reaches past the end of its tensor of {} elements", limit);
         }
         last += (view.shape[i] - 1) * view.strides[i];
     }
     if (!is_empty && last >= limit) {
-        fail(KPX_INVALID, "an array reaches past the end of its tensor of %lld elements", (long long)limit);
+        fail(KPX_INVALID, "an array reaches past the end of its tensor of {} elements", limit);
     }
     return size;
 }
@@ -131,8 +130,8 @@ Use use_of(Device &device, const Array &array, kpx_access access) {
     bytes = std::min(bytes, array.buffer->capacity() - array.base);
     if (bytes > device.limits().maxStorageBufferRange) {
         throw Error(KPX_TOO_LARGE,
-                    format("a view spans %llu bytes, beyond this device's limit of %u", (unsigned long long)bytes,
-                           device.limits().maxStorageBufferRange),
+                    fmt::format("a view spans {} bytes, beyond this device's limit of {}", bytes,
+                                device.limits().maxStorageBufferRange),
                     bytes, device.limits().maxStorageBufferRange);
     }
     return {array.buffer->handle(), array.buffer->offset() + array.base, bytes, access, array.buffer,
@@ -142,7 +141,7 @@ Use use_of(Device &device, const Array &array, kpx_access access) {
 void check_grid(const Device &device, Grid grid) {
     const uint32_t *most = device.traits().max_workgroup_count;
     if (grid.x > most[0] || grid.y > most[1] || grid.z > most[2]) {
-        fail(KPX_INVALID, "%u x %u x %u workgroups; this device launches at most %u x %u x %u", grid.x, grid.y, grid.z,
+        fail(KPX_INVALID, "{} x {} x {} workgroups; this device launches at most {} x {} x {}", grid.x, grid.y, grid.z,
              most[0], most[1], most[2]);
     }
 }

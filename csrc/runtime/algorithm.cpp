@@ -14,14 +14,14 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
     device_->check_alive();
     const uint32_t most = std::min(kMostBindings, device_->limits().maxPerStageDescriptorStorageBuffers);
     if (bindings == 0 || bindings > most) {
-        fail(KPX_INVALID, "an algorithm binds 1 to %u tensors, not %u", most, bindings);
+        fail(KPX_INVALID, "an algorithm binds 1 to {} tensors, not {}", most, bindings);
     }
     if (push_bytes % 4 != 0 || push_bytes > device_->limits().maxPushConstantsSize) {
-        fail(KPX_INVALID, "push constants of %u bytes: this device takes a multiple of 4, at most %u", push_bytes,
+        fail(KPX_INVALID, "push constants of {} bytes: this device takes a multiple of 4, at most {}", push_bytes,
              device_->limits().maxPushConstantsSize);
     }
     if (n_spec > SpecConstants::kMost || (n_spec > 0 && spec == nullptr)) {
-        fail(KPX_INVALID, "%u specialization constants; the most is %u", n_spec, SpecConstants::kMost);
+        fail(KPX_INVALID, "{} specialization constants; the most is {}", n_spec, SpecConstants::kMost);
     }
     check_spirv(*device_, spirv, words, bindings);
     SpecConstants constants;
@@ -45,31 +45,31 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
         fail(KPX_INVALID, "the algorithm was made for another device than the stream's");
     }
     if (n != algorithm->layout().bindings) {
-        fail(KPX_INVALID, "the algorithm binds %u tensors, not %u", algorithm->layout().bindings, n);
+        fail(KPX_INVALID, "the algorithm binds {} tensors, not {}", algorithm->layout().bindings, n);
     }
     if (push_bytes != algorithm->push_bytes() || (push_bytes > 0 && push == nullptr)) {
-        fail(KPX_INVALID, "the algorithm takes %u bytes of push constants, not %u", algorithm->push_bytes(),
+        fail(KPX_INVALID, "the algorithm takes {} bytes of push constants, not {}", algorithm->push_bytes(),
              push_bytes);
     }
     if (groups.x == 0 || groups.y == 0 || groups.z == 0) {
-        fail(KPX_INVALID, "%u x %u x %u workgroups do nothing", groups.x, groups.y, groups.z);
+        fail(KPX_INVALID, "{} x {} x {} workgroups do nothing", groups.x, groups.y, groups.z);
     }
     check_grid(device, groups);
     for (uint32_t i = 0; i < n; i++) {
         const Array &array = arrays[i];
         if (!array) {
-            fail(KPX_INVALID, "tensor %u is absent", i);
+            fail(KPX_INVALID, "tensor {} is absent", i);
         }
         if (!array.contiguous()) {
-            fail(KPX_INVALID, "tensor %u is a view with gaps or a changed order: copy it first", i);
+            fail(KPX_INVALID, "tensor {} is a view with gaps or a changed order: copy it first", i);
         }
         if (array.offset != 0) {
             fail(KPX_INVALID,
-                 "tensor %u starts %u bytes into its storage, where this device lets no binding start: copy it first",
+                 "tensor {} starts {} bytes into its storage, where this device lets no binding start: copy it first",
                  i, uint32_t(array.base + uint64_t(array.offset) * array.element_size()));
         }
         if (given[i].access < KPX_READ || given[i].access > KPX_READ_WRITE) {
-            fail(KPX_INVALID, "tensor %u has no access given", i);
+            fail(KPX_INVALID, "tensor {} has no access given", i);
         }
         program.use(use_of(device, array, kpx_access(given[i].access)));
     }

@@ -18,11 +18,11 @@ constexpr uint32_t kMostQueues = 4;
 std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget) {
     const std::vector<ListedDevice> list = list_devices();
     if (index >= list.size()) {
-        fail(KPX_INVALID, "no Vulkan device %u: there are %zu", index, list.size());
+        fail(KPX_INVALID, "no Vulkan device {}: there are {}", index, list.size());
     }
     const ListedDevice &chosen = list[index];
     if (!chosen.info.usable) {
-        fail(KPX_NO_VULKAN, "%s cannot be used: %s", chosen.info.name, chosen.info.why);
+        fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.why);
     }
     return std::shared_ptr<Device>(new Device(chosen.handle, memory_budget));
 }

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "abi/error.hpp"
 #include "runtime/features.hpp"
 #include "runtime/vulkan_loader.hpp"
@@ -30,13 +32,13 @@ uint32_t rank(vk::PhysicalDeviceType type) {
 }
 
 template <size_t N> void copy_text(char (&out)[N], const std::string &text) {
-    snprintf(out, N, "%s", text.c_str());
+    *fmt::format_to_n(out, N - 1, "{}", text).out = 0;
 }
 
 std::string why_unusable(vk::PhysicalDevice device, uint32_t api_version) {
     if (api_version < VK_API_VERSION_1_2) {
-        return format("it offers Vulkan %u.%u, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
-                      VK_API_VERSION_MINOR(api_version));
+        return fmt::format("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
+                           VK_API_VERSION_MINOR(api_version));
     }
     if (compute_family(device) < 0) {
         return "it has no compute queue";
@@ -74,9 +76,7 @@ kpx_device_info describe(vk::PhysicalDevice device) {
     kpx_device_info info{};
     copy_text(info.name, basic.deviceName.data());
     copy_text(info.driver, std::string(driver.driverName.data()) + " " + driver.driverInfo.data());
-    for (size_t i = 0; i < VK_UUID_SIZE; i++) {
-        snprintf(info.uuid + 2 * i, 3, "%02x", id.deviceUUID[i]);
-    }
+    copy_text(info.uuid, fmt::format("{:02x}", fmt::join(id.deviceUUID, "")));
     info.type = rank(basic.deviceType);
     info.api_version = basic.apiVersion;
     info.vendor_id = basic.vendorID;

@@ -36,9 +36,8 @@ uint64_t Memory::most_spare(const Device &device) {
 uint64_t Memory::rounded(uint64_t bytes) const {
     if (bytes > largest_) {
         throw Error(KPX_TOO_LARGE,
-                    format("a tensor of %llu bytes is beyond this device's limit of %llu", (unsigned long long)bytes,
-                           (unsigned long long)largest_),
-                    bytes, largest_);
+                    fmt::format("a tensor of {} bytes is beyond this device's limit of {}", bytes, largest_), bytes,
+                    largest_);
     }
     return (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -210,9 +209,7 @@ uint64_t Memory::available(uint64_t most) const {
 std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
     const uint64_t free = available(UINT64_MAX);
     if (bytes > free) {
-        throw Error(KPX_OUT_OF_MEMORY,
-                    format("out of device memory: %llu bytes wanted, %llu available", (unsigned long long)bytes,
-                           (unsigned long long)free),
+        throw Error(KPX_OUT_OF_MEMORY, fmt::format("out of device memory: {} bytes wanted, {} available", bytes, free),
                     bytes, free);
     }
     auto block = std::make_shared<Block>();

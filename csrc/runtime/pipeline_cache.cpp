@@ -10,7 +10,7 @@
 #include <iterator>
 #include <vector>
 
-#include "abi/error.hpp"
+#include <fmt/format.h>
 
 namespace fs = std::filesystem;
 
@@ -57,11 +57,8 @@ bool make_dirs(const fs::path &dir) {
 }
 
 std::string file_name(const vk::PhysicalDeviceProperties &device) {
-    std::string name = "pipelines-";
-    for (uint8_t byte : device.pipelineCacheUUID) {
-        name += format("%02x", byte);
-    }
-    return name + format("-%08x-%08x-%08x.bin", device.vendorID, device.deviceID, device.driverVersion);
+    return fmt::format("pipelines-{:02x}-{:08x}-{:08x}-{:08x}.bin", fmt::join(device.pipelineCacheUUID, ""),
+                       device.vendorID, device.deviceID, device.driverVersion);
 }
 
 // The cache data of the file, or nothing if anything about it is wrong.

@@ -37,7 +37,7 @@ const struct {
 void check_capability(const Device &device, uint32_t capability) {
     for (const auto &known : kCapabilities) {
         if (known.capability == capability && !(device.features().*known.feature)) {
-            fail(KPX_UNSUPPORTED, "the shader needs %s, which this device has not", known.what);
+            fail(KPX_UNSUPPORTED, "the shader needs {}, which this device does not have", known.what);
         }
     }
 }
@@ -79,8 +79,8 @@ struct Scan {
         const auto &most = device.limits().maxComputeWorkGroupSize;
         const uint32_t invocations = device.limits().maxComputeWorkGroupInvocations;
         if (x > most[0] || y > most[1] || z > most[2] || x * y * z > invocations) {
-            fail(KPX_INVALID, "the shader's workgroup of %llu x %llu x %llu is beyond this device's %u invocations",
-                 (unsigned long long)x, (unsigned long long)y, (unsigned long long)z, invocations);
+            fail(KPX_INVALID, "the shader's workgroup of {} x {} x {} is beyond this device's {} invocations", x, y, z,
+                 invocations);
         }
     }
 
@@ -89,10 +89,10 @@ struct Scan {
             return;
         }
         if (words[2] == kDecorationDescriptorSet && words[3] != 0) {
-            fail(KPX_INVALID, "the shader uses descriptor set %u; tensors are in set 0", words[3]);
+            fail(KPX_INVALID, "the shader uses descriptor set {}; tensors are in set 0", words[3]);
         }
         if (words[2] == kDecorationBinding && words[3] >= bindings) {
-            fail(KPX_INVALID, "the shader uses binding %u, but %u tensors are given", words[3], bindings);
+            fail(KPX_INVALID, "the shader uses binding {}, but {} tensors are given", words[3], bindings);
         }
     }
 };
@@ -104,16 +104,16 @@ void check_spirv(const Device &device, const uint32_t *words, uint64_t count, ui
         fail(KPX_INVALID, "this is not SPIR-V");
     }
     if (count > UINT32_MAX / 4) {
-        fail(KPX_INVALID, "a SPIR-V module of %llu words", (unsigned long long)count);
+        fail(KPX_INVALID, "a SPIR-V module of {} words", count);
     }
     if (words[1] > 0x00010500) {
-        fail(KPX_UNSUPPORTED, "SPIR-V %u.%u; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
+        fail(KPX_UNSUPPORTED, "SPIR-V {}.{}; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
     }
     Scan scan{device, bindings};
     for (uint64_t at = 5; at < count;) {
         const uint32_t length = words[at] >> 16;
         if (length == 0 || length > count - at) {
-            fail(KPX_INVALID, "the SPIR-V is damaged at word %llu", (unsigned long long)at);
+            fail(KPX_INVALID, "the SPIR-V is damaged at word {}", at);
         }
         scan.instruction(words + at, length);
         at += length;

@@ -11,7 +11,7 @@ namespace kpx {
 std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes type, uint64_t bytes,
                                         bool read_by_host) {
     if (bytes == 0 || bytes % 4 != 0 || bytes > UINT32_MAX) {
-        fail(KPX_INTERNAL, "make_tensor: %llu bytes", (unsigned long long)bytes);
+        fail(KPX_INTERNAL, "make_tensor: {} bytes", bytes);
     }
     // Kompute copies this many bytes into host tensors, from memory that must exist.
     std::unique_ptr<void, void (*)(void *)> zeros(nullptr, free);

@@ -30,7 +30,7 @@ void Timestamps::reset(vk::CommandBuffer commands) {
 
 void Timestamps::write(vk::CommandBuffer commands) {
     if (written_ == room_) {
-        fail(KPX_INTERNAL, "more than %u timestamps", room_);
+        fail(KPX_INTERNAL, "more than {} timestamps", room_);
     }
     commands.writeTimestamp(vk::PipelineStageFlagBits::eComputeShader, pool_, written_++);
 }

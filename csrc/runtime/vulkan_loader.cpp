@@ -41,7 +41,7 @@ void require_validation_layer() {
             return;
         }
     }
-    fail(KPX_INVALID, "KOMPUTE_GO_VALIDATION is set, but the layer %s is not installed", kValidationLayer);
+    fail(KPX_INVALID, "KOMPUTE_GO_VALIDATION is set, but the layer {} is not installed", kValidationLayer);
 }
 
 vk::Instance create_instance() {
@@ -62,7 +62,7 @@ vk::Instance create_instance() {
         fail(KPX_NO_VULKAN, "no Vulkan driver is installed");
     }
     if (result != vk::Result::eSuccess) {
-        fail(KPX_NO_VULKAN, "vkCreateInstance: %s", vk::to_string(result).c_str());
+        fail(KPX_NO_VULKAN, "vkCreateInstance: {}", vk::to_string(result));
     }
     return instance;
 }
@@ -84,7 +84,7 @@ vk::DynamicLoader *open_library() {
         if (standard) {
             fail(KPX_NO_VULKAN, "libvulkan.so.1 is not installed");
         }
-        fail(KPX_NO_VULKAN, "KOMPUTE_GO_VULKAN_LIBRARY: cannot open %s", chosen);
+        fail(KPX_NO_VULKAN, "KOMPUTE_GO_VULKAN_LIBRARY: cannot open {}", chosen);
     }
 }
 
@@ -153,7 +153,7 @@ kpx_result result_code(vk::Result result) {
 
 void check(vk::Result result, const char *what) {
     if (result != vk::Result::eSuccess) {
-        fail(result_code(result), "%s: %s", what, vk::to_string(result).c_str());
+        fail(result_code(result), "{}: {}", what, vk::to_string(result));
     }
 }
 

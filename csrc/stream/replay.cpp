@@ -106,7 +106,7 @@ void Stream::note_replay(Region &region) {
 uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times) {
     check_replay(*region);
     if (times == 0 || times > KPX_MOST_REPLAYS) {
-        fail(KPX_INVALID, "a region is replayed 1 to %d times at once, not %u", KPX_MOST_REPLAYS, times);
+        fail(KPX_INVALID, "a region is replayed 1 to {} times at once, not {}", KPX_MOST_REPLAYS, times);
     }
     const Recording::Counts &counts = region->recording().counts();
     throttle(); // before, as in flush
@@ -148,8 +148,7 @@ kpx_span Stream::profile(const std::shared_ptr<Region> &region, kpx_span *spans,
     check_replay(*region);
     const Recording::Counts &counts = region->recording().counts();
     if (spans != nullptr && n != counts.dispatches) {
-        fail(KPX_INVALID, "room for %llu spans; the region has %llu dispatches", (unsigned long long)n,
-             (unsigned long long)counts.dispatches);
+        fail(KPX_INVALID, "room for {} spans; the region has {} dispatches", n, counts.dispatches);
     }
     const std::lock_guard<std::mutex> lock(region->profiling);
     const auto timed = spans != nullptr ? Recording::Timed::each : Recording::Timed::whole;

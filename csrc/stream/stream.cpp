@@ -145,7 +145,7 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     device_->check_alive();
     op_row(op); // there must be one
     if (size > 0 && params == nullptr) {
-        fail(KPX_INVALID, "%u bytes of parameters, and none given", size);
+        fail(KPX_INVALID, "{} bytes of parameters, and none given", size);
     }
     const auto *bytes = static_cast<const uint8_t *>(params);
     const auto fill = [&](OpNode &node) {
@@ -268,7 +268,7 @@ void Stream::depend(const Stream &other, uint64_t value) {
         fail(KPX_INVALID, "a stream can only wait for a stream of its own device");
     }
     if (value > other.timeline_->submitted()) {
-        fail(KPX_INVALID, "a stream cannot wait for value %llu, which was not submitted", (unsigned long long)value);
+        fail(KPX_INVALID, "a stream cannot wait for value {}, which was not submitted", value);
     }
     if (&other == this || value == 0) {
         return; // a stream is in order
@@ -395,7 +395,7 @@ void Stream::record(Submission &work) {
 
 void Stream::wait(uint64_t value, uint64_t timeout_ns) {
     if (value > timeline_->submitted()) {
-        fail(KPX_INVALID, "cannot wait for value %llu, which was not submitted", (unsigned long long)value);
+        fail(KPX_INVALID, "cannot wait for value {}, which was not submitted", value);
     }
     counters_.waits++;
     timeline_->wait(value, timeout_ns);

@@ -26,12 +26,14 @@ TEST(bad_spirv_is_refused) {
     std::vector<uint32_t> future = spirv_add_one;
     future[1] = 0x00020000;
     REQUIRE_CODE(KPX_UNSUPPORTED, create(device, future, 1, 4, &err));
+    CHECK(err.message == std::string("SPIR-V 2.0; Vulkan 1.2 takes up to 1.5"));
 }
 
 TEST(algorithms_must_fit_their_shader_and_device) {
     kpx_error err{};
     Device device = open_device();
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_mix_neighbours, 1, 4, &err)); // it uses two
+    CHECK(err.message == std::string("the shader uses binding 1, but 1 tensors are given"));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 0, 4, &err));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 100000, 4, &err));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 1, 3, &err));

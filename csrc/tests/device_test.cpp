@@ -27,6 +27,8 @@ TEST(devices_are_ranked_and_described) {
     }
     kpx_device_info info;
     REQUIRE_CODE(KPX_INVALID, kpx_device_describe(count, &info, &err));
+    const std::string number = std::to_string(count);
+    CHECK(err.message == "no Vulkan device " + number + ": there are " + number);
     kpx_device *device = nullptr;
     REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, 0, &device, &err));
     CHECK(device == nullptr);
