@@ -52,6 +52,7 @@ missing_packages() {
     done
     [ -e /usr/include/vulkan/vulkan.hpp ] || echo libvulkan-dev
     [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
+    [ -e /usr/include/spirv/unified1/spirv.hpp ] || echo spirv-headers
     [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
     # A driver to run on: any will do, lavapipe is the one that is always to be had.
     compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||

@@ -13,6 +13,10 @@ find_package(fmt CONFIG QUIET)
 if(NOT fmt_FOUND)
     message(FATAL_ERROR "fmt is missing: install libfmt-dev.")
 endif()
+find_path(SPIRV_HEADERS_DIR spirv/unified1/spirv.hpp)
+if(NOT SPIRV_HEADERS_DIR)
+    message(FATAL_ERROR "The SPIR-V headers are missing: install spirv-headers.")
+endif()
 
 # Everything that includes Vulkan-Hpp must agree on these, and on NDEBUG: they
 # change the layout of the dispatcher.
@@ -110,7 +114,7 @@ endfunction()
 
 add_library(kompute_headers INTERFACE)
 target_compile_definitions(kompute_headers INTERFACE ${KOMPUTE_DEFINITIONS})
-target_include_directories(kompute_headers SYSTEM INTERFACE ${Vulkan_INCLUDE_DIRS})
+target_include_directories(kompute_headers SYSTEM INTERFACE ${Vulkan_INCLUDE_DIRS} ${SPIRV_HEADERS_DIR})
 
 if(NOT KOMPUTE_SOURCE)
     find_package(kompute ${KOMPUTE_VERSION} EXACT CONFIG QUIET)

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <spirv/unified1/spirv.hpp>
+
 #include "abi/error.hpp"
 #include "runtime/device.hpp"
 
@@ -9,29 +11,25 @@ namespace kpx {
 
 namespace {
 
-// From the SPIR-V specification, section 3.
-constexpr uint32_t kMagic = 0x07230203;
-constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpDecorate = 71;
-constexpr uint32_t kModelGLCompute = 5;
-constexpr uint32_t kModeLocalSize = 17;
-constexpr uint32_t kDecorationBinding = 33, kDecorationDescriptorSet = 34;
+constexpr uint32_t kMostVersion = 0x00010500; // 1.5, as Vulkan 1.2 takes it
+constexpr uint32_t kHeaderWords = 5;          // of a module
 
 const struct {
-    uint32_t capability;
+    spv::Capability capability;
     bool Features::*feature;
     const char *what;
 } kCapabilities[] = {
-    {9, &Features::float16, "16-bit float arithmetic"},
-    {10, &Features::float64, "64-bit floats"},
-    {11, &Features::int64, "64-bit integers"},
-    {22, &Features::int16, "16-bit integers"},
-    {39, &Features::int8, "8-bit integers"},
-    {63, &Features::subgroup, "subgroup arithmetic"},
-    {64, &Features::subgroup, "subgroup ballots"},
-    {65, &Features::subgroup, "subgroup shuffles"},
-    {4433, &Features::storage16, "16-bit storage"},
-    {4448, &Features::storage16, "8-bit storage"},
-    {5345, &Features::memory_model, "the Vulkan memory model"},
+    {spv::CapabilityFloat16, &Features::float16, "16-bit float arithmetic"},
+    {spv::CapabilityFloat64, &Features::float64, "64-bit floats"},
+    {spv::CapabilityInt64, &Features::int64, "64-bit integers"},
+    {spv::CapabilityInt16, &Features::int16, "16-bit integers"},
+    {spv::CapabilityInt8, &Features::int8, "8-bit integers"},
+    {spv::CapabilityGroupNonUniformArithmetic, &Features::subgroup, "subgroup arithmetic"},
+    {spv::CapabilityGroupNonUniformBallot, &Features::subgroup, "subgroup ballots"},
+    {spv::CapabilityGroupNonUniformShuffle, &Features::subgroup, "subgroup shuffles"},
+    {spv::CapabilityStorageBuffer16BitAccess, &Features::storage16, "16-bit storage"},
+    {spv::CapabilityStorageBuffer8BitAccess, &Features::storage16, "8-bit storage"},
+    {spv::CapabilityVulkanMemoryModel, &Features::memory_model, "the Vulkan memory model"},
 };
 
 void check_capability(const Device &device, uint32_t capability) {
@@ -55,21 +53,22 @@ struct Scan {
 
     // words[0] is the instruction's first word, count its length.
     void instruction(const uint32_t *words, uint32_t count) {
-        switch (words[0] & 0xffff) {
-        case kOpCapability:
+        switch (words[0] & spv::OpCodeMask) {
+        case spv::OpCapability:
             if (count > 1) {
                 check_capability(device, words[1]);
             }
             break;
-        case kOpEntryPoint:
-            has_main = has_main || (count > 4 && words[1] == kModelGLCompute && is_main(words + 3, count - 3));
+        case spv::OpEntryPoint:
+            has_main =
+                has_main || (count > 4 && words[1] == spv::ExecutionModelGLCompute && is_main(words + 3, count - 3));
             break;
-        case kOpExecutionMode:
-            if (count == 6 && words[2] == kModeLocalSize) {
+        case spv::OpExecutionMode:
+            if (count == 6 && words[2] == spv::ExecutionModeLocalSize) {
                 local_size(words[3], words[4], words[5]);
             }
             break;
-        case kOpDecorate:
+        case spv::OpDecorate:
             decoration(words, count);
             break;
         }
@@ -88,10 +87,10 @@ struct Scan {
         if (count != 4) {
             return;
         }
-        if (words[2] == kDecorationDescriptorSet && words[3] != 0) {
+        if (words[2] == spv::DecorationDescriptorSet && words[3] != 0) {
             fail(KPX_INVALID, "the shader uses descriptor set {}; tensors are in set 0", words[3]);
         }
-        if (words[2] == kDecorationBinding && words[3] >= bindings) {
+        if (words[2] == spv::DecorationBinding && words[3] >= bindings) {
             fail(KPX_INVALID, "the shader uses binding {}, but {} tensors are given", words[3], bindings);
         }
     }
@@ -100,18 +99,18 @@ struct Scan {
 } // namespace
 
 void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings) {
-    if (words == nullptr || count < 5 || words[0] != kMagic) {
+    if (words == nullptr || count < kHeaderWords || words[0] != spv::MagicNumber) {
         fail(KPX_INVALID, "this is not SPIR-V");
     }
     if (count > UINT32_MAX / 4) {
         fail(KPX_INVALID, "a SPIR-V module of {} words", count);
     }
-    if (words[1] > 0x00010500) {
+    if (words[1] > kMostVersion) {
         fail(KPX_UNSUPPORTED, "SPIR-V {}.{}; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
     }
     Scan scan{device, bindings};
-    for (uint64_t at = 5; at < count;) {
-        const uint32_t length = words[at] >> 16;
+    for (uint64_t at = kHeaderWords; at < count;) {
+        const uint32_t length = words[at] >> spv::WordCountShift;
         if (length == 0 || length > count - at) {
             fail(KPX_INVALID, "the SPIR-V is damaged at word {}", at);
         }
