@@ -2,11 +2,11 @@
  *
  * Rules: every function that can fail returns a kpx_result and fills *err
  * (never NULL) when it is not KPX_OK. No exception crosses this boundary, and
- * memory handed in is copied before the call returns; kpx_tensor_wrap alone
- * keeps the pointer that it is given. Handles are freed once, by their own
- * destroy function; what the device still uses is released after its last use.
- * Every function may be called from any thread, several at once; only the order
- * of calls on one stream is the caller's business.
+ * memory passed in is copied before the call returns; only kpx_tensor_wrap
+ * keeps the pointer that it is given. Every handle is freed once, by its own
+ * destroy function; resources that the device still uses are released after
+ * their last use. Functions may be called from any thread, also concurrently;
+ * the caller only has to order the calls on one stream.
  */
 #ifndef KPX_H
 #define KPX_H
@@ -30,14 +30,15 @@ typedef enum {
     KPX_TIMEOUT = 5,
     KPX_NO_VULKAN = 6, /* no loader, no driver or no device */
     KPX_INTERNAL = 7,
-    KPX_TOO_LARGE = 8, /* beyond what one tensor may hold on this device; requested and available are set */
-    KPX_STALE = 9      /* the host's copy is not current, and has to be */
+    KPX_TOO_LARGE = 8, /* more than one tensor can hold on this device; requested and available are set */
+    KPX_STALE = 9      /* the host's copy is stale and must be up to date */
 } kpx_result;
 
 typedef struct {
     kpx_result code;
-    uint32_t of_content; /* 1: the work that was to make a tensor's content failed so, and not this call */
-    uint64_t requested;  /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
+    uint32_t
+        of_content; /* 1: the error is that of the work that should have made a tensor's content, not of this call */
+    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;
@@ -45,7 +46,7 @@ typedef struct {
 /* Same values as array.DType in Go and DT_* in shaders/include/types.h. */
 typedef enum { KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8 } kpx_dtype;
 
-/* KPX_WRITE: every element of the view is written, and none is read; work that writes only some is KPX_READ_WRITE. */
+/* KPX_WRITE: every element of the view is written and none is read; work that writes only some is KPX_READ_WRITE. */
 typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
 
 typedef struct kpx_device kpx_device;
@@ -86,24 +87,24 @@ typedef struct {
     uint64_t memory_total;     /* bytes of device-local heaps */
     uint64_t memory_available; /* by VK_EXT_memory_budget, else memory_total */
     uint64_t max_buffer_bytes; /* the largest single tensor */
-    uint32_t usable;           /* 0: cannot run the shim; why says what lacks */
+    uint32_t usable;           /* 0: cannot run the shim; why gives the reason */
     char why[256];
 } kpx_device_info;
 
 /* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
 kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
 kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
-/* memory_budget in bytes, 0: what the device has. */
+/* memory_budget in bytes; 0: the device's memory. */
 kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err);
 /* Waits for all work, then frees the device. Tensors and streams still alive keep it alive until they are destroyed. */
 void kpx_device_close(kpx_device *device);
 
 typedef struct {
-    uint64_t live_tensors, live_bytes, peak_bytes; /* what callers hold */
-    uint64_t reserved_bytes;                       /* what was taken from the driver */
+    uint64_t live_tensors, live_bytes, peak_bytes; /* of open tensors */
+    uint64_t reserved_bytes;                       /* allocated from the driver */
     uint64_t host_bytes;                           /* of host copies, wrapped memory not counted */
     uint64_t uploads, upload_bytes;                /* of all streams */
-    uint64_t cache_hits, cache_misses;             /* whether content was where it was needed */
+    uint64_t cache_hits, cache_misses; /* operands whose content was already where it was needed, and others */
     uint64_t pipelines_built;
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
@@ -111,66 +112,69 @@ typedef struct {
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
 
 /* ---- Tensors: storage with a host copy and a device copy ----
- * A tensor is bytes that views share. It knows which of its two copies is current, who writes it last and who reads
- * it. Ops, dispatches and replays bring operands to the device, order work across streams and note what they did by
- * themselves. Either copy is made when it is first needed; a tensor without content reads as any bytes. */
+ * A tensor is bytes that views share. It records which of its two copies are up to date, its last writer and its
+ * readers. Ops, dispatches and replays upload operands, order work across streams and update this state by themselves.
+ * Each copy is allocated when it is first needed; a tensor without content reads as undefined bytes. */
 kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err);
-/* With the content of memory of the caller, which stays as it is, readable and in place, until kpx_tensor_destroy
- * returns. Nothing may write the tensor. */
+/* Wraps the caller's memory, which must stay readable, unchanged and in place until kpx_tensor_destroy returns. The
+ * tensor is read-only. */
 kpx_result kpx_tensor_wrap(kpx_device *device, const void *memory, uint64_t bytes, kpx_tensor **out, kpx_error *err);
-/* Both copies are one: zeroed memory that host and device see, at *memory as long as the handle lives. For a few
- * bytes that a region writes every time: what work up to a value wrote is there once kpx_wait has seen that value. */
+/* Both copies are the same zeroed memory, which host and device see, at *memory as long as the handle lives. Meant for
+ * a few bytes that a region writes in every replay: what work up to a value wrote is visible once kpx_wait has returned
+ * for that value. */
 kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tensor **out, void **memory,
                                     kpx_error *err);
-/* The memory goes at once, or after its last use on the device. */
+/* The memory is freed at once, or after its last use on the device. */
 void kpx_tensor_destroy(kpx_tensor *tensor);
 
-/* Writes the elements of a view, in the order of the stream: after work that the stream and others were given before,
- * and before what they are given from here on. data holds the elements in row-major order and is read before the call
- * returns; NULL stands for zeros. Where the host's copy is current, or all is written, the host's copy alone changes,
- * and goes up when the device needs it. KPX_STALE, and nothing is written, where only the device has the content and
- * the view is in many pieces: read all of the tensor first. view->access does not count. */
+/* Writes the elements of a view, in the order of the stream: after work appended so far to this and other streams, and
+ * before work appended from now on. data holds the elements in row-major order and is read before the call returns;
+ * NULL means zeros. If the host's copy is up to date, or all of the tensor is written, only the host's copy changes,
+ * and it is uploaded when the device needs it. If only the device's copy is up to date and the view consists of many
+ * pieces, nothing is written and the result is KPX_STALE: read all of the tensor first. view->access is ignored. */
 kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, kpx_error *err);
 
-/* Starts to read bytes. What the host has is there at once, and later writes do not change it; else a copy is
- * appended to the stream, behind all that was appended there and behind the tensor's writer. With KPX_READ_SOON the
- * copy is submitted, and goes with the work that makes the content where that is not submitted yet, so that it waits
- * for nothing else. */
+/* Starts to read bytes. If the host's copy is up to date, the bytes are available at once, and later writes do not
+ * change them; otherwise a copy is appended to the stream, after all that was appended there and after the tensor's
+ * writer. With KPX_READ_SOON the copy is submitted, together with the work that makes the content if that is still
+ * pending, so that it waits for nothing else. */
 typedef enum { KPX_READ_APPEND = 0, KPX_READ_SOON = 1 } kpx_read_when;
 kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,
                            kpx_read **out, kpx_error *err);
-/* Waits until the bytes are there: *data, as long as the handle lives. Submits what the copy was appended to. If all
- * of the tensor was read and is still current, the host's copy is current from here on. KPX_TIMEOUT after
- * timeout_ns; it may be called again. The handle may outlive stream, tensor and device. */
+/* Waits until the bytes are available at *data, which is valid as long as the handle lives. Submits the work that the
+ * copy was appended to. If all of the tensor was read and it was not written since, the host's copy is up to date from
+ * then on. Returns KPX_TIMEOUT after timeout_ns and may be called again. The handle may outlive stream, tensor and
+ * device. */
 kpx_result kpx_read_wait(kpx_read *read, uint64_t timeout_ns, const void **data, kpx_error *err);
-/* Whether the bytes had to come from the device. */
+/* Whether the bytes had to be copied from the device. */
 uint32_t kpx_read_moved(const kpx_read *read);
 void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the device */
 
 /* ---- Streams: in order, recorded lazily ---- */
-/* A window that the driver refuses leaves nothing counted as done: uploads in it are made again, and what its ops were
- * to write carries the error until it is written anew. If another stream's call had it submitted, the stream's own
- * next call reports the error, once; unless it is for transfers, whose errors are those of the reads alone. */
+/* Nothing in a window that the driver refuses counts as done: its uploads are repeated, and the tensors that its ops
+ * should have written carry the error until they are written again. If another stream's call submitted the window, the
+ * stream's own next call reports the error, once. A KPX_STREAM_TRANSFERS stream does not: its errors are reported by
+ * the reads alone. */
 typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
-void kpx_stream_destroy(kpx_stream *stream); /* drops pending work, waits for submitted work */
+void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for submitted work */
 
 /* Index of the op with this basename, or -1. */
 int32_t kpx_op_find(const char *name);
-/* Appends one op. KPX_UNSUPPORTED: nothing was appended, err->message says why. */
+/* Appends one op. KPX_UNSUPPORTED: nothing was appended; err->message gives the reason. */
 kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
                   uint32_t size, kpx_error *err);
-/* Brings a tensor to the device, as the first op that needs it would. */
+/* Uploads a tensor if the device's copy is stale, as the first op that needs it would. */
 kpx_result kpx_upload(kpx_stream *stream, kpx_tensor *tensor, kpx_error *err);
-/* Work appended from here on starts after value of the other stream; that must have been submitted. */
+/* Work appended from now on starts after value of the other stream, which must have been submitted. */
 kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t value, kpx_error *err);
-/* Work appended from here on is held back until the gate is opened, and with it what depends on that work. Values are
- * given as ever; no call waits for the gate but those that wait for a value. */
+/* Work appended from now on, and work that depends on it, is held back until the gate is opened. Timeline values are
+ * assigned as usual; only calls that wait for a value wait for the gate. */
 kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err);
-/* Submits what the gate held back, and frees the gate: every gate must be opened. If the driver refuses that, the
- * device counts as lost. */
+/* Submits the work that the gate held back, and frees the gate: every gate must be opened. If the driver refuses that
+ * work, the device counts as lost. */
 void kpx_gate_open(kpx_gate *gate);
-/* Submits what is pending. *value: the timeline value that this stream reaches when all appended so far is done. */
+/* Submits pending work. *value: the timeline value that this stream reaches when all work appended so far is done. */
 kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err);
 /* Waits until the stream has reached value; KPX_TIMEOUT after timeout_ns. */
 kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx_error *err);
@@ -179,13 +183,13 @@ typedef struct {
     uint64_t ops, dispatches, barriers, submits, descriptor_writes, recorded_commands;
     uint64_t uploads, upload_bytes, waits;
     uint64_t record_ns, submit_ns; /* host time */
-    uint64_t replays;              /* of regions. What they run counts as dispatches and barriers */
+    uint64_t replays;              /* of regions; their work counts as dispatches and barriers */
 } kpx_stream_stats;
 void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
 
-/* Nanoseconds of the host's steady clock, by which spans are given. */
+/* Nanoseconds of the host's steady clock, which spans use. */
 uint64_t kpx_clock_ns(void);
-/* When something ran on the device. The offset between its clock and the host's is found to some microseconds;
+/* When something ran on the device. The offset between its clock and the host's is accurate to some microseconds;
  * differences are exact. */
 typedef struct {
     uint64_t start_ns, end_ns;
@@ -195,38 +199,38 @@ typedef enum {
     KPX_TIME_SUMS = 1, /* for kpx_stream_get_op_times */
     KPX_TIME_SPANS = 2 /* and for kpx_stream_take_spans */
 } kpx_timing;
-/* Ops and transfers that are submitted from here on, but not replays, are timed by the device's clock, which makes
- * each dispatch wait for the one before; or no longer. KPX_UNSUPPORTED if the device writes no timestamps. */
+/* Starts or stops timing, by the device's clock, of ops and transfers submitted from now on (not of replays). While it
+ * is on, each dispatch waits for the one before. KPX_UNSUPPORTED if the device does not support timestamps. */
 kpx_result kpx_stream_time_ops(kpx_stream *stream, kpx_timing timing, kpx_error *err);
 typedef struct {
     char op[32];                /* its basename, "custom" or "transfer" */
     uint64_t calls, dispatches; /* calls without a dispatch do not count */
     uint64_t device_ns;
 } kpx_op_time;
-/* Writes at most n entries, of timed work that is done, and returns how many there are. */
+/* Writes at most n entries, for timed work that is done, and returns the total number of entries. */
 uint64_t kpx_stream_get_op_times(kpx_stream *stream, kpx_op_time *out, uint64_t n);
 typedef struct {
     char op[32], kernel[32];
     kpx_span span;
 } kpx_op_span;
-/* Writes the oldest n dispatches at most that were timed and are done, forgets them and returns how many. */
+/* Writes and removes at most n of the timed dispatches that are done, oldest first, and returns their number. */
 uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n);
 
 /* ---- Regions: ops recorded once, submitted again and again ---- */
-/* From here until kpx_capture_end, ops and dispatches appended to the stream are kept, not run. Uploads are not
- * captured: they go ahead of it as ordinary work. kpx_flush, reads and kpx_stream_depend submit only ordinary
- * work meanwhile. KPX_INVALID if the stream is capturing already. */
+/* Until kpx_capture_end, ops and dispatches appended to the stream are recorded, not run. Uploads are not captured:
+ * they run before the region as ordinary work. kpx_flush, reads and kpx_stream_depend submit only ordinary work
+ * meanwhile. KPX_INVALID if the stream is capturing already. */
 kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
-/* Ends the capture, also when it fails, and submits ordinary work. Tensors whose handles were destroyed since they were
- * created are the region's own: what it writes before it reads is planned into memory by lifetime and holds nothing
- * between replays. */
+/* Ends the capture, even on failure, and submits ordinary work. Tensors that were created and destroyed during the
+ * capture are the region's own: those that it writes before it reads them are planned into shared memory by lifetime
+ * and have no content between replays. */
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
-void kpx_capture_abort(kpx_stream *stream); /* drops what was captured, if anything; ordinary work stays */
-/* Submits the region times times in a row, in one submission, after all work of the stream (what is pending goes into
- * the same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of
- * several streams run one after the other, in the order of these calls. *value as in kpx_flush. Nothing is recorded,
- * written to a descriptor or allocated, and where nothing else touched the region's tensors since the last replay,
- * nothing is looked at. KPX_INVALID on a capturing stream. */
+void kpx_capture_abort(kpx_stream *stream); /* discards captured work, if any; ordinary work stays */
+/* Submits the region times times in a row, in one submission, after all work of the stream (pending work is part of the
+ * same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of several
+ * streams run one after the other, in the order of these calls. *value as in kpx_flush. Nothing is recorded, written to
+ * a descriptor or allocated, and tensors are checked only if something else used them since the last replay.
+ * KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
 
 typedef struct {
@@ -234,18 +238,18 @@ typedef struct {
     uint64_t dispatches, barriers;                 /* of one replay */
     uint64_t descriptor_writes, recorded_commands; /* done once */
     uint64_t transient_bytes_unplanned,
-        transient_bytes; /* what the region's own tensors take without and with planning */
+        transient_bytes; /* memory of the region's own tensors without and with planning */
     uint64_t record_ns;  /* host time of kpx_capture_end */
 } kpx_region_stats;
 void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
-/* Writes a JSON description, at most size bytes and no end mark, and returns its whole length: ops with their operands'
- * dtypes, shapes and strides and with what they were fused from; dispatches with kernel, grid, reads, writes and
- * barriers; memory. kompute.RegionDescription documents its fields. text may be NULL if size is 0. */
+/* Writes a JSON description, at most size bytes and not NUL-terminated, and returns its full length: ops with their
+ * operands' dtypes, shapes and strides and the ops that they were fused from; dispatches with kernel, grid, reads,
+ * writes and barriers; memory. kompute.RegionDescription documents its fields. text may be NULL if size is 0. */
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
-/* Replays the region once, as kpx_replay does, on a recording of its own with timestamps, and waits. *whole: from start
- * to end. spans NULL: nothing else is timed inside; else it has n entries, one for each dispatch in the
- * order of kpx_region_describe, each dispatch waits for the one before, and the timestamps cost time themselves.
- * KPX_UNSUPPORTED if the device writes no timestamps; nothing ran then. */
+/* Replays the region once, as kpx_replay does, from a separate recording with timestamps, and waits. *whole: from start
+ * to end. If spans is NULL, nothing else is timed; otherwise it has n entries, one for each dispatch in the order of
+ * kpx_region_describe, each dispatch waits for the one before, and the timestamps themselves take time.
+ * KPX_UNSUPPORTED, without running anything, if the device does not support timestamps. */
 kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
                               kpx_error *err);
 void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
@@ -255,8 +259,8 @@ kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint6
                                 const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
                                 kpx_error *err);
 void kpx_algorithm_destroy(kpx_algorithm *algorithm); /* at once, or after the last use on the device */
-/* Appends one dispatch of groups workgroups. Every array must be contiguous and start where the device lets a binding
- * start. */
+/* Appends one dispatch of groups workgroups. Every array must be contiguous and start at an offset that the device
+ * allows for bindings. */
 kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err);
 

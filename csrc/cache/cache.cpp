@@ -41,7 +41,7 @@ bool covers(const kpx_array &view) {
             break;
         }
         used[found] = true;
-        if (uint64_t(view.shape[found]) > bytes / expected) { // the view was not checked yet
+        if (uint64_t(view.shape[found]) > bytes / expected) { // the view may be unchecked
             return false;
         }
         expected *= uint64_t(view.shape[found]);
@@ -58,7 +58,7 @@ bool wait_until_still(Lock &lock, Tensor &tensor) {
     return waits;
 }
 
-// Keeps others from a tensor while its content is copied, with the lock released at times.
+// Marks a tensor as moving while its content is copied, during which the lock may be released.
 class Moving {
   public:
     explicit Moving(Tensor &tensor) : tensor_(tensor) { tensor_.moving = true; }
@@ -132,8 +132,8 @@ Access access_of(const kpx_array &array) {
 
 namespace {
 
-// Has the stream's work come after what others do with the tensor. False if some of that was refused: then the caller
-// looks again.
+// Orders the stream's work after that of others on the tensor. False if some of that was refused: then the caller
+// checks again.
 bool follow_all(Stream &stream, const Tensor &t, bool writes) {
     if (!stream.follow(t.writer())) {
         return false;
@@ -148,10 +148,10 @@ bool follow_all(Stream &stream, const Tensor &t, bool writes) {
 bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access, bool content_later) {
     Tensor &t = *tensor;
     if (t.device != stream.device()) {
-        fail(KPX_INVALID, "a tensor lives on another device than the stream");
+        fail(KPX_INVALID, "a tensor is on another device than the stream");
     }
     if (access.writes && t.read_only) {
-        fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
+        fail(KPX_INVALID, "a tensor over wrapped memory is read-only");
     }
     bool released = false;
     for (bool counted = access.counted;; counted = true) {

@@ -1,6 +1,6 @@
-// What ops, reads, writes and replays do with tensors: bring their content to
-// where it is needed, and put work after the work of other streams that it
-// depends on. The only code that decides where content is current.
+// What ops, reads, writes and replays do with tensors: copy their content to
+// where it is needed, and order work after the work of other streams that it
+// depends on. Only this code decides which copies are up to date.
 #pragma once
 
 #include "abi/handles.hpp"
@@ -9,29 +9,29 @@
 
 namespace kpx {
 
-// Whether the view has one element on each place of the tensor.
+// Whether the view maps its elements one to one to those of the tensor.
 bool covers(const kpx_array &view);
 
-// What work is about to do with a tensor.
+// How work is about to use a tensor.
 struct Access {
-    bool needs;           // the content matters, or some of it is left alone
+    bool needs;           // the content is read, or only partly overwritten
     bool writes;          // some of it
     bool counted = false; // as a hit or a miss, by the caller
 };
-// Of an op's operand. A view that covers the tensor and is only written needs nothing.
+// For an op's operand. A view that covers the tensor and is only written does not need its content.
 Access access_of(const kpx_array &array);
 
-// Gives the tensor device memory, with current content if that is needed, and has the stream's work from here on come
-// after what others do with it. May release the lock while it copies or waits, and then returns true: tensors that were
-// ready before may not be any more. content_later: the work is captured, and each replay asks for the content.
+// Gives the tensor device memory, with up-to-date content if that is needed, and orders the stream's work from now on
+// after that of others on the tensor. May release the lock while it copies or waits, and then returns true: tensors
+// that were ready before may no longer be. content_later: the work is captured, and each replay prepares the content.
 bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access,
                 bool content_later = false);
 // All operands of an op, at once; a null tensor is absent.
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n);
 
 // Appends the copy of host memory to the device, in pieces that share staging memory with other uploads. The tensor is
-// ready; the caller notes who wrote it. May release the lock, and then returns true. When it throws, some of the copy
-// may be appended or done: the tensor remembers that as an upload to be made again.
+// ready; the caller records its writer. May release the lock, and then returns true. When it throws, some of the copy
+// may be appended or done: the tensor records that the upload must be repeated.
 bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes);
 
 // kpx_tensor_write.

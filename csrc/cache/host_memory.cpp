@@ -13,7 +13,7 @@ HostPool::~HostPool() {
     }
 }
 
-// One of four steps between powers of two.
+// Rounds up to one of four size classes between powers of two.
 uint64_t HostPool::size_class(uint64_t bytes) {
     bytes = bytes < 64 ? 64 : bytes;
     uint64_t step = 16;

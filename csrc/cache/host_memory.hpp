@@ -1,4 +1,4 @@
-// Host copies of tensors: memory of the library, or of the caller.
+// Host copies of tensors: the library's memory or the caller's.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@ struct HostMemory {
     uint64_t bytes;
 };
 
-// Keeps freed host memory for the next tensor of about that size, so that what
-// comes and goes with every token does not cost the system's zeroed pages.
+// Keeps freed host memory for the next tensor of similar size, so that tensors
+// of each token do not need newly zeroed pages from the system.
 class HostPool : public std::enable_shared_from_this<HostPool> {
   public:
     ~HostPool();
-    // Memory with any content, aligned for every element type. It comes back when
-    // the last owner lets go. Throws std::bad_alloc.
+    // Memory with undefined content, aligned for every element type. It returns to the pool with its last owner. Throws
+    // std::bad_alloc.
     std::shared_ptr<HostMemory> take(uint64_t bytes);
-    // The same, zeroed: fresh pages, which take no memory until they are written.
+    // The same, zeroed: new pages, which take no memory until they are written.
     std::shared_ptr<HostMemory> zeroed(uint64_t bytes);
-    // Memory of the caller, who keeps it in place.
+    // The caller's memory, which must stay in place.
     static std::shared_ptr<HostMemory> wrap(const void *memory, uint64_t bytes);
     uint64_t in_use() const { return in_use_; } // bytes, wrapped memory not counted
 

@@ -10,8 +10,9 @@ namespace kpx {
 
 namespace {
 
-// The stream whose work makes the content, if a copy had better go with it: it
-// was not submitted yet, or is held back and would hold back what follows it.
+// The stream whose work makes the content, if the copy should be appended
+// there: the work is pending, or is held back and would hold back other work
+// after it.
 std::shared_ptr<Stream> maker(const Tensor &tensor) {
     const std::shared_ptr<Point> &writer = tensor.writer();
     if (!writer || writer->refused) {
@@ -29,7 +30,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     Tensor &t = *tensor;
     t.device->check_alive();
     if (t.device != given->device()) {
-        fail(KPX_INVALID, "the tensor lives on another device than the stream");
+        fail(KPX_INVALID, "the tensor is on another device than the stream");
     }
     if (offset > t.bytes || bytes > t.bytes - offset) {
         fail(KPX_INVALID, "{} bytes at {} cannot be read from a tensor of {}", bytes, offset, t.bytes);
@@ -62,7 +63,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     return made;
 }
 
-// Whether anybody else has the memory decides whether a write copies it first.
+// A write copies the memory first if it is shared.
 Read::~Read() {
     if (memory_) {
         Lock lock(device_->mutex());
@@ -79,9 +80,9 @@ void Read::take_host() {
         return;
     }
     if (!t.host) {
-        t.host = device_->host_memory().zeroed(t.bytes); // any bytes
+        t.host = device_->host_memory().zeroed(t.bytes); // undefined content
     }
-    if (t.read_only) { // the caller may take the memory away once the tensor is closed
+    if (t.read_only) { // the caller may free the memory once the tensor is closed
         memory_ = device_->host_memory().take(bytes_);
         memcpy(memory_->data, t.host->data + offset_, bytes_);
         data_ = memory_->data;
@@ -105,7 +106,7 @@ void Read::append(Stream &stream) {
     version_ = tensor_->version();
 }
 
-// If the window is refused that has the copy, the work in it failed, and not only the read.
+// If the window with the copy is refused, all work in it failed, not only the read.
 void Read::submit(Lock &) {
     if (point_->pending) {
         if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
@@ -143,7 +144,7 @@ const void *Read::wait(uint64_t timeout_ns) {
     return data_;
 }
 
-// Small reads stay where they are; others free staging memory for the next.
+// Small reads stay in staging memory; larger ones are copied out to free it.
 void Read::take_parts() {
     const bool whole = tensor_->is_whole(offset_, bytes_);
     if (parts_.size() == 1 && !whole) {
@@ -165,7 +166,7 @@ void Read::take_parts() {
     tensor_.reset();
 }
 
-// What was read is the tensor's host copy from here on, if nothing has written the tensor meanwhile.
+// The bytes become the tensor's host copy if the tensor was not written meanwhile.
 void Read::keep() {
     Lock lock(device_->mutex());
     Tensor &t = *tensor_;

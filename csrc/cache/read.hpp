@@ -1,4 +1,4 @@
-// A read of a tensor's bytes: the one way from the device to the host.
+// A read of a tensor's bytes: the only way from the device to the host.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Read {
     // kpx_read_create: starts the read.
     static std::unique_ptr<Read> start(const std::shared_ptr<Tensor> &tensor, const std::shared_ptr<Stream> &stream,
                                        kpx_read_when when, uint64_t offset, uint64_t bytes);
-    // Returns where the bytes are. Throws KPX_TIMEOUT, or why there are none.
+    // Returns the address of the bytes. Throws KPX_TIMEOUT, or the error of the content.
     const void *wait(uint64_t timeout_ns);
     ~Read();
     bool moved() const { return point_ != nullptr; }
@@ -33,19 +33,19 @@ class Read {
     void take_host();
     void append(Stream &stream);
     void submit(Lock &lock);
-    // It does not.
+    // The caller does not hold the device's mutex.
     void take_parts();
     void keep();
 
     std::shared_ptr<Device> device_; // outlives the blocks
-    std::shared_ptr<Tensor> tensor_; // until the bytes are there
+    std::shared_ptr<Tensor> tensor_; // until the bytes are available
     const uint64_t offset_, bytes_;
-    Tensor::Version version_{};    // of what is read
-    std::shared_ptr<Point> point_; // that has the copy; null if the host had the bytes
+    Tensor::Version version_{};    // of the content that is read
+    std::shared_ptr<Point> point_; // of the copy; null if the host's copy was up to date
     std::vector<Part> parts_;
     std::mutex taking_;
-    std::shared_ptr<HostMemory> memory_; // that data_ lies in, unless that is a part
-    const uint8_t *data_ = nullptr;      // once it is there; guarded by taking_
+    std::shared_ptr<HostMemory> memory_; // that contains data_, unless it is part of a block
+    const uint8_t *data_ = nullptr;      // once available; guarded by taking_
 };
 
 } // namespace kpx

@@ -16,13 +16,13 @@ void Tensor::close() {
     if (buffer) {
         buffer->close();
     }
-    if (read_only) { // the caller takes the memory away; a region may still use what went up
+    if (read_only) { // the caller frees the memory; a region may still use the device's copy
         host.reset();
         host_fresh = false;
     }
 }
 
-// A region that looked at the tensor has to look again.
+// A region that checked the tensor must check it again.
 void Tensor::changed() {
     if (regions > 0) {
         device->cache_changed();
@@ -42,7 +42,7 @@ void Tensor::settle() {
     }
 }
 
-// What the host has is newer than what any window was to make.
+// The host's copy is newer than the content of any window.
 void Tensor::check_content() const {
     if (writer_ && writer_->refused && !host_fresh) {
         Error error = *writer_->refused;
@@ -53,9 +53,9 @@ void Tensor::check_content() const {
 
 namespace {
 
-// Adds a point to those that a writer has to come after, and drops those that
-// the new one comes after anyway, as a stream runs in order. A point whose
-// window may still be refused stands for no other.
+// Adds a point to those that the next writer must follow, and removes earlier
+// points of the same stream, which runs in order. A point whose window may
+// still be refused replaces no other.
 void add(std::vector<std::shared_ptr<Point>> &points, const std::shared_ptr<Point> &point) {
     const auto is_behind = [&](const std::shared_ptr<Point> &other) {
         return other->refused ||
@@ -65,8 +65,8 @@ void add(std::vector<std::shared_ptr<Point>> &points, const std::shared_ptr<Poin
     points.push_back(point);
 }
 
-// Whoever writes need not wait for what is known to be done: reads leave
-// nothing behind that would have to be made visible.
+// A writer need not wait for reads that are known to be done: they leave no
+// memory writes to make visible.
 void forget_finished(std::vector<std::shared_ptr<Point>> &points) {
     constexpr size_t kFew = 4;
     if (points.size() < kFew) {
@@ -79,7 +79,7 @@ void forget_finished(std::vector<std::shared_ptr<Point>> &points) {
 
 } // namespace
 
-// While the new writer's window may be refused, what came before is remembered.
+// The previous points are kept while the new writer's window may still be refused.
 void Tensor::next_writer(const std::shared_ptr<Point> &point) {
     settle();
     if (writer_ != point) {
@@ -130,7 +130,7 @@ void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
 
 void Tensor::read_at(const std::shared_ptr<Point> &point) {
     if (point == writer_ || std::find(readers_.begin(), readers_.end(), point) != readers_.end()) {
-        return; // whoever follows the point follows both
+        return; // following the point follows both
     }
     add(readers_, point);
     forget_finished(readers_);
@@ -139,8 +139,8 @@ void Tensor::read_at(const std::shared_ptr<Point> &point) {
 
 void Tensor::host_wrote(std::shared_ptr<HostMemory> content) {
     host = std::move(content);
-    // What the device still does with its copy is in the order of streams: the
-    // next upload waits for it. An error of the old content goes with it.
+    // Pending work on the device's copy is ordered: the next upload waits for
+    // it. An error of the old content is discarded with it.
     host_changed();
     settle();
 }

@@ -1,4 +1,4 @@
-// kpx_tensor_write: the one way from the host to a tensor.
+// kpx_tensor_write: the only way from the host to a tensor.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -12,9 +12,9 @@ namespace kpx {
 
 namespace {
 
-// Calls each(offset, bytes) for every run of bytes that lie together, in row-major order.
+// Calls each(offset, bytes) for every contiguous run of bytes, in row-major order.
 void each_run(const kpx_array &view, uint64_t size, const std::function<void(uint64_t, uint64_t)> &each) {
-    int64_t dense = 1; // elements of the innermost axes that lie together
+    int64_t dense = 1; // contiguous elements of the innermost axes
     uint32_t outer = view.rank;
     while (outer > 0 && (view.shape[outer - 1] == 1 || view.strides[outer - 1] == dense)) {
         dense *= view.shape[--outer];
@@ -54,7 +54,7 @@ void put(uint8_t *to, const kpx_array &view, uint64_t size, const void *data) {
     });
 }
 
-// All of the content at once. The copying is done without the lock.
+// Replaces all of the content. Copies without holding the lock.
 void replace_content(Stream &stream, Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
     HostPool &pool = t.device->host_memory();
     std::shared_ptr<HostMemory> fresh = data == nullptr ? pool.zeroed(t.bytes) : pool.take(t.bytes);
@@ -67,8 +67,8 @@ void replace_content(Stream &stream, Tensor &t, const kpx_array &view, uint64_t 
     t.host_wrote(std::move(fresh));
 }
 
-// The host's copy is current: it changes, and the device's is stale from then on. A read that still has the old bytes
-// keeps them.
+// The host's copy is up to date: it changes, and the device's copy is stale from then on. Reads that share the old
+// bytes keep them.
 void change_host(Tensor &t, const kpx_array &view, uint64_t size, const void *data) {
     if (t.host.use_count() > 1) {
         std::shared_ptr<HostMemory> copy = t.device->host_memory().take(t.bytes);
@@ -79,7 +79,7 @@ void change_host(Tensor &t, const kpx_array &view, uint64_t size, const void *da
     t.host_changed();
 }
 
-// Only the device has the content: pieces of it go up.
+// Only the device's copy is up to date: pieces of it are uploaded.
 void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, const kpx_array &view,
                    uint64_t size, const void *data) {
     constexpr size_t kMostPieces = 64;
@@ -114,10 +114,10 @@ void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
     Tensor &t = *tensor;
     t.device->check_alive();
     if (t.device != stream.device()) {
-        fail(KPX_INVALID, "the tensor lives on another device than the stream");
+        fail(KPX_INVALID, "the tensor is on another device than the stream");
     }
     if (t.read_only) {
-        fail(KPX_INVALID, "a tensor of wrapped memory is read-only");
+        fail(KPX_INVALID, "a tensor over wrapped memory is read-only");
     }
     const uint64_t size = check_view(view);
     if (std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length == 0; })) {
@@ -132,7 +132,7 @@ void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
     t.device->moved().wait(lock, [&] { return !t.moving; });
     t.settle();
     if (!t.host_fresh && !t.device_fresh) {
-        t.host_wrote(t.device->host_memory().zeroed(t.bytes)); // what is not written may be anything
+        t.host_wrote(t.device->host_memory().zeroed(t.bytes)); // the rest is undefined
     }
     if (t.host_fresh) {
         change_host(t, view, size, data);
