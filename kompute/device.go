@@ -26,19 +26,19 @@ type DeviceInfo struct {
 	MemoryAvailable int64 // bytes available now, as far as the driver reports
 	MaxTensorBytes  int64 // the largest single tensor; 0: no limit but memory
 	Usable          bool
-	Why             string // why it is not usable
+	UnusableReason  string // why it cannot be used; empty if Usable
 }
 
 // Device is an open device, on which tensors live and streams run. Its methods
 // may be called from any goroutine. Methods of a nil or zero Device that can
 // fail return ErrInvalid.
 type Device struct {
-	info    DeviceInfo
-	why     string
-	opts    options
-	backend backend
-	budget  int64 // the most bytes of live storage; 0: no limit
-	clock   clock // of spans
+	info        DeviceInfo
+	noGPUReason string
+	opts        options
+	backend     backend
+	budget      int64 // the most bytes of live storage; 0: no limit
+	clock       clock // of spans
 
 	// mu guards the state of the device's storage, streams, events and scopes.
 	// It is never held while waiting for work.
@@ -81,8 +81,9 @@ func (d *Device) Backend() string { return d.made().info.Backend }
 // Info describes the device as it was when it was opened.
 func (d *Device) Info() DeviceInfo { return d.made().info }
 
-// Why returns why Open("auto") selected the CPU; it is empty otherwise.
-func (d *Device) Why() string { return d.made().why }
+// NoGPUReason returns the reason why Open("auto") chose the CPU backend. It is
+// empty for a device that was opened in any other way.
+func (d *Device) NoGPUReason() string { return d.made().noGPUReason }
 
 // NewStream makes a stream on the device. The error is ErrClosed or the
 // driver's.

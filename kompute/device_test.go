@@ -11,7 +11,7 @@ func TestSelectDevice(t *testing.T) {
 	const uuid = "00112233445566778899aabbccddeeff"
 	list := []DeviceInfo{
 		{Index: 0, Name: "NVIDIA H200", UUID: uuid, Usable: true},
-		{Index: 1, Name: "Old One", Why: "no timeline semaphores"},
+		{Index: 1, Name: "Old One", UnusableReason: "no timeline semaphores"},
 		{Index: 2, Name: "llvmpipe (LLVM 15)", Usable: true},
 	}
 	for which, index := range map[string]int{
@@ -34,12 +34,12 @@ func TestGPUsLeavesOutCPUDrivers(t *testing.T) {
 		{Name: "NVIDIA H200", Type: "discrete", Usable: true},
 		{Name: "some chip", Type: "other", Usable: true},
 		{Name: "llvmpipe (LLVM 15)", Type: "cpu", Usable: true},
-		{Name: "old driver", Type: "cpu", Why: "no timeline semaphores"},
+		{Name: "old driver", Type: "cpu", UnusableReason: "no timeline semaphores"},
 	}
 	got := gpus(list)
 	require.Equal(t, list[:2], got[:2])
 	require.False(t, got[2].Usable)
-	require.Contains(t, got[2].Why, "CPU driver")
+	require.Contains(t, got[2].UnusableReason, "CPU driver")
 	require.Equal(t, list[3], got[3], "its own reason stays")
 	require.True(t, list[2].Usable, "the list of Devices is not touched")
 }

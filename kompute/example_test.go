@@ -59,3 +59,38 @@ func ExampleStream_Scope() {
 	fmt.Println(dev.Stats().LiveTensors)
 	// Output: 1 1 1 0
 }
+
+// An op of one's own runs on the CPU, in order with all others.
+func ExampleStream_Enqueue() {
+	dev, err := kompute.Open("cpu")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	s, err := dev.NewStream()
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := kompute.Constant(s, []float32{1, 2, 3}, 3)
+	halves := kompute.Output[kompute.BFloat16](s, 3)
+	s.Enqueue(kompute.Op{
+		Name: "halve",
+		Args: []kompute.Arg{kompute.In(x.View()), kompute.Out(halves.View())},
+		CPU: func(args []kompute.Array) error {
+			from, to := kompute.StorageOf[float32](args[0]), kompute.StorageOf[kompute.BFloat16](args[1])
+			for i := range args[0].Size() { // both are contiguous, at offset 0
+				to[i] = kompute.BFloat16FromFloat32(from[i] / 2)
+			}
+			return nil
+		},
+	})
+	data, err := halves.Read(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, h := range data {
+		fmt.Print(h.Float32(), " ")
+	}
+	fmt.Println(halves.DType() == kompute.DTypeBFloat16)
+	// Output: 0.5 1 1.5 true
+}

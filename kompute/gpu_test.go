@@ -33,7 +33,7 @@ func TestOpenByIndexNameAndUUID(t *testing.T) {
 	for _, spec := range []string{"vulkan", "vulkan:0", "vulkan:" + info.Name[:4], "vulkan:" + info.UUID} {
 		d := openTest(t, spec)
 		require.Equal(t, info.UUID, d.Info().UUID, spec)
-		require.Empty(t, d.Why())
+		require.Empty(t, d.NoGPUReason())
 	}
 	_, err = Open("vulkan:no such name")
 	require.ErrorIs(t, err, ErrNoDevice)
@@ -51,13 +51,13 @@ func TestAutoNeverOpensACPUDriver(t *testing.T) {
 	for _, info := range list {
 		if info.Usable && info.Type != "cpu" {
 			require.Equal(t, info.UUID, d.Info().UUID)
-			require.Empty(t, d.Why())
+			require.Empty(t, d.NoGPUReason())
 			return
 		}
 	}
 	require.Equal(t, "cpu", d.Backend())
-	require.Contains(t, d.Why(), "no usable GPU")
-	require.Contains(t, d.Why(), list[0].Name)
+	require.Contains(t, d.NoGPUReason(), "no usable GPU")
+	require.Contains(t, d.NoGPUReason(), list[0].Name)
 	_, err = New(d, make([]float32, 5000))
 	require.ErrorIs(t, err, ErrOutOfMemory, "the options count there too")
 	require.Equal(t, "vulkan", openTest(t, "vulkan").Backend())

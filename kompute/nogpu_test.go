@@ -20,5 +20,5 @@ func TestBuiltWithoutVulkan(t *testing.T) {
 
 	d := openTest(t, "auto")
 	require.Equal(t, "cpu", d.Backend())
-	require.Contains(t, d.Why(), "built without Vulkan")
+	require.Contains(t, d.NoGPUReason(), "built without Vulkan")
 }

@@ -2,8 +2,6 @@ package kompute
 
 import (
 	"unsafe"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Access tells how an op accesses an operand.
@@ -43,7 +41,7 @@ type Op struct {
 	// CPU runs the op on host arrays, one for each of Args; absent ones are
 	// zero values. The arrays are valid only during the call. It is called on
 	// the CPU device, and on others if they do not support the op.
-	CPU func(args []array.Array) error
+	CPU func(args []Array) error
 
 	algorithm *Algorithm // dispatch this instead of a native op
 	groups    [3]uint32

@@ -19,7 +19,7 @@ func Devices() ([]DeviceInfo, error) {
 
 // Open opens a device:
 //
-//	"auto"         the best usable GPU, else the CPU backend (Device.Why says why);
+//	"auto"         the best usable GPU, else the CPU backend (see Device.NoGPUReason);
 //	               never a CPU driver of Vulkan such as lavapipe, which is slower
 //	"cpu"          the CPU backend
 //	"vulkan"       the best usable Vulkan device, which may be a CPU driver
@@ -68,7 +68,7 @@ func openAuto(o options) (*Device, error) {
 		return nil, err
 	}
 	d := openCPU(o)
-	d.why = err.Error()
+	d.noGPUReason = err.Error()
 	return d, nil
 }
 
@@ -77,7 +77,7 @@ func gpus(list []DeviceInfo) []DeviceInfo {
 	list = slices.Clone(list)
 	for i := range list {
 		if list[i].Type == "cpu" && list[i].Usable {
-			list[i].Usable, list[i].Why = false, "a CPU driver, slower than the CPU backend"
+			list[i].Usable, list[i].UnusableReason = false, "a CPU driver, slower than the CPU backend"
 		}
 	}
 	return list
@@ -105,7 +105,7 @@ func openFirst(kind string, list []DeviceInfo, o options) (*Device, error) {
 	var reasons []error
 	for _, info := range list {
 		if !info.Usable {
-			reasons = append(reasons, fmt.Errorf("%s: %s", info.Name, info.Why))
+			reasons = append(reasons, fmt.Errorf("%s: %s", info.Name, info.UnusableReason))
 			continue
 		}
 		d, err := openVulkan(info, o)
@@ -144,7 +144,7 @@ func selectDevice(list []DeviceInfo, which string) (DeviceInfo, error) {
 			continue
 		}
 		if !info.Usable {
-			return info, fmt.Errorf("%w: %s cannot be used: %s", ErrNoDevice, info.Name, info.Why)
+			return info, fmt.Errorf("%w: %s cannot be used: %s", ErrNoDevice, info.Name, info.UnusableReason)
 		}
 		return info, nil
 	}

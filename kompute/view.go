@@ -2,8 +2,6 @@ package kompute
 
 import (
 	"fmt"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // View is an untyped view of storage, as ops take it as an operand. Shape,
@@ -11,7 +9,7 @@ import (
 type View struct {
 	st     *storage
 	dtype  DType
-	layout array.Layout
+	layout Layout
 	err    error // why the view is unusable
 
 	// Guarded by the device's mu.
@@ -28,7 +26,7 @@ func (v *View) DType() DType { return v.made().dtype }
 
 // Layout returns shape, strides and offset in elements. Its slices must not be
 // changed.
-func (v *View) Layout() array.Layout { return v.made().layout }
+func (v *View) Layout() Layout { return v.made().layout }
 
 // Device returns the device of the storage, or nil if Err is not nil.
 func (v *View) Device() *Device {
@@ -86,7 +84,7 @@ func (v *View) Close() error {
 // WithLayout returns the storage in another layout, for the operands of an op.
 // It is borrowed: it does not keep the storage open and needs no Close. A
 // layout that exceeds the storage is rejected when it is enqueued.
-func (v *View) WithLayout(l array.Layout) *View {
+func (v *View) WithLayout(l Layout) *View {
 	v = v.made()
 	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
 }
@@ -105,7 +103,7 @@ func (v *View) extentBytes() (lo, hi int) {
 }
 
 // derive sets dst to a view that keeps v's storage open.
-func (v *View) derive(dst *View, dtype DType, l array.Layout) {
+func (v *View) derive(dst *View, dtype DType, l Layout) {
 	d := v.st.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +117,7 @@ func (v *View) derive(dst *View, dtype DType, l array.Layout) {
 
 // wholeStorage reports whether l maps its elements one to one to the first n
 // elements of the storage.
-func wholeStorage(l array.Layout, n int) bool {
+func wholeStorage(l Layout, n int) bool {
 	if l.Size() != n || l.Offset != 0 {
 		return n == 0
 	}
@@ -128,7 +126,7 @@ func wholeStorage(l array.Layout, n int) bool {
 	}
 	// A permutation of a contiguous layout: each stride is the product of the
 	// axes that have smaller ones.
-	var used [array.MaxRank]bool
+	var used [MaxRank]bool
 	stride := 1
 	for range l.Shape {
 		found := false

@@ -51,7 +51,7 @@ func specs(t *testing.T) []string {
 		case info.Usable:
 			out = append(out, fmt.Sprintf("vulkan:%d", info.Index))
 		default:
-			t.Logf("%s is not usable: %s", info.Name, info.Why)
+			t.Logf("%s is not usable: %s", info.Name, info.UnusableReason)
 		}
 	}
 	return out

@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/cli"
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/models"
 )
@@ -120,7 +120,7 @@ func randomModule(rng *rand.ChaCha8, m module, s shape) []checkpoint.Tensor {
 	scale := 1 / (deviation * math.Sqrt(float64(m.in)))
 	groups := []int{m.out, m.in / s.groupSize}
 	return []checkpoint.Tensor{
-		{Name: m.path + ".weight", DType: array.Uint32, Shape: []int{m.out, m.in * s.bits / 32}, Data: codes},
+		{Name: m.path + ".weight", DType: kompute.DTypeUint32, Shape: []int{m.out, m.in * s.bits / 32}, Data: codes},
 		bf16Tensor(m.path+".scales", groups, func() float32 { return float32(scale) }),
 		bf16Tensor(m.path+".biases", groups, func() float32 { return float32(-scale * levels / 2) }),
 	}
@@ -133,9 +133,9 @@ func bf16Tensor(name string, shape []int, value func() float32) checkpoint.Tenso
 	}
 	data := make([]byte, 2*n)
 	for i := range n {
-		binary.LittleEndian.PutUint16(data[2*i:], uint16(array.BF16FromFloat32(value())))
+		binary.LittleEndian.PutUint16(data[2*i:], uint16(kompute.BFloat16FromFloat32(value())))
 	}
-	return checkpoint.Tensor{Name: name, DType: array.BFloat16, Shape: shape, Data: data}
+	return checkpoint.Tensor{Name: name, DType: kompute.DTypeBFloat16, Shape: shape, Data: data}
 }
 
 // shardWriter collects tensors and writes a shard whenever one is full.

@@ -26,7 +26,7 @@ func listDevices(out io.Writer, asJSON bool) error {
 		}
 		usable := "yes"
 		if !d.Usable {
-			usable = "no: " + d.Why
+			usable = "no: " + d.UnusableReason
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f GiB\t%s\t%s\n", choice, d.Name, d.Type, float64(d.MemoryTotal)/(1<<30), d.Driver, usable)
 	}
@@ -60,7 +60,7 @@ func writeDevices(out io.Writer, devices []kompute.DeviceInfo) error {
 		reports = append(reports, deviceReport{
 			Backend: d.Backend, Index: d.Index, Name: d.Name, Driver: d.Driver, UUID: d.UUID, Type: d.Type,
 			APIVersion: d.APIVersion, SubgroupSize: d.SubgroupSize, MemoryTotal: d.MemoryTotal,
-			MemoryAvailable: d.MemoryAvailable, MaxTensorBytes: d.MaxTensorBytes, Usable: d.Usable, UnusableReason: d.Why,
+			MemoryAvailable: d.MemoryAvailable, MaxTensorBytes: d.MaxTensorBytes, Usable: d.Usable, UnusableReason: d.UnusableReason,
 		})
 	}
 	enc := json.NewEncoder(out)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/sample"
@@ -24,7 +23,7 @@ type options struct {
 	maxTokens   int
 	sampling    sample.Params
 	device      string
-	dtype       array.DType // 0: auto
+	dtype       kompute.DType // 0: auto
 	raw         bool
 	prefillStep int
 	eager       bool
@@ -39,8 +38,8 @@ type options struct {
 }
 
 // dtypes are the values of --dtype.
-var dtypes = map[string]array.DType{
-	"auto": 0, "float32": array.Float32, "float16": array.Float16, "bfloat16": array.BFloat16,
+var dtypes = map[string]kompute.DType{
+	"auto": 0, "float32": kompute.DTypeFloat32, "float16": kompute.DTypeFloat16, "bfloat16": kompute.DTypeBFloat16,
 }
 
 // usageError is a command line that asks for something that cannot be.

@@ -54,7 +54,7 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 		return fmt.Errorf("--device %s: %w", o.device, err)
 	}
 	defer closeInto(&err, device)
-	if why := device.Why(); why != "" && !o.quiet {
+	if why := device.NoGPUReason(); why != "" && !o.quiet {
 		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
 	}
 	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr, style: styleOf(stdout)}

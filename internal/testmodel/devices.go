@@ -18,7 +18,7 @@ func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...
 	devices, err := kompute.Devices()
 	if VulkanBuilt {
 		require.NoError(t, err, "no Vulkan device to test on")
-		require.True(t, devices[0].Usable, devices[0].Why)
+		require.True(t, devices[0].Usable, devices[0].UnusableReason)
 	}
 	for _, info := range devices {
 		if !info.Usable {
