@@ -36,9 +36,9 @@ func (m *Manager) Device() *Device {
 // Close closes the device and everything made on it.
 func (m *Manager) Close() error { return m.Device().Close() }
 
-// Words returns numbers as the 32-bit words of specialization and push
-// constants.
-func Words[T float32 | int32 | uint32](values ...T) []uint32 {
+// AsUint32 returns the bits of each value as a uint32, the form in which
+// specialization and push constants are passed.
+func AsUint32[T float32 | int32 | uint32](values ...T) []uint32 {
 	out := make([]uint32, len(values))
 	for i := range values {
 		out[i] = *(*uint32)(unsafe.Pointer(&values[i]))

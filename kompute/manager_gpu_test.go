@@ -61,15 +61,15 @@ func TestSequenceOfAlgorithms(t *testing.T) {
 	mgr := openManager(t)
 	a, b := tensor(t, mgr.Device(), upTo(100)), tensor(t, mgr.Device(), make([]float32, 100))
 	spirv := compileGLSL(t, scaleGLSL)
-	forth, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, [3]uint32{}, Words[float32](2), Words[float32](1))
+	forth, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, [3]uint32{}, AsUint32[float32](2), AsUint32[float32](1))
 	require.NoError(t, err)
 	defer forth.Close()
-	back, err := mgr.Algorithm([]AnyTensor{b, a}, spirv, [3]uint32{100, 1, 1}, Words[float32](-1), Words[float32](0))
+	back, err := mgr.Algorithm([]AnyTensor{b, a}, spirv, [3]uint32{100, 1, 1}, AsUint32[float32](-1), AsUint32[float32](0))
 	require.NoError(t, err)
 	defer back.Close()
 
 	// b += 2a + 1; b += 2a + 10; a += -b: each needs what came before.
-	seq := mgr.Sequence().Record(SyncDevice(a, b)).Record(Dispatch(forth), Dispatch(forth, Words[float32](10)...), Dispatch(back), SyncLocal(a, b))
+	seq := mgr.Sequence().Record(SyncDevice(a, b)).Record(Dispatch(forth), Dispatch(forth, AsUint32[float32](10)...), Dispatch(back), SyncLocal(a, b))
 	require.NoError(t, seq.Eval(bg))
 	downloads := mgr.Device().Stats().Downloads
 	for i, v := range read(t, b) {
@@ -104,7 +104,7 @@ func TestAlgorithmsAndOpsShareTensors(t *testing.T) {
 	x := tensor(t, mgr.Device(), upTo(10))
 	y := closing(t, run(s, "neg", x)) // on another stream than the sequence's
 	z := tensor(t, mgr.Device(), make([]float32, 10))
-	alg, err := mgr.Algorithm([]AnyTensor{y, z}, compileGLSL(t, scaleGLSL), [3]uint32{}, nil, Words[float32](0))
+	alg, err := mgr.Algorithm([]AnyTensor{y, z}, compileGLSL(t, scaleGLSL), [3]uint32{}, nil, AsUint32[float32](0))
 	require.NoError(t, err)
 	require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))
 	w := closing(t, run(s, "add", z, x))

@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWords(t *testing.T) {
-	require.Equal(t, []uint32{0x3f800000, 0xc0000000}, Words[float32](1, -2))
-	require.Equal(t, []uint32{0xffffffff}, Words[int32](-1))
-	require.Equal(t, []uint32{7}, Words[uint32](7))
+func TestAsUint32(t *testing.T) {
+	require.Equal(t, []uint32{0x3f800000, 0xc0000000}, AsUint32[float32](1, -2))
+	require.Equal(t, []uint32{0xffffffff}, AsUint32[int32](-1))
+	require.Equal(t, []uint32{7}, AsUint32[uint32](7))
 }
 
 func TestManagerOnTheCPU(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// RandomWords is the length of the state that random ops draw from.
-const RandomWords = opdef.RandomWords
+// RandomStateSize is the length of the state that random ops draw from.
+const RandomStateSize = opdef.RandomWords
 
-// RandomState returns what such a state, a device tensor uint32 [RandomWords],
+// RandomState returns what such a state, a device tensor uint32 [RandomStateSize],
 // holds. Nothing changes it but who owns it: a state gives the same numbers again
 // and again, and states with another seed or counter give others. So a region
 // that is to draw anew each time adds (0, 0, 1, 0) to its state with [Add].
@@ -27,7 +27,7 @@ func RandomState(seed, counter uint64) []uint32 {
 //
 // # Errors
 //
-// ErrShape if state is not [RandomWords], or the shape is impossible; ErrInvalid
+// ErrShape if state is not [RandomStateSize], or the shape is impossible; ErrInvalid
 // if low and high are not finite, their difference is not, or low is not below high,
 // each as the element type has them.
 func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], low, high float32, shape ...int) *kompute.Tensor[T] {
@@ -49,7 +49,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 //
 // # Errors
 //
-// ErrShape if state is not [RandomWords], or the shape is impossible; ErrInvalid
+// ErrShape if state is not [RandomStateSize], or the shape is impossible; ErrInvalid
 // if mean or deviation are not finite, or deviation is negative.
 func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], mean, deviation float32, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Random.Op)
@@ -62,7 +62,7 @@ func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], m
 
 // random checks the state and the shape, and enqueues the op.
 func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int, p fallback.RandomParams) *kompute.Tensor[T] {
-	c.shape("the state", input(c, opdef.Random.State.Called("the state"), state), RandomWords)
+	c.shape("the state", input(c, opdef.Random.State.Called("the state"), state), RandomStateSize)
 	for _, n := range shape {
 		if n < 0 {
 			c.fail(kompute.ErrShape, "the shape %v", shape)
@@ -82,16 +82,16 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 // # Errors
 //
 // ErrShape if logits has rank 0, rows have no elements or 2^24 and more, or state
-// is not [RandomWords].
+// is not [RandomStateSize].
 func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], state *kompute.Tensor[uint32]) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	c.label = "categorical"
 	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
-	c.shape("the state", input(&c, opdef.Sample.Params.Called("the state"), state), RandomWords)
+	c.shape("the state", input(&c, opdef.Sample.Params.Called("the state"), state), RandomStateSize)
 	if c.err != nil {
 		return kompute.Failed[uint32](s, c.err)
 	}
-	params := kompute.Constant(s, fallback.SamplePlain(), SampleWords)
+	params := kompute.Constant(s, fallback.SamplePlain(), SampleParamsSize)
 	SliceUpdate(s, params, state, At(int(opdef.SampleSeed)))
 	if err := params.Err(); err != nil {
 		return kompute.Failed[uint32](s, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// SampleWords is the length of the parameters of [Sample].
-const SampleWords = opdef.SampleWords
+// SampleParamsSize is the length of the parameters of [Sample].
+const SampleParamsSize = opdef.SampleWords
 
 // NoToken is what [Sample] gives for a row that holds a NaN or +Inf, or nothing
 // finite.
@@ -20,8 +20,7 @@ const NoToken = fallback.NoToken
 // Sample draws a token from each row of logits [..., V]: the result [...] holds
 // their indices.
 //
-// params [SampleWords] says how, in the words that sample.Params.Words of package
-// sample gives: temperature, top-k, top-p, min-p, seed, and the number of the first
+// params [SampleParamsSize] holds what sample.Params.Encode of package sample returns: temperature, top-k, top-p, min-p, seed, and the number of the first
 // draw. They are read when the op runs, so that one recorded region serves any
 // of them. step counts from there: At(n), or AtDevice of an int32 tensor [1] that a
 // region advances by itself. The random numbers are those of Philox 4x32-10 for
@@ -38,12 +37,12 @@ const NoToken = fallback.NoToken
 // # Errors
 //
 // ErrShape if logits has rank 0, rows have no elements or 2^24 and more, params
-// is not [SampleWords] or a device step not [1]; ErrInvalid if a host step leaves 32
+// is not [SampleParamsSize] or a device step not [1]; ErrInvalid if a host step leaves 32
 // bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
-	c.shape("params", input(&c, opdef.Sample.Params, params), SampleWords)
+	c.shape("params", input(&c, opdef.Sample.Params, params), SampleParamsSize)
 	if step.set {
 		c.shape("the step", input(&c, opdef.Sample.Step.Called("the step"), step.device), 1)
 	} else {

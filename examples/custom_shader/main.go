@@ -90,7 +90,7 @@ func run(ctx context.Context, out io.Writer) error {
 func scale(mgr *kompute.Manager, spirv []uint32, from, to *kompute.Tensor[float32], factor, bias float32) (*kompute.Algorithm, error) {
 	groups := uint32((from.Size() + workgroupSize - 1) / workgroupSize)
 	return mgr.Algorithm([]kompute.AnyTensor{from, to}, spirv, [3]uint32{groups, 1, 1},
-		kompute.Words(uint32(workgroupSize)), kompute.Words(factor, bias))
+		kompute.AsUint32(uint32(workgroupSize)), kompute.AsUint32(factor, bias))
 }
 
 // compile turns GLSL into SPIR-V with glslc, which Debian has in the package of

@@ -42,8 +42,8 @@ func newCaptured(g *generation, c *step, token *kompute.Tensor[uint32]) (*captur
 	c.cursor.Set(g.stream, position)
 	if c.params != nil {
 		// The token after position p is number p + 1 - position.
-		words := g.options.Sampling.Words(uint64(1 - int64(position)))
-		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, words, ops.SampleWords))
+		params := g.options.Sampling.Encode(uint64(1 - int64(position)))
+		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, params, ops.SampleParamsSize))
 	}
 	return &captured{generation: g, step: c, token: token, first: position}, g.stream.Flush()
 }

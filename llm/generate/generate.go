@@ -98,7 +98,7 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 		return nil, err
 	}
 	g := &generation{
-		Session: s, options: &o, onToken: onToken, text: s.words.NewDecoder(tokenizer.SkipSpecial),
+		Session: s, options: &o, onToken: onToken, text: s.tokenizer.NewDecoder(tokenizer.SkipSpecial),
 		// The last token is not fed, and needs no place.
 		limit: min(o.MaxTokens, limits.Context-len(prompt)+1),
 		meter: s.newMeter(),
@@ -132,7 +132,7 @@ type generation struct {
 func (g *generation) run(ctx context.Context, prompt []int) error {
 	if !g.options.Sampling.Greedy() {
 		var err error
-		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Words(0), ops.SampleWords); err != nil {
+		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Encode(0), ops.SampleParamsSize); err != nil {
 			return err
 		}
 		defer g.params.Close()

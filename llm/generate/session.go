@@ -14,12 +14,12 @@ import (
 // state stays from call to call, so a conversation pays for each of its tokens
 // once. A session serves one goroutine at a time.
 type Session struct {
-	model    model.Model
-	words    *tokenizer.Tokenizer
-	stream   *kompute.Stream
-	state    model.DecodeState
-	seen     []int // the tokens in the state
-	captured *step // nil until it is needed
+	model     model.Model
+	tokenizer *tokenizer.Tokenizer
+	stream    *kompute.Stream
+	state     model.DecodeState
+	seen      []int // the tokens in the state
+	captured  *step // nil until it is needed
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
@@ -27,10 +27,10 @@ type Session struct {
 }
 
 // NewSession returns a session with an empty state for capacity tokens, which
-// grows when more are needed. words decodes what is generated. It fails with
+// grows when more are needed. tok decodes what is generated. It fails with
 // kompute.ErrInvalid where either is nil, and with the errors of the device.
-func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Session, error) {
-	if m == nil || words == nil {
+func NewSession(m model.Model, tok *tokenizer.Tokenizer, capacity int) (*Session, error) {
+	if m == nil || tok == nil {
 		return nil, fmt.Errorf("%w: a session needs a model and a tokenizer", kompute.ErrInvalid)
 	}
 	s, err := m.Device().NewStream()
@@ -41,7 +41,7 @@ func NewSession(m model.Model, words *tokenizer.Tokenizer, capacity int) (*Sessi
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &Session{model: m, words: words, stream: s, state: state}, nil
+	return &Session{model: m, tokenizer: tok, stream: s, state: state}, nil
 }
 
 // open reports whether the session is neither nil nor zero nor closed.

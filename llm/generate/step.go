@@ -58,7 +58,7 @@ func (c *step) allocate(d *kompute.Device, greedy bool) error {
 	c.cursor, errs[1] = nn.NewCursor(d)
 	c.chosen, errs[2] = kompute.NewMapped[uint32](d, c.capacity)
 	if !greedy {
-		c.params, errs[3] = kompute.Zeros[uint32](d, ops.SampleWords)
+		c.params, errs[3] = kompute.Zeros[uint32](d, ops.SampleParamsSize)
 	}
 	return errors.Join(errs[:]...)
 }

@@ -88,7 +88,7 @@ func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	words, err := array.Of(s.params.Words(step), opdef.SampleWords)
+	params, err := array.Of(s.params.Encode(step), opdef.SampleWords)
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +97,7 @@ func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := fallback.Sample(row, words, array.Array{}, out, 0); err != nil {
+	if err := fallback.Sample(row, params, array.Array{}, out, 0); err != nil {
 		return 0, err
 	}
 	return token[0], Check(token[0])

@@ -156,10 +156,10 @@ func categoricalSamples(t *testing.T, dev *kompute.Device) {
 			values[i] = float32(i % 11)
 		}
 		logits := own(t, newTensor(t, dev, values, shape...))
-		state := own(t, newTensor(t, dev, ops.RandomState(1<<33+5, 1<<34+7), ops.RandomWords))
+		state := own(t, newTensor(t, dev, ops.RandomState(1<<33+5, 1<<34+7), ops.RandomStateSize))
 		words := fallback.SamplePlain()
 		copy(words[opdef.SampleSeed:], ops.RandomState(1<<33+5, 1<<34+7))
-		params := own(t, newTensor(t, dev, words, ops.SampleWords))
+		params := own(t, newTensor(t, dev, words, ops.SampleParamsSize))
 		got, err := ops.Categorical(s, logits, state).Read(t.Context())
 		require.NoError(t, err)
 		want, err := ops.Sample(s, logits, params, ops.At(0)).Read(t.Context())
@@ -170,7 +170,7 @@ func categoricalSamples(t *testing.T, dev *kompute.Device) {
 }
 
 func randomSuite() suite {
-	state := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.RandomWords) }
+	state := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.RandomStateSize) }
 	inf := float32(math.Inf(1))
 	uniform := func(low, high float32) func(e *env) error {
 		return func(e *env) error { return ops.Uniform[float32](e.s, state(e), low, high, 3).Err() }

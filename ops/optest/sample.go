@@ -101,7 +101,7 @@ func keptTokens(row []float64, largest float64, p sample.Params) []bool {
 
 // sampling makes the parameters of a case.
 func sampling(p sample.Params, first uint64) array.Array {
-	words := p.Words(first)
+	words := p.Encode(first)
 	a, err := array.Of(words, len(words))
 	if err != nil {
 		panic(err)
@@ -241,7 +241,7 @@ func replaysAdvance(t *testing.T, dev *kompute.Device) {
 		row[i] = float32(r.NormFloat64() * 3)
 	}
 	logits := own(t, newTensor(t, dev, row, len(row)))
-	params := own(t, newTensor(t, dev, p.Words(0), ops.SampleWords))
+	params := own(t, newTensor(t, dev, p.Encode(0), ops.SampleParamsSize))
 	step := own(t, newTensor(t, dev, []int32{0}, 1))
 	one := own(t, newTensor(t, dev, []int32{1}, 1))
 	out := own(t, newTensor(t, dev, make([]uint32, 8), 8))
@@ -280,7 +280,7 @@ func sampleAlong(c *Case, axis int) map[string]int {
 }
 
 func sampleSuite() suite {
-	words := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.SampleWords) }
+	words := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.SampleParamsSize) }
 	return suite{
 		op: "sample", run: runSample, reference: referenceSample, cases: sampleCases, random: randomSample,
 		exact: func(*Case) bool { return true }, optional: []string{"step"}, thin: 6, along: sampleAlong,

@@ -1,13 +1,14 @@
 package sample
 
 import (
-	"github.com/kompute-go/kompute-go/internal/opdef"
 	"math"
+
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// Words returns the parameters as ops.Sample reads them on a device, with first
-// as the number of its first draw. p must be valid.
-func (p Params) Words(first uint64) []uint32 {
+// Encode returns the parameters in the form in which ops.Sample reads them from a
+// tensor uint32 [ops.SampleParamsSize], with first as the number of the first draw. p must be valid.
+func (p Params) Encode(first uint64) []uint32 {
 	w := make([]uint32, opdef.SampleWords)
 	w[opdef.SampleMinP] = math.MaxUint32
 	w[opdef.SampleSeed], w[opdef.SampleSeed+1] = uint32(p.Seed), uint32(p.Seed>>32)
