@@ -21,6 +21,7 @@ type cpuQueue struct {
 	submits uint64
 	// replayed counts ops that regions ran.
 	replayed uint64
+	barriers uint64 // between them
 	timing   timing
 	opTimes  map[string]OpTime
 
@@ -286,6 +287,7 @@ func (q *cpuQueue) addTime(item cpuItem, at span) {
 
 func (q *cpuQueue) stats(out *StreamStats) {
 	out.Dispatches = out.Ops + q.replayed
+	out.Barriers = q.barriers
 	out.Submits = q.submits
 	out.OpTimes = maps.Clone(q.opTimes)
 }

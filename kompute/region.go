@@ -47,10 +47,12 @@ type Region struct {
 
 // RegionStats counts the work of a region, which is the same in every replay.
 type RegionStats struct {
-	Ops              uint64 // captured
-	FusedOps         uint64 // left after fusion
-	Dispatches       uint64 // of one replay
-	Barriers         uint64 // of one replay
+	Ops        uint64 // captured
+	FusedOps   uint64 // left after fusion
+	Dispatches uint64 // of one replay
+	// Barriers counts those of one replay: what RegionDescription marks between
+	// dispatches, and on Vulkan also those between the region and other work.
+	Barriers         uint64
 	DescriptorWrites uint64 // once, when it was captured
 	RecordedCommands uint64 // once, when it was captured
 	// TransientBytes is the memory of the region's own tensors, and

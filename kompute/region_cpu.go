@@ -39,6 +39,7 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	r.cpu = &cpuRegion{ops: c.ops, memory: memory, uses: c.uses}
 	r.stats = RegionStats{
 		Ops: uint64(len(c.ops)), FusedOps: uint64(len(c.ops)), Dispatches: uint64(len(c.ops)),
+		Barriers:       uint64(max(len(c.ops)-1, 0)), // each op waits for the one before
 		TransientBytes: int64(bytes), TransientBytesUnplanned: int64(unplanned),
 	}
 	return nil
@@ -79,6 +80,7 @@ func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 	}
 	r.enqueued(item.times)
 	q.replayed += uint64(item.times) * r.stats.Dispatches
+	q.barriers += uint64(item.times) * r.stats.Barriers
 	q.start(q.s.appended)
 	return nil
 }

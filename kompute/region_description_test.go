@@ -22,6 +22,38 @@ func describedRegion(t *testing.T, d *Device) *RegionDescription {
 	return out
 }
 
+// The statistics count the barriers that the description marks.
+func TestBarriersAreThoseDescribed(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(6), 6)
+		r := captureTest(t, s, func(s *Stream) {
+			closing(t, Result(s, run(s, "neg", run(s, "add", run(s, "neg", x), x))))
+		})
+		described, err := r.Describe()
+		require.NoError(t, err)
+		var marked uint64
+		for _, one := range described.Dispatches {
+			if one.Barrier {
+				marked++
+			}
+		}
+		counted := r.Stats().Barriers
+		if d.Backend() == "cpu" {
+			require.EqualValues(t, 2, marked)
+			require.Equal(t, marked, counted)
+		} else { // before the region, and after it where the host reads
+			require.Contains(t, []uint64{marked + 1, marked + 2}, counted)
+		}
+		before := s.Stats().Barriers
+		for range 3 {
+			require.NoError(t, r.Replay(t.Context()))
+		}
+		require.NoError(t, s.Synchronize(t.Context()))
+		require.Equal(t, 3*counted, s.Stats().Barriers-before)
+	})
+}
+
 // Both backends describe ops with operands, dispatches and memory alike.
 func TestDescribe(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
