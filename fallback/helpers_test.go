@@ -222,6 +222,31 @@ func requireBits(t require.TestingT, got, again array.Array) {
 	}
 }
 
+// agree runs an op into out. It must write the elements of out alone, give the
+// same bits for contiguous copies of everything, and what plain Go gives: to the
+// bit if tolerance is 0, else as requireClose takes it, with one more rounding
+// since both results are rounded. What the op should give is for ops/optest.
+func (g *gen) agree(op func(in []array.Array, out array.Array) error, out array.Array, tolerance, scale float64, in ...array.Array) {
+	again, plain, copies := dense(g, out), dense(g, out), make([]array.Array, len(in))
+	for i, a := range in {
+		copies[i] = dense(g, a)
+	}
+	require.NoError(g, op(in, out))
+	untouched(g, out)
+	require.NoError(g, op(copies, again))
+	requireBits(g, out, again)
+	if simd.Active() == simd.Generic {
+		return
+	}
+	defer simd.Use(simd.Use(simd.Generic))
+	require.NoError(g, op(copies, plain))
+	if tolerance == 0 {
+		requireSame(g, values(plain), out)
+		return
+	}
+	requireWithin(g, values(plain), out, tolerance, scale, 2)
+}
+
 // values reads an array in row-major order.
 func values(a array.Array) []float64 {
 	out := make([]float64, 0, a.Size())
@@ -268,6 +293,11 @@ func rounding(d array.DType) float64 {
 // error relative to scale that float32 arithmetic may make; storing adds the
 // rounding of the type.
 func requireClose(t require.TestingT, want []float64, got array.Array, tolerance, scale float64) {
+	requireWithin(t, want, got, tolerance, scale, 1)
+}
+
+// requireWithin is requireClose with so many roundings of the type.
+func requireWithin(t require.TestingT, want []float64, got array.Array, tolerance, scale, roundings float64) {
 	for i, g := range values(got) {
 		w := want[i]
 		if got.DType == array.Float16 && math.Abs(w) >= 65520 {
@@ -277,7 +307,7 @@ func requireClose(t require.TestingT, want []float64, got array.Array, tolerance
 			require.Truef(t, math.IsNaN(w) && math.IsNaN(g) || g == w, "element %d of %v: want %v, got %v", i, got.Shape, w, g)
 			continue
 		}
-		limit := tolerance*max(scale, math.Abs(w)) + 1.01*rounding(got.DType)*math.Abs(w) + 1e-7
+		limit := tolerance*max(scale, math.Abs(w)) + 1.01*roundings*rounding(got.DType)*math.Abs(w) + 1e-7
 		if !(math.Abs(g-w) <= limit) {
 			require.Failf(t, "not close", "element %d of %v %v: want %v, got %v, limit %v", i, got.DType, got.Shape, w, g, limit)
 		}

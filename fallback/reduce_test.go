@@ -10,54 +10,6 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// reduceWant reduces a row in float64; integers are small enough to be exact.
-func reduceWant(kind opdef.ReduceKind, row []float64) float64 {
-	switch kind {
-	case opdef.ReduceProd:
-		p := 1.0
-		for _, v := range row {
-			p *= v
-		}
-		return p
-	case opdef.ReduceAll, opdef.ReduceAny:
-		any, all := false, true
-		for _, v := range row {
-			any, all = any || v != 0, all && v != 0
-		}
-		return float64(toByte(kind == opdef.ReduceAll && all || kind == opdef.ReduceAny && any))
-	case opdef.ReduceAMax, opdef.ReduceAMin, opdef.ReduceArgMax, opdef.ReduceArgMin:
-		best := 0
-		for i, v := range row {
-			b := row[best]
-			more := v > b
-			if kind == opdef.ReduceAMin || kind == opdef.ReduceArgMin {
-				more = v < b
-			}
-			if more || v != v && b == b {
-				best = i
-			}
-		}
-		if indexed(kind) {
-			return float64(best)
-		}
-		return row[best]
-	case opdef.ReduceLogSumExp:
-		sum := 0.0
-		for _, v := range row {
-			sum += math.Exp(v)
-		}
-		return math.Log(sum)
-	}
-	sum := 0.0
-	for _, v := range row {
-		sum += v
-	}
-	if kind == opdef.ReduceMean {
-		sum /= float64(len(row))
-	}
-	return sum
-}
-
 func TestReduce(t *testing.T) {
 	check(t, func(g *gen) {
 		kind := opdef.ReduceKind(g.int("kind", 0, int(opdef.NumReduceKinds)-1))
@@ -73,8 +25,7 @@ func TestReduce(t *testing.T) {
 		if indexed(kind) {
 			kept = len(shape) - 1
 		}
-		rows, cols := product(shape[:kept]), product(shape[kept:])
-		if cols == 0 && needsElements(kind) {
+		if product(shape[kept:]) == 0 && needsElements(kind) {
 			return
 		}
 		nans := g.bool("NaN")
@@ -88,19 +39,9 @@ func TestReduce(t *testing.T) {
 			return math.Abs(g.small())
 		})
 		result, _ := reducedType(kind, dtype)
-		out := g.output(result, shape[:kept])
-		require.NoError(g, Reduce(kind, x, out))
-		all, want := values(x), make([]float64, rows)
-		for i := range want {
-			want[i] = reduceWant(kind, all[i*cols:(i+1)*cols])
-		}
-		if !(kind == opdef.ReduceProd && !dtype.IsFloat()) { // those wrap around
-			requireClose(g, want, out, 1e-5, 0)
-		}
-		untouched(g, out)
-		again := dense(g, out)
-		require.NoError(g, Reduce(kind, dense(g, x), again))
-		requireBits(g, out, again)
+		g.agree(func(in []array.Array, out array.Array) error {
+			return Reduce(kind, in[0], out)
+		}, g.output(result, shape[:kept]), 1e-5, 0, x)
 	})
 }
 
