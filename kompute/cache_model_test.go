@@ -367,10 +367,10 @@ func (m *cacheModel) NewMapped(rt *rapid.T) {
 	x, err := NewMapped[float32](m.d, 4, 6)
 	require.NoError(rt, err)
 	st := &cacheStorage{data: make([]float32, 24), device: true, mapped: true}
-	m.add(rt, x.Tensor, st)
+	m.add(rt, x.Tensor(), st)
 	v := m.views[len(m.views)-1]
 	data := rapid.SliceOfN(cacheNumbers, 24, 24).Draw(rt, "data")
-	require.NoError(rt, x.Write(bg, data))
+	require.NoError(rt, x.Tensor().Write(bg, data))
 	m.hostWrites(v, data)
 }
 

@@ -38,7 +38,7 @@ func squares(ctx context.Context) error {
 	}
 	region, err := s.Capture(func(s *kompute.Stream) {
 		ops.SliceUpdate(s, count, ops.Add(s, count, kompute.Constant(s, []int32{1}, 1)))
-		ops.SliceUpdate(s, square.Tensor, ops.Mul(s, count, count))
+		ops.SliceUpdate(s, square.Tensor(), ops.Mul(s, count, count))
 	})
 	if err != nil {
 		return err

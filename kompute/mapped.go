@@ -7,13 +7,14 @@ import (
 )
 
 // Mapped is a tensor in memory that the device and the host both see. It is an
-// operand like any other. In addition, Peek reads it without any work on the
+// operand like any other, as Tensor. In addition, Peek reads it without any work on the
 // device. It is meant for a few values that a region writes in each replay and
 // that the host reads while the next replays run.
 //
 // The memory may be slow for the device, so do not use it for large tensors.
-// Read and Write wait for all work that uses the tensor.
-type Mapped[T Element] struct{ *Tensor[T] }
+// Read and Write of Tensor wait for all work that uses it. A nil or zero Mapped
+// is a tensor that failed with ErrInvalid.
+type Mapped[T Element] struct{ t *Tensor[T] }
 
 // NewMapped makes a mapped tensor of zeros. Errors are as for New.
 func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
@@ -29,24 +30,42 @@ func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
 	return &Mapped[T]{t}, nil
 }
 
+// Tensor returns the tensor in that memory, the same one each time, for ops and
+// for all else that a tensor can do. It is nil for a nil or zero Mapped.
+func (m *Mapped[T]) Tensor() *Tensor[T] {
+	if m == nil {
+		return nil
+	}
+	return m.t
+}
+
+// View returns the tensor's view, as Tensor.View does.
+func (m *Mapped[T]) View() *View { return m.Tensor().View() }
+
+// Err tells why the tensor is unusable, or nil, as Tensor.Err does.
+func (m *Mapped[T]) Err() error { return m.Tensor().Err() }
+
+// Close gives the tensor up, as Tensor.Close does; Peek fails from then on.
+// Closing again does nothing.
+func (m *Mapped[T]) Close() error { return m.Tensor().Close() }
+
 // Peek copies elements to dst, starting at index from, in memory order. It
 // neither waits for nor submits work: what work writes is visible once an Event
 // recorded after that work is done. Elements that are being written have
-// undefined values. Errors are ErrClosed and ErrShape.
+// undefined values. Errors are ErrClosed, ErrShape and, during a capture that
+// writes the tensor, ErrCapture.
 func (m *Mapped[T]) Peek(dst []T, from int) error {
-	if m == nil {
-		return errZeroView
-	}
-	if err := m.Err(); err != nil {
+	t := m.Tensor()
+	if err := t.Err(); err != nil {
 		return err
 	}
-	st := m.v.st
-	if from < 0 || from > m.Size()-len(dst) {
-		return &OpError{Op: "peek", Shapes: [][]int{m.Shape()}, DTypes: []DType{m.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", len(dst), from), Err: ErrShape}
+	st := t.v.st
+	if from < 0 || from > t.Size()-len(dst) {
+		return &OpError{Op: "peek", Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", len(dst), from), Err: ErrShape}
 	}
 	st.dev.mu.Lock() // keeps the memory from being freed
 	defer st.dev.mu.Unlock()
-	if err := m.v.usable(); err != nil {
+	if err := t.v.usable(); err != nil {
 		return err
 	}
 	if err := st.hostAccess("peek"); err != nil {

@@ -13,13 +13,13 @@ func TestMapped(t *testing.T) {
 		require.NoError(t, err)
 		defer m.Close()
 		x := tensor(t, d, upTo(4))
-		require.Equal(t, make([]float32, 4), read(t, m.Tensor))
+		require.Equal(t, make([]float32, 4), read(t, m.Tensor()))
 		_, err = s.Capture(func(s *Stream) {
-			runInto(s, "add", m.Tensor, m.Tensor, x)
+			runInto(s, "add", m.Tensor(), m.Tensor(), x)
 			require.ErrorIs(t, m.Peek(make([]float32, 1), 0), ErrCapture)
 		})
 		require.ErrorContains(t, err, "peek cannot be captured")
-		r := captureTest(t, s, func(s *Stream) { runInto(s, "add", m.Tensor, m.Tensor, x) })
+		r := captureTest(t, s, func(s *Stream) { runInto(s, "add", m.Tensor(), m.Tensor(), x) })
 		submits := s.Stats().Submits
 		var last [2]float32
 		for i := range 5 {
@@ -29,10 +29,10 @@ func TestMapped(t *testing.T) {
 			require.Equal(t, [2]float32{float32(2 * (i + 1)), float32(3 * (i + 1))}, last)
 		}
 		require.EqualValues(t, 5, s.Stats().Submits-submits, "reading needs no work")
-		require.NoError(t, m.Write(bg, []float32{9, 9, 9, 9}))
+		require.NoError(t, m.Tensor().Write(bg, []float32{9, 9, 9, 9}))
 		replayN(t, r, 2)
-		require.Equal(t, []float32{9, 11, 13, 15}, read(t, m.Tensor))
-		y := closing(t, run(s, "neg", m.Tensor))
+		require.Equal(t, []float32{9, 11, 13, 15}, read(t, m.Tensor()))
+		y := closing(t, run(s, "neg", m.Tensor()))
 		require.Equal(t, []float32{-9, -11, -13, -15}, read(t, y))
 		require.ErrorIs(t, m.Peek(last[:], 3), ErrShape)
 		require.ErrorIs(t, m.Peek(last[:], -1), ErrShape)
@@ -51,12 +51,12 @@ func TestMappedFallsBack(t *testing.T) {
 		require.NoError(t, err)
 		defer m.Close()
 		x := tensor(t, d, upTo(3))
-		runInto(s, "add", m.Tensor, m.Tensor, x)
-		runInto(s, "neg", m.Tensor, m.Tensor)
-		runInto(s, "add", m.Tensor, m.Tensor, m.Tensor)
-		require.Equal(t, []float32{0, -2, -4}, read(t, m.Tensor))
-		require.NoError(t, m.Write(bg, upTo(3)))
-		require.Equal(t, upTo(3), read(t, m.Tensor))
+		runInto(s, "add", m.Tensor(), m.Tensor(), x)
+		runInto(s, "neg", m.Tensor(), m.Tensor())
+		runInto(s, "add", m.Tensor(), m.Tensor(), m.Tensor())
+		require.Equal(t, []float32{0, -2, -4}, read(t, m.Tensor()))
+		require.NoError(t, m.Tensor().Write(bg, upTo(3)))
+		require.Equal(t, upTo(3), read(t, m.Tensor()))
 	})
 }
 

@@ -54,6 +54,9 @@ const (
 // WriteTo writes the trace as JSON in Chrome's Trace Event Format. Collecting
 // may continue.
 func (t *Trace) WriteTo(w io.Writer) (int64, error) {
+	if t == nil || w == nil {
+		return 0, fmt.Errorf("Trace.WriteTo: the trace and the writer must not be nil: %w", ErrInvalid)
+	}
 	t.mu.Lock()
 	text, err := json.Marshal(struct {
 		Events []traceEvent `json:"traceEvents"`

@@ -25,7 +25,8 @@ func nothings() map[string]any {
 		"nil sequence": (*Sequence)(nil), "zero sequence": &Sequence{},
 		"nil algorithm": (*Algorithm)(nil), "zero algorithm": &Algorithm{},
 		"nil manager": (*Manager)(nil), "zero manager": &Manager{},
-		"zero mapped": &Mapped[float32]{},
+		"nil mapped": (*Mapped[float32])(nil), "zero mapped": &Mapped[float32]{},
+		"nil trace": (*Trace)(nil),
 	}
 }
 

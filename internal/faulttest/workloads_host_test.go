@@ -83,12 +83,12 @@ func mapped(j *job) error {
 	if err != nil {
 		return err
 	}
-	j.result("m", m.Tensor, ramp(0), ramp(3))
-	if err := m.Write(j.ctx, ramp(3)); err != nil {
+	j.result("m", m.Tensor(), ramp(0), ramp(3))
+	if err := m.Tensor().Write(j.ctx, ramp(3)); err != nil {
 		return err
 	}
-	y := j.result("y", ops.Add(s, x, m.Tensor), ramp(4))
-	addInto(s, m.Tensor, y)
+	y := j.result("y", ops.Add(s, x, m.Tensor()), ramp(4))
+	addInto(s, m.Tensor(), y)
 	j.left[len(j.left)-2].allowed = [][]float32{ramp(3), ramp(7)}
 	if err := s.Synchronize(j.ctx); err != nil {
 		return err

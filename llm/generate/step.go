@@ -73,7 +73,7 @@ func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState
 	logits := m.Forward(st, model.Pass{Tokens: c.token, State: state, At: c.cursor})
 	next := choose(st, logits, c.params, ops.AtDevice(position))
 	c.cursor.Advance(st)
-	ops.SliceUpdate(st, c.chosen.Tensor, next.Reshape(1), ops.AtDevice(position))
+	ops.SliceUpdate(st, c.chosen.Tensor(), next.Reshape(1), ops.AtDevice(position))
 	ops.SliceUpdate(st, c.token, next)
 }
 
@@ -93,8 +93,6 @@ func (s *Session) closeStep() error {
 			errs = append(errs, t.Close())
 		}
 	}
-	if c.chosen != nil {
-		errs = append(errs, c.chosen.Close())
-	}
+	errs = append(errs, c.chosen.Close())
 	return errors.Join(append(errs, c.cursor.Close())...)
 }
