@@ -9,23 +9,23 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Countable is any element type that Arange counts in.
+// Countable is any element type that Arange supports.
 type Countable interface {
 	kompute.Number | uint8
 }
 
-// Arange returns the vector start, start+step, … before stop, as MLX's and
-// NumPy's arange; of it there are ⌈(stop-start)/step⌉ elements, or none:
+// Arange returns the vector start, start+step, … up to, but excluding, stop, as
+// MLX's and NumPy's arange. It has ⌈(stop-start)/step⌉ elements, or none:
 //
 //	positions := ops.Arange[int32](s, 0, 4, 1) // 0, 1, 2, 3
 //
-// Element i of floats is start + i*step in float32, rounded once to T. (MLX adds
-// up in T.) Of integers, start and start+step are truncated first, and what
-// leaves the type's range wraps around.
+// For floats, element i is start + i*step in float32, rounded once to T. (MLX
+// accumulates in T.) For integers, start and start+step are truncated first,
+// and values outside the type's range wrap around.
 //
 // # Errors
 //
-// ErrInvalid if step is 0 or an argument is no number; ErrTooLarge.
+// ErrInvalid if step is 0 or an argument is not a finite number; ErrTooLarge.
 func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Arange.Op)
 	n := math.Ceil((stop - start) / step)

@@ -7,17 +7,17 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Arithmetic is any element type to calculate with.
+// Arithmetic is any element type that arithmetic ops support.
 type Arithmetic interface {
 	kompute.Number | uint8
 }
 
-// Integer is any element type of whole numbers.
+// Integer is any integer element type.
 type Integer interface {
 	int32 | uint32 | uint8
 }
 
-// binaryCPU holds what runs each kind on the CPU.
+// binaryCPU holds the CPU function of each kind.
 var binaryCPU = func() (cpu [opdef.NumBinaryKinds]func([]array.Array) error) {
 	for kind := range cpu {
 		cpu[kind] = func(a []array.Array) error {
@@ -40,8 +40,8 @@ func binary[R, T kompute.Element](s *kompute.Stream, kind opdef.BinaryKind, a, b
 //
 // As in all binary ops, a and b broadcast: shapes are aligned at their last
 // axes, and an axis of length 1, or a missing one, repeats. So [8, 1, 3] and
-// [5, 3] give [8, 5, 3], and a Scalar goes with everything; shapes that do not
-// fit are ErrShape. Integers wrap around.
+// [5, 3] give [8, 5, 3], and a Scalar fits any shape; shapes that do not
+// broadcast are ErrShape. Integers wrap around.
 func Add[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryAdd, a, b)
 }
@@ -56,80 +56,83 @@ func Mul[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tens
 	return binary[T](s, opdef.BinaryMul, a, b)
 }
 
-// Div returns a / b. Shapes broadcast as for Add. Integers are divided rounding
-// down, as MLX's floor_divide and Python's //: -7 / 2 is -4, so that a is always
-// a/b*b + a mod b. x / 0 is 0 for integers (which MLX leaves open). For MLX's
-// divide, which makes float32 of integers, Cast them first.
+// Div returns a / b. Shapes broadcast as for Add. Integer division rounds down,
+// as MLX's floor_divide and Python's //: -7 / 2 is -4, so that a is always
+// a/b*b + a mod b. x / 0 is 0 for integers (undefined in MLX). For MLX's
+// divide, which converts integers to float32, Cast them first.
 func Div[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryDiv, a, b)
 }
 
-// Max returns the larger of a and b; a NaN wins, and of equal ones (0 and -0) b.
-// Shapes broadcast as for Add. ([AMax] is that of a tensor's elements.)
+// Max returns the larger of a and b; NaN if either is NaN, and b if they are
+// equal (0 and -0). Shapes broadcast as for Add. ([AMax] reduces one tensor.)
 func Max[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryMax, a, b)
 }
 
-// Min returns the smaller of a and b; a NaN wins, and of equal ones (0 and -0) b.
-// Shapes broadcast as for Add.
+// Min returns the smaller of a and b; NaN if either is NaN, and b if they are
+// equal (0 and -0). Shapes broadcast as for Add.
 func Min[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryMin, a, b)
 }
 
 // Pow returns a to the power of b. Shapes broadcast as for Add. A negative
-// float to a power that is not whole is NaN. Integers wrap around, and an
-// integer to a negative power is 0.
+// float to a non-integer power is NaN. Integers wrap around, and an integer to
+// a negative power is 0.
 func Pow[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryPow, a, b)
 }
 
-// Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod 3
-// is 2. Shapes broadcast as for Add. A float remainder is exact before it is
-// rounded; one of zero has the sign of a, as in MLX, an infinite a or a zero b
-// gives NaN, and an infinite b gives a, or b where their signs differ. x mod 0 is
-// 0 for integers (which MLX leaves open).
+// Mod returns the remainder of a / b with the sign of b, as Python's %: -7 mod
+// 3 is 2. Shapes broadcast as for Add. A float remainder is exact before it is
+// rounded; a zero remainder has the sign of a, as in MLX; an infinite a or a
+// zero b gives NaN; and an infinite b gives a, or b if their signs differ. x
+// mod 0 is 0 for integers (undefined in MLX).
 func Mod[T Arithmetic](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryMod, a, b)
 }
 
-// Equal returns where a == b; a NaN equals nothing, and 0 equals -0. Shapes
-// broadcast as for Add.
+// Equal returns a == b for each element; a NaN equals nothing, and 0 equals -0.
+// Shapes broadcast as for Add.
 func Equal[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryEqual, a, b)
 }
 
-// NotEqual returns where a != b; a NaN differs from everything. Shapes broadcast
-// as for Add.
+// NotEqual returns a != b for each element; a NaN differs from everything.
+// Shapes broadcast as for Add.
 func NotEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryNotEqual, a, b)
 }
 
-// Less returns where a < b; false is less than true. Shapes broadcast as for Add.
+// Less returns a < b for each element; false is less than true. Shapes
+// broadcast as for Add.
 func Less[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryLess, a, b)
 }
 
-// LessEqual returns where a <= b. Shapes broadcast as for Add.
+// LessEqual returns a <= b for each element. Shapes broadcast as for Add.
 func LessEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryLessEqual, a, b)
 }
 
-// Greater returns where a > b. Shapes broadcast as for Add.
+// Greater returns a > b for each element. Shapes broadcast as for Add.
 func Greater[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryGreater, a, b)
 }
 
-// GreaterEqual returns where a >= b. Shapes broadcast as for Add.
+// GreaterEqual returns a >= b for each element. Shapes broadcast as for Add.
 func GreaterEqual[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryGreaterEqual, a, b)
 }
 
-// And returns where a and b are both nonzero. Shapes broadcast as for Add.
+// And returns whether a and b are both nonzero, element by element. Shapes
+// broadcast as for Add.
 func And[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryAnd, a, b)
 }
 
-// Or returns where a or b is nonzero. Shapes broadcast as for Add.
+// Or returns whether a or b is nonzero, element by element. Shapes broadcast as
+// for Add.
 func Or[T kompute.Element](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return binary[bool](s, opdef.BinaryOr, a, b)
 }
@@ -149,15 +152,15 @@ func BitXor[T Integer | bool](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompu
 	return binary[T](s, opdef.BinaryBitXor, a, b)
 }
 
-// ShiftLeft returns a << b. Shapes broadcast as for Add. Of b the lowest five bits
-// count, as in MLX on the CPU: a shift by 33 or -31 is one by 1. A uint8 keeps its
-// lowest eight bits.
+// ShiftLeft returns a << b. Shapes broadcast as for Add. Only the lowest five bits of b count, as
+// in MLX on the CPU: a shift by 33 or -31 is a shift by 1. A uint8 result keeps its lowest eight
+// bits.
 func ShiftLeft[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryShiftLeft, a, b)
 }
 
 // ShiftRight returns a >> b, which keeps the sign of an int32. Shapes broadcast
-// as for Add. Of b the lowest five bits count, as for ShiftLeft.
+// as for Add. Only the lowest five bits of b count, as for ShiftLeft.
 func ShiftRight[T Integer](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return binary[T](s, opdef.BinaryShiftRight, a, b)
 }

@@ -13,11 +13,11 @@ func castCPU(a []array.Array) error { return fallback.Cast(at(a, opdef.Cast.X), 
 //
 //	h := ops.Cast[kompute.BFloat16](s, x)
 //
-// To a narrower float it rounds to nearest even, and what is too large becomes
-// infinite. From float to integer it truncates toward zero; what does not fit
-// is clamped to the type's range, and NaN gives 0. (MLX leaves those two
-// undefined.) Between integers it keeps the low bits. To bool, nonzero and NaN
-// are true; from bool, true is 1.
+// To a narrower float it rounds to nearest even, and values that are too large
+// become infinite. From float to integer it truncates toward zero and clamps to
+// the type's range, and NaN gives 0. (MLX leaves the last two undefined.)
+// Between integers it keeps the low bits. To bool, nonzero and NaN are true;
+// from bool, true is 1.
 func Cast[To, From kompute.Element](s *kompute.Stream, x *kompute.Tensor[From]) *kompute.Tensor[To] {
 	c := newCall(s, opdef.Cast.Op)
 	return result[To](&c, input(&c, opdef.Cast.X, x).Shape, opdef.CastParams{}, castCPU)

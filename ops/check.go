@@ -9,13 +9,14 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// maxElements bounds what kernels index, in 32 bits, and what an int counts.
+// maxElements is the most elements that kernels can index in 32 bits and an int
+// can count.
 const maxElements = min(math.MaxUint32, math.MaxInt)
 
-// maxBytes bounds a tensor: what a storage buffer may have.
+// maxBytes is the size limit of a tensor: that of a storage buffer.
 const maxBytes = 1 << 32
 
-// bytesOf returns what a countable shape needs.
+// bytesOf returns the bytes of a countable shape.
 func bytesOf(shape []int, size int) uint64 {
 	n := uint64(size)
 	for _, d := range shape {
@@ -24,8 +25,8 @@ func bytesOf(shape []int, size int) uint64 {
 	return n
 }
 
-// call is one op call while it is checked. The first thing found wrong stays;
-// later checks may be made all the same, and are ignored.
+// call is an op call being checked. The first error is kept; later checks may
+// still be made, and are ignored.
 type call struct {
 	op     opdef.Op
 	label  string // what errors call it
@@ -42,7 +43,7 @@ func newCall(s *kompute.Stream, op opdef.Op) call {
 	return c
 }
 
-// fail records why the call is refused.
+// fail records why the call is rejected.
 func (c *call) fail(sentinel error, format string, args ...any) {
 	if c.err != nil {
 		return
@@ -57,8 +58,8 @@ func (c *call) fail(sentinel error, format string, args ...any) {
 	c.err = e
 }
 
-// input checks an operand, puts it in its place and returns its layout: the zero
-// Layout where it is refused.
+// input checks and sets an operand, and returns its layout, or the zero Layout
+// if it is rejected.
 func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) array.Layout {
 	name := o.Name
 	if t == nil {
@@ -87,7 +88,7 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 	return l
 }
 
-// argOf returns a view as the operand that it is.
+// argOf returns a view as an operand.
 func argOf(o opdef.Operand, v *kompute.View) kompute.Arg {
 	switch o.Access {
 	case opdef.Write:
@@ -99,7 +100,8 @@ func argOf(o opdef.Operand, v *kompute.View) kompute.Arg {
 	}
 }
 
-// optional does so for one that may be nil; present tells whether it is there.
+// optional is input for an operand that may be nil; present reports whether it
+// is not.
 func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) (l array.Layout, present bool) {
 	if t == nil {
 		return array.Layout{}, false
@@ -107,10 +109,10 @@ func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T])
 	return input(c, o, t), true
 }
 
-// at returns the array of an operand.
+// at returns an operand's array.
 func at(arrays []array.Array, o opdef.Operand) array.Array { return arrays[o.Index] }
 
-// countable reports whether a shape has no more elements than kernels count.
+// countable reports whether a shape has at most maxElements elements.
 func countable(shape []int) bool {
 	n := uint64(1)
 	for _, d := range shape {
@@ -180,14 +182,14 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// result ends an op: it allocates the output, which is the last array, and
-// enqueues the op, or poisons the stream if a check failed.
+// result completes an op: it allocates the output, the last array, and enqueues
+// the op, or poisons the stream if a check failed.
 func result[T kompute.Element, P any](c *call, shape []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
 	return resultAs[T](c, shape, shape, params, cpu)
 }
 
-// resultAs is result for an op that sees its output in another shape of as many
-// elements.
+// resultAs is result for an op that uses its output in another shape of the
+// same size.
 func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
 	if c.err == nil && len(shape) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(shape), array.MaxRank)
@@ -223,7 +225,7 @@ func (c *call) enqueue(params []byte, cpu func([]array.Array) error) {
 	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu})
 }
 
-// lastAxis returns the length of the last axis, which the op needs.
+// lastAxis returns the length of the last axis, which must exist.
 func (c *call) lastAxis(name string, l array.Layout) int {
 	if c.err == nil && l.Rank() == 0 {
 		c.fail(kompute.ErrShape, "%s has rank 0; its last axis is needed", name)
@@ -231,7 +233,7 @@ func (c *call) lastAxis(name string, l array.Layout) int {
 	return l.Dim(-1)
 }
 
-// rank demands an exact rank.
+// rank requires an exact rank.
 func (c *call) rank(name string, l array.Layout, rank int) bool {
 	if c.err == nil && l.Rank() != rank {
 		c.fail(kompute.ErrShape, "%s has rank %d, not %d", name, l.Rank(), rank)
@@ -239,7 +241,7 @@ func (c *call) rank(name string, l array.Layout, rank int) bool {
 	return c.err == nil
 }
 
-// shape demands an exact shape.
+// shape requires an exact shape.
 func (c *call) shape(name string, l array.Layout, want ...int) {
 	if c.err == nil && !equal(l.Shape, want) {
 		c.fail(kompute.ErrShape, "%s has shape %v, not %v", name, l.Shape, want)

@@ -58,8 +58,8 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 	})
 }
 
-// follows checks that a tensor fits behind what has a shape so far, and returns
-// its length along the axis.
+// follows checks that a tensor can be joined to others of the given shape, and
+// returns its length along the axis.
 func (c *call) follows(shape, next []int, axis int) int {
 	ok := len(next) == len(shape)
 	for i := 0; ok && i < len(next); i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Fill returns a tensor of that shape in which every element is v. It is made on
-// the device; nothing is sent there. (To repeat a tensor, broadcast it: ops take
+// Fill returns a tensor of that shape in which every element is v. It is made
+// on the device, without an upload. (To repeat a tensor, broadcast it: ops take
 // views.)
 //
 // # Errors
@@ -22,7 +22,7 @@ func Fill[T kompute.Element](s *kompute.Stream, v T, shape ...int) *kompute.Tens
 	return result[T](&c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(at(a, opdef.Fill.Out), params.Bits) })
 }
 
-// newShape checks the shape of a result that the caller gave.
+// newShape checks a result's shape that the caller specified.
 func (c *call) newShape(shape []int) []int {
 	for _, n := range shape {
 		if n < 0 {

@@ -13,8 +13,8 @@ type Index interface {
 }
 
 // Gather picks entries along one axis of x (negative counts from the end), as
-// MLX's and NumPy's take: of x [pre…, V, post…], axis pointing at V, and
-// indices of any shape, the result is [pre…, indices…, post…]. Of an embedding
+// MLX's and NumPy's take: for x [pre…, V, post…], where axis is that of V, and
+// indices of any shape, the result is [pre…, indices…, post…]. For an embedding
 // table [V, D], axis 0 and token ids [B, T] it is [B, T, D].
 //
 // A negative index counts from the end: -1 is the last entry. An index outside

@@ -14,10 +14,10 @@ import (
 //
 //	out[…, i, …] = x[…, indices[…, i, …], …]
 //
-// x and indices have one rank, and but for the axis they broadcast against each
-// other: of x [B, V] and indices [B, 3], axis 1, the result is [B, 3]. Indices
-// are those of Gather: a negative one counts from the end, and outside the axis
-// there are zeros.
+// x and indices have the same rank, and their other axes broadcast against each
+// other: for x [B, V] and indices [B, 3], axis 1, the result is [B, 3]. Indices
+// are as for Gather: a negative one counts from the end, and one outside the
+// axis gives zero.
 //
 // # Errors
 //
@@ -41,8 +41,8 @@ func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Ten
 	})
 }
 
-// along resolves the axis of an op that goes along it, and returns the common
-// shape of x and indices, in which the axis has no meaning.
+// along resolves the op's axis and returns the common shape of x and indices,
+// whose length along that axis has no meaning.
 func (c *call) along(x, indices array.Layout, axis int) (int, []int) {
 	if c.err != nil {
 		return 0, nil

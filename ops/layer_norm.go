@@ -9,19 +9,19 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// LayerNorm gives every row of x [..., N] the mean 0 and the variance 1, and
-// then scales it by weight [N] and adds bias [N] (Ba, Kiros and Hinton, 2016):
+// LayerNorm normalizes every row of x [..., N] to mean 0 and variance 1, then
+// scales it by weight [N] and adds bias [N] (Ba, Kiros and Hinton, 2016):
 //
 //	(x - mean) / sqrt(mean((x - mean)²) + eps) * weight + bias
 //
-// weight and bias may each be nil, which is ones and zeros. Of [1, 2, 3] with eps
-// 0 the variance is 2/3, and the result [-1.225, 0, 1.225]. In float16 and
-// bfloat16 all is computed in float32, and rounded once. A row that holds NaN or
-// an infinity is NaN throughout.
+// weight may be nil for ones, bias for zeros. For [1, 2, 3] with eps 0 the
+// variance is 2/3 and the result [-1.225, 0, 1.225]. float16 and bfloat16 are
+// computed in float32 and rounded once. A row that contains NaN or an infinity
+// becomes all NaN.
 //
 // # Errors
 //
-// ErrShape for an x of rank 0 or another shape of weight or bias; ErrInvalid for
+// ErrShape if x has rank 0, or weight or bias has another shape; ErrInvalid for
 // an eps that is negative, NaN or infinite.
 func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
 	c := newCall(s, opdef.LayerNorm.Op)

@@ -14,11 +14,11 @@ func matMulCPU(a []array.Array) error {
 }
 
 // MatMul multiplies matrices: a [..., M, K] and b [..., K, N] give [..., M, N].
-// The axes before the last two broadcast as for Add: [8, 1, 4, 16] and
-// [2, 16, 5] give [8, 2, 4, 5]. Transposed views cost no copy. Sums run in
-// float32 and are rounded once; with K = 0 they are 0.
+// The axes before the last two broadcast as for Add: [8, 1, 4, 16] and [2, 16,
+// 5] give [8, 2, 4, 5]. Transposed views are not copied. Sums are accumulated
+// in float32 and rounded once; with K = 0 they are 0.
 //
-// A vector takes part as a matrix: see Tensor.ExpandDims.
+// A vector must be made a matrix first: see Tensor.ExpandDims.
 //
 // # Errors
 //

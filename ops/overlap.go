@@ -7,10 +7,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// span is a number that runs over lo…hi, times stride.
+// span is the set of multiples of stride with factors lo…hi.
 type span struct{ stride, lo, hi int }
 
-// overlapSteps bounds the search below; what needs more counts as overlap.
+// overlapSteps limits the search below; views that need more steps count as
+// overlapping.
 const overlapSteps = 4096
 
 // overlap reports whether two views of one storage share an element: whether
@@ -28,7 +29,7 @@ func overlap(a, b array.Layout) bool {
 	return reach(b.Offset-a.Offset, mergeSpans(append(spans(a, 1), spans(b, -1)...)), &steps)
 }
 
-// repeats reports whether two elements of a view are one.
+// repeats reports whether two elements of a view share memory.
 func repeats(l array.Layout) bool {
 	if l.Size() == 0 || nested(l) {
 		return false
@@ -57,8 +58,8 @@ func repeats(l array.Layout) bool {
 	return false
 }
 
-// nested reports whether each axis steps over all that the later ones span, as
-// in slices of a contiguous tensor: then no two elements are one.
+// nested reports whether each axis' stride exceeds the span of the later axes,
+// as in slices of a contiguous tensor: then no two elements share memory.
 func nested(l array.Layout) bool {
 	span := 1
 	for i := l.Rank() - 1; i >= 0; i-- {
@@ -89,7 +90,7 @@ func spans(l array.Layout, sign int) []span {
 	return out
 }
 
-// mergeSpans sorts by stride, the largest first, and adds up equal ones. Strides
+// mergeSpans sorts by stride, largest first, and merges equal ones. Strides
 // become positive.
 func mergeSpans(all []span) []span {
 	for i, s := range all {

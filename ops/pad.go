@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Pad puts value around x. widths are how many elements come before and behind,
+// Pad pads x with value. widths are the numbers of elements before and after,
 // one pair for each axis, or one pair for all:
 //
 //	wide := ops.Pad(s, x, 0, [2]int{0, 0}, [2]int{1, 2}) // [2, 3] to [2, 6]

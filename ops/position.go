@@ -2,9 +2,9 @@ package ops
 
 import "github.com/kompute-go/kompute-go/kompute"
 
-// Position is where something starts: a number that the host knows, from At, or
-// one that lives on the device, from AtDevice, where ops can advance it without
-// the host. The zero Position is At(0).
+// Position is a start position: a number known to the host, from At, or one in
+// a device tensor, from AtDevice, which ops can advance without the host. The
+// zero Position is At(0).
 type Position struct {
 	host   int
 	device *kompute.Tensor[int32]
@@ -15,5 +15,5 @@ type Position struct {
 func At(n int) Position { return Position{host: n} }
 
 // AtDevice returns the position, or positions, that t holds when the op runs.
-// Each op says which shapes of t it takes.
+// Each op documents the shapes of t that it accepts.
 func AtDevice(t *kompute.Tensor[int32]) Position { return Position{device: t, set: true} }

@@ -30,11 +30,11 @@ var (
 	MXFP8 = Quantization{GroupSize: 32, Bits: 8, Mode: ModeMXFP8}
 )
 
-// Quantization says how MLX packed a matrix: GroupSize neighbours along the last
-// axis share a scale, and each is a code of Bits bits. In the affine mode there are
-// groups of 32, 64 and 128 and codes of 2, 3, 4, 5, 6 and 8 bits; groups have a
-// bias as well, and an element is scale * code + bias; scales may be negative. In
-// the other modes the code is a small float, and an element scale * code.
+// Quantization describes how MLX packed a matrix: GroupSize neighbours along the last axis share a
+// scale, and each is a code of Bits bits. The affine mode has groups of 32, 64 and 128 and codes of
+// 2, 3, 4, 5, 6 and 8 bits; each group also has a bias, and an element is scale * code + bias;
+// scales may be negative. In the other modes the code is a small float, and an element is scale *
+// code.
 //
 // The K codes of a row are one little-endian stream of bits in K*Bits/32 uint32
 // words, the lowest bits first: with 4 bits, element i is at bit 4*(i%8) of word
@@ -49,7 +49,7 @@ type Scale interface {
 	float32 | array.F16 | array.BF16 | uint8
 }
 
-// check reports whether such a quantization exists, and has scales of that type.
+// check validates the quantization and its type of scales.
 func (q Quantization) check(c *call, scales array.DType) bool {
 	switch q.Mode {
 	case ModeAffine:
@@ -118,13 +118,13 @@ func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, bi
 	return shape
 }
 
-// cpu is the same parameters for the CPU backend.
+// cpu returns the parameters for the CPU backend.
 func (q Quantization) cpu() fallback.Quantization {
 	return fallback.Quantization{GroupSize: q.GroupSize, Bits: q.Bits, Mode: opdef.Mode(q.Mode)}
 }
 
-// matrix demands that the quantized operand, whose unpacked shape this is, has
-// two axes.
+// matrix requires that the quantized operand with this unpacked shape has two
+// axes.
 func (c *call) matrix(shape []int) bool {
 	if c.err == nil && len(shape) != 2 {
 		c.fail(kompute.ErrShape, "w has rank %d, not 2", len(shape))

@@ -19,25 +19,23 @@ import (
 // S is the type of scales and biases: any float in the affine mode (MLX takes x's),
 // uint8 in the others.
 //
-// Codes, scales and biases are those of MLX's quantize (its CPU backend), to the
-// bit, on every device. In the affine mode, with n = 2^bits - 1, lo and hi the ends
-// of a group and e the one farther from zero (hi of equals), s = max((hi-lo)/n,
-// 1e-7), negated if e is hi; if q = round(e/s) is not 0, the scale is e/q and the
-// bias e, else s and 0; a code is round((x-bias)/scale), clipped to 0…n. Scales and
-// biases are rounded to S only when they are stored. NaN elements count for no
-// end, and get code 0.
+// Codes, scales and biases match MLX's quantize (its CPU backend) bit for bit on every device. In
+// the affine mode, with n = 2^bits - 1, lo and hi the extremes of a group and e the one farther
+// from zero (hi if equal), s = max((hi-lo)/n, 1e-7), negated if e is hi; if q = round(e/s) is not
+// 0, the scale is e/q and the bias e, else s and 0; a code is round((x-bias)/scale), clipped to
+// 0…n. Scales and biases are rounded to S only when they are stored. NaN elements do not affect lo
+// and hi, and get code 0.
 //
-// In the modes without biases the scale is that of the largest magnitude over 6
-// (E2M1) or 448 (E4M3): with E8M0 the power of two not below, with E4M3 the nearest.
-// A code is the nearest to x/scale, in E2M1 the smaller of equally near ones. Where
-// MLX relies on conversions that its language leaves open, this is fixed: a group
-// with NaN or infinities has E8M0 scale 255 and codes 0, which is NaN; E8M0 scales
+// In the modes without biases the scale is the largest magnitude divided by 6 (E2M1) or 448 (E4M3),
+// rounded up to a power of two for E8M0, to nearest for E4M3. A code is the nearest to x/scale; in
+// E2M1, ties go to the smaller. Where MLX relies on conversions that C++ leaves undefined, this is
+// defined: a group with NaN or infinities has E8M0 scale 255 and codes 0, which is NaN; E8M0 scales
 // do not fall below 2^-127.
 //
 // # Errors
 //
-// ErrInvalid for a group size or bits that the mode has not; ErrDType for an S that
-// it has not; ErrShape if x has rank 0 or K is no multiple of the group size.
+// ErrInvalid for a group size or bits that the mode does not have; ErrDType if S is not a type of
+// its scales; ErrShape if x has rank 0 or K is not a multiple of the group size.
 func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], q Quantization) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S]) {
 	c := newCall(s, opdef.Quantize.Op)
 	l := input(&c, opdef.Quantize.X, x)

@@ -11,18 +11,18 @@ import (
 
 var quantizedGatherMatrix = matrix{opdef.QuantizedGather.W, opdef.QuantizedGather.Scales, opdef.QuantizedGather.Biases}
 
-// QuantizedGather picks rows of a quantized matrix and unpacks them: the
-// embedding of tokens. Of w [V, K*bits/32], scales and biases [V, K/group] and
+// QuantizedGather picks rows of a quantized matrix and unpacks them, as for
+// token embeddings. For w [V, K*bits/32], scales and biases [V, K/group] and
 // indices of any shape, the result is [indices…, K], as elements of T:
 //
 //	h := ops.QuantizedGather[float32](s, w, scales, biases, ids, q)
 //
-// Indices are those of Gather, elements those of Dequantize.
+// Indices are as for Gather, elements as for Dequantize.
 //
 // # Errors
 //
-// Those of Dequantize; ErrShape too if w is not a matrix, or the result would have
-// more than 8 axes.
+// Those of Dequantize; also ErrShape if w is not a matrix, or the result would have more than 8
+// axes.
 func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, opdef.QuantizedGather.Op)
 	matrix := quantized(&c, quantizedGatherMatrix, w, scales, biases, q)

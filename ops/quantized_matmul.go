@@ -11,7 +11,7 @@ import (
 
 var quantizedMatMulMatrix = matrix{opdef.QuantizedMatMul.W, opdef.QuantizedMatMul.Scales, opdef.QuantizedMatMul.Biases}
 
-// Orientation says how [QuantizedMatMul] takes its matrix.
+// Orientation selects how [QuantizedMatMul] uses its matrix.
 type Orientation int
 
 // The orientations. The zero Orientation is AsStored.
@@ -34,21 +34,21 @@ func (o Orientation) String() string {
 // QuantizedMatMul multiplies x [..., M, K] with a quantized matrix, to
 // [..., M, N].
 //
-// [Transposed], w is [N, K*bits/32] with scales and biases [N, K/group], and the
-// product is x · wᵀ. [AsStored], w is [K, N*bits/32] with scales and biases
-// [K, N/group], and the product x · w.
-// So with group 64 and 4 bits, x [1, 5, 1024] and the transposed w [3072, 128]
-// with scales [3072, 16] give [1, 5, 3072].
+// [Transposed], w is [N, K*bits/32] with scales and biases [N, K/group], and
+// the product is x · wᵀ. [AsStored], w is [K, N*bits/32] with scales and biases
+// [K, N/group], and the product x · w. For example, with group 64 and 4 bits, x
+// [1, 5, 1024] and the transposed w [3072, 128] with scales [3072, 16] give [1,
+// 5, 3072].
 //
-// Elements of w are those of Dequantize but for rounding: sums run over
+// Elements of w are those of Dequantize except for rounding: the sums are of
 // scale * Σ code·x + bias * Σ x in float32, and are rounded once; a scale below
-// 2^-126 may count as zero. The type of scales and biases is independent of that
-// of x.
+// 2^-126 may count as zero. The type of scales and biases is independent of
+// that of x.
 //
 // # Errors
 //
-// Those of Dequantize; ErrShape too if x has fewer than two axes, w is not a
-// matrix, or K differs, and ErrInvalid for an orientation that does not exist.
+// Those of Dequantize; also ErrShape if x has fewer than two axes, w is not a
+// matrix, or K differs, and ErrInvalid for an unknown orientation.
 func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, o Orientation) *kompute.Tensor[T] {
 	c := newCall(s, opdef.QuantizedMatMul.Op)
 	l := input(&c, opdef.QuantizedMatMul.X, x)

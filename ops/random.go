@@ -20,10 +20,10 @@ func RandomState(seed, counter uint64) []uint32 {
 	return []uint32{uint32(seed), uint32(seed >> 32), uint32(counter), uint32(counter >> 32)}
 }
 
-// Uniform returns numbers from [low, high), each as likely as another, in the
-// given shape. They are low + (high-low)*u in float32, rounded to the element type,
-// where u has 24 random bits of Philox 4x32-10 (Salmon et al., 2011); what rounds
-// up to high becomes the largest number below it. Every device gives the same.
+// Uniform returns uniformly distributed numbers from [low, high) in the given shape. They are low +
+// (high-low)*u in float32, rounded to the element type, where u has 24 random bits of Philox
+// 4x32-10 (Salmon et al., 2011); a number that rounds up to high becomes the largest number below
+// it. Every device gives the same numbers.
 //
 // # Errors
 //
@@ -43,9 +43,9 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 	})
 }
 
-// Normal returns normally distributed numbers of a mean and a standard deviation,
-// in the given shape, from the same generator, by the method of Box and Muller.
-// None is more than 5.8 deviations from the mean.
+// Normal returns normally distributed numbers with the given mean and standard
+// deviation, in the given shape, from the same generator, by the method of Box
+// and Muller. None is more than 5.8 deviations from the mean.
 //
 // # Errors
 //
@@ -76,8 +76,8 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 
 // Categorical draws an index from each row of logits [..., V] in proportion to
 // its exponential; the result is [...]. It is [Sample] at temperature 1 without
-// filters, for the seed and the counter of state, and gives [NoToken] where that
-// does.
+// filters, for the seed and the counter of state, and gives [NoToken] in the
+// same cases.
 //
 // # Errors
 //
@@ -100,7 +100,8 @@ func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], 
 	return c.sample(l, 0)
 }
 
-// below returns the largest number of an element type below v, one of its own.
+// below returns the largest number of an element type below v, which is of that
+// type.
 func below(dtype array.DType, v float32) float32 {
 	step := uint32(1)
 	switch dtype {

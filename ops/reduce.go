@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// reduceCPU holds what runs each kind on the CPU.
+// reduceCPU holds the CPU function of each kind.
 var reduceCPU = func() (cpu [opdef.NumReduceKinds]func([]array.Array) error) {
 	for kind := range cpu {
 		cpu[kind] = func(a []array.Array) error {
@@ -19,29 +19,28 @@ var reduceCPU = func() (cpu [opdef.NumReduceKinds]func([]array.Array) error) {
 	return cpu
 }()
 
-// reduction is what the options of a reduction say.
+// reduction holds the options of a reduction.
 type reduction struct {
 	axes  []int
 	named bool // whether axes were given; without, all are meant
 	keep  bool
 }
 
-// ReduceOption changes which axes a reduction is over and what shape it leaves.
+// ReduceOption changes the axes of a reduction or the shape of its result.
 type ReduceOption func(*reduction)
 
-// Axes makes a reduction run over the given axes alone; a negative one counts
-// from the end. Without this option it is over all, and of no axes at all, over
-// each element by itself.
+// Axes restricts a reduction to the given axes; a negative one counts from the
+// end. Without this option all axes are reduced; with an empty list, none.
 func Axes(axes ...int) ReduceOption {
 	return func(r *reduction) { r.axes, r.named = axes, true }
 }
 
 // KeepDims keeps the reduced axes in the result, with length 1, so that it
-// broadcasts against what was reduced.
+// broadcasts against the operand.
 func KeepDims() ReduceOption { return func(r *reduction) { r.keep = true } }
 
-// reduce enqueues one kind of the reduce op: T operand, R result. needs tells
-// that there is no result of no elements.
+// reduce enqueues one kind of the reduce op: T operand, R result. needs means
+// that an empty set of elements has no result.
 func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Reduce.Op)
 	c.label = kind.String()
@@ -71,7 +70,7 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *k
 	return resultAs[R](&c, shape, kept.Shape, opdef.ReduceParams{Kind: kind}, reduceCPU[kind])
 }
 
-// reducedAxes marks the axes that a reduction is over.
+// reducedAxes marks the axes to reduce.
 func (c *call) reducedAxes(l array.Layout, r reduction) (reduced [array.MaxRank]bool) {
 	if c.err != nil {
 		return reduced
@@ -96,8 +95,8 @@ func (c *call) reducedAxes(l array.Layout, r reduction) (reduced [array.MaxRank]
 	return reduced
 }
 
-// reduceLast returns l with the reduced axes behind the others, and the layout
-// of the others alone.
+// reduceLast returns l with the reduced axes last, and the layout of the other
+// axes alone.
 func reduceLast(l array.Layout, reduced [array.MaxRank]bool) (ordered, kept array.Layout) {
 	ordered = array.Layout{Shape: make([]int, 0, l.Rank()), Strides: make([]int, 0, l.Rank()), Offset: l.Offset}
 	for _, pass := range []bool{false, true} {
@@ -116,17 +115,17 @@ func reduceLast(l array.Layout, reduced [array.MaxRank]bool) (ordered, kept arra
 }
 
 // Sum adds up the elements of x along the given [Axes], or all of them to a
-// tensor of rank 0; of no elements it is 0. The result has x's shape without
-// those axes, or with length 1 there under [KeepDims]. Of x [2, 3] =
+// tensor of rank 0; the sum of no elements is 0. The result has x's shape
+// without those axes, or with length 1 there under [KeepDims]. For x [2, 3] =
 // [[1, 2, 3], [4, 5, 6]] it is 21, over axis 0 [5, 7, 9], and over axis 1 with
 // KeepDims [[6], [15]].
 //
-// Floats are added in float32, in a tree, and rounded once; integers wrap around.
-// For bool and uint8 there is [ReduceAs].
+// Floats are added in float32, in a tree, and rounded once; integers wrap
+// around. For bool and uint8 use [ReduceAs].
 //
 // # Errors
 //
-// ErrShape for an axis that x does not have, or that is named twice. This holds
+// ErrShape for an axis that x does not have, or that is given twice. This holds
 // for all reductions.
 func Sum[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceSum, x, false, options)
@@ -142,9 +141,10 @@ func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOpti
 	return reduce[uint32](s, opdef.ReduceSum, x, false, options)
 }
 
-// Mean is Sum divided by the number of elements, NaN of none. In float16 the sum
-// may be larger than the type holds: only the mean is rounded to it, where MLX
-// overflows to infinity. For integers and bools there is [ReduceAs].
+// Mean is Sum divided by the number of elements; the mean of no elements is
+// NaN. In float16 the sum may exceed the type's range: only the mean is rounded
+// to it, where MLX overflows to infinity. For integers and bools use
+// [ReduceAs].
 func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceMean, x, false, options)
 }
@@ -155,18 +155,18 @@ func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], opti
 	return reduce[float32](s, opdef.ReduceMean, x, false, options)
 }
 
-// Reduction is a kind of reduction whose result may have another element type than
-// the operand: see [ReduceAs].
+// Reduction is a kind of reduction whose result may have another element type than its operand: see
+// [ReduceAs].
 type Reduction int
 
-// The reductions that [ReduceAs] takes.
+// The reductions of [ReduceAs].
 const (
 	ReduceSum  Reduction = Reduction(opdef.ReduceSum)
 	ReduceMean Reduction = Reduction(opdef.ReduceMean)
 	ReduceProd Reduction = Reduction(opdef.ReduceProd)
 )
 
-// reducedType returns the element type that a reduction leaves.
+// reducedType returns the element type of a reduction's result.
 func reducedType(kind Reduction, x array.DType) array.DType {
 	switch {
 	case kind == ReduceMean && !x.IsFloat():
@@ -184,11 +184,10 @@ func reducedType(kind Reduction, x array.DType) array.DType {
 //
 //	count := ops.ReduceAs[int32](s, ops.ReduceSum, mask)
 //
-// Sums and products of bools are int32 and those of uint8s are uint32, as MLX has
-// them: a sum counts what is true, and a product is 1 where all are. The mean of
-// integers and bools is float32, to a few units in the last place. (MLX's sum of
-// int32s wraps around before it is divided.) For the other types R is that of x, as
-// in [Sum], [Prod] and [Mean].
+// Sums and products of bools are int32 and those of uint8s are uint32, as in MLX: a sum counts true
+// elements, and a product is 1 if all are true. The mean of integers and bools is float32, to a few
+// units in the last place. (MLX's sum of int32s wraps around before it is divided.) For other types
+// R is x's type, as in [Sum], [Prod] and [Mean].
 //
 // # Errors
 //
@@ -211,26 +210,26 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 }
 
 // AMax returns the largest elements along the given [Axes], or the largest of
-// all; a NaN wins, and +0 is larger than -0. ([Max] is that of two tensors.) For
-// bool it is [Any].
+// all; NaN if any is NaN, and +0 is larger than -0. ([Max] compares two
+// tensors.) For bool it is [Any].
 //
 // # Errors
 //
-// As for Sum, and ErrShape where it would be of no elements.
+// As for Sum, and ErrShape if there are no elements to reduce.
 func AMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceAMax, x, true, options)
 }
 
-// AMin returns the smallest elements, as AMax does the largest; a NaN wins, and
-// -0 is smaller than +0.
+// AMin returns the smallest elements, as AMax does the largest; NaN if any is
+// NaN, and -0 is smaller than +0.
 func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceAMin, x, true, options)
 }
 
-// Prod multiplies the elements along the given [Axes], or all of them; of no
-// elements it is 1. Floats are multiplied in float32, in a tree, so whether one
-// on the way overflows depends on the order; integers wrap around. For bool and
-// uint8 there is [ReduceAs]. Errors are those of Sum.
+// Prod multiplies the elements along the given [Axes], or all of them; the
+// product of no elements is 1. Floats are multiplied in float32, in a tree, so
+// whether an intermediate product overflows depends on the order; integers wrap
+// around. For bool and uint8 use [ReduceAs]. Errors are those of Sum.
 func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceProd, x, false, options)
 }
@@ -245,46 +244,46 @@ func ProdBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOpt
 	return reduce[uint32](s, opdef.ReduceProd, x, false, options)
 }
 
-// All returns whether all elements along the given [Axes] are nonzero, which a
-// NaN is; of no elements it is true. Errors are those of Sum.
+// All returns whether all elements along the given [Axes] are nonzero (a NaN
+// is); it is true for no elements. Errors are those of Sum.
 func All[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
 	return reduce[bool](s, opdef.ReduceAll, x, false, options)
 }
 
-// Any returns whether an element along the given [Axes] is nonzero, which a NaN
-// is; of no elements it is false. Errors are those of Sum.
+// Any returns whether any element along the given [Axes] is nonzero (a NaN is);
+// it is false for no elements. Errors are those of Sum.
 func Any[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[bool] {
 	return reduce[bool](s, opdef.ReduceAny, x, false, options)
 }
 
 // LogSumExp returns log Σ exp(x) along the given [Axes], or of all elements,
 // without overflow: max + log Σ exp(x - max). A NaN gives NaN; otherwise a +Inf
-// gives +Inf, and nothing but -Infs gives -Inf, as in MLX. Of [0, 0] it is
-// log 2 = 0.693.
+// gives +Inf, and only -Infs give -Inf, as in MLX. For [0, 0] it is log 2 =
+// 0.693.
 //
 // # Errors
 //
-// As for Sum, and ErrShape where it would be of no elements.
+// As for Sum, and ErrShape if there are no elements to reduce.
 func LogSumExp[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceLogSumExp, x, true, options)
 }
 
-// ArgMax returns where x is largest along one axis (negative counts from the
-// end), as an index; the result has x's shape without that axis, or with length 1
-// there under [KeepDims]. Of equal elements the first counts, and a NaN is larger
-// than any number. Of x [2, 3] = [[1, 5, 5], [7, 0, 2]] along axis -1 it is
-// [1, 0], and along axis 0 [1, 0, 0].
+// ArgMax returns the index of the largest element along one axis (negative
+// counts from the end); the result has x's shape without that axis, or with
+// length 1 there under [KeepDims]. The first of equal elements counts, and a
+// NaN is larger than any number. For x [2, 3] = [[1, 5, 5], [7, 0, 2]] it is
+// [1, 0] along axis -1 and [1, 0, 0] along axis 0.
 //
 // # Errors
 //
 // ErrShape if there is no such axis, or it has no elements while the result
-// would have some; ErrInvalid for the option Axes, as there can only be one.
+// would have some; ErrInvalid for the option Axes, as there is only one axis.
 func ArgMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
 	return index(s, opdef.ReduceArgMax, x, axis, options)
 }
 
-// ArgMin returns where x is smallest along one axis, as ArgMax does where it is
-// largest; a NaN is smaller than any number, as in MLX.
+// ArgMin returns the index of the smallest element along one axis, as ArgMax
+// does of the largest; a NaN is smaller than any number, as in MLX.
 func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
 	return index(s, opdef.ReduceArgMin, x, axis, options)
 }

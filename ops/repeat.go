@@ -9,8 +9,8 @@ import (
 )
 
 // Repeat repeats each entry along one axis (negative counts from the end) n
-// times, as MLX's and NumPy's repeat: of [a, b] and 2 it makes [a, a, b, b].
-// Where an op can take a broadcast view instead, that needs no work.
+// times, as MLX's and NumPy's repeat: [a, b] and 2 give [a, a, b, b]. A
+// broadcast view, where an op can use one instead, takes no work.
 //
 // # Errors
 //
@@ -32,9 +32,9 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 	return repeat[T](&c, l, reps, true)
 }
 
-// Tile repeats all of x along each axis, as MLX's and NumPy's tile: of [a, b] and
-// 2 it makes [a, b, a, b]. Where there are fewer numbers than axes, they are for
-// the last ones; where there are more, x gets axes of length 1 in front.
+// Tile repeats all of x along each axis, as MLX's and NumPy's tile: [a, b] and
+// 2 give [a, b, a, b]. If there are fewer numbers than axes, they apply to the
+// last axes; if there are more, x gets leading axes of length 1.
 //
 // # Errors
 //
@@ -57,9 +57,9 @@ func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...in
 	return repeat[T](&c, l, slices.Concat(ones, reps), false)
 }
 
-// repeat copies x, a view of the first array, with the entries of axes (inner),
-// or all of each axis, repeated. That is one copy between views with one axis
-// more for each repeated one, where 8 axes are enough.
+// repeat copies x, a view of the first array, with the entries of each axis
+// (inner) or each whole axis repeated. If 8 axes suffice, this is one copy
+// between views with an extra axis for each repeated one.
 func repeat[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) *kompute.Tensor[T] {
 	shape, extra := slices.Clone(x.Shape), 0
 	for i, n := range reps {
@@ -85,7 +85,7 @@ func repeat[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) 
 	return resultAs[T](c, shape, from.Shape, opdef.CopyParams{}, copyCPU)
 }
 
-// repeated returns x's elements with repetitions, which have axes of their own.
+// repeated returns a view of x with an extra axis for each repetition.
 func repeated(x array.Layout, reps []int, inner bool) array.Layout {
 	out := array.Layout{Offset: x.Offset}
 	for i, n := range x.Shape {
@@ -102,7 +102,8 @@ func repeated(x array.Layout, reps []int, inner bool) array.Layout {
 	return out
 }
 
-// repeatInTurn does so axis by axis, the last first, of copies as [pre, n, post].
+// repeatInTurn repeats axis by axis, last first, with copies of shape [pre, n,
+// post].
 func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) *kompute.Tensor[T] {
 	once := slices.Repeat([]int{1}, x.Rank())
 	out := repeat[T](c, x, once, inner) // a copy, which can be reshaped

@@ -9,18 +9,18 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// RMSNorm scales every row of x [..., N] to a root mean square of 1, and then
-// by weight [N] (Zhang and Sennrich, 2019):
+// RMSNorm scales every row of x [..., N] to root mean square 1, and then by
+// weight [N] (Zhang and Sennrich, 2019):
 //
 //	x / sqrt(mean(x²) + eps) * weight
 //
-// weight may be nil, which is a weight of ones. Of [3, 4] with eps 0 the mean
-// square is 12.5, and the result [0.849, 1.131]. In float16 and bfloat16 all is
-// computed in float32, and rounded once.
+// weight may be nil for ones. For [3, 4] with eps 0 the mean square is 12.5 and
+// the result [0.849, 1.131]. float16 and bfloat16 are computed in float32 and
+// rounded once.
 //
 // # Errors
 //
-// ErrShape for an x of rank 0 or another shape of weight; ErrInvalid for an eps
+// ErrShape if x has rank 0 or weight has another shape; ErrInvalid for an eps
 // that is negative, NaN or infinite.
 func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
 	c := newCall(s, opdef.RMSNorm.Op)

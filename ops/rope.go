@@ -12,15 +12,15 @@ import (
 // RoPEParams selects the form of rotary position embedding. The zero value is
 // the usual one: all of the head, half-split, base 10,000, scale 1.
 type RoPEParams struct {
-	// Dims is how many of the D elements of a head are rotated, from the first
-	// on; the others are copied. Even; 0 is all of D.
+	// Dims is the number of leading elements of a head's D that are rotated;
+	// the others are copied. It must be even; 0 means all of D.
 	Dims int
 	// Traditional pairs neighbours, elements 2i and 2i+1, as the paper does;
-	// else pairs are i and i + Dims/2.
+	// otherwise pairs are i and i + Dims/2.
 	Traditional bool
-	// Base is θ of the angles; 0 is 10,000. Not together with Freqs.
+	// Base is θ of the angles; 0 means 10,000. It excludes Freqs.
 	Base float32
-	// Scale multiplies positions; 0 is 1.
+	// Scale multiplies positions; 0 means 1.
 	Scale float32
 	// Freqs [Dims/2] gives the wavelengths of the pairs, as positions per
 	// radian, instead of Base^(2i/Dims). May be nil.
@@ -36,15 +36,15 @@ type RoPEParams struct {
 // so that (a, b) becomes (a·cos - b·sin, a·sin + b·cos). x is often a transposed
 // view of [B, T, H, D]; the result is contiguous [B, H, T, D].
 //
-// offset is At(n) for all of the batch, or AtDevice of an int32 tensor of shape
-// [], [1] or [B]. During decode it is the number of tokens seen before.
+// offset is At(n) for the whole batch, or AtDevice of an int32 tensor of shape
+// [], [1] or [B]. During decoding it is the number of earlier tokens.
 //
 // # Errors
 //
-// ErrShape if x has not four axes, Freqs not Dims/2 elements, or a device offset
-// another shape; ErrInvalid if Dims is odd, negative or beyond D, Base or Scale
-// is negative or not finite, Base and Freqs are both given, or a host offset
-// leaves 32 bits.
+// ErrShape if x does not have four axes, Freqs does not have Dims/2 elements,
+// or a device offset has another shape; ErrInvalid if Dims is odd, negative or
+// greater than D, Base or Scale is negative or not finite, Base and Freqs are
+// both given, or a host offset does not fit 32 bits.
 func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams, offset Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.RoPE.Op)
 	l := input(&c, opdef.RoPE.X, x)

@@ -13,12 +13,12 @@ import (
 // SampleParamsSize is the length of the parameters of [Sample].
 const SampleParamsSize = opdef.SampleWords
 
-// NoToken is what [Sample] gives for a row that holds a NaN or +Inf, or nothing
-// finite.
+// NoToken is the result of [Sample] for a row that contains a NaN or +Inf, or
+// no finite logit.
 const NoToken = fallback.NoToken
 
-// Sample draws a token from each row of logits [..., V]: the result [...] holds
-// their indices.
+// Sample draws a token from each row of logits [..., V]; the result [...] holds
+// the tokens' indices.
 //
 // params [SampleParamsSize] holds what sample.Params.Encode of package sample returns: temperature, top-k, top-p, min-p, seed, and the number of the first
 // draw. They are read when the op runs, so that one recorded region serves any
@@ -26,13 +26,12 @@ const NoToken = fallback.NoToken
 // region advances by itself. The random numbers are those of Philox 4x32-10 for
 // the seed, the number of the draw and the row.
 //
-// Package sample says what the filters keep. At temperature 0 the largest logit
-// wins, and the first of equals. A row with a NaN or +Inf, or with nothing finite,
-// gives [NoToken].
+// Package sample documents the filters. At temperature 0 the result is the largest logit, the first
+// if several are equal. A row with a NaN or +Inf, or without a finite logit, gives [NoToken].
 //
 // Weights and their sums are integers, so that equal logits give the same token
-// on every device. They are within 2e-8 of what the formula says, and
-// those below 2^-40 of the largest one are 0.
+// on every device. They are within 2e-8 of the formula, and those below 2^-40
+// of the largest one are 0.
 //
 // # Errors
 //
@@ -53,7 +52,7 @@ func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], param
 	return c.sample(l, int32(step.host))
 }
 
-// sampled checks the rows that are drawn from.
+// sampled checks the rows of logits.
 func (c *call) sampled(name string, l array.Layout) array.Layout {
 	n := c.lastAxis(name, l)
 	if c.err == nil && (n >= fallback.MaxSampleRow || n == 0 && !slices.Contains(l.Shape[:l.Rank()-1], 0)) {
@@ -62,7 +61,7 @@ func (c *call) sampled(name string, l array.Layout) array.Layout {
 	return l
 }
 
-// sample enqueues the op for logits of that layout, if its operands are sound.
+// sample enqueues the op for logits of that layout, if its operands are valid.
 func (c *call) sample(l array.Layout, step int32) *kompute.Tensor[uint32] {
 	var shape []int
 	if c.err == nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// ScanOption changes what [CumSum] and [CumProd] count in.
+// ScanOption changes which elements [CumSum] and [CumProd] include.
 type ScanOption func(*opdef.ScanParams)
 
 // Exclusive leaves each element out of its own result, which begins with 0 for
 // sums and with 1 for products.
 func Exclusive() ScanOption { return func(p *opdef.ScanParams) { p.Exclusive = 1 } }
 
-// Reverse goes from the end of the axis to its start.
+// Reverse runs from the end of the axis to its start.
 func Reverse() ScanOption { return func(p *opdef.ScanParams) { p.Reverse = 1 } }
 
 // CumSum returns the running sums of x along one axis (negative counts from the
-// end), as MLX's and NumPy's cumsum, in x's shape: of [1, 2, 3] it is [1, 3, 6],
-// [Exclusive] [0, 1, 3], and in [Reverse] [6, 5, 3].
+// end), as MLX's and NumPy's cumsum, in x's shape: for [1, 2, 3] it is [1, 3,
+// 6], with [Exclusive] [0, 1, 3], and with [Reverse] [6, 5, 3].
 //
 // Floats are added in float32, in a tree that depends on the axis's length alone,
 // and rounded once; integers wrap around. For bools, Cast them to int32 first,
@@ -32,10 +32,9 @@ func CumSum[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T], axis int, opt
 	return scan(s, opdef.ScanSum, "cum_sum", x, axis, options)
 }
 
-// CumProd returns the running products of x along one axis, as CumSum does the
-// sums: of [1, 2, 3] it is [1, 2, 6], Exclusive [1, 1, 2], and in Reverse
-// [6, 6, 3]. Whether a float overflows on the way depends on the order. Errors are
-// those of CumSum.
+// CumProd returns the running products of x along one axis, as CumSum does the sums: for [1, 2, 3]
+// it is [1, 2, 6], with Exclusive [1, 1, 2], and with Reverse [6, 6, 3]. Whether an intermediate
+// product overflows depends on the order. Errors are those of CumSum.
 func CumProd[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ScanOption) *kompute.Tensor[T] {
 	return scan(s, opdef.ScanProd, "cum_prod", x, axis, options)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// ScatterMode says what becomes of an update and what is there already.
+// ScatterMode selects how an update is combined with the existing element.
 type ScatterMode = opdef.ScatterMode
 
-// The modes of Scatter and PutAlongAxis. Where several updates have one place,
-// ScatterSet leaves the last of them, by its number; the others combine what is
-// there with all of them. Min and Max propagate NaN.
+// The modes of Scatter and PutAlongAxis. If several updates go to one place,
+// ScatterSet keeps the last of them, by its index; the other modes combine all
+// of them with the existing element. Min and Max propagate NaN.
 const (
 	ScatterSet = opdef.ScatterSet
 	ScatterAdd = opdef.ScatterAdd
@@ -25,21 +25,21 @@ const (
 
 // Scatter returns a copy of x in which updates are put at places along one axis
 // (negative counts from the end), as MLX's x.at[indices].add(updates) and its
-// siblings. It is the inverse of Gather: x is [pre…, V, post…], axis points at V,
-// indices have any shape, and updates broadcast to [pre…, indices…, post…]:
+// variants. It is the inverse of Gather: x is [pre…, V, post…], axis is that of
+// V, indices have any shape, and updates broadcast to [pre…, indices…, post…]:
 //
 //	out[pre, indices[i], post] = out[pre, indices[i], post] + updates[pre, i, post]
 //
 // Floats are combined in float32 and rounded once; integers wrap around, and
-// bools are 0 and 1 of which any sum but 0 is true. A negative index counts from
-// the end; an index outside -V ≤ i < V has no effect. (MLX leaves that
-// undefined.)
+// bools are combined as 0 and 1, and any nonzero result is true. A negative
+// index counts from the end; an index outside -V ≤ i < V has no effect. (MLX
+// leaves that undefined.)
 //
 // Results do not depend on the order in which threads run. The updates of a
-// place are combined in the order of their numbers by one thread or, where places
+// place are combined in the order of their indices by one thread or, if places
 // are few and updates many, by a team of threads that add up their shares in a
-// fixed tree. (MLX uses atomics, and leaves open which of several set updates
-// stays.)
+// fixed tree. (MLX uses atomics, and does not define which of several set
+// updates is kept.)
 //
 // # Errors
 //
@@ -71,8 +71,8 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 //
 //	out[…, indices[…, i, …], …] = values[…, i, …]
 //
-// indices have x's rank, and but for the axis they broadcast to x's shape; values
-// broadcast to the shape that indices then have. Modes, indices and the order of
+// indices have x's rank, and their other axes broadcast to x's shape; values
+// broadcast to the resulting shape of indices. Modes, indices and the order of
 // sums are those of Scatter.
 //
 // # Errors
@@ -102,7 +102,7 @@ func (c *call) mode(mode ScatterMode) {
 	}
 }
 
-// scatter ends either op: updates, the third array, get their shape.
+// scatter completes either op after broadcasting updates, the third array.
 func scatter[T kompute.Element](c *call, shape, updates []int, params opdef.ScatterParams) *kompute.Tensor[T] {
 	if c.err == nil && !countable(updates) {
 		c.fail(kompute.ErrTooLarge, "updates of shape %v have more than %d elements", updates, uint32(maxElements))

@@ -9,22 +9,23 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// SDPAParams says what an attention looks at. The zero value is full attention
-// with the usual scale.
+// SDPAParams are the parameters of an attention. The zero value is full
+// attention with the usual scale.
 type SDPAParams[T kompute.Float] struct {
-	// Scale multiplies q·k; 0 is 1/sqrt(D).
+	// Scale multiplies q·k; 0 means 1/sqrt(D).
 	Scale float32
 	// Causal lets query i see the keys up to L - Tq + i, where L is the key
 	// length: the last query sees every key.
 	Causal bool
-	// Mask is true where a query may see a key. It broadcasts to
-	// [B, Hq, Tq, Tk]; may be nil. Not together with Bias.
+	// Mask is true where a query may see a key. It broadcasts to [B, Hq, Tq,
+	// Tk], may be nil, and excludes Bias.
 	Mask *kompute.Tensor[bool]
 	// Bias is added to q·k·Scale. It broadcasts to [B, Hq, Tq, Tk]; -Inf hides a
 	// key; may be nil.
 	Bias *kompute.Tensor[T]
-	// KeyLength, of shape [] or [1], holds how many of the Tk keys exist when
-	// the op runs: the used part of a cache. It is clamped to 0…Tk; nil is Tk.
+	// KeyLength, of shape [] or [1], holds the number of the Tk keys that are
+	// valid when the op runs: the used part of a cache. It is clamped to 0…Tk;
+	// nil means Tk.
 	KeyLength *kompute.Tensor[int32]
 }
 
@@ -37,15 +38,15 @@ type SDPAParams[T kompute.Float] struct {
 // h / (Hq/Hkv): with 16 and 8 heads, grouped-query attention of pairs. k and v
 // are often views of a longer cache [B, Hkv, capacity, D].
 //
-// Scores and sums are float32 whatever T is. A query that may see no key gives
-// zeros. (MLX gives NaN where -Inf hides every key, and the mean of v where a
-// bool mask does.)
+// Scores and sums are float32 for every T. A query that sees no key gives
+// zeros. (MLX gives NaN if -Inf hides every key, and the mean of v if a bool
+// mask does.)
 //
 // # Errors
 //
-// ErrShape if q, k or v have not four axes or contradict each other, a mask does
-// not broadcast, or KeyLength has not one element; ErrInvalid if Mask and Bias
-// are both given, or Scale is not finite.
+// ErrShape if q, k or v does not have four axes or their shapes do not match, a
+// mask does not broadcast, or KeyLength does not have one element; ErrInvalid
+// if Mask and Bias are both given, or Scale is not finite.
 func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPAParams[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SDPA.Op)
 	ql, kl, vl := input(&c, opdef.SDPA.Q, q), input(&c, opdef.SDPA.K, k), input(&c, opdef.SDPA.V, v)

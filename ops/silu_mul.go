@@ -13,7 +13,7 @@ func siLUMulCPU(a []array.Array) error {
 
 // SiLUMul returns gate * sigmoid(gate) * up, the gated unit between the
 // projections of a SwiGLU feed-forward block (Shazeer, 2020). In float16 and
-// bfloat16 it rounds once, where SiLU and Mul in turn round twice.
+// bfloat16 it rounds once, where SiLU followed by Mul rounds twice.
 //
 // gate and up broadcast as for Add. A shape mismatch is ErrShape.
 func SiLUMul[T kompute.Float](s *kompute.Stream, gate, up *kompute.Tensor[T]) *kompute.Tensor[T] {

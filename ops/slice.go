@@ -8,8 +8,8 @@ import (
 )
 
 // Slice returns a copy of the part of x that has the given shape, of x's rank,
-// and begins at start. (Where the host knows the start, Tensor.Slice gives a
-// view of it without any work.) start is one of
+// and begins at start. (If the host knows the start, Tensor.Slice returns a
+// view without any work.) start is one of
 //
 //   - nothing: the first element,
 //   - one At per axis,
@@ -17,14 +17,16 @@ import (
 //     each number of it is clamped so that the part fits, as in XLA. (MLX leaves
 //     that undefined.)
 //
-// Row t of a table [capacity, D], for a t that is on the device as [t, 0]:
+// For example, row t of a table [capacity, D], where at holds [t, 0] on the
+// device:
 //
 //	row := ops.Slice(s, table, []int{1, d}, ops.AtDevice(at))
 //
 // # Errors
 //
-// ErrShape if shape has another rank than x, is larger or negative, or there are
-// neither 0, 1 nor rank starts; ErrInvalid if At puts a part of it outside x.
+// ErrShape if shape has another rank than x, is larger or negative, or the
+// number of starts is neither 0, 1 nor rank; ErrInvalid if At places a part of
+// it outside x.
 func Slice[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], shape []int, start ...Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Slice.Op)
 	l := input(&c, opdef.Slice.X, x)

@@ -10,9 +10,9 @@ import (
 )
 
 // SliceUpdate writes update into dst, in place, from the position start on, and
-// returns dst. It is the one op that changes an operand: every view of dst's
-// storage sees it, in the order of the stream. dst may itself be a view, and
-// only its elements are written.
+// returns dst. It is the only op that changes an operand: every view of dst's
+// storage sees the change, in the order of the stream. dst may itself be a
+// view; only its elements are written.
 //
 // update has dst's rank and fits into it. start is one of
 //
@@ -27,10 +27,10 @@ import (
 //
 // # Errors
 //
-// ErrShape if ranks differ, update is larger than dst, or there are neither 0,
-// 1 nor rank starts; ErrInvalid if At puts a part of update outside dst, dst
-// repeats elements (a broadcast view), or update shares elements with the part
-// of dst that is written.
+// ErrShape if ranks differ, update is larger than dst, or the number of starts
+// is neither 0, 1 nor rank; ErrInvalid if At places a part of update outside
+// dst, dst repeats elements (a broadcast view), or update shares elements with
+// the part of dst that is written.
 func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tensor[T], start ...Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SliceUpdate.Op)
 	dl := input(&c, opdef.SliceUpdate.Dst, dst)
@@ -52,7 +52,8 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	return dst
 }
 
-// fits checks the shape of an update, and that dst has each element once.
+// fits checks the shape of an update, and that no two elements of dst share
+// memory.
 func (c *call) fits(dst, update array.Layout) {
 	if c.err != nil || !c.rank("update", update, dst.Rank()) {
 		return
@@ -67,8 +68,7 @@ func (c *call) fits(dst, update array.Layout) {
 	}
 }
 
-// starts takes the device start, if any, of a part of an array as operand o, and returns
-// the host's.
+// starts sets the device start of a part of an array, if any, as operand o, and returns the host's.
 func (c *call) starts(o opdef.Operand, whole, part array.Layout, start []Position) (at [array.MaxRank]int32) {
 	if c.err != nil {
 		return at
@@ -94,7 +94,7 @@ func (c *call) starts(o opdef.Operand, whole, part array.Layout, start []Positio
 	return at
 }
 
-// ints returns starts as the CPU takes them.
+// ints returns starts in the form of the CPU implementation.
 func ints(at [array.MaxRank]int32) []int {
 	out := make([]int, len(at))
 	for i, n := range at {
@@ -103,7 +103,7 @@ func ints(at [array.MaxRank]int32) []int {
 	return out
 }
 
-// disjoint checks that the update shares no element with what is written.
+// disjoint checks that the update shares no element with the written part.
 func (c *call) disjoint(dst, update array.Layout, params opdef.SliceUpdateParams) {
 	if update.Size() == 0 {
 		return

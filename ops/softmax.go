@@ -12,10 +12,10 @@ func softmaxCPU(a []array.Array) error {
 }
 
 // Softmax returns exp(x - max) / Σ exp(x - max) along the last axis: every row
-// of x [..., N] becomes N weights between 0 and 1 that sum to 1. Of [0, 0] it is
-// [0.5, 0.5].
+// of x [..., N] becomes N weights between 0 and 1 that sum to 1. For [0, 0] it
+// is [0.5, 0.5].
 //
-// A row that holds NaN or +Inf, or nothing but -Inf, is NaN throughout.
+// A row that contains NaN or +Inf, or only -Inf, becomes all NaN.
 //
 // # Errors
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// unaryCPU holds what runs each kind on the CPU.
+// unaryCPU holds the CPU function of each kind.
 var unaryCPU = func() (cpu [opdef.NumUnaryKinds]func([]array.Array) error) {
 	for kind := range cpu {
 		cpu[kind] = func(a []array.Array) error {
@@ -30,7 +30,7 @@ func Neg[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[
 	return unary[T](s, opdef.UnaryNeg, x)
 }
 
-// Abs returns |x|; the smallest int32 stays as it is.
+// Abs returns |x|; the smallest int32 is unchanged.
 func Abs[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryAbs, x)
 }
@@ -61,12 +61,12 @@ func Rsqrt[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Te
 }
 
 // Sin returns the sine of x in radians, within 1e-6 for every float32 however
-// large, and rounded once for narrower floats. An infinite x gives NaN.
+// large, rounded once for narrower floats. An infinite x gives NaN.
 func Sin[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnarySin, x)
 }
 
-// Cos returns the cosine of x in radians, as exact as Sin.
+// Cos returns the cosine of x in radians, as accurate as Sin.
 func Cos[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryCos, x)
 }
@@ -81,14 +81,14 @@ func Sigmoid[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.
 	return unary[T](s, opdef.UnarySigmoid, x)
 }
 
-// SiLU returns x * sigmoid(x), also called swish (Elfwing et al., 2017). Of -Inf
-// it is NaN, as in MLX.
+// SiLU returns x * sigmoid(x), also called swish (Elfwing et al., 2017). For
+// -Inf it is NaN, as in MLX.
 func SiLU[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnarySiLU, x)
 }
 
 // GELU returns x/2 * (1 + erf(x/√2)), the exact form (Hendrycks and Gimpel,
-// 2016), not the one with tanh. Of -Inf it is NaN, as in MLX.
+// 2016), not the one with tanh. For -Inf it is NaN, as in MLX.
 func GELU[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryGELU, x)
 }
@@ -98,23 +98,23 @@ func Erf[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tens
 	return unary[T](s, opdef.UnaryErf, x)
 }
 
-// Floor rounds down to whole numbers. Integers stay as they are.
+// Floor rounds down to whole numbers. Integers are unchanged.
 func Floor[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryFloor, x)
 }
 
-// Ceil rounds up to whole numbers. Integers stay as they are.
+// Ceil rounds up to whole numbers. Integers are unchanged.
 func Ceil[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryCeil, x)
 }
 
-// Round rounds to the nearest whole number, and halves to the even one: 0.5
-// gives 0, 1.5 gives 2. Integers stay as they are.
+// Round rounds to the nearest whole number, and halves to even: 0.5 gives 0,
+// 1.5 gives 2. Integers are unchanged.
 func Round[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return unary[T](s, opdef.UnaryRound, x)
 }
 
-// Not returns where x is zero; a NaN is not zero.
+// Not returns whether x is zero, element by element; a NaN is not zero.
 func Not[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[bool] {
 	return unary[bool](s, opdef.UnaryNot, x)
 }

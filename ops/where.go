@@ -11,8 +11,9 @@ func whereCPU(a []array.Array) error {
 	return fallback.Where(at(a, opdef.Where.Condition), at(a, opdef.Where.A), at(a, opdef.Where.B), at(a, opdef.Where.Out))
 }
 
-// Where picks a's element where the condition is true, else b's, bit by bit. All
-// three broadcast against each other, as for Add; a Scalar goes with everything:
+// Where picks a's element where the condition is true, else b's, with its exact
+// bits. All three broadcast against each other, as for Add; a Scalar fits any
+// shape:
 //
 //	masked := ops.Where(s, mask, scores, ops.Scalar(s, float32(-1e9)))
 //
