@@ -12,10 +12,10 @@ import (
 // RandomStateSize is the length of the state that random ops draw from.
 const RandomStateSize = opdef.RandomWords
 
-// RandomState returns what such a state, a device tensor uint32 [RandomStateSize],
-// holds. Nothing changes it but who owns it: a state gives the same numbers again
-// and again, and states with another seed or counter give others. So a region
-// that is to draw anew each time adds (0, 0, 1, 0) to its state with [Add].
+// RandomState returns the content of such a state, a uint32 tensor [RandomStateSize]. Ops do not
+// change the state: the same state always gives the same numbers, and one with another seed or
+// counter gives others. A region that should draw new numbers in each replay adds (0, 0, 1, 0) to
+// its state with [Add].
 func RandomState(seed, counter uint64) []uint32 {
 	return []uint32{uint32(seed), uint32(seed >> 32), uint32(counter), uint32(counter >> 32)}
 }
@@ -27,9 +27,8 @@ func RandomState(seed, counter uint64) []uint32 {
 //
 // # Errors
 //
-// ErrShape if state is not [RandomStateSize], or the shape is impossible; ErrInvalid
-// if low and high are not finite, their difference is not, or low is not below high,
-// each as the element type has them.
+// ErrShape if state is not [RandomStateSize], or the shape is invalid; ErrInvalid if low, high or
+// their difference is not finite, or low is not below high, each rounded to the element type.
 func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], low, high float32, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Random.Op)
 	c.label = "uniform"
@@ -49,8 +48,8 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 //
 // # Errors
 //
-// ErrShape if state is not [RandomStateSize], or the shape is impossible; ErrInvalid
-// if mean or deviation are not finite, or deviation is negative.
+// ErrShape if state is not [RandomStateSize], or the shape is invalid; ErrInvalid if mean or
+// deviation is not finite, or deviation is negative.
 func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], mean, deviation float32, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Random.Op)
 	c.label = "normal"

@@ -35,9 +35,8 @@ const NoToken = fallback.NoToken
 //
 // # Errors
 //
-// ErrShape if logits has rank 0, rows have no elements or 2^24 and more, params
-// is not [SampleParamsSize] or a device step not [1]; ErrInvalid if a host step leaves 32
-// bits.
+// ErrShape if logits has rank 0, rows have no elements or at least 2^24, params is not
+// [SampleParamsSize] or a device step is not [1]; ErrInvalid if a host step does not fit 32 bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))

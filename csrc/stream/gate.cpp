@@ -9,10 +9,10 @@ namespace kpx {
 
 void Gate::open() {
     const std::vector<std::shared_ptr<Stream>> streams =
-        device_->streams(); // outlives the lock: the last owner may be here
+        device_->streams(); // declared before the lock: this may be the last owner
     std::lock_guard<std::mutex> lock(device_->mutex());
     open_ = true;
-    // What one stream submits may be what another one's work waits for.
+    // Work that one stream submits may unblock another stream's.
     for (bool progress = true; progress;) {
         progress = false;
         for (const std::shared_ptr<Stream> &stream : streams) {

@@ -1,7 +1,7 @@
-// What holds a stream's work back until the host says so: an event of another
-// device. The driver never sees it. Work behind a closed gate, and work that
-// depends on such work, is kept here and not in a queue, where it would keep
-// other streams from running: streams share queues.
+// Holds a stream's work back until the host opens it, for an event of another
+// device. Work behind a closed gate, and work that depends on it, is kept by
+// the shim and not submitted: streams share the driver's queues, where it would
+// block other streams.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class Device;
 class Gate {
   public:
     explicit Gate(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-    // Hands to the driver what was held back and can run now.
+    // Submits the work that was held back and can run now.
     void open();
     bool is_open() const { return open_; } // the caller holds the device's mutex
 

@@ -12,7 +12,7 @@ namespace kpx {
 
 namespace {
 
-// The op of a dispatch, or its kernel where it is no op's.
+// The op of a dispatch, or its kernel if it belongs to no op.
 std::string_view name_of(const Node &node) {
     return node.op == OpNode::kOpaque ? node.kernel : op_row(node.op).name;
 }

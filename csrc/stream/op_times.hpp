@@ -1,4 +1,4 @@
-// What the ops of a stream took on the device.
+// The device time of a stream's ops.
 #pragma once
 
 #include <atomic>
@@ -26,13 +26,14 @@ class OpTimes {
   public:
     explicit OpTimes(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-    // What is measured of work that is recorded from here on. Throws KPX_UNSUPPORTED if the queue writes no timestamps.
+    // Sets what is measured of work recorded from now on. Throws KPX_UNSUPPORTED if the queue does not support
+    // timestamps.
     void set(const Queue &queue, kpx_timing timing);
     kpx_timing timing() const { return timing_; }
     // The work is done.
     void add(const Submission &work);
     std::vector<kpx_op_time> sums();
-    // Moves the oldest n dispatches out, at most, and returns how many.
+    // Moves out at most the n oldest dispatches and returns their number.
     uint64_t take_spans(kpx_op_span *out, uint64_t n);
 
   private:
@@ -42,7 +43,7 @@ class OpTimes {
 
     std::shared_ptr<Device> device_;
     std::atomic<kpx_timing> timing_{KPX_TIME_NOTHING};
-    std::mutex mutex_; // guards what follows; no other is taken under it
+    std::mutex mutex_; // guards the members below; no other mutex is taken under it
     std::map<std::string, Sum, std::less<>> sums_;
     std::deque<kpx_op_span> spans_; // by the device's clock
 };

@@ -1,5 +1,5 @@
-// A point in the work of a stream: what the tensor cache remembers of writers
-// and readers, and what other streams wait for.
+// A point in the work of a stream. The tensor cache records writers and readers
+// as points, and other streams wait for them.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace kpx {
 
 class Stream;
 
-// All the work of one window shares a point, as do all replays of a region: a
-// replay moves the region's point forward, and with it whatever the point is
-// remembered by. Guarded by the device's mutex.
+// All work of one window shares a point, as do all replays of a region: a
+// replay moves the region's point forward, for all tensors that hold it.
+// Guarded by the device's mutex.
 struct Point {
     std::shared_ptr<Timeline> timeline;
-    uint64_t value = 0;             // of the timeline, once the work is done
+    uint64_t value = 0;             // that the timeline reaches when the work is done
     std::weak_ptr<Stream> stream;   // that has it
-    bool pending = false;           // in a window that was not submitted yet
+    bool pending = false;           // in a window that is not submitted yet
     std::unique_ptr<Error> refused; // why it never ran
 
-    // Whether the host has seen that the work is done.
+    // Whether the host knows that the work is done.
     bool seen_done() const { return !pending && timeline->seen() >= value; }
 };
 

@@ -29,7 +29,7 @@ std::shared_ptr<Region> Stream::end_capture() {
             fail(KPX_INVALID, "the stream is not capturing");
         }
         std::swap(captured, capture_);
-        uses = captured->take_uses(); // lets go of the region's own tensors, which are planned into new memory
+        uses = captured->take_uses(); // releases the region's own tensors, which are planned into new memory
         report_refused();
         submit_pending(); // uploads that the region needs
     }
@@ -52,8 +52,7 @@ void Stream::check_replay(const Region &region) const {
     }
 }
 
-// Has the region's tensors ready for this stream. Where nothing has touched them since it looked last, it need not
-// look at any.
+// Prepares the region's tensors for this stream. It skips the check if nothing has used them since the last one.
 void Stream::prepare(Lock &lock, Region &region) {
     report_refused();
     if (capture_) {
@@ -61,26 +60,26 @@ void Stream::prepare(Lock &lock, Region &region) {
     }
     while (region.seen_state != device_->cache_state() || region.seen_by != timeline_) {
         const uint64_t state = device_->cache_state();
-        region.marked = false; // what the tensors remember may have changed with what is looked at
+        region.marked = false; // the tensors' points may change while they are checked
         for (const RegionUse &use : region.uses()) {
             make_ready(lock, *this, use.tensor, {use.needs, use.writes});
         }
         region.seen_by = timeline_;
-        region.seen_state = state; // an upload changes it: then there is one more look
+        region.seen_state = state; // an upload changes it: then they are checked once more
     }
     if (region.last) {
         follow_last(region);
     }
 }
 
-// Replays share the region's memory: one of another stream comes first.
+// Replays share the region's memory: wait for one of another stream first.
 void Stream::follow_last(const Region &region) {
     if (region.last->timeline != timeline_ && !region.last->timeline->closed()) {
         wait_for(region.last->timeline, region.last->value);
     }
 }
 
-// What replays that were submitted do with the tensors. The region's tensors share a point, which moves.
+// Records what submitted replays do with the tensors. The region's tensors share a point, which moves forward.
 void Stream::note_replay(Region &region) {
     if (!region.last || region.last->timeline != timeline_) {
         region.last = std::make_shared<Point>();
@@ -109,7 +108,7 @@ uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times) {
         fail(KPX_INVALID, "a region is replayed 1 to {} times at once, not {}", KPX_MOST_REPLAYS, times);
     }
     const Recording::Counts &counts = region->recording().counts();
-    throttle(); // before, as in flush
+    throttle(); // before locking, as in flush
     uint64_t value = 0;
     {
         Lock lock(device_->mutex());
@@ -123,7 +122,7 @@ uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times) {
     return value;
 }
 
-// Submits what is pending, and then that recording of the region's.
+// Submits pending work, and then that recording of the region.
 uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner) {
     Lock lock(device_->mutex());
     prepare(lock, *owner);

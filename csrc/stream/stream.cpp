@@ -26,8 +26,7 @@ Stream::Stream(std::shared_ptr<Device> device, kpx_stream_kind kind)
       timeline_(std::make_shared<Timeline>(device_)), times_(device_), submissions_(device_, queue_, timeline_, times_),
       window_(*device_, false) {}
 
-// Whoever holds the last share may hold the device's mutex, which finish() takes: a stream that was created is
-// finished by then.
+// The last owner may hold the device's mutex, which finish() takes; so a created stream is always finished before this.
 Stream::~Stream() {
     if (!finished_) {
         finish();
@@ -55,7 +54,7 @@ void Stream::finish() noexcept {
         }
         timeline_->wait(timeline_->submitted(), UINT64_MAX);
     } catch (const std::exception &) {
-        device_->drain(queue_); // nothing may be freed under a device that still runs
+        device_->drain(queue_); // nothing may be freed while the device still uses it
     }
     timeline_->close();
     submissions_.drop();
@@ -65,7 +64,7 @@ void Stream::finish() noexcept {
 
 namespace {
 
-// A call with its arrays, checked. An access that was not given counts as both.
+// A checked call with its arrays. An access that was not given counts as both.
 void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays, uint32_t n) {
     node.op = op;
     for (uint32_t i = 0; i < n; i++) {
@@ -102,7 +101,7 @@ std::shared_ptr<Point> Stream::last_point() {
     return made;
 }
 
-// What an op that was appended to the window does with its tensors.
+// Records how an op appended to the window uses its tensors.
 void Stream::note_uses(const kpx_array *arrays, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (arrays[i].tensor == nullptr) {
@@ -117,7 +116,7 @@ void Stream::note_uses(const kpx_array *arrays, uint32_t n) {
     }
 }
 
-// One call may bind a tensor twice: that its old content is read counts before that it is written.
+// One call may bind a tensor twice: reads of the old content are recorded before writes.
 void Stream::note_captured_uses(const kpx_array *arrays, uint32_t n) {
     for (const bool needed : {true, false}) {
         for (uint32_t i = 0; i < n; i++) {
@@ -229,8 +228,8 @@ void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value)
     waits_.push_back({timeline, value, nullptr});
 }
 
-// That the host knows the point to be done is not enough: the device has to know that its memory is visible. Of a
-// closed stream, which has waited for all its work, it does.
+// It is not enough that the host knows the point to be done: its writes must be visible to the device. For a closed
+// stream, which has waited for all its work, they are.
 bool Stream::follow(const std::shared_ptr<Point> &point) {
     if (!point || point->refused || point->timeline == timeline_ || point->timeline->closed()) {
         return true;
@@ -271,7 +270,7 @@ void Stream::depend(const Stream &other, uint64_t value) {
         fail(KPX_INVALID, "a stream cannot wait for value {}, which was not submitted", value);
     }
     if (&other == this || value == 0) {
-        return; // a stream is in order
+        return; // a stream runs in order
     }
     Lock lock(device_->mutex());
     report_refused();
@@ -302,7 +301,7 @@ void Stream::report_refused() {
     }
 }
 
-// Throttled before: once the work is submitted, nothing may fail any more.
+// Throttle first: once the work is submitted, nothing may fail any more.
 uint64_t Stream::flush() {
     throttle();
     Lock lock(device_->mutex());
@@ -357,8 +356,7 @@ void Stream::submit(Submission work) {
     counters_.submits++;
 }
 
-// The window is gone; what it was to wait for, the next one waits for. Tensors that remember its point learn from the
-// point what became of it.
+// The window is discarded; the next one takes over its waits. Tensors learn of the refusal through the window's point.
 void Stream::refuse(const std::shared_ptr<Point> &point) {
     if (point) {
         point->pending = false;
@@ -366,7 +364,7 @@ void Stream::refuse(const std::shared_ptr<Point> &point) {
     }
     window_.clear();
     staged_ = 0;
-    device_->cache_changed(); // a region that has looked at its tensors must look again
+    device_->cache_changed(); // regions must check their tensors again
 }
 
 void Stream::record(Submission &work) {

@@ -27,7 +27,7 @@ class Algorithm;
 class Capture;
 class Region;
 
-// Holds the device's mutex, but for when the function that gets it waits.
+// A lock of the device's mutex; functions that take it may release it while they wait.
 using Lock = std::unique_lock<std::mutex>;
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -44,54 +44,55 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
     void dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
                   const void *push, uint32_t push_bytes);
-    // Work appended from here on starts after value of the other stream; what is pending is submitted first, so that
-    // it need not wait.
+    // Work appended from now on starts after value of the other stream; pending work is submitted first, so that it
+    // does not wait.
     void depend(const Stream &other, uint64_t value);
-    // Work appended from here on starts after the gate was opened.
+    // Work appended from now on starts after the gate is opened.
     std::shared_ptr<Gate> hold();
     // Between these, op() and dispatch() append to a region instead.
     void begin_capture();
     std::shared_ptr<Region> end_capture();
     void abort_capture() noexcept;
-    // Submits what is pending and then the region, times times in a row, at once.
+    // Submits pending work and then the region, times times in a row, in one submission.
     uint64_t replay(const std::shared_ptr<Region> &region, uint32_t times);
-    // Replays the region once with timestamps and waits for it. Returns when it ran, and in spans, if it is given, when
-    // each of its n dispatches did.
+    // Replays the region once with timestamps and waits for it. Returns when it ran, and in spans, unless null, when
+    // each of its n dispatches ran.
     kpx_span profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n);
-    // From here on, what is appended and not captured is timed op by op, or no longer.
+    // Starts or stops timing, op by op, work that is appended from now on and not captured.
     void time_ops(kpx_timing timing) { times_.set(queue_, timing); }
     std::vector<kpx_op_time> op_times();
     uint64_t take_spans(kpx_op_span *out, uint64_t n);
-    // Submits what is pending and returns the value that is reached when it is done.
+    // Submits pending work and returns the value that is reached when it is done.
     uint64_t flush();
     void wait(uint64_t value, uint64_t timeout_ns);
-    // Releases what finished work holds.
+    // Releases the resources of finished work.
     void collect() { submissions_.collect(); }
-    // Drops what is pending and waits for what was submitted.
+    // Discards pending work and waits for submitted work.
     void finish() noexcept;
     kpx_stream_stats stats() const;
 
-    // ---- For the tensor cache; the caller holds the device's mutex ----
-    // Throws, once, the error of a window that was refused when another stream had it submitted.
+    // ---- For the tensor cache; the caller holds the device's mutex ---- Throws, once, the error of a window that was
+    // refused when another stream's call submitted it.
     void report_refused();
     bool capturing() const { return capture_ != nullptr; }
-    // The point of the window that is pending; it must not be empty.
+    // The point of the pending window, which must not be empty.
     const std::shared_ptr<Point> &point();
-    // The same, or where the window is empty, one that comes after all that was submitted.
+    // The same, or, if the window is empty, a point after all submitted work.
     std::shared_ptr<Point> last_point();
-    // Work appended from here on comes after the point. False if the window that it lies in was refused: then the
-    // caller looks at the tensor again.
+    // Work appended from now on comes after the point. False if the point's window was refused: then the caller checks
+    // the tensor again.
     bool follow(const std::shared_ptr<Point> &point);
     // Appends a copy from staging memory to the buffer, or the other way.
     void append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes);
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
                      uint64_t block_offset, uint64_t bytes);
-    // So many bytes of staging are pending that they had better be on their way.
+    // Whether enough staging bytes are pending that they should be submitted.
     bool much_is_staged() const { return staged_ >= kFlushStaged; }
     void count_upload(uint64_t bytes);
-    // Submits what is pending, and then the region. If that is refused, nothing of it counts as done.
+    // Submits pending work, and then the region. If the driver refuses it, none of it counts as done.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
-    // The same for whom the error is not: the window's tensors carry it, and the next call of this stream reports it.
+    // The same, on behalf of another stream's call: an error is kept in the window's tensors, and this stream's next
+    // call reports it.
     void submit_for_others() noexcept;
     void throttle() { submissions_.throttle(); } // without the mutex
     bool launch_held() { return submissions_.launch_held(); }
@@ -135,18 +136,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Submissions submissions_;
 
     // Guarded by the device's mutex.
-    bool finished_ = false; // nothing may be appended any more
+    bool finished_ = false; // nothing more may be appended
     Window window_;
-    std::shared_ptr<Point> point_;                // of window_, once something is in it
-    std::unique_ptr<Error> unreported_;           // of a window that another stream's call had submitted
+    std::shared_ptr<Point> point_;                // of window_, unless it is empty
+    std::unique_ptr<Error> unreported_;           // of a window that another stream's call submitted
     RecordingCache recordings_;                   // of windows
     std::unique_ptr<Capture> capture_;            // while a region is captured
     std::vector<Wait> waits_;                     // of the next submission
     std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large
     uint64_t staged_ = 0;                         // bytes of uploads in window_
-    // The latest values of others that all work from here on comes after.
+    // The latest value of each other stream that all work from now on follows.
     std::unordered_map<std::shared_ptr<Timeline>, uint64_t> followed_;
-    size_t most_followed_ = 64; // before closed ones are forgotten
+    size_t most_followed_ = 64; // size at which closed streams are removed
 };
 
 } // namespace kpx

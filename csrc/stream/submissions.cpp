@@ -36,7 +36,7 @@ vk::Result Submissions::launch(const Submission &work) {
     }
     vk::SubmitInfo info(semaphores, stages, commands_, signal);
     info.pNext = &timeline;
-    const uint64_t value = work.value; // work may be done, and gone, once it is submitted
+    const uint64_t value = work.value; // work may be done and freed once it is submitted
     std::lock_guard<std::mutex> lock(queue_.mutex);
     const vk::Result result = queue_.handle->submit(1, &info, nullptr);
     if (result == vk::Result::eSuccess) {
@@ -50,7 +50,7 @@ void Submissions::submit(Submission work) {
     work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
     const Submission *listed;
     {
-        // Listed first: nothing may fail between the submission and its entry here.
+        // Listed before submitting: nothing may fail between the submission and its entry here.
         std::lock_guard<std::mutex> lock(mutex_);
         in_flight_.push_back(std::move(work));
         listed = &in_flight_.back();
@@ -85,7 +85,7 @@ vk::Result Submissions::launch_or_hold(const Submission &work) {
 bool Submissions::launch_held() {
     bool progress = false;
     while (!held_.empty() && (device_->lost() || ready(*held_.front()))) {
-        // Nobody is there to be told of an error; all who wait hear of a lost device.
+        // No caller can receive an error here; all waits report a lost device.
         if (!device_->lost() && launch(*held_.front()) != vk::Result::eSuccess) {
             device_->mark_lost();
         }
@@ -106,10 +106,10 @@ uint64_t Submissions::in_the_way() {
         return 0;
     }
     const uint64_t oldest = in_flight_.front().value;
-    return oldest > timeline_->queued() ? 0 : oldest; // what is held back may stay so for long
+    return oldest > timeline_->queued() ? 0 : oldest; // work behind a gate may be held back for long
 }
 
-// Keeps a caller that enqueues faster than the device runs from piling up work.
+// Limits the work that a caller can enqueue ahead of the device.
 void Submissions::throttle() {
     while (const uint64_t oldest = in_the_way()) {
         timeline_->wait(oldest, UINT64_MAX);
@@ -123,7 +123,7 @@ void Submissions::collect() {
     if (in_flight_.empty() || device_->lost()) {
         return;
     }
-    // Only what the call has returned from that handed it over: until then that reads it.
+    // Only work whose submitting call has returned: until then that call still reads it.
     const uint64_t completed = std::min(timeline_->completed(), timeline_->queued());
     while (!in_flight_.empty() && in_flight_.front().value <= completed) {
         done.push_back(std::move(in_flight_.front()));

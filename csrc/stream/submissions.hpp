@@ -1,5 +1,5 @@
-// What a stream has handed to the driver, or would have but for a gate, and
-// what must live until that is done.
+// The work that a stream has submitted, or that a gate holds back, with the
+// resources that it uses.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ class Recording;
 class Region;
 struct Queue;
 
-// What a submission starts after: a value of another stream, or a gate.
+// What a submission waits for: a value of another stream, or a gate.
 struct Wait {
     std::shared_ptr<Timeline> timeline;
     uint64_t value;
@@ -29,12 +29,12 @@ struct Wait {
 struct Submission {
     uint64_t value = 0;                   // of the timeline, when it is done
     uint64_t staged = 0;                  // bytes of staging memory
-    Program program;                      // what was pending: keeps the memory
+    Program program;                      // the window's work: keeps the memory alive
     std::shared_ptr<Recording> recording; // of it, if there was anything
     std::shared_ptr<Region> region;       // run after it
     uint32_t times = 0;
     kpx_timing timing = KPX_TIME_NOTHING; // of the recording, op by op
-    std::vector<Wait> waits;              // keep the semaphores that the submission waits on
+    std::vector<Wait> waits;              // keep the semaphores that the submission waits for
     uint64_t submitted_ns = 0;            // by the host's clock, if it is timed
 };
 
@@ -42,17 +42,17 @@ class Submissions {
   public:
     Submissions(std::shared_ptr<Device> device, Queue &queue, std::shared_ptr<Timeline> timeline, OpTimes &times);
 
-    // Hands the work to the driver, or keeps it if what it waits for is kept. Throws an Error: then it is gone. The
-    // caller holds the device's mutex.
+    // Submits the work to the driver, or holds it back if work that it waits for is held back. If it throws, the work
+    // is discarded. The caller holds the device's mutex.
     void submit(Submission work);
-    // Hands over what was kept and can run; whether there was any. The caller holds the device's mutex.
+    // Submits held back work that can run now; returns whether there was any. The caller holds the device's mutex.
     bool launch_held();
 
-    // Frees what finished work holds. May be called with the device's mutex held.
+    // Frees the resources of finished work. May be called with the device's mutex held.
     void collect();
-    // Waits while more is under way than is good. The device's mutex is not held.
+    // Waits while too much work is in flight. The device's mutex is not held.
     void throttle();
-    // All work is done, or never will be: frees everything.
+    // Frees everything; all work is done or will never run.
     void drop();
 
   private:
@@ -70,7 +70,7 @@ class Submissions {
     OpTimes &times_;
     std::vector<vk::CommandBuffer> commands_; // of one submission; kept for its memory
     std::deque<const Submission *> held_;     // of in_flight_, in order; guarded by the device's mutex
-    std::mutex mutex_;                        // guards in_flight_; no other is taken under it, and nothing is freed
+    std::mutex mutex_; // guards in_flight_; no other mutex is taken and nothing is freed under it
     std::deque<Submission> in_flight_;
 };
 
