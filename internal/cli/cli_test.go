@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
 )
 
 func testFlags() (*Flags, *int) {
@@ -49,10 +51,10 @@ func TestVersionGoesToStdout(t *testing.T) {
 	var out bytes.Buffer
 	require.ErrorIs(t, f.Parse([]string{"--version"}, &out), flag.ErrHelp)
 	require.Regexp(t, `^prog \(kompute-go\) .+, go1\.\S+ \w+/\w+\n$`, out.String())
-	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "0123456789abcdef0123"},
-	}}
-	require.Contains(t, versionLine("prog", info), "prog (kompute-go) v1.2.3, commit 0123456789ab, go")
+	info := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+	require.Contains(t, versionLine("prog", info), "prog (kompute-go) "+kompute.Version+", go")
+	info.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123"}}
+	require.Contains(t, versionLine("prog", info), "prog (kompute-go) "+kompute.Version+", commit 0123456789ab, go")
 }
 
 func TestLettersAndNames(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // Version is the line that --version prints: the program, the version of this
-// module as the build knows it, the commit if that was stamped, and the Go
-// toolchain with the platform that it built for.
+// module, the commit if the build stamped one, and the Go toolchain with the
+// platform that it built for.
 func Version(program string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -18,10 +20,7 @@ func Version(program string) string {
 }
 
 func versionLine(program string, info *debug.BuildInfo) string {
-	version := info.Main.Version
-	if version == "" || version == "(devel)" {
-		version = "development build"
-	}
+	version := kompute.Version
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
 			version += ", commit " + s.Value[:12]
