@@ -12,7 +12,8 @@ usage() {
     cat <<'EOF'
 usage: ./build.sh COMMAND
 
-  demo       build everything and let the embedded model answer two questions
+  demo       build everything, let the embedded model answer two questions on the best
+             device, and show how fast every other device is
   test [--fast]
              build everything and run every test; --fast: a share of them, in about a minute
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
@@ -210,16 +211,13 @@ show() {
     shown=$1
     [ -n "$shown" ] || return 0
     if [ -t 2 ]; then
-        printf '
-    %.100s[K' "$shown" >&2
+        printf '\r    %.100s\033[K' "$shown" >&2
     elif [ $((SECONDS - shown_at)) -ge 10 ]; then
         shown_at=$SECONDS
-        printf '    %s
-' "$shown" >&2
+        printf '    %s\n' "$shown" >&2
     fi
 }
-show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s
-' "$shown" >&2; fi; }
+show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s\n' "$shown" >&2; fi; }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive
 # nor changed pkg-config output, so a hash of the archive and where it lies goes
@@ -255,7 +253,7 @@ cmd_build() {
 
 cmd_demo() {
     cmd_build
-    "$root/bin/decode"
+    "$root/bin/decode" --compare-devices
 }
 
 cmd_test() {

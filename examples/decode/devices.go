@@ -20,21 +20,25 @@ func listDevices(out io.Writer, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "DEVICE\tNAME\tTYPE\tMEMORY\tDRIVER\tUSABLE")
 	for _, d := range devices {
-		choice := d.Backend
-		if d.Backend == "vulkan" {
-			choice = fmt.Sprintf("vulkan:%d", d.Index)
-		}
 		usable := "yes"
 		if !d.Usable {
 			usable = "no: " + d.UnusableReason
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f GiB\t%s\t%s\n", choice, d.Name, d.Type, float64(d.MemoryTotal)/(1<<30), d.Driver, usable)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f GiB\t%s\t%s\n", deviceSpec(d), d.Name, d.Type, float64(d.MemoryTotal)/(1<<30), d.Driver, usable)
 	}
 	var note error
 	if why != nil {
 		_, note = fmt.Fprintf(w, "\nNo Vulkan device: %s\n", oneLine(why))
 	}
 	return errors.Join(note, w.Flush())
+}
+
+// deviceSpec is what --device takes to choose a device.
+func deviceSpec(d kompute.DeviceInfo) string {
+	if d.Backend == "vulkan" {
+		return fmt.Sprintf("vulkan:%d", d.Index)
+	}
+	return d.Backend
 }
 
 // deviceReport is a device as --json prints it.

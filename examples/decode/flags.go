@@ -33,6 +33,7 @@ type options struct {
 	tracing     *kompute.Trace // nil without one
 	chat        bool
 	listDevices bool
+	compare     bool
 	json        bool
 	quiet       bool
 }
@@ -73,6 +74,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.StringVar(&o.trace, "trace", "", "write what host and device did to a `file` for Chrome's trace viewer or Perfetto; slows down")
 	fs.BoolVar(&o.chat, "chat", false, "talk: answer one message a line and remember the conversation; /help lists what else can be typed")
 	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
+	fs.BoolVar(&o.compare, "compare-devices", false, "afterwards, answer the first prompt on every other device and print how fast it was")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	fs.BoolVar(&o.quiet, "quiet", false, "print the text and nothing else")
 	if err := fs.Parse(args, stdout); err != nil {
@@ -115,6 +117,8 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"chat", "excludes --raw"}
 	case o.chat && given["prompt"]:
 		return &usageError{"chat", "excludes --prompt; messages come from stdin"}
+	case o.compare && (o.json || o.quiet || o.chat):
+		return &usageError{"compare-devices", "excludes --json, --quiet and --chat"}
 	case o.raw && given["system"]:
 		return &usageError{"raw", "excludes --system, which only a chat template can place"}
 	}

@@ -56,8 +56,7 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 	parts := []string{
 		fmt.Sprintf("%s (%s)", a.device.Info().Name, a.device.Backend()),
 		fmt.Sprintf("%d + %d tokens", prompt, len(r.IDs)),
-		fmt.Sprintf("first token after %s", stats.FirstToken.Round(time.Millisecond/10)),
-		fmt.Sprintf("%.1f tokens/s", stats.DecodeRate()),
+		a.speed(),
 	}
 	if r.Finish != generate.FinishStop {
 		parts = append(parts, "ended: "+r.Finish)
@@ -68,6 +67,12 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// speed is how fast the last answer was.
+func (a *app) speed() string {
+	stats := a.session.Stats()
+	return fmt.Sprintf("first token after %s, %.1f tokens/s", stats.FirstToken.Round(time.Millisecond/10), stats.DecodeRate())
 }
 
 // oneLine joins the lines of an error that holds several.

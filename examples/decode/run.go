@@ -69,6 +69,9 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	} else {
 		err = a.answerAll(ctx, prompts)
 	}
+	if err == nil && o.compare && ctx.Err() == nil {
+		err = a.compareDevices(ctx, prompts[0])
+	}
 	if err == nil && o.dump != "" {
 		err = a.dumpRegion(o.dump)
 	}
