@@ -32,6 +32,7 @@ other_builds() {
 if [ "$fast" = --fast ]; then
     part 'C++ tests of the shim' ctest --test-dir "$build" --output-on-failure
     part 'the binding on Vulkan' go test -short ./kompute
+    part 'the goldens of the demo model on Vulkan' go test -short -run '^TestGoldenGreedy$/vulkan' ./llm/generate
     part 'Go tests without cgo: the CPU backend alone' env CGO_ENABLED=0 go test -short ./...
     printf '\nthe fast share passed in %d s; ./build.sh test runs everything\n' "$SECONDS"
     exit

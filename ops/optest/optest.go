@@ -179,15 +179,23 @@ func (r *runner) vectors(t *testing.T) {
 	}
 }
 
-// skip reports whether to leave out a case: where Vulkan runs on the CPU, as with
-// lavapipe, building the kernels' many variants takes most of the time.
+// shortThin is of how many cases one is run where go test is asked for -short.
+const shortThin = 4
+
+// skip reports whether to leave out a case: in short tests, and where Vulkan runs
+// on the CPU, as with lavapipe, where building the kernels' many variants takes
+// most of the time.
 func (r *runner) skip(name string) bool {
-	if r.thin == 0 || r.dev.Backend() != "vulkan" || r.dev.Info().Type != "cpu" {
-		return false
+	of := 1
+	if r.thin > 0 && r.dev.Backend() == "vulkan" && r.dev.Info().Type == "cpu" {
+		of = r.thin
+	}
+	if testing.Short() {
+		of *= shortThin
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return h.Sum32()%uint32(r.thin) != 0
+	return h.Sum32()%uint32(of) != 0
 }
 
 // property checks a random case against the oracle, and the algebra of views.

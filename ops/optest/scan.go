@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"fmt"
 	"math"
 
 	"pgregory.net/rapid"
@@ -40,44 +41,53 @@ func referenceScan(c *Case) []float64 {
 	if err != nil {
 		panic(err)
 	}
-	n, from := x.Shape[axis], elements(x)
+	from, lines := elements(x), map[string][]float64{}
 	return round(x.DType, build(x.Shape, func(at []int) float64 {
-		first, last := 0, at[axis]
-		if c.Params.Reverse {
-			first, last = at[axis], n-1
+		place := append([]int(nil), at...)
+		place[axis] = 0
+		key := fmt.Sprint(place)
+		if lines[key] == nil {
+			lines[key] = scannedLine(c, from, place, axis, x.Shape[axis])
 		}
-		if c.Params.Exclusive && c.Params.Reverse {
-			first++
-		} else if c.Params.Exclusive {
-			last--
-		}
-		return scanned(c, from, at, axis, first, last)
+		return lines[key][at[axis]]
 	}))
 }
 
-// scanned joins elements first to last along the axis.
-func scanned(c *Case, from func([]int) float64, at []int, axis, first, last int) float64 {
-	prod := c.Params.Kind == "prod"
+// scannedLine scans the line of n elements along the axis through place.
+func scannedLine(c *Case, from func([]int) float64, place []int, axis, n int) []float64 {
+	prod, dtype := c.Params.Kind == "prod", c.dtype("x")
 	total, whole := 0.0, int64(0)
 	if prod {
 		total, whole = 1, 1
 	}
-	place := append([]int(nil), at...)
-	for i := first; i <= last; i++ {
+	joined := func() float64 {
+		if dtype.IsFloat() {
+			return total
+		}
+		return wrap(dtype, whole)
+	}
+	out := make([]float64, n)
+	for step := range n {
+		i := step
+		if c.Params.Reverse {
+			i = n - 1 - step
+		}
+		if c.Params.Exclusive {
+			out[i] = joined()
+		}
 		place[axis] = i
-		v := from(place)
-		if prod {
+		if v := from(place); prod {
 			total *= v
 			whole = int64(int32(whole * int64(v)))
 		} else {
 			total += v
 			whole += int64(v)
 		}
+		if !c.Params.Exclusive {
+			out[i] = joined()
+		}
 	}
-	if dtype := c.dtype("x"); !dtype.IsFloat() {
-		return wrap(dtype, whole)
-	}
-	return total
+	return out
 }
 
 func scanExact(c *Case) bool { return !c.dtype("x").IsFloat() }
