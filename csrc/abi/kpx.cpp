@@ -134,7 +134,7 @@ void kpx_tensor_destroy(kpx_tensor *tensor) {
         const std::shared_ptr<Tensor> &object = tensor->object;
         {
             Lock lock(object->device->mutex());
-            // Whoever copies from memory of the caller's must be done with it.
+            // Copies from the caller's memory must be complete.
             object->device->moved().wait(lock, [&] { return !(object->read_only && object->moving); });
             object->close();
         }

@@ -77,7 +77,7 @@ std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Arr
     return heads;
 }
 
-// The two rotations are by the same angles, or there is none.
+// Both rotations use the same angles, or there are no rotations.
 bool same_rotation(const Graph &graph, const Heads &q, const Heads &k) {
     if (q.rope == Graph::kNone || k.rope == Graph::kNone) {
         return q.rope == k.rope;

@@ -109,7 +109,7 @@ class Graph {
     // - `fused` reads what only the group wrote, or touches what the group does not,
     // - a node between the group's nodes would run in the wrong order.
     bool replace(std::vector<Id> group, OpNode fused);
-    // Takes a node out whose results nobody sees; false if somebody may.
+    // Removes a node whose results are not observable; false if they may be.
     bool remove(Id id);
 
     // ---- For the stream and the runner ----

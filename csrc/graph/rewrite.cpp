@@ -28,7 +28,7 @@ bool spans(const OpNode &node, const Array &view, kpx_access access) {
 
 } // namespace
 
-// What the group writes is written by the fused node too, or nobody sees it.
+// Everything that the group writes is written by the fused node too, or is not observable.
 bool Graph::keeps_results(const std::vector<Id> &group, const OpNode &fused) const {
     for (Id id : group) {
         for (size_t i = 0; i < node(id).arrays.size(); i++) {

@@ -98,7 +98,7 @@ static bool quads_along_last(const Axes &axes, uint32_t k) {
 }
 
 uint32_t make_quads(Axes &axes, uint32_t arrays) {
-    constexpr int64_t least = 1024; // with less, a kernel of its own is not worth it
+    constexpr int64_t least = 1024; // with less, a separate kernel does not pay
     if (axes.rank == 0 || axes.size() < least || axes.shape[axes.rank - 1] % 4 != 0)
         return 0;
     const uint32_t last = axes.rank - 1;

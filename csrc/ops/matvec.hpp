@@ -39,7 +39,7 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
     }
     v.threads = slots * v.lanes;
     v.row_blocks = uint32_t((x_rows + Matvec::kMostRows - 1) / Matvec::kMostRows);
-    // In steps, so that not every number and length is a pipeline of its own.
+    // In steps, so that not every number and length needs its own pipeline.
     while (v.rows * v.row_blocks < x_rows) {
         v.rows *= 2;
     }

@@ -20,7 +20,7 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         stride *= array.shape[size_t(axis)];
     }
     array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
-    array.buffer->close(); // nobody else ever sees it
+    array.buffer->close(); // nothing else uses it
     return array;
 }
 

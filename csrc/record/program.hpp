@@ -46,7 +46,7 @@ class Program {
     Mark mark() const { return {nodes_.size(), uses_.size(), push_.size()}; }
     void cut(const Mark &mark);
 
-    // What is appended from here on is a part of one more call of that op.
+    // Starts another call of that op, to which work appended from now on belongs.
     void begin_call(int32_t op);
     // Appends a dispatch; its uses are given before, one per binding.
     void use(Use use);

@@ -15,7 +15,7 @@ struct ListedDevice {
 };
 
 // Ranked discrete, integrated, virtual, CPU, other; the driver's order within a
-// rank. Throws KPX_NO_VULKAN if there is none.
+// rank. Throws KPX_NO_VULKAN without a device.
 std::vector<ListedDevice> list_devices();
 
 // The family that compute goes to: one without graphics if there is one, since

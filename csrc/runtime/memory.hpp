@@ -78,7 +78,7 @@ class Memory {
     static constexpr uint64_t kAlignment = 256; // no device asks for more
     static constexpr uint64_t kSlabBytes = uint64_t(64) << 20;
     static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
-    static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // from here on a tensor of its own
+    static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // minimum size of a dedicated tensor
     static constexpr uint64_t kCounterBytes = uint64_t(64) << 10; // of a block of counters
     static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // of freed blocks, and of empty slabs, kept at least
 

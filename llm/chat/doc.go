@@ -7,7 +7,7 @@
 // raise_exception and strftime_now exist, ranges are bounded. Messages are
 // passed as values and never parsed as template text.
 //
-// A template is a program that comes with a model. Its size, nesting, ranges and
-// macro calls are bounded and its failures are errors, but it can still take its
-// time: load models that you trust.
+// A template is a program that comes with a model. Its size, nesting, ranges
+// and macro calls are bounded and its failures are errors, but it can still be
+// slow: load only models that you trust.
 package chat

@@ -54,7 +54,7 @@ type NoTemplateError struct {
 	Known []string // the names there are
 }
 
-// Error names the template and what there is instead.
+// Error names the template and the available ones.
 func (e *NoTemplateError) Error() string {
 	s := ErrNoTemplate.Error()
 	if e.Name != "" {

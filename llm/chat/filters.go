@@ -9,8 +9,8 @@ import (
 	"github.com/ardanlabs/jinja"
 )
 
-// ownFilters are the filters that this package does itself, where the engine's
-// differ from Jinja's. The lexer renames their uses.
+// ownFilters are the filters that this package implements itself because the
+// engine's differ from Jinja's. The lexer renames their uses.
 var ownFilters = map[string]function{
 	"default": defaultFilter,
 	"d":       defaultFilter,

@@ -25,7 +25,7 @@ type Message struct {
 	Extra map[string]any
 }
 
-// Options says how to render.
+// Options are the options of Render.
 type Options struct {
 	// AddGenerationPrompt ends the text with the start of the assistant's turn.
 	AddGenerationPrompt bool

@@ -6,7 +6,7 @@
 // from any [io/fs.FS], such as files embedded in the binary.
 //
 // Nothing in these files is trusted. Every length, offset, shape and name is
-// checked before use, nothing is allocated on the word of a header, and every
+// checked before use, no allocation relies on an unchecked header, and every
 // refusal is one of the typed errors [FormatError], [ConfigError],
 // [UnsupportedError], [MissingError] and [MismatchError].
 package checkpoint

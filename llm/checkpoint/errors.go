@@ -12,10 +12,10 @@ var (
 	ErrFormat = errors.New("malformed file")
 	// ErrConfig says that a configuration file holds a wrong value.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrUnsupported says that a file is in order, but asks for something that
-	// this module does not do.
+	// ErrUnsupported says that a file is valid, but needs something that this
+	// module does not support.
 	ErrUnsupported = errors.New("unsupported")
-	// ErrMissing says that a file or a tensor is not there.
+	// ErrMissing says that a file or a tensor is missing.
 	ErrMissing = errors.New("missing")
 	// ErrMismatch says that a tensor contradicts the configuration.
 	ErrMismatch = errors.New("tensor contradicts the configuration")
@@ -66,16 +66,16 @@ func (e *ConfigError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *ConfigError) Unwrap() error { return ErrConfig }
 
-// UnsupportedError reports a valid file that asks for something this module
-// does not do. It wraps ErrUnsupported.
+// UnsupportedError reports a valid file that needs something this module does
+// not support. It wraps ErrUnsupported.
 type UnsupportedError struct {
 	File      string   // path of the file
 	What      string   // what kind of thing, e.g. "architecture"
 	Got       string   // what the file names
-	Supported []string // what would work, or empty
+	Supported []string // the supported values, or empty
 }
 
-// Error names the file, the thing and what would work.
+// Error names the file, the setting and the supported values.
 func (e *UnsupportedError) Error() string {
 	s := fmt.Sprintf("%s: %v %s %q", e.File, ErrUnsupported, e.What, e.Got)
 	if len(e.Supported) > 0 {
@@ -90,7 +90,7 @@ func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
 // MissingError reports a file or a tensor that is not there. It wraps
 // ErrMissing and the cause.
 type MissingError struct {
-	File   string // path of the file, or of the folder that lacks the tensor
+	File   string // path of the file, or of the folder without the tensor
 	Tensor string // the tensor, or empty when the file itself is missing
 	Reason string
 	Err    error // the cause, such as fs.ErrNotExist, or nil

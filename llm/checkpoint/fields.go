@@ -17,8 +17,8 @@ const MaxSize = 1 << 30
 
 // Fields reads the members of one JSON object by name and type. It keeps the
 // first error, a [ConfigError] or [UnsupportedError] that names file and field,
-// and gives zero values from then on: read everything, then look at Err. A member
-// that is null counts as absent. Not safe for concurrent use.
+// and returns zero values from then on: read everything, then check Err. A
+// member that is null counts as absent. Not safe for concurrent use.
 type Fields struct {
 	file    string
 	path    string // of this object within the file: "" or "quantization."
@@ -57,7 +57,7 @@ func (f *Fields) Unsupported(what, got string, supported ...string) {
 	}
 }
 
-// Has reports whether the member is there and not null.
+// Has reports whether the member is present and not null.
 func (f *Fields) Has(name string) bool {
 	_, ok := f.get(name)
 	return ok
@@ -71,7 +71,7 @@ func (f *Fields) get(name string) (jsontext.Value, bool) {
 	return raw, ok && raw.Kind() != 'n'
 }
 
-// Size reads an integer from 1 to MaxSize, which must be there.
+// Size reads a required integer from 1 to MaxSize.
 func (f *Fields) Size(name string) int {
 	if !f.Has(name) {
 		f.Fail(name, "missing")

@@ -149,8 +149,7 @@ func (c *Checkpoint) add(f *File, name string) {
 
 // ParseIndex reads model.safetensors.index.json and returns its weight_map, the
 // shard of every tensor; file is its path, for messages. Shards are plain names
-// of files beside the index: a path that leads elsewhere is refused with
-// FormatError.
+// of files beside the index: any other path is a FormatError.
 func ParseIndex(file string, data []byte) (map[string]string, error) {
 	top, err := object(data)
 	if err != nil {
@@ -179,7 +178,7 @@ func plainName(name string) bool {
 	return name != "." && fs.ValidPath(name) && filepath.IsLocal(name) && !strings.ContainsAny(name, "/\\:\x00")
 }
 
-// Name returns what stands for the folder in messages.
+// Name returns the folder's name in messages.
 func (c *Checkpoint) Name() string {
 	if c == nil {
 		return ""
@@ -221,7 +220,7 @@ func (c *Checkpoint) EOS() []int {
 }
 
 // ReadFile reads another file of the folder, such as TokenizerFile. It fails
-// with MissingError where there is none.
+// with MissingError if there is no such file.
 func (c *Checkpoint) ReadFile(name string) ([]byte, error) {
 	return readSmall(c.fsys, c.root, name, maxOtherFile)
 }

@@ -17,7 +17,7 @@ type Module struct {
 	// Scales and Biases are [Out, In/GroupSize] of one float type; in the modes
 	// without biases scales are U8 and Biases zero. Both are zero when dense.
 	Scales, Biases Tensor
-	// Bias is the layer's own bias [Out], zero where the file has none.
+	// Bias is the layer's own bias [Out], zero if the file has none.
 	Bias      Tensor
 	Packing   Packing // zero when dense
 	Quantized bool

@@ -71,7 +71,7 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.tensors)) }
 // Metadata returns the file's "__metadata__", empty where it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Close gives the file's memory back. Tensors of f must not be used after it.
+// Close frees the file's memory. Tensors of f must not be used after it.
 // Closing a nil file, or one twice, does nothing.
 func (f *File) Close() error {
 	if f == nil || f.source == nil {
@@ -112,7 +112,7 @@ func (f *File) readMetadata(raw jsontext.Value) error {
 	return nil
 }
 
-// span is where a tensor lies in the data.
+// span is a tensor's byte range in the data.
 type span struct {
 	name       string
 	begin, end int

@@ -165,7 +165,7 @@ func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	}
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
-			return f.Tokenizer.Encode(m.Content) // its error says where
+			return f.Tokenizer.Encode(m.Content) // its error has the position
 		}
 	}
 	text, err := f.Template.Render(messages, chat.Options{AddGenerationPrompt: true})

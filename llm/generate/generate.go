@@ -60,7 +60,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Resul
 	return s.generate(ctx, prompt, o, func(Token) error { return nil })
 }
 
-// errBreak ends a generation whose tokens nobody wants any more.
+// errBreak ends a generation whose consumer has stopped.
 var errBreak = errors.New("the caller has left the loop")
 
 // Tokens is Generate as an iterator over the tokens. An error comes last, with
@@ -177,7 +177,7 @@ func (g *generation) decode(ctx context.Context, src source) error {
 	}
 }
 
-// finished tells why the generation ends with the token id, or "".
+// finished returns why the generation ends with the token id, or "".
 func (g *generation) finished(id int) string {
 	switch {
 	case slices.Contains(g.options.EOS, id):

@@ -12,7 +12,7 @@ import (
 // ErrPrompt is what a [PromptError] wraps.
 var ErrPrompt = errors.New("invalid prompt")
 
-// PromptError says why a prompt cannot be answered.
+// PromptError reports why a prompt cannot be answered.
 type PromptError struct{ Reason string }
 
 // Error gives the reason.
@@ -27,7 +27,8 @@ const (
 	DefaultPrefillStep = 512
 )
 
-// Options says how to generate. The zero value is greedy, with the defaults.
+// Options are the options of a generation. The zero value is greedy, with the
+// defaults.
 type Options struct {
 	MaxTokens   int // most tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params

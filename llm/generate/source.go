@@ -15,7 +15,7 @@ import (
 type source interface {
 	// next waits for the next token; the first is the one that follows the prompt.
 	next(ctx context.Context) (int, error)
-	// ahead lets the device begin with tokens that next has not asked for yet, if
+	// ahead lets the device start on tokens that next has not requested yet, if
 	// the source can.
 	ahead() error
 	// close ends the source. The session then remembers the tokens that were fed.

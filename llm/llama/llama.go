@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// Config is what config.json says about a Llama model.
+// Config is the configuration of a Llama model, from config.json.
 type Config struct {
 	model.Transformer
 	MLPBias bool     // gate, up and down projections have a bias

@@ -11,7 +11,7 @@ import (
 // ErrFit is what a [FitError] wraps.
 var ErrFit = errors.New("does not fit the device")
 
-// FitError says that a model is too large for a device. It is found before
+// FitError reports that a model is too large for a device. It is found before
 // anything is loaded.
 type FitError struct {
 	What              string // what is too large

@@ -45,7 +45,7 @@ func (l *Loader[T]) grow(t checkpoint.Tensor, bytes int64) {
 	l.bytes += bytes
 }
 
-// report tells how much has been loaded.
+// report reports how much has been loaded.
 func (l *Loader[T]) report() {
 	if l.progress != nil {
 		l.progress(l.bytes)

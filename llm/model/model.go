@@ -75,7 +75,7 @@ type DecodeState interface {
 	Close() error
 }
 
-// Rows says of which tokens of a pass the logits are wanted.
+// Rows selects the tokens of a pass whose logits are computed.
 type Rows int
 
 const (
@@ -96,7 +96,7 @@ type Pass struct {
 	Rows Rows
 }
 
-// Options says how to load a model.
+// Options are the options for loading a model.
 type Options struct {
 	// DType is the type of activations and state; 0 takes float32 for a quantized
 	// checkpoint and the type of the weights for a dense one.

@@ -127,6 +127,6 @@ func (c *Cursor) Close() error {
 // closeAll closes views whose storage lives on.
 func closeAll[E kompute.Element](views ...*kompute.Tensor[E]) {
 	for _, v := range views {
-		_ = v.Close() // closing a view has nothing that could fail
+		_ = v.Close() // closing a view cannot fail
 	}
 }

@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// Config is what config.json says about a Qwen3 model.
+// Config is the configuration of a Qwen3 model, from config.json.
 type Config struct{ model.Transformer }
 
 // ReadConfig reads config.json. It fails with the errors of package checkpoint,

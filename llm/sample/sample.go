@@ -27,7 +27,7 @@ var ErrParams = errors.New("invalid sampling parameter")
 // ErrLogits is returned where logits hold a NaN, +Inf, or nothing finite.
 var ErrLogits = errors.New("invalid logits")
 
-// Params says how to choose a token. The zero value is greedy.
+// Params are the sampling parameters. The zero value is greedy.
 type Params struct {
 	// Temperature divides the log-probabilities; 0 is greedy, and then no other
 	// field counts.

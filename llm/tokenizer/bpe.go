@@ -4,7 +4,7 @@ import "fmt"
 
 // bpe merges the symbols of one piece.
 type bpe struct {
-	symbols [256]int32 // the token of each single byte, -1 where there is none
+	symbols [256]int32 // the token of each single byte, or -1
 	merges  map[uint64]merge
 	whole   map[string]int32 // pieces that are tokens as they stand (ignore_merges), or nil
 }

@@ -2,7 +2,7 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Special says what becomes of special tokens, such as <|im_end|>, in a text.
+// Special selects how special tokens, such as <|im_end|>, appear in a text.
 type Special int
 
 const (

@@ -28,10 +28,10 @@ type entry struct {
 	special bool
 }
 
-// Encode returns the token ids of text. Added tokens such as <|im_end|> are
-// recognized wherever they stand; what belongs around every text ([Tokenizer.Prefix],
-// [Tokenizer.Suffix]) is not added. It fails with EncodingError where text is not
-// valid UTF-8 or holds a byte that the vocabulary lacks, and for a nil tokenizer.
+// Encode returns the token ids of text. Added tokens such as <|im_end|> are recognized wherever
+// they stand; what belongs around every text ([Tokenizer.Prefix], [Tokenizer.Suffix]) is not added.
+// It fails with EncodingError where text is not valid UTF-8 or contains a byte that is not in the
+// vocabulary, and for a nil tokenizer.
 func (t *Tokenizer) Encode(text string) ([]int, error) {
 	if t == nil {
 		return nil, &EncodingError{Offset: -1, Reason: "the tokenizer is nil"}
