@@ -34,7 +34,7 @@ type job struct {
 	run      func(lo, hi int)
 	n, chunk int
 	room     atomic.Int32 // workers that may still join
-	next     atomic.Int64 // first unit that nobody has taken
+	next     atomic.Int64 // first unit that is not taken
 	left     atomic.Int64 // units not finished
 	finished sync.WaitGroup
 	panicked atomic.Pointer[any]
@@ -190,7 +190,7 @@ func poll() {
 	}
 }
 
-// findJob joins a job with room that has chunks that nobody has taken.
+// findJob joins a job that has room and chunks that are not taken.
 func findJob() *job {
 	if posted.Load() == 0 {
 		return nil

@@ -36,9 +36,8 @@ typedef enum {
 
 typedef struct {
     kpx_result code;
-    uint32_t
-        of_content; /* 1: the error is that of the work that should have made a tensor's content, not of this call */
-    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
+    uint32_t of_content; /* 1: the error of the work that should have made a tensor's content, not of this call */
+    uint64_t requested;  /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;

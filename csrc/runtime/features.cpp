@@ -130,7 +130,7 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.subgroup32 = f.subgroup && subgroup.subgroupSize >= 32;
 }
 
-// Enabling what nobody uses can cost speed (robust buffer access does), so only
+// Enabling unused features can cost speed (robust buffer access does), so only
 // what Features names, and what a user's own shader may well want, stays on.
 void FeatureChain::keep_only_needed() {
     vk::PhysicalDeviceFeatures core;

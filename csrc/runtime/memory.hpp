@@ -66,7 +66,7 @@ class Memory {
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
     // Zeroed memory that the host sees too; a driver allocation each.
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
-    // Device memory that is zero, and must be when its owner lets go.
+    // Device memory that is zero, and must be zero again when it is released.
     std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
     // A host tensor, as make_tensor makes it; on many devices it is of the same memory.
     std::shared_ptr<kp::Tensor> make_host_tensor(uint64_t bytes, bool read_by_host);

@@ -51,7 +51,7 @@ bool make_dirs(const fs::path &dir) {
     std::error_code failed;
     if (fs::create_directories(dir, failed)) {
         fs::permissions(dir, fs::perms::owner_all,
-                        failed); // what is in it goes to the driver: nobody else writes there
+                        failed); // its content is passed to the driver: only the user may write there
     }
     return access(dir.c_str(), W_OK) == 0;
 }

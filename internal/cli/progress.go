@@ -57,7 +57,7 @@ func (b *Bar) Set(done, total int64) {
 	_ = b.shown.Set64(done)
 }
 
-// Describe says what the work is from here on.
+// Describe sets the description of the current work.
 func (b *Bar) Describe(what string) {
 	if b == nil {
 		return
