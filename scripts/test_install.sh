@@ -10,15 +10,19 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 mkdir "$work/service"
 cp "$root/scripts/testdata/service.go.txt" "$work/service/main.go"
-cp "$root/go.sum" "$work/service/go.sum"
-# The service needs what this module needs, and this module itself from the tree.
-sed 's|^module .*|module example.com/service|' "$root/go.mod" >"$work/service/go.mod"
+version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go")
 (
     cd "$work/service"
-    go mod edit -require=github.com/kompute-go/kompute-go@v0.0.0 -replace=github.com/kompute-go/kompute-go="$root"
+    # The commands of README's section on the library, with its version.
+    grep -qF "kompute-go@$version" "$root/README.md"
+    go mod init example.com/service
+    go mod edit -require "github.com/kompute-go/kompute-go@$version"
+    go mod edit -replace "github.com/kompute-go/kompute-go=$root"
+    go mod tidy
     unset CGO_CFLAGS
     # A cache of its own: Go's would still have the link flags of an earlier prefix.
-    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" GOFLAGS=-mod=mod GOCACHE="$work/cache"
+    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" GOCACHE="$work/cache"
+    [ "v$(pkg-config --modversion kompute-go)" = "$version" ]
     go build -o service .
     ./service
 )

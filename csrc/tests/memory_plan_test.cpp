@@ -91,8 +91,8 @@ TEST(what_carries_data_keeps_its_memory) {
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
     Storage out = new_storage(device, kWords * 4), constant = new_storage(device, kWords * 4),
-           count = new_storage(device, kWords * 4), half = new_storage(device, kWords * 4),
-           passing = new_storage(device, kWords * 4);
+            count = new_storage(device, kWords * 4), half = new_storage(device, kWords * 4),
+            passing = new_storage(device, kWords * 4);
     upload(stream, count, std::vector<uint32_t>(kWords, 0));
     upload(stream, half, std::vector<uint32_t>(kWords, 1000));
     begin_capture(stream);
