@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // readTrace writes a trace and reads it back.
@@ -52,6 +54,9 @@ func TestTraceHasHostAndDevice(t *testing.T) {
 		began := time.Since(trace.began)
 		for range 3 {
 			runInto(s, "copy", state, x)
+		}
+		if d.Backend() == "cpu" { // so that Synchronize finds something to wait for
+			s.Enqueue(Op{Name: "sleep", CPU: func([]array.Array) error { time.Sleep(20 * time.Millisecond); return nil }})
 		}
 		require.NoError(t, s.Synchronize(bg))
 		r := captureTest(t, s, func(s *Stream) { closing(t, step(s, x, state)) })
