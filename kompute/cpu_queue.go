@@ -97,8 +97,8 @@ func (q *cpuQueue) push(item cpuItem) {
 	q.items = append(q.items, item)
 	q.s.appended++
 	for _, m := range item.deps {
-		if other, same := m.stream.queue.(*cpuQueue); same {
-			other.start(m.value)
+		if m.stream.dev == q.s.dev { // events of other devices were started when they were recorded
+			m.stream.queue.(*cpuQueue).start(m.value)
 		}
 	}
 }
