@@ -223,28 +223,41 @@ func requireBits(t require.TestingT, got, again array.Array) {
 }
 
 // agree runs an op into out. It must write the elements of out alone, give the
-// same bits for contiguous copies of everything, and what plain Go gives: to the
-// bit if tolerance is 0, else as requireClose takes it, with one more rounding
-// since both results are rounded. What the op should give is for ops/optest.
+// same bits for contiguous copies of everything, and agree with plain Go: to the
+// bit if tolerance is 0, else as [gen.likeGeneric] takes it. What the op should
+// give is for ops/optest.
 func (g *gen) agree(op func(in []array.Array, out array.Array) error, out array.Array, tolerance, scale float64, in ...array.Array) {
-	again, plain, copies := dense(g, out), dense(g, out), make([]array.Array, len(in))
-	for i, a := range in {
-		copies[i] = dense(g, a)
-	}
+	again, copies := dense(g, out), g.copies(in)
 	require.NoError(g, op(in, out))
 	untouched(g, out)
 	require.NoError(g, op(copies, again))
 	requireBits(g, out, again)
-	if simd.Active() == simd.Generic {
-		return
+	if simd.Active() != simd.Generic {
+		g.likeGeneric(op, out, tolerance, scale, copies)
 	}
+}
+
+// likeGeneric compares an op's result with that of plain Go for the same operands,
+// which are contiguous: to the bit if tolerance is 0, else as requireClose takes
+// it, with one more rounding since both results are rounded.
+func (g *gen) likeGeneric(op func(in []array.Array, out array.Array) error, got array.Array, tolerance, scale float64, in []array.Array) {
 	defer simd.Use(simd.Use(simd.Generic))
-	require.NoError(g, op(copies, plain))
+	plain := dense(g, got)
+	require.NoError(g, op(in, plain))
 	if tolerance == 0 {
-		requireSame(g, values(plain), out)
+		requireSame(g, values(plain), got)
 		return
 	}
-	requireWithin(g, values(plain), out, tolerance, scale, 2)
+	requireWithin(g, values(plain), got, tolerance, scale, 2)
+}
+
+// copies makes contiguous copies of operands.
+func (g *gen) copies(in []array.Array) []array.Array {
+	out := make([]array.Array, len(in))
+	for i, a := range in {
+		out[i] = dense(g, a)
+	}
+	return out
 }
 
 // values reads an array in row-major order.

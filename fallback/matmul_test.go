@@ -8,29 +8,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// matMulWant multiplies [..., m, k] by [..., k, n], read by index. It also returns
-// the largest sum of magnitudes, to which rounding errors are in proportion.
-func matMulWant(batch []int, m, n, k int, a, b func(batch []int, i, j int) float64) (want []float64, scale float64) {
-	each(append(slices.Clone(batch), m, n), func(at []int) {
-		r := len(batch)
-		sum, size := 0.0, 0.0
-		for l := range k {
-			term := a(at[:r], at[r], l) * b(at[:r], l, at[r+1])
-			sum += term
-			size += math.Abs(term)
-		}
-		want = append(want, sum)
-		scale = max(scale, size)
-	})
-	return want, scale
-}
-
-// reader reads a matrix in a batch.
-func reader(a array.Array) func(batch []int, i, j int) float64 {
-	return func(batch []int, i, j int) float64 { return value(a, append(slices.Clone(batch), i, j)...) }
+// magnitude returns the largest sum of magnitudes in a product of matrices, to
+// which rounding errors are in proportion.
+func (g *gen) magnitude(a, b array.Array) float64 {
+	defer simd.Use(simd.Use(simd.Generic))
+	sizes := func(x array.Array) array.Array {
+		out, err := array.New(array.Float32, x.Shape...)
+		require.NoError(g, err)
+		require.NoError(g, Cast(x, out))
+		require.NoError(g, Unary(opdef.UnaryAbs, out, out))
+		return out
+	}
+	r := a.Rank() - 1
+	sums, err := array.New(array.Float32, append(slices.Clone(a.Shape[:r]), b.Shape[r])...)
+	require.NoError(g, err)
+	require.NoError(g, MatMul(sizes(a), sizes(b), sums))
+	return slices.Max(append(values(sums), 0))
 }
 
 // length draws a matrix dimension: often small, at times beyond a tile.
@@ -65,9 +63,10 @@ func TestMatMul(t *testing.T) {
 		}
 		out := g.output(dtype, append(slices.Clone(batch), m, n))
 		require.NoError(g, MatMul(a, b, out))
-		want, scale := matMulWant(batch, m, n, k, reader(a), reader(b))
-		requireClose(g, want, out, sumError(k), scale)
 		untouched(g, out)
+		g.likeGeneric(func(in []array.Array, out array.Array) error {
+			return MatMul(in[0], in[1], out)
+		}, out, sumError(k), g.magnitude(a, b), g.copies([]array.Array{a, b}))
 	})
 }
 
@@ -102,18 +101,6 @@ func (g *gen) quantized(rows, groups int, q Quantization) quantized {
 		biases: g.array(scaleType, []int{rows, groups}, g.normal),
 		q:      q,
 	}
-}
-
-// at returns an element, from the definition.
-func (m quantized) at(row, col int) float64 {
-	code := 0.0
-	for b := range m.q.Bits {
-		bit := col*m.q.Bits + b
-		word := uint32(value(m.w, row, bit/32))
-		code += float64(word >> (bit % 32) & 1 << b)
-	}
-	g := col / m.q.GroupSize
-	return value(m.scales, row, g)*code + value(m.biases, row, g)
 }
 
 func eachFormat(t *testing.T, f func(t *testing.T, q Quantization)) {
@@ -157,23 +144,18 @@ func quantizedMatMulCase(g *gen, q Quantization, transpose bool) {
 	dtype := g.dtype("type", floatTypes)
 	x := g.array(dtype, append(slices.Clone(batch), m, k), g.normal)
 	out := g.output(dtype, append(slices.Clone(batch), m, n))
-	require.NoError(g, QuantizedMatMul(x, w.w, w.scales, w.biases, out, q, transpose))
-	elements := make([]float64, k*n)
-	for i := range k {
-		for j := range n {
-			if transpose {
-				elements[i*n+j] = w.at(j, i)
-			} else {
-				elements[i*n+j] = w.at(i, j)
-			}
-		}
+	weights, err := array.New(array.Float32, other, groups*q.GroupSize)
+	require.NoError(g, err)
+	require.NoError(g, Dequantize(w.w, w.scales, w.biases, weights, q))
+	if transpose {
+		weights.Layout, err = weights.Transpose(1, 0)
+		require.NoError(g, err)
 	}
-	want, scale := matMulWant(batch, m, n, k, reader(x), func(_ []int, i, j int) float64 { return elements[i*n+j] })
-	requireClose(g, want, out, sumError(k), scale)
-	untouched(g, out)
-	again := dense(g, out)
-	require.NoError(g, QuantizedMatMul(dense(g, x), dense(g, w.w), dense(g, w.scales), dense(g, w.biases), again, q, transpose))
-	requireBits(g, out, again)
+	weights.Layout, err = weights.Broadcast(append(slices.Clone(batch), k, n)...)
+	require.NoError(g, err)
+	g.agree(func(in []array.Array, out array.Array) error {
+		return QuantizedMatMul(in[0], in[1], in[2], in[3], out, q, transpose)
+	}, out, sumError(k), g.magnitude(x, weights), x, w.w, w.scales, w.biases)
 }
 
 func TestDequantize(t *testing.T) {
@@ -181,11 +163,9 @@ func TestDequantize(t *testing.T) {
 		rows, groups := g.int("rows", 0, 9), g.int("groups", 0, 5)
 		w := g.quantized(rows, groups, q)
 		out := g.output(g.dtype("type", floatTypes), []int{rows, groups * q.GroupSize})
-		require.NoError(g, Dequantize(w.w, w.scales, w.biases, out, q))
-		var want []float64
-		each(out.Shape, func(at []int) { want = append(want, w.at(at[0], at[1])) })
-		requireClose(g, want, out, 3e-7, 1)
-		untouched(g, out)
+		g.agree(func(in []array.Array, out array.Array) error {
+			return Dequantize(in[0], in[1], in[2], out, q)
+		}, out, 3e-7, 1, w.w, w.scales, w.biases)
 	}
 	eachFormat(t, func(t *testing.T, q Quantization) { sample(t, func(g *gen) { property(g, q) }) })
 	check(t, func(g *gen) { property(g, g.format()) })
@@ -197,17 +177,9 @@ func TestQuantizedGather(t *testing.T) {
 		w := g.quantized(rows, groups, q)
 		index := g.array(g.dtype("index type", indexTypes), []int{g.int("a", 0, 4), g.int("b", 1, 4)}, func() float64 { return g.index(rows) })
 		out := g.output(g.dtype("type", floatTypes), append(slices.Clone(index.Shape), groups*q.GroupSize))
-		require.NoError(g, QuantizedGather(w.w, w.scales, w.biases, index, out, q))
-		var want []float64
-		each(out.Shape, func(at []int) {
-			if row, ok := resolve(index.DType, value(index, at[0], at[1]), rows); ok {
-				want = append(want, w.at(row, at[2]))
-			} else {
-				want = append(want, 0)
-			}
-		})
-		requireClose(g, want, out, 3e-7, 1)
-		untouched(g, out)
+		g.agree(func(in []array.Array, out array.Array) error {
+			return QuantizedGather(in[0], in[1], in[2], in[3], out, q)
+		}, out, 3e-7, 1, w.w, w.scales, w.biases, index)
 	}
 	eachFormat(t, func(t *testing.T, q Quantization) { sample(t, func(g *gen) { property(g, q) }) })
 	check(t, func(g *gen) { property(g, g.format()) })
