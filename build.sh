@@ -27,12 +27,13 @@ usage: ./build.sh COMMAND
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
-  clean      remove build/ and bin/, but for the download of Kompute
+  clean      remove build/ and bin/, but for the downloads and what was built of glslang
   help       this text
 
 environment:
   KOMPUTE_SOURCE=DIR       use this copy of Kompute 0.9.0 instead of downloading it
-  KOMPUTE_CACHE=DIR        keep the download of Kompute here (default: in the build folder)
+  KOMPUTE_CACHE=DIR        keep the downloads of Kompute and glslang, and the glslang program,
+                           here (default: in the build folder)
   KOMPUTE_GO_BUILD=DIR     build here instead of in build/
   KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
 EOF
@@ -137,7 +138,7 @@ native() {
     # Configuring again is needed only for a new tree or another source of Kompute; ninja sees the rest.
     local key="${KOMPUTE_SOURCE:-}|${CMAKE_PREFIX_PATH:-}"
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ]; then
-        say 'configuring, and fetching Kompute if it is not here yet'
+        say 'configuring, and fetching Kompute and glslang if they are not here yet'
         logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release
         printf '%s' "$key" >"$build/configured-for"
     fi
@@ -176,7 +177,7 @@ native_meter() {
         0\[*) line=${line%%]*} line=${line#[} ;; # "[7/12] Building ..."
         *) continue ;;
         esac
-        for kind in Kompute shaders shim tests; do
+        for kind in Kompute glslang shaders shim tests; do
             [ $bare = 0 ] || [ -z "${steps[$kind]:-}" ] || line+="$kind ${steps[$kind]}/${total[$kind]}  "
         done
         show "$line"
@@ -188,6 +189,7 @@ native_meter() {
 native_kind() {
     case $1 in
     kompute/*.o | kompute/*.o:*) echo Kompute ;;
+    CMakeFiles/kpx_glslang*) echo glslang ;;
     csrc/tests/*) echo tests ;;
     generated/spirv/*) echo shaders ;;
     CMakeFiles/kpx*) echo shim ;;

@@ -1,7 +1,8 @@
 # Compiles every shaders/*.comp to SPIR-V, in its variants, and embeds what was
 # built, with a table of it. An edited include recompiles what reads it; a shader
-# that does not compile fails the build. A variant that asks for a GLSL extension
-# which this compiler does not know is left out, and said so.
+# that does not compile fails the build. Variants that ask for a GLSL extension
+# which glslc does not know are compiled by a newer glslang (glslang.cmake); where
+# that cannot be had, they are left out, and said so.
 #
 # A shader says at its top, in comments, what is not the rule:
 #   // variants: the names below, the best first; the rule is "narrow base"
@@ -16,6 +17,7 @@ set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCO
 set(KPX_VARIANT_nv coopmat_nv glsl:GL_NV_cooperative_matrix)
 
 include(kernel_spec)
+include(glslang)
 
 find_program(GLSLC glslc)
 if(NOT GLSLC)
@@ -108,6 +110,7 @@ set(arrays "")
 set(table "")
 set(outputs "")
 set(specs "")
+set(KPX_LEFT_OUT "") # names of what is not in the archive
 foreach(source IN LISTS KPX_SHADER_FILES)
     kpx_shader_head(${source} variants requires kernels)
     set(names "")
@@ -119,19 +122,30 @@ foreach(source IN LISTS KPX_SHADER_FILES)
         foreach(variant IN LISTS variants)
             set(name ${kernel}.${variant})
             kpx_variant(${variant} "${requires}" features defines missing)
-            if(missing)
-                message(STATUS "kernel ${name}: left out, ${GLSLC} does not know ${missing}")
-                continue()
-            endif()
             set(output ${KPX_SPIRV}/${name}.inc)
+            string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
+            set(compiler ${GLSLC})
+            if(missing AND NOT KOMPUTE_GO_KERNELS)
+                kpx_glslang(compiler)
+            endif()
+            if(NOT compiler)
+                message(STATUS "kernel ${name}: left out, ${GLSLC} does not know ${missing}")
+                list(APPEND KPX_LEFT_OUT ${name})
+                continue()
+            elseif(missing)
+                set(command ${compiler} --quiet --target-env vulkan1.2 ${defines} ${definitions} -I${KPX_SHADERS}/include
+                    --depfile ${output}.d --vn ${symbol} -o ${output} ${source})
+                string(APPEND arrays "#include \"spirv/${name}.inc\"\n")
+            else()
+                set(command ${GLSLC} --target-env=vulkan1.2 -O -Werror -mfmt=c ${defines} ${definitions}
+                    -I${KPX_SHADERS}/include -MD -MF ${output}.d -MT ${output} -o ${output} ${source})
+                string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
+            endif()
             add_custom_command(OUTPUT ${output}
-                COMMAND ${GLSLC} --target-env=vulkan1.2 -O -Werror -mfmt=c ${defines} ${definitions} -I${KPX_SHADERS}/include
-                        -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
-                DEPENDS ${source}
+                COMMAND ${command}
+                DEPENDS ${source} ${compiler}
                 DEPFILE ${output}.d
                 COMMENT "Compiling shader generated/spirv/${name}.inc" VERBATIM)
-            string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
-            string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
             string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, sizeof ${symbol}},\n")
             list(APPEND outputs ${output})
         endforeach()
