@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/sample"
-	"github.com/kompute-go/kompute-go/ops"
 )
 
 // captured replays the session's step, and reads the tokens that it chooses while
@@ -30,22 +28,6 @@ type captured struct {
 type batch struct {
 	done kompute.Event
 	end  int // replays up to its end
-}
-
-// newCaptured enqueues, behind the prompt, what the first replay begins with: the
-// token that follows the prompt, its position and how to sample.
-func newCaptured(g *generation, c *step, token *kompute.Tensor[uint32]) (*captured, error) {
-	position := g.state.Len()
-	sc := g.stream.Scope()
-	defer sc.Close()
-	ops.SliceUpdate(g.stream, c.token, token)
-	c.cursor.Set(g.stream, position)
-	if c.params != nil {
-		// The token after position p is number p + 1 - position.
-		params := g.options.Sampling.Encode(uint64(1 - int64(position)))
-		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, params, ops.SampleParamsSize))
-	}
-	return &captured{generation: g, step: c, token: token, first: position}, g.stream.Flush()
 }
 
 func (c *captured) next(ctx context.Context) (int, error) {
@@ -111,18 +93,15 @@ func (c *captured) wait(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	read := len(c.given) - 1 // replays whose tokens were read
-	var id [1]uint32
-	if err := c.step.chosen.Peek(id[:], c.first+read); err != nil {
-		return 0, err
-	}
-	if err := sample.Check(id[0]); err != nil {
+	id, err := c.step.chosenAt(c.first + read)
+	if err != nil {
 		return 0, err
 	}
 	if read+1 == c.batches[0].end {
 		c.batches[0], c.inFlight = c.batches[1], c.inFlight-1
 		c.took = time.Since(c.began)
 	}
-	return int(id[0]), nil
+	return id, nil
 }
 
 // close counts the tokens that replays have fed and whose successors were read.

@@ -19,7 +19,7 @@ type Session struct {
 	stream    *kompute.Stream
 	state     model.DecodeState
 	seen      []int // the tokens in the state
-	captured  *step // nil until it is needed
+	step      *step // nil until it is needed
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
@@ -73,10 +73,10 @@ func (s *Session) Stream() *kompute.Stream {
 // it yet, or this device cannot have one. It is closed with the session, when the
 // state grows, and when a generation samples after a greedy one, or the other way.
 func (s *Session) Region() *kompute.Region {
-	if s == nil || s.captured == nil {
+	if s == nil || s.step == nil {
 		return nil
 	}
-	return s.captured.region
+	return s.step.region
 }
 
 // Close frees state and stream, once the device is done with them. Closing a nil

@@ -26,53 +26,75 @@ type source interface {
 // the one that follows the prompt, chosen on the device but not read yet; it
 // belongs to the source, unless there is an error.
 //
-// Several tokens come from the session's captured step, if the device can have
-// one. It is captured here, while the device works on the prompt, unless an
-// earlier generation has left one that fits.
+// Several tokens come from the session's step. It is captured and replayed, if the
+// device can, and enqueued op by op otherwise. It is captured here, while the device
+// works on the prompt, unless an earlier generation has done so.
 func (g *generation) source(token *kompute.Tensor[uint32]) (source, error) {
-	one := &eager{generation: g, token: token}
-	if g.options.Eager || g.limit == 1 {
-		return one, nil
+	first := g.state.Len()
+	if g.limit == 1 {
+		return &eager{generation: g, token: token, at: first}, nil
 	}
-	step, err := g.captureStep(g.options.Sampling.Greedy())
-	switch {
-	case err != nil:
+	c, err := g.decodeStep()
+	if err != nil {
 		return nil, err
-	case step == nil: // this device cannot
-		return one, nil
 	}
-	return newCaptured(g, step, token)
+	replays := false
+	if !g.options.Eager {
+		if replays, err = g.capture(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.begin(g, token); err != nil {
+		return nil, err
+	}
+	if replays {
+		return &captured{generation: g, step: c, token: token, first: first}, nil
+	}
+	return &eager{generation: g, step: c, token: token, at: first}, nil
 }
 
-// eager enqueues the ops of each token one by one, when it is asked for it.
+// eager enqueues the ops of each step one by one, when its token is asked for.
 type eager struct {
 	*generation
-	token *kompute.Tensor[uint32] // [1, 1], the last one chosen
-	known bool                    // id is that token
-	id    int
+	step  *step                   // nil where only the prompt's token is wanted
+	token *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
+	id    int                     // the last token, to be fed next
+	at    int                     // where
+	begun bool                    // the prompt's token was read
+	done  kompute.Event
 }
 
-func (e *eager) next(ctx context.Context) (int, error) {
-	if e.known {
-		next, err := e.feed(e.token, []int{e.id})
-		if err != nil {
-			return 0, err
-		}
-		e.known = false
-		if err := e.replace(next); err != nil {
-			return 0, err
-		}
+func (e *eager) next(ctx context.Context) (id int, err error) {
+	if !e.begun {
+		id, err = e.readToken(ctx, e.token)
+	} else {
+		id, err = e.run(ctx)
 	}
-	id, err := e.readToken(ctx, e.token)
-	e.id, e.known = id, err == nil
+	if err == nil {
+		e.id, e.begun = id, true
+	}
 	return id, err
 }
 
-// replace takes over the next token.
-func (e *eager) replace(next *kompute.Tensor[uint32]) error {
-	old := e.token
-	e.token = next
-	return old.Close()
+// run enqueues the step and waits for the token that it chooses.
+func (e *eager) run(ctx context.Context) (int, error) {
+	start := time.Now()
+	sc := e.stream.Scope()
+	e.step.record(e.stream, e.model, e.state)
+	sc.Close()
+	if err := e.state.Extend(1); err != nil {
+		return 0, err
+	}
+	e.seen = append(e.seen, e.id)
+	e.stream.RecordInto(&e.done)
+	e.meter.enqueue += time.Since(start)
+	e.meter.idle++
+	if err := e.done.Wait(ctx); err != nil {
+		return 0, err
+	}
+	id, err := e.step.chosenAt(e.at)
+	e.at++
+	return id, err
 }
 
 func (e *eager) ahead() error { return nil }
@@ -84,9 +106,7 @@ func (e *eager) close() error { return e.token.Close() }
 func (g *generation) feed(tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
 	sc := g.stream.Scope()
 	defer sc.Close()
-	start := time.Now()
 	logits := g.model.Forward(g.stream, model.Pass{Tokens: tokens, State: g.state})
-	g.meter.enqueue += time.Since(start)
 	g.seen = append(g.seen, ids...)
 	next := kompute.Keep(sc, choose(g.stream, logits, g.params, ops.At(len(g.ids))))
 	if err := next.Err(); err != nil {

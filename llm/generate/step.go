@@ -6,29 +6,28 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/nn"
+	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// step is one decode step as a region, and what it keeps on the device: a replay
-// takes the token that the one before has chosen, and moves on by itself. The
-// host only reads which tokens were chosen.
+// step is one decode step, and what it keeps on the device: it feeds the token
+// that the step before has chosen, and moves on by itself. The host only reads
+// which tokens were chosen. So each run of it is the same work in the same memory,
+// whether it is enqueued anew or a region is replayed.
 type step struct {
-	region   *kompute.Region
-	capacity int                     // of the state that it was captured over
+	region   *kompute.Region         // the step, captured; nil until it is replayed
+	capacity int                     // of the state that it works on
 	params   *kompute.Tensor[uint32] // how to sample, as of [ops.Sample]; nil is greedy
 	token    *kompute.Tensor[uint32] // [1, 1], to be fed next
 	cursor   *nn.Cursor              // where it goes
 	chosen   *kompute.Mapped[uint32] // [capacity], the token that follows each position
 }
 
-// captureStep returns the session's step for the state as it is and for greedy
-// or sampled tokens, captured anew where there is none; nil if this device cannot
-// have one.
-func (g *generation) captureStep(greedy bool) (*step, error) {
-	if g.uncaptured != nil {
-		return nil, nil
-	}
-	if c := g.captured; c != nil {
+// decodeStep returns the session's step for the state as it is and for greedy or
+// sampled tokens: the one of earlier generations if it fits.
+func (g *generation) decodeStep() (*step, error) {
+	greedy := g.options.Sampling.Greedy()
+	if c := g.step; c != nil {
 		if c.capacity == g.state.Capacity() && (c.params == nil) == greedy {
 			return c, nil
 		}
@@ -36,19 +35,41 @@ func (g *generation) captureStep(greedy bool) (*step, error) {
 			return nil, err
 		}
 	}
-	c := &step{capacity: g.state.Capacity()}
-	g.captured = c
-	err := c.allocate(g.model.Device(), greedy)
-	if err == nil {
-		c.region, err = g.stream.Capture(func(st *kompute.Stream) { c.record(st, g.model, g.state) })
+	g.step = &step{capacity: g.state.Capacity()}
+	if err := g.step.allocate(g.model.Device(), greedy); err != nil {
+		return nil, errors.Join(err, g.closeStep())
 	}
-	if err == nil {
-		return c, nil
+	return g.step, nil
+}
+
+// capture captures the step, unless that was done before. It reports false if this
+// device cannot.
+func (g *generation) capture(c *step) (bool, error) {
+	if c.region != nil || g.uncaptured != nil {
+		return c.region != nil, nil
 	}
+	var err error
+	c.region, err = g.stream.Capture(func(st *kompute.Stream) { c.record(st, g.model, g.state) })
 	if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
 		g.uncaptured, err = err, nil
 	}
-	return nil, errors.Join(err, g.closeStep())
+	return c.region != nil, err
+}
+
+// begin enqueues, behind the prompt, what the first run of the step begins with:
+// the token that follows the prompt, its position and how to sample.
+func (c *step) begin(g *generation, token *kompute.Tensor[uint32]) error {
+	position := g.state.Len()
+	sc := g.stream.Scope()
+	defer sc.Close()
+	ops.SliceUpdate(g.stream, c.token, token)
+	c.cursor.Set(g.stream, position)
+	if c.params != nil {
+		// The token after position p is number p + 1 - position.
+		params := g.options.Sampling.Encode(uint64(1 - int64(position)))
+		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, params, ops.SampleParamsSize))
+	}
+	return g.stream.Flush()
 }
 
 // allocate makes what the step keeps.
@@ -64,7 +85,7 @@ func (c *step) allocate(d *kompute.Device, greedy bool) error {
 }
 
 // record is the step: it feeds the token, chooses the next one, and leaves it for
-// the next replay and for the host.
+// the next run and for the host.
 func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState) {
 	c.cursor.Load(st)
 	position := c.cursor.Position()
@@ -77,13 +98,23 @@ func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState
 	ops.SliceUpdate(st, c.token, next)
 }
 
-// closeStep gives the captured step up, once the device is done with it.
+// chosenAt returns the token that follows a position, once the run that chose it
+// is done.
+func (c *step) chosenAt(position int) (int, error) {
+	var id [1]uint32
+	if err := c.chosen.Peek(id[:], position); err != nil {
+		return 0, err
+	}
+	return int(id[0]), sample.Check(id[0])
+}
+
+// closeStep gives the step up, once the device is done with it.
 func (s *Session) closeStep() error {
-	c := s.captured
+	c := s.step
 	if c == nil {
 		return nil
 	}
-	s.captured = nil
+	s.step = nil
 	var errs []error
 	if c.region != nil {
 		errs = append(errs, c.region.Close())
