@@ -1,4 +1,4 @@
-package fallback
+package workers
 
 import (
 	"flag"
@@ -21,20 +21,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// withThreads runs f with at least n threads.
-func withThreads(t *testing.T, n int, f func()) {
+// withThreads runs f with n threads.
+func withThreads(t testing.TB, n int, f func()) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 	f()
 }
 
-func TestParallelCoversEachUnitOnce(t *testing.T) {
+func TestForCoversEachUnitOnce(t *testing.T) {
 	withThreads(t, 4, func() {
 		rapid.Check(t, func(r *rapid.T) {
 			n := rapid.IntRange(0, 2000).Draw(r, "n")
-			cost := rapid.SampledFrom([]float64{1, 50, 1e6}).Draw(r, "cost")
+			cost := rapid.SampledFrom([]float64{0, 1, 50, 1e6}).Draw(r, "cost")
 			seen := make([]atomic.Int32, n)
-			parallel(n, cost, func(lo, hi int) {
+			For(n, cost, func(lo, hi int) {
 				for i := lo; i < hi; i++ {
 					seen[i].Add(1)
 				}
@@ -46,15 +46,15 @@ func TestParallelCoversEachUnitOnce(t *testing.T) {
 	})
 }
 
-func TestParallelConcurrentAndNested(t *testing.T) {
+func TestForConcurrentAndNested(t *testing.T) {
 	withThreads(t, 4, func() {
 		var total atomic.Int64
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
 				for range 50 {
-					parallel(64, 1e5, func(lo, hi int) {
-						parallel(hi-lo, 1e5, func(lo, hi int) { total.Add(int64(hi - lo)) })
+					For(64, 1e5, func(lo, hi int) {
+						For(hi-lo, 1e5, func(lo, hi int) { total.Add(int64(hi - lo)) })
 					})
 				}
 			})
@@ -64,31 +64,36 @@ func TestParallelConcurrentAndNested(t *testing.T) {
 	})
 }
 
-func TestParallelHandsPanicsOn(t *testing.T) {
+func TestForHandsPanicsOn(t *testing.T) {
 	withThreads(t, 4, func() {
-		require.PanicsWithValue(t, "broken", func() {
-			parallel(100, 1e6, func(lo, hi int) {
-				if hi == 100 {
-					panic("broken")
-				}
+		for range 10 {
+			require.PanicsWithValue(t, "broken", func() {
+				For(100, 1e6, func(lo, hi int) {
+					if hi == 100 {
+						panic("broken")
+					}
+				})
 			})
-		})
+			n := 0
+			For(1, 1e6, func(lo, hi int) { n += hi - lo })
+			require.Equal(t, 1, n)
+		}
 	})
 }
 
 func TestWorkersEnd(t *testing.T) {
 	withThreads(t, 4, func() {
-		parallel(100, 1e6, func(lo, hi int) { time.Sleep(time.Millisecond) })
-		require.Eventually(t, func() bool { return workers.Load() == 0 }, 5*time.Second, idleTime)
+		For(100, 1e6, func(lo, hi int) { time.Sleep(time.Millisecond) })
+		require.Eventually(t, func() bool { return all.Load() == 0 }, 5*time.Second, idleTime)
 		// And start again.
 		var n atomic.Int64
-		parallel(100, 1e6, func(lo, hi int) { n.Add(int64(hi - lo)) })
+		For(100, 1e6, func(lo, hi int) { n.Add(int64(hi - lo)) })
 		require.Equal(t, int64(100), n.Load())
 	})
 }
 
-func BenchmarkParallel(b *testing.B) {
+func BenchmarkFor(b *testing.B) {
 	for range b.N {
-		parallel(8, 1e5, func(lo, hi int) {})
+		For(8, 1e5, func(lo, hi int) {})
 	}
 }

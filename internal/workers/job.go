@@ -1,0 +1,193 @@
+package workers
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// job is a schedule that is being run, or a single loop. Its steps follow one
+// another as turns, which are counted up over all runs: turn t is step t modulo
+// the number of steps.
+//
+// A worker that is late, by however much, must not take part in a turn that is
+// over. So everything that workers decide by carries the turn: state says which
+// one it is and how many shares it has, size how many pieces, and each share how
+// many of its pieces are taken. Steps themselves are read only by who has taken a
+// piece, for until that is done the turn does not end.
+type job struct {
+	steps  [][]part
+	long   bool   // a schedule: workers stay, and those of other jobs do not come
+	end    uint64 // the turn behind the last
+	slots  []slot
+	failed atomic.Bool
+	mu     sync.Mutex
+	err    error
+	panic  any
+
+	_        [64]byte
+	state    atomic.Uint64 // turn<<16 | shares; no shares: nothing to do
+	_        [64]byte
+	left     atomic.Int64  // pieces of the turn that are not done
+	size     atomic.Uint64 // turn<<32 | pieces
+	_        [64]byte
+	wanted   atomic.Int32 // workers that it can use
+	attached atomic.Int32 // those that it has
+	parked   atomic.Int32
+	wake     chan struct{}
+}
+
+// slot is the place of one worker.
+type slot struct {
+	taken   atomic.Uint64 // turn<<24 | pieces of its share that are taken
+	used    atomic.Bool
+	context Context
+	_       [64]byte
+}
+
+const mostWorkers = 1 << 10
+
+func newJob(steps [][]part, slots int) *job {
+	return &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
+}
+
+// run runs the steps so many times. It returns when they are done.
+func (j *job) run(times int) error {
+	n := uint64(len(j.steps))
+	first := (j.state.Load()>>16/n + 1) * n
+	j.end = first + uint64(times)*n
+	j.failed.Store(false)
+	j.err, j.panic = nil, nil
+	// What j has is visible to others only from here on, but for late workers of
+	// earlier runs, who find nothing to do.
+	me := j.attach()
+	j.open(first)
+	place := j.post()
+	callWorkers(int(j.wanted.Load()) - 1)
+	j.serve(me, true)
+	j.detach(me)
+	unpost(place)
+	if j.panic != nil {
+		panic(j.panic)
+	}
+	return j.err
+}
+
+// attach takes a free slot; the job has more of them than workers.
+func (j *job) attach() int {
+	for {
+		for i := range j.slots {
+			if s := &j.slots[i]; !s.used.Load() && s.used.CompareAndSwap(false, true) {
+				j.attached.Add(1)
+				return i
+			}
+		}
+		runtime.Gosched() // they are about to leave
+	}
+}
+
+func (j *job) detach(me int) {
+	j.slots[me].used.Store(false)
+	j.attached.Add(-1)
+}
+
+// open begins turns from this one on, up to the first that has something to do,
+// or ends the job.
+func (j *job) open(turn uint64) {
+	for ; turn < j.end && !j.failed.Load(); turn++ {
+		step := j.steps[turn%uint64(len(j.steps))]
+		if turn%uint64(len(j.steps)) == 0 {
+			j.adjust()
+		}
+		pieces, cost := 0, 0.0
+		for i := range step {
+			p := &step[i]
+			p.begin(pieces)
+			pieces += p.pieces
+			cost += p.Cost * float64(p.units)
+		}
+		if pieces == 0 {
+			continue
+		}
+		shares := min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
+		j.left.Store(int64(pieces))
+		j.size.Store(turn<<32 | uint64(pieces))
+		j.state.Store(turn<<16 | uint64(shares))
+		if shares > 1 {
+			j.wakeParked()
+		}
+		return
+	}
+	j.state.Store(turn << 16)
+	j.wakeParked()
+}
+
+// adjust sets how many workers the job can use, once in each run of its steps.
+func (j *job) adjust() {
+	j.wanted.Store(int32(min(threadsFor(j), len(j.slots))))
+	if j.long && j.attached.Load() < j.wanted.Load() && j.attached.Load() > 0 {
+		callWorkers(int(j.wanted.Load()) - 1)
+	}
+}
+
+// fail keeps the first error.
+func (j *job) fail(err error, panicked any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil && j.panic == nil {
+		j.err, j.panic = err, panicked
+	}
+	j.failed.Store(true)
+}
+
+// runPieces runs pieces [a, b) of a turn, which are taken.
+func (j *job) runPieces(c *Context, turn uint64, a, b int) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.fail(nil, p)
+		}
+	}()
+	c.turn = turn
+	step := j.steps[turn%uint64(len(j.steps))]
+	for i := range step {
+		p := &step[i]
+		last := min(b, p.first+p.pieces)
+		if a >= last || j.failed.Load() {
+			continue
+		}
+		if err := p.run(c, a, last); err != nil {
+			j.fail(err, nil)
+		}
+		a = last
+	}
+}
+
+// done counts pieces that are done. The last ones open the next turn.
+func (j *job) done(turn uint64, pieces int) {
+	if pieces > 0 && j.left.Add(int64(-pieces)) == 0 {
+		j.open(turn + 1)
+	}
+}
+
+// take takes some of the pieces that are left of a share [lo, hi): half of them,
+// so that the others find some until the end.
+func (s *slot) take(turn uint64, lo, hi int) (a, b int) {
+	const countBits = 24
+	mark := turn << countBits
+	for {
+		word := s.taken.Load()
+		at := lo
+		if word>>countBits == mark>>countBits {
+			at += int(word & (1<<countBits - 1))
+		} else if int64(word-mark) > 0 {
+			return 0, 0 // it is a later turn already
+		}
+		if at >= hi {
+			return 0, 0
+		}
+		n := (hi - at + 1) / 2
+		if s.taken.CompareAndSwap(word, mark|uint64(at+n-lo)) {
+			return at, at + n
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package workers
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Workers start on demand, and end when they have had nothing to do for idleTime,
+// so the package leaves no goroutines behind. One that has just finished looks
+// for work for a while before it sleeps, because waking a thread takes longer
+// than many loops.
+const (
+	pollTime = 50 * time.Microsecond
+	idleTime = 20 * time.Millisecond
+)
+
+var (
+	board    [16]atomic.Pointer[job] // where callers post their jobs
+	posted   atomic.Int32            // jobs on the board
+	longJobs atomic.Int32            // of them, schedules
+	all      atomic.Int32            // workers
+	polling  atomic.Int32            // those that look at the board
+	sleeping atomic.Int32            // those that wait for wake
+	wake     = make(chan struct{}, mostWorkers)
+)
+
+// post puts the job on the board. If that is full, the cores have enough to do.
+func (j *job) post() *atomic.Pointer[job] {
+	if j.wanted.Load() < 2 {
+		return nil
+	}
+	for i := range board {
+		if board[i].Load() == nil && board[i].CompareAndSwap(nil, j) {
+			posted.Add(1)
+			if j.long {
+				longJobs.Add(1)
+			}
+			return &board[i]
+		}
+	}
+	return nil
+}
+
+func unpost(place *atomic.Pointer[job]) {
+	if place == nil {
+		return
+	}
+	if place.Load().long {
+		longJobs.Add(-1)
+	}
+	place.Store(nil)
+	posted.Add(-1)
+}
+
+// threadsFor returns how many workers, the caller included, the job can use:
+// schedules share the processors.
+func threadsFor(j *job) int {
+	n := runtime.GOMAXPROCS(0)
+	if others := int(longJobs.Load()); j.long && others > 1 {
+		n = (n + others - 1) / others
+	}
+	return n
+}
+
+// tooMany reports whether there are more workers than processors beside a caller.
+func tooMany() bool { return int(all.Load()) >= runtime.GOMAXPROCS(0) }
+
+// callWorkers sees to it that so many workers look at the board. Each wakes two
+// more, so that the caller soon begins its own work.
+func callWorkers(want int) {
+	want = min(want, runtime.GOMAXPROCS(0)-1)
+	missing := min(want-int(polling.Load()), 2)
+	for ; missing > 0 && sleeping.Load() > 0; missing-- {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	for ; missing > 0; missing-- {
+		n := all.Load()
+		if int(n) >= want {
+			return
+		}
+		if all.CompareAndSwap(n, n+1) {
+			go worker()
+		}
+	}
+}
+
+// worker takes jobs until there have been none for idleTime.
+func worker() {
+	defer all.Add(-1)
+	timer := time.NewTimer(idleTime)
+	defer timer.Stop()
+	for {
+		poll()
+		if tooMany() {
+			return
+		}
+		sleeping.Add(1)
+		timer.Reset(idleTime)
+		select {
+		case <-wake:
+			sleeping.Add(-1)
+		case <-timer.C:
+			sleeping.Add(-1)
+			return
+		}
+	}
+}
+
+// poll works on posted jobs until there have been none for pollTime.
+func poll() {
+	polling.Add(1)
+	defer polling.Add(-1)
+	since := now()
+	for i := 1; ; i++ {
+		if j := find(nil); j != nil {
+			polling.Add(-1)
+			j.join()
+			polling.Add(1)
+			since = now()
+		}
+		if i%64 == 0 { // some microseconds
+			waited := now() - since
+			if waited > pollTime {
+				return
+			}
+			if waited > spinTime {
+				runtime.Gosched()
+			}
+		}
+		pause()
+	}
+}
+
+// join works on a job that find returned.
+func (j *job) join() {
+	me := j.attach()
+	if missing := int(j.wanted.Load() - j.attached.Load()); missing > 0 {
+		callWorkers(missing)
+	}
+	j.serve(me, false)
+	j.detach(me)
+}
+
+// find returns a job that can use another worker, and has turns to come. Inside
+// of another job only loops count: whoever helps is back soon.
+func find(inside *job) *job {
+	if posted.Load() == 0 {
+		return nil
+	}
+	for i := range board {
+		j := board[i].Load()
+		if j == nil || j == inside || inside != nil && j.long {
+			continue
+		}
+		room := int32(j.state.Load() & 0xffff)
+		if j.long && room > 0 {
+			room = j.wanted.Load()
+		}
+		if j.attached.Load() < room {
+			return j
+		}
+	}
+	return nil
+}
+
+// help works on another job's loop, if there is one.
+func help(inside *job) bool {
+	j := find(inside)
+	if j == nil {
+		return false
+	}
+	me := j.attach()
+	j.serve(me, false)
+	j.detach(me)
+	return true
+}

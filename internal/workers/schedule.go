@@ -1,0 +1,51 @@
+package workers
+
+import "runtime"
+
+// Schedule is steps that are run one after another, by workers that stay from
+// the first to the last.
+type Schedule struct{ job *job }
+
+// NewSchedule returns a schedule. It keeps the steps.
+func NewSchedule(steps []Step) *Schedule {
+	var cut [][]part
+	for _, step := range steps {
+		var parts []part
+		for _, p := range step {
+			if p.Units > 0 {
+				parts = append(parts, part{Part: p})
+				parts[len(parts)-1].cut(pieceTime)
+			}
+		}
+		if len(parts) > 0 {
+			cut = append(cut, parts)
+		}
+	}
+	s := &Schedule{}
+	if len(cut) > 0 {
+		s.job = newJob(cut, 2*max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+		s.job.long = true
+	}
+	return s
+}
+
+// Run runs all steps so many times in a row, and returns when they are done, or
+// one has failed: then none that follows has begun. A panic of a part goes on in
+// the caller. Only one Run of a schedule may be under way.
+//
+// It allocates nothing, unless workers must be started.
+func (s *Schedule) Run(times int) error {
+	if s.job == nil || times <= 0 {
+		return nil
+	}
+	return s.job.run(times)
+}
+
+// Threads returns how many workers would run the schedule now, the caller
+// included.
+func (s *Schedule) Threads() int {
+	if s.job == nil {
+		return 1
+	}
+	return min(threadsFor(s.job), len(s.job.slots))
+}

@@ -1,0 +1,223 @@
+package workers
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// randomSchedule draws steps that count how often each unit has run.
+func randomSchedule(r *rapid.T) (steps []Step, counts [][]atomic.Int32) {
+	for range rapid.IntRange(1, 6).Draw(r, "steps") {
+		var step Step
+		for range rapid.IntRange(1, 3).Draw(r, "parts") {
+			count := make([]atomic.Int32, rapid.IntRange(0, 200).Draw(r, "units"))
+			counts = append(counts, count)
+			step = append(step, Part{
+				Units: len(count), Align: rapid.IntRange(0, 9).Draw(r, "align"),
+				Cost: rapid.SampledFrom([]float64{0, 1, 100, 1e5}).Draw(r, "cost"),
+				Run: func(_ *Context, lo, hi int) error {
+					for i := lo; i < hi; i++ {
+						count[i].Add(1)
+					}
+					return nil
+				},
+			})
+		}
+		steps = append(steps, step)
+	}
+	return steps, counts
+}
+
+func TestScheduleRunsEachUnitOnce(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		withThreads(t, rapid.IntRange(1, 5).Draw(r, "threads"), func() {
+			steps, counts := randomSchedule(r)
+			s := NewSchedule(steps)
+			times := rapid.IntRange(0, 20).Draw(r, "times")
+			for range 3 {
+				require.NoError(r, s.Run(times))
+			}
+			for _, count := range counts {
+				for i := range count {
+					require.EqualValues(r, 3*times, count[i].Load())
+				}
+			}
+		})
+	})
+}
+
+// A step begins when the one before is done: each adds what the one before has
+// left.
+func TestStepsFollowOneAnother(t *testing.T) {
+	for _, threads := range []int{1, 2, 4} {
+		withThreads(t, threads, func() {
+			const n = 64
+			var a, b [n]int
+			steps := []Step{
+				{{Units: n, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
+					for i := lo; i < hi; i++ {
+						a[i] = b[n-1-i] + 1
+					}
+					return nil
+				}}},
+				{{Units: n, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
+					for i := lo; i < hi; i++ {
+						b[i] = a[n-1-i] + 1
+					}
+					return nil
+				}}},
+				{{Units: 1, Run: func(*Context, int, int) error { b[0]++; return nil }}, {Units: 1, Run: func(*Context, int, int) error { b[1]++; return nil }}},
+			}
+			s := NewSchedule(steps)
+			for range 20 {
+				require.NoError(t, s.Run(25))
+			}
+			require.Equal(t, 500*2, b[n/2])
+			require.Equal(t, 500*3, b[1])
+		})
+	}
+}
+
+// The sizes of a step may depend on what earlier steps, or runs, have made.
+func TestSizesKnownWhenAStepBegins(t *testing.T) {
+	withThreads(t, 4, func() {
+		size, want := 0, int64(0)
+		var done atomic.Int64
+		s := NewSchedule([]Step{
+			{{Units: 1, Run: func(*Context, int, int) error { size = (size + 7) % 100; want += int64(size); return nil }}},
+			{{Units: 99, Cost: 1e4, Size: func() int { return size }, Run: func(_ *Context, lo, hi int) error {
+				done.Add(int64(hi - lo))
+				return nil
+			}}},
+		})
+		for range 20 {
+			require.NoError(t, s.Run(50))
+		}
+		require.Equal(t, want, done.Load())
+	})
+}
+
+func TestScheduleFails(t *testing.T) {
+	withThreads(t, 4, func() {
+		bad := errors.New("bad")
+		var fail, behind atomic.Int64
+		s := NewSchedule([]Step{
+			{{Units: 100, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
+				switch f := int(fail.Load()); {
+				case f > 0 && lo <= f && f < hi:
+					return bad
+				case f < 0 && lo <= -f && -f < hi:
+					panic(bad)
+				}
+				return nil
+			}}},
+			{{Units: 1, Run: func(*Context, int, int) error { behind.Add(1); return nil }}},
+		})
+		require.NoError(t, s.Run(2))
+		fail.Store(50)
+		require.ErrorIs(t, s.Run(3), bad)
+		fail.Store(-70)
+		require.PanicsWithError(t, "bad", func() { _ = s.Run(3) })
+		fail.Store(0)
+		require.NoError(t, s.Run(1))
+		require.EqualValues(t, 3, behind.Load())
+	})
+}
+
+// Loops inside of a piece are shared by those that wait for it.
+func TestLoopsInsideOfAStep(t *testing.T) {
+	withThreads(t, 4, func() {
+		var n atomic.Int64
+		s := NewSchedule([]Step{{{Units: 1, Cost: 1e6, Run: func(*Context, int, int) error {
+			For(100, 1e5, func(lo, hi int) { n.Add(int64(hi - lo)) })
+			return nil
+		}}}})
+		require.NoError(t, s.Run(30))
+		require.EqualValues(t, 3000, n.Load())
+	})
+}
+
+// Several schedules at once, while the number of threads changes.
+func TestSchedulesWhileThreadsChange(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var total atomic.Int64
+	var callers sync.WaitGroup
+	stop := make(chan struct{})
+	changes := sync.WaitGroup{}
+	changes.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(300 * time.Microsecond):
+				runtime.GOMAXPROCS(1 + i%6)
+			}
+		}
+	})
+	for range 3 {
+		s := NewSchedule([]Step{
+			{{Units: 50, Cost: 1e4, Run: func(_ *Context, lo, hi int) error { total.Add(int64(hi - lo)); return nil }}},
+			{{Units: 1, Cost: 10, Run: func(_ *Context, lo, hi int) error { total.Add(int64(hi - lo)); return nil }}},
+		})
+		callers.Go(func() {
+			for range 40 {
+				if err := s.Run(10); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	close(stop)
+	changes.Wait()
+	require.EqualValues(t, 3*400*51, total.Load())
+}
+
+// Other goroutines get their turn while a schedule runs on every thread.
+func TestOthersGetTheirTurn(t *testing.T) {
+	withThreads(t, 2, func() {
+		var stop atomic.Bool
+		end := errors.New("end")
+		s := NewSchedule([]Step{{{Units: 64, Cost: 1e4, Run: func(*Context, int, int) error {
+			if stop.Load() {
+				return end
+			}
+			return nil
+		}}}})
+		ended := make(chan error)
+		go func() { ended <- s.Run(1 << 30) }()
+		for range 20 {
+			time.Sleep(time.Millisecond)
+		}
+		stop.Store(true)
+		require.ErrorIs(t, <-ended, end)
+	})
+}
+
+func TestRunAllocatesNothing(t *testing.T) {
+	withThreads(t, 2, func() {
+		s := NewSchedule([]Step{{{Units: 64, Cost: 1e4, Run: func(c *Context, _, _ int) error {
+			if !c.Prepared() {
+				c.Space(100)[0] = 1
+			}
+			return nil
+		}}}})
+		require.NoError(t, s.Run(2000))
+		require.Less(t, testing.AllocsPerRun(50, func() { _ = s.Run(3) }), 0.5)
+	})
+}
+
+// BenchmarkStep is the cost of a step of 16 pieces that do nothing.
+func BenchmarkStep(b *testing.B) {
+	s := NewSchedule([]Step{{{Units: 16, Cost: 1e4, Run: func(*Context, int, int) error { return nil }}}})
+	if err := s.Run(b.N); err != nil {
+		b.Fatal(err)
+	}
+}

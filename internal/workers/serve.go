@@ -1,0 +1,179 @@
+package workers
+
+import (
+	"runtime"
+	"time"
+)
+
+const (
+	// patience is how often a worker looks for the next step before it takes what
+	// others have not begun, some half a microsecond.
+	patience = 12
+	// politeTime is how long a worker runs or waits before it lets other goroutines
+	// have its place once.
+	politeTime = 2 * time.Millisecond
+	// spinTime is how long it waits before it lets them have it again and again, and
+	// parkTime how long before it parks.
+	spinTime = 20 * time.Microsecond
+	parkTime = 100 * time.Microsecond
+)
+
+// turnOf is what a worker knows of the turn under way.
+type turnOf struct {
+	state        uint64
+	turn         uint64
+	shares, size int
+}
+
+// look returns the turn under way; ok is false if there is none.
+func (j *job) look() (t turnOf, ok bool) {
+	for {
+		t.state = j.state.Load()
+		t.turn, t.shares = t.state>>16, int(t.state&0xffff)
+		if t.shares == 0 {
+			return t, false
+		}
+		if size := j.size.Load(); uint32(size>>32) == uint32(t.turn) {
+			t.size = int(uint32(size))
+			return t, true
+		}
+	}
+}
+
+// share returns the pieces of a share.
+func (t *turnOf) share(i int) (lo, hi int) {
+	return i * t.size / t.shares, (i + 1) * t.size / t.shares
+}
+
+// serve works on the job until it ends. A worker that is not the caller leaves
+// earlier if there are too many.
+func (j *job) serve(me int, caller bool) {
+	polite := now()
+	for {
+		t, ok := j.look()
+		if !ok {
+			return
+		}
+		if me < t.shares {
+			j.done(t.turn, j.work(me, &t, me))
+		}
+		if !j.long && !caller {
+			for j.steal(me, &t, false) {
+			}
+			return
+		}
+		if at := now(); at-polite > politeTime {
+			runtime.Gosched()
+			polite = at
+			if !caller && j.crowded(me) {
+				return
+			}
+		}
+		if !j.await(me, &t, caller) {
+			return
+		}
+	}
+}
+
+// crowded reports whether the worker should leave.
+func (j *job) crowded(me int) bool {
+	return tooMany() || j.long && me >= threadsFor(j)
+}
+
+// work does all that is left of a share, and returns how many pieces that was.
+func (j *job) work(me int, t *turnOf, share int) (pieces int) {
+	lo, hi := t.share(share)
+	for {
+		a, b := j.slots[share].take(t.turn, lo, hi)
+		if a == b {
+			return pieces
+		}
+		j.runPieces(&j.slots[me].context, t.turn, a, b)
+		pieces += b - a
+	}
+}
+
+// steal does a part of another's share. It reports whether there was any. Absent
+// asks for shares that nobody has come for only.
+func (j *job) steal(me int, t *turnOf, absent bool) bool {
+	for k := 1; k <= t.shares; k++ {
+		i := (me + k) % t.shares
+		if absent && j.slots[i].used.Load() {
+			continue
+		}
+		lo, hi := t.share(i)
+		if a, b := j.slots[i].take(t.turn, lo, hi); a != b {
+			j.runPieces(&j.slots[me].context, t.turn, a, b)
+			j.done(t.turn, b-a)
+			return true
+		}
+	}
+	return false
+}
+
+// await returns when the turn is over: false if the worker shall leave. What
+// others have not begun it takes at once if they are absent, else after a while.
+func (j *job) await(me int, t *turnOf, caller bool) bool {
+	var since time.Duration
+	absent := int(j.attached.Load()) < t.shares
+	look := patience
+	for i := 1; j.state.Load() == t.state; i++ {
+		if absent && i == 1 && j.steal(me, t, true) {
+			i = 0
+			continue
+		}
+		if i == look {
+			look *= 2 // looking disturbs those that work
+			if j.steal(me, t, false) || help(j) {
+				i, look, since = 0, patience, 0
+				continue
+			}
+		}
+		if i%(8*patience) == 0 { // several microseconds
+			at := now()
+			switch {
+			case since == 0:
+				since = at
+			case at-since > parkTime:
+				if !caller && j.crowded(me) {
+					return false
+				}
+				j.park(t)
+				since = 0
+			case at-since > spinTime:
+				runtime.Gosched()
+			}
+		}
+		pause()
+	}
+	return true
+}
+
+// park sleeps until a turn for several workers begins, or the job ends.
+func (j *job) park(t *turnOf) {
+	j.parked.Add(1)
+	if j.state.Load() != t.state && j.unpark() {
+		return
+	}
+	<-j.wake
+}
+
+// unpark takes one of those parked off the count.
+func (j *job) unpark() bool {
+	for {
+		n := j.parked.Load()
+		if n == 0 {
+			return false
+		}
+		if j.parked.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// wakeParked wakes all that are parked.
+func (j *job) wakeParked() {
+	for j.unpark() {
+		j.wake <- struct{}{}
+	}
+}

@@ -1,0 +1,96 @@
+package workers
+
+import "time"
+
+// Step is work that may go on at once: its parts do not depend on each other.
+type Step []Part
+
+// Part is a loop over units.
+type Part struct {
+	Units int
+	// Size, if not nil, is called when the step begins, and returns how many units
+	// there are this time, at most Units.
+	Size func() int
+	// Align is a multiple at which the loop may be cut; 0 is 1.
+	Align int
+	// Cost is about what a unit takes, in nanoseconds.
+	Cost float64
+	// Run runs units [lo, hi). The first error of a schedule ends it.
+	Run func(c *Context, lo, hi int) error
+}
+
+// Context belongs to one worker of a schedule.
+type Context struct {
+	turn, prepared uint64 // prepared: the turn and the part that Prepared was asked for last
+	part, last     *part
+	space          []float32
+}
+
+// Prepared reports whether this worker has called it before in this run of the
+// part. What it has put into Space since is still there.
+func (c *Context) Prepared() bool {
+	if c.prepared == c.turn && c.last == c.part {
+		return true
+	}
+	c.prepared, c.last = c.turn, c.part
+	return false
+}
+
+// Space returns n numbers of the worker's own. Another part may have overwritten
+// them.
+func (c *Context) Space(n int) []float32 {
+	if len(c.space) < n {
+		c.space = make([]float32, n)
+	}
+	return c.space[:n]
+}
+
+const (
+	// worthwhile is the least work for which another worker is called, in
+	// nanoseconds of a part's cost.
+	worthwhile = 3000
+	// pieceTime is the cost of the smallest piece that a part is cut into.
+	pieceTime = 500
+	// mostPieces bounds how many pieces one part is cut into.
+	mostPieces = 1 << 14
+)
+
+// part is a Part cut into pieces.
+type part struct {
+	Part
+	length int // units of a piece
+	// What this turn has; only the worker that opens a step writes it.
+	units, first, pieces int
+}
+
+// cut chooses the length of a piece.
+func (p *part) cut(least float64) {
+	align := max(p.Align, 1)
+	blocks := (p.Units + align - 1) / align
+	each := max(p.Cost, 1e-3) * float64(align)
+	per := max(int(min(least/each, float64(blocks))), (blocks+mostPieces-1)/mostPieces, 1)
+	p.length = per * align
+}
+
+// begin counts the pieces of this turn, of which first come in other parts.
+func (p *part) begin(first int) {
+	p.units = p.Units
+	if p.Size != nil {
+		p.units = min(max(p.Size(), 0), p.Units)
+	}
+	p.first = first
+	p.pieces = (p.units + p.length - 1) / p.length
+}
+
+// run runs pieces [a, b), counted from the step's first.
+func (p *part) run(c *Context, a, b int) error {
+	lo := (a - p.first) * p.length
+	hi := min((b-p.first)*p.length, p.units)
+	c.part = p
+	return p.Run(c, lo, hi)
+}
+
+var start = time.Now()
+
+// now is the time of a monotonic clock.
+func now() time.Duration { return time.Since(start) }
