@@ -30,7 +30,7 @@ func Random(state, out array.Array, p RandomParams) error {
 	c := checker{op: "random"}
 	c.array("state", &state)
 	c.dtype("state", &state, array.Uint32)
-	c.shape("state", &state, []int{opdef.RandomWords})
+	c.shape("state", &state, []int{opdef.RandomStateSize})
 	c.float("out", &out)
 	if c.err == nil && !out.IsContiguous() {
 		c.fail("out has strides %v", out.Strides)
@@ -41,7 +41,7 @@ func Random(state, out array.Array, p RandomParams) error {
 	if c.err != nil {
 		return c.err
 	}
-	var w [opdef.RandomWords]uint32
+	var w [opdef.RandomStateSize]uint32
 	for i := range w {
 		w[i] = storage[uint32](&state)[state.Offset+i*state.Strides[0]]
 	}

@@ -17,12 +17,12 @@ const NoToken = math.MaxUint32
 
 // SamplePlain returns parameters of temperature 1 without filters, seed 0.
 func SamplePlain() []uint32 {
-	w := make([]uint32, opdef.SampleWords)
+	w := make([]uint32, opdef.SampleParamsSize)
 	w[opdef.SampleScale], w[opdef.SampleExponent], w[opdef.SampleMinP] = natural.mantissa, uint32(natural.exponent), farthest
 	return w
 }
 
-// Sample draws an index from each row of logits. params [SampleWords] and step
+// Sample draws an index from each row of logits. params [SampleParamsSize] and step
 // [1], int32, are on the device in other backends; where step is absent, at
 // counts. out is uint32, with logits' shape without the last axis.
 //
@@ -42,7 +42,7 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 	c.lastAxis("logits", &logits)
 	c.array("params", &params)
 	c.dtype("params", &params, array.Uint32)
-	c.shape("params", &params, []int{opdef.SampleWords})
+	c.shape("params", &params, []int{opdef.SampleParamsSize})
 	if step.Present() {
 		c.array("step", &step)
 		c.dtype("step", &step, array.Int32)
@@ -96,7 +96,7 @@ type settings struct {
 }
 
 func readSettings(params *array.Array, step int32) settings {
-	var w [opdef.SampleWords]uint32
+	var w [opdef.SampleParamsSize]uint32
 	s := storage[uint32](params)
 	for i := range w {
 		w[i] = s[params.Offset+i*params.Strides[0]]

@@ -73,7 +73,7 @@ func TestSampleRefuses(t *testing.T) {
 	floats := make([]float32, 6)
 	logits, err := array.Of(floats, 2, 3)
 	require.NoError(t, err)
-	params, err := array.Of(make([]uint32, opdef.SampleWords), opdef.SampleWords)
+	params, err := array.Of(make([]uint32, opdef.SampleParamsSize), opdef.SampleParamsSize)
 	require.NoError(t, err)
 	out, err := array.Of(make([]uint32, 2), 2)
 	require.NoError(t, err)

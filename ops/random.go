@@ -10,7 +10,7 @@ import (
 )
 
 // RandomStateSize is the length of the state that random ops draw from.
-const RandomStateSize = opdef.RandomWords
+const RandomStateSize = opdef.RandomStateSize
 
 // RandomState returns the content of such a state, a uint32 tensor [RandomStateSize]. Ops do not
 // change the state: the same state always gives the same numbers, and one with another seed or

@@ -11,7 +11,7 @@ import (
 )
 
 // SampleParamsSize is the length of the parameters of [Sample].
-const SampleParamsSize = opdef.SampleWords
+const SampleParamsSize = opdef.SampleParamsSize
 
 // NoToken is the result of [Sample] for a row that contains a NaN or +Inf, or
 // no finite logit.

@@ -595,7 +595,7 @@ class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
 };
 void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call);
 
-// state uint32 [RANDOM_WORDS], out contiguous floats. fallback/random.go says what the numbers mean.
+// state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
     static constexpr int32_t kOp = 18;
@@ -673,7 +673,7 @@ class RoPECall : public CallOf<RoPEOp> {
 };
 void lower_rope(Lowering &lowering, const RoPECall &call);
 
-// logits [..., V], params uint32 [SAMPLE_WORDS], step int32 [1], out uint32 [...]. One draw from each row, as
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], step int32 [1], out uint32 [...]. One draw from each row, as
 // fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
 // the array is absent.
 class SampleCall : public CallOf<SampleOp> {

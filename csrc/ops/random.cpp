@@ -7,8 +7,8 @@ void lower_random(Lowering &lowering, const RandomCall &call) {
     const auto &op = call.op();
     if (op.kind > RANDOM_NORMAL)
         invalid("kind {} is unknown", op.kind);
-    if (state.dtype != DT_UINT32 || state.rank != 1 || state.dim(0) != RANDOM_WORDS)
-        invalid("state must be uint32 [{}]", RANDOM_WORDS);
+    if (state.dtype != DT_UINT32 || state.rank != 1 || state.dim(0) != RANDOM_STATE_SIZE)
+        invalid("state must be uint32 [{}]", RANDOM_STATE_SIZE);
     if (!is_float(out.dtype) || !out.contiguous())
         invalid("out must be contiguous floats, not {}", dtype_name(out.dtype));
     check_operands(lowering, {&state, &out});

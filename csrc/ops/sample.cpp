@@ -22,8 +22,8 @@ static void check_sample(const Lowering &lowering, const SampleCall &call) {
     if (x.rank == 0 || out.rank + 1 != x.rank ||
         !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
         invalid("out does not have the shape of logits without the last axis");
-    if (settings.rank != 1 || settings.dim(0) != SAMPLE_WORDS)
-        invalid("params must be uint32 [{}]", SAMPLE_WORDS);
+    if (settings.rank != 1 || settings.dim(0) != SAMPLE_PARAMS_SIZE)
+        invalid("params must be uint32 [{}]", SAMPLE_PARAMS_SIZE);
     if (step && (step.dtype != DT_INT32 || step.size() != 1))
         invalid("step must be one int32");
     if (out.size() > 0 && (x.dim(-1) == 0 || x.dim(-1) >= 1 << 24))

@@ -5,11 +5,11 @@ package opdef
 // Axes of a tensor, at most.
 const MaxRank = 8
 
-// Words of the state that random ops draw from: a seed and a counter, the low words first.
-const RandomWords = 4
+// Length of the state that random ops draw from: a seed and a counter, of two uint32 each, the low one first.
+const RandomStateSize = 4
 
-// Words of the parameters of sample.
-const SampleWords = 9
+// Length of the parameters of sample, in uint32.
+const SampleParamsSize = 9
 
 // DType is one of the kinds below.
 type DType uint32
@@ -217,28 +217,28 @@ var philoxUseNames = [NumPhiloxUses]string{PhiloxSample: "sample", PhiloxRandom:
 // String returns the name in csrc/ops/ops.def.
 func (k PhiloxUse) String() string { return nameOf(philoxUseNames[:], uint32(k)) }
 
-// SampleWord is one of the kinds below.
-type SampleWord uint32
+// SampleParam is one of the kinds below.
+type SampleParam uint32
 
-// The words of the parameters of sample: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
-// first draw, two words each.
+// Where the parameters of sample are: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
+// first draw, of two uint32 each.
 const (
-	SampleScale    SampleWord = 0
-	SampleExponent SampleWord = 1
-	SampleTopK     SampleWord = 2
-	SampleTopP     SampleWord = 3
-	SampleMinP     SampleWord = 4
-	SampleSeed     SampleWord = 5
-	SampleCounter  SampleWord = 7
+	SampleScale    SampleParam = 0
+	SampleExponent SampleParam = 1
+	SampleTopK     SampleParam = 2
+	SampleTopP     SampleParam = 3
+	SampleMinP     SampleParam = 4
+	SampleSeed     SampleParam = 5
+	SampleCounter  SampleParam = 7
 )
 
-// NumSampleWords is how many numbers there are up to the last SampleWord.
-const NumSampleWords = 8
+// NumSampleParams is how many numbers there are up to the last SampleParam.
+const NumSampleParams = 8
 
-var sampleWordNames = [NumSampleWords]string{SampleScale: "scale", SampleExponent: "exponent", SampleTopK: "top_k", SampleTopP: "top_p", SampleMinP: "min_p", SampleSeed: "seed", SampleCounter: "counter"}
+var sampleParamNames = [NumSampleParams]string{SampleScale: "scale", SampleExponent: "exponent", SampleTopK: "top_k", SampleTopP: "top_p", SampleMinP: "min_p", SampleSeed: "seed", SampleCounter: "counter"}
 
 // String returns the name in csrc/ops/ops.def.
-func (k SampleWord) String() string { return nameOf(sampleWordNames[:], uint32(k)) }
+func (k SampleParam) String() string { return nameOf(sampleParamNames[:], uint32(k)) }
 
 // ProjectionEpilogue is one of the kinds below.
 type ProjectionEpilogue uint32
@@ -621,7 +621,7 @@ type RandomParams struct {
 
 // Random is the op random and its operands.
 //
-// state uint32 [RANDOM_WORDS], out contiguous floats. fallback/random.go says what the numbers mean.
+// state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 var Random = struct {
 	Op
 	State, Out Operand
@@ -715,7 +715,7 @@ type SampleParams struct {
 
 // Sample is the op sample and its operands.
 //
-// logits [..., V], params uint32 [SAMPLE_WORDS], step int32 [1], out uint32 [...]. One draw from each row, as
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], step int32 [1], out uint32 [...]. One draw from each row, as
 // fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
 // the array is absent.
 var Sample = struct {

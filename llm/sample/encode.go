@@ -9,7 +9,7 @@ import (
 // Encode returns the parameters in the form in which ops.Sample reads them from a
 // tensor uint32 [ops.SampleParamsSize], with first as the number of the first draw. p must be valid.
 func (p Params) Encode(first uint64) []uint32 {
-	w := make([]uint32, opdef.SampleWords)
+	w := make([]uint32, opdef.SampleParamsSize)
 	w[opdef.SampleMinP] = math.MaxUint32
 	w[opdef.SampleSeed], w[opdef.SampleSeed+1] = uint32(p.Seed), uint32(p.Seed>>32)
 	w[opdef.SampleCounter], w[opdef.SampleCounter+1] = uint32(first), uint32(first>>32)

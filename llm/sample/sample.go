@@ -88,7 +88,7 @@ func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	params, err := array.Of(s.params.Encode(step), opdef.SampleWords)
+	params, err := array.Of(s.params.Encode(step), opdef.SampleParamsSize)
 	if err != nil {
 		return 0, err
 	}

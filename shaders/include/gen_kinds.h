@@ -5,11 +5,11 @@
 // Axes of a tensor, at most.
 #define MAX_RANK 8
 
-// Words of the state that random ops draw from: a seed and a counter, the low words first.
-#define RANDOM_WORDS 4
+// Length of the state that random ops draw from: a seed and a counter, of two uint32 each, the low one first.
+#define RANDOM_STATE_SIZE 4
 
-// Words of the parameters of sample.
-#define SAMPLE_WORDS 9
+// Length of the parameters of sample, in uint32.
+#define SAMPLE_PARAMS_SIZE 9
 
 // The element types. Bool is one byte, 0 or 1.
 #define DT_FLOAT32 1
@@ -100,8 +100,8 @@
 #define PHILOX_SAMPLE 0
 #define PHILOX_RANDOM 1
 
-// The words of the parameters of sample: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
-// first draw, two words each.
+// Where the parameters of sample are: scale and exponent of log2(e)/temperature, what the filters keep, and seed and
+// first draw, of two uint32 each.
 #define SAMPLE_SCALE 0
 #define SAMPLE_EXPONENT 1
 #define SAMPLE_TOP_K 2
