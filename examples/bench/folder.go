@@ -18,7 +18,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 // shardBytes is where a new shard begins.
@@ -82,7 +82,7 @@ func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli
 		return err
 	}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
-		data, err := fs.ReadFile(models.Mote(), name)
+		data, err := fs.ReadFile(demomodel.FS(), name)
 		if err != nil {
 			return err
 		}

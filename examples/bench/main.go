@@ -14,9 +14,9 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 func main() {
@@ -76,7 +76,7 @@ func (o *options) folder(ctx context.Context, stderr io.Writer) (*generate.Folde
 		f, err := generate.Open(o.model)
 		return f, nothing, err
 	case o.shape == "demo":
-		f, err := generate.OpenFS(models.Mote(), models.MoteName)
+		f, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 		return f, nothing, err
 	}
 	s, err := findShape(o.shape)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // run is the program. It returns the exit code: 0, or 1 after one line on
@@ -97,7 +97,7 @@ func (a *app) answerAll(ctx context.Context, prompts [][]int) error {
 
 func openFolder(dir string) (*generate.Folder, error) {
 	if dir == "" {
-		return generate.OpenFS(models.Mote(), models.MoteName)
+		return generate.OpenFS(demomodel.FS(), demomodel.Name)
 	}
 	return generate.Open(dir)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 // output is what a run of the program gave.
@@ -46,7 +46,7 @@ func backends() []string {
 func copyDemo(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
-	require.NoError(t, os.CopyFS(dir, models.Mote()))
+	require.NoError(t, os.CopyFS(dir, demomodel.FS()))
 	return dir
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // Fixture is a loaded model with a stream and a state.
@@ -56,7 +56,7 @@ func (f *Fixture) Logits(rows model.Rows, ids ...uint32) []float32 {
 // OpenMote opens the demo model's checkpoint.
 func OpenMote(t *testing.T) *checkpoint.Checkpoint {
 	t.Helper()
-	c, err := checkpoint.OpenFS(models.Mote(), models.MoteName)
+	c, err := checkpoint.OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

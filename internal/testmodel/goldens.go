@@ -27,7 +27,7 @@ type Case struct {
 func Goldens(t testing.TB) ([]Case, *checkpoint.File) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(here), "../../llm/models/mote-4bit/goldens")
+	dir := filepath.Join(filepath.Dir(here), "../../llm/demomodel/mote-4bit/goldens")
 	data, err := os.ReadFile(filepath.Join(dir, "goldens.json"))
 	require.NoError(t, err)
 	var all struct {

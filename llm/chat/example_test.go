@@ -5,11 +5,11 @@ import (
 	"log"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 func ExampleTemplate_Render() {
-	template, err := chat.Open(models.Mote())
+	template, err := chat.Open(demomodel.FS())
 	if err != nil {
 		log.Fatal(err)
 	}

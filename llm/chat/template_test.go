@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 func readJSON(t testing.TB, name string, into any) {
@@ -25,9 +25,9 @@ func TestGoldens(t *testing.T) {
 	var goldens struct {
 		Cases []struct{ Prompt, Rendered string }
 	}
-	readJSON(t, "../models/mote-4bit/goldens/goldens.json", &goldens)
+	readJSON(t, "../demomodel/mote-4bit/goldens/goldens.json", &goldens)
 	require.NotEmpty(t, goldens.Cases)
-	template, err := chat.Open(models.Mote())
+	template, err := chat.Open(demomodel.FS())
 	require.NoError(t, err)
 	for _, c := range goldens.Cases {
 		text, err := template.Render([]chat.Message{{Role: "user", Content: c.Prompt}}, chat.Options{AddGenerationPrompt: true})

@@ -13,7 +13,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
-const moteDir = "../models/mote-4bit"
+const moteDir = "../demomodel/mote-4bit"
 
 // changed returns the demo model's config.json with some fields replaced; a nil
 // value takes the field out, null is json.RawMessage("null").

@@ -5,11 +5,11 @@ import (
 	"log"
 
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 func ExampleOpenFS() {
-	c, err := checkpoint.OpenFS(models.Mote(), models.MoteName) // or checkpoint.Open("path/of/a/folder")
+	c, err := checkpoint.OpenFS(demomodel.FS(), demomodel.Name) // or checkpoint.Open("path/of/a/folder")
 	if err != nil {
 		log.Fatal(err)
 	}

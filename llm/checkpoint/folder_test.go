@@ -13,13 +13,13 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
 func TestOpenMote(t *testing.T) {
 	dir, err := checkpoint.Open(moteDir)
 	require.NoError(t, err)
-	embedded, err := checkpoint.OpenFS(models.Mote(), models.MoteName)
+	embedded, err := checkpoint.OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	require.Equal(t, dir.Names(), embedded.Names())
 	require.EqualValues(t, 3421696, dir.Bytes())

@@ -6,9 +6,9 @@ import (
 	"log"
 
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/models"
 )
 
 // Answer a prompt with the embedded demo model. generate.Open does the same
@@ -26,7 +26,7 @@ func Example() {
 }
 
 func answer() error {
-	folder, err := generate.OpenFS(models.Mote(), models.MoteName)
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/models"
 	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 func openDemo(t *testing.T) *Folder {
 	t.Helper()
-	f, err := OpenFS(models.Mote(), models.MoteName)
+	f, err := OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f

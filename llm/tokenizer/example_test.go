@@ -5,12 +5,12 @@ import (
 	"io/fs"
 	"log"
 
-	"github.com/kompute-go/kompute-go/llm/models"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 func ExampleTokenizer_Encode() {
-	data, err := fs.ReadFile(models.Mote(), "tokenizer.json")
+	data, err := fs.ReadFile(demomodel.FS(), "tokenizer.json")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	tokenizerFile = "../models/mote-4bit/tokenizer.json"
-	goldensFile   = "../models/mote-4bit/goldens/goldens.json"
+	tokenizerFile = "../demomodel/mote-4bit/tokenizer.json"
+	goldensFile   = "../demomodel/mote-4bit/goldens/goldens.json"
 )
 
 // mote returns the demo model's tokenizer.

@@ -36,7 +36,7 @@ tool = [user("weather?"), dict(role="assistant", content="", tool_calls=[dict(fu
         dict(role="tool", content="rain")]
 tools = [dict(type="function", function=dict(name="w", parameters=dict(zeta=1, alpha=[1.5, None, True, "<&>\"'"])))]
 
-mote = json.load(open("llm/models/mote-4bit/tokenizer_config.json"))["chat_template"]
+mote = json.load(open("llm/demomodel/mote-4bit/tokenizer_config.json"))["chat_template"]
 
 thinking = """{%- if tools %}
     {{- '<|im_start|>system\\n' }}

@@ -11,7 +11,7 @@ import random
 
 from tokenizers import Tokenizer
 
-base = json.load(open("llm/models/mote-4bit/tokenizer.json", encoding="utf-8"))
+base = json.load(open("llm/demomodel/mote-4bit/tokenizer.json", encoding="utf-8"))
 
 
 def added(content, i, **flags):

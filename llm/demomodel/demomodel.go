@@ -1,5 +1,6 @@
-// Package models holds the demo model, embedded in the binary.
-package models
+// Package demomodel embeds the demo model, so that programs have a model without
+// a download.
+package demomodel
 
 import (
 	"embed"
@@ -16,15 +17,15 @@ import (
 //go:embed mote-4bit/tokenizer_config.json
 var files embed.FS
 
-// MoteName is what stands for the demo model in messages.
-const MoteName = "mote-4bit"
+// Name is the demo model's name, for messages.
+const Name = "mote-4bit"
 
-// Mote returns the demo model's folder: a Qwen3-shaped chat model of 6.4 million
+// FS returns the demo model's folder: a Qwen3-shaped chat model of 6.4 million
 // weights, 4-bit in groups of 128. Open it with checkpoint.OpenFS.
-func Mote() fs.FS {
-	sub, err := fs.Sub(files, MoteName)
+func FS() fs.FS {
+	sub, err := fs.Sub(files, Name)
 	if err != nil {
-		panic(err) // MoteName is a valid path: fs.Sub cannot fail on it
+		panic(err) // Name is a valid path: fs.Sub cannot fail on it
 	}
 	return sub
 }
