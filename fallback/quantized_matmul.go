@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -42,17 +43,17 @@ func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, tran
 		return c.err
 	}
 	rows := out.Size() / n
-	if a.Mode == opdef.ModeAffine && transpose && rows <= maxVectorRows && k > 0 {
-		a.vectors(&x, &out, rows)
+	if transpose {
+		(&QuantizedRows{a}).products(&x, &out, rows)
 		return nil
 	}
 	// One matrix of all rows: a tile of w serves every one of them.
 	flatX, flatOut := flatten(&x, rows), flatten(&out, rows)
 	if flatX != nil && flatOut != nil {
-		a.product(flatX, flatOut, transpose)
+		a.product(flatX, flatOut)
 		return nil
 	}
-	a.product(&x, &out, transpose)
+	a.product(&x, &out)
 	return nil
 }
 
@@ -66,60 +67,65 @@ func flatten(x *array.Array, rows int) *array.Array {
 	return &array.Array{DType: x.DType, Layout: l, Data: x.Data}
 }
 
-// maxVectorRows is up to how many rows of x are multiplied by the codes
-// themselves; for more, dequantized tiles are faster.
-const maxVectorRows = 4
-
-// vectorBlock is how many rows of w are multiplied at a time.
-const vectorBlock = 64
-
-// vectors multiplies each row of x with the codes of w [N, K].
-func (a *packed) vectors(x, out *array.Array, rows int) {
-	n := a.w.Shape[0]
+// products multiplies each row of x with w [N, K].
+func (m *QuantizedRows) products(x, out *array.Array, rows int) {
+	p := preparedRows.Get().(*PreparedRows)
+	defer preparedRows.Put(p)
+	m.Reset(p, rows)
 	last := len(x.Shape) - 1
-	space := simd.RowSpace(a.cols, a.GroupSize)
-	scratch := borrow(rows*space + a.cols)
-	defer scratch.release()
-	rest := scratch.f
 	l := newLoop(last, x, out)
-	at := l.seek(l.rank, 0)
-	var prepared [maxVectorRows]simd.Row
-	var start [maxVectorRows]int
-	for i := range rows {
-		row := floats(x, at.off[0], x.Strides[last], a.cols, scratch.f[rows*space:])
-		prepared[i] = simd.PrepareRow(cut(&rest, space), row, a.GroupSize, a.Bits)
-		start[i] = at.off[1]
-		at.next()
-	}
-	stride := out.Strides[last]
-	cost := 0.06 * float64(a.cols*rows)
-	if simd.Active() == simd.Generic {
-		cost *= 16
-	}
-	f := a.factors()
-	defer f.release()
-	parallel(n, cost, func(lo, hi int) {
-		sums := borrow(vectorBlock)
-		defer sums.release()
-		for ; lo < hi; lo += vectorBlock {
-			count := min(vectorBlock, hi-lo)
-			w := a.rows(&f, lo, lo+count, 0, a.groups)
-			for i := range rows {
-				res := place(out, start[i]+lo*stride, stride, count, sums.f)
-				simd.QuantDots(res, &w, prepared[i], count)
-				storeFloats(out, start[i]+lo*stride, stride, res)
-			}
+	l.each(0.3*float64(m.cols), func(at cursor, lo, hi int) {
+		scratch := borrow(m.cols)
+		defer scratch.release()
+		for i := lo; i < hi; i++ {
+			p.Set(i, floats(x, at.off[0], x.Strides[last], m.cols, scratch.f))
+			at.next()
+		}
+	})
+	n, stride := m.N(), out.Strides[last]
+	units := (n + Grain - 1) / Grain
+	parallel(units, m.cost(rows)*Grain, func(lo, hi int) {
+		for lo, hi := lo*Grain, min(hi*Grain, n); lo < hi; lo += storeBlock {
+			m.store(out, &l, p, lo, min(lo+storeBlock, hi), stride)
 		}
 	})
 }
 
-// product multiplies with tiles of w that are dequantized once for many rows.
-func (a *packed) product(x, out *array.Array, transpose bool) {
+// preparedRows are kept for reuse.
+var preparedRows = sync.Pool{New: func() any { return new(PreparedRows) }}
+
+// cost is what the products with one row of w take, in nanoseconds or so.
+func (m *QuantizedRows) cost(rows int) float64 {
+	cost := 0.03 * float64(m.cols) * float64(rows+2)
+	if simd.Active() == simd.Generic {
+		cost *= 16
+	}
+	return cost
+}
+
+// storeBlock is how many columns of out are computed at a time.
+const storeBlock = 128
+
+// store computes columns [lo, hi) of out.
+func (m *QuantizedRows) store(out *array.Array, l *loop, p *PreparedRows, lo, hi, stride int) {
+	sums := borrow(p.rows * (hi - lo))
+	defer sums.release()
+	m.Multiply(sums.f, hi-lo, p, lo, hi)
+	at := l.seek(l.rank, 0)
+	for i := range p.rows {
+		storeFloats(out, at.off[1]+lo*stride, stride, sums.f[i*(hi-lo):(i+1)*(hi-lo)])
+		at.next()
+	}
+}
+
+// product multiplies with tiles of w [K, N] that are dequantized once for many
+// rows.
+func (a *packed) product(x, out *array.Array) {
 	r := len(x.Shape)
 	outLoop := newLoop(r-2, out)
 	g := gemm{
 		batches: outLoop.size, m: x.Shape[r-2], n: out.Shape[r-1], k: x.Shape[r-1],
-		out: out, outLoop: &outLoop, dots: transpose, tileCost: 1,
+		out: out, outLoop: &outLoop, tileCost: 1,
 	}
 	if g.k == 0 {
 		g.a = func(int) rowMatrix { return rowMatrix{} }
@@ -133,27 +139,19 @@ func (a *packed) product(x, out *array.Array, transpose bool) {
 		f = a.factors()
 		defer f.release()
 	}
-	// Tiles are 64 KiB and hold whole groups.
-	g.tileK, g.tileN = 128, 128
-	if transpose {
-		g.tileK, g.tileN = 512, 32
-	}
+	g.tileK, g.tileN = 128, 128 // 64 KiB, whole groups
 	g.tile = func(_, k0, kn, n0, nn int, buf []float32) rowMatrix {
-		row, rows, col, cols := k0, kn, n0, nn
-		if transpose {
-			row, rows, col, cols = n0, nn, k0, kn
-		}
-		g0, g1 := col/a.GroupSize, (col+cols)/a.GroupSize
+		g0, g1 := n0/a.GroupSize, (n0+nn)/a.GroupSize
 		if a.Mode != opdef.ModeAffine {
-			for i := range rows {
-				at := row + i
-				a.values(buf[i*cols:], a.w.Offset+at*a.w.Strides[0], a.scales.Offset+at*a.scales.Strides[0], g0, g1)
+			for i := range kn {
+				at := k0 + i
+				a.values(buf[i*nn:], a.w.Offset+at*a.w.Strides[0], a.scales.Offset+at*a.scales.Strides[0], g0, g1)
 			}
-			return rowMatrix{buf, cols}
+			return rowMatrix{buf, nn}
 		}
-		w := a.rows(&f, row, row+rows, g0, g1)
-		simd.Dequantize(buf, cols, &w, rows)
-		return rowMatrix{buf, cols}
+		w := a.rows(&f, k0, k0+kn, g0, g1)
+		simd.Dequantize(buf, nn, &w, kn)
+		return rowMatrix{buf, nn}
 	}
 	g.run()
 }

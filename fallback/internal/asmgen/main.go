@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -71,7 +72,7 @@ func (v isa) sum(r reg.VecVirtual) reg.VecVirtual {
 	y := v.halve(r)
 	VHADDPS(y, y, y)
 	VHADDPS(y, y, y)
-	return addUpper(y)
+	return v.addUpper(y)
 }
 
 // sum2 adds the lanes of each of two registers into the first two of the result.
@@ -79,13 +80,17 @@ func (v isa) sum2(a, b reg.VecVirtual) reg.VecVirtual {
 	a, b = v.halve(a), v.halve(b)
 	VHADDPS(b, a, a)
 	VHADDPS(a, a, a)
-	return addUpper(a)
+	return v.addUpper(a)
 }
 
 // addUpper adds the upper four lanes to the lower.
-func addUpper(y reg.VecVirtual) reg.VecVirtual {
+func (v isa) addUpper(y reg.VecVirtual) reg.VecVirtual {
 	upper := XMM()
-	VEXTRACTF128(U8(1), y, upper)
+	if v.wide() {
+		VEXTRACTF32X4(U8(1), y, upper) // reaches all registers
+	} else {
+		VEXTRACTF128(U8(1), y, upper)
+	}
 	x := y.AsX().(reg.VecVirtual)
 	VADDPS(upper, x, x)
 	return x
@@ -97,7 +102,7 @@ func (v isa) sum4(r []reg.VecVirtual) reg.VecVirtual {
 	VHADDPS(b, a, a)
 	VHADDPS(d, c, c)
 	VHADDPS(c, a, a)
-	return addUpper(a)
+	return v.addUpper(a)
 }
 
 // mask makes loads and stores of the first n lanes only, n < lanes.
@@ -212,8 +217,22 @@ func rowsAt(base, stride, triple reg.GPVirtual) func(row, disp int) Mem {
 	}
 }
 
+// families are the files that are generated, each from a file of its own here.
+var families = map[string]func(){
+	"codedots": codeDotsFamily,
+	"kernels":  kernels,
+	"limbs":    limbsFamily,
+}
+
 func main() {
+	family := flag.String("family", "", "which functions to write")
+	flag.Parse()
 	ConstraintExpr("amd64")
+	families[*family]()
+	Generate()
+}
+
+func kernels() {
 	for _, v := range []isa{avx2, avx512} {
 		dots(v, 4, v.lanes/4) // as large a tile as the registers hold
 		dots(v, 1, 4)
@@ -230,7 +249,6 @@ func main() {
 	prepareSums()
 	conversions()
 	exponentials()
-	Generate()
 }
 
 func text(doc, format string, args ...any) func(signature string) {

@@ -51,7 +51,7 @@ func fourControls() (narrow, wide control) {
 
 // tables reports whether 16 numbers are looked up at once, for which the elements
 // of x are paired: lane 2i has element i, lane 2i+1 element 8+i.
-func tables(bits int) bool { return active == AVX512 && bits == 4 }
+func tables(bits int) bool { return active >= AVX512 && bits == 4 }
 
 func prepareVector(r Row, x []float32, groupSize, bits int) bool {
 	if active == Generic || len(x) == 0 {
@@ -141,7 +141,7 @@ func (w *Weights) kernel(four bool) (f quantDotsFunc, c *byte, step, lanes int) 
 	lanes, anyBits := 8, &anyControls[w.Bits]
 	forms := &quantDotsForms[0]
 	four4 := &fourAVX2
-	if active == AVX512 {
+	if active >= AVX512 {
 		lanes, forms, four4 = 16, &quantDotsForms[1], &fourAVX512
 	}
 	column := 0
@@ -184,7 +184,7 @@ func dequantizeRow(dst []float32, w *Weights, row int) {
 	_ = codes[w.rowCodes()-1]
 	scales, biases := w.Scales[row*w.Stride:][:w.Groups], w.Biases[row*w.Stride:][:w.Groups]
 	c := &anyControls[w.Bits].shuffle[0]
-	if active == AVX512 {
+	if active >= AVX512 {
 		dequantizeAVX512(&dst[0], &codes[0], &scales[0], &biases[0], w.Groups, w.GroupSize/16, c, 2*w.Bits)
 		return
 	}

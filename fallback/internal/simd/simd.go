@@ -8,7 +8,9 @@
 // bit. Lengths are trusted: callers check shapes before they come here.
 package simd
 
-//go:generate sh -c "cd ../asmgen && go run . -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family codedots -out ../simd/gen_codedots_amd64.s -stubs ../simd/gen_codedots_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
 
 // Level is an instruction set.
 type Level int
@@ -18,11 +20,12 @@ const (
 	Generic Level = iota // plain Go
 	AVX2                 // AVX2, FMA and F16C
 	AVX512               // and AVX-512 F, BW, DQ and VL
+	VNNI512              // and AVX-512 VNNI and VBMI
 )
 
 // String returns the level's name.
 func (l Level) String() string {
-	return [...]string{"generic", "avx2", "avx512"}[l]
+	return [...]string{"generic", "avx2", "avx512", "vnni512"}[l]
 }
 
 // active is the level in use.

@@ -15,7 +15,10 @@ func Best() Level {
 	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
 		return AVX2
 	}
-	return AVX512
+	if !x.HasAVX512VNNI || !x.HasAVX512VBMI {
+		return AVX512
+	}
+	return VNNI512
 }
 
 // eights returns the part of a length that the vector forms, which take 8 numbers
@@ -133,7 +136,7 @@ func dotsVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb,
 
 func dotsRows4(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, k, add int) {
 	j := 0
-	if active == AVX512 {
+	if active >= AVX512 {
 		for ; j+4 <= n; j += 4 {
 			dots4x4AVX512(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
 		}
@@ -152,7 +155,7 @@ func dotsRows4(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, 
 
 func dotsRow(c, a, b []float32, ldb, n, k, add int) {
 	j := 0
-	if active == AVX512 {
+	if active >= AVX512 {
 		for ; j+4 <= n; j += 4 {
 			dots1x4AVX512(&c[j], 0, &a[0], 0, &b[j*ldb], ldb, k, add)
 		}
@@ -175,7 +178,7 @@ func mulAddVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ld
 	}
 	_, _, _ = c[(m-1)*ldc+n-1], a[(m-1)*lda+k-1], b[(k-1)*ldb+n-1]
 	more, lanes := toInt(add), 8
-	if active == AVX512 {
+	if active >= AVX512 {
 		lanes = 16
 	}
 	i, fours := 0, m&^3

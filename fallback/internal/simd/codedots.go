@@ -1,0 +1,200 @@
+package simd
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
+
+// Codes are rows of affine-quantized numbers as CodeDots takes them: scale·code +
+// bias, with the codes as they lie in memory.
+type Codes struct {
+	// Data holds the rows, Stride bytes apart: for Halves two codes to a byte, the
+	// first in the low half; for Natural one to a byte.
+	Data   []byte
+	Stride int
+	Order  Order
+	// Scales and Biases hold a number per group, rows Groups apart.
+	Scales, Biases []float32
+	Groups         int
+	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order only
+}
+
+// bytes returns the bytes of the codes of k elements.
+func (c *Codes) bytes(k int) int {
+	if c.Order == Halves {
+		return k / 2
+	}
+	return k
+}
+
+// CodeDots sets out[i] to the product of row i of w with x, for i < rows. x.K is
+// w.Groups·w.GroupSize, and the orders are the same.
+//
+// There are 16 sums per row, one for each lane of a block. Block by block, a
+// lane's sum grows by (Σ code·n)·(scale·2^e) and then by bias·(Σ n·2^e), each by
+// one fused multiply-add; Σ code·n is exact and rounded once. At the end, lane i+8
+// is added to lane i, and those eight as ((0+1)+(2+3)) + ((4+5)+(6+7)). Every form
+// does just that, so all give the same bits.
+func CodeDots(out []float32, w *Codes, x *Limbs, rows int) {
+	if rows <= 0 {
+		return
+	}
+	if w.Groups == 0 {
+		clear(out[:rows])
+		return
+	}
+	if !x.exact {
+		for i := range rows {
+			out[i] = w.floatDot(i, x.x)
+		}
+		return
+	}
+	if x.K%x.Order.Elements() == 0 {
+		if !codeDotsVector(out, w, x, rows) {
+			codeDotsGo(out, w, x, rows)
+		}
+		return
+	}
+	w.padded(out, x, rows)
+}
+
+// padded multiplies copies of a few rows that end where a block does.
+func (c *Codes) padded(out []float32, x *Limbs, rows int) {
+	const some = 4
+	k := x.Order.Blocks(x.K) * x.Order.Elements()
+	wide := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k)}
+	wide.Data = make([]byte, some*wide.Stride)
+	wide.Scales, wide.Biases = make([]float32, some*wide.Groups), make([]float32, some*wide.Groups)
+	full := *x
+	full.K = k
+	for first := 0; first < rows; first += some {
+		count := min(some, rows-first)
+		for i := range count {
+			copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(x.K)])
+			at := (first + i) * c.Groups
+			copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
+			copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
+		}
+		if !codeDotsVector(out[first:], &wide, &full, count) {
+			codeDotsGo(out[first:], &wide, &full, count)
+		}
+	}
+}
+
+// codeDotsGo is the plain form, for whole blocks.
+func codeDotsGo(out []float32, w *Codes, x *Limbs, rows int) {
+	elements, size := x.Order.Elements(), x.Order.blockBytes()
+	perLane := elements / blockLanes
+	n := x.integers()
+	for row := range rows {
+		codes := w.Data[row*w.Stride:]
+		scales, biases := w.Scales[row*w.Groups:][:w.Groups], w.Biases[row*w.Groups:][:w.Groups]
+		var sums [blockLanes]float32
+		for b := range x.Order.Blocks(x.K) {
+			powers := unsafe.Slice((*float32)(unsafe.Pointer(&x.data[b*size+3*elements])), 2*blockLanes)
+			for lane := range sums {
+				first := b*elements + lane*perLane
+				g := first / w.GroupSize
+				dot := laneDot(codes[w.bytes(first):], n[first:first+perLane], x.Order)
+				sums[lane] = fma32(float32(dot), powers[lane]*scales[g], sums[lane])
+				sums[lane] = fma32(powers[blockLanes+lane], biases[g], sums[lane])
+			}
+		}
+		out[row] = addLanes(&sums)
+	}
+}
+
+// integers returns the numbers that the limbs stand for.
+func (l *Limbs) integers() []int64 {
+	elements, size := l.Order.Elements(), l.Order.blockBytes()
+	n := make([]int64, l.Order.Blocks(l.K)*elements)
+	for i := range n {
+		block, at := l.data[i/elements*size:], l.Order.place(i%elements)
+		n[i] = int64(int8(block[at]))<<16 + int64(int8(block[elements+at]))<<8 + int64(int8(block[2*elements+at]))
+	}
+	return n
+}
+
+// laneDot returns Σ code·n of a lane.
+func laneDot(codes []byte, n []int64, order Order) (dot int64) {
+	if order == Halves {
+		for i, c := range codes[:len(n)/2] {
+			dot += int64(c&15)*n[2*i] + int64(c>>4)*n[2*i+1]
+		}
+		return dot
+	}
+	for i, c := range codes[:len(n)] {
+		dot += int64(c) * n[i]
+	}
+	return dot
+}
+
+func addLanes(sums *[blockLanes]float32) float32 {
+	var t [8]float32
+	for i := range t {
+		t[i] = sums[i] + sums[i+8]
+	}
+	return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]))
+}
+
+// fma32 returns a·b + c, rounded once.
+func fma32(a, b, c float32) float32 {
+	product := float64(a) * float64(b) // exact
+	sum := product + float64(c)
+	// The sum in float64 is rounded to odd where it is not exact: rounding that to
+	// float32 is then right (Boldo and Melquiond, 2008).
+	back := sum - product
+	rest := (product - (sum - back)) + (float64(c) - back)
+	if rest != 0 && rest == rest {
+		if bits := math.Float64bits(sum); bits&1 == 0 && !math.IsInf(sum, 0) {
+			if rest > 0 == (sum > 0) {
+				bits++
+			} else {
+				bits--
+			}
+			sum = math.Float64frombits(bits)
+		}
+	}
+	return float32(sum)
+}
+
+// UnpackCodes writes len(dst) codes of some bits, a multiple of 32, as bytes.
+func UnpackCodes(dst, codes []byte, bits int) {
+	mask := uint64(1)<<bits - 1
+	for i := 0; i+8 <= len(dst); i += 8 {
+		var stream uint64 // 8 codes take as many bytes as a code has bits
+		for j := bits - 1; j >= 0; j-- {
+			stream = stream<<8 | uint64(codes[j])
+		}
+		codes = codes[bits:]
+		out := dst[i : i+8]
+		for j := range out {
+			out[j] = byte(stream & mask)
+			stream >>= bits
+		}
+	}
+}
+
+// floatDot multiplies a row with numbers that are not all finite.
+func (c *Codes) floatDot(row int, x []float32) float32 {
+	codes := c.Data[row*c.Stride:]
+	var sum float32
+	for i, v := range x {
+		code := codes[c.bytes(i)]
+		if c.Order == Halves {
+			code = code >> (i % 2 * 4) & 15
+		}
+		at := row*c.Groups + i/c.GroupSize
+		sum += (c.Scales[at]*float32(code) + c.Biases[at]) * v
+	}
+	return sum
+}
+
+// groupSizes are those that CodeDots takes.
+var groupSizes = []int{16, 32, 64, 128}
+
+// Fits reports whether CodeDots takes groups of this size.
+func (o Order) Fits(groupSize int) bool {
+	return slices.Contains(groupSizes, groupSize) && (o == Natural || groupSize > 16)
+}

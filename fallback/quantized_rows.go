@@ -1,0 +1,222 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// QuantizedRows is a quantized matrix [N, K] as the right factor of products
+// x·wᵀ, for callers that divide work between threads of their own:
+//
+//	var p PreparedRows
+//	m.Reset(&p, rows)        // once, sizes memory
+//	p.Set(i, row)            // each row of x, K float32 numbers
+//	m.Multiply(out, ld, &p, lo, hi)
+//
+// None of these starts a goroutine. Set may run at once for different rows, and
+// Multiply for different ranges, once every row is set; a PreparedRows serves
+// every matrix that m.SharesRows reports. The results do not depend on how [0, N)
+// is divided; ranges that begin at multiples of Grain are fastest.
+//
+// A QuantizedRows is constant after NewQuantizedRows, and keeps no copy: the
+// arrays must stay as they are.
+type QuantizedRows struct {
+	packed
+}
+
+// Grain is what borders between the ranges of Multiply should be multiples of.
+const Grain = 32
+
+// NewQuantizedRows checks w [N, K*bits/32] uint32 and scales and biases
+// [N, K/group], of any strides; see QuantizedMatMul.
+//
+// Errors: ErrInvalid for other shapes or types, or a format that does not exist.
+func NewQuantizedRows(w, scales, biases array.Array, q Quantization) (*QuantizedRows, error) {
+	c := checker{op: "quantized_matmul"}
+	m := &QuantizedRows{c.packed(&w, &scales, &biases, q)}
+	c.rank("w", &w, 2)
+	if c.err != nil {
+		return nil, c.err
+	}
+	return m, nil
+}
+
+// N returns the number of rows of the matrix, the columns of a product.
+func (m *QuantizedRows) N() int { return m.w.Shape[0] }
+
+// K returns the length of the rows.
+func (m *QuantizedRows) K() int { return m.cols }
+
+// PreparedRows are rows of x in the form in which a matrix multiplies them. The
+// zero value is ready for Reset, which reuses its memory.
+type PreparedRows struct {
+	rows, k int
+	order   simd.Order
+	limbs   []simd.Limbs // few rows
+	stride  int          // bytes between them
+	bytes   []byte
+	floats  []float32 // many rows, one after the other
+}
+
+// maxLimbRows is up to how many rows of x are multiplied as whole numbers with
+// the codes themselves; for more, products of dequantized tiles are faster.
+const maxLimbRows = 8
+
+// integers reports whether the codes, or bytes that stand for them, can be
+// multiplied as whole numbers.
+func (a *packed) integers() bool { return a.Mode == opdef.ModeAffine }
+
+// Reset prepares p for so many rows of x.
+func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
+	p.rows, p.k, p.order = rows, m.cols, simd.OrderFor(m.Bits)
+	p.limbs = p.limbs[:0]
+	if rows > maxLimbRows || !m.integers() {
+		p.floats = grown(p.floats, rows*p.k)
+		return
+	}
+	p.stride = simd.LimbSpace(p.k, p.order)
+	p.bytes = grown(p.bytes, rows*p.stride)
+	p.limbs = grown(p.limbs, rows)
+}
+
+// grown returns a slice of n elements of any value, s itself if it is large enough.
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// SharesRows reports whether rows that were prepared for m serve other, too.
+func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
+	return m.cols == other.cols && m.integers() == other.integers() && simd.OrderFor(m.Bits) == simd.OrderFor(other.Bits)
+}
+
+// Set sets row i of x. x may change afterwards.
+func (p *PreparedRows) Set(i int, x []float32) {
+	if len(p.limbs) > 0 {
+		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x[:p.k], p.order)
+		return
+	}
+	copy(p.floats[i*p.k:(i+1)*p.k], x)
+}
+
+// Multiply sets out[i*ld+j-lo] to the product of row i of x with row j of the
+// matrix, for every i and for lo <= j < hi.
+func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	switch {
+	case lo >= hi || p.rows == 0:
+	case p.k == 0:
+		for i := range p.rows {
+			clear(out[i*ld : i*ld+hi-lo])
+		}
+	case len(p.limbs) > 0:
+		m.multiplyLimbs(out, ld, p, lo, hi)
+	default:
+		m.multiplyTiles(out, ld, p, lo, hi)
+	}
+}
+
+// limbBlock is how many rows of w are multiplied at a time, so that their codes
+// are still in the cache for the next row of x.
+const limbBlock = 64
+
+// multiplyLimbs multiplies codes with whole numbers.
+func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	scratch := borrow(2 * limbBlock * m.groups)
+	defer scratch.release()
+	var unpacked []byte
+	if m.Bits != 4 && m.Bits != 8 {
+		bytes := borrow(limbBlock * m.cols / 4)
+		defer bytes.release()
+		unpacked = array.Bytes(bytes.f)
+	}
+	for first := lo; first < hi; first += limbBlock {
+		rows := min(limbBlock, hi-first)
+		codes := m.block(first, rows, scratch.f, unpacked)
+		for i := range p.limbs {
+			simd.CodeDots(out[i*ld+first-lo:], &codes, &p.limbs[i], rows)
+		}
+	}
+}
+
+// block returns rows of the matrix as CodeDots takes them. space holds scales and
+// biases; unpacked the codes, if these are not of 4 or 8 bits.
+func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) simd.Codes {
+	c := simd.Codes{Order: simd.OrderFor(m.Bits), Groups: m.groups, GroupSize: m.GroupSize}
+	c.Scales = loadMatrix(m.scales, first, rows, cut(&space, rows*m.groups))
+	c.Biases = loadMatrix(m.biases, first, rows, cut(&space, rows*m.groups))
+	c.Data, c.Stride = m.codeRows(first, rows)
+	if unpacked != nil {
+		for i := range rows {
+			simd.UnpackCodes(unpacked[i*m.cols:(i+1)*m.cols], c.Data[i*c.Stride:], m.Bits)
+		}
+		c.Data, c.Stride = unpacked, m.cols
+	}
+	return c
+}
+
+// codeRows returns the packed codes of rows, and the bytes between rows.
+func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
+	rowStride, step, words := m.w.Strides[0], m.w.Strides[1], m.w.Shape[1]
+	off := m.w.Offset + first*rowStride
+	if step == 1 || words == 1 {
+		return m.w.Data[off*4:], rowStride * 4
+	}
+	data = make([]byte, 0, rows*words*4)
+	for i := range rows {
+		data = append(data, m.codes(off+i*rowStride, words, step)[:words*4]...)
+	}
+	return data, words * 4
+}
+
+// loadMatrix returns rows of a matrix of floats one after the other: where they
+// are if that is possible, else converted in buf.
+func loadMatrix(a *array.Array, first, rows int, buf []float32) []float32 {
+	cols := a.Shape[1]
+	off := a.Offset + first*a.Strides[0]
+	if a.Strides[1] == 1 && (a.Strides[0] == cols || rows == 1) {
+		return floats(a, off, 1, rows*cols, buf)
+	}
+	for i := range rows {
+		loadFloats(buf[i*cols:(i+1)*cols], a, off+i*a.Strides[0], a.Strides[1])
+	}
+	return buf
+}
+
+// multiplyTiles multiplies floats with tiles of w that are dequantized once for
+// all rows of x.
+func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	const tileK, tileN = 512, 32
+	scratch := borrow(tileK*tileN + 2*tileN*m.groups)
+	defer scratch.release()
+	for n0 := lo; n0 < hi; n0 += tileN {
+		nn := min(tileN, hi-n0)
+		for k0 := 0; k0 < p.k; k0 += tileK {
+			kn := min(tileK, p.k-k0)
+			m.dequantizeTile(scratch.f, n0, nn, k0, kn)
+			simd.Dots(out[n0-lo:], ld, p.floats[k0:], p.k, p.rows, scratch.f, kn, nn, kn, k0 > 0)
+		}
+	}
+}
+
+// dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of
+// space, which also has room for two numbers for each group of these rows.
+func (m *QuantizedRows) dequantizeTile(space []float32, n0, nn, k0, kn int) {
+	g0, groups := k0/m.GroupSize, kn/m.GroupSize
+	tile := cut(&space, nn*kn)
+	if !m.integers() {
+		for i := range nn {
+			at := n0 + i
+			m.values(tile[i*kn:], m.w.Offset+at*m.w.Strides[0], m.scales.Offset+at*m.scales.Strides[0], g0, g0+groups)
+		}
+		return
+	}
+	w := simd.Weights{Groups: groups, Stride: m.groups, GroupSize: m.GroupSize, Bits: m.Bits}
+	w.Codes, w.RowBytes = m.codeRows(n0, nn)
+	w.Codes = w.Codes[k0/8*m.Bits:]
+	w.Scales = loadMatrix(m.scales, n0, nn, cut(&space, nn*m.groups))[g0:]
+	w.Biases = loadMatrix(m.biases, n0, nn, cut(&space, nn*m.groups))[g0:]
+	simd.Dequantize(tile, kn, &w, nn)
+}
