@@ -744,6 +744,40 @@ def sample(f):
     case("f32/long", (3, 3000), F32, Temperature=1.1, TopP=0.9, Seed=12345)
 
 
+def paged_update(f):
+    for cache, dtype in [(F32, F32), (F16, F32), (BF16, F32), (BF16, BF16), (F32, F16)]:
+        name = f"{short(cache)}/{short(dtype)}"
+        r = rng("paged_update " + name)
+        pages, rows = normal(r, (4, 2, 8, 12), cache), normal(r, (6, 2, 12), dtype)
+        slots = mx.array([5, 31, -1, 16, 40, 8], dtype=I32)
+        flat = mx.contiguous(pages.transpose(0, 2, 1, 3)).reshape(32, 2, 12)
+        kept = mx.array([0, 1, 3, 5])
+        flat[slots[kept]] = rows[kept].astype(cache)
+        out = flat.reshape(4, 8, 2, 12).transpose(0, 2, 1, 3)
+        f.add(name, {"pages": pages, "rows": rows, "slots": slots}, mx.contiguous(out))
+
+
+def paged_sdpa(f):
+    def case(name, dtype, cache, rows, hq, hkv, d, page, table, sequences, lengths, scale=None):
+        r = rng("paged_sdpa " + name)
+        pages = max(max(t) for t in table) + 1
+        q = normal(r, (rows, hq, d), dtype)
+        keys, values = (normal(r, (pages, hkv, page, d), cache) for _ in "kv")
+        scale, outs = scale or d ** -0.5, []
+        for i in range(rows):
+            own = mx.array(table[sequences[i]])
+            k, v = (up(a)[own].transpose(1, 0, 2, 3).reshape(hkv, -1, d)[None, :, :lengths[i]] for a in (keys, values))
+            outs.append(mx.fast.scaled_dot_product_attention(up(q)[i][None, :, None], k, v, scale=scale)[0, :, 0])
+        ints = {"table": table, "sequences": sequences, "lengths": lengths}
+        inputs = {"q": q, "keys": keys, "values": values} | {n: mx.array(v, dtype=I32) for n, v in ints.items()}
+        f.add(name, inputs, mx.stack(outs).astype(dtype), {"scale": scale})
+
+    for dtype, cache in [(F32, F32), (F32, BF16), (F32, F16), (BF16, BF16), (F16, F16)]:
+        d = f"{short(dtype)}/{short(cache)}"
+        case(f"{d}/decode", dtype, cache, 3, 4, 2, 32, 8, [[2, 0, 3], [1, 4, 5]], [1, 0, 1], [24, 9, 1])
+        case(f"{d}/prompt", dtype, cache, 5, 2, 1, 48, 4, [[1, 0], [3, 2]], [1, 1, 1, 1, 1], [3, 4, 5, 6, 7], scale=0.2)
+
+
 def sdpa(f):
     def case(name, q, k, v, dtype, causal=False, mask=None, length=None, scale=None, views={}):
         r = rng("sdpa " + name)
@@ -1025,7 +1059,8 @@ def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
-    for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad, quantize,
+    for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad,
+                 paged_sdpa, paged_update, quantize,
                  quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scan, scatter, sdpa, silu_mul, slice_update,
                  slices, softmax, unary, where):
         f = File({"slices": "slice"}.get(make.__name__, make.__name__))

@@ -92,6 +92,14 @@ struct PadOp {
     uint32_t bits;
 };
 
+struct PagedSDPAOp {
+    float scale;
+};
+
+struct PagedUpdateOp {
+    uint32_t reserved;
+};
+
 struct QuantizeOp {
     uint32_t group_size;
     uint32_t bits;
@@ -487,13 +495,63 @@ class PadCall : public CallOf<PadOp> {
 };
 void lower_pad(Lowering &lowering, const PadCall &call);
 
+// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens, table int32 [S, M], sequences
+// and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped to 0…M*L) tokens of sequence
+// sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there is no such page, token and
+// sequence do not exist. A row that sees no key gives zeros.
+class PagedSDPACall : public CallOf<PagedSDPAOp> {
+  public:
+    static constexpr int32_t kOp = 14;
+    enum Operand : uint32_t { kQ, kKeys, kValues, kTable, kSequences, kLengths, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"keys", KPX_READ, false},
+        {"values", KPX_READ, false},
+        {"table", KPX_READ, false},
+        {"sequences", KPX_READ, false},
+        {"lengths", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &table() const { return at(kTable); }
+    const Array &sequences() const { return at(kSequences); }
+    const Array &lengths() const { return at(kLengths); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
+
+// pages [P, H, L, D] of P pages of L tokens, rows [R, H, D], slots int32 [R], all different. Row r becomes token
+// slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
+class PagedUpdateCall : public CallOf<PagedUpdateOp> {
+  public:
+    static constexpr int32_t kOp = 15;
+    enum Operand : uint32_t { kPages, kRows, kSlots };
+    static constexpr OperandInfo kOperands[] = {
+        {"pages", KPX_READ_WRITE, false},
+        {"rows", KPX_READ, false},
+        {"slots", KPX_READ, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &pages() const { return at(kPages); }
+    const Array &rows() const { return at(kRows); }
+    const Array &slots() const { return at(kSlots); }
+};
+void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
+
 // x [..., K] of one row, gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones
 // are the last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are
 // two matrices of one shape and one out, the first; with arg_max one matrix, and out is uint32 [1]: where the largest
 // product is.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
-    static constexpr int32_t kOp = 14;
+    static constexpr int32_t kOp = 16;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
@@ -530,7 +588,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call);
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 15;
+    static constexpr int32_t kOp = 17;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -551,7 +609,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 16;
+    static constexpr int32_t kOp = 18;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -575,7 +633,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 17;
+    static constexpr int32_t kOp = 19;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -598,7 +656,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 18;
+    static constexpr int32_t kOp = 20;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -617,7 +675,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // or bools.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 21;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -634,7 +692,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -655,7 +713,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -678,7 +736,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -700,7 +758,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -720,7 +778,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -743,7 +801,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -768,7 +826,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -788,7 +846,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as slice_update's.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -808,7 +866,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -827,7 +885,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -844,7 +902,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -861,7 +919,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -897,6 +955,8 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(layer_norm, LayerNorm) \
     ROW(matmul, MatMul) \
     ROW(pad, Pad) \
+    ROW(paged_sdpa, PagedSDPA) \
+    ROW(paged_update, PagedUpdate) \
     ROW(projection, Projection) \
     ROW(quantize, Quantize) \
     ROW(quantized_gather, QuantizedGather) \

@@ -263,7 +263,7 @@ func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNa
 var FusedOps = []string{"attention_projection", "attention_step", "projection"}
 
 // Ops lists the other ops.
-var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
+var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
 
 // ArangeParams are the parameters of arange.
 type ArangeParams struct {
@@ -524,6 +524,62 @@ var Pad = struct {
 	}},
 	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
 	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// PagedSDPAParams are the parameters of paged_sdpa.
+type PagedSDPAParams struct {
+	Scale float32
+}
+
+// PagedSDPA is the op paged_sdpa and its operands.
+//
+// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens, table int32 [S, M], sequences
+// and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped to 0…M*L) tokens of sequence
+// sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there is no such page, token and
+// sequence do not exist. A row that sees no key gives zeros.
+var PagedSDPA = struct {
+	Op
+	Q, Keys, Values, Table, Sequences, Lengths, Out Operand
+}{
+	Op: Op{Name: "paged_sdpa", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "keys", Access: Read, Optional: false},
+		{Index: 2, Name: "values", Access: Read, Optional: false},
+		{Index: 3, Name: "table", Access: Read, Optional: false},
+		{Index: 4, Name: "sequences", Access: Read, Optional: false},
+		{Index: 5, Name: "lengths", Access: Read, Optional: false},
+		{Index: 6, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	Keys:      Operand{Index: 1, Name: "keys", Access: Read, Optional: false},
+	Values:    Operand{Index: 2, Name: "values", Access: Read, Optional: false},
+	Table:     Operand{Index: 3, Name: "table", Access: Read, Optional: false},
+	Sequences: Operand{Index: 4, Name: "sequences", Access: Read, Optional: false},
+	Lengths:   Operand{Index: 5, Name: "lengths", Access: Read, Optional: false},
+	Out:       Operand{Index: 6, Name: "out", Access: Write, Optional: false},
+}
+
+// PagedUpdateParams are the parameters of paged_update.
+type PagedUpdateParams struct {
+	Reserved uint32
+}
+
+// PagedUpdate is the op paged_update and its operands.
+//
+// pages [P, H, L, D] of P pages of L tokens, rows [R, H, D], slots int32 [R], all different. Row r becomes token
+// slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
+var PagedUpdate = struct {
+	Op
+	Pages, Rows, Slots Operand
+}{
+	Op: Op{Name: "paged_update", Operands: []Operand{
+		{Index: 0, Name: "pages", Access: Update, Optional: false},
+		{Index: 1, Name: "rows", Access: Read, Optional: false},
+		{Index: 2, Name: "slots", Access: Read, Optional: false},
+	}},
+	Pages: Operand{Index: 0, Name: "pages", Access: Update, Optional: false},
+	Rows:  Operand{Index: 1, Name: "rows", Access: Read, Optional: false},
+	Slots: Operand{Index: 2, Name: "slots", Access: Read, Optional: false},
 }
 
 // QuantizeParams are the parameters of quantize.

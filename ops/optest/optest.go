@@ -57,7 +57,7 @@ type suite struct {
 func suites() []suite {
 	return []suite{
 		arangeSuite(), binarySuite(), castSuite(), concatSuite(), copySuite(), dequantizeSuite(), fillSuite(),
-		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), quantizedGatherSuite(),
+		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), pagedSDPASuite(), pagedUpdateSuite(), quantizedGatherSuite(),
 		quantizedMatMulSuite(), quantizeSuite(), randomSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
 		sampleSuite(), scanSuite(), scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), unarySuite(),
 		whereSuite(),

@@ -426,6 +426,49 @@ struct ScatterParams {
     uint marks_offset;
 };
 
+// paged_sdpa. Strides are those of R, H, D (of q), P, H, L, D (of keys and values) and S, M (of the table); out and
+// parts are contiguous.
+struct PagedSDPAParams {
+    uint rows;      // R
+    uint key_heads; // Hkv
+    uint group;     // query heads per key head
+    uint d;         // elements of a head of q and keys
+    uint dv;        // of values
+    uint page;      // L
+    uint pages;     // P
+    uint sequences; // S
+    uint capacity;  // M * L
+    uint q_strides[3];
+    uint k_strides[4];
+    uint v_strides[4];
+    uint table_strides[2];
+    uint sequence_stride;
+    uint length_stride;
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint table_offset;
+    uint sequence_offset;
+    uint length_offset;
+    uint out_offset;
+    float scale;
+};
+
+// paged_update. Strides are those of P, H, L, D (of pages) and R, H, D (of rows).
+struct PagedUpdateParams {
+    uint n; // elements of rows
+    uint heads;
+    uint d;
+    uint page;   // L
+    uint places; // P * L
+    uint pages_strides[4];
+    uint rows_strides[3];
+    uint slot_stride;
+    uint pages_offset;
+    uint rows_offset;
+    uint slot_offset;
+};
+
 // random: out is contiguous.
 struct RandomParams {
     uint n;

@@ -1,0 +1,154 @@
+#include <algorithm>
+
+#include "ops/lowering_util.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr int64_t kValuesChunk = 256; // DV_CHUNK of paged_sdpa.comp
+constexpr uint32_t kMostHeads = 8;    // MOST_HEADS there
+constexpr uint32_t kHeadQuads = 16;   // most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;    // most quads of one head that a lane holds
+constexpr int64_t kKeysPerSplit = 256;
+constexpr int64_t kMostSplits = 16;
+
+void check_paged(const PagedSDPACall &call) {
+    const Array &q = call.q(), &k = call.keys(), &v = call.values(), &out = call.out();
+    if (!is_float(q.dtype) || !is_float(k.dtype) || v.dtype != k.dtype || out.dtype != q.dtype)
+        invalid("dtypes {}, {}, {} and {}", dtype_name(q.dtype), dtype_name(k.dtype), dtype_name(v.dtype),
+                dtype_name(out.dtype));
+    if (q.rank != 3 || k.rank != 4 || v.rank != 4 || out.rank != 3 || k.dim(3) != q.dim(2) || v.dim(0) != k.dim(0) ||
+        v.dim(1) != k.dim(1) || v.dim(2) != k.dim(2) || out.dim(0) != q.dim(0) || out.dim(1) != q.dim(1) ||
+        out.dim(2) != v.dim(3))
+        invalid("q, keys, values and out do not match in shape");
+    if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0)
+        invalid("{} query heads for {} key heads", q.dim(1), k.dim(1));
+    for (const Array *x : {&call.table(), &call.sequences(), &call.lengths()}) {
+        if (x->dtype != DT_INT32)
+            invalid("a table, sequences or lengths of {}", dtype_name(x->dtype));
+    }
+    if (call.table().rank != 2 || call.sequences().rank != 1 || call.lengths().rank != 1 ||
+        call.sequences().dim(0) != q.dim(0) || call.lengths().dim(0) != q.dim(0))
+        invalid("the table is not [S, M], or sequences and lengths are not [R]");
+}
+
+// Whether every row of x can be read by four elements.
+uint32_t by_quads(const Array &x) {
+    bool even = x.stride(3) == 1 && x.dim(3) % 4 == 0 && x.offset % 4 == 0;
+    for (int axis = 0; axis < 3; axis++) {
+        even = even && (x.dim(axis) == 1 || x.stride(axis) % 4 == 0);
+    }
+    return even;
+}
+
+// Query heads of a group that share a workgroup: a divisor of the group.
+uint32_t heads_together(int64_t group, int64_t quads) {
+    const int64_t most = std::min<int64_t>(kMostHeads, std::max<int64_t>(1, kHeadQuads / quads));
+    for (int64_t heads = std::min(most, group); heads > 1; heads--) {
+        if (group % heads == 0) {
+            return uint32_t(heads);
+        }
+    }
+    return 1;
+}
+
+// Over how many workgroups the keys of a row are spread: by the capacity alone, since lengths are known on the device,
+// and so that a row's sums do not depend on how many rows there are.
+int64_t plan_splits(const DeviceTraits &device, int64_t capacity) {
+    const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
+    if (device.is_cpu) {
+        return needed;
+    }
+    return std::max(needed, std::min(kMostSplits, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
+}
+
+PagedSDPAParams params_of(const PagedSDPACall &call) {
+    const Array &q = call.q(), &k = call.keys(), &v = call.values(), &table = call.table();
+    PagedSDPAParams p{};
+    p.rows = uint32_t(q.dim(0));
+    p.key_heads = uint32_t(k.dim(1));
+    p.group = uint32_t(q.dim(1) / k.dim(1));
+    p.d = uint32_t(q.dim(2));
+    p.dv = uint32_t(v.dim(3));
+    p.page = uint32_t(k.dim(2));
+    p.pages = uint32_t(k.dim(0));
+    p.sequences = uint32_t(table.dim(0));
+    p.capacity = uint32_t(std::min<int64_t>(table.dim(1) * k.dim(2), INT32_MAX));
+    fill(p.q_strides, 3, q.strides, 3, 0);
+    fill(p.k_strides, 4, k.strides, 4, 0);
+    fill(p.v_strides, 4, v.strides, 4, 0);
+    fill(p.table_strides, 2, table.strides, 2, 0);
+    p.sequence_stride = uint32_t(call.sequences().stride(0));
+    p.length_stride = uint32_t(call.lengths().stride(0));
+    p.q_offset = uint32_t(q.offset);
+    p.k_offset = uint32_t(k.offset);
+    p.v_offset = uint32_t(v.offset);
+    p.table_offset = uint32_t(table.offset);
+    p.sequence_offset = uint32_t(call.sequences().offset);
+    p.length_offset = uint32_t(call.lengths().offset);
+    p.scale = call.op().scale;
+    return p;
+}
+
+} // namespace
+
+void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
+    check_paged(call);
+    check_operands(lowering, {&call.q(), &call.keys(), &call.values(), &call.table(), &call.sequences(),
+                              &call.lengths(), &call.out()});
+    const DeviceTraits &device = lowering.device();
+    const Array &out = call.out(), &k = call.keys();
+    if (out.size() == 0)
+        return;
+    PagedSDPAParams p = params_of(call);
+    if (p.capacity == 0 || k.dim(0) == 0) { // nobody sees a key
+        fill_array(lowering, out, 0);
+        return;
+    }
+    const uint32_t lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
+    uint32_t slots = 8;
+    while (slots > 1 && slots * lanes > std::min(device.max_workgroup_invocations, 256u))
+        slots /= 2;
+    const int64_t k_quads = std::max<int64_t>(1, (int64_t(p.d) + lanes * 4 - 1) / (lanes * 4));
+    const int64_t v_quads = (std::min<int64_t>(p.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
+    if (k_quads > kLaneQuads)
+        unsupported("heads of {} elements", p.d);
+    const uint32_t heads = heads_together(p.group, std::max(k_quads, v_quads));
+    const int64_t splits = plan_splits(device, p.capacity);
+    const Array dense = dense_output(lowering, out);
+    const int64_t outputs = out.dim(0) * out.dim(1);
+    const Array to = splits > 1 ? lowering.scratch(DT_FLOAT32, {outputs, splits, int64_t(p.dv) + 2}) : dense;
+    p.out_offset = uint32_t(to.offset);
+    const int64_t chunks = (p.dv + kValuesChunk - 1) / kValuesChunk;
+    Grid grid = grid_1d(device, outputs / heads * chunks);
+    grid.z = uint32_t(splits);
+    lowering.dispatch(spec::paged_sdpa{.threads = slots * lanes,
+                                       .q_dtype = call.q().dtype,
+                                       .k_dtype = k.dtype,
+                                       .v_dtype = k.dtype,
+                                       .y_dtype = to.dtype,
+                                       .k_vector = by_quads(k),
+                                       .v_vector = by_quads(call.values()),
+                                       .k_quads = uint32_t(k_quads),
+                                       .v_quads = uint32_t(v_quads),
+                                       .heads = heads,
+                                       .split = uint32_t(splits > 1),
+                                       .lanes = lanes},
+                      {{call.q(), KPX_READ},
+                       {k, KPX_READ},
+                       {call.values(), KPX_READ},
+                       {call.table(), KPX_READ},
+                       {call.sequences(), KPX_READ},
+                       {call.lengths(), KPX_READ},
+                       {to, KPX_WRITE}},
+                      p, grid);
+    if (splits > 1) {
+        const SDPACombineParams c{uint32_t(outputs), uint32_t(splits), p.dv, uint32_t(dense.offset)};
+        lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = dense.dtype},
+                          {{to, KPX_READ}, {dense, KPX_WRITE}}, c, grid_elements(device, dense.size()));
+    }
+    store_output(lowering, dense, out);
+}
+
+} // namespace kpx

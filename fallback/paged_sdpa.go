@@ -1,0 +1,179 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+)
+
+// PagedSDPA is attention, softmax(q·kᵀ·scale)·v, of the rows of q [R, Hq, D] over
+// keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] in pages, to out [R, Hq, Dv], of
+// q's type. Row r sees the first lengths[r] tokens of sequence sequences[r]; token
+// t of a sequence is token t%L of page table[sequence, t/L]. Pages and sequences
+// that do not exist have no keys, and a row that sees no key gives zeros. table
+// [S, M], sequences and lengths [R] are int32.
+//
+// Errors: ErrInvalid for other shapes or types.
+func PagedSDPA(q, keys, values, table, sequences, lengths, out array.Array, scale float32) error {
+	c := checker{op: "paged_sdpa"}
+	c.pagedOperands(&q, &keys, &values, &out)
+	for i, a := range []*array.Array{&table, &sequences, &lengths} {
+		name := [...]string{"table", "sequences", "lengths"}[i]
+		c.array(name, a)
+		c.dtype(name, a, array.Int32)
+	}
+	c.rank("table", &table, 2)
+	if c.err == nil {
+		c.shape("sequences", &sequences, q.Shape[:1])
+		c.shape("lengths", &lengths, q.Shape[:1])
+	}
+	if c.err != nil || out.Size() == 0 {
+		return c.err
+	}
+	p := pagedAttention{q: &q, keys: &keys, values: &values, table: &table, sequences: &sequences, lengths: &lengths, out: &out, scale: scale}
+	p.run()
+	return nil
+}
+
+func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
+	c.float("q", q)
+	c.float("keys", keys)
+	c.float("values", values)
+	c.float("out", out)
+	c.rank("q", q, 3)
+	c.rank("keys", keys, 4)
+	c.rank("values", values, 4)
+	c.dtype("values", values, keys.DType)
+	c.dtype("out", out, q.DType)
+	if c.err != nil {
+		return
+	}
+	c.shape("keys", keys, []int{keys.Shape[0], keys.Shape[1], keys.Shape[2], q.Shape[2]})
+	c.shape("values", values, []int{keys.Shape[0], keys.Shape[1], keys.Shape[2], values.Shape[3]})
+	c.shape("out", out, []int{q.Shape[0], q.Shape[1], values.Shape[3]})
+	if heads := keys.Shape[1]; heads == 0 && q.Shape[1] != 0 || heads != 0 && q.Shape[1]%heads != 0 {
+		c.fail("%d query heads are not a multiple of %d key heads", q.Shape[1], heads)
+	}
+}
+
+// pagedAttention is one call. A unit of work is a row with one key head: all
+// query heads that read it go together, page by page with a running softmax, so
+// the order of sums does not depend on the other rows.
+type pagedAttention struct {
+	q, keys, values, table, sequences, lengths, out *array.Array
+	scale                                           float32
+}
+
+// pagedUnit is the state of one unit.
+type pagedUnit struct {
+	*pagedAttention
+	row, keyHead, group int
+	q, scores, sums     []float32 // [group, D], [group, L], [group, Dv]
+	buf                 []float32 // a page's keys or values, where they must be copied
+	largest, total      []float32 // [group]: the softmax so far
+}
+
+func (p *pagedAttention) run() {
+	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.keys.Shape[3], p.values.Shape[3]
+	group := p.q.Shape[1] / heads
+	cost := 0.1 * float64(group*p.meanLength()*(d+dv+30))
+	parallel(p.q.Shape[0]*heads, cost, func(lo, hi int) {
+		scratch := borrow(group*(d+l+dv+2) + l*max(d, dv))
+		defer scratch.release()
+		for i := lo; i < hi; i++ {
+			space := scratch.f
+			u := pagedUnit{
+				pagedAttention: p, row: i / heads, keyHead: i % heads, group: group,
+				q: cut(&space, group*d), scores: cut(&space, group*l), sums: cut(&space, group*dv),
+				largest: cut(&space, group), total: cut(&space, group), buf: space,
+			}
+			u.attend()
+		}
+	})
+}
+
+// meanLength is about how many keys a row sees.
+func (p *pagedAttention) meanLength() int {
+	rows, total := p.q.Shape[0], 0
+	for r := range rows {
+		total += p.length(r)
+	}
+	return total/max(rows, 1) + 1
+}
+
+// length returns how many keys row r sees.
+func (p *pagedAttention) length(r int) int {
+	sequence := int(storage[int32](p.sequences)[elementAt(p.sequences, []int{r})])
+	if sequence < 0 || sequence >= p.table.Shape[0] {
+		return 0
+	}
+	length := int(storage[int32](p.lengths)[elementAt(p.lengths, []int{r})])
+	return min(max(length, 0), p.table.Shape[1]*p.keys.Shape[2])
+}
+
+// attend computes and stores the unit's part of the row.
+func (u *pagedUnit) attend() {
+	d, l := u.keys.Shape[3], u.keys.Shape[2]
+	clear(u.sums)
+	clear(u.total)
+	for h := range u.group {
+		u.largest[h] = float32(math.Inf(-1))
+		row := u.q[h*d : (h+1)*d]
+		loadFloats(row, u.pagedAttention.q, elementAt(u.pagedAttention.q, []int{u.row, u.keyHead*u.group + h, 0}), u.pagedAttention.q.Strides[2])
+		simd.Scale(row, u.scale)
+	}
+	length := u.length(u.row)
+	sequence := int(storage[int32](u.sequences)[elementAt(u.sequences, []int{u.row})])
+	for first := 0; first < length; first += l {
+		page := int(storage[int32](u.table)[elementAt(u.table, []int{sequence, first / l})])
+		if page >= 0 && page < u.keys.Shape[0] {
+			u.addPage(page, min(l, length-first))
+		}
+	}
+	u.store()
+}
+
+// addPage adds the first n tokens of a page.
+func (u *pagedUnit) addPage(page, n int) {
+	d, dv, l := u.keys.Shape[3], u.values.Shape[3], u.keys.Shape[2]
+	k := u.tile(u.keys, page, n)
+	simd.Dots(u.scores, l, u.q, d, u.group, k.data, k.ld, n, d, false)
+	for h := range u.group {
+		scores := u.scores[h*l : h*l+n]
+		largest := max(u.largest[h], simd.Max(scores))
+		if math.IsInf(float64(largest), -1) { // products overflowed: no key counts yet
+			clear(scores)
+			continue
+		}
+		if u.largest[h] != largest {
+			f := simd.Exp32(u.largest[h] - largest)
+			u.largest[h] = largest
+			u.total[h] *= f
+			simd.Scale(u.sums[h*dv:(h+1)*dv], f)
+		}
+		u.total[h] += simd.ExpSum(scores, scores, largest)
+	}
+	v := u.tile(u.values, page, n)
+	simd.MulAdd(u.sums, dv, u.scores, l, u.group, v.data, v.ld, dv, n, true)
+}
+
+// tile returns the first n tokens of a page as rows.
+func (u *pagedUnit) tile(a *array.Array, page, n int) rowMatrix {
+	if a.Shape[3] == 0 {
+		return rowMatrix{}
+	}
+	return tileRows(a, elementAt(a, []int{page, u.keyHead, 0, 0}), a.Strides[2], n, a.Strides[3], a.Shape[3], 1, u.buf)
+}
+
+// store divides by the sum of the weights and rounds.
+func (u *pagedUnit) store() {
+	dv := u.values.Shape[3]
+	for h := range u.group {
+		sums := u.sums[h*dv : (h+1)*dv]
+		if u.total[h] != 0 { // else no key was seen, and the sums are 0
+			simd.Scale(sums, 1/u.total[h])
+		}
+		storeFloats(u.out, elementAt(u.out, []int{u.row, u.keyHead*u.group + h, 0}), u.out.Strides[2], sums)
+	}
+}

@@ -1,0 +1,220 @@
+package optest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+func runPagedSDPAOf[T kompute.Float](c *call) *kompute.View {
+	q, p := tensor[T](c, "q"), ops.PagedSDPAParams{
+		Table: tensor[int32](c, "table"), Sequences: tensor[int32](c, "sequences"), Lengths: tensor[int32](c, "lengths"), Scale: c.Params.Scale,
+	}
+	switch c.dtype("keys") {
+	case array.Float16:
+		return ops.PagedSDPA(c.s, q, tensor[array.F16](c, "keys"), tensor[array.F16](c, "values"), p).View()
+	case array.BFloat16:
+		return ops.PagedSDPA(c.s, q, tensor[array.BF16](c, "keys"), tensor[array.BF16](c, "values"), p).View()
+	}
+	return ops.PagedSDPA(c.s, q, tensor[float32](c, "keys"), tensor[float32](c, "values"), p).View()
+}
+
+func runPagedSDPA(c *call) *kompute.View {
+	return byFloat(c.dtype("q"), runPagedSDPAOf[float32], runPagedSDPAOf[array.F16], runPagedSDPAOf[array.BF16])(c)
+}
+
+// seenTokens lists the tokens that a row sees, as page and place in it.
+func seenTokens(c *Case, row int) (tokens [][2]int) {
+	table, l, pages := elements(c.In["table"]), c.In["keys"].Dim(2), c.In["keys"].Dim(0)
+	sequence := int(floats(c.In["sequences"])[row])
+	if sequence < 0 || sequence >= c.In["table"].Dim(0) {
+		return nil
+	}
+	length := min(int(floats(c.In["lengths"])[row]), c.In["table"].Dim(1)*l)
+	for t := range max(length, 0) {
+		if page := int(table([]int{sequence, t / l})); page >= 0 && page < pages {
+			tokens = append(tokens, [2]int{page, t % l})
+		}
+	}
+	return tokens
+}
+
+func referencePagedSDPA(c *Case) []float64 {
+	q, k, v := elements(c.In["q"]), elements(c.In["keys"]), elements(c.In["values"])
+	rows, hq, d := c.In["q"].Dim(0), c.In["q"].Dim(1), c.In["q"].Dim(2)
+	hkv, dv, scale := c.In["keys"].Dim(1), c.In["values"].Dim(3), float64(c.Params.Scale)
+	if scale == 0 {
+		scale = 1 / math.Sqrt(float64(d))
+	}
+	out := make([]float64, rows*hq*dv)
+	for row := range rows {
+		tokens := seenTokens(c, row)
+		for head := range hq {
+			kv, scores := head/(hq/hkv), make([]float64, len(tokens))
+			for j, at := range tokens {
+				for i := range d {
+					scores[j] += q([]int{row, head, i}) * k([]int{at[0], kv, at[1], i}) * scale
+				}
+			}
+			if len(scores) == 0 {
+				continue // sees no key: zeros
+			}
+			for j, w := range softmax(scores) {
+				for i := range dv {
+					out[(row*hq+head)*dv+i] += w * v([]int{tokens[j][0], kv, tokens[j][1], i})
+				}
+			}
+		}
+	}
+	return round(c.dtype("q"), out)
+}
+
+// pagedShape is the shape of a case.
+type pagedShape struct{ rows, hq, hkv, d, pages, page, sequences, perSequence int }
+
+func pagedCase(r source, dtype, cache array.DType, s pagedShape) Case {
+	capacity := s.perSequence * s.page
+	return Case{
+		Name: name(dtype, cache.String(), []int{s.rows, s.hq, s.hkv, s.d, s.pages, s.page, s.sequences, s.perSequence}),
+		In: map[string]array.Array{
+			"q":    r.normal(dtype, 1, s.rows, s.hq, s.d),
+			"keys": r.normal(cache, 1, s.pages, s.hkv, s.page, s.d), "values": r.normal(cache, 1, s.pages, s.hkv, s.page, s.d),
+			// Some pages and sequences do not exist, and some lengths are out of range.
+			"table":     r.integers(array.Int32, -1, s.pages, s.sequences, s.perSequence),
+			"sequences": r.integers(array.Int32, -1, s.sequences, s.rows),
+			"lengths":   r.integers(array.Int32, -1, capacity+1, s.rows),
+		},
+	}
+}
+
+func pagedSDPACases() []Case {
+	var cases []Case
+	for _, dtype := range floatTypes {
+		for _, cache := range floatTypes {
+			cases = append(cases, pagedCase(newSource(81), dtype, cache, pagedShape{5, 4, 2, 64, 9, 16, 3, 4}))
+		}
+		r := newSource(82)
+		cases = append(cases,
+			pagedCase(r, dtype, dtype, pagedShape{3, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
+			pagedCase(r, dtype, dtype, pagedShape{2, 6, 2, 40, 5, 7, 2, 3}),     // three, odd pages
+			pagedCase(r, dtype, dtype, pagedShape{4, 2, 2, 33, 5, 5, 3, 2}))     // no quads
+	}
+	r := newSource(83)
+	wide := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 300, 4, 8, 2, 2})
+	long := pagedCase(r, array.Float32, array.BFloat16, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
+	long.In["lengths"] = dense(array.Int32, []float64{5000, 1, 257}, 3)
+	layouts := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 16, 6, 8, 3, 3})
+	layouts.Name += "/layouts"
+	for _, operand := range []string{"q", "keys", "values", "table"} {
+		layouts.In[operand] = place(layouts.In[operand], "transposed")
+	}
+	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
+	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
+	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
+	return append(cases, wide, long, layouts, none, empty)
+}
+
+func randomPagedSDPA(t *rapid.T) Case {
+	n := func(label string, most int) int { return rapid.IntRange(1, most).Draw(t, label) }
+	s := pagedShape{rows: n("rows", 6), hkv: n("key heads", 3), d: n("d", 70), pages: n("pages", 6), page: n("page", 20), sequences: n("sequences", 3), perSequence: n("per sequence", 6)}
+	s.hq = s.hkv * rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "group")
+	dtype := drawType(t, "type", floatTypes)
+	cache := rapid.SampledFrom([]array.DType{dtype, array.BFloat16}).Draw(t, "cache type")
+	c := pagedCase(drawSource(t), dtype, cache, s)
+	for _, operand := range []string{"q", "keys", "values", "table", "sequences", "lengths"} {
+		c.In[operand] = drawLayout(t, operand, c.In[operand])
+	}
+	return c
+}
+
+// pagedSDPAAlong: rows are independent, and nothing about the others changes a bit of them.
+func pagedSDPAAlong(_ *Case, axis int) map[string]int {
+	if axis != 0 {
+		return nil
+	}
+	return map[string]int{"q": 0, "sequences": 0, "lengths": 0}
+}
+
+// pagedSDPAPlaces checks that a row's result is the same, to the last bit, wherever its keys lie and whatever else is
+// in the batch.
+func pagedSDPAPlaces(t *testing.T, dev *kompute.Device) {
+	r := newSource(84)
+	alone := pagedCase(r, array.Float32, array.Float32, pagedShape{1, 8, 2, 64, 6, 16, 1, 6})
+	alone.In["table"] = dense(array.Int32, []float64{0, 1, 2, 3, 4, 5}, 1, 6)
+	alone.In["sequences"] = dense(array.Int32, []float64{0}, 1)
+	alone.In["lengths"] = dense(array.Int32, []float64{83}, 1)
+	many := pagedCase(r, array.Float32, array.Float32, pagedShape{9, 8, 2, 64, 11, 16, 3, 6})
+	places := []float64{7, 2, 9, 0, 10, 4}
+	for _, operand := range []string{"keys", "values"} {
+		from, to := elements(alone.In[operand]), elements(many.In[operand])
+		shape := many.In[operand].Shape
+		many.In[operand] = dense(array.Float32, build(shape, func(at []int) float64 {
+			for i, page := range places {
+				if at[0] == int(page) {
+					return from([]int{i, at[1], at[2], at[3]})
+				}
+			}
+			return to(at)
+		}), shape...)
+	}
+	table, q := floats(many.In["table"]), floats(many.In["q"])
+	copy(table[2*6:], places)
+	copy(q[4*8*64:5*8*64], floats(alone.In["q"]))
+	sequences, lengths := floats(many.In["sequences"]), floats(many.In["lengths"])
+	sequences[4], lengths[4] = 2, 83
+	many.In["table"], many.In["q"] = dense(array.Int32, table, 3, 6), dense(array.Float32, q, 9, 8, 64)
+	many.In["sequences"], many.In["lengths"] = dense(array.Int32, sequences, 9), dense(array.Int32, lengths, 9)
+	u := &runner{suite: pagedSDPASuite(), dev: dev}
+	want, got := floats(u.result(t, dev, &alone)), floats(u.result(t, dev, &many))
+	require.Equal(t, want, got[4*8*64:5*8*64])
+}
+
+func pagedSDPASuite() suite {
+	call := func(q, k, v, table, sequences, lengths []int, scale float32) func(e *env) error {
+		return func(e *env) error {
+			return ops.PagedSDPA(e.s, e.f32(q...), e.f32(k...), e.f32(v...), ops.PagedSDPAParams{
+				Table: e.i32(table...), Sequences: e.i32(sequences...), Lengths: e.i32(lengths...), Scale: scale,
+			}).Err()
+		}
+	}
+	type s = []int
+	return suite{
+		op: "paged_sdpa", run: runPagedSDPA, reference: referencePagedSDPA, cases: pagedSDPACases, random: randomPagedSDPA,
+		along: pagedSDPAAlong, thin: 2, extra: pagedSDPAPlaces,
+		bound: func(c *Case) bound {
+			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(floats(c.In["values"])))
+		},
+		large: func(dtype array.DType, _ string, size int) Case {
+			pages := size / 65536
+			table := make([]float64, pages)
+			for i := range table {
+				table[i] = float64(i)
+			}
+			return Case{In: map[string]array.Array{
+				"q": blank(dtype, 1, 16, 128), "keys": blank(dtype, pages, 8, 64, 128), "values": blank(dtype, pages, 8, 64, 128),
+				"table": dense(array.Int32, table, 1, pages), "sequences": dense(array.Int32, []float64{0}, 1),
+				"lengths": dense(array.Int32, []float64{float64(pages * 64)}, 1),
+			}}
+		},
+		valid: func() Case {
+			return pagedCase(newSource(1), array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 3, 4, 2, 2})
+		},
+		rejects: []reject{
+			{"rank", kompute.ErrShape, call(s{1, 2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"rank of keys", kompute.ErrShape, call(s{2, 4, 8}, s{2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"table", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{2}, s{2}, s{2}, 0)},
+			{"sequences", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{3}, s{2}, 0)},
+			{"lengths", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{1}, 0)},
+			{"head size", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 9}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"keys and values", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 4, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"group", kompute.ErrShape, call(s{2, 4, 8}, s{3, 3, 5, 8}, s{3, 3, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"NaN scale", kompute.ErrInvalid, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, float32(math.NaN()))},
+		},
+	}
+}

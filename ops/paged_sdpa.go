@@ -1,0 +1,88 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// PagedSDPAParams are the operands of [PagedSDPA] that say where the keys of a
+// row are.
+type PagedSDPAParams struct {
+	// Table [S, M] lists the pages of each of S sequences, in the order of their
+	// tokens: token t of sequence s is token t%L of page Table[s, t/L].
+	Table *kompute.Tensor[int32]
+	// Sequences [R] is the sequence of each row.
+	Sequences *kompute.Tensor[int32]
+	// Lengths [R] is how many tokens of its sequence each row sees, itself
+	// included: its position plus one. It is clamped to 0…M·L.
+	Lengths *kompute.Tensor[int32]
+	// Scale multiplies q·k; 0 means 1/sqrt(D).
+	Scale float32
+}
+
+// PagedSDPA is scaled dot-product attention of R tokens, of any number of
+// sequences, over keys and values that lie in pages (Kwon et al., 2023):
+//
+//	softmax(q·kᵀ * Scale) · v
+//
+// with q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of
+// L tokens, to [R, Hq, Dv]. Hq is a multiple of Hkv, and query head h reads key
+// head h / (Hq/Hkv). Rows that decode and rows of a prompt are alike: a prompt's
+// token sees the tokens before it because its length says so, once [PagedUpdate]
+// has put all of them into the pages.
+//
+// A page number outside 0 ≤ page < P has no keys, and a sequence outside 0 ≤
+// sequence < S none at all. A row that sees no key gives zeros: that is how a
+// batch of fixed size leaves rows unused.
+//
+// Scores and sums are float32 for every T and C. The result of a row depends, to
+// the last bit, on its query, its keys, and the shapes of Table and keys, not on
+// the other rows, nor on which pages its keys lie in.
+//
+// # Errors
+//
+// ErrShape if shapes do not match; ErrInvalid if a tensor is nil or Scale is not
+// finite.
+func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys, values *kompute.Tensor[C], p PagedSDPAParams) *kompute.Tensor[T] {
+	c := newCall(s, opdef.PagedSDPA.Op)
+	ql, kl, vl := input(&c, opdef.PagedSDPA.Q, q), input(&c, opdef.PagedSDPA.Keys, keys), input(&c, opdef.PagedSDPA.Values, values)
+	tl := input(&c, opdef.PagedSDPA.Table.Called("Table"), p.Table)
+	sl := input(&c, opdef.PagedSDPA.Sequences.Called("Sequences"), p.Sequences)
+	ll := input(&c, opdef.PagedSDPA.Lengths.Called("Lengths"), p.Lengths)
+	if c.rank("q", ql, 3) && c.rank("keys", kl, 4) && c.rank("values", vl, 4) && c.rank("Table", tl, 2) {
+		c.shape("Sequences", sl, ql.Dim(0))
+		c.shape("Lengths", ll, ql.Dim(0))
+		c.pages(ql, kl, vl)
+	}
+	if c.err != nil {
+		return kompute.Failed[T](s, c.err)
+	}
+	params := opdef.PagedSDPAParams{Scale: p.Scale}
+	if params.Scale == 0 {
+		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(2), 1))))
+	}
+	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
+		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
+	}
+	return result[T](&c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, func(a []array.Array) error {
+		return fallback.PagedSDPA(at(a, opdef.PagedSDPA.Q), at(a, opdef.PagedSDPA.Keys), at(a, opdef.PagedSDPA.Values),
+			at(a, opdef.PagedSDPA.Table), at(a, opdef.PagedSDPA.Sequences), at(a, opdef.PagedSDPA.Lengths), at(a, opdef.PagedSDPA.Out), params.Scale)
+	})
+}
+
+// pages checks the shapes of q, keys and values against each other.
+func (c *call) pages(q, k, v array.Layout) {
+	hq, hkv := q.Dim(1), k.Dim(1)
+	switch {
+	case k.Dim(0) != v.Dim(0) || hkv != v.Dim(1) || k.Dim(2) != v.Dim(2):
+		c.fail(kompute.ErrShape, "keys are %d pages of %d heads and %d tokens, values %d of %d and %d", k.Dim(0), hkv, k.Dim(2), v.Dim(0), v.Dim(1), v.Dim(2))
+	case q.Dim(2) != k.Dim(3):
+		c.fail(kompute.ErrShape, "q has heads of %d elements, keys of %d", q.Dim(2), k.Dim(3))
+	case hkv == 0 && hq != 0, hkv != 0 && hq%hkv != 0:
+		c.fail(kompute.ErrShape, "%d query heads are not a multiple of %d key heads", hq, hkv)
+	}
+}
