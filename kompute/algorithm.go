@@ -17,7 +17,7 @@ type algorithmResource struct {
 }
 
 // create creates the native kernel.
-func (a *Algorithm) create(b *vulkanBackend, spirv, spec []uint32) error {
+func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	d := a.device
 	d.mu.Lock()
 	if d.closed {
@@ -26,7 +26,7 @@ func (a *Algorithm) create(b *vulkanBackend, spirv, spec []uint32) error {
 	}
 	d.users++
 	d.mu.Unlock()
-	handle, err := b.native.createAlgorithm(spirv, len(a.args), spec, 4*len(a.push))
+	handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leave()

@@ -39,7 +39,7 @@ func ExampleManager() {
 		log.Fatal(err)
 	}
 	tensors := []kompute.AnyTensor{a, b, c}
-	alg, err := mgr.Algorithm(tensors, compile(multiplyGLSL), [3]uint32{3, 1, 1}, nil, nil)
+	alg, err := mgr.Algorithm(tensors, compile(multiplyGLSL))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -52,21 +53,38 @@ type Algorithm struct {
 	handle unsafe.Pointer
 	args   []Arg
 	groups [3]uint32
+	spec   []uint32
 	push   []uint32
 	res    *algorithmResource
 }
 
+// AlgorithmOption changes how [Manager.Algorithm] makes an algorithm.
+type AlgorithmOption func(*Algorithm)
+
+// WithWorkgroups sets how many workgroups a dispatch has along x, y and z. The
+// default is one workgroup for each element of the first tensor, along x.
+func WithWorkgroups(x, y, z uint32) AlgorithmOption {
+	return func(a *Algorithm) { a.groups = [3]uint32{x, y, z} }
+}
+
+// WithSpecializationConstants sets the constants 0, 1, …; [AsUint32] converts them.
+func WithSpecializationConstants(values ...uint32) AlgorithmOption {
+	return func(a *Algorithm) { a.spec = slices.Clone(values) }
+}
+
+// WithPushConstants sets the push constants, which a dispatch may replace with the
+// same number of others; [AsUint32] converts them.
+func WithPushConstants(values ...uint32) AlgorithmOption {
+	return func(a *Algorithm) { a.push = slices.Clone(values) }
+}
+
 // Algorithm makes a kernel from SPIR-V with the entry point "main". Tensor i is
 // bound to binding i of descriptor set 0; each must be contiguous and start at
-// an offset that the device allows for bindings, as whole tensors do. workgroup
-// is the number of workgroups of a dispatch along x, y and z; if all are zero,
-// there is one workgroup for each element of the first tensor. spec are the
-// specialization constants 0, 1, …, push the push constants, which a dispatch
-// may replace with the same number of others.
+// an offset that the device allows for bindings, as whole tensors do.
 //
 // Errors are ErrUnsupported on the CPU backend, ErrInvalid for unusable SPIR-V
 // or tensors, ErrDevice for tensors of another device, or the driver's.
-func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, workgroup [3]uint32, spec, push []uint32) (*Algorithm, error) {
+func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...AlgorithmOption) (*Algorithm, error) {
 	if m.Device().made() == noDevice {
 		return nil, fmt.Errorf("an algorithm: %w", errNilDevice)
 	}
@@ -74,19 +92,22 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, workgroup [3]ui
 	if !vulkan {
 		return nil, fmt.Errorf("an algorithm needs a Vulkan device, this is %q: %w", m.device.Backend(), ErrUnsupported)
 	}
-	a := &Algorithm{device: m.device, groups: workgroup, push: append([]uint32(nil), push...)}
+	a := &Algorithm{device: m.device}
+	for _, o := range options {
+		o(a)
+	}
 	for i, t := range tensors {
 		if err := a.bind(t); err != nil {
 			return nil, fmt.Errorf("tensor %d of an algorithm: %w", i, err)
 		}
 	}
-	if workgroup == [3]uint32{} && len(tensors) > 0 {
+	if a.groups == [3]uint32{} && len(tensors) > 0 {
 		a.groups = [3]uint32{uint32(a.args[0].View.layout.Size()), 1, 1}
 	}
 	if len(spirv) == 0 {
 		return nil, fmt.Errorf("an algorithm without SPIR-V: %w", ErrInvalid)
 	}
-	if err := a.create(b, spirv, spec); err != nil {
+	if err := a.create(b, spirv); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -61,10 +61,12 @@ func TestSequenceOfAlgorithms(t *testing.T) {
 	mgr := openManager(t)
 	a, b := tensor(t, mgr.Device(), upTo(100)), tensor(t, mgr.Device(), make([]float32, 100))
 	spirv := compileGLSL(t, scaleGLSL)
-	forth, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, [3]uint32{}, AsUint32[float32](2), AsUint32[float32](1))
+	forth, err := mgr.Algorithm([]AnyTensor{a, b}, spirv,
+		WithSpecializationConstants(AsUint32[float32](2)...), WithPushConstants(AsUint32[float32](1)...))
 	require.NoError(t, err)
 	defer forth.Close()
-	back, err := mgr.Algorithm([]AnyTensor{b, a}, spirv, [3]uint32{100, 1, 1}, AsUint32[float32](-1), AsUint32[float32](0))
+	back, err := mgr.Algorithm([]AnyTensor{b, a}, spirv, WithWorkgroups(100, 1, 1),
+		WithSpecializationConstants(AsUint32[float32](-1)...), WithPushConstants(AsUint32[float32](0)...))
 	require.NoError(t, err)
 	defer back.Close()
 
@@ -104,7 +106,7 @@ func TestAlgorithmsAndOpsShareTensors(t *testing.T) {
 	x := tensor(t, mgr.Device(), upTo(10))
 	y := closing(t, run(s, "neg", x)) // on another stream than the sequence's
 	z := tensor(t, mgr.Device(), make([]float32, 10))
-	alg, err := mgr.Algorithm([]AnyTensor{y, z}, compileGLSL(t, scaleGLSL), [3]uint32{}, nil, AsUint32[float32](0))
+	alg, err := mgr.Algorithm([]AnyTensor{y, z}, compileGLSL(t, scaleGLSL), WithPushConstants(0))
 	require.NoError(t, err)
 	require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))
 	w := closing(t, run(s, "add", z, x))
@@ -142,11 +144,11 @@ func TestAlgorithmRefusesBadInput(t *testing.T) {
 		"failed tensor":  {[]AnyTensor{a, a.Reshape(7)}, spirv, []uint32{0}, ErrShape},
 		"too much push":  {[]AnyTensor{a, b}, spirv, make([]uint32, 10000), ErrInvalid},
 	} {
-		_, err := mgr.Algorithm(c.tensors, c.spirv, [3]uint32{1, 1, 1}, nil, c.push)
+		_, err := mgr.Algorithm(c.tensors, c.spirv, WithWorkgroups(1, 1, 1), WithPushConstants(c.push...))
 		require.ErrorIs(t, err, c.want, name)
 	}
 
-	alg, err := mgr.Algorithm([]AnyTensor{closing(t, a.Transpose()), b}, spirv, [3]uint32{1, 1, 1}, nil, []uint32{0})
+	alg, err := mgr.Algorithm([]AnyTensor{closing(t, a.Transpose()), b}, spirv, WithWorkgroups(1, 1, 1), WithPushConstants(0))
 	require.NoError(t, err)
 	defer alg.Close()
 	require.ErrorIs(t, mgr.Sequence().Record(Dispatch(alg, 1, 2)).Eval(bg), ErrInvalid)
@@ -158,7 +160,7 @@ func TestForgottenAlgorithmsAreCollected(t *testing.T) {
 	a, b := tensor(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), upTo(6))
 	spirv := compileGLSL(t, scaleGLSL)
 	r := func() *algorithmResource {
-		alg, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, [3]uint32{}, nil, []uint32{0})
+		alg, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, WithPushConstants(0))
 		require.NoError(t, err)
 		require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))
 		return alg.res
@@ -179,7 +181,7 @@ func TestWrappedTensorsAsInputOfAnAlgorithm(t *testing.T) {
 	a, err := As[float32](v)
 	require.NoError(t, err)
 	b := tensor(t, mgr.Device(), make([]float32, 6))
-	alg, err := mgr.Algorithm([]AnyTensor{a, b}, compileGLSL(t, scaleGLSL), [3]uint32{}, nil, []uint32{0})
+	alg, err := mgr.Algorithm([]AnyTensor{a, b}, compileGLSL(t, scaleGLSL), WithPushConstants(0))
 	require.NoError(t, err)
 	defer alg.Close()
 	require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))

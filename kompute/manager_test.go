@@ -17,7 +17,7 @@ func TestManagerOnTheCPU(t *testing.T) {
 	require.NoError(t, err)
 	defer mgr.Close()
 	x := tensor(t, mgr.Device(), upTo(4))
-	_, err = mgr.Algorithm([]AnyTensor{x}, []uint32{1}, [3]uint32{1, 1, 1}, nil, nil)
+	_, err = mgr.Algorithm([]AnyTensor{x}, []uint32{1})
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.NoError(t, mgr.Sequence().Record(SyncDevice(x), SyncLocal(x)).Eval(bg), "nothing to do")
 	require.Equal(t, upTo(4), read(t, x))

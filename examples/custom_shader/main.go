@@ -89,8 +89,8 @@ func run(ctx context.Context, out io.Writer) error {
 // specialization constant 0; factor and bias are push constants.
 func scale(mgr *kompute.Manager, spirv []uint32, from, to *kompute.Tensor[float32], factor, bias float32) (*kompute.Algorithm, error) {
 	groups := uint32((from.Size() + workgroupSize - 1) / workgroupSize)
-	return mgr.Algorithm([]kompute.AnyTensor{from, to}, spirv, [3]uint32{groups, 1, 1},
-		kompute.AsUint32(uint32(workgroupSize)), kompute.AsUint32(factor, bias))
+	return mgr.Algorithm([]kompute.AnyTensor{from, to}, spirv, kompute.WithWorkgroups(groups, 1, 1),
+		kompute.WithSpecializationConstants(workgroupSize), kompute.WithPushConstants(kompute.AsUint32(factor, bias)...))
 }
 
 // compile turns GLSL into SPIR-V with glslc, which Debian has in the package of

@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 	if loader == "" {
 		loader, _ = filepath.Abs("../../build/csrc/tests/faults/libfault_loader.so")
 		if _, err := os.Stat(loader); err != nil {
-			fmt.Println("skipped: there is no fault loader; ./build.sh build makes it")
+			fmt.Println("skipped: there is no fault loader; ./build.sh test makes it")
 			return 0
 		}
 	}

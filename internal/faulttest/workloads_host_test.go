@@ -26,11 +26,7 @@ func held(j *job) error {
 	if err != nil {
 		return err
 	}
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -71,11 +67,7 @@ func timed(j *job) error {
 }
 
 func mapped(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -107,11 +99,7 @@ func mapped(j *job) error {
 }
 
 func fallsBack(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -126,11 +114,7 @@ func fallsBack(j *job) error {
 
 // fallsBackOnParts overwrites the first third of z with twice that of y, on the CPU.
 func fallsBackOnParts(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}

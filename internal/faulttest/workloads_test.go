@@ -38,6 +38,16 @@ func ramp(factor float32) []float32 {
 	return out
 }
 
+// start makes what almost every workload begins with: a stream, and x of 0, 1, …
+func (j *job) start() (*kompute.Stream, *kompute.Tensor[float32], error) {
+	s, err := j.d.NewStream()
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := j.input("x", ramp(1))
+	return s, x, err
+}
+
 func (j *job) input(name string, data []float32) (*kompute.Tensor[float32], error) {
 	t, err := kompute.New(j.d, data)
 	if err == nil {
@@ -103,11 +113,7 @@ var workloads = []workload{
 }
 
 func eager(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -128,11 +134,7 @@ func eager(j *job) error {
 }
 
 func region(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -161,11 +163,7 @@ func region(j *job) error {
 }
 
 func wideRegion(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -201,11 +199,7 @@ func wideRegion(j *job) error {
 }
 
 func reads(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
@@ -240,15 +234,11 @@ func reads(j *job) error {
 }
 
 func streams(j *job) error {
-	a, err := j.d.NewStream()
+	a, x, err := j.start()
 	if err != nil {
 		return err
 	}
 	b, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
 	if err != nil {
 		return err
 	}
@@ -270,11 +260,7 @@ func streams(j *job) error {
 }
 
 func profile(j *job) error {
-	s, err := j.d.NewStream()
-	if err != nil {
-		return err
-	}
-	x, err := j.input("x", ramp(1))
+	s, x, err := j.start()
 	if err != nil {
 		return err
 	}
