@@ -1,13 +1,15 @@
 #include "runtime/pipeline_cache.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,14 +26,31 @@ struct FileHeader {
     uint64_t bytes;
     uint64_t checksum;
 };
-constexpr char kMagic[8] = {'k', 'p', 'x', 'c', 'a', 'c', 'h', '1'};
+constexpr char kMagic[8] = {'k', 'p', 'x', 'c', 'a', 'c', 'h', '2'};
 
+// The largest file that is read; real ones have a few megabytes.
+constexpr off_t kMostBytes = off_t(1) << 30;
+
+// How long no pipeline must have been asked for before the new ones are saved.
+constexpr std::chrono::seconds kQuiet{1};
+
+// CRC-64 as in the xz format: it finds every change within 64 neighbouring bits.
 uint64_t checksum(const uint8_t *data, size_t bytes) {
-    uint64_t hash = 14695981039346656037u; // FNV-1a
+    static const std::array<uint64_t, 256> table = [] {
+        std::array<uint64_t, 256> made;
+        for (uint64_t i = 0; i < 256; i++) {
+            made[i] = i;
+            for (int bit = 0; bit < 8; bit++) {
+                made[i] = made[i] >> 1 ^ (made[i] & 1 ? 0xC96C5795D7870F42u : 0);
+            }
+        }
+        return made;
+    }();
+    uint64_t crc = ~uint64_t(0);
     for (size_t i = 0; i < bytes; i++) {
-        hash = (hash ^ data[i]) * 1099511628211u;
+        crc = table[(crc ^ data[i]) & 0xff] ^ crc >> 8;
     }
-    return hash;
+    return ~crc;
 }
 
 fs::path cache_dir() {
@@ -61,16 +80,44 @@ std::string file_name(const vk::PhysicalDeviceProperties &device) {
                        device.vendorID, device.deviceID, device.driverVersion);
 }
 
+struct Closer {
+    void operator()(FILE *file) const { fclose(file); }
+};
+using File = std::unique_ptr<FILE, Closer>;
+
+// The file, if it is a regular one that this user alone may write: what it holds
+// goes to the driver. Opening does not wait for a pipe that stands in its place.
+File open_own(const std::string &path, off_t &bytes) {
+    const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return nullptr;
+    }
+    struct stat info;
+    const bool ours = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+                      (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 && info.st_size <= kMostBytes;
+    File file(ours ? fdopen(fd, "rb") : nullptr);
+    if (file == nullptr) {
+        close(fd);
+        return nullptr;
+    }
+    bytes = info.st_size;
+    return file;
+}
+
 // The cache data of the file, or nothing if anything about it is wrong.
 std::vector<uint8_t> load(const std::string &path, const vk::PhysicalDeviceProperties &device) {
-    std::ifstream file(path, std::ios::binary);
+    off_t bytes = 0;
+    const File file = open_own(path, bytes);
     FileHeader own;
-    if (!file.read(reinterpret_cast<char *>(&own), sizeof own) || memcmp(own.magic, kMagic, sizeof kMagic) != 0) {
+    VkPipelineCacheHeaderVersionOne vulkan;
+    if (file == nullptr || fread(&own, sizeof own, 1, file.get()) != 1 ||
+        memcmp(own.magic, kMagic, sizeof kMagic) != 0 || own.bytes != uint64_t(bytes) - sizeof own ||
+        own.bytes < sizeof vulkan) {
         return {};
     }
-    std::vector<uint8_t> data{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    VkPipelineCacheHeaderVersionOne vulkan;
-    if (data.size() != own.bytes || data.size() < sizeof vulkan || checksum(data.data(), data.size()) != own.checksum) {
+    std::vector<uint8_t> data(own.bytes);
+    if (fread(data.data(), 1, data.size(), file.get()) != data.size() ||
+        checksum(data.data(), data.size()) != own.checksum) {
         return {};
     }
     memcpy(&vulkan, data.data(), sizeof vulkan);
@@ -121,11 +168,66 @@ PipelineCache::PipelineCache(vk::Device device, vk::PhysicalDevice physical) : d
 }
 
 PipelineCache::~PipelineCache() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        closing_ = true;
+    }
+    changed_.notify_all();
+    if (saver_.joinable()) {
+        saver_.join();
+    }
     device_.destroyPipelineCache(cache_);
+}
+
+vk::PipelineCache PipelineCache::handle() {
+    if (path_.empty()) {
+        return cache_;
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    used_++;
+    if (!saver_.joinable()) {
+        try {
+            saver_ = std::thread([this] { save_when_quiet(); });
+        } catch (const std::system_error &) {
+            // then only closing the device saves
+        }
+    }
+    changed_.notify_all();
+    return cache_;
+}
+
+// A program may be killed at any time, so pipelines are saved soon after they were
+// built: in the background, once for all that were built one after the other.
+void PipelineCache::save_when_quiet() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!closing_) {
+        if (used_ == saved_) {
+            changed_.wait(lock);
+            continue;
+        }
+        const uint64_t seen = used_;
+        const auto busy = [&] { return closing_ || used_ != seen; };
+        if (changed_.wait_for(lock, kQuiet, busy)) {
+            continue;
+        }
+        lock.unlock();
+        save();
+        lock.lock();
+    }
 }
 
 void PipelineCache::save() noexcept {
     try {
+        std::lock_guard<std::mutex> one(saving_);
+        uint64_t now;
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            now = used_;
+            if (now == saved_) {
+                return;
+            }
+            saved_ = now; // also if it fails: it would fail again
+        }
         if (path_.empty() || !make_dirs(fs::path(path_).parent_path())) {
             return;
         }

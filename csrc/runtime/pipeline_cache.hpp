@@ -1,9 +1,16 @@
 // The driver's pipeline cache, kept on disk between runs. A file that cannot be
-// read, was made by another driver or is damaged counts as none; failing to
-// save is no error. KOMPUTE_GO_CACHE_DIR names the folder; "off" keeps none.
+// read, is another user's, was made by another driver or is damaged counts as none;
+// failing to save is no error. New pipelines are saved when none has been built for
+// a second, and when the device is closed. KOMPUTE_GO_CACHE_DIR names the folder;
+// "off" keeps none.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include <vulkan/vulkan.hpp>
 
@@ -16,13 +23,25 @@ class PipelineCache {
     PipelineCache(const PipelineCache &) = delete;
     PipelineCache &operator=(const PipelineCache &) = delete;
 
-    vk::PipelineCache handle() const { return cache_; }
+    // For building one pipeline.
+    vk::PipelineCache handle();
+    // Saves what was built since the last time.
     void save() noexcept;
 
   private:
+    void save_when_quiet();
+
     vk::Device device_;
     vk::PipelineCache cache_;
     std::string path_; // empty: not kept
+
+    std::mutex saving_; // held while the file is written; taken before mutex_
+    std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    uint64_t used_ = 0;  // calls of handle
+    uint64_t saved_ = 0; // used_ when it was saved
+    bool closing_ = false;
+    std::thread saver_; // started by the first call of handle
 };
 
 } // namespace kpx

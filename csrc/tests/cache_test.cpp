@@ -98,6 +98,47 @@ TEST(a_damaged_cache_counts_as_none) {
     }
 }
 
+TEST(a_cache_that_is_not_a_file_of_ours_counts_as_none) {
+    CacheDir cache;
+    run_once();
+    const std::string path = cache.files().at(0), good = read_file(path);
+    struct stat info;
+
+    unlink(path.c_str());
+    CHECK(mkfifo(path.c_str(), 0600) == 0);
+    run_once(); // does not wait for a writer
+    CHECK(lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode));
+
+    const std::string elsewhere = cache.path() + "/elsewhere";
+    write_file(elsewhere, "of somebody else");
+    unlink(path.c_str());
+    CHECK(symlink(elsewhere.c_str(), path.c_str()) == 0);
+    run_once();
+    CHECK(lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode));
+    CHECK(read_file(elsewhere) == "of somebody else");
+    unlink(elsewhere.c_str());
+
+    CHECK(chmod(path.c_str(), 0666) == 0); // anyone may have written it
+    run_once();
+    CHECK(lstat(path.c_str(), &info) == 0 && (info.st_mode & 0777) == 0600);
+
+    if (geteuid() == 0) {
+        CHECK(chown(path.c_str(), 12345, 12345) == 0);
+        run_once();
+        CHECK(lstat(path.c_str(), &info) == 0 && info.st_uid == 0);
+    }
+}
+
+TEST(pipelines_are_saved_while_the_device_is_open) {
+    CacheDir cache;
+    Device device = open_device();
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {2}, 4);
+    for (int i = 0; i < 600 && cache.files().empty(); i++) {
+        usleep(50'000);
+    }
+    CHECK(cache.files().size() == 1);
+}
+
 TEST(a_cache_that_cannot_be_written_is_no_error) {
     CacheDir cache;
     write_file(cache.path() + "/a", "a file where a folder is wanted");
