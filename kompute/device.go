@@ -136,6 +136,16 @@ func (d *Device) anyStream() *Stream {
 	return nil
 }
 
+// Logger returns the logger of [WithLogger]; without one, a logger that discards
+// everything. Packages that run work on the device log to it what is slower than it
+// could be.
+func (d *Device) Logger() *slog.Logger {
+	if d == nil || d.opts.logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return d.opts.logger
+}
+
 // logFallback logs once for each op and reason.
 func (d *Device) logFallback(op, reason string) {
 	if d.opts.logger == nil {

@@ -47,8 +47,9 @@ func WithWindow(ops int, bytes int64) Option {
 	}
 }
 
-// WithLogger sets the logger for ops that fall back to the CPU, once for each
-// op and reason. Without it nothing is logged.
+// WithLogger sets the logger for what makes work slower than it could be: ops that
+// fall back to the CPU, once for each op and reason, and what packages above log to
+// [Device.Logger]. Without it nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }

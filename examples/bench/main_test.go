@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 )
@@ -223,7 +224,7 @@ func TestSignalsCleanUp(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(s))
 			var exit *exec.ExitError
 			require.ErrorAs(t, cmd.Wait(), &exit)
-			require.Equal(t, 1, exit.ExitCode())
+			require.Equal(t, cli.ExitInterrupted, exit.ExitCode())
 			require.Contains(t, stderr.String(), "bench: interrupted\n")
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 )
 
@@ -104,13 +105,16 @@ func (p *typist) sees(text string) (before string) {
 }
 
 // ends waits for the end of the program and checks that it is a success.
-func (p *typist) ends() {
+func (p *typist) ends() { p.endsWith(0) }
+
+// endsWith waits for the end of the program with an exit code.
+func (p *typist) endsWith(code int) {
 	p.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- p.cmd.Wait() }()
 	select {
-	case err := <-done:
-		require.NoError(p.t, err)
+	case <-done:
+		require.Equal(p.t, code, p.cmd.ProcessState.ExitCode())
 	case <-time.After(30 * time.Second):
 		p.t.Fatal("the program does not end")
 	}
@@ -168,7 +172,7 @@ func TestTerminated(t *testing.T) {
 	p.types("half a line")
 	p.sees("half a line")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	p.ends()
+	p.endsWith(cli.ExitInterrupted)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.NotContains(t, p.seen.String(), "tokens/s", "half a line is not answered")

@@ -2,10 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"os"
+	"errors"
 	"path/filepath"
 	"strings"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -13,7 +14,11 @@ import (
 func (a *app) dumpRegion(file string) error {
 	region := a.session.Region()
 	if region == nil {
-		return &usageError{"dump-region", "nothing was replayed"}
+		why := "nothing was replayed"
+		if err := a.session.Uncaptured(); err != nil {
+			why += ": " + oneLine(err)
+		}
+		return &usageError{"dump-region", why}
 	}
 	described, err := region.Describe()
 	if err != nil {
@@ -23,7 +28,12 @@ func (a *app) dumpRegion(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, data, 0o644)
+	f, err := cli.CreateOutput(file)
+	if err != nil {
+		return &usageError{"dump-region", err.Error()}
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }
 
 // regionFile is a region in the form that the file's name asks for: JSON, text,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
@@ -45,7 +46,7 @@ func TestCompareDevicesCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out := runWith(ctx, "", "--device", "cpu", "--prompt", "Hi", "--compare-devices")
-	require.Zero(t, out.code, out.stderr)
+	require.Equal(t, cli.ExitInterrupted, out.code, out.stderr)
 	require.NotContains(t, out.stdout, "): ")
 }
 

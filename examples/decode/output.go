@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type report struct {
 	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
 	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
 	PerToken         generate.PerToken         `json:"per_token"` // stats for one token
+	// Uncaptured is why tokens were not replayed though they should have been.
+	Uncaptured string `json:"uncaptured,omitempty"`
 }
 
 func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
@@ -40,6 +43,7 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 		Fallbacks:       stats.Fallbacks,
 		Stats:           stats.Work,
 		PerToken:        stats.Work.PerToken(),
+		Uncaptured:      stats.Uncaptured,
 	}
 	if rep.GeneratedIDs == nil {
 		rep.GeneratedIDs = []int{}
@@ -60,6 +64,9 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 	}
 	if r.Finish != generate.FinishStop {
 		parts = append(parts, "ended: "+r.Finish)
+	}
+	if stats.Uncaptured != "" {
+		parts = append(parts, "op by op, not replayed: "+oneLine(errors.New(stats.Uncaptured)))
 	}
 	for op, reasons := range stats.Fallbacks {
 		for reason, n := range reasons {

@@ -18,7 +18,8 @@ import (
 )
 
 // run is the program. It returns the exit code: 0, or 1 after one line on
-// stderr. Cancelling ctx ends it cleanly with what was reached.
+// stderr. Cancelling ctx ends it cleanly with what was reached, and
+// cli.ExitInterrupted.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stdin, stdout)
 	switch {
@@ -30,16 +31,23 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	default:
 		err = decode(ctx, o, stdin, stdout, stderr)
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "decode:", oneLine(err))
-		return 1
+	if err != nil && !errors.Is(err, context.Canceled) {
+		err = errors.New(oneLine(err))
 	}
-	return 0
+	return cli.ExitCode(stderr, "decode", err)
 }
 
 // decode checks everything that files alone can tell, then opens the device,
-// loads the model and answers.
+// loads the model and answers, until ctx is cancelled or a signal ends that: then
+// what was asked for besides the answers is written too, and the error is
+// context.Canceled. In a chat, Ctrl-C ends answers instead. A second signal ends
+// the program at once.
 func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	if !o.chat {
+		var stop func()
+		ctx, stop = cli.Interruptible(ctx)
+		defer stop()
+	}
 	folder, err := openFolder(o.model)
 	if err != nil {
 		return err
@@ -58,10 +66,8 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
 	}
 	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr, style: styleOf(stdout)}
-	if err := a.load(ctx, prompts); errors.Is(err, context.Canceled) {
-		return nil // nothing was reached
-	} else if err != nil {
-		return err
+	if err := a.load(ctx, prompts); err != nil {
+		return errors.Join(err, o.writeTrace())
 	}
 	defer closeInto(&err, a)
 	if o.chat {
@@ -78,15 +84,14 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err == nil && o.stats {
 		err = a.printStats(ctx)
 	}
-	return errors.Join(err, o.writeTrace())
+	if err = errors.Join(err, o.writeTrace()); err == nil {
+		err = context.Cause(ctx)
+	}
+	return err
 }
 
-// answerAll answers one prompt after the other, until ctx is cancelled or Ctrl-C
-// ends it. A second Ctrl-C ends the program at once.
+// answerAll answers one prompt after the other, until ctx is cancelled.
 func (a *app) answerAll(ctx context.Context, prompts [][]int) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
-	context.AfterFunc(ctx, stop)
 	for i, p := range prompts {
 		if err := a.answer(ctx, a.prompts[i], p); err != nil || ctx.Err() != nil {
 			return err

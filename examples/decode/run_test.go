@@ -6,13 +6,17 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
@@ -145,13 +149,62 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var stderr bytes.Buffer
 	w := &cancelAfter{n: 5, cancel: cancel}
-	require.Zero(t, run(ctx, []string{"--device=cpu"}, nil, w, &stderr), stderr.String())
+	trace := filepath.Join(t.TempDir(), "trace.json")
+	require.Equal(t, cli.ExitInterrupted, run(ctx, []string{"--device=cpu", "--stats", "--trace", trace}, nil, w, &stderr), stderr.String())
+	require.Equal(t, "decode: interrupted\n", stderr.String())
 	require.Contains(t, w.out.String(), "ended: cancelled")
+	require.Contains(t, w.out.String(), "op of a replayed token", "statistics are written all the same")
+	info, err := os.Stat(trace)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
 	require.NotContains(t, w.out.String(), "你好啊", "the second prompt is not begun")
 
 	in, _ := io.Pipe() // a user who types nothing
-	require.Zero(t, run(ctx, []string{"--chat", "--device=cpu"}, in, io.Discard, &stderr), stderr.String())
+	require.Equal(t, cli.ExitInterrupted, run(ctx, []string{"--chat", "--device=cpu"}, in, io.Discard, &stderr), stderr.String())
 	require.NoError(t, in.Close())
+}
+
+// Either signal ends a run with its JSON and its trace written.
+func TestSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		trace := filepath.Join(t.TempDir(), "trace.json")
+		cmd := exec.Command(os.Args[0], "--device=cpu", "--json", "--prompt=Tell me a story", "--temp=9", "--max-tokens=4000", "--trace", trace)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Second)
+		require.NoError(t, cmd.Process.Signal(s))
+		_ = cmd.Wait()
+		require.Equal(t, cli.ExitInterrupted, cmd.ProcessState.ExitCode(), stderr.String())
+		if stdout.Len() > 0 { // the model was loaded by then
+			var got report
+			require.NoError(t, json.Unmarshal(stdout.Bytes(), &got))
+			require.Equal(t, "cancelled", got.FinishReason)
+		}
+		data, err := os.ReadFile(trace)
+		require.NoError(t, err)
+		require.True(t, json.Valid(data))
+	}
+}
+
+// A step that cannot be captured is told of, with the reason.
+func TestUncapturedIsTold(t *testing.T) {
+	if !testmodel.VulkanBuilt {
+		t.Skip("the CPU backend captures every op")
+	}
+	t.Setenv("KOMPUTE_GO_DISABLE", "rope")
+	args := []string{"--device=vulkan", "--prompt=Hi", "--max-tokens=3"}
+	out := runArgs(t, append(args, "--stats")...)
+	require.Zero(t, out.code, out.stderr)
+	require.Regexp(t, "op by op, not replayed: .*rope", out.stdout)
+	require.Regexp(t, "nothing was replayed +.*rope", out.stdout)
+	out = runArgs(t, append(args, "--json")...)
+	require.Zero(t, out.code, out.stderr)
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(out.stdout), &got))
+	require.Contains(t, got.Uncaptured, "rope")
+	require.Regexp(t, "--dump-region: nothing was replayed: .*rope", runArgs(t, append(args, "--dump-region", filepath.Join(t.TempDir(), "x.txt"))...).stderr)
 }
 
 // cancelAfter cancels at its n-th write.

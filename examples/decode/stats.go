@@ -6,16 +6,20 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
 
+	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// profileTimes is how many replays the table of a replayed token is made from.
-const profileTimes = 9
+// profileTimes is how many replays the table of a replayed token is made from, and
+// profileTimeout how long they may take.
+const (
+	profileTimes   = 9
+	profileTimeout = time.Minute
+)
 
 // deviceOptions are what --stats and --trace ask of the device.
 func (o *options) deviceOptions() []kompute.Option {
@@ -34,7 +38,7 @@ func (o *options) writeTrace() error {
 	if o.tracing == nil {
 		return nil
 	}
-	f, err := os.Create(o.trace)
+	f, err := cli.CreateOutput(o.trace)
 	if err != nil {
 		return &usageError{"trace", err.Error()}
 	}
@@ -61,12 +65,18 @@ func (a *app) printStats(ctx context.Context) error {
 	return w.Flush()
 }
 
-// printToken prints the ops of one replay of the decode step, if there is one.
+// printToken prints the ops of one replay of the decode step, if there is one, or
+// why there is none. A run that was cancelled is measured as well.
 func (a *app) printToken(ctx context.Context, w io.Writer) error {
 	region := a.session.Region()
 	if region == nil {
+		if why := a.session.Uncaptured(); why != nil {
+			fmt.Fprintf(w, "nothing was replayed\t%s\n\n", oneLine(why))
+		}
 		return nil
 	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), profileTimeout)
+	defer stop()
 	p, err := region.Profile(ctx, profileTimes)
 	if errors.Is(err, kompute.ErrUnsupported) {
 		return nil // the device writes no timestamps

@@ -115,6 +115,33 @@ func TestCheckOutput(t *testing.T) {
 	}
 }
 
+// What is written is the user's alone, and goes through no link.
+func TestCreateOutput(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh, link := filepath.Join(dir, "old"), filepath.Join(dir, "fresh"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(old, []byte("text"), 0o644))
+	for _, path := range []string{old, fresh} {
+		f, err := CreateOutput(path)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		require.Zero(t, info.Size())
+	}
+	require.NoError(t, os.WriteFile(old, []byte("text"), 0o600))
+	require.NoError(t, os.Symlink(old, link))
+	_, err := CreateOutput(link)
+	require.ErrorContains(t, err, "is a symbolic link")
+	require.ErrorContains(t, CheckOutput("trace", link), "--trace: "+link+" is a symbolic link")
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+	f, err := CreateOutput("/dev/stderr")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
 // Where there is no terminal, nothing is drawn.
 func TestBarsAreForTerminals(t *testing.T) {
 	var out bytes.Buffer
@@ -135,7 +162,7 @@ func TestExitCode(t *testing.T) {
 		{nil, 0, ""},
 		{flag.ErrHelp, 0, ""},
 		{errFull, 1, "prog: no space left\n"},
-		{errors.Join(context.Canceled, errFull), 1, "prog: interrupted\n"},
+		{errors.Join(context.Canceled, errFull), ExitInterrupted, "prog: interrupted\n"},
 	} {
 		var out bytes.Buffer
 		require.Equal(t, c.code, ExitCode(&out, "prog", c.err))

@@ -36,16 +36,21 @@ func Interruptible(ctx context.Context) (interruptible context.Context, stop fun
 	return interruptible, stop
 }
 
+// ExitInterrupted is the exit code of a program that a signal has ended early: what
+// shells say of one that SIGINT has killed.
+const ExitInterrupted = 130
+
 // ExitCode is what a program ends with after err: 0 for none and for
-// flag.ErrHelp, else 1, with the error in a line on stderr.
+// flag.ErrHelp, ExitInterrupted for context.Canceled, else 1, with the error in a
+// line on stderr.
 func ExitCode(stderr io.Writer, program string, err error) int {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "%s: interrupted\n", program)
-	default:
-		fmt.Fprintf(stderr, "%s: %v\n", program, err)
+		return ExitInterrupted
 	}
+	fmt.Fprintf(stderr, "%s: %v\n", program, err)
 	return 1
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
-// CheckOutput finds out before long work whether the file that a flag names can
-// be written. What the file holds stays as it is, and none is left where there
-// was none. An empty path is none, and fine.
+// CheckOutput finds out before long work whether CreateOutput can write the file
+// that a flag names. What the file holds stays as it is, and none is left where
+// there was none. An empty path is none, and fine.
 func CheckOutput(flagName, path string) error {
 	if path == "" {
 		return nil
@@ -20,11 +22,54 @@ func CheckOutput(flagName, path string) error {
 	return nil
 }
 
+// CreateOutput opens the file that a flag names for writing, as os.Create does,
+// but so that only the user may read it, for it may tell of prompts, and not
+// through a symbolic link, which somebody else may have put there. Links in /dev
+// are the system's own: /dev/stdout is one.
+func CreateOutput(path string) (*os.File, error) {
+	if err := refuseLink(path); err != nil {
+		return nil, err
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if !inDev(path) {
+		flags |= noFollow
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm() != 0o600 {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// refuseLink says in plain words what opening would refuse.
+func refuseLink(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !inDev(path) {
+		return fmt.Errorf("%s is a symbolic link", path)
+	}
+	return nil
+}
+
+func inDev(path string) bool {
+	abs, err := filepath.Abs(path)
+	return err == nil && strings.HasPrefix(abs, "/dev/")
+}
+
 func tryWriting(path string) error {
+	if err := refuseLink(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
 		}

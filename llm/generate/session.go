@@ -79,6 +79,16 @@ func (s *Session) Region() *kompute.Region {
 	return s.step.region
 }
 
+// Uncaptured returns why the session's decode step cannot be a region on this
+// device, so that every token's ops are enqueued anew, which is far slower; nil if
+// it can, or no generation has tried. It wraps kompute.ErrCapture.
+func (s *Session) Uncaptured() error {
+	if s == nil {
+		return nil
+	}
+	return s.uncaptured
+}
+
 // Close frees state and stream, once the device is done with them. Closing a nil
 // session, or one twice, does nothing. It fails with kompute.ErrInvalid in the
 // middle of a generation, as in the loop over Tokens.
@@ -138,10 +148,14 @@ func (s *Session) upload(ids []int) (*kompute.Tensor[uint32], error) {
 
 // prefill feeds all tokens but those of the last piece, a piece at a time, and
 // returns the last piece. It waits for each piece, so that what is in flight
-// stays small and progress is real.
+// stays small and progress is real, and begins none once ctx is cancelled: the
+// device is then busy for no longer than with one piece.
 func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, error) {
 	total := len(ids)
 	for len(ids) > o.PrefillStep {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		piece := ids[:o.PrefillStep]
 		tokens, err := s.upload(piece)
 		if err != nil {
@@ -157,7 +171,7 @@ func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, er
 			o.OnPrefill(total-len(ids), total)
 		}
 	}
-	return ids, nil
+	return ids, ctx.Err()
 }
 
 // failed brings state and seen back into step after an error: what a pass has

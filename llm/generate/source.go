@@ -43,6 +43,7 @@ func (g *generation) source(token *kompute.Tensor[uint32]) (source, error) {
 		if replays, err = g.capture(c); err != nil {
 			return nil, err
 		}
+		g.meter.uncaptured = g.uncaptured
 	}
 	if err := c.begin(g, token); err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ type Stats struct {
 	// Fallbacks counts ops that ran on the CPU though the device is another, by
 	// op and reason.
 	Fallbacks map[string]map[string]int
+	// Uncaptured is why tokens were enqueued op by op although a replayed region
+	// was asked for; "" if they were not.
+	Uncaptured string
 }
 
 // Stats returns what the last generation cost; zero before the first.
@@ -95,6 +98,8 @@ type meter struct {
 	fed     int
 	enqueue time.Duration // host time to enqueue tokens
 	idle    uint64        // waits for a token while the device had no other to work on
+	// why tokens are not replayed although they should be; nil: they are
+	uncaptured error
 }
 
 // counters is a reading of all that Work counts.
@@ -120,6 +125,9 @@ func (m *meter) counters() counters {
 func (m *meter) stats(tokens int) Stats {
 	now := m.counters()
 	out := Stats{Fed: m.fed, Fallbacks: fallbacks(m.before, now.StreamStats)}
+	if m.uncaptured != nil {
+		out.Uncaptured = m.uncaptured.Error()
+	}
 	if !m.first.IsZero() {
 		out.FirstToken, out.Decode = m.first.Sub(m.start), time.Since(m.first)
 		out.Work = work(m.after, now, tokens-1)

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"errors"
+	"log/slog"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
@@ -51,6 +52,9 @@ func (g *generation) capture(c *step) (bool, error) {
 	var err error
 	c.region, err = g.stream.Capture(func(st *kompute.Stream) { c.record(st, g.model, g.state) })
 	if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
+		d := g.model.Device()
+		d.Logger().Warn("tokens are computed op by op: their step cannot be captured",
+			slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
 		g.uncaptured, err = err, nil
 	}
 	return c.region != nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -163,12 +164,42 @@ func TestWithoutLoop(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
 			require.Zero(t, s.Stats().Work.Replays)
+			require.Equal(t, kompute.ErrUnsupported.Error(), s.Stats().Uncaptured)
 			require.Nil(t, s.Region())
 		}
 		s.uncaptured = nil
 		_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
 		require.NoError(t, err)
 		require.NotNil(t, s.step)
+	})
+}
+
+// Once a prompt is cancelled, no further piece of it is begun.
+func TestPromptCancelled(t *testing.T) {
+	f := openDemo(t)
+	prompt, err := f.EncodeText(strings.Repeat("one two three ", 40))
+	require.NoError(t, err)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for _, pieces := range []int{1, 3} {
+				ctx, cancel := context.WithCancel(t.Context())
+				require.NoError(t, s.state.Truncate(0))
+				s.seen = nil
+				fed := 0
+				r, err := s.Generate(ctx, prompt, Options{PrefillStep: 16, OnPrefill: func(done, _ int) {
+					if fed = done; done == 16*pieces {
+						cancel()
+					}
+				}})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, FinishCancelled, r.Finish)
+				require.Equal(t, 16*pieces, fed)
+				require.Equal(t, 16*pieces, s.state.Len())
+			}
+			r, err := s.Generate(t.Context(), prompt, Options{MaxTokens: 2})
+			require.NoError(t, err)
+			require.Len(t, r.IDs, 2)
+		})
 	})
 }
 
