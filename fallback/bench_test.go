@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +32,21 @@ func randomCodes(b *testing.B, shape ...int) array.Array {
 	return a
 }
 
+// fastest runs an op and returns the nanoseconds of the fastest run, which other
+// work on the machine disturbs least. It reports them as best-ns.
+func fastest(b *testing.B, run func() error) float64 {
+	best := time.Duration(1 << 62)
+	for b.Loop() {
+		start := time.Now()
+		if err := run(); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	b.ReportMetric(float64(best.Nanoseconds()), "best-ns")
+	return float64(best.Nanoseconds())
+}
+
 func BenchmarkQuantizedMatMul(b *testing.B) {
 	for _, c := range []struct {
 		m, n, k, bits, group int
@@ -38,7 +54,7 @@ func BenchmarkQuantizedMatMul(b *testing.B) {
 	}{
 		{1, 256, 256, 4, 128, true}, {1, 768, 256, 4, 128, true}, {1, 2048, 256, 4, 128, true}, {1, 2560, 4096, 4, 128, true},
 		{1, 2560, 4096, 8, 128, true}, {1, 2560, 4096, 4, 32, true}, {1, 2560, 4096, 3, 64, true}, {1, 2560, 4096, 4, 64, false},
-		{2, 2560, 4096, 4, 128, true}, {3, 2560, 4096, 4, 128, true}, {4, 2560, 4096, 4, 128, true}, {8, 2560, 4096, 4, 128, true}, {64, 2560, 4096, 4, 128, true}, {512, 2560, 4096, 4, 128, true}, {512, 768, 256, 4, 128, true},
+		{2, 2560, 4096, 4, 128, true}, {3, 2560, 4096, 4, 128, true}, {4, 2560, 4096, 4, 128, true}, {8, 2560, 4096, 4, 128, true}, {16, 2560, 4096, 4, 128, true}, {64, 2560, 4096, 4, 128, true}, {512, 2560, 4096, 4, 128, true}, {512, 768, 256, 4, 128, true},
 		{64, 2560, 4096, 4, 64, false},
 	} {
 		b.Run(fmt.Sprintf("m=%d/n=%d/k=%d/bits=%d/group=%d/transpose=%v", c.m, c.n, c.k, c.bits, c.group, c.transpose), func(b *testing.B) {
@@ -50,12 +66,10 @@ func BenchmarkQuantizedMatMul(b *testing.B) {
 			s := randomFloats(b, array.BFloat16, rows, cols/c.group)
 			x, out := randomFloats(b, array.BFloat16, c.m, c.k), randomFloats(b, array.BFloat16, c.m, c.n)
 			b.SetBytes(int64(len(w.Data)))
-			for b.Loop() {
-				if err := QuantizedMatMul(x, w, s, s, out, Quantization{GroupSize: c.group, Bits: c.bits}, c.transpose); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(2*float64(c.m*c.n*c.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+			best := fastest(b, func() error {
+				return QuantizedMatMul(x, w, s, s, out, Quantization{GroupSize: c.group, Bits: c.bits}, c.transpose)
+			})
+			b.ReportMetric(2*float64(c.m*c.n*c.k)/best, "gflops")
 		})
 	}
 }
@@ -65,12 +79,8 @@ func BenchmarkMatMul(b *testing.B) {
 		for _, dtype := range []array.DType{array.Float32, array.BFloat16} {
 			b.Run(fmt.Sprintf("%d/%v", n, dtype), func(b *testing.B) {
 				x, out := randomFloats(b, dtype, n, n), randomFloats(b, dtype, n, n)
-				for b.Loop() {
-					if err := MatMul(x, x, out); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(2*float64(n*n*n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflops")
+				best := fastest(b, func() error { return MatMul(x, x, out) })
+				b.ReportMetric(2*float64(n*n*n)/best, "gflops")
 			})
 		}
 	}
@@ -81,11 +91,7 @@ func BenchmarkSDPA(b *testing.B) {
 		b.Run(fmt.Sprintf("tq=%d/tk=%d", c.tq, c.tk), func(b *testing.B) {
 			q, out := randomFloats(b, array.BFloat16, 1, 4, c.tq, 128), randomFloats(b, array.BFloat16, 1, 4, c.tq, 128)
 			k := randomFloats(b, array.BFloat16, 1, 2, c.tk, 128)
-			for b.Loop() {
-				if err := SDPA(q, k, k, array.Array{}, array.Array{}, out, 0.1, true); err != nil {
-					b.Fatal(err)
-				}
-			}
+			fastest(b, func() error { return SDPA(q, k, k, array.Array{}, array.Array{}, out, 0.1, true) })
 		})
 	}
 }
@@ -114,11 +120,7 @@ func BenchmarkSmall(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.run(); err != nil {
-					b.Fatal(err)
-				}
-			}
+			fastest(b, c.run)
 		})
 	}
 }

@@ -12,10 +12,9 @@ type gemm struct {
 	a                func(batch int) rowMatrix
 	// tile returns B[k0:k0+kn, n0:n0+nn], as nn rows of kn numbers if dots is
 	// set, else as kn rows of nn numbers. It may use buf, of kn*nn numbers.
-	tile         func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix
-	dots         bool
-	tileK, tileN int
-	tileCost     float64 // of making one element of a tile
+	tile     func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix
+	dots     bool
+	tileCost float64 // of making one element of a tile
 	out          *array.Array
 	outLoop      *loop // over the batch axes of out
 }
@@ -26,29 +25,45 @@ type rowMatrix struct {
 	ld   int
 }
 
-// maxPanel is how many rows of A go with one making of a tile.
-const maxPanel = 256
+// maxRows is how many rows of A go with one making of a tile.
+const maxRows = 256
+
+// directRows is up to how many rows of A use tiles of B as they are. For more, it
+// pays to put them in panels.
+const directRows = 4
+
+// tileSize returns how much of B is worked on at a time.
+func (g *gemm) tileSize() (k, n int) {
+	switch {
+	case !g.dots:
+		return 128, 128
+	case g.m > directRows:
+		return 512, 128 // but tiles are made for each panel
+	}
+	return 512, 32
+}
 
 // run computes the products, in parallel.
 func (g *gemm) run() {
 	if g.batches == 0 || g.m == 0 || g.n == 0 {
 		return
 	}
-	tiles := (g.n + g.tileN - 1) / g.tileN
-	panels := (g.m + maxPanel - 1) / maxPanel
+	tileK, tileN := g.tileSize()
+	tiles := (g.n + tileN - 1) / tileN
+	parts := (g.m + maxRows - 1) / maxRows
 	if g.batches*tiles < 8 { // few tiles: rather make them twice than leave cores idle
-		panels = max(panels, min(8, g.m/32))
+		parts = max(parts, min(8, g.m/32))
 	}
-	panel := (g.m + panels - 1) / panels
-	cost := float64(g.k) * float64(g.tileN) * (0.06*float64(panel) + g.tileCost)
-	parallel(g.batches*panels*tiles, cost, func(lo, hi int) {
-		scratch := borrow(panel*g.tileN + g.tileK*g.tileN)
+	part := (g.m + parts - 1) / parts
+	cost := float64(g.k) * float64(tileN) * (0.02*float64(part) + g.tileCost)
+	parallel(g.batches*parts*tiles, cost, func(lo, hi int) {
+		scratch := borrow(part*tileN + max(tileK*tileN, panelSpace))
 		defer scratch.release()
 		for unit := lo; unit < hi; unit++ {
-			batch, rest := unit/(panels*tiles), unit%(panels*tiles)
-			m0, n0 := rest/tiles*panel, rest%tiles*g.tileN
+			batch, rest := unit/(parts*tiles), unit%(parts*tiles)
+			m0, n0 := rest/tiles*part, rest%tiles*tileN
 			if m0 < g.m {
-				g.block(batch, m0, min(panel, g.m-m0), n0, min(g.tileN, g.n-n0), scratch.f)
+				g.block(batch, m0, min(part, g.m-m0), n0, min(tileN, g.n-n0), scratch.f)
 			}
 		}
 	})
@@ -56,26 +71,56 @@ func (g *gemm) run() {
 
 // block computes and stores one block of C.
 func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
-	c := cut(&space, mn*nn)
+	width := simd.PanelWidth()
+	ldc := (nn + width - 1) / width * width
+	c := cut(&space, mn*ldc)
 	if g.k == 0 {
 		clear(c)
 	}
 	a := g.a(batch)
-	for k0 := 0; k0 < g.k; k0 += g.tileK {
-		kn := min(g.tileK, g.k-k0)
+	tileK, _ := g.tileSize()
+	for k0 := 0; k0 < g.k; k0 += tileK {
+		kn := min(tileK, g.k-k0)
+		rows := rowMatrix{a.data[m0*a.ld+k0:], a.ld}
+		if g.m > directRows {
+			g.panels(c, ldc, rows, mn, batch, k0, kn, n0, nn, space)
+			continue
+		}
 		b := g.tile(batch, k0, kn, n0, nn, space)
-		rows := a.data[m0*a.ld+k0:]
 		if g.dots {
-			simd.Dots(c, nn, rows, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
+			simd.Dots(c, ldc, rows.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
 		} else {
-			simd.MulAdd(c, nn, rows, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
+			simd.MulAdd(c, ldc, rows.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
 		}
 	}
 	at := g.outLoop.seek(g.outLoop.rank, batch)
 	r := len(g.out.Shape)
 	for i := range mn {
 		off := at.off[0] + (m0+i)*g.out.Strides[r-2] + n0*g.out.Strides[r-1]
-		storeFloats(g.out, off, g.out.Strides[r-1], c[i*nn:(i+1)*nn])
+		storeFloats(g.out, off, g.out.Strides[r-1], c[i*ldc:i*ldc+nn])
+	}
+}
+
+// panelSpace is how many numbers a panel and the tile that it is made from take.
+const panelSpace = 2 * 512 * simd.MaxPanelWidth
+
+// panels adds the products with rows [k0, k0+kn) of B to a block of C.
+func (g *gemm) panels(c []float32, ldc int, a rowMatrix, mn, batch, k0, kn, n0, nn int, space []float32) {
+	width := simd.PanelWidth()
+	panel := cut(&space, kn*width)
+	var tile rowMatrix
+	if !g.dots {
+		tile = g.tile(batch, k0, kn, n0, nn, space)
+	}
+	for j := 0; j < nn; j += width {
+		cols := min(width, nn-j)
+		if g.dots {
+			b := g.tile(batch, k0, kn, n0+j, cols, space)
+			simd.TransposePanel(panel, b.data, b.ld, cols, kn)
+		} else {
+			simd.CopyPanel(panel, tile.data[j:], tile.ld, cols, kn)
+		}
+		simd.PanelProduct(c[j:], ldc, a.data, a.ld, mn, panel, kn, k0 > 0)
 	}
 }
 

@@ -55,17 +55,17 @@ func matMul(a, b, out *array.Array) {
 	kStride, nStride := b.Strides[r-2], b.Strides[r-1]
 	// Columns of b that are contiguous make dot products, rows make sums of rows.
 	g.dots = kStride == 1 && nStride != 1
-	g.tileK, g.tileN = 128, 128
-	if g.dots {
-		g.tileK, g.tileN = 512, 32
+	uses := g.m
+	if g.m > directRows {
+		uses = 1 // panels are copies
 	}
 	g.tile = func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix {
 		at := bLoop.seek(bLoop.rank, batch)
 		off := at.off[0] + k0*kStride + n0*nStride
 		if g.dots {
-			return tileRows(b, off, nStride, nn, kStride, kn, g.m, buf)
+			return tileRows(b, off, nStride, nn, kStride, kn, uses, buf)
 		}
-		return tileRows(b, off, kStride, kn, nStride, nn, g.m, buf)
+		return tileRows(b, off, kStride, kn, nStride, nn, uses, buf)
 	}
 	g.run()
 }

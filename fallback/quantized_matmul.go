@@ -139,7 +139,6 @@ func (a *packed) product(x, out *array.Array) {
 		f = a.factors()
 		defer f.release()
 	}
-	g.tileK, g.tileN = 128, 128 // 64 KiB, whole groups
 	g.tile = func(_, k0, kn, n0, nn int, buf []float32) rowMatrix {
 		g0, g1 := n0/a.GroupSize, (n0+nn)/a.GroupSize
 		if a.Mode != opdef.ModeAffine {

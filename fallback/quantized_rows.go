@@ -114,7 +114,7 @@ func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi 
 	case len(p.limbs) > 0:
 		m.multiplyLimbs(out, ld, p, lo, hi)
 	default:
-		m.multiplyTiles(out, ld, p, lo, hi)
+		m.multiplyPanels(out, ld, p, lo, hi)
 	}
 }
 
@@ -185,20 +185,68 @@ func loadMatrix(a *array.Array, first, rows int, buf []float32) []float32 {
 	return buf
 }
 
-// multiplyTiles multiplies floats with tiles of w that are dequantized once for
+// panelK is how many rows a panel of w has.
+const panelK = 512
+
+// multiplyPanels multiplies floats with panels of w that are dequantized once for
 // all rows of x.
-func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, lo, hi int) {
-	const tileK, tileN = 512, 32
-	scratch := borrow(tileK*tileN + 2*tileN*m.groups)
+func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	width := simd.PanelWidth()
+	scratch := borrow(p.rows*width + panelK*width + m.panelSpace(width))
 	defer scratch.release()
-	for n0 := lo; n0 < hi; n0 += tileN {
-		nn := min(tileN, hi-n0)
-		for k0 := 0; k0 < p.k; k0 += tileK {
-			kn := min(tileK, p.k-k0)
-			m.dequantizeTile(scratch.f, n0, nn, k0, kn)
-			simd.Dots(out[n0-lo:], ld, p.floats[k0:], p.k, p.rows, scratch.f, kn, nn, kn, k0 > 0)
+	space := scratch.f
+	part, panel := cut(&space, p.rows*width), cut(&space, panelK*width)
+	for n0 := lo; n0 < hi; n0 += width {
+		nn := min(width, hi-n0)
+		c, ldc := part, width
+		if nn == width {
+			c, ldc = out[n0-lo:], ld
+		}
+		for k0 := 0; k0 < p.k; k0 += panelK {
+			kn := min(panelK, p.k-k0)
+			m.panel(panel, space, n0, nn, k0, kn)
+			simd.PanelProduct(c, ldc, p.floats[k0:], p.k, p.rows, panel, kn, k0 > 0)
+		}
+		if nn < width {
+			for i := range p.rows {
+				copy(out[i*ld+n0-lo:], part[i*width:i*width+nn])
+			}
 		}
 	}
+}
+
+// panelSpace is how many numbers panel needs as space.
+func (m *QuantizedRows) panelSpace(width int) int {
+	return panelK*width + 2*width*m.groups
+}
+
+// panel makes a panel of columns [k0, k0+kn), in whole groups, of nn rows of w.
+func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
+	if m.integers() && m.w.Strides[1] == 1 && m.expandPanel(panel, space, n0, nn, k0, kn) {
+		return
+	}
+	m.dequantizeTile(space, n0, nn, k0, kn)
+	simd.TransposePanel(panel, space, kn, nn, kn)
+}
+
+// expandPanel makes a panel from one of words. It returns false where codes cross
+// the borders of words.
+func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) bool {
+	if 32%m.Bits != 0 {
+		return false
+	}
+	width, g0, groups := simd.PanelWidth(), k0/m.GroupSize, kn/m.GroupSize
+	perGroup := m.GroupSize * m.Bits / 32
+	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
+	codes := cut(&space, groups*perGroup*width)
+	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
+	var factors [2][]float32
+	for i, a := range []*array.Array{m.scales, m.biases} {
+		factors[i] = cut(&space, groups*width)
+		rows := loadMatrix(a, n0, nn, space)
+		simd.TransposePanel(factors[i], rows[g0:], m.groups, nn, groups)
+	}
+	return simd.ExpandPanel(panel, codes, factors[0], factors[1], m.Bits, groups, perGroup)
 }
 
 // dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of

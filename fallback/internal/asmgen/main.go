@@ -220,6 +220,7 @@ func rowsAt(base, stride, triple reg.GPVirtual) func(row, disp int) Mem {
 // families are the files that are generated, each from a file of its own here.
 var families = map[string]func(){
 	"codedots": codeDotsFamily,
+	"gemm":     gemmFamily,
 	"kernels":  kernels,
 	"limbs":    limbsFamily,
 }

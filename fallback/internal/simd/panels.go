@@ -1,0 +1,88 @@
+package simd
+
+// A panel is some neighbouring columns of a matrix B [k, n]: k rows of PanelWidth
+// numbers, one after the other.
+
+// MaxPanelWidth is what PanelWidth is at most.
+const MaxPanelWidth = 32
+
+// PanelWidth returns the columns of a panel.
+func PanelWidth() int {
+	if active >= AVX512 {
+		return 32
+	}
+	return 16
+}
+
+// PanelProduct sets, or with add increases, PanelWidth columns of C = A·B, for a
+// panel of B: c[i·ldc+j] becomes Σ a[i·lda+l]·panel[l·PanelWidth+j] over l < k, for
+// i < m. The terms are added one after the other, by fused multiply-add where the
+// processor has it.
+func PanelProduct(c []float32, ldc int, a []float32, lda, m int, panel []float32, k int, add bool) {
+	if m <= 0 {
+		return
+	}
+	width := PanelWidth()
+	if k > 0 && panelProductVector(c, ldc, a, lda, m, panel, k, add) {
+		return
+	}
+	for i := range m {
+		row := c[i*ldc : i*ldc+width]
+		if !add {
+			clear(row)
+		}
+		for l := range k {
+			axpyGo(row, a[i*lda+l], panel[l*width:(l+1)*width])
+		}
+	}
+}
+
+// TransposePanel sets a panel of k rows to Bᵀ's columns: its column j is row j of
+// src, rows ld apart, for j < n <= PanelWidth. The other columns are 0.
+func TransposePanel(panel, src []float32, ld, n, k int) {
+	width := PanelWidth()
+	done, from := 0, 0
+	if n > 0 && k > 0 {
+		_ = src[(n-1)*ld+k-1]
+		done, from = transposePanelVector(panel, src, ld, n, k)
+	}
+	// What the vector form leaves: rows from done on, and the last elements of
+	// those before.
+	for j := range n {
+		first := 0
+		if j < done {
+			first = from
+		}
+		for l := first; l < k; l++ {
+			panel[l*width+j] = src[j*ld+l]
+		}
+	}
+	if n < width {
+		for l := range k {
+			clear(panel[l*width+n : (l+1)*width])
+		}
+	}
+}
+
+// CopyPanel sets a panel of k rows to the first n <= PanelWidth numbers of rows of
+// src, ld apart. The other columns are 0.
+func CopyPanel(panel, src []float32, ld, n, k int) {
+	width := PanelWidth()
+	for l := range k {
+		to := panel[l*width : (l+1)*width]
+		clear(to[copy(to, src[l*ld:l*ld+n]):])
+	}
+}
+
+// ExpandPanel sets a panel to numbers scale·code + bias. Codes, of 2, 4 or 8 bits
+// packed in words from the lowest bits on, lie in a panel of words; scales and
+// biases in panels that have a row for each group of so many words. It does
+// nothing, and returns false, where there is no vector form.
+func ExpandPanel(panel, codes, scales, biases []float32, bits, groups, words int) bool {
+	width := PanelWidth()
+	if groups == 0 || words == 0 {
+		return true
+	}
+	_, _, _, _ = panel[groups*words*32/bits*width-1], codes[groups*words*width-1], scales[groups*width-1], biases[groups*width-1]
+	return expandPanelVector(panel, codes, scales, biases, bits, groups, words)
+}

@@ -1,0 +1,73 @@
+package simd
+
+type panelKernel struct {
+	rows int
+	run  func(c *float32, ldc int, a *float32, lda int, b *float32, k, add int)
+}
+
+// panelKernels are the forms for some rows at a time, most first.
+var (
+	panelsAVX512 = []panelKernel{{12, panelProduct12AVX512}, {8, panelProduct8AVX512}, {4, panelProduct4AVX512}, {2, panelProduct2AVX512}, {1, panelProduct1AVX512}}
+	panelsAVX2   = []panelKernel{{6, panelProduct6AVX2}, {4, panelProduct4AVX2}, {2, panelProduct2AVX2}, {1, panelProduct1AVX2}}
+)
+
+func panelProductVector(c []float32, ldc int, a []float32, lda, m int, panel []float32, k int, add bool) bool {
+	if active == Generic {
+		return false
+	}
+	kernels := panelsAVX2
+	if active >= AVX512 {
+		kernels = panelsAVX512
+	}
+	width, more := PanelWidth(), toInt(add)
+	_, _, _ = c[(m-1)*ldc+width-1], a[(m-1)*lda+k-1], panel[k*width-1]
+	i := 0
+	for _, kernel := range kernels {
+		for ; i+kernel.rows <= m; i += kernel.rows {
+			kernel.run(&c[i*ldc], ldc, &a[i*lda], lda, &panel[0], k, more)
+		}
+	}
+	return true
+}
+
+// transposePanelVector transposes the first rows and, of these, the first columns.
+func transposePanelVector(panel, src []float32, ld, n, k int) (rows, columns int) {
+	kernel, size := transposePanelAVX2, 8
+	if active >= AVX512 {
+		kernel, size = transposePanelAVX512, 16
+	}
+	rows, columns = n-n%size, k-k%size
+	if active == Generic || columns == 0 {
+		return 0, 0
+	}
+	for j := 0; j < rows; j += size {
+		kernel(&panel[j], &src[j*ld], ld, columns)
+	}
+	return rows, columns
+}
+
+func expandPanelVector(panel, codes, scales, biases []float32, bits, groups, words int) bool {
+	if active == Generic {
+		return false
+	}
+	var f func(dst, codes, scales, biases *float32, groups, words int)
+	wide := active >= AVX512
+	switch {
+	case bits == 2 && wide:
+		f = expandPanel2AVX512
+	case bits == 4 && wide:
+		f = expandPanel4AVX512
+	case bits == 8 && wide:
+		f = expandPanel8AVX512
+	case bits == 2:
+		f = expandPanel2AVX2
+	case bits == 4:
+		f = expandPanel4AVX2
+	case bits == 8:
+		f = expandPanel8AVX2
+	default:
+		return false
+	}
+	f(&panel[0], &codes[0], &scales[0], &biases[0], groups, words)
+	return true
+}
