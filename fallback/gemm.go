@@ -15,8 +15,8 @@ type gemm struct {
 	tile     func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix
 	dots     bool
 	tileCost float64 // of making one element of a tile
-	out          *array.Array
-	outLoop      *loop // over the batch axes of out
+	out      *array.Array
+	outLoop  *loop // over the batch axes of out
 }
 
 // rowMatrix is a float32 matrix with contiguous rows, ld apart.

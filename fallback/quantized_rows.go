@@ -65,11 +65,29 @@ const maxLimbRows = 8
 
 // integers reports whether the codes, or bytes that stand for them, can be
 // multiplied as whole numbers.
-func (a *packed) integers() bool { return a.Mode == opdef.ModeAffine }
+func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
+
+// order is how rows of x lie for the codes.
+func (a *packed) order() simd.Order {
+	if a.Mode == opdef.ModeAffine && a.Bits == 4 {
+		return simd.Halves
+	}
+	return simd.Natural
+}
+
+// e2m1Codes are the numbers of 4 bits of the modes without biases, doubled and
+// increased by 12, so that they are codes of an affine mode with half the scale
+// and a bias of -6 scales.
+var e2m1Codes = func() (table simd.Table) {
+	for i := range table {
+		table[i] = byte(2*e2m1Pairs[i][0] + 12)
+	}
+	return table
+}()
 
 // Reset prepares p for so many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
-	p.rows, p.k, p.order = rows, m.cols, simd.OrderFor(m.Bits)
+	p.rows, p.k, p.order = rows, m.cols, m.order()
 	p.limbs = p.limbs[:0]
 	if rows > maxLimbRows || !m.integers() {
 		p.floats = grown(p.floats, rows*p.k)
@@ -90,7 +108,7 @@ func grown[T any](s []T, n int) []T {
 
 // SharesRows reports whether rows that were prepared for m serve other, too.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
-	return m.cols == other.cols && m.integers() == other.integers() && simd.OrderFor(m.Bits) == simd.OrderFor(other.Bits)
+	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order()
 }
 
 // Set sets row i of x. x may change afterwards.
@@ -127,34 +145,81 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, lo
 	scratch := borrow(2 * limbBlock * m.groups)
 	defer scratch.release()
 	var unpacked []byte
-	if m.Bits != 4 && m.Bits != 8 {
+	if m.order() == simd.Natural && m.Bits != 8 {
 		bytes := borrow(limbBlock * m.cols / 4)
 		defer bytes.release()
 		unpacked = array.Bytes(bytes.f)
 	}
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
-		codes := m.block(first, rows, scratch.f, unpacked)
+		codes, large := m.block(first, rows, scratch.f, unpacked)
 		for i := range p.limbs {
 			simd.CodeDots(out[i*ld+first-lo:], &codes, &p.limbs[i], rows)
+		}
+		for _, row := range large {
+			m.multiplyFloats(out[row-lo:], ld, p, row)
 		}
 	}
 }
 
 // block returns rows of the matrix as CodeDots takes them. space holds scales and
-// biases; unpacked the codes, if these are not of 4 or 8 bits.
-func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) simd.Codes {
-	c := simd.Codes{Order: simd.OrderFor(m.Bits), Groups: m.groups, GroupSize: m.GroupSize}
-	c.Scales = loadMatrix(m.scales, first, rows, cut(&space, rows*m.groups))
-	c.Biases = loadMatrix(m.biases, first, rows, cut(&space, rows*m.groups))
+// biases; unpacked the codes, if these must be made bytes first. It also
+// returns rows whose factors are too large for that.
+func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
+	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
 	c.Data, c.Stride = m.codeRows(first, rows)
+	var table *simd.Table
+	c.Scales, c.Biases = cut(&space, rows*m.groups), cut(&space, rows*m.groups)
+	if m.Mode == opdef.ModeAffine {
+		c.Scales = loadMatrix(m.scales, first, rows, c.Scales)
+		c.Biases = loadMatrix(m.biases, first, rows, c.Biases)
+	} else {
+		table = &e2m1Codes
+		large = m.halfScales(c.Scales, c.Biases, first, rows)
+	}
 	if unpacked != nil {
 		for i := range rows {
-			simd.UnpackCodes(unpacked[i*m.cols:(i+1)*m.cols], c.Data[i*c.Stride:], m.Bits)
+			simd.UnpackCodes(unpacked[i*m.cols:(i+1)*m.cols], c.Data[i*c.Stride:], m.Bits, table)
 		}
 		c.Data, c.Stride = unpacked, m.cols
 	}
-	return c
+	return c, large
+}
+
+// multiplyFloats sets the products with one row, from the dequantized row.
+func (m *QuantizedRows) multiplyFloats(out []float32, ld int, p *PreparedRows, row int) {
+	scratch := borrow(2 * m.cols)
+	defer scratch.release()
+	w := scratch.f[m.cols:]
+	m.values(w, m.w.Offset+row*m.w.Strides[0], m.scales.Offset+row*m.scales.Strides[0], 0, m.groups)
+	for i := range p.limbs {
+		out[i*ld] = simd.Dot(w, p.limbs[i].Floats(scratch.f))
+	}
+}
+
+// halfScales sets the factors that belong to e2m1Codes. It returns the rows where
+// one of them, or a product with one, might exceed float32.
+func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
+	values := &e8m0Values
+	if m.Mode == opdef.ModeNVFP4 {
+		values = &e4m3Values
+	}
+	all, step := storage[uint8](m.scales), m.scales.Strides[1]
+	for i := range rows {
+		at, largest := m.scales.Offset+(first+i)*m.scales.Strides[0], float32(0)
+		for g := i * m.groups; g < (i+1)*m.groups; g++ {
+			scale := values[all[at]]
+			scales[g], biases[g] = scale/2, -6*scale
+			if scale > largest {
+				largest = scale
+			}
+			at += step
+		}
+		if largest >= 1<<64 {
+			large = append(large, first+i)
+		}
+	}
+	return large
 }
 
 // codeRows returns the packed codes of rows, and the bytes between rows.
@@ -222,7 +287,7 @@ func (m *QuantizedRows) panelSpace(width int) int {
 
 // panel makes a panel of columns [k0, k0+kn), in whole groups, of nn rows of w.
 func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
-	if m.integers() && m.w.Strides[1] == 1 && m.expandPanel(panel, space, n0, nn, k0, kn) {
+	if m.Mode == opdef.ModeAffine && m.w.Strides[1] == 1 && m.expandPanel(panel, space, n0, nn, k0, kn) {
 		return
 	}
 	m.dequantizeTile(space, n0, nn, k0, kn)
@@ -254,7 +319,7 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 func (m *QuantizedRows) dequantizeTile(space []float32, n0, nn, k0, kn int) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	tile := cut(&space, nn*kn)
-	if !m.integers() {
+	if m.Mode != opdef.ModeAffine {
 		for i := range nn {
 			at := n0 + i
 			m.values(tile[i*kn:], m.w.Offset+at*m.w.Strides[0], m.scales.Offset+at*m.scales.Strides[0], g0, g0+groups)

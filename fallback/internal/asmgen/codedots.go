@@ -16,12 +16,15 @@ type codeDots struct {
 	groupLanes int  // lanes that share a scale: 4, 8, 16, or 32, two blocks
 	rows       int
 
-	code, x             reg.GPVirtual
-	codeRow             rowAt
-	scaleRow, biasRow   rowAt
-	total               [][]reg.VecVirtual // per row and part of a block
-	mask, lanes, ones   reg.VecVirtual
-	scale256, even, odd reg.VecVirtual
+	code, x           reg.GPVirtual
+	codeRow           rowAt
+	scaleRow, biasRow rowAt
+	total             [][]reg.VecVirtual // per row and part of a block
+	mask, lanes       reg.VecVirtual
+	ones, sixteens    reg.VecVirtual // of 16 bits
+	scale256          reg.VecVirtual
+	limbs             [3][2]reg.VecVirtual // where there are registers for them
+	part0             int                  // bytes of the lanes before this part
 }
 
 // dotForm is how four bytes are multiplied with four bytes.
@@ -29,7 +32,7 @@ type dotForm int
 
 const (
 	dotVNNI dotForm = iota // VPDPBUSD
-	dotAVX2                // VPMADDUBSW, whose sums of two fit 16 bits for codes up to 6 bits
+	dotAVX2                // VPMADDUBSW, whose sums of two fit 16 bits for codes of 4 bits
 )
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }
@@ -40,7 +43,7 @@ func codeDotsFamily() {
 		isa  isa
 		dot  dotForm
 		rows int
-	}{{isa{"VNNI512", 16}, dotVNNI, 4}} {
+	}{{isa{"VNNI512", 16}, dotVNNI, 4}, {isa{"AVXVNNI", 8}, dotVNNI, 2}, {isa{"AVX2", 8}, dotAVX2, 2}} {
 		for _, rows := range []int{form.rows, 1} {
 			for _, lanes := range []int{4, 8, 16} {
 				(&codeDots{isa: form.isa, dot: form.dot, halves: true, groupLanes: lanes, rows: rows}).emit()
@@ -114,33 +117,31 @@ func (d *codeDots) constants() {
 	} else {
 		d.scale256 = d.isa.constant(0x43800000) // 256
 	}
+	if d.dot == dotAVX2 {
+		d.ones = d.isa.constant(0x00010001)
+		if !d.halves {
+			d.mask, d.sixteens = d.isa.constant(0x0f0f0f0f), d.isa.constant(0x00100010)
+		}
+	}
 	if d.groupLanes < d.isa.lanes {
 		d.lanes = d.isa.vec()
-		table := "groups of four"
-		if d.groupLanes == 8 {
-			table = "groups of eight"
-		}
-		d.isa.loadInts(laneTable(table), d.lanes)
+		d.isa.loadInts(laneTable(d.groupLanes), d.lanes)
 	}
 }
 
 // laneTables say, for VPERMILPS, which of the numbers that are broadcast to every
-// four lanes a lane takes.
-var laneTables = map[string]*Mem{}
+// four lanes a lane takes, by how many lanes share a number.
+var laneTables = map[int]*Mem{}
 
-func laneTable(name string) Mem {
-	if laneTables[name] == nil {
-		symbol, lanes := "lanesOfFour", 4
-		if name == "groups of eight" {
-			symbol, lanes = "lanesOfEight", 8
-		}
-		table := GLOBL(symbol, 8|16)
+func laneTable(lanes int) Mem {
+	if laneTables[lanes] == nil {
+		table := GLOBL(map[int]string{4: "lanesOfFour", 8: "lanesOfEight"}[lanes], 8|16)
 		for i := range 16 {
 			DATA(4*i, U32(uint32(i/lanes)))
 		}
-		laneTables[name] = &table
+		laneTables[lanes] = &table
 	}
-	return *laneTables[name]
+	return *laneTables[lanes]
 }
 
 // constant puts a dword into every lane.
@@ -176,13 +177,13 @@ func (d *codeDots) codesPerByte() int {
 func (d *codeDots) part(part, elements int) {
 	v := d.isa
 	at := part * v.bytes()
-	perLimb := elements / 64 // vectors of limbs in 64 bytes of lanes
-	limbs := make([][]reg.VecVirtual, 3)
-	for limb := range limbs {
-		for half := range perLimb {
-			r := v.vec()
-			v.loadInts(Mem{Base: d.x, Disp: limb*elements + half*64 + at}, r)
-			limbs[limb] = append(limbs[limb], r)
+	d.part0 = at
+	if v.wide() {
+		for limb := range 3 {
+			for half := range elements / 64 {
+				d.limbs[limb][half] = v.vec()
+				v.loadInts(d.limbAt(limb, half), d.limbs[limb][half])
+			}
 		}
 	}
 	powers, sums := v.vec(), v.vec()
@@ -192,32 +193,55 @@ func (d *codeDots) part(part, elements int) {
 	for row := range from {
 		from[row] = d.codeRow(row, at)
 	}
-	dots := d.dots(from, limbs)
+	dots := d.dots(from)
 	for row, dot := range dots {
 		total := d.total[row][part]
-		if d.groupLanes >= v.lanes {
-			// One scale for the vector.
-			disp := part * v.lanes / d.groupLanes * 4
-			scale := v.vec()
-			VMULPS_BCST(d.scaleRow(row, disp), powers, scale)
-			VFMADD231PS(scale, dot, total)
-			VFMADD231PS_BCST(d.biasRow(row, disp), sums, total)
-			continue
+		scale, bias := v.vec(), v.vec()
+		disp := part * v.lanes / d.groupLanes * 4
+		if d.groupLanes >= v.lanes { // one scale for the vector
+			if v.wide() {
+				VMULPS_BCST(d.scaleRow(row, disp), powers, scale)
+				VFMADD231PS(scale, dot, total)
+				VFMADD231PS_BCST(d.biasRow(row, disp), sums, total)
+				continue
+			}
+			VBROADCASTSS(d.scaleRow(row, disp), scale)
+			VBROADCASTSS(d.biasRow(row, disp), bias)
+		} else {
+			scale, bias = d.spread(d.scaleRow(row, disp)), d.spread(d.biasRow(row, disp))
 		}
-		scale := d.spread(d.scaleRow(row, 0))
 		VMULPS(powers, scale, scale)
 		VFMADD231PS(scale, dot, total)
-		VFMADD231PS(d.spread(d.biasRow(row, 0)), sums, total)
+		VFMADD231PS(bias, sums, total)
 	}
+}
+
+// limbAt is where the limbs of this part's lanes are. Limbs go from 65536 down.
+func (d *codeDots) limbAt(limb, half int) Mem {
+	size := 64
+	if d.halves {
+		size = 128
+	}
+	return Mem{Base: d.x, Disp: limb*size + half*64 + d.part0}
+}
+
+// limb returns limbs in a register.
+func (d *codeDots) limb(limb, half int) reg.VecVirtual {
+	if d.isa.wide() {
+		return d.limbs[limb][half]
+	}
+	r := d.isa.vec()
+	d.isa.loadInts(d.limbAt(limb, half), r)
+	return r
 }
 
 // spread gives each lane its group's number.
 func (d *codeDots) spread(from Mem) reg.VecVirtual {
 	r := d.isa.vec()
-	if d.groupLanes == 8 {
-		VBROADCASTSD(from, r)
-	} else {
+	if d.isa.wide() && d.groupLanes == 4 {
 		VBROADCASTF32X4(from, r)
+	} else {
+		VBROADCASTSD(from, r)
 	}
 	VPERMILPS(d.lanes, r, r)
 	return r
@@ -225,50 +249,105 @@ func (d *codeDots) spread(from Mem) reg.VecVirtual {
 
 // dots returns, for each row, Σ code·n of each lane as floats. The rows take turns,
 // because each one's instructions wait for one another.
-func (d *codeDots) dots(codes []Mem, limbs [][]reg.VecVirtual) []reg.VecVirtual {
+func (d *codeDots) dots(codes []Mem) []reg.VecVirtual {
 	v := d.isa
-	first, high := v.vecs(d.rows), v.vecs(d.rows)
-	eachRow := func(f func(row int)) {
-		for row := range d.rows {
-			f(row)
-		}
+	first := v.vecs(d.rows)
+	d.eachRow(func(row int) { v.loadInts(codes[row], first[row]) })
+	if d.dot == dotAVX2 {
+		return d.dotsAVX2(first)
 	}
-	eachRow(func(row int) {
-		v.loadInts(codes[row], first[row])
-		v.zero(high[row])
-	})
+	high := v.vecs(d.rows)
+	d.eachRow(func(row int) { v.zero(high[row]) })
 	if d.halves {
-		second := v.vecs(d.rows)
-		eachRow(func(row int) {
-			VPSRLW(U8(4), first[row], second[row])
-			VPANDD(d.mask, first[row], first[row])
-			VPANDD(d.mask, second[row], second[row])
-		})
+		second := d.split(first)
 		// 15·8·2²² fits 32 bits.
 		for limb := range 3 {
 			if limb > 0 {
-				eachRow(func(row int) { VPSLLD(U8(8), high[row], high[row]) })
+				d.eachRow(func(row int) { VPSLLD(U8(8), high[row], high[row]) })
 			}
-			eachRow(func(row int) { VPDPBUSD(limbs[limb][0], first[row], high[row]) })
-			eachRow(func(row int) { VPDPBUSD(limbs[limb][1], second[row], high[row]) })
+			d.multiply(limb, 0, first, high)
+			d.multiply(limb, 1, second, high)
 		}
-		eachRow(func(row int) { VCVTDQ2PS(high[row], high[row]) })
+		d.eachRow(func(row int) { VCVTDQ2PS(high[row], high[row]) })
 		return high
 	}
-	// 255·4·2²² does not: two sums below 2²⁴, added with one rounding.
 	low := v.vecs(d.rows)
-	eachRow(func(row int) {
-		v.zero(low[row])
-		VPDPBUSD(limbs[0][0], first[row], high[row])
-		VPDPBUSD(limbs[2][0], first[row], low[row])
+	d.eachRow(func(row int) { v.zero(low[row]) })
+	d.multiply(0, 0, first, high)
+	d.multiply(2, 0, first, low)
+	d.eachRow(func(row int) { VPSLLD(U8(8), high[row], high[row]) })
+	d.multiply(1, 0, first, high)
+	d.combine(high, low)
+	return low
+}
+
+func (d *codeDots) eachRow(f func(row int)) {
+	for row := range d.rows {
+		f(row)
+	}
+}
+
+// split takes the high halves of bytes from the low ones.
+func (d *codeDots) split(codes []reg.VecVirtual) []reg.VecVirtual {
+	second := d.isa.vecs(d.rows)
+	d.eachRow(func(row int) {
+		VPSRLW(U8(4), codes[row], second[row])
+		d.isa.and(d.mask, codes[row], codes[row])
+		d.isa.and(d.mask, second[row], second[row])
 	})
-	eachRow(func(row int) { VPSLLD(U8(8), high[row], high[row]) })
-	eachRow(func(row int) { VPDPBUSD(limbs[1][0], first[row], high[row]) })
-	eachRow(func(row int) {
+	return second
+}
+
+// multiply adds products with limbs to sums.
+func (d *codeDots) multiply(limb, half int, codes, sums []reg.VecVirtual) {
+	r := d.limb(limb, half)
+	d.eachRow(func(row int) { VPDPBUSD(r, codes[row], sums[row]) })
+}
+
+// combine sets low to 256·high + low. 255·4·2²² does not fit 32 bits: these are two
+// sums below 2²⁴, added with one rounding.
+func (d *codeDots) combine(high, low []reg.VecVirtual) {
+	d.eachRow(func(row int) {
 		VCVTDQ2PS(high[row], high[row])
 		VCVTDQ2PS(low[row], low[row])
 		VFMADD231PS(d.scale256, high[row], low[row])
 	})
+}
+
+// dotsAVX2 is dots where sums of two products have 16 bits: 2·2·15·128 fits, so
+// bytes are multiplied in halves.
+func (d *codeDots) dotsAVX2(first []reg.VecVirtual) []reg.VecVirtual {
+	v := d.isa
+	second := d.split(first)
+	high, low := v.vecs(d.rows), v.vecs(d.rows)
+	d.eachRow(func(row int) {
+		sums := [3]reg.VecVirtual{high[row], v.vec(), low[row]}
+		for limb, sum := range sums {
+			t := v.vec()
+			VPMADDUBSW(d.limbAt(limb, 0), first[row], sum)
+			if d.halves {
+				VPMADDUBSW(d.limbAt(limb, 1), second[row], t)
+				VPADDW(t, sum, sum)
+				VPMADDWD(d.ones, sum, sum)
+				continue
+			}
+			VPMADDUBSW(d.limbAt(limb, 0), second[row], t)
+			VPMADDWD(d.ones, sum, sum)
+			VPMADDWD(d.sixteens, t, t)
+			VPADDD(t, sum, sum)
+		}
+		VPSLLD(U8(8), high[row], high[row])
+		VPADDD(sums[1], high[row], high[row])
+		if d.halves {
+			VPSLLD(U8(8), high[row], high[row])
+			VPADDD(low[row], high[row], high[row])
+			VCVTDQ2PS(high[row], high[row])
+		}
+	})
+	if d.halves {
+		return high
+	}
+	d.combine(high, low)
 	return low
 }
 

@@ -5,6 +5,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"log"
+	"os"
+	"regexp"
+	"strconv"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -189,8 +193,11 @@ func scaled(name string) reg.GPVirtual {
 	return r
 }
 
+// rowAt gives the operand that lies disp bytes behind the beginning of a row.
+type rowAt func(row, disp int) Mem
+
 // rowPointers makes operands for rows 0 to n-1 that lie stride bytes apart.
-func rowPointers(base, stride reg.GPVirtual, n int) func(row, disp int) Mem {
+func rowPointers(base, stride reg.GPVirtual, n int) rowAt {
 	var triple reg.GPVirtual
 	if n > 3 {
 		triple = tripled(stride)
@@ -205,7 +212,7 @@ func tripled(stride reg.GPVirtual) reg.GPVirtual {
 }
 
 // rowsAt is rowPointers with three times the stride at hand.
-func rowsAt(base, stride, triple reg.GPVirtual) func(row, disp int) Mem {
+func rowsAt(base, stride, triple reg.GPVirtual) rowAt {
 	return func(row, disp int) Mem {
 		switch row {
 		case 0:
@@ -223,6 +230,7 @@ var families = map[string]func(){
 	"gemm":     gemmFamily,
 	"kernels":  kernels,
 	"limbs":    limbsFamily,
+	"unpack":   unpackFamily,
 }
 
 func main() {
@@ -231,6 +239,33 @@ func main() {
 	ConstraintExpr("amd64")
 	families[*family]()
 	Generate()
+	if err := encodeVEX(flag.Lookup("out").Value.String()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+var dot256 = regexp.MustCompile(`VPDPBUSD +Y(\d+), Y(\d+), Y(\d+)`)
+
+// encodeVEX writes VPDPBUSD of 256 bits as bytes: AVX-VNNI encodes it otherwise
+// than AVX-512, and Go's assembler knows only the latter.
+func encodeVEX(path string) error {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	source = dot256.ReplaceAllFunc(source, func(line []byte) []byte {
+		var r [3]byte
+		for i, digits := range dot256.FindSubmatch(line)[1:] {
+			n, _ := strconv.Atoi(string(digits))
+			r[i] = byte(n)
+		}
+		signed, unsigned, sum := r[0], r[1], r[2]
+		second := byte(0x02) | 0x40 | (^sum>>3&1)<<7 | (^signed>>3&1)<<5
+		third := (^unsigned&15)<<3 | 0x04 | 0x01
+		modRM := 0xc0 | (sum&7)<<3 | signed&7
+		return fmt.Appendf(nil, "BYTE $0xc4; BYTE $%#02x; BYTE $%#02x; BYTE $0x50; BYTE $%#02x // {vex} %s", second, third, modRM, line)
+	})
+	return os.WriteFile(path, source, 0o644)
 }
 
 func kernels() {
@@ -241,13 +276,9 @@ func kernels() {
 			dots(v, rows, 1)
 			mulAdd(v, rows, 8/rows, false)
 			mulAdd(v, rows, 1, true)
-			for _, bits := range []int{4, 8, 0} {
-				quantDots(v, rows, bits)
-			}
 		}
 		dequantize(v)
 	}
-	prepareSums()
 	conversions()
 	exponentials()
 }

@@ -13,47 +13,6 @@ type Weights struct {
 	Bits           int // 2, 3, 4, 5, 6 or 8
 }
 
-// Row is a float32 row prepared as a factor of quantized products.
-type Row struct {
-	values []float32 // in the order the kernel wants
-	sums   []float32 // AVX2: per group, 8 numbers that add up to the group's sum
-}
-
-// RowSpace returns how many float32 numbers PrepareRow needs for k elements.
-func RowSpace(k, groupSize int) int { return k + 8*(k/groupSize) }
-
-// PrepareRow arranges x, whose length is a multiple of groupSize, for QuantDots
-// with weights of these bits. The Row lives in space, of RowSpace numbers.
-func PrepareRow(space, x []float32, groupSize, bits int) Row {
-	r := Row{values: space[:len(x)], sums: space[len(x):RowSpace(len(x), groupSize)]}
-	if !prepareVector(r, x, groupSize, bits) {
-		copy(r.values, x)
-	}
-	return r
-}
-
-// QuantDots sets out[i] to the product of row i of w with x, for i < rows.
-func QuantDots(out []float32, w *Weights, x Row, rows int) {
-	if rows <= 0 || quantDotsVector(out, w, x, rows) {
-		return
-	}
-	var group [128]float32
-	for i := range rows {
-		codes := w.Codes[i*w.RowBytes:]
-		var sum float32
-		for g := range w.Groups {
-			unpack(group[:w.GroupSize], codes[g*w.GroupSize/8*w.Bits:], w.Bits)
-			xs := x.values[g*w.GroupSize : (g+1)*w.GroupSize]
-			var total float32
-			for _, v := range xs {
-				total += v
-			}
-			sum += w.Scales[i*w.Stride+g]*dotGo(group[:w.GroupSize], xs) + w.Biases[i*w.Stride+g]*total
-		}
-		out[i] = sum
-	}
-}
-
 // Dequantize writes scale·code + bias for the groups of rows [0, rows); row i
 // goes to dst[i·ld:].
 func Dequantize(dst []float32, ld int, w *Weights, rows int) {

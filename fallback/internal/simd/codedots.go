@@ -159,23 +159,6 @@ func fma32(a, b, c float32) float32 {
 	return float32(sum)
 }
 
-// UnpackCodes writes len(dst) codes of some bits, a multiple of 32, as bytes.
-func UnpackCodes(dst, codes []byte, bits int) {
-	mask := uint64(1)<<bits - 1
-	for i := 0; i+8 <= len(dst); i += 8 {
-		var stream uint64 // 8 codes take as many bytes as a code has bits
-		for j := bits - 1; j >= 0; j-- {
-			stream = stream<<8 | uint64(codes[j])
-		}
-		codes = codes[bits:]
-		out := dst[i : i+8]
-		for j := range out {
-			out[j] = byte(stream & mask)
-			stream >>= bits
-		}
-	}
-}
-
 // floatDot multiplies a row with numbers that are not all finite.
 func (c *Codes) floatDot(row int, x []float32) float32 {
 	codes := c.Data[row*c.Stride:]

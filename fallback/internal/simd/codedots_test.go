@@ -148,3 +148,33 @@ func BenchmarkCodeDots(b *testing.B) {
 		}
 	}
 }
+
+// TestUnpackCodes compares every form with the definition of the bit stream.
+func TestUnpackCodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	forLevels(t, func(t *testing.T) {
+		for range 200 {
+			bits, n := []int{2, 3, 4, 5, 6, 8}[rng.IntN(6)], 32*(1+rng.IntN(9))
+			codes, dst := make([]byte, n/8*bits+rng.IntN(2)*rng.IntN(40)), make([]byte, n)
+			for i := range codes {
+				codes[i] = byte(rng.Uint32())
+			}
+			var table *Table
+			if bits == 4 && rng.IntN(2) == 1 {
+				table = &Table{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 0}
+			}
+			UnpackCodes(dst, codes, bits, table)
+			for i, got := range dst {
+				want := byte(0)
+				for bit := range bits {
+					at := i*bits + bit
+					want |= codes[at/8] >> (at % 8) & 1 << bit
+				}
+				if table != nil {
+					want = table[want]
+				}
+				require.Equal(t, want, got, "%d bits, code %d of %d", bits, i, n)
+			}
+		}
+	})
+}

@@ -73,3 +73,143 @@ func codeDotsNatural16x1VNNI512(out *float32, codes *byte, stride int, scales *f
 //
 //go:noescape
 func codeDotsNatural32x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves4x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves8x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves16x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural4x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural8x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural16x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural32x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural32x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves4x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves8x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves16x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural4x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural8x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural16x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural32x1AVXVNNI sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural32x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves4x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves8x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves16x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural4x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural8x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural16x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural32x2AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural32x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves4x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves8x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsHalves16x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsHalves16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural4x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural8x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural16x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+
+// codeDotsNatural32x1AVX2 sets out to the products of x with count blocks of quantized rows.
+//
+//go:noescape
+func codeDotsNatural32x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)

@@ -38,12 +38,12 @@ block:
 	VMOVUPS         384(DI), Z16
 	VMOVUPS         448(DI), Z17
 	VMOVDQU32       (SI), Z18
-	VPXORD          Z5, Z5, Z5
 	VMOVDQU32       (SI)(AX*1), Z19
-	VPXORD          Z6, Z6, Z6
 	VMOVDQU32       (SI)(AX*2), Z20
-	VPXORD          Z7, Z7, Z7
 	VMOVDQU32       (SI)(R8*1), Z21
+	VPXORD          Z5, Z5, Z5
+	VPXORD          Z6, Z6, Z6
+	VPXORD          Z7, Z7, Z7
 	VPXORD          Z8, Z8, Z8
 	VPSRLW          $0x04, Z18, Z22
 	VPANDD          Z0, Z18, Z18
@@ -95,32 +95,32 @@ block:
 	VCVTDQ2PS       Z8, Z8
 	VBROADCASTF32X4 (DX), Z10
 	VPERMILPS       Z9, Z10, Z10
+	VBROADCASTF32X4 (BX), Z11
+	VPERMILPS       Z9, Z11, Z11
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z5, Z1
-	VBROADCASTF32X4 (BX), Z10
-	VPERMILPS       Z9, Z10, Z10
-	VFMADD231PS     Z10, Z17, Z1
+	VFMADD231PS     Z11, Z17, Z1
 	VBROADCASTF32X4 (DX)(CX*1), Z10
 	VPERMILPS       Z9, Z10, Z10
+	VBROADCASTF32X4 (BX)(CX*1), Z11
+	VPERMILPS       Z9, Z11, Z11
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z6, Z2
-	VBROADCASTF32X4 (BX)(CX*1), Z10
-	VPERMILPS       Z9, Z10, Z10
-	VFMADD231PS     Z10, Z17, Z2
+	VFMADD231PS     Z11, Z17, Z2
 	VBROADCASTF32X4 (DX)(CX*2), Z10
 	VPERMILPS       Z9, Z10, Z10
+	VBROADCASTF32X4 (BX)(CX*2), Z11
+	VPERMILPS       Z9, Z11, Z11
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z7, Z3
-	VBROADCASTF32X4 (BX)(CX*2), Z10
-	VPERMILPS       Z9, Z10, Z10
-	VFMADD231PS     Z10, Z17, Z3
+	VFMADD231PS     Z11, Z17, Z3
 	VBROADCASTF32X4 (DX)(R9*1), Z10
 	VPERMILPS       Z9, Z10, Z10
+	VBROADCASTF32X4 (BX)(R9*1), Z11
+	VPERMILPS       Z9, Z11, Z11
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z8, Z4
-	VBROADCASTF32X4 (BX)(R9*1), Z10
-	VPERMILPS       Z9, Z10, Z10
-	VFMADD231PS     Z10, Z17, Z4
+	VFMADD231PS     Z11, Z17, Z4
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000200, DI
 	DECQ            R10
@@ -208,12 +208,12 @@ block:
 	VMOVUPS       384(DI), Z16
 	VMOVUPS       448(DI), Z17
 	VMOVDQU32     (SI), Z18
-	VPXORD        Z5, Z5, Z5
 	VMOVDQU32     (SI)(AX*1), Z19
-	VPXORD        Z6, Z6, Z6
 	VMOVDQU32     (SI)(AX*2), Z20
-	VPXORD        Z7, Z7, Z7
 	VMOVDQU32     (SI)(R8*1), Z21
+	VPXORD        Z5, Z5, Z5
+	VPXORD        Z6, Z6, Z6
+	VPXORD        Z7, Z7, Z7
 	VPXORD        Z8, Z8, Z8
 	VPSRLW        $0x04, Z18, Z22
 	VPANDD        Z0, Z18, Z18
@@ -265,32 +265,32 @@ block:
 	VCVTDQ2PS     Z8, Z8
 	VBROADCASTSD  (DX), Z10
 	VPERMILPS     Z9, Z10, Z10
+	VBROADCASTSD  (BX), Z11
+	VPERMILPS     Z9, Z11, Z11
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z5, Z1
-	VBROADCASTSD  (BX), Z10
-	VPERMILPS     Z9, Z10, Z10
-	VFMADD231PS   Z10, Z17, Z1
+	VFMADD231PS   Z11, Z17, Z1
 	VBROADCASTSD  (DX)(CX*1), Z10
 	VPERMILPS     Z9, Z10, Z10
+	VBROADCASTSD  (BX)(CX*1), Z11
+	VPERMILPS     Z9, Z11, Z11
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z6, Z2
-	VBROADCASTSD  (BX)(CX*1), Z10
-	VPERMILPS     Z9, Z10, Z10
-	VFMADD231PS   Z10, Z17, Z2
+	VFMADD231PS   Z11, Z17, Z2
 	VBROADCASTSD  (DX)(CX*2), Z10
 	VPERMILPS     Z9, Z10, Z10
+	VBROADCASTSD  (BX)(CX*2), Z11
+	VPERMILPS     Z9, Z11, Z11
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z7, Z3
-	VBROADCASTSD  (BX)(CX*2), Z10
-	VPERMILPS     Z9, Z10, Z10
-	VFMADD231PS   Z10, Z17, Z3
+	VFMADD231PS   Z11, Z17, Z3
 	VBROADCASTSD  (DX)(R9*1), Z10
 	VPERMILPS     Z9, Z10, Z10
+	VBROADCASTSD  (BX)(R9*1), Z11
+	VPERMILPS     Z9, Z11, Z11
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z8, Z4
-	VBROADCASTSD  (BX)(R9*1), Z10
-	VPERMILPS     Z9, Z10, Z10
-	VFMADD231PS   Z10, Z17, Z4
+	VFMADD231PS   Z11, Z17, Z4
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000200, DI
 	DECQ          R10
@@ -377,12 +377,12 @@ block:
 	VMOVUPS          384(DI), Z15
 	VMOVUPS          448(DI), Z16
 	VMOVDQU32        (SI), Z17
-	VPXORD           Z5, Z5, Z5
 	VMOVDQU32        (SI)(AX*1), Z18
-	VPXORD           Z6, Z6, Z6
 	VMOVDQU32        (SI)(AX*2), Z19
-	VPXORD           Z7, Z7, Z7
 	VMOVDQU32        (SI)(R8*1), Z20
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
 	VPXORD           Z8, Z8, Z8
 	VPSRLW           $0x04, Z17, Z21
 	VPANDD           Z0, Z17, Z17
@@ -510,24 +510,24 @@ block:
 	VMOVUPS         192(DI), Z17
 	VMOVUPS         256(DI), Z18
 	VMOVDQU32       (SI), Z19
-	VPXORD          Z5, Z5, Z5
 	VMOVDQU32       (SI)(AX*1), Z20
-	VPXORD          Z6, Z6, Z6
 	VMOVDQU32       (SI)(AX*2), Z21
-	VPXORD          Z7, Z7, Z7
 	VMOVDQU32       (SI)(R8*1), Z22
+	VPXORD          Z5, Z5, Z5
+	VPXORD          Z6, Z6, Z6
+	VPXORD          Z7, Z7, Z7
 	VPXORD          Z8, Z8, Z8
 	VPXORD          Z9, Z9, Z9
-	VPDPBUSD        Z14, Z19, Z5
-	VPDPBUSD        Z16, Z19, Z9
 	VPXORD          Z10, Z10, Z10
-	VPDPBUSD        Z14, Z20, Z6
-	VPDPBUSD        Z16, Z20, Z10
 	VPXORD          Z11, Z11, Z11
-	VPDPBUSD        Z14, Z21, Z7
-	VPDPBUSD        Z16, Z21, Z11
 	VPXORD          Z12, Z12, Z12
+	VPDPBUSD        Z14, Z19, Z5
+	VPDPBUSD        Z14, Z20, Z6
+	VPDPBUSD        Z14, Z21, Z7
 	VPDPBUSD        Z14, Z22, Z8
+	VPDPBUSD        Z16, Z19, Z9
+	VPDPBUSD        Z16, Z20, Z10
+	VPDPBUSD        Z16, Z21, Z11
 	VPDPBUSD        Z16, Z22, Z12
 	VPSLLD          $0x08, Z5, Z5
 	VPSLLD          $0x08, Z6, Z6
@@ -551,32 +551,32 @@ block:
 	VFMADD231PS     Z0, Z8, Z12
 	VBROADCASTF32X4 (DX), Z14
 	VPERMILPS       Z13, Z14, Z14
+	VBROADCASTF32X4 (BX), Z15
+	VPERMILPS       Z13, Z15, Z15
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z9, Z1
-	VBROADCASTF32X4 (BX), Z14
-	VPERMILPS       Z13, Z14, Z14
-	VFMADD231PS     Z14, Z18, Z1
+	VFMADD231PS     Z15, Z18, Z1
 	VBROADCASTF32X4 (DX)(CX*1), Z14
 	VPERMILPS       Z13, Z14, Z14
+	VBROADCASTF32X4 (BX)(CX*1), Z15
+	VPERMILPS       Z13, Z15, Z15
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z10, Z2
-	VBROADCASTF32X4 (BX)(CX*1), Z14
-	VPERMILPS       Z13, Z14, Z14
-	VFMADD231PS     Z14, Z18, Z2
+	VFMADD231PS     Z15, Z18, Z2
 	VBROADCASTF32X4 (DX)(CX*2), Z14
 	VPERMILPS       Z13, Z14, Z14
+	VBROADCASTF32X4 (BX)(CX*2), Z15
+	VPERMILPS       Z13, Z15, Z15
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z11, Z3
-	VBROADCASTF32X4 (BX)(CX*2), Z14
-	VPERMILPS       Z13, Z14, Z14
-	VFMADD231PS     Z14, Z18, Z3
+	VFMADD231PS     Z15, Z18, Z3
 	VBROADCASTF32X4 (DX)(R9*1), Z14
 	VPERMILPS       Z13, Z14, Z14
+	VBROADCASTF32X4 (BX)(R9*1), Z15
+	VPERMILPS       Z13, Z15, Z15
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z12, Z4
-	VBROADCASTF32X4 (BX)(R9*1), Z14
-	VPERMILPS       Z13, Z14, Z14
-	VFMADD231PS     Z14, Z18, Z4
+	VFMADD231PS     Z15, Z18, Z4
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000140, DI
 	DECQ            R10
@@ -643,24 +643,24 @@ block:
 	VMOVUPS       192(DI), Z17
 	VMOVUPS       256(DI), Z18
 	VMOVDQU32     (SI), Z19
-	VPXORD        Z5, Z5, Z5
 	VMOVDQU32     (SI)(AX*1), Z20
-	VPXORD        Z6, Z6, Z6
 	VMOVDQU32     (SI)(AX*2), Z21
-	VPXORD        Z7, Z7, Z7
 	VMOVDQU32     (SI)(R8*1), Z22
+	VPXORD        Z5, Z5, Z5
+	VPXORD        Z6, Z6, Z6
+	VPXORD        Z7, Z7, Z7
 	VPXORD        Z8, Z8, Z8
 	VPXORD        Z9, Z9, Z9
-	VPDPBUSD      Z14, Z19, Z5
-	VPDPBUSD      Z16, Z19, Z9
 	VPXORD        Z10, Z10, Z10
-	VPDPBUSD      Z14, Z20, Z6
-	VPDPBUSD      Z16, Z20, Z10
 	VPXORD        Z11, Z11, Z11
-	VPDPBUSD      Z14, Z21, Z7
-	VPDPBUSD      Z16, Z21, Z11
 	VPXORD        Z12, Z12, Z12
+	VPDPBUSD      Z14, Z19, Z5
+	VPDPBUSD      Z14, Z20, Z6
+	VPDPBUSD      Z14, Z21, Z7
 	VPDPBUSD      Z14, Z22, Z8
+	VPDPBUSD      Z16, Z19, Z9
+	VPDPBUSD      Z16, Z20, Z10
+	VPDPBUSD      Z16, Z21, Z11
 	VPDPBUSD      Z16, Z22, Z12
 	VPSLLD        $0x08, Z5, Z5
 	VPSLLD        $0x08, Z6, Z6
@@ -684,32 +684,32 @@ block:
 	VFMADD231PS   Z0, Z8, Z12
 	VBROADCASTSD  (DX), Z14
 	VPERMILPS     Z13, Z14, Z14
+	VBROADCASTSD  (BX), Z15
+	VPERMILPS     Z13, Z15, Z15
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z9, Z1
-	VBROADCASTSD  (BX), Z14
-	VPERMILPS     Z13, Z14, Z14
-	VFMADD231PS   Z14, Z18, Z1
+	VFMADD231PS   Z15, Z18, Z1
 	VBROADCASTSD  (DX)(CX*1), Z14
 	VPERMILPS     Z13, Z14, Z14
+	VBROADCASTSD  (BX)(CX*1), Z15
+	VPERMILPS     Z13, Z15, Z15
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z10, Z2
-	VBROADCASTSD  (BX)(CX*1), Z14
-	VPERMILPS     Z13, Z14, Z14
-	VFMADD231PS   Z14, Z18, Z2
+	VFMADD231PS   Z15, Z18, Z2
 	VBROADCASTSD  (DX)(CX*2), Z14
 	VPERMILPS     Z13, Z14, Z14
+	VBROADCASTSD  (BX)(CX*2), Z15
+	VPERMILPS     Z13, Z15, Z15
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z11, Z3
-	VBROADCASTSD  (BX)(CX*2), Z14
-	VPERMILPS     Z13, Z14, Z14
-	VFMADD231PS   Z14, Z18, Z3
+	VFMADD231PS   Z15, Z18, Z3
 	VBROADCASTSD  (DX)(R9*1), Z14
 	VPERMILPS     Z13, Z14, Z14
+	VBROADCASTSD  (BX)(R9*1), Z15
+	VPERMILPS     Z13, Z15, Z15
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z12, Z4
-	VBROADCASTSD  (BX)(R9*1), Z14
-	VPERMILPS     Z13, Z14, Z14
-	VFMADD231PS   Z14, Z18, Z4
+	VFMADD231PS   Z15, Z18, Z4
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000140, DI
 	DECQ          R10
@@ -775,24 +775,24 @@ block:
 	VMOVUPS          192(DI), Z16
 	VMOVUPS          256(DI), Z17
 	VMOVDQU32        (SI), Z18
-	VPXORD           Z5, Z5, Z5
 	VMOVDQU32        (SI)(AX*1), Z19
-	VPXORD           Z6, Z6, Z6
 	VMOVDQU32        (SI)(AX*2), Z20
-	VPXORD           Z7, Z7, Z7
 	VMOVDQU32        (SI)(R8*1), Z21
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
 	VPXORD           Z8, Z8, Z8
 	VPXORD           Z9, Z9, Z9
-	VPDPBUSD         Z13, Z18, Z5
-	VPDPBUSD         Z15, Z18, Z9
 	VPXORD           Z10, Z10, Z10
-	VPDPBUSD         Z13, Z19, Z6
-	VPDPBUSD         Z15, Z19, Z10
 	VPXORD           Z11, Z11, Z11
-	VPDPBUSD         Z13, Z20, Z7
-	VPDPBUSD         Z15, Z20, Z11
 	VPXORD           Z12, Z12, Z12
+	VPDPBUSD         Z13, Z18, Z5
+	VPDPBUSD         Z13, Z19, Z6
+	VPDPBUSD         Z13, Z20, Z7
 	VPDPBUSD         Z13, Z21, Z8
+	VPDPBUSD         Z15, Z18, Z9
+	VPDPBUSD         Z15, Z19, Z10
+	VPDPBUSD         Z15, Z20, Z11
 	VPDPBUSD         Z15, Z21, Z12
 	VPSLLD           $0x08, Z5, Z5
 	VPSLLD           $0x08, Z6, Z6
@@ -891,24 +891,24 @@ block:
 	VMOVUPS          192(DI), Z24
 	VMOVUPS          256(DI), Z25
 	VMOVDQU32        (SI), Z26
-	VPXORD           Z5, Z5, Z5
 	VMOVDQU32        (SI)(AX*1), Z27
-	VPXORD           Z6, Z6, Z6
 	VMOVDQU32        (SI)(AX*2), Z28
-	VPXORD           Z7, Z7, Z7
 	VMOVDQU32        (SI)(R8*1), Z29
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
 	VPXORD           Z8, Z8, Z8
 	VPXORD           Z9, Z9, Z9
-	VPDPBUSD         Z21, Z26, Z5
-	VPDPBUSD         Z23, Z26, Z9
 	VPXORD           Z10, Z10, Z10
-	VPDPBUSD         Z21, Z27, Z6
-	VPDPBUSD         Z23, Z27, Z10
 	VPXORD           Z11, Z11, Z11
-	VPDPBUSD         Z21, Z28, Z7
-	VPDPBUSD         Z23, Z28, Z11
 	VPXORD           Z12, Z12, Z12
+	VPDPBUSD         Z21, Z26, Z5
+	VPDPBUSD         Z21, Z27, Z6
+	VPDPBUSD         Z21, Z28, Z7
 	VPDPBUSD         Z21, Z29, Z8
+	VPDPBUSD         Z23, Z26, Z9
+	VPDPBUSD         Z23, Z27, Z10
+	VPDPBUSD         Z23, Z28, Z11
 	VPDPBUSD         Z23, Z29, Z12
 	VPSLLD           $0x08, Z5, Z5
 	VPSLLD           $0x08, Z6, Z6
@@ -950,24 +950,24 @@ block:
 	VMOVUPS          192(DI), Z24
 	VMOVUPS          256(DI), Z25
 	VMOVDQU32        (SI), Z26
-	VPXORD           Z13, Z13, Z13
 	VMOVDQU32        (SI)(AX*1), Z27
-	VPXORD           Z14, Z14, Z14
 	VMOVDQU32        (SI)(AX*2), Z28
-	VPXORD           Z15, Z15, Z15
 	VMOVDQU32        (SI)(R8*1), Z29
+	VPXORD           Z13, Z13, Z13
+	VPXORD           Z14, Z14, Z14
+	VPXORD           Z15, Z15, Z15
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z17, Z17, Z17
-	VPDPBUSD         Z21, Z26, Z13
-	VPDPBUSD         Z23, Z26, Z17
 	VPXORD           Z18, Z18, Z18
-	VPDPBUSD         Z21, Z27, Z14
-	VPDPBUSD         Z23, Z27, Z18
 	VPXORD           Z19, Z19, Z19
-	VPDPBUSD         Z21, Z28, Z15
-	VPDPBUSD         Z23, Z28, Z19
 	VPXORD           Z20, Z20, Z20
+	VPDPBUSD         Z21, Z26, Z13
+	VPDPBUSD         Z21, Z27, Z14
+	VPDPBUSD         Z21, Z28, Z15
 	VPDPBUSD         Z21, Z29, Z16
+	VPDPBUSD         Z23, Z26, Z17
+	VPDPBUSD         Z23, Z27, Z18
+	VPDPBUSD         Z23, Z28, Z19
 	VPDPBUSD         Z23, Z29, Z20
 	VPSLLD           $0x08, Z13, Z13
 	VPSLLD           $0x08, Z14, Z14
@@ -1080,11 +1080,11 @@ block:
 	VCVTDQ2PS       Z2, Z2
 	VBROADCASTF32X4 (DX), Z4
 	VPERMILPS       Z3, Z4, Z4
+	VBROADCASTF32X4 (BX), Z5
+	VPERMILPS       Z3, Z5, Z5
 	VMULPS          Z10, Z4, Z4
 	VFMADD231PS     Z4, Z2, Z1
-	VBROADCASTF32X4 (BX), Z4
-	VPERMILPS       Z3, Z4, Z4
-	VFMADD231PS     Z4, Z11, Z1
+	VFMADD231PS     Z5, Z11, Z1
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000200, DI
 	DECQ            R8
@@ -1155,11 +1155,11 @@ block:
 	VCVTDQ2PS     Z2, Z2
 	VBROADCASTSD  (DX), Z4
 	VPERMILPS     Z3, Z4, Z4
+	VBROADCASTSD  (BX), Z5
+	VPERMILPS     Z3, Z5, Z5
 	VMULPS        Z10, Z4, Z4
 	VFMADD231PS   Z4, Z2, Z1
-	VBROADCASTSD  (BX), Z4
-	VPERMILPS     Z3, Z4, Z4
-	VFMADD231PS   Z4, Z11, Z1
+	VFMADD231PS   Z5, Z11, Z1
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000200, DI
 	DECQ          R8
@@ -1293,11 +1293,11 @@ block:
 	VFMADD231PS     Z0, Z2, Z3
 	VBROADCASTF32X4 (DX), Z5
 	VPERMILPS       Z4, Z5, Z5
+	VBROADCASTF32X4 (BX), Z6
+	VPERMILPS       Z4, Z6, Z6
 	VMULPS          Z8, Z5, Z5
 	VFMADD231PS     Z5, Z3, Z1
-	VBROADCASTF32X4 (BX), Z5
-	VPERMILPS       Z4, Z5, Z5
-	VFMADD231PS     Z5, Z9, Z1
+	VFMADD231PS     Z6, Z9, Z1
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000140, DI
 	DECQ            R8
@@ -1361,11 +1361,11 @@ block:
 	VFMADD231PS   Z0, Z2, Z3
 	VBROADCASTSD  (DX), Z5
 	VPERMILPS     Z4, Z5, Z5
+	VBROADCASTSD  (BX), Z6
+	VPERMILPS     Z4, Z6, Z6
 	VMULPS        Z8, Z5, Z5
 	VFMADD231PS   Z5, Z3, Z1
-	VBROADCASTSD  (BX), Z5
-	VPERMILPS     Z4, Z5, Z5
-	VFMADD231PS   Z5, Z9, Z1
+	VFMADD231PS   Z6, Z9, Z1
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000140, DI
 	DECQ          R8
@@ -1535,5 +1535,3879 @@ block:
 	ADDQ             BX, biases+32(FP)
 	DECQ             count+56(FP)
 	JNZ              rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves4x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VMOVDQU      lanesOfFour<>+0(SB), Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y6
+	VMOVUPS      448(DI), Y7
+	VMOVDQU      (SI), Y8
+	VMOVDQU      (SI)(AX*1), Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VPSRLW       $0x04, Y9, Y13
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y13, Y13
+	VMOVDQU      (DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      64(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y13, Y11
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      128(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      192(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y13, Y11
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      256(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      320(DI), Y8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd0 // {vex} VPDPBUSD     Y8, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xd8 // {vex} VPDPBUSD     Y8, Y13, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSD (DX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD (BX), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSD (DX)(CX*1), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD (BX)(CX*1), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y11, Y4
+	VFMADD231PS  Y9, Y7, Y4
+	VMOVUPS      416(DI), Y6
+	VMOVUPS      480(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VMOVDQU      32(SI)(AX*1), Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VPSRLW       $0x04, Y9, Y13
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y13, Y13
+	VMOVDQU      32(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      96(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y13, Y11
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      160(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      224(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y13, Y11
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      288(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      352(DI), Y8
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd0 // {vex} VPDPBUSD     Y8, Y12, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x15; BYTE $0x50; BYTE $0xd8 // {vex} VPDPBUSD     Y8, Y13, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSD 8(DX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD 8(BX), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y3
+	VFMADD231PS  Y9, Y7, Y3
+	VBROADCASTSD 8(DX)(CX*1), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD 8(BX)(CX*1), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y11, Y5
+	VFMADD231PS  Y9, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSD       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves8x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y5
+	VMOVUPS      448(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VPSRLW       $0x04, Y7, Y11
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      192(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      256(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      320(DI), Y7
+	BYTE $0xc4; BYTE $0x62; BYTE $0x25; BYTE $0x50; BYTE $0xcf // {vex} VPDPBUSD     Y7, Y11, Y9
+	BYTE $0xc4; BYTE $0x62; BYTE $0x1d; BYTE $0x50; BYTE $0xd7 // {vex} VPDPBUSD     Y7, Y12, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y10, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      416(DI), Y5
+	VMOVUPS      480(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VPSRLW       $0x04, Y7, Y11
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      224(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      288(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      352(DI), Y7
+	BYTE $0xc4; BYTE $0x62; BYTE $0x25; BYTE $0x50; BYTE $0xcf // {vex} VPDPBUSD     Y7, Y11, Y9
+	BYTE $0xc4; BYTE $0x62; BYTE $0x1d; BYTE $0x50; BYTE $0xd7 // {vex} VPDPBUSD     Y7, Y12, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(DX), Y7
+	VBROADCASTSS 4(BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS 4(DX)(CX*1), Y7
+	VBROADCASTSS 4(BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y10, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSD       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves16x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y5
+	VMOVUPS      448(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VPSRLW       $0x04, Y7, Y11
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      192(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      256(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      320(DI), Y7
+	BYTE $0xc4; BYTE $0x62; BYTE $0x25; BYTE $0x50; BYTE $0xcf // {vex} VPDPBUSD     Y7, Y11, Y9
+	BYTE $0xc4; BYTE $0x62; BYTE $0x1d; BYTE $0x50; BYTE $0xd7 // {vex} VPDPBUSD     Y7, Y12, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y10, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      416(DI), Y5
+	VMOVUPS      480(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VPSRLW       $0x04, Y7, Y11
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y8, Y12
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      224(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x25; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y11, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x1d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y12, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      288(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      352(DI), Y7
+	BYTE $0xc4; BYTE $0x62; BYTE $0x25; BYTE $0x50; BYTE $0xcf // {vex} VPDPBUSD     Y7, Y11, Y9
+	BYTE $0xc4; BYTE $0x62; BYTE $0x1d; BYTE $0x50; BYTE $0xd7 // {vex} VPDPBUSD     Y7, Y12, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y10, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSD       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural4x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VMOVDQU      lanesOfFour<>+0(SB), Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y6
+	VMOVUPS      256(DI), Y7
+	VMOVDQU      (SI), Y8
+	VMOVDQU      (SI)(AX*1), Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VXORPS       Y13, Y13, Y13
+	VMOVDQU      (DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      128(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe6 // {vex} VPDPBUSD     Y14, Y8, Y12
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xee // {vex} VPDPBUSD     Y14, Y9, Y13
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      64(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y0, Y11, Y13
+	VBROADCASTSD (DX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD (BX), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y12, Y2
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSD (DX)(CX*1), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD (BX)(CX*1), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y13, Y4
+	VFMADD231PS  Y9, Y7, Y4
+	VMOVUPS      224(DI), Y6
+	VMOVUPS      288(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VMOVDQU      32(SI)(AX*1), Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VXORPS       Y13, Y13, Y13
+	VMOVDQU      32(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VMOVDQU      160(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe6 // {vex} VPDPBUSD     Y14, Y8, Y12
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xee // {vex} VPDPBUSD     Y14, Y9, Y13
+	VPSLLD       $0x08, Y10, Y10
+	VPSLLD       $0x08, Y11, Y11
+	VMOVDQU      96(DI), Y14
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd6 // {vex} VPDPBUSD     Y14, Y8, Y10
+	BYTE $0xc4; BYTE $0x42; BYTE $0x35; BYTE $0x50; BYTE $0xde // {vex} VPDPBUSD     Y14, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y0, Y11, Y13
+	VBROADCASTSD 8(DX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD 8(BX), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y12, Y3
+	VFMADD231PS  Y9, Y7, Y3
+	VBROADCASTSD 8(DX)(CX*1), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VBROADCASTSD 8(BX)(CX*1), Y9
+	VPERMILPS    Y1, Y9, Y9
+	VMULPS       Y6, Y8, Y8
+	VFMADD231PS  Y8, Y13, Y5
+	VFMADD231PS  Y9, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSD       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural8x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y5
+	VMOVUPS      256(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      224(DI), Y5
+	VMOVUPS      288(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS 4(DX), Y7
+	VBROADCASTSS 4(BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS 4(DX)(CX*1), Y7
+	VBROADCASTSS 4(BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSD       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural16x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y5
+	VMOVUPS      256(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      224(DI), Y5
+	VMOVUPS      288(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSD       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural32x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural32x2AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y5
+	VMOVUPS      256(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      224(DI), Y5
+	VMOVUPS      288(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	VMOVUPS      192(DI), Y5
+	VMOVUPS      256(DI), Y6
+	VMOVDQU      (SI), Y7
+	VMOVDQU      (SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      (DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      128(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      64(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y1
+	VFMADD231PS  Y8, Y6, Y1
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      224(DI), Y5
+	VMOVUPS      288(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VMOVDQU      32(SI)(AX*1), Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VXORPS       Y12, Y12, Y12
+	VMOVDQU      32(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VMOVDQU      160(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xdd // {vex} VPDPBUSD     Y13, Y7, Y11
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xe5 // {vex} VPDPBUSD     Y13, Y8, Y12
+	VPSLLD       $0x08, Y9, Y9
+	VPSLLD       $0x08, Y10, Y10
+	VMOVDQU      96(DI), Y13
+	BYTE $0xc4; BYTE $0x42; BYTE $0x45; BYTE $0x50; BYTE $0xcd // {vex} VPDPBUSD     Y13, Y7, Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x3d; BYTE $0x50; BYTE $0xd5 // {vex} VPDPBUSD     Y13, Y8, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y9, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y10, Y12
+	VBROADCASTSS (DX), Y7
+	VBROADCASTSS (BX), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y11, Y2
+	VFMADD231PS  Y8, Y6, Y2
+	VBROADCASTSS (DX)(CX*1), Y7
+	VBROADCASTSS (BX)(CX*1), Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	SUBQ         $0x02, R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSD       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves4x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VMOVDQU      lanesOfFour<>+0(SB), Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y4
+	VMOVUPS      448(DI), Y5
+	VMOVDQU      (SI), Y6
+	VXORPS       Y7, Y7, Y7
+	VPSRLW       $0x04, Y6, Y8
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y8, Y8
+	VMOVDQU      (DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      64(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y8, Y7
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      128(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      192(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y8, Y7
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      256(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      320(DI), Y6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x3d; BYTE $0x50; BYTE $0xfe // {vex} VPDPBUSD     Y6, Y8, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSD (DX), Y6
+	VPERMILPS    Y1, Y6, Y6
+	VBROADCASTSD (BX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y7, Y2
+	VFMADD231PS  Y8, Y5, Y2
+	VMOVUPS      416(DI), Y4
+	VMOVUPS      480(DI), Y5
+	VMOVDQU      32(SI), Y6
+	VXORPS       Y7, Y7, Y7
+	VPSRLW       $0x04, Y6, Y8
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y8, Y8
+	VMOVDQU      32(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      96(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y8, Y7
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      160(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      224(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y8, Y7
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      288(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      352(DI), Y6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x3d; BYTE $0x50; BYTE $0xfe // {vex} VPDPBUSD     Y6, Y8, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSD 8(DX), Y6
+	VPERMILPS    Y1, Y6, Y6
+	VBROADCASTSD 8(BX), Y8
+	VPERMILPS    Y1, Y8, Y8
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y7, Y3
+	VFMADD231PS  Y8, Y5, Y3
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves8x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y3
+	VMOVUPS      448(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      192(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      256(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      320(DI), Y5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x45; BYTE $0x50; BYTE $0xf5 // {vex} VPDPBUSD     Y5, Y7, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y6, Y1
+	VFMADD231PS  Y7, Y4, Y1
+	VMOVUPS      416(DI), Y3
+	VMOVUPS      480(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      224(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      288(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      352(DI), Y5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x45; BYTE $0x50; BYTE $0xf5 // {vex} VPDPBUSD     Y5, Y7, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 4(DX), Y5
+	VBROADCASTSS 4(BX), Y7
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y6, Y2
+	VFMADD231PS  Y7, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsHalves16x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y3
+	VMOVUPS      448(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      192(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      256(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      320(DI), Y5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x45; BYTE $0x50; BYTE $0xf5 // {vex} VPDPBUSD     Y5, Y7, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y6, Y1
+	VFMADD231PS  Y7, Y4, Y1
+	VMOVUPS      416(DI), Y3
+	VMOVUPS      480(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      224(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x45; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y7, Y6
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      288(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      352(DI), Y5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x45; BYTE $0x50; BYTE $0xf5 // {vex} VPDPBUSD     Y5, Y7, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y6, Y2
+	VFMADD231PS  Y7, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural4x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VMOVDQU      lanesOfFour<>+0(SB), Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y4
+	VMOVUPS      256(DI), Y5
+	VMOVDQU      (SI), Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VMOVDQU      (DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      128(DI), Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x4d; BYTE $0x50; BYTE $0xc1 // {vex} VPDPBUSD     Y9, Y6, Y8
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      64(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y7, Y8
+	VBROADCASTSD (DX), Y6
+	VPERMILPS    Y1, Y6, Y6
+	VBROADCASTSD (BX), Y7
+	VPERMILPS    Y1, Y7, Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y5, Y2
+	VMOVUPS      224(DI), Y4
+	VMOVUPS      288(DI), Y5
+	VMOVDQU      32(SI), Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VMOVDQU      32(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VMOVDQU      160(DI), Y9
+	BYTE $0xc4; BYTE $0x42; BYTE $0x4d; BYTE $0x50; BYTE $0xc1 // {vex} VPDPBUSD     Y9, Y6, Y8
+	VPSLLD       $0x08, Y7, Y7
+	VMOVDQU      96(DI), Y9
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x4d; BYTE $0x50; BYTE $0xf9 // {vex} VPDPBUSD     Y9, Y6, Y7
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y7, Y8
+	VBROADCASTSD 8(DX), Y6
+	VPERMILPS    Y1, Y6, Y6
+	VBROADCASTSD 8(BX), Y7
+	VPERMILPS    Y1, Y7, Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y3
+	VFMADD231PS  Y7, Y5, Y3
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural8x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y3
+	VMOVUPS      256(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y6, Y4, Y1
+	VMOVUPS      224(DI), Y3
+	VMOVUPS      288(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS 4(DX), Y5
+	VBROADCASTSS 4(BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y2
+	VFMADD231PS  Y6, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural16x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y3
+	VMOVUPS      256(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y6, Y4, Y1
+	VMOVUPS      224(DI), Y3
+	VMOVUPS      288(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y2
+	VFMADD231PS  Y6, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural32x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·codeDotsNatural32x1AVXVNNI(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y3
+	VMOVUPS      256(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y6, Y4, Y1
+	VMOVUPS      224(DI), Y3
+	VMOVUPS      288(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y2
+	VFMADD231PS  Y6, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	VMOVUPS      192(DI), Y3
+	VMOVUPS      256(DI), Y4
+	VMOVDQU      (SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      (DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      128(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      64(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y6, Y4, Y1
+	VMOVUPS      224(DI), Y3
+	VMOVUPS      288(DI), Y4
+	VMOVDQU      32(SI), Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVDQU      32(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VMOVDQU      160(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf8 // {vex} VPDPBUSD     Y8, Y5, Y7
+	VPSLLD       $0x08, Y6, Y6
+	VMOVDQU      96(DI), Y8
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x55; BYTE $0x50; BYTE $0xf0 // {vex} VPDPBUSD     Y8, Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y0, Y6, Y7
+	VBROADCASTSS (DX), Y5
+	VBROADCASTSS (BX), Y6
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y5, Y7, Y2
+	VFMADD231PS  Y6, Y4, Y2
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	SUBQ         $0x02, R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y2, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VHADDPS      Y1, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves4x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	VMOVDQU      lanesOfFour<>+0(SB), Y2
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y7
+	VMOVUPS      448(DI), Y8
+	VMOVDQU      (SI), Y9
+	VMOVDQU      (SI)(AX*1), Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y0, Y10, Y10
+	VPAND        Y0, Y12, Y12
+	VPMADDUBSW   (DI), Y9, Y13
+	VPMADDUBSW   64(DI), Y11, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   128(DI), Y9, Y14
+	VPMADDUBSW   192(DI), Y11, Y15
+	VPADDW       Y15, Y14, Y14
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDUBSW   256(DI), Y9, Y9
+	VPMADDUBSW   320(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y14, Y13, Y13
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y9, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VPMADDUBSW   (DI), Y10, Y9
+	VPMADDUBSW   64(DI), Y12, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   128(DI), Y10, Y11
+	VPMADDUBSW   192(DI), Y12, Y14
+	VPADDW       Y14, Y11, Y11
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDUBSW   256(DI), Y10, Y10
+	VPMADDUBSW   320(DI), Y12, Y12
+	VPADDW       Y12, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y11, Y9, Y9
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSD (DX), Y10
+	VPERMILPS    Y2, Y10, Y10
+	VBROADCASTSD (BX), Y11
+	VPERMILPS    Y2, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y13, Y3
+	VFMADD231PS  Y11, Y8, Y3
+	VBROADCASTSD (DX)(CX*1), Y10
+	VPERMILPS    Y2, Y10, Y10
+	VBROADCASTSD (BX)(CX*1), Y11
+	VPERMILPS    Y2, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y5
+	VMOVUPS      416(DI), Y7
+	VMOVUPS      480(DI), Y8
+	VMOVDQU      32(SI), Y9
+	VMOVDQU      32(SI)(AX*1), Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y0, Y10, Y10
+	VPAND        Y0, Y12, Y12
+	VPMADDUBSW   32(DI), Y9, Y13
+	VPMADDUBSW   96(DI), Y11, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   160(DI), Y9, Y14
+	VPMADDUBSW   224(DI), Y11, Y15
+	VPADDW       Y15, Y14, Y14
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDUBSW   288(DI), Y9, Y9
+	VPMADDUBSW   352(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y14, Y13, Y13
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y9, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VPMADDUBSW   32(DI), Y10, Y9
+	VPMADDUBSW   96(DI), Y12, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   160(DI), Y10, Y11
+	VPMADDUBSW   224(DI), Y12, Y14
+	VPADDW       Y14, Y11, Y11
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDUBSW   288(DI), Y10, Y10
+	VPMADDUBSW   352(DI), Y12, Y12
+	VPADDW       Y12, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y11, Y9, Y9
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSD 8(DX), Y10
+	VPERMILPS    Y2, Y10, Y10
+	VBROADCASTSD 8(BX), Y11
+	VPERMILPS    Y2, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y13, Y4
+	VFMADD231PS  Y11, Y8, Y4
+	VBROADCASTSD 8(DX)(CX*1), Y10
+	VPERMILPS    Y2, Y10, Y10
+	VBROADCASTSD 8(BX)(CX*1), Y11
+	VPERMILPS    Y2, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VFMADD231PS  Y11, Y8, Y6
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y4, Y3, Y3
+	VADDPS       Y6, Y5, Y5
+	VHADDPS      Y5, Y3, Y3
+	VHADDPS      Y3, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVSD       X3, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves8x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y6
+	VMOVUPS      448(DI), Y7
+	VMOVDQU      (SI), Y8
+	VMOVDQU      (SI)(AX*1), Y9
+	VPSRLW       $0x04, Y8, Y10
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y10, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   (DI), Y8, Y12
+	VPMADDUBSW   64(DI), Y10, Y13
+	VPADDW       Y13, Y12, Y12
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDUBSW   128(DI), Y8, Y13
+	VPMADDUBSW   192(DI), Y10, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   256(DI), Y8, Y8
+	VPMADDUBSW   320(DI), Y10, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y13, Y12, Y12
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y8, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMADDUBSW   (DI), Y9, Y8
+	VPMADDUBSW   64(DI), Y11, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y10
+	VPMADDUBSW   192(DI), Y11, Y13
+	VPADDW       Y13, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   256(DI), Y9, Y9
+	VPMADDUBSW   320(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y10, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y12, Y2
+	VFMADD231PS  Y10, Y7, Y2
+	VBROADCASTSS (DX)(CX*1), Y9
+	VBROADCASTSS (BX)(CX*1), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      416(DI), Y6
+	VMOVUPS      480(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VMOVDQU      32(SI)(AX*1), Y9
+	VPSRLW       $0x04, Y8, Y10
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y10, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(DI), Y8, Y12
+	VPMADDUBSW   96(DI), Y10, Y13
+	VPADDW       Y13, Y12, Y12
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDUBSW   160(DI), Y8, Y13
+	VPMADDUBSW   224(DI), Y10, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   288(DI), Y8, Y8
+	VPMADDUBSW   352(DI), Y10, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y13, Y12, Y12
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y8, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMADDUBSW   32(DI), Y9, Y8
+	VPMADDUBSW   96(DI), Y11, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y10
+	VPMADDUBSW   224(DI), Y11, Y13
+	VPADDW       Y13, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   288(DI), Y9, Y9
+	VPMADDUBSW   352(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y10, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(DX), Y9
+	VBROADCASTSS 4(BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y12, Y3
+	VFMADD231PS  Y10, Y7, Y3
+	VBROADCASTSS 4(DX)(CX*1), Y9
+	VBROADCASTSS 4(BX)(CX*1), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSD       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves16x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y6
+	VMOVUPS      448(DI), Y7
+	VMOVDQU      (SI), Y8
+	VMOVDQU      (SI)(AX*1), Y9
+	VPSRLW       $0x04, Y8, Y10
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y10, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   (DI), Y8, Y12
+	VPMADDUBSW   64(DI), Y10, Y13
+	VPADDW       Y13, Y12, Y12
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDUBSW   128(DI), Y8, Y13
+	VPMADDUBSW   192(DI), Y10, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   256(DI), Y8, Y8
+	VPMADDUBSW   320(DI), Y10, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y13, Y12, Y12
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y8, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMADDUBSW   (DI), Y9, Y8
+	VPMADDUBSW   64(DI), Y11, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y10
+	VPMADDUBSW   192(DI), Y11, Y13
+	VPADDW       Y13, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   256(DI), Y9, Y9
+	VPMADDUBSW   320(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y10, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y12, Y2
+	VFMADD231PS  Y10, Y7, Y2
+	VBROADCASTSS (DX)(CX*1), Y9
+	VBROADCASTSS (BX)(CX*1), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      416(DI), Y6
+	VMOVUPS      480(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VMOVDQU      32(SI)(AX*1), Y9
+	VPSRLW       $0x04, Y8, Y10
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y10, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(DI), Y8, Y12
+	VPMADDUBSW   96(DI), Y10, Y13
+	VPADDW       Y13, Y12, Y12
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDUBSW   160(DI), Y8, Y13
+	VPMADDUBSW   224(DI), Y10, Y14
+	VPADDW       Y14, Y13, Y13
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDUBSW   288(DI), Y8, Y8
+	VPMADDUBSW   352(DI), Y10, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y13, Y12, Y12
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y8, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VPMADDUBSW   32(DI), Y9, Y8
+	VPMADDUBSW   96(DI), Y11, Y10
+	VPADDW       Y10, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y10
+	VPMADDUBSW   224(DI), Y11, Y13
+	VPADDW       Y13, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   288(DI), Y9, Y9
+	VPMADDUBSW   352(DI), Y11, Y11
+	VPADDW       Y11, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y10, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y12, Y3
+	VFMADD231PS  Y10, Y7, Y3
+	VBROADCASTSS (DX)(CX*1), Y9
+	VBROADCASTSS (BX)(CX*1), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSD       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural4x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	VMOVDQU      lanesOfFour<>+0(SB), Y4
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y9
+	VMOVUPS      256(DI), Y10
+	VMOVDQU      (SI), Y11
+	VMOVDQU      (SI)(AX*1), Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPSRLW       $0x04, Y12, Y14
+	VPAND        Y2, Y12, Y12
+	VPAND        Y2, Y14, Y14
+	VPMADDUBSW   (DI), Y11, Y15
+	VPMADDUBSW   (DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   64(DI), Y11, Y16
+	VPMADDUBSW   64(DI), Y13, Y17
+	VPMADDWD     Y1, Y16, Y16
+	VPMADDWD     Y3, Y17, Y17
+	VPADDD       Y17, Y16, Y16
+	VPMADDUBSW   128(DI), Y11, Y11
+	VPMADDUBSW   128(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y15, Y15
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   (DI), Y12, Y13
+	VPMADDUBSW   (DI), Y14, Y16
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y13, Y13
+	VPMADDUBSW   64(DI), Y12, Y16
+	VPMADDUBSW   64(DI), Y14, Y17
+	VPMADDWD     Y1, Y16, Y16
+	VPMADDWD     Y3, Y17, Y17
+	VPADDD       Y17, Y16, Y16
+	VPMADDUBSW   128(DI), Y12, Y12
+	VPMADDUBSW   128(DI), Y14, Y14
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y14, Y14
+	VPADDD       Y14, Y12, Y12
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y16, Y13, Y13
+	VCVTDQ2PS    Y15, Y15
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y15, Y11
+	VCVTDQ2PS    Y13, Y13
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y13, Y12
+	VBROADCASTSD (DX), Y13
+	VPERMILPS    Y4, Y13, Y13
+	VBROADCASTSD (BX), Y14
+	VPERMILPS    Y4, Y14, Y14
+	VMULPS       Y9, Y13, Y13
+	VFMADD231PS  Y13, Y11, Y5
+	VFMADD231PS  Y14, Y10, Y5
+	VBROADCASTSD (DX)(CX*1), Y11
+	VPERMILPS    Y4, Y11, Y11
+	VBROADCASTSD (BX)(CX*1), Y13
+	VPERMILPS    Y4, Y13, Y13
+	VMULPS       Y9, Y11, Y11
+	VFMADD231PS  Y11, Y12, Y7
+	VFMADD231PS  Y13, Y10, Y7
+	VMOVUPS      224(DI), Y9
+	VMOVUPS      288(DI), Y10
+	VMOVDQU      32(SI), Y11
+	VMOVDQU      32(SI)(AX*1), Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPSRLW       $0x04, Y12, Y14
+	VPAND        Y2, Y12, Y12
+	VPAND        Y2, Y14, Y14
+	VPMADDUBSW   32(DI), Y11, Y15
+	VPMADDUBSW   32(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   96(DI), Y11, Y16
+	VPMADDUBSW   96(DI), Y13, Y17
+	VPMADDWD     Y1, Y16, Y16
+	VPMADDWD     Y3, Y17, Y17
+	VPADDD       Y17, Y16, Y16
+	VPMADDUBSW   160(DI), Y11, Y11
+	VPMADDUBSW   160(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y15, Y15
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   32(DI), Y12, Y13
+	VPMADDUBSW   32(DI), Y14, Y16
+	VPMADDWD     Y1, Y13, Y13
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y13, Y13
+	VPMADDUBSW   96(DI), Y12, Y16
+	VPMADDUBSW   96(DI), Y14, Y17
+	VPMADDWD     Y1, Y16, Y16
+	VPMADDWD     Y3, Y17, Y17
+	VPADDD       Y17, Y16, Y16
+	VPMADDUBSW   160(DI), Y12, Y12
+	VPMADDUBSW   160(DI), Y14, Y14
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y14, Y14
+	VPADDD       Y14, Y12, Y12
+	VPSLLD       $0x08, Y13, Y13
+	VPADDD       Y16, Y13, Y13
+	VCVTDQ2PS    Y15, Y15
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y15, Y11
+	VCVTDQ2PS    Y13, Y13
+	VCVTDQ2PS    Y12, Y12
+	VFMADD231PS  Y0, Y13, Y12
+	VBROADCASTSD 8(DX), Y13
+	VPERMILPS    Y4, Y13, Y13
+	VBROADCASTSD 8(BX), Y14
+	VPERMILPS    Y4, Y14, Y14
+	VMULPS       Y9, Y13, Y13
+	VFMADD231PS  Y13, Y11, Y6
+	VFMADD231PS  Y14, Y10, Y6
+	VBROADCASTSD 8(DX)(CX*1), Y11
+	VPERMILPS    Y4, Y11, Y11
+	VBROADCASTSD 8(BX)(CX*1), Y13
+	VPERMILPS    Y4, Y13, Y13
+	VMULPS       Y9, Y11, Y11
+	VFMADD231PS  Y11, Y12, Y8
+	VFMADD231PS  Y13, Y10, Y8
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y6, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VHADDPS      Y7, Y5, Y5
+	VHADDPS      Y5, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VADDPS       X6, X5, X5
+	VMOVSD       X5, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural8x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y8
+	VMOVUPS      256(DI), Y9
+	VMOVDQU      (SI), Y10
+	VMOVDQU      (SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   (DI), Y10, Y14
+	VPMADDUBSW   (DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   64(DI), Y10, Y15
+	VPMADDUBSW   64(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPMADDUBSW   128(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   (DI), Y11, Y12
+	VPMADDUBSW   (DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   64(DI), Y11, Y15
+	VPMADDUBSW   64(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y11, Y11
+	VPMADDUBSW   128(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y13, Y9, Y4
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y6
+	VFMADD231PS  Y12, Y9, Y6
+	VMOVUPS      224(DI), Y8
+	VMOVUPS      288(DI), Y9
+	VMOVDQU      32(SI), Y10
+	VMOVDQU      32(SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   32(DI), Y10, Y14
+	VPMADDUBSW   32(DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   96(DI), Y10, Y15
+	VPMADDUBSW   96(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPMADDUBSW   160(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   32(DI), Y11, Y12
+	VPMADDUBSW   32(DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   96(DI), Y11, Y15
+	VPMADDUBSW   96(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y11, Y11
+	VPMADDUBSW   160(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS 4(DX), Y12
+	VBROADCASTSS 4(BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y13, Y9, Y5
+	VBROADCASTSS 4(DX)(CX*1), Y10
+	VBROADCASTSS 4(BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y7
+	VFMADD231PS  Y12, Y9, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSD       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural16x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y8
+	VMOVUPS      256(DI), Y9
+	VMOVDQU      (SI), Y10
+	VMOVDQU      (SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   (DI), Y10, Y14
+	VPMADDUBSW   (DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   64(DI), Y10, Y15
+	VPMADDUBSW   64(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPMADDUBSW   128(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   (DI), Y11, Y12
+	VPMADDUBSW   (DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   64(DI), Y11, Y15
+	VPMADDUBSW   64(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y11, Y11
+	VPMADDUBSW   128(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y13, Y9, Y4
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y6
+	VFMADD231PS  Y12, Y9, Y6
+	VMOVUPS      224(DI), Y8
+	VMOVUPS      288(DI), Y9
+	VMOVDQU      32(SI), Y10
+	VMOVDQU      32(SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   32(DI), Y10, Y14
+	VPMADDUBSW   32(DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   96(DI), Y10, Y15
+	VPMADDUBSW   96(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPMADDUBSW   160(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   32(DI), Y11, Y12
+	VPMADDUBSW   32(DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   96(DI), Y11, Y15
+	VPMADDUBSW   96(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y11, Y11
+	VPMADDUBSW   160(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y13, Y9, Y5
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y7
+	VFMADD231PS  Y12, Y9, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSD       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural32x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural32x2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y8
+	VMOVUPS      256(DI), Y9
+	VMOVDQU      (SI), Y10
+	VMOVDQU      (SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   (DI), Y10, Y14
+	VPMADDUBSW   (DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   64(DI), Y10, Y15
+	VPMADDUBSW   64(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPMADDUBSW   128(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   (DI), Y11, Y12
+	VPMADDUBSW   (DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   64(DI), Y11, Y15
+	VPMADDUBSW   64(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y11, Y11
+	VPMADDUBSW   128(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y13, Y9, Y4
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y6
+	VFMADD231PS  Y12, Y9, Y6
+	VMOVUPS      224(DI), Y8
+	VMOVUPS      288(DI), Y9
+	VMOVDQU      32(SI), Y10
+	VMOVDQU      32(SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   32(DI), Y10, Y14
+	VPMADDUBSW   32(DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   96(DI), Y10, Y15
+	VPMADDUBSW   96(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPMADDUBSW   160(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   32(DI), Y11, Y12
+	VPMADDUBSW   32(DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   96(DI), Y11, Y15
+	VPMADDUBSW   96(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y11, Y11
+	VPMADDUBSW   160(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y13, Y9, Y5
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y7
+	VFMADD231PS  Y12, Y9, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	VMOVUPS      192(DI), Y8
+	VMOVUPS      256(DI), Y9
+	VMOVDQU      (SI), Y10
+	VMOVDQU      (SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   (DI), Y10, Y14
+	VPMADDUBSW   (DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   64(DI), Y10, Y15
+	VPMADDUBSW   64(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPMADDUBSW   128(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   (DI), Y11, Y12
+	VPMADDUBSW   (DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   64(DI), Y11, Y15
+	VPMADDUBSW   64(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   128(DI), Y11, Y11
+	VPMADDUBSW   128(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y13, Y9, Y4
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y6
+	VFMADD231PS  Y12, Y9, Y6
+	VMOVUPS      224(DI), Y8
+	VMOVUPS      288(DI), Y9
+	VMOVDQU      32(SI), Y10
+	VMOVDQU      32(SI)(AX*1), Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y2, Y10, Y10
+	VPAND        Y2, Y12, Y12
+	VPSRLW       $0x04, Y11, Y13
+	VPAND        Y2, Y11, Y11
+	VPAND        Y2, Y13, Y13
+	VPMADDUBSW   32(DI), Y10, Y14
+	VPMADDUBSW   32(DI), Y12, Y15
+	VPMADDWD     Y1, Y14, Y14
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   96(DI), Y10, Y15
+	VPMADDUBSW   96(DI), Y12, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPMADDUBSW   160(DI), Y12, Y12
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPSLLD       $0x08, Y14, Y14
+	VPADDD       Y15, Y14, Y14
+	VPMADDUBSW   32(DI), Y11, Y12
+	VPMADDUBSW   32(DI), Y13, Y15
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y15, Y15
+	VPADDD       Y15, Y12, Y12
+	VPMADDUBSW   96(DI), Y11, Y15
+	VPMADDUBSW   96(DI), Y13, Y16
+	VPMADDWD     Y1, Y15, Y15
+	VPMADDWD     Y3, Y16, Y16
+	VPADDD       Y16, Y15, Y15
+	VPMADDUBSW   160(DI), Y11, Y11
+	VPMADDUBSW   160(DI), Y13, Y13
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y11, Y11
+	VPSLLD       $0x08, Y12, Y12
+	VPADDD       Y15, Y12, Y12
+	VCVTDQ2PS    Y14, Y14
+	VCVTDQ2PS    Y10, Y10
+	VFMADD231PS  Y0, Y14, Y10
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VFMADD231PS  Y0, Y12, Y11
+	VBROADCASTSS (DX), Y12
+	VBROADCASTSS (BX), Y13
+	VMULPS       Y8, Y12, Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y13, Y9, Y5
+	VBROADCASTSS (DX)(CX*1), Y10
+	VBROADCASTSS (BX)(CX*1), Y12
+	VMULPS       Y8, Y10, Y10
+	VFMADD231PS  Y10, Y11, Y7
+	VFMADD231PS  Y12, Y9, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	SUBQ         $0x02, R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSD       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	SHLQ         $0x01, DX
+	SHLQ         $0x01, BX
+	ADDQ         $0x08, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves4x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	VMOVDQU      lanesOfFour<>+0(SB), Y2
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y5
+	VMOVUPS      448(DI), Y6
+	VMOVDQU      (SI), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   (DI), Y7, Y9
+	VPMADDUBSW   64(DI), Y8, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   128(DI), Y7, Y10
+	VPMADDUBSW   192(DI), Y8, Y11
+	VPADDW       Y11, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   256(DI), Y7, Y7
+	VPMADDUBSW   320(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y1, Y7, Y7
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y10, Y9, Y9
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSD (DX), Y7
+	VPERMILPS    Y2, Y7, Y7
+	VBROADCASTSD (BX), Y8
+	VPERMILPS    Y2, Y8, Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y3
+	VFMADD231PS  Y8, Y6, Y3
+	VMOVUPS      416(DI), Y5
+	VMOVUPS      480(DI), Y6
+	VMOVDQU      32(SI), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   32(DI), Y7, Y9
+	VPMADDUBSW   96(DI), Y8, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   160(DI), Y7, Y10
+	VPMADDUBSW   224(DI), Y8, Y11
+	VPADDW       Y11, Y10, Y10
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDUBSW   288(DI), Y7, Y7
+	VPMADDUBSW   352(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y1, Y7, Y7
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y10, Y9, Y9
+	VPSLLD       $0x08, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSD 8(DX), Y7
+	VPERMILPS    Y2, Y7, Y7
+	VBROADCASTSD 8(BX), Y8
+	VPERMILPS    Y2, Y8, Y8
+	VMULPS       Y5, Y7, Y7
+	VFMADD231PS  Y7, Y9, Y4
+	VFMADD231PS  Y8, Y6, Y4
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y4, Y3, Y3
+	VHADDPS      Y3, Y3, Y3
+	VHADDPS      Y3, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVSS       X3, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves8x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y4
+	VMOVUPS      448(DI), Y5
+	VMOVDQU      (SI), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   (DI), Y6, Y8
+	VPMADDUBSW   64(DI), Y7, Y9
+	VPADDW       Y9, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   128(DI), Y6, Y9
+	VPMADDUBSW   192(DI), Y7, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   256(DI), Y6, Y6
+	VPMADDUBSW   320(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y6
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y5, Y2
+	VMOVUPS      416(DI), Y4
+	VMOVUPS      480(DI), Y5
+	VMOVDQU      32(SI), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   32(DI), Y6, Y8
+	VPMADDUBSW   96(DI), Y7, Y9
+	VPADDW       Y9, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   160(DI), Y6, Y9
+	VPMADDUBSW   224(DI), Y7, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   288(DI), Y6, Y6
+	VPMADDUBSW   352(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(DX), Y6
+	VBROADCASTSS 4(BX), Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y3
+	VFMADD231PS  Y7, Y5, Y3
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsHalves16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsHalves16x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      384(DI), Y4
+	VMOVUPS      448(DI), Y5
+	VMOVDQU      (SI), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   (DI), Y6, Y8
+	VPMADDUBSW   64(DI), Y7, Y9
+	VPADDW       Y9, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   128(DI), Y6, Y9
+	VPMADDUBSW   192(DI), Y7, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   256(DI), Y6, Y6
+	VPMADDUBSW   320(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y6
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y5, Y2
+	VMOVUPS      416(DI), Y4
+	VMOVUPS      480(DI), Y5
+	VMOVDQU      32(SI), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   32(DI), Y6, Y8
+	VPMADDUBSW   96(DI), Y7, Y9
+	VPADDW       Y9, Y8, Y8
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDUBSW   160(DI), Y6, Y9
+	VPMADDUBSW   224(DI), Y7, Y10
+	VPADDW       Y10, Y9, Y9
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDUBSW   288(DI), Y6, Y6
+	VPMADDUBSW   352(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (DX), Y6
+	VBROADCASTSS (BX), Y7
+	VMULPS       Y4, Y6, Y6
+	VFMADD231PS  Y6, Y8, Y3
+	VFMADD231PS  Y7, Y5, Y3
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000200, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y3, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VHADDPS      Y2, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural4x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	VMOVDQU      lanesOfFour<>+0(SB), Y4
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y7
+	VMOVUPS      256(DI), Y8
+	VMOVDQU      (SI), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y2, Y9, Y9
+	VPAND        Y2, Y10, Y10
+	VPMADDUBSW   (DI), Y9, Y11
+	VPMADDUBSW   (DI), Y10, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   64(DI), Y9, Y12
+	VPMADDUBSW   64(DI), Y10, Y13
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y12, Y12
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDWD     Y3, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSLLD       $0x08, Y11, Y11
+	VPADDD       Y12, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y0, Y11, Y9
+	VBROADCASTSD (DX), Y10
+	VPERMILPS    Y4, Y10, Y10
+	VBROADCASTSD (BX), Y11
+	VPERMILPS    Y4, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y5
+	VMOVUPS      224(DI), Y7
+	VMOVUPS      288(DI), Y8
+	VMOVDQU      32(SI), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y2, Y9, Y9
+	VPAND        Y2, Y10, Y10
+	VPMADDUBSW   32(DI), Y9, Y11
+	VPMADDUBSW   32(DI), Y10, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   96(DI), Y9, Y12
+	VPMADDUBSW   96(DI), Y10, Y13
+	VPMADDWD     Y1, Y12, Y12
+	VPMADDWD     Y3, Y13, Y13
+	VPADDD       Y13, Y12, Y12
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPMADDWD     Y1, Y9, Y9
+	VPMADDWD     Y3, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSLLD       $0x08, Y11, Y11
+	VPADDD       Y12, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y0, Y11, Y9
+	VBROADCASTSD 8(DX), Y10
+	VPERMILPS    Y4, Y10, Y10
+	VBROADCASTSD 8(BX), Y11
+	VPERMILPS    Y4, Y11, Y11
+	VMULPS       Y7, Y10, Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VFMADD231PS  Y11, Y8, Y6
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x10, DX
+	ADDQ         $0x10, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y6, Y5, Y5
+	VHADDPS      Y5, Y5, Y5
+	VHADDPS      Y5, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VADDPS       X6, X5, X5
+	VMOVSS       X5, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural8x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y6
+	VMOVUPS      256(DI), Y7
+	VMOVDQU      (SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   (DI), Y8, Y10
+	VPMADDUBSW   (DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   64(DI), Y8, Y11
+	VPMADDUBSW   64(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      224(DI), Y6
+	VMOVUPS      288(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   32(DI), Y8, Y10
+	VPMADDUBSW   32(DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   96(DI), Y8, Y11
+	VPMADDUBSW   96(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS 4(DX), Y9
+	VBROADCASTSS 4(BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSS       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural16x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y6
+	VMOVUPS      256(DI), Y7
+	VMOVDQU      (SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   (DI), Y8, Y10
+	VPMADDUBSW   (DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   64(DI), Y8, Y11
+	VPMADDUBSW   64(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      224(DI), Y6
+	VMOVUPS      288(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   32(DI), Y8, Y10
+	VPMADDUBSW   32(DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   96(DI), Y8, Y11
+	VPMADDUBSW   96(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	DECQ         R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSS       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+// func codeDotsNatural32x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codeDotsNatural32x1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         stride+16(FP), AX
+	MOVQ         groups+40(FP), CX
+	SHLQ         $0x02, CX
+	MOVL         $0x43800000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00010001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0f0f0f0f, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00100010, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+
+rows:
+	MOVQ   codes+8(FP), SI
+	MOVQ   scales+24(FP), DX
+	MOVQ   biases+32(FP), BX
+	MOVQ   x+48(FP), DI
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   blocks+64(FP), R8
+
+block:
+	VMOVUPS      192(DI), Y6
+	VMOVUPS      256(DI), Y7
+	VMOVDQU      (SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   (DI), Y8, Y10
+	VPMADDUBSW   (DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   64(DI), Y8, Y11
+	VPMADDUBSW   64(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      224(DI), Y6
+	VMOVUPS      288(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   32(DI), Y8, Y10
+	VPMADDUBSW   32(DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   96(DI), Y8, Y11
+	VPMADDUBSW   96(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	VMOVUPS      192(DI), Y6
+	VMOVUPS      256(DI), Y7
+	VMOVDQU      (SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   (DI), Y8, Y10
+	VPMADDUBSW   (DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   64(DI), Y8, Y11
+	VPMADDUBSW   64(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VFMADD231PS  Y10, Y7, Y4
+	VMOVUPS      224(DI), Y6
+	VMOVUPS      288(DI), Y7
+	VMOVDQU      32(SI), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y2, Y8, Y8
+	VPAND        Y2, Y9, Y9
+	VPMADDUBSW   32(DI), Y8, Y10
+	VPMADDUBSW   32(DI), Y9, Y11
+	VPMADDWD     Y1, Y10, Y10
+	VPMADDWD     Y3, Y11, Y11
+	VPADDD       Y11, Y10, Y10
+	VPMADDUBSW   96(DI), Y8, Y11
+	VPMADDUBSW   96(DI), Y9, Y12
+	VPMADDWD     Y1, Y11, Y11
+	VPMADDWD     Y3, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSLLD       $0x08, Y10, Y10
+	VPADDD       Y11, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS (DX), Y9
+	VBROADCASTSS (BX), Y10
+	VMULPS       Y6, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VFMADD231PS  Y10, Y7, Y5
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000140, DI
+	SUBQ         $0x02, R8
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	TESTQ        R8, R8
+	JNZ          block
+	MOVQ         out+0(FP), DX
+	VADDPS       Y5, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VHADDPS      Y4, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVSS       X4, (DX)
+	MOVQ         AX, DX
+	MOVQ         CX, BX
+	ADDQ         $0x04, out+0(FP)
+	ADDQ         DX, codes+8(FP)
+	ADDQ         BX, scales+24(FP)
+	ADDQ         BX, biases+32(FP)
+	DECQ         count+56(FP)
+	JNZ          rows
 	VZEROUPPER
 	RET

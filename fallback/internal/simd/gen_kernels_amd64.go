@@ -29,21 +29,6 @@ func mulAdd4x2AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int
 //go:noescape
 func mulAdd4xtailAVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
-// quantDots4_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDots4_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDots8_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDots8_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDotsany_4AVX2 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDotsany_4AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
 // dots1x1AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -58,21 +43,6 @@ func mulAdd1x8AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int
 //
 //go:noescape
 func mulAdd1xtailAVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
-
-// quantDots4_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDots4_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDots8_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDots8_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDotsany_1AVX2 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDotsany_1AVX2(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
 
 // dequantizeAVX2 writes scale·code + bias for the groups of one row.
 //
@@ -104,21 +74,6 @@ func mulAdd4x2AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb i
 //go:noescape
 func mulAdd4xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
-// quantDots4_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDots4_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDots8_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDots8_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDotsany_4AVX512 sets out to the products of x with count blocks of 4 quantized rows.
-//
-//go:noescape
-func quantDotsany_4AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
 // dots1x1AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -134,30 +89,10 @@ func mulAdd1x8AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb i
 //go:noescape
 func mulAdd1xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
-// quantDots4_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDots4_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDots8_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDots8_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
-// quantDotsany_1AVX512 sets out to the products of x with count blocks of 1 quantized rows.
-//
-//go:noescape
-func quantDotsany_1AVX512(out *float32, codes *byte, rowBytes int, scales *float32, biases *float32, x *float32, sums *float32, count int, groups int, stride int, vectors int, control *byte, step int)
-
 // dequantizeAVX512 writes scale·code + bias for the groups of one row.
 //
 //go:noescape
 func dequantizeAVX512(dst *float32, codes *byte, scales *float32, biases *float32, groups int, vectors int, control *byte, step int)
-
-// prepareSumsAVX2 sets dst, for each group of x, to 8 numbers that add up to the group's sum; a group has 8 times vectors numbers.
-//
-//go:noescape
-func prepareSumsAVX2(dst *float32, x *float32, groups int, vectors int)
 
 // fromBF16AVX2 widens bfloat16 numbers; n is a multiple of 8.
 //

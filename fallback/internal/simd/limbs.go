@@ -55,14 +55,6 @@ func (o Order) blockBytes() int { return 3*o.Elements() + 8*blockLanes }
 // Blocks returns how many blocks k elements take.
 func (o Order) Blocks(k int) int { return (k + o.Elements() - 1) / o.Elements() }
 
-// OrderFor returns the order in which codes of these bits are multiplied.
-func OrderFor(bits int) Order {
-	if bits == 4 {
-		return Halves
-	}
-	return Natural
-}
-
 // LimbSpace returns how many bytes Prepare needs for k elements.
 func LimbSpace(k int, order Order) int { return order.Blocks(k)*order.blockBytes() + 63 }
 
@@ -119,6 +111,21 @@ func (l *Limbs) prepareBlock(block int, x []float32) bool {
 		sums[i] = float32(n) * powers[i]
 	}
 	return true
+}
+
+// Floats returns the row, or the numbers that stand for it, in dst.
+func (l *Limbs) Floats(dst []float32) []float32 {
+	dst = dst[:l.K]
+	if !l.exact {
+		copy(dst, l.x)
+		return dst
+	}
+	elements, size := l.Order.Elements(), l.Order.blockBytes()
+	for i, n := range l.integers()[:l.K] {
+		at := i/elements*size + 3*elements + i%elements/(elements/blockLanes)*4
+		dst[i] = float32(n) * *(*float32)(unsafe.Pointer(&l.data[at]))
+	}
+	return dst
 }
 
 // unit is how many neighbours share a power of two.

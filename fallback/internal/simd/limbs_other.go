@@ -10,3 +10,4 @@ func panelProductVector([]float32, int, []float32, int, int, []float32, int, boo
 }
 func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
+func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }

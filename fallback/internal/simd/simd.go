@@ -9,24 +9,26 @@
 package simd
 
 //go:generate sh -c "cd ../asmgen && go run . -family codedots -out ../simd/gen_codedots_amd64.s -stubs ../simd/gen_codedots_amd64.go -pkg simd"
-//go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family gemm -out ../simd/gen_gemm_amd64.s -stubs ../simd/gen_gemm_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family unpack -out ../simd/gen_unpack_amd64.s -stubs ../simd/gen_unpack_amd64.go -pkg simd"
 
 // Level is an instruction set.
 type Level int
 
-// The levels, each including those before it.
+// The levels, from the plainest to the best of an architecture.
 const (
 	Generic Level = iota // plain Go
 	AVX2                 // AVX2, FMA and F16C
-	AVX512               // and AVX-512 F, BW, DQ and VL
+	AVXVNNI              // and AVX-VNNI
+	AVX512               // AVX2 and AVX-512 F, BW, DQ and VL
 	VNNI512              // and AVX-512 VNNI and VBMI
 )
 
 // String returns the level's name.
 func (l Level) String() string {
-	return [...]string{"generic", "avx2", "avx512", "vnni512"}[l]
+	return [...]string{"generic", "avx2", "avxvnni", "avx512", "vnni512"}[l]
 }
 
 // active is the level in use.
@@ -35,19 +37,19 @@ var active = Best()
 // Active returns the level in use.
 func Active() Level { return active }
 
+// Best returns the highest level of this processor.
+func Best() Level {
+	levels := Levels()
+	return levels[len(levels)-1]
+}
+
 // Use changes the level, for tests, and returns the one before. It must not run
-// beside any other function of the package, and level must not exceed Best.
+// beside any other function of the package, and level must be one of Levels.
 func Use(level Level) Level {
 	before := active
-	active = min(level, Best())
+	active = level
 	return before
 }
 
 // Levels returns what this processor can run, from Generic to Best.
-func Levels() []Level {
-	var all []Level
-	for l := Generic; l <= Best(); l++ {
-		all = append(all, l)
-	}
-	return all
-}
+func Levels() []Level { return append([]Level{Generic}, vectorLevels()...) }

@@ -6,19 +6,23 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Best returns the highest level of this processor.
-func Best() Level {
+// vectorLevels returns the levels of this processor above Generic.
+func vectorLevels() []Level {
 	x := &cpu.X86
 	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C || !x.HasBMI2 {
-		return Generic
+		return nil
 	}
-	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
-		return AVX2
+	levels := []Level{AVX2}
+	if x.HasAVXVNNI {
+		levels = append(levels, AVXVNNI)
 	}
-	if !x.HasAVX512VNNI || !x.HasAVX512VBMI {
-		return AVX512
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
+		levels = append(levels, AVX512)
+		if x.HasAVX512VNNI && x.HasAVX512VBMI {
+			levels = append(levels, VNNI512)
+		}
 	}
-	return VNNI512
+	return levels
 }
 
 // eights returns the part of a length that the vector forms, which take 8 numbers

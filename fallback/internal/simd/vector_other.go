@@ -4,8 +4,7 @@ package simd
 
 import "math"
 
-// Best returns the highest level of this processor.
-func Best() Level { return Generic }
+func vectorLevels() []Level { return nil }
 
 func fromBF16Vector([]float32, []uint16) int { return 0 }
 func toBF16Vector([]uint16, []float32) int   { return 0 }
@@ -20,8 +19,6 @@ func mulAddVector([]float32, int, []float32, int, int, []float32, int, int, int,
 	return false
 }
 
-func prepareVector(Row, []float32, int, int) bool               { return false }
-func quantDotsVector([]float32, *Weights, Row, int) bool        { return false }
 func dequantizeVector([]float32, int, *Weights, int) bool       { return false }
 func expSumVector([]float32, []float32, float32) (int, float32) { return 0, 0 }
 func siluMulVector([]float32, []float32, []float32) int         { return 0 }

@@ -1,0 +1,120 @@
+package fallback
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// quantizedForms are all formats of weights.
+var quantizedForms = func() (all []Quantization) {
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for _, group := range []int{32, 64, 128} {
+			all = append(all, Quantization{GroupSize: group, Bits: bits})
+		}
+	}
+	for _, q := range small {
+		all = append(all, q)
+	}
+	return all
+}()
+
+// randomQuantized returns a random matrix [n, k].
+func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w, scales, biases array.Array) {
+	t.Helper()
+	w, err := array.New(array.Uint32, n, k*q.Bits/32)
+	require.NoError(t, err)
+	for i := range w.Data {
+		w.Data[i] = byte(rng.Uint32())
+	}
+	if q.Mode != opdef.ModeAffine {
+		scales, err = array.New(array.Uint8, n, k/q.GroupSize)
+		require.NoError(t, err)
+		for i := range scales.Data {
+			scales.Data[i] = byte(100 + rng.IntN(20))
+		}
+		if q.Bits == 8 {
+			for i := range w.Data {
+				w.Data[i] &= 0x3f
+			}
+		}
+		return w, scales, array.Array{}
+	}
+	for _, a := range []*array.Array{&scales, &biases} {
+		*a, err = array.New(array.BFloat16, n, k/q.GroupSize)
+		require.NoError(t, err)
+		for i := range a.Size() {
+			setAt(*a, i, rng.Float64()-0.5)
+		}
+	}
+	return w, scales, biases
+}
+
+// TestQuantizedRows compares products, computed in ranges by every instruction
+// set, with those of dequantized rows.
+func TestQuantizedRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 21))
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for _, q := range quantizedForms {
+			k, n := 128*(1+rng.IntN(4)), 1+rng.IntN(70)
+			if q.GroupSize < 128 {
+				k -= 32 * rng.IntN(128/32) / (q.GroupSize / 16) * (q.GroupSize / 16)
+				k -= k % q.GroupSize
+			}
+			w, scales, biases := randomQuantized(t, rng, q, n, k)
+			if q.Mode == opdef.ModeMXFP4 && level%2 == 0 {
+				scales.Data[0] = 253 // 2^126, of which 6 exceed float32
+			}
+			m, err := NewQuantizedRows(w, scales, biases, q)
+			require.NoError(t, err)
+			require.Equal(t, []int{n, k}, []int{m.N(), m.K()})
+			plain, err := array.New(array.Float32, n, k)
+			require.NoError(t, err)
+			require.NoError(t, Dequantize(w, scales, biases, plain, q))
+			for _, rows := range []int{1, 3, 20} {
+				checkRows(t, rng, m, storage[float32](&plain), rows, fmt.Sprintf("%v: %+v, %d rows, %d×%d", level, q, rows, n, k))
+			}
+		}
+	}
+}
+
+func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, rows int, name string) {
+	t.Helper()
+	n, k := m.N(), m.K()
+	x := make([]float32, rows*k)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64()) * 0x1p-3
+	}
+	var p PreparedRows
+	m.Reset(&p, rows)
+	for i := range rows {
+		p.Set(i, x[i*k:(i+1)*k])
+	}
+	whole, pieces := make([]float32, rows*n), make([]float32, rows*n)
+	m.Multiply(whole, n, &p, 0, n)
+	for lo := 0; lo < n; {
+		hi := min(n, lo+1+rng.IntN(40))
+		m.Multiply(pieces[lo:], n, &p, lo, hi)
+		lo = hi
+	}
+	for i := range rows {
+		for j := range n {
+			want, most := 0.0, 0.0
+			for l := range k {
+				term := float64(x[i*k+l]) * float64(plain[j*k+l])
+				want += term
+				most += math.Abs(term)
+			}
+			require.InDelta(t, want, whole[i*n+j], 2e-5*most+1e-30, name)
+			require.Equal(t, math.Float32bits(whole[i*n+j]), math.Float32bits(pieces[i*n+j]), name)
+		}
+	}
+}
