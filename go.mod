@@ -3,7 +3,6 @@ module github.com/kompute-go/kompute-go
 go 1.26.0
 
 require (
-	github.com/ardanlabs/jinja v1.4.0
 	github.com/creack/pty v1.1.24
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/edsrzf/mmap-go v1.2.0

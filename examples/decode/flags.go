@@ -15,6 +15,9 @@ import (
 // demoPrompts are answered, one after the other, where no --prompt is given.
 var demoPrompts = []string{"Hi what is your name", "你好啊"}
 
+// maxPrompt is the longest prompt that is read from stdin, in bytes.
+const maxPrompt = 64 << 20
+
 // options is what the command line asks for.
 type options struct {
 	model       string // folder, or empty for the embedded model
@@ -134,9 +137,12 @@ func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
 	case !given:
 		o.prompts = demoPrompts
 	case prompt == "-":
-		text, err := io.ReadAll(stdin)
+		text, err := io.ReadAll(io.LimitReader(stdin, maxPrompt+1))
 		if err != nil {
 			return &usageError{"prompt", "reading stdin: " + err.Error()}
+		}
+		if len(text) > maxPrompt {
+			return &usageError{"prompt", fmt.Sprintf("stdin has more than %d bytes", maxPrompt)}
 		}
 		o.prompts = []string{strings.TrimSuffix(string(text), "\n")}
 	default:

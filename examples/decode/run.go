@@ -53,7 +53,7 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	defer closeInto(&err, folder)
-	prompts, err := encodePrompts(folder, o)
+	prompts, err := encodePrompts(ctx, folder, o)
 	if err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func openFolder(dir string) (*generate.Folder, error) {
 }
 
 // encodePrompts turns the prompts into tokens that the model can take.
-func encodePrompts(f *generate.Folder, o *options) ([][]int, error) {
+func encodePrompts(ctx context.Context, f *generate.Folder, o *options) ([][]int, error) {
 	out := make([][]int, len(o.prompts))
 	for i, p := range o.prompts {
 		var err error
 		if o.raw {
-			out[i], err = f.EncodeText(p)
+			out[i], err = f.EncodeText(ctx, p)
 		} else {
-			out[i], err = f.EncodeChat(generate.Turn(o.system, p))
+			out[i], err = f.EncodeChat(ctx, generate.Turn(o.system, p))
 		}
 		if err == nil {
 			err = f.CheckPrompt(out[i])

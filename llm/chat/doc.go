@@ -7,7 +7,7 @@
 // raise_exception and strftime_now exist, ranges are bounded. Messages are
 // passed as values and never parsed as template text.
 //
-// A template is a program that comes with a model. Its size, nesting, ranges
-// and macro calls are bounded and its failures are errors, but it can still be
-// slow: load only models that you trust.
+// A template is a program that comes with a model, which need not be trusted: its
+// size, nesting, time, steps, memory and output are bounded, and what exceeds a bound
+// is an error.
 package chat

@@ -13,13 +13,18 @@ var (
 	ErrFormat = errors.New("malformed tokenizer configuration")
 	// ErrTemplate says that a template is malformed or failed.
 	ErrTemplate = errors.New("chat template")
+	// ErrLimit says that a template took more time, steps, memory, depth or output
+	// than it may.
+	ErrLimit = errors.New("limit exceeded")
 )
 
-// TemplateError reports a template that could not be parsed or rendered. It
-// wraps ErrTemplate.
+// TemplateError reports a template that could not be parsed or rendered. It wraps
+// ErrTemplate; and ErrLimit, context.Canceled or context.DeadlineExceeded where that
+// is why.
 type TemplateError struct {
 	Stage  string // "parse" or "render"
 	Reason string // for raise_exception, the template's own message
+	cause  error
 }
 
 // Error names the stage and the reason.
@@ -27,8 +32,13 @@ func (e *TemplateError) Error() string {
 	return fmt.Sprintf("%v: %s: %s", ErrTemplate, e.Stage, e.Reason)
 }
 
-// Unwrap returns ErrTemplate.
-func (e *TemplateError) Unwrap() error { return ErrTemplate }
+// Unwrap returns ErrTemplate, and the cause if there is one.
+func (e *TemplateError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrTemplate}
+	}
+	return []error{ErrTemplate, e.cause}
+}
 
 // FormatError reports a malformed tokenizer_config.json. It wraps ErrFormat.
 type FormatError struct {

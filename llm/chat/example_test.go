@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -13,7 +14,7 @@ func ExampleTemplate_Render() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	text, err := template.Render([]chat.Message{{Role: "user", Content: "Hi"}}, chat.Options{
+	text, err := template.Render(context.Background(), []chat.Message{{Role: "user", Content: "Hi"}}, chat.Options{
 		AddGenerationPrompt: true,
 		Variables:           map[string]any{"enable_thinking": false},
 	})

@@ -1,19 +1,31 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/ardanlabs/jinja"
+	"github.com/kompute-go/kompute-go/llm/chat/internal/jinja"
 )
 
-// Limits on one rendering. The first is that of Jinja's sandbox.
+// The limits on one rendering. The templates of real models stay far below them: the
+// longest conversation that fits into a context of a million tokens takes some
+// hundred thousand steps and a few hundred megabytes, most of which is garbage again
+// at once.
 const (
-	maxRange      = 100_000
-	maxMacroCalls = 10_000
+	maxSteps  = 20_000_000
+	maxBytes  = 256 << 20
+	maxOutput = 64 << 20
+	maxDepth  = 2_000
+	maxTime   = 10 * time.Second
+	maxFormat = 1 << 10 // bytes of a format for strftime_now
+
+	maxMessage = 500 // bytes of an error's reason
 )
 
 // Message is one turn of a conversation.
@@ -35,6 +47,9 @@ type Options struct {
 	// false. Values are nil, bool, int, int64, float64, string, []string, []any,
 	// map[string]any, json.RawMessage or []json.RawMessage.
 	Variables map[string]any
+	// Text, if not nil, is applied to every text of the messages and the tools before
+	// the template sees it.
+	Text func(string) string
 	// Now is the time for strftime_now; zero is the present.
 	Now time.Time
 }
@@ -43,35 +58,22 @@ type Options struct {
 // use.
 type Template struct {
 	compiled *jinja.Template
-	literals []string          // what the rewritten template refers to
 	tokens   map[string]string // bos_token, eos_token, … of tokenizer_config.json
 }
 
 // Parse compiles the text of a template. It fails with TemplateError.
-func Parse(source string) (t *Template, err error) {
-	defer recovered("parse", &err)
-	rewritten, literals, err := rewrite(source)
+func Parse(source string) (*Template, error) {
+	compiled, err := jinja.Parse(source)
 	if err != nil {
-		return nil, &TemplateError{Stage: "parse", Reason: err.Error()}
+		return nil, &TemplateError{Stage: "parse", Reason: shorten(err.Error())}
 	}
-	compiled, err := jinja.Compile(rewritten)
-	if err != nil {
-		return nil, &TemplateError{Stage: "parse", Reason: err.Error()}
-	}
-	return &Template{compiled: compiled, literals: literals}, nil
-}
-
-// recovered turns a panic of the template engine into an error.
-func recovered(stage string, err *error) {
-	if r := recover(); r != nil {
-		*err = &TemplateError{Stage: stage, Reason: fmt.Sprint(r)}
-	}
+	return &Template{compiled: compiled}, nil
 }
 
 // Render returns the text of a conversation. It fails with TemplateError, also
-// where the template itself refuses the conversation.
-func (t *Template) Render(messages []Message, o Options) (text string, err error) {
-	defer recovered("render", &err)
+// where the template itself refuses the conversation; with ErrLimit as well where it
+// exceeds a limit; and with the context's error as well once that is done.
+func (t *Template) Render(ctx context.Context, messages []Message, o Options) (string, error) {
 	if t == nil {
 		return "", &TemplateError{Stage: "render", Reason: "the template is nil"}
 	}
@@ -79,10 +81,32 @@ func (t *Template) Render(messages []Message, o Options) (text string, err error
 	if err != nil {
 		return "", &TemplateError{Stage: "render", Reason: err.Error()}
 	}
-	if text, err = t.compiled.RenderValues(data); err != nil {
-		return "", &TemplateError{Stage: "render", Reason: err.Error()}
+	timed, stop := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("%w: more than %v", jinja.ErrLimit, maxTime))
+	defer stop()
+	text, err := t.compiled.Render(timed, data, jinja.Limits{Steps: maxSteps, Bytes: maxBytes, Output: maxOutput, Depth: maxDepth})
+	if err != nil {
+		return "", &TemplateError{Stage: "render", Reason: shorten(err.Error()), cause: cause(ctx, err)}
 	}
 	return text, nil
+}
+
+// shorten keeps a message readable that holds text of the template's.
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+}
+
+// cause returns what an error of the engine wraps that callers may look for.
+func cause(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, jinja.ErrLimit):
+		return ErrLimit
+	}
+	return nil
 }
 
 // data collects the variables. Later ones win, as in transformers.
@@ -92,27 +116,20 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 		now = time.Now()
 	}
 	data := map[string]jinja.Value{
-		"tools": jinja.None(), "documents": jinja.None(),
-		"add_generation_prompt": jinja.NewBool(o.AddGenerationPrompt),
-		"range":                 jinja.NewCallable("range", boundedRange),
-		"raise_exception":       jinja.NewCallable("raise_exception", raise),
-		"strftime_now":          jinja.NewCallable("strftime_now", clock(now)),
-		enterMacro:              jinja.NewCallable(enterMacro, countCalls()),
-	}
-	for i, s := range t.literals {
-		data[fmt.Sprintf("%s%d", literalPrefix, i)] = jinja.NewString(s)
-	}
-	for name, filter := range ownFilters {
-		data[filterPrefix+name] = jinja.NewCallable(name, filter)
+		"tools": nil, "documents": nil,
+		"add_generation_prompt": o.AddGenerationPrompt,
+		"raise_exception":       jinja.NewFunction("raise_exception", raise),
+		"strftime_now":          jinja.NewFunction("strftime_now", clock(now)),
 	}
 	for name, token := range t.tokens {
-		data[name] = jinja.NewString(token)
+		data[name] = token
 	}
 	var err error
 	if len(o.Tools) > 0 {
 		if data["tools"], err = toValue(o.Tools); err != nil {
 			return nil, fmt.Errorf("tools: %w", err)
 		}
+		data["tools"] = o.apply(data["tools"])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Variables)) {
 		if data[name], err = toValue(o.Variables[name]); err != nil {
@@ -120,6 +137,7 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 		}
 	}
 	data["messages"], err = messageList(messages)
+	data["messages"] = o.apply(data["messages"])
 	return data, err
 }
 
@@ -127,81 +145,42 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 func messageList(messages []Message) (jinja.Value, error) {
 	items := make([]jinja.Value, len(messages))
 	for i, m := range messages {
-		items[i] = jinja.NewDict()
-		d := items[i].AsDict()
-		d.Set("role", jinja.NewString(m.Role))
-		d.Set("content", jinja.NewString(m.Content))
+		d := jinja.NewDict()
+		d.Set("role", m.Role)
+		d.Set("content", m.Content)
 		for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
 			v, err := toValue(m.Extra[key])
 			if err != nil {
-				return jinja.Undefined(), fmt.Errorf("message %d: %s: %w", i, key, err)
+				return nil, fmt.Errorf("message %d: %s: %w", i, key, err)
 			}
 			d.Set(key, v)
 		}
+		items[i] = d
 	}
-	return jinja.NewList(items), nil
+	return jinja.NewList(items...), nil
 }
 
-// function is what a template can call.
-type function func(args []jinja.Value, kwargs map[string]jinja.Value) (jinja.Value, error)
-
 // raise is raise_exception.
-func raise(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
+func raise(args []jinja.Value) (jinja.Value, error) {
 	if len(args) == 0 {
-		return jinja.Undefined(), fmt.Errorf("raise_exception without a message")
+		return nil, fmt.Errorf("raise_exception without a message")
 	}
-	return jinja.Undefined(), fmt.Errorf("%s", args[0])
+	if text, ok := args[0].(string); ok {
+		return nil, errors.New(text)
+	}
+	return nil, fmt.Errorf("%v", args[0])
 }
 
 // clock is strftime_now at a fixed time.
-func clock(now time.Time) function {
-	return func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-		if len(args) != 1 || !args[0].IsString() {
-			return jinja.Undefined(), fmt.Errorf("strftime_now takes one format")
+func clock(now time.Time) func(args []jinja.Value) (jinja.Value, error) {
+	return func(args []jinja.Value) (jinja.Value, error) {
+		if len(args) != 1 {
+			return nil, fmt.Errorf("strftime_now takes one format")
 		}
-		return jinja.NewString(strftime(now, args[0].AsString())), nil
-	}
-}
-
-// countCalls fails when macros have been called too often.
-func countCalls() function {
-	calls := 0
-	return func([]jinja.Value, map[string]jinja.Value) (jinja.Value, error) {
-		if calls++; calls > maxMacroCalls {
-			return jinja.Undefined(), fmt.Errorf("more than %d macro calls", maxMacroCalls)
+		format, ok := args[0].(string)
+		if !ok || len(format) > maxFormat {
+			return nil, fmt.Errorf("strftime_now takes a text of at most %d bytes", maxFormat)
 		}
-		return jinja.None(), nil
+		return strftime(now, format), nil
 	}
-}
-
-// boundedRange is range, of at most maxRange numbers.
-func boundedRange(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-	if len(args) < 1 || len(args) > 3 {
-		return jinja.Undefined(), fmt.Errorf("range takes 1 to 3 numbers, not %d", len(args))
-	}
-	bounds := [3]int64{0, 0, 1} // start, stop, step
-	for i, a := range args {
-		if !a.IsInt() {
-			return jinja.Undefined(), fmt.Errorf("range of %s, which is not an integer", a)
-		}
-		if len(args) == 1 {
-			i = 1
-		}
-		bounds[i] = a.AsInt()
-	}
-	start, stop, step := bounds[0], bounds[1], bounds[2]
-	if step == 0 {
-		return jinja.Undefined(), fmt.Errorf("range with step 0")
-	}
-	var items []jinja.Value
-	for v := start; step > 0 && v < stop || step < 0 && v > stop; v += step {
-		if len(items) == maxRange {
-			return jinja.Undefined(), fmt.Errorf("range of more than %d numbers", maxRange)
-		}
-		items = append(items, jinja.NewInt(v))
-		if next := v + step; (next > v) != (step > 0) {
-			break // beyond the last integer
-		}
-	}
-	return jinja.NewList(items), nil
 }

@@ -30,7 +30,7 @@ func TestGoldens(t *testing.T) {
 	template, err := chat.Open(demomodel.FS())
 	require.NoError(t, err)
 	for _, c := range goldens.Cases {
-		text, err := template.Render([]chat.Message{{Role: "user", Content: c.Prompt}}, chat.Options{AddGenerationPrompt: true})
+		text, err := template.Render(t.Context(), []chat.Message{{Role: "user", Content: c.Prompt}}, chat.Options{AddGenerationPrompt: true})
 		require.NoError(t, err)
 		require.Equal(t, c.Rendered, text)
 	}
@@ -87,7 +87,7 @@ func TestVectors(t *testing.T) {
 				err := parseErr
 				if err == nil {
 					messages, options := vectors.Runs[i].conversation(t, now)
-					text, err = template.Render(messages, options)
+					text, err = template.Render(t.Context(), messages, options)
 				}
 				if want.Error != nil {
 					require.ErrorIs(t, err, chat.ErrTemplate, "Jinja says: %s", *want.Error)
@@ -100,10 +100,39 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+// TestExpressions holds single expressions and statements against Jinja.
+func TestExpressions(t *testing.T) {
+	var vectors struct {
+		Variables map[string]json.RawMessage
+		Lines     []struct {
+			Source      string
+			Text, Error *string
+		}
+	}
+	readJSON(t, "testdata/expressions.json", &vectors)
+	variables := map[string]any{}
+	for name, raw := range vectors.Variables {
+		variables[name] = raw
+	}
+	for _, line := range vectors.Lines {
+		text := ""
+		template, err := chat.Parse(line.Source)
+		if err == nil {
+			text, err = template.Render(t.Context(), nil, chat.Options{Variables: variables})
+		}
+		if line.Error != nil {
+			require.ErrorIs(t, err, chat.ErrTemplate, "%s: Jinja says: %s", line.Source, *line.Error)
+			continue
+		}
+		require.NoError(t, err, line.Source)
+		require.Equal(t, *line.Text, text, line.Source)
+	}
+}
+
 func TestRaiseException(t *testing.T) {
 	template, err := chat.Parse("{{ raise_exception('roles must alternate') }}")
 	require.NoError(t, err)
-	_, err = template.Render(nil, chat.Options{})
+	_, err = template.Render(t.Context(), nil, chat.Options{})
 	require.ErrorIs(t, err, chat.ErrTemplate)
 	require.ErrorContains(t, err, "roles must alternate")
 	var e *chat.TemplateError
@@ -116,7 +145,7 @@ func TestNamedTemplates(t *testing.T) {
 	for name, want := range map[string]string{"": "D", "default": "D", "tool_use": "T</s>"} {
 		template, err := chat.LoadNamed(config, name)
 		require.NoError(t, err)
-		text, err := template.Render(nil, chat.Options{})
+		text, err := template.Render(t.Context(), nil, chat.Options{})
 		require.NoError(t, err)
 		require.Equal(t, want, text)
 	}
@@ -126,7 +155,7 @@ func TestNamedTemplates(t *testing.T) {
 
 	only, err := chat.Load([]byte(`{"chat_template":[{"name":"x","template":"X"}]}`))
 	require.NoError(t, err)
-	text, err := only.Render(nil, chat.Options{})
+	text, err := only.Render(t.Context(), nil, chat.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "X", text)
 }
@@ -138,7 +167,7 @@ func TestOpen(t *testing.T) {
 		chat.TokenizerConfigFile: file(`{"chat_template":"old","bos_token":"<s>"}`),
 	})
 	require.NoError(t, err)
-	text, err := template.Render(nil, chat.Options{})
+	text, err := template.Render(t.Context(), nil, chat.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "new <s>", text)
 
@@ -176,17 +205,17 @@ func TestVariables(t *testing.T) {
 		"list of strings": {map[string]any{"l": []string{"p", "q"}}, "l=['p', 'q'];"},
 		"list":            {map[string]any{"l": []any{int64(1), false}}, "l=[1, False];"},
 	} {
-		text, err := template.Render(nil, chat.Options{Variables: map[string]any{"x": c.value}})
+		text, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{"x": c.value}})
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, text, name)
 	}
 	for _, bad := range []any{struct{}{}, json.RawMessage("{"), json.RawMessage("1 2"), []any{make(chan int)}, map[string]any{"a": 1i}} {
-		_, err := template.Render(nil, chat.Options{Variables: map[string]any{"x": bad}})
+		_, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{"x": bad}})
 		require.ErrorIs(t, err, chat.ErrTemplate)
-		_, err = template.Render([]chat.Message{{Extra: map[string]any{"x": bad}}}, chat.Options{})
+		_, err = template.Render(t.Context(), []chat.Message{{Extra: map[string]any{"x": bad}}}, chat.Options{})
 		require.ErrorIs(t, err, chat.ErrTemplate)
 	}
-	_, err = template.Render(nil, chat.Options{Tools: []json.RawMessage{[]byte("{")}})
+	_, err = template.Render(t.Context(), nil, chat.Options{Tools: []json.RawMessage{[]byte("{")}})
 	require.ErrorIs(t, err, chat.ErrTemplate)
 }
 
@@ -221,7 +250,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		template, err := chat.Parse(source)
 		if err == nil {
-			_, err = template.Render(messages, chat.Options{AddGenerationPrompt: true})
+			_, err = template.Render(t.Context(), messages, chat.Options{AddGenerationPrompt: true})
 		}
 		if err != nil {
 			require.ErrorIs(t, err, chat.ErrTemplate)
@@ -237,14 +266,14 @@ func FuzzTokenizerConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		template, err := chat.Load(data)
 		if err == nil {
-			_, _ = template.Render(nil, chat.Options{})
+			_, _ = template.Render(t.Context(), nil, chat.Options{})
 		}
 	})
 }
 
 func TestNilTemplate(t *testing.T) {
 	var none *chat.Template
-	_, err := none.Render(nil, chat.Options{})
+	_, err := none.Render(t.Context(), nil, chat.Options{})
 	require.ErrorIs(t, err, chat.ErrTemplate)
 	require.ErrorContains(t, err, "the template is nil")
 }

@@ -31,7 +31,7 @@ func answer() error {
 		return err
 	}
 	defer folder.Close()
-	prompt, err := folder.EncodeChat(generate.Turn("", "What is 17 plus 25?"))
+	prompt, err := folder.EncodeChat(context.Background(), generate.Turn("", "What is 17 plus 25?"))
 	if err != nil {
 		return err
 	}

@@ -114,22 +114,27 @@ func (f *Folder) readText() error {
 
 // EncodeText returns the tokens of a text as it is, after those that the
 // tokenizer begins every text with, such as a BOS, unless they are there already.
-// It fails with PromptError for an empty text and with the tokenizer's error for
-// invalid UTF-8.
-func (f *Folder) EncodeText(text string) ([]int, error) {
+// Special tokens that the text is written with count as such. It fails with
+// PromptError for an empty text and for one that is far too long for the model's
+// context, with the tokenizer's error for invalid UTF-8, and with the context's once
+// that is done.
+func (f *Folder) EncodeText(ctx context.Context, text string) ([]int, error) {
 	switch {
 	case f == nil:
 		return nil, errNilFolder
 	case text == "":
 		return nil, &PromptError{"empty"}
 	}
-	return f.encode(text)
+	return f.encode(ctx, text, nil)
 }
 
 // encode puts the tokens that begin every text, such as a BOS, before those of
 // text, unless it begins with them already.
-func (f *Folder) encode(text string) ([]int, error) {
-	ids, err := f.Tokenizer.Encode(text)
+func (f *Folder) encode(ctx context.Context, text string, plainAt []int) ([]int, error) {
+	if err := f.checkBytes(len(text)); err != nil {
+		return nil, err
+	}
+	ids, err := f.Tokenizer.EncodeWith(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt})
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +142,19 @@ func (f *Folder) encode(text string) ([]int, error) {
 		ids = append(begin, ids...)
 	}
 	return ids, nil
+}
+
+// shrink is how much shorter a text may become before it is tokens: composing takes
+// away two thirds at most, and added tokens may take white space.
+const shrink = 4
+
+// checkBytes refuses, before any work on it, a text that is too long for the model's
+// context even if it were made of the longest tokens.
+func (f *Folder) checkBytes(n int) error {
+	if most := shrink * f.Limits().Context * f.Tokenizer.Longest(); n > most {
+		return &PromptError{fmt.Sprintf("%d bytes exceed what the model's context of %d tokens can hold", n, f.Limits().Context)}
+	}
+	return nil
 }
 
 // Turn returns a conversation of one user message, after a system message
@@ -152,9 +170,12 @@ func Turn(system, user string) []chat.Message {
 // EncodeChat returns the tokens of a conversation in the form of the chat
 // template, up to where the model's answer begins. Many templates write the token
 // that begins a text, such as <|begin_of_text|>, themselves; where one does not, it
-// is put there. It fails with PromptError for an empty last message or without a
-// template, and with the errors of the template and of the tokenizer.
-func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
+// is put there. Special tokens are the template's alone: what looks like one in a
+// message, such as <|im_end|>, is text. It fails with PromptError for an empty last
+// message, without a template, and for messages far too long for the model's context;
+// with the errors of the template and of the tokenizer, and with the context's once
+// that is done.
+func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
 	switch {
 	case f == nil:
 		return nil, errNilFolder
@@ -163,16 +184,25 @@ func (f *Folder) EncodeChat(messages []chat.Message) ([]int, error) {
 	case f.Template == nil:
 		return nil, &PromptError{f.Name() + " has no chat template; a raw prompt needs none"}
 	}
+	bytes := 0
+	for _, m := range messages {
+		bytes += len(m.Content)
+	}
+	if err := f.checkBytes(bytes); err != nil {
+		return nil, err
+	}
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
 			return f.Tokenizer.Encode(m.Content) // its error has the position
 		}
 	}
-	text, err := f.Template.Render(messages, chat.Options{AddGenerationPrompt: true})
+	marks := &marker{tokenizer: f.Tokenizer}
+	text, err := f.Template.Render(ctx, messages, chat.Options{AddGenerationPrompt: true, Text: marks.add})
 	if err != nil {
 		return nil, err
 	}
-	return f.encode(text)
+	text, plainAt := marks.remove(text)
+	return f.encode(ctx, text, plainAt)
 }
 
 // CheckPrompt refuses tokens that the model cannot take: none, more than its

@@ -2,7 +2,7 @@
 // tokenizer and chat template, and runs the decode loop.
 //
 //	folder, err := generate.Open("path/to/model")
-//	prompt, err := folder.EncodeChat(generate.Turn("", "Hi"))
+//	prompt, err := folder.EncodeChat(ctx, generate.Turn("", "Hi"))
 //	m, err := folder.Load(ctx, device, model.Options{})
 //	session, err := generate.NewSession(m, folder.Tokenizer, 1024)
 //	result, err := session.Generate(ctx, prompt, generate.Options{EOS: folder.EOS()})

@@ -177,7 +177,7 @@ func TestWithoutLoop(t *testing.T) {
 // Once a prompt is cancelled, no further piece of it is begun.
 func TestPromptCancelled(t *testing.T) {
 	f := openDemo(t)
-	prompt, err := f.EncodeText(strings.Repeat("one two three ", 40))
+	prompt, err := f.EncodeText(t.Context(), strings.Repeat("one two three ", 40))
 	require.NoError(t, err)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {

@@ -159,9 +159,9 @@ func TestNilAndClosed(t *testing.T) {
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	for _, f := range []*Folder{nil, {}} {
-		_, err = f.EncodeText("hi")
+		_, err = f.EncodeText(t.Context(), "hi")
 		require.Error(t, err)
-		_, err = f.EncodeChat(Turn("", "hi"))
+		_, err = f.EncodeChat(t.Context(), Turn("", "hi"))
 		require.Error(t, err)
 		require.Error(t, f.CheckPrompt([]int{1}))
 		_, err = f.Load(t.Context(), d, model.Options{})

@@ -65,12 +65,12 @@ func TestGoldenPrompts(t *testing.T) {
 		bos := f.Tokenizer.Prefix()
 		require.Len(t, bos, 1)
 		for _, c := range cases {
-			encode := func() ([]int, error) { return f.EncodeText(c.Text) }
+			encode := func() ([]int, error) { return f.EncodeText(t.Context(), c.Text) }
 			if len(c.Messages) > 0 {
-				text, err := f.Template.Render(c.Messages, chat.Options{AddGenerationPrompt: true})
+				text, err := f.Template.Render(t.Context(), c.Messages, chat.Options{AddGenerationPrompt: true})
 				require.NoError(t, err)
 				require.Equal(t, c.Rendered, text)
-				encode = func() ([]int, error) { return f.EncodeChat(c.Messages) }
+				encode = func() ([]int, error) { return f.EncodeChat(t.Context(), c.Messages) }
 			}
 			ids, err := encode()
 			require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestTemplateWithoutBOS(t *testing.T) {
 	var err error
 	f.Template, err = chat.Parse("{{ messages[0].content }}")
 	require.NoError(t, err)
-	ids, err := f.EncodeChat(generate.Turn("", "Hi"))
+	ids, err := f.EncodeChat(t.Context(), generate.Turn("", "Hi"))
 	require.NoError(t, err)
 	plain, err := f.Tokenizer.Encode("Hi")
 	require.NoError(t, err)

@@ -17,6 +17,10 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // left out of plain text
 }
 
+// maxAddedToken is the longest added token, in bytes. It bounds the work at each
+// byte of a text.
+const maxAddedToken = 512
+
 // addedSet finds added tokens, the longest at each place, by a trie over bytes.
 // The nil *addedSet holds none.
 type addedSet struct {
@@ -41,7 +45,7 @@ func (a *addedSet) add(content string, token *addedToken) {
 
 // longest returns the longest token that text starts with, and its length.
 func (a *addedSet) longest(text string) (token *addedToken, length int) {
-	for i := range len(text) {
+	for i := range min(len(text), maxAddedToken) {
 		if a = a.next[text[i]]; a == nil {
 			break
 		}
@@ -52,18 +56,32 @@ func (a *addedSet) longest(text string) (token *addedToken, length int) {
 	return token, length
 }
 
+// anySpecial reports whether text starts with a special token.
+func (a *addedSet) anySpecial(text string) bool {
+	for i := range min(len(text), maxAddedToken) {
+		if a = a.next[text[i]]; a == nil {
+			return false
+		}
+		if a.token != nil && a.token.Special {
+			return true
+		}
+	}
+	return false
+}
+
 // section is a stretch of text: plain where token is nil.
 type section struct {
 	text  string
 	token *addedToken
 }
 
-// split cuts the added tokens out of text and appends the sections to out.
-func (a *addedSet) split(out []section, text string) []section {
+// split cuts the added tokens out of text and appends the sections to out, but for
+// those that are text where they stand.
+func (a *addedSet) split(out []section, text string, plain func(at int, token *addedToken) bool) []section {
 	done := 0 // what lies before is in out
 	for i := 0; i < len(text); {
 		token, length := a.longest(text[i:])
-		if token == nil {
+		if token == nil || plain(i, token) {
 			i++
 			continue
 		}
@@ -73,10 +91,13 @@ func (a *addedSet) split(out []section, text string) []section {
 			continue
 		}
 		if token.LStrip {
-			start = max(len(strings.TrimRightFunc(text[:start], unicode.IsSpace)), done)
+			before := text[min(done, start):start]
+			start -= len(before) - len(strings.TrimRightFunc(before, unicode.IsSpace))
+			start = max(start, done)
 		}
 		if token.RStrip {
-			stop = len(text) - len(strings.TrimLeftFunc(text[stop:], unicode.IsSpace))
+			// What lies before done is white space that the token before has taken.
+			stop = len(text) - len(strings.TrimLeftFunc(text[max(stop, done):], unicode.IsSpace))
 		}
 		if start < done { // white space that the token before has taken
 			continue

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // bpe merges the symbols of one piece.
 type bpe struct {
@@ -21,6 +24,7 @@ func pair(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(u
 // linked list, and the possible merges as a heap. A heap keeps long pieces, such
 // as a page of one letter, at n·log n.
 type word struct {
+	ctx        context.Context
 	tokens     []int32
 	prev, next []int32
 	heap       []uint64 // rank<<32 | position of the left symbol
@@ -37,7 +41,10 @@ func (m *bpe) encode(ids []int, piece string, w *word) ([]int, error) {
 	for i := range w.tokens {
 		m.push(w, int32(i))
 	}
-	for len(w.heap) > 0 {
+	for n := 0; len(w.heap) > 0; n++ {
+		if n&0xffff == 0xffff && w.ctx.Err() != nil {
+			return ids, w.ctx.Err()
+		}
 		m.mergeOne(w, w.pop())
 	}
 	for i := int32(0); i >= 0; i = w.next[i] {

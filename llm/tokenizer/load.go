@@ -150,7 +150,7 @@ func (t *Tokenizer) addVocab(token string, id int) error {
 	}
 	e := entry{text: token, bytes: tokenBytes(token)}
 	t.tokens[id] = e
-	t.limit = max(t.limit, id+1)
+	t.limit, t.longest = max(t.limit, id+1), max(t.longest, len(e.bytes))
 	if t.bpe.whole != nil {
 		t.bpe.whole[e.bytes] = int32(id)
 	}
@@ -183,6 +183,9 @@ func (t *Tokenizer) loadAdded(added []addedToken) error {
 		if a.ID < 0 || a.ID >= math.MaxInt32 {
 			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %q has id %d", a.Content, a.ID)}
 		}
+		if len(a.Content) > maxAddedToken {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %d has %d bytes, more than %d", a.ID, len(a.Content), maxAddedToken)}
+		}
 		if a.Content == "" {
 			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %d is empty", a.ID)}
 		}
@@ -194,7 +197,7 @@ func (t *Tokenizer) loadAdded(added []addedToken) error {
 		}
 		t.tokens[a.ID] = entry{text: a.Content, bytes: a.Content, special: a.Special}
 		t.ids[a.Content] = a.ID
-		t.limit = max(t.limit, a.ID+1)
+		t.limit, t.longest = max(t.limit, a.ID+1), max(t.longest, len(a.Content))
 		if !a.Normalized {
 			t.raw.add(a.Content, a)
 			continue

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -25,7 +26,7 @@ const (
 )
 
 // splitter appends the pieces of a text to out. Together they are the text.
-type splitter func(out []string, text string) ([]string, error)
+type splitter func(ctx context.Context, out []string, text string) ([]string, error)
 
 // loadPreTokenizer returns the splitters to apply one after another. The last
 // component must be ByteLevel.
@@ -111,7 +112,7 @@ func (p *preTokenizer) split() (splitter, error) {
 func (p *preTokenizer) byteLevel() ([]splitter, error) {
 	var out []splitter
 	if p.PrefixSpace {
-		out = append(out, func(out []string, text string) ([]string, error) {
+		out = append(out, func(_ context.Context, out []string, text string) ([]string, error) {
 			if text[0] != ' ' {
 				text = " " + text
 			}
@@ -135,12 +136,14 @@ func regexSplitter(pattern string) (splitter, error) {
 		return nil, &UnsupportedError{Component: "Split pattern", Got: err.Error()}
 	}
 	re.MatchTimeout = matchTimeout
-	return func(out []string, text string) ([]string, error) { return splitRegex(re, out, text) }, nil
+	return func(ctx context.Context, out []string, text string) ([]string, error) {
+		return splitRegex(ctx, re, out, text)
+	}, nil
 }
 
 // splitRegex does the work of regexSplitter. Matches count runes, pieces are
 // cut from the text by bytes.
-func splitRegex(re *regexp2.Regexp, out []string, text string) ([]string, error) {
+func splitRegex(ctx context.Context, re *regexp2.Regexp, out []string, text string) ([]string, error) {
 	at, runes := 0, 0 // where the last piece ended
 	advance := func(to int) string {
 		start := at
@@ -152,6 +155,9 @@ func splitRegex(re *regexp2.Regexp, out []string, text string) ([]string, error)
 	}
 	m, err := re.FindStringMatch(text)
 	for ; m != nil && err == nil; m, err = re.FindNextMatch(m) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if gap := advance(m.Index); gap != "" {
 			out = append(out, gap)
 		}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"unicode"
 	"unicode/utf8"
 )
@@ -10,7 +11,7 @@ import (
 // make a piece: one, or up to three. A test holds scanner and patterns against
 // each other.
 func scanner(digits int) splitter {
-	return func(out []string, text string) ([]string, error) {
+	return func(_ context.Context, out []string, text string) ([]string, error) {
 		for len(text) > 0 {
 			n := pieceLength(text, digits)
 			out = append(out, text[:n])

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 // byRegex is what the pattern itself makes of a text.
 func byRegex(t require.TestingT, re *regexp2.Regexp, text string) []string {
-	pieces, err := splitRegex(re, nil, text)
+	pieces, err := splitRegex(context.Background(), re, nil, text)
 	require.NoError(t, err)
 	return pieces
 }
@@ -27,7 +28,7 @@ var scanned = []struct {
 
 func checkScan(t require.TestingT, text string) {
 	for _, s := range scanned {
-		got, err := s.scan(nil, text)
+		got, err := s.scan(context.Background(), nil, text)
 		require.NoError(t, err)
 		require.Equal(t, byRegex(t, s.pattern, text), got, "text %q, pattern %s", text, s.pattern)
 	}

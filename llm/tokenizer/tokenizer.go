@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"context"
+	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -17,6 +19,7 @@ type Tokenizer struct {
 	tokens     map[int]entry
 	ids        map[string]int
 	limit      int // one more than the largest id
+	longest    int // bytes of the longest token
 	// What the post-processor puts around every text.
 	prefix, suffix []int
 }
@@ -33,6 +36,21 @@ type entry struct {
 // It fails with EncodingError where text is not valid UTF-8 or contains a byte that is not in the
 // vocabulary, and for a nil tokenizer.
 func (t *Tokenizer) Encode(text string) ([]int, error) {
+	return t.EncodeWith(context.Background(), text, EncodeOptions{})
+}
+
+// EncodeOptions are the options of EncodeWith.
+type EncodeOptions struct {
+	// PlainAt are places in the text, in bytes, in ascending order. A special token
+	// that begins there is text, as somebody's may be who quotes it.
+	PlainAt []int
+}
+
+// EncodeWith is Encode with options. The time it takes is proportional to the text's
+// length, but for the logarithm of the longest word's, whatever the text is; patterns
+// of a file that this package does not know may take longer. It fails with the
+// context's error once that is done.
+func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions) ([]int, error) {
 	if t == nil {
 		return nil, &EncodingError{Offset: -1, Reason: "the tokenizer is nil"}
 	}
@@ -40,9 +58,12 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 		return nil, &EncodingError{Offset: firstInvalid(text), Reason: "invalid UTF-8"}
 	}
 	ids := make([]int, 0, len(text)/3+1)
-	var w word
+	w := word{ctx: ctx}
 	var err error
-	for _, s := range t.sections(text) {
+	for _, s := range t.sections(text, o.PlainAt) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if s.token != nil {
 			ids = append(ids, s.token.ID)
 			continue
@@ -54,10 +75,15 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	return ids, nil
 }
 
-// sections cuts out the added tokens and normalizes the rest.
-func (t *Tokenizer) sections(text string) []section {
+// sections cuts out the added tokens and normalizes the rest. Normalizing moves the
+// places where special tokens are text, so text with such a place in it has none that
+// are recognized after normalization.
+func (t *Tokenizer) sections(text string, plainAt []int) []section {
 	var out []section
-	for _, s := range t.raw.split(nil, text) {
+	for _, s := range t.raw.split(nil, text, func(at int, token *addedToken) bool {
+		_, plain := slices.BinarySearch(plainAt, at)
+		return plain && token.Special
+	}) {
 		if s.token != nil {
 			out = append(out, s)
 			continue
@@ -65,9 +91,38 @@ func (t *Tokenizer) sections(text string) []section {
 		for _, form := range t.forms {
 			s.text = normalize(form, s.text)
 		}
-		out = t.normalized.split(out, s.text)
+		out = t.normalized.split(out, s.text, func(_ int, token *addedToken) bool {
+			return token.Special && len(plainAt) > 0
+		})
 	}
 	return out
+}
+
+// SpecialAt returns the places in a text, in bytes, at which a special token begins,
+// also within another.
+func (t *Tokenizer) SpecialAt(text string) []int {
+	var out []int
+	if t == nil {
+		return nil
+	}
+	for i := range len(text) {
+		for _, set := range []*addedSet{t.raw, t.normalized} {
+			if set.anySpecial(text[i:]) {
+				out = append(out, i)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Longest returns the length in bytes of the longest token: no text of n tokens is
+// longer than n times that, but for what normalization takes away.
+func (t *Tokenizer) Longest() int {
+	if t == nil {
+		return 0
+	}
+	return t.longest
 }
 
 // encodePlain appends the ids of text without added tokens.
@@ -77,7 +132,7 @@ func (t *Tokenizer) encodePlain(ids []int, text string, w *word) ([]int, error) 
 		var next []string
 		for _, p := range pieces {
 			var err error
-			if next, err = split(next, p); err != nil {
+			if next, err = split(w.ctx, next, p); err != nil {
 				return nil, err
 			}
 		}

@@ -1,5 +1,5 @@
-"""Writes vectors.json: what Jinja, set up as Hugging Face transformers does, makes
-of chat templates. An "error" stands for a template that fails.
+"""Writes vectors.json and expressions.json: what Jinja, set up as Hugging Face transformers does, makes
+of chat templates, and of the lines of expressions.txt. An "error" stands for a template that fails.
 
     pip install jinja2==3.1.6
     python llm/chat/testdata/vectors.py      (from the root of the repository)
@@ -20,7 +20,7 @@ def environment():
         raise jinja2.exceptions.TemplateError(message)
 
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    env.filters["tojson"] = lambda x, indent=None: json.dumps(x, ensure_ascii=False, indent=indent)
+    env.filters["tojson"] = lambda x, indent=None, sort_keys=False: json.dumps(x, ensure_ascii=False, indent=indent, sort_keys=sort_keys)
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = NOW.strftime
     return env
@@ -173,4 +173,20 @@ for name, source in templates.items():
 
 with open("llm/chat/testdata/vectors.json", "w", encoding="ascii") as f:
     json.dump(dict(now=NOW.isoformat(), runs=runs, templates=out), f, indent=1)
+    f.write("\n")
+
+variables = dict(
+    n=7, f=2.5, s="Hello, w\u00f6rld  x", l=[3, 1, 2], d={"b": 1, "a": [1, 2], "items": 5}, u=None, t=True, e="",
+    ms=[user("hi"), dict(role="assistant", content="Yo", n={"k": 2}), user("bye")],
+    nested=[[1, [2, 3]], [4]], tree=[{"v": 1, "c": [{"v": 2, "c": []}, {"v": 3, "c": [{"v": 4, "c": []}]}]}])
+
+lines = []
+for source in open("llm/chat/testdata/expressions.txt", encoding="utf-8").read().splitlines():
+    try:
+        lines.append(dict(source=source, text=environment().from_string(source).render(**json.loads(json.dumps(variables)))))
+    except Exception as e:
+        lines.append(dict(source=source, error=str(e)[:80]))
+
+with open("llm/chat/testdata/expressions.json", "w", encoding="ascii") as f:
+    json.dump(dict(variables=variables, lines=lines), f, indent=0)
     f.write("\n")

@@ -1,0 +1,5 @@
+//go:build !race
+
+package testlimit
+
+const raceEnabled = false

@@ -1,0 +1,52 @@
+// Package testlimit holds tests of hostile input to bounds of time and memory.
+package testlimit
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const heap = "/memory/classes/heap/objects:bytes"
+
+// Run calls fn, and fails the test unless fn returns within the time and the heap
+// grows by no more than the bytes. Under the race detector both may be ten times as
+// much. It logs what was used: the peak is sampled every millisecond.
+func Run(t testing.TB, most time.Duration, bytes uint64, fn func()) {
+	t.Helper()
+	if raceEnabled {
+		most, bytes = 10*most, 10*bytes
+	}
+	runtime.GC()
+	before := read()
+	done, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		top := before
+		for {
+			select {
+			case <-done:
+				peak <- max(top, read())
+				return
+			case <-time.After(time.Millisecond):
+				top = max(top, read())
+			}
+		}
+	}()
+	start := time.Now()
+	fn()
+	took := time.Since(start)
+	close(done)
+	grown := <-peak - before
+	t.Logf("%v, %d KiB at the peak", took.Round(time.Millisecond/10), grown>>10)
+	require.Less(t, took, most)
+	require.LessOrEqual(t, grown, bytes)
+}
+
+func read() uint64 {
+	sample := []metrics.Sample{{Name: heap}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

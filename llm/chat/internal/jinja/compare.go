@@ -1,0 +1,175 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// equal is a == b.
+func (m *meter) equal(a, b Value) (bool, error) {
+	if err := m.enter(); err != nil {
+		return false, err
+	}
+	defer m.leave()
+	if err := m.step(1); err != nil {
+		return false, err
+	}
+	if x, ok := integer(a); ok {
+		if y, ok := integer(b); ok {
+			return x == y, nil
+		}
+	}
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		return ok && x == y, nil
+	}
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		if !ok || len(x) != len(y) {
+			return false, nil
+		}
+		return x == y, m.scan(len(x))
+	case nil:
+		return b == nil, nil
+	case Undefined:
+		_, ok := b.(Undefined)
+		return ok, nil
+	case *List:
+		y, ok := b.(*List)
+		if !ok || x.tuple != y.tuple || len(x.Items) != len(y.Items) {
+			return false, nil
+		}
+		return m.equalLists(x.Items, y.Items)
+	case *Dict:
+		y, ok := b.(*Dict)
+		if !ok || x.Len() != y.Len() {
+			return false, nil
+		}
+		return m.equalDicts(x, y)
+	}
+	return same(a, b), nil
+}
+
+// same reports whether two objects are one.
+func same(a, b Value) bool {
+	switch a := a.(type) {
+	case namespace:
+		b, ok := b.(namespace)
+		return ok && a.Dict == b.Dict
+	case Undefined:
+		return false
+	case float64:
+		b, ok := b.(float64)
+		return ok && math.Float64bits(a) == math.Float64bits(b)
+	}
+	return a == b // pointers, and what can be compared
+}
+
+func (m *meter) equalLists(a, b []Value) (bool, error) {
+	for i := range a {
+		if same, err := m.equal(a[i], b[i]); !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (m *meter) equalDicts(a, b *Dict) (bool, error) {
+	for _, key := range a.keys {
+		v, ok := b.Get(key)
+		if !ok {
+			return false, nil
+		}
+		if same, err := m.equal(a.value(key), v); !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// unordered is the order of NaN and anything.
+const unordered = math.MaxInt
+
+// order is negative for a < b, 0 for equal ones and positive for a > b.
+func (m *meter) order(a, b Value) (int, error) {
+	if err := m.enter(); err != nil {
+		return 0, err
+	}
+	defer m.leave()
+	x, isNumber := number(a)
+	y, also := number(b)
+	switch {
+	case isNumber && also:
+		return orderNumbers(a, b, x, y), m.step(1)
+	case isNumber || also:
+		return 0, unorderable(a, b)
+	}
+	if s, ok := a.(string); ok {
+		if t, ok := b.(string); ok {
+			return strings.Compare(s, t), m.scan(min(len(s), len(t)))
+		}
+	}
+	s, ok := a.(*List)
+	t, also := b.(*List)
+	if !ok || !also || s.tuple != t.tuple {
+		return 0, unorderable(a, b)
+	}
+	for i := range min(len(s.Items), len(t.Items)) {
+		same, err := m.equal(s.Items[i], t.Items[i])
+		if err != nil {
+			return 0, err
+		}
+		if !same {
+			return m.order(s.Items[i], t.Items[i])
+		}
+	}
+	return len(s.Items) - len(t.Items), nil
+}
+
+func orderNumbers(a, b Value, x, y float64) int {
+	if i, ok := integer(a); ok {
+		if j, ok := integer(b); ok {
+			return int(asInt(i > j) - asInt(i < j))
+		}
+	}
+	if math.IsNaN(x) || math.IsNaN(y) {
+		return unordered
+	}
+	return int(asInt(x > y) - asInt(x < y))
+}
+
+func unorderable(a, b Value) error {
+	for _, v := range []Value{a, b} {
+		if u, ok := v.(Undefined); ok {
+			return u.err()
+		}
+	}
+	return fmt.Errorf("%s and %s have no order", kindOf(a), kindOf(b))
+}
+
+// contains is item in v.
+func (m *meter) contains(v, item Value) (bool, error) {
+	switch v := v.(type) {
+	case string:
+		s, ok := item.(string)
+		if !ok {
+			return false, fmt.Errorf("%s in a text", kindOf(item))
+		}
+		return strings.Contains(v, s), m.scan(len(v) + len(s))
+	case *List:
+		for _, one := range v.Items {
+			if same, err := m.equal(one, item); same || err != nil {
+				return same, err
+			}
+		}
+		return false, nil
+	case *Dict:
+		_, ok := v.Get(item)
+		return ok, nil
+	case Undefined:
+		return false, nil
+	}
+	return false, fmt.Errorf("in: %s has no items", kindOf(v))
+}

@@ -1,0 +1,13 @@
+// Package jinja renders Jinja templates within limits: steps, bytes, output, depth
+// and a context. It is the part of Jinja 3.1 that chat templates use, set up as
+// Hugging Face transformers does: trim_blocks and lstrip_blocks, loop controls, one
+// newline at the end dropped, no escaping, undefined values that print as nothing.
+//
+// It differs from Jinja in what no template should need. Integers have 64 bits.
+// There are no other templates, so no blocks, imports and includes. Lists have
+// append, insert and pop, and dictionaries pop and update, which transformers'
+// sandbox refuses.
+//
+// The reference is https://jinja.palletsprojects.com/en/stable/templates/, and for
+// methods of strings, lists and dictionaries that of Python.
+package jinja

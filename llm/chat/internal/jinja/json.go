@@ -1,0 +1,263 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits on JSON.
+const (
+	maxIndent    = 64
+	maxJSONDepth = 100
+)
+
+// tojsonFilter is value|tojson, as transformers defines it: json.dumps of Python
+// with ensure_ascii off.
+func tojsonFilter(c *Call) (Value, error) {
+	if len(c.positional) != 1 {
+		return nil, fmt.Errorf("options are given by name")
+	}
+	e := encoder{meter: c.meter, indent: -1}
+	for name, v := range c.named {
+		n, isInt := integer(v)
+		switch {
+		case name == "indent" && isInt && n >= 0 && n <= maxIndent:
+			e.indent = int(n)
+		case name == "indent" && v == nil:
+		case name == "ensure_ascii" && v == false:
+		case name == "separators" && v == nil:
+		case name == "sort_keys" && (v == false || v == true):
+			e.sorted = v == true
+		default:
+			return nil, fmt.Errorf("%s cannot be that, or is not supported", name)
+		}
+	}
+	if err := e.value(c.value(), 0); err != nil {
+		return nil, err
+	}
+	return e.b.String(), nil
+}
+
+// encoder writes JSON as Python does.
+type encoder struct {
+	*meter
+	b      strings.Builder
+	indent int // -1: everything on one line
+	sorted bool
+}
+
+func (e *encoder) write(s string) error {
+	if err := e.take(len(s)); err != nil {
+		return err
+	}
+	e.b.WriteString(s)
+	return nil
+}
+
+func (e *encoder) value(v Value, depth int) error {
+	if depth > maxJSONDepth {
+		return fmt.Errorf("a value nested deeper than %d", maxJSONDepth)
+	}
+	if err := e.step(1); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case nil:
+		return e.write("null")
+	case bool:
+		return e.write(strconv.FormatBool(v))
+	case int64:
+		return e.write(strconv.FormatInt(v, 10))
+	case float64:
+		return e.write(jsonFloat(v))
+	case string:
+		return e.text(v)
+	case *List:
+		return e.sequence("[", "]", len(v.Items), depth, func(i int) error { return e.value(v.Items[i], depth+1) })
+	case *Dict:
+		return e.dict(v, depth)
+	case Undefined:
+		return v.err()
+	}
+	return fmt.Errorf("%s has no form in JSON", kindOf(v))
+}
+
+func (e *encoder) dict(d *Dict, depth int) error {
+	keys := d.keys
+	if e.sorted {
+		keys = slices.Clone(keys)
+		slices.SortStableFunc(keys, func(a, b Value) int {
+			x, _ := a.(string)
+			y, _ := b.(string)
+			return strings.Compare(x, y)
+		})
+	}
+	return e.sequence("{", "}", len(keys), depth, func(i int) error {
+		key, ok := keys[i].(string)
+		if !ok {
+			name := encoder{meter: e.meter, indent: -1}
+			if err := name.value(keys[i], maxJSONDepth); err != nil {
+				return err
+			}
+			key = name.b.String()
+		}
+		if err := e.text(key); err != nil {
+			return err
+		}
+		if err := e.write(": "); err != nil {
+			return err
+		}
+		return e.value(d.value(keys[i]), depth+1)
+	})
+}
+
+// sequence writes n items between brackets.
+func (e *encoder) sequence(open, shut string, n, depth int, item func(int) error) error {
+	if err := e.write(open); err != nil {
+		return err
+	}
+	for i := range n {
+		comma := ""
+		switch {
+		case e.indent >= 0 && i > 0:
+			comma = ","
+		case i > 0:
+			comma = ", "
+		}
+		if err := e.write(comma + e.line(depth+1)); err != nil {
+			return err
+		}
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		shut = e.line(depth) + shut
+	}
+	return e.write(shut)
+}
+
+// line is a new line where there is indentation.
+func (e *encoder) line(depth int) string {
+	if e.indent < 0 {
+		return ""
+	}
+	return "\n" + strings.Repeat(" ", depth*e.indent)
+}
+
+var jsonEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
+
+func (e *encoder) text(s string) error {
+	if err := e.takeMany(2, len(s)+2); err != nil {
+		return err
+	}
+	e.b.WriteByte('"')
+	for _, r := range s {
+		if escape, ok := jsonEscapes[r]; ok {
+			e.b.WriteString(escape)
+		} else if r < 0x20 {
+			fmt.Fprintf(&e.b, `\u%04x`, r)
+		} else {
+			e.b.WriteRune(r)
+		}
+	}
+	e.b.WriteByte('"')
+	return nil
+}
+
+func jsonFloat(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	}
+	return formatFloat(f)
+}
+
+// fromjsonFilter is the other way round.
+func fromjsonFilter(c *Call) (Value, error) {
+	s, ok := c.value().(string)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a text", kindOf(c.value()))
+	}
+	if err := c.takeMany(bytesPerEntry, len(s)); err != nil {
+		return nil, err
+	}
+	return FromJSON([]byte(s))
+}
+
+// FromJSON reads one JSON value. Objects keep the order of their keys.
+func FromJSON(raw []byte) (Value, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	v, err := nextValue(dec, 0)
+	if err != nil {
+		return nil, fmt.Errorf("malformed JSON: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("malformed JSON: more than one value")
+	}
+	return v, nil
+}
+
+func nextValue(dec *json.Decoder, depth int) (Value, error) {
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		if depth == maxJSONDepth {
+			return nil, fmt.Errorf("nested deeper than %d", maxJSONDepth)
+		}
+		if t == '{' {
+			return nextDict(dec, depth+1)
+		}
+		return nextList(dec, depth+1)
+	case json.Number:
+		if n, err := t.Int64(); err == nil {
+			return n, nil
+		}
+		return t.Float64()
+	}
+	return tok, nil
+}
+
+func nextDict(dec *json.Decoder, depth int) (Value, error) {
+	d := NewDict()
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		v, err := nextValue(dec, depth)
+		if err != nil {
+			return nil, err
+		}
+		d.Set(key, v) // the decoder lets nothing but strings be keys
+	}
+	_, err := dec.Token()
+	return d, err
+}
+
+func nextList(dec *json.Decoder, depth int) (Value, error) {
+	l := &List{}
+	for dec.More() {
+		v, err := nextValue(dec, depth)
+		if err != nil {
+			return nil, err
+		}
+		l.Items = append(l.Items, v)
+	}
+	_, err := dec.Token()
+	return l, err
+}

@@ -1,0 +1,84 @@
+package jinja
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Limits bound one rendering. Zero is no limit.
+type Limits struct {
+	// Steps is how many nodes of the template may be evaluated; work inside a
+	// filter or an operator counts too, bytesPerStep bytes or one element a step.
+	Steps int64
+	// Bytes is how much memory may be taken for values, in all: what is garbage
+	// again by then counts too.
+	Bytes int64
+	// Output is the longest text, in bytes.
+	Output int64
+	// Depth is how deep macros, recursive loops and values may be nested.
+	Depth int
+}
+
+// ErrLimit is what the error of a rendering that exceeds a limit wraps.
+var ErrLimit = errors.New("limit exceeded")
+
+// What things count as.
+const (
+	bytesPerStep  = 64 // of text that is looked at
+	bytesPerItem  = 32 // of a list
+	bytesPerEntry = 128
+	stepsPerCheck = 4096 // between looks at the context
+)
+
+// meter counts what a rendering has used.
+type meter struct {
+	ctx    context.Context
+	limits Limits
+	steps  int64
+	bytes  int64
+	depth  int
+	check  int64 // steps at which to look at the context next
+}
+
+// step counts n nodes or elements.
+func (m *meter) step(n int) error {
+	m.steps += int64(n)
+	if m.limits.Steps > 0 && m.steps > m.limits.Steps {
+		return fmt.Errorf("%w: more than %d steps", ErrLimit, m.limits.Steps)
+	}
+	if m.steps < m.check {
+		return nil
+	}
+	m.check = m.steps + stepsPerCheck
+	if err := m.ctx.Err(); err != nil {
+		return context.Cause(m.ctx)
+	}
+	return nil
+}
+
+// scan counts n bytes of text that are looked at.
+func (m *meter) scan(n int) error { return m.step(1 + n/bytesPerStep) }
+
+// take counts n bytes that are about to be allocated. It comes before they are.
+func (m *meter) take(n int) error { return m.takeMany(n, 1) }
+
+// takeMany counts count times n bytes, whose product may overflow.
+func (m *meter) takeMany(n, count int) error {
+	left := m.limits.Bytes - m.bytes
+	if m.limits.Bytes > 0 && count > 0 && int64(n) > left/int64(count) {
+		return fmt.Errorf("%w: values of more than %d bytes", ErrLimit, m.limits.Bytes)
+	}
+	m.bytes += int64(n) * int64(count)
+	return m.scan(n * count)
+}
+
+// enter goes one level deeper, and leave back.
+func (m *meter) enter() error {
+	if m.depth++; m.limits.Depth > 0 && m.depth > m.limits.Depth {
+		return fmt.Errorf("%w: nested deeper than %d", ErrLimit, m.limits.Depth)
+	}
+	return nil
+}
+
+func (m *meter) leave() { m.depth-- }

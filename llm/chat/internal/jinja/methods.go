@@ -1,0 +1,367 @@
+package jinja
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// method returns a method of a text, a list or a dictionary, or nil.
+func method(of Value, name string) *Function {
+	switch v := of.(type) {
+	case string:
+		if f := textMethods[name]; f != nil {
+			return &Function{name, func(c *Call) (Value, error) { return c.withText(v, f) }}
+		}
+	case *List:
+		if f := listMethods[name]; f != nil {
+			return &Function{name, func(c *Call) (Value, error) { return f(c, v) }}
+		}
+	case *Dict:
+		if f := dictMethods[name]; f != nil {
+			return &Function{name, func(c *Call) (Value, error) { return f(c, v) }}
+		}
+	}
+	return nil
+}
+
+// withText calls a method with its text as the first argument, as filters have it.
+func (c *Call) withText(s string, f builtin) (Value, error) {
+	if err := c.scan(len(s)); err != nil {
+		return nil, err
+	}
+	return f(c.with(s, c.positional))
+}
+
+// textMethods are the methods of Python's str.
+var textMethods = map[string]builtin{
+	"strip":        stripMethod(true, true),
+	"lstrip":       stripMethod(true, false),
+	"rstrip":       stripMethod(false, true),
+	"split":        splitMethod(false),
+	"rsplit":       splitMethod(true),
+	"splitlines":   splitlinesMethod,
+	"partition":    partitionMethod(strings.Index),
+	"rpartition":   partitionMethod(strings.LastIndex),
+	"startswith":   affixMethod(strings.HasPrefix),
+	"endswith":     affixMethod(strings.HasSuffix),
+	"removeprefix": cutMethod(strings.TrimPrefix),
+	"removesuffix": cutMethod(strings.TrimSuffix),
+	"replace":      func(c *Call) (Value, error) { return c.replace(c.value().(string)) },
+	"upper":        textFilter(upper),
+	"lower":        textFilter(lower),
+	"capitalize":   textFilter(capitalize),
+	"title":        textFilter(titleWords),
+	"swapcase":     textFilter(swapcase),
+	"count":        countMethod,
+	"find":         findMethod(strings.Index, false),
+	"rfind":        findMethod(strings.LastIndex, false),
+	"index":        findMethod(strings.Index, true),
+	"rindex":       findMethod(strings.LastIndex, true),
+	"join":         joinMethod,
+	"format":       formatMethod,
+	"center":       padMethod(0),
+	"ljust":        padMethod(1),
+	"rjust":        padMethod(-1),
+	"zfill":        zfillMethod,
+	"isdigit":      isMethod(unicode.IsDigit),
+	"isdecimal":    isMethod(unicode.IsDigit),
+	"isnumeric":    isMethod(unicode.IsNumber),
+	"isalpha":      isMethod(unicode.IsLetter),
+	"isalnum":      isMethod(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
+	"isspace":      isMethod(unicode.IsSpace),
+	"isupper":      caseMethod(unicode.IsUpper, unicode.IsLower),
+	"islower":      caseMethod(unicode.IsLower, unicode.IsUpper),
+}
+
+func stripMethod(left, right bool) builtin {
+	return func(c *Call) (Value, error) {
+		s := c.value().(string)
+		if v, ok := c.arg(1, "chars"); ok && v != nil {
+			chars, err := c.textOnly(v)
+			if err != nil {
+				return nil, err
+			}
+			return c.strip(s, chars, left, right)
+		}
+		if left {
+			s = strings.TrimLeftFunc(s, unicode.IsSpace)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, unicode.IsSpace)
+		}
+		return s, nil
+	}
+}
+
+// textOnly refuses what is no text.
+func (c *Call) textOnly(v Value) (string, error) {
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("%s is not a text", kindOf(v))
+	}
+	return s, c.scan(len(s))
+}
+
+// one returns the first argument of a method, which must be a text.
+func (c *Call) one() (string, error) {
+	if len(c.positional) < 2 {
+		return "", fmt.Errorf("an argument is missing")
+	}
+	return c.textOnly(c.positional[1])
+}
+
+func splitMethod(fromRight bool) builtin {
+	return func(c *Call) (Value, error) {
+		s := c.value().(string)
+		most, err := c.intArg(2, "maxsplit", -1)
+		if err != nil {
+			return nil, err
+		}
+		sep, ok := c.arg(1, "sep")
+		if !ok || sep == nil {
+			if most >= 0 {
+				return c.texts(splitSpaces(s, int(min(most, int64(len(s)))), fromRight))
+			}
+			if err := c.takeMany(bytesPerItem, len(s)/2+1); err != nil {
+				return nil, err
+			}
+			return c.texts(strings.Fields(s))
+		}
+		by, err := c.textOnly(sep)
+		if err != nil {
+			return nil, err
+		}
+		if by == "" {
+			return nil, fmt.Errorf("split by nothing")
+		}
+		n := strings.Count(s, by)
+		if err := c.takeMany(bytesPerItem, n+1); err != nil {
+			return nil, err
+		}
+		if most < 0 || most >= int64(n) {
+			return c.texts(strings.Split(s, by))
+		}
+		if !fromRight {
+			return c.texts(strings.SplitN(s, by, int(most)+1))
+		}
+		parts := strings.Split(s, by)
+		at := len(parts) - int(most)
+		return c.texts(append([]string{strings.Join(parts[:at], by)}, parts[at:]...))
+	}
+}
+
+// splitSpaces splits at runs of white space, most times at most.
+func splitSpaces(s string, most int, fromRight bool) []string {
+	var out []string
+	trim, cut := strings.TrimLeftFunc, strings.IndexFunc
+	if fromRight {
+		trim, cut = strings.TrimRightFunc, strings.LastIndexFunc
+	}
+	for s = trim(s, unicode.IsSpace); s != "" && len(out) < most; s = trim(s, unicode.IsSpace) {
+		at := cut(s, unicode.IsSpace)
+		if at < 0 {
+			break
+		}
+		word, rest := s[:at], s[at:]
+		if fromRight {
+			_, size := utf8.DecodeRuneInString(rest)
+			word, rest = rest[size:], s[:at]
+		}
+		out, s = append(out, word), rest
+	}
+	if s != "" {
+		out = append(out, s)
+	}
+	if fromRight {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// texts makes a list of texts.
+func (m *meter) texts(of []string) (Value, error) {
+	if err := m.takeMany(bytesPerItem, len(of)); err != nil {
+		return nil, err
+	}
+	out := make([]Value, len(of))
+	for i, s := range of {
+		out[i] = s
+	}
+	return &List{Items: out}, nil
+}
+
+func splitlinesMethod(c *Call) (Value, error) {
+	s := c.value().(string)
+	if err := c.takeMany(bytesPerItem, strings.Count(s, "\n")+1); err != nil {
+		return nil, err
+	}
+	return c.texts(splitLines(s, c.boolArg(1, "keepends", false)))
+}
+
+func partitionMethod(find func(s, sub string) int) builtin {
+	return func(c *Call) (Value, error) {
+		s := c.value().(string)
+		by, err := c.one()
+		if err != nil {
+			return nil, err
+		}
+		if by == "" {
+			return nil, fmt.Errorf("partition by nothing")
+		}
+		at := find(s, by)
+		if at >= 0 {
+			return tuple(s[:at], by, s[at+len(by):]), nil
+		}
+		if find("aa", "a") == 0 {
+			return tuple(s, "", ""), nil
+		}
+		return tuple("", "", s), nil
+	}
+}
+
+// affixMethod is startswith or endswith, with one text or a tuple of them.
+func affixMethod(has func(s, affix string) bool) builtin {
+	return func(c *Call) (Value, error) {
+		if len(c.positional) != 2 {
+			return nil, fmt.Errorf("takes one text")
+		}
+		options := []Value{c.positional[1]}
+		if l, ok := c.positional[1].(*List); ok && l.tuple {
+			options = l.Items
+		}
+		for _, one := range options {
+			affix, err := c.textOnly(one)
+			if err != nil {
+				return nil, err
+			}
+			if has(c.value().(string), affix) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
+func cutMethod(cut func(s, affix string) string) builtin {
+	return func(c *Call) (Value, error) {
+		affix, err := c.one()
+		return cut(c.value().(string), affix), err
+	}
+}
+
+// titleWords is str.title: words begin behind everything but letters.
+func titleWords(s string) string {
+	start := true
+	return strings.Map(func(r rune) rune {
+		was := start
+		start = !unicode.IsLetter(r)
+		if was {
+			return unicode.ToTitle(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+func swapcase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, s)
+}
+
+func countMethod(c *Call) (Value, error) {
+	sub, err := c.one()
+	return int64(strings.Count(c.value().(string), sub)), err
+}
+
+// findMethod counts characters, not bytes.
+func findMethod(find func(s, sub string) int, must bool) builtin {
+	return func(c *Call) (Value, error) {
+		if len(c.positional) > 2 {
+			return nil, fmt.Errorf("takes one text")
+		}
+		s := c.value().(string)
+		sub, err := c.one()
+		if err != nil {
+			return nil, err
+		}
+		at := find(s, sub)
+		if at < 0 && must {
+			return nil, fmt.Errorf("the text is not there")
+		}
+		if at > 0 {
+			at = utf8.RuneCountInString(s[:at])
+		}
+		return int64(at), nil
+	}
+}
+
+func joinMethod(c *Call) (Value, error) {
+	if len(c.positional) != 2 {
+		return nil, fmt.Errorf("takes one list")
+	}
+	items, err := c.iterate(c.positional[1])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.takeMany(bytesPerItem, len(items)); err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		if texts[i], err = c.textOnly(item); err != nil {
+			return nil, err
+		}
+	}
+	return c.join(texts, c.value().(string))
+}
+
+func padMethod(side int) builtin {
+	return func(c *Call) (Value, error) {
+		width, err := c.intArg(1, "width", 0)
+		if err != nil {
+			return nil, err
+		}
+		fill, err := c.textArg(2, "fillchar", " ")
+		if err != nil {
+			return nil, err
+		}
+		return c.pad(c.value().(string), width, fill, side)
+	}
+}
+
+func zfillMethod(c *Call) (Value, error) {
+	width, err := c.intArg(1, "width", 0)
+	if err != nil {
+		return nil, err
+	}
+	s, sign := c.value().(string), ""
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		s, sign = s[1:], s[:1]
+	}
+	v, err := c.pad(s, width-int64(len(sign)), "0", -1)
+	if err != nil {
+		return nil, err
+	}
+	return sign + v.(string), nil
+}
+
+func isMethod(holds func(rune) bool) builtin {
+	return func(c *Call) (Value, error) {
+		s := c.value().(string)
+		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !holds(r) }) < 0, nil
+	}
+}
+
+// caseMethod is isupper or islower: some letters of the one case, none of the other.
+func caseMethod(wanted, other func(rune) bool) builtin {
+	return func(c *Call) (Value, error) {
+		s := c.value().(string)
+		return strings.IndexFunc(s, wanted) >= 0 && strings.IndexFunc(s, other) < 0, nil
+	}
+}

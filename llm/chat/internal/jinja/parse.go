@@ -1,0 +1,189 @@
+package jinja
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// maxParseDepth is how deep statements and expressions may be nested in each other.
+const maxParseDepth = 250
+
+// Template is a parsed template. It is immutable and safe for concurrent use.
+type Template struct{ body []node }
+
+// Parse reads a template.
+func Parse(source string) (*Template, error) {
+	segments, err := split(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{segments: segments}
+	body, _, err := p.body("template")
+	if err != nil {
+		return nil, p.at(err)
+	}
+	return &Template{body}, nil
+}
+
+// parser reads segments, and the tokens of the segment it is at.
+type parser struct {
+	segments []segment
+	next     int // of segments
+	tokens   []token
+	depth    int
+	loops    int
+	uses     map[string]bool // of the macro that is being read
+}
+
+// at adds the line to an error.
+func (p *parser) at(err error) error {
+	if p.next == 0 {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", p.segments[p.next-1].line, err)
+}
+
+func (p *parser) enter() error {
+	if p.depth++; p.depth > maxParseDepth {
+		return fmt.Errorf("nested deeper than %d", maxParseDepth)
+	}
+	return nil
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// peek returns the next token of the tag.
+func (p *parser) peek() token { return p.tokens[0] }
+
+// advance consumes a token. The end token stays.
+func (p *parser) advance() token {
+	t := p.tokens[0]
+	if t.kind != endToken {
+		p.tokens = p.tokens[1:]
+	}
+	return t
+}
+
+func (p *parser) is(kind tokenKind, texts ...string) bool {
+	t := p.peek()
+	return t.kind == kind && slices.Contains(texts, t.text)
+}
+
+// accept consumes an operator if it is next.
+func (p *parser) accept(operator string) bool {
+	if !p.is(operatorToken, operator) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// acceptWord consumes a word if it is next.
+func (p *parser) acceptWord(word string) bool {
+	if !p.is(nameToken, word) {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+func (p *parser) expect(operator string) error {
+	if !p.accept(operator) {
+		return fmt.Errorf("%q is missing before %v", operator, p.peek())
+	}
+	return nil
+}
+
+func (p *parser) name() (string, error) {
+	if t := p.peek(); t.kind != nameToken {
+		return "", fmt.Errorf("a name is missing before %v", t)
+	}
+	return p.advance().text, nil
+}
+
+func (p *parser) end() error {
+	if t := p.peek(); t.kind != endToken {
+		return fmt.Errorf("unexpected %v", t)
+	}
+	return nil
+}
+
+// body reads statements up to a tag that is one of ends, whose name it returns; the
+// rest of that tag is in p.tokens. of names the statement that the body belongs to.
+func (p *parser) body(of string, ends ...string) ([]node, string, error) {
+	if err := p.enter(); err != nil {
+		return nil, "", err
+	}
+	defer p.leave()
+	var out []node
+	for p.next < len(p.segments) {
+		s := p.segments[p.next]
+		p.next++
+		if s.tokens == nil {
+			out = append(out, node{s.line, textStatement{s.text}})
+			continue
+		}
+		p.tokens = s.tokens
+		if !s.block {
+			value, err := p.tuple()
+			if err == nil {
+				err = p.end()
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			out = append(out, node{s.line, outputStatement{value}})
+			continue
+		}
+		word, err := p.name()
+		if err != nil {
+			return nil, "", err
+		}
+		if slices.Contains(ends, word) {
+			return out, word, nil
+		}
+		made, err := p.statement(word)
+		if err != nil {
+			return nil, "", err
+		}
+		out = append(out, node{s.line, made})
+	}
+	if len(ends) > 0 {
+		return nil, "", fmt.Errorf("%s is not closed: %s is missing", of, ends[len(ends)-1])
+	}
+	return out, "", nil
+}
+
+// closed reads a body that has one end, and the end of its tag.
+func (p *parser) closed(of string) ([]node, error) {
+	body, _, err := p.body(of, "end"+of)
+	if err == nil {
+		p.acceptName(of)
+		err = p.end()
+	}
+	return body, err
+}
+
+// acceptName lets {% endmacro name %} and its like name what they close.
+func (p *parser) acceptName(of string) {
+	if (of == "macro" || of == "call") && p.peek().kind == nameToken {
+		p.advance()
+	}
+}
+
+// Render runs the template. It fails with the context's cause once that is done, and
+// with ErrLimit beyond a limit.
+func (t *Template) Render(ctx context.Context, variables map[string]Value, limits Limits) (string, error) {
+	r := &render{meter: &meter{ctx: ctx, limits: limits}, out: &output{}}
+	if err := r.step(0); err != nil {
+		return "", err
+	}
+	r.scope = &scope{names: globals(), parent: nil}
+	r.scope = &scope{names: variables, parent: r.scope}
+	r.scope = &scope{names: map[string]Value{}, parent: r.scope}
+	if err := r.run(t.body); err != nil {
+		return "", err
+	}
+	return r.out.b.String(), nil
+}

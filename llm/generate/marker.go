@@ -1,0 +1,47 @@
+package generate
+
+import (
+	"strings"
+
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// mark stands before a special token that somebody wrote in a message, while the
+// template is at work. Unicode promises that it is no character, so no message needs
+// it, and what is there of it is dropped.
+const mark = "\uFDD0"
+
+// marker follows special tokens in messages through the template to where they end
+// up in the text.
+type marker struct{ tokenizer *tokenizer.Tokenizer }
+
+// add marks the special tokens in a text.
+func (m *marker) add(text string) string {
+	text = strings.ReplaceAll(text, mark, "")
+	var b strings.Builder
+	done := 0
+	for _, at := range m.tokenizer.SpecialAt(text) {
+		b.WriteString(text[done:at] + mark)
+		done = at
+	}
+	if done == 0 && b.Len() == 0 {
+		return text
+	}
+	return b.String() + text[done:]
+}
+
+// remove takes the marks out of a rendered text, and returns where they were.
+func (m *marker) remove(text string) (string, []int) {
+	if !strings.Contains(text, mark) {
+		return text, nil
+	}
+	var b strings.Builder
+	var at []int
+	for i, part := range strings.Split(text, mark) {
+		if i > 0 {
+			at = append(at, b.Len())
+		}
+		b.WriteString(part)
+	}
+	return b.String(), at
+}

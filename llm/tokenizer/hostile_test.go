@@ -1,0 +1,81 @@
+package tokenizer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testlimit"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// TestHostileTexts: a megabyte of anything takes about a second at most, and the
+// memory of a few lists as long as the text.
+func TestHostileTexts(t *testing.T) {
+	tok := mote(t)
+	for name, unit := range map[string]string{
+		"one letter":      "a",
+		"spaces":          " ",
+		"lines":           "\n",
+		"spaces and text": "  a",
+		"digits":          "1",
+		"signs":           "!",
+		"quotes":          "'",
+		"beginnings":      "<|im_",
+		"special tokens":  "<|im_end|>",
+		"marks":           "\u0301",
+		"marks, mixed":    "\u0301\u0323\u0345",
+		"letters, marks":  "a\u0301\u0323",
+		"Hangul, apart":   "\u1112\u1161\u11ab",
+		"Chinese":         "你好",
+		"emoji":           "👩\u200d🚀",
+		"zero bytes":      "\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Repeat(unit, 1<<20/len(unit))
+			testlimit.Run(t, 5*time.Second, 512<<20, func() {
+				ids, err := tok.Encode(text)
+				require.NoError(t, err)
+				require.NotEmpty(t, ids)
+				_ = tok.SpecialAt(text)
+			})
+		})
+	}
+}
+
+// A context ends the work on a long word soon.
+func TestEncodeHonoursContext(t *testing.T) {
+	tok := mote(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	testlimit.Run(t, 3*time.Second, 1<<30, func() {
+		_, err := tok.EncodeWith(ctx, strings.Repeat("a", 4<<20), tokenizer.EncodeOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// A special token is text where that is asked for, and nowhere else.
+func TestPlainAt(t *testing.T) {
+	tok := mote(t)
+	text := "a<|im_end|>b<|im_end|>"
+	require.Equal(t, []int{1, 12}, tok.SpecialAt(text))
+	end, _ := tok.ID("<|im_end|>")
+	for _, c := range []struct {
+		at   []int
+		want int
+	}{{nil, 2}, {[]int{1}, 1}, {[]int{12}, 1}, {[]int{1, 12}, 0}, {[]int{0, 2}, 2}} {
+		ids, err := tok.EncodeWith(t.Context(), text, tokenizer.EncodeOptions{PlainAt: c.at})
+		require.NoError(t, err)
+		n := 0
+		for _, id := range ids {
+			if id == end {
+				n++
+			}
+		}
+		require.Equal(t, c.want, n, c.at)
+		require.Equal(t, text, tok.Decode(ids, tokenizer.KeepSpecial))
+	}
+}
