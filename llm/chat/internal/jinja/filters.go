@@ -109,7 +109,7 @@ func textFilter(fn func(string) string) builtin {
 func stringFilter(c *Call) (Value, error) { return c.text(c.value()) }
 
 // defaultFilter is value|default(fallback, boolean): the fallback where value is
-// undefined or, if boolean is true, falsy.
+// undefined or, if boolean is true, counts as false.
 func defaultFilter(c *Call) (Value, error) {
 	if err := c.accept("value", "default_value", "boolean"); err != nil {
 		return nil, err
