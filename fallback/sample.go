@@ -22,9 +22,10 @@ func SamplePlain() []uint32 {
 	return w
 }
 
-// Sample draws an index from each row of logits. params [SampleParamsSize] and step
-// [1], int32, are on the device in other backends; where step is absent, at
-// counts. out is uint32, with logits' shape without the last axis.
+// Sample draws an index from each row of logits. params is [SampleParamsSize], or
+// [N, SampleParamsSize] for logits [N, V], of which each row then draws as if it
+// were row 0 alone. step is int32 [1]; where it is absent, at counts. out is uint32,
+// with logits' shape without the last axis.
 //
 // The filters are those of mlx_lm: of the probabilities at temperature 1, the
 // smallest set of the likeliest that reaches top-p, those that are at least min-p
@@ -42,7 +43,11 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 	c.lastAxis("logits", &logits)
 	c.array("params", &params)
 	c.dtype("params", &params, array.Uint32)
-	c.shape("params", &params, []int{opdef.SampleParamsSize})
+	if len(params.Shape) == 2 && len(logits.Shape) == 2 {
+		c.shape("params", &params, []int{logits.Shape[0], opdef.SampleParamsSize})
+	} else {
+		c.shape("params", &params, []int{opdef.SampleParamsSize})
+	}
 	if step.Present() {
 		c.array("step", &step)
 		c.dtype("step", &step, array.Int32)
@@ -62,7 +67,7 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 	if step.Present() {
 		at = storage[int32](&step)[step.Offset]
 	}
-	sampleRows(&logits, &out, readSettings(&params, at))
+	sampleRows(&logits, &params, &out, at)
 	return nil
 }
 
@@ -70,7 +75,9 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 // row has 64 bits.
 const MaxSampleRow = 1 << 24
 
-func sampleRows(logits, out *array.Array, set settings) {
+func sampleRows(logits, params, out *array.Array, step int32) {
+	own := len(params.Shape) == 2
+	set := readSettings(params, params.Offset, step)
 	last := len(logits.Shape) - 1
 	cols, stride := logits.Shape[last], logits.Strides[last]
 	res := storage[uint32](out)
@@ -79,7 +86,11 @@ func sampleRows(logits, out *array.Array, set settings) {
 		scratch := borrow(cols)
 		defer scratch.release()
 		for row := lo; row < hi; row++ {
-			res[at.off[1]] = set.choose(floats(logits, at.off[0], stride, cols, scratch.f), uint32(row))
+			set, number := set, uint32(row)
+			if own {
+				set, number = readSettings(params, params.Offset+row*params.Strides[0], step), 0
+			}
+			res[at.off[1]] = set.choose(floats(logits, at.off[0], stride, cols, scratch.f), number)
 			at.next()
 		}
 	})
@@ -95,11 +106,13 @@ type settings struct {
 	counter uint64
 }
 
-func readSettings(params *array.Array, step int32) settings {
+// readSettings reads the parameters that begin at an element of params.
+func readSettings(params *array.Array, from int, step int32) settings {
+	last := len(params.Strides) - 1
 	var w [opdef.SampleParamsSize]uint32
 	s := storage[uint32](params)
 	for i := range w {
-		w[i] = s[params.Offset+i*params.Strides[0]]
+		w[i] = s[from+i*params.Strides[last]]
 	}
 	first := uint64(w[opdef.SampleCounter]) | uint64(w[opdef.SampleCounter+1])<<32
 	return settings{

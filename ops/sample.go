@@ -20,9 +20,11 @@ const NoToken = fallback.NoToken
 // Sample draws a token from each row of logits [..., V]; the result [...] holds
 // the tokens' indices.
 //
-// params [SampleParamsSize] holds what sample.Params.Encode of package sample returns: temperature, top-k, top-p, min-p, seed, and the number of the first
+// params [SampleParamsSize] holds what sample.Params.Encode of package sample
+// returns: temperature, top-k, top-p, min-p, seed, and the number of the first
 // draw. They are read when the op runs, so that one recorded region serves any
-// of them. step counts from there: At(n), or AtDevice of an int32 tensor [1] that a
+// of them. For logits [N, V] they may be [N, SampleParamsSize], one for each row,
+// which then draws as it would alone, whatever its number. step counts from there: At(n), or AtDevice of an int32 tensor [1] that a
 // region advances by itself. The random numbers are those of Philox 4x32-10 for
 // the seed, the number of the draw and the row.
 //
@@ -35,12 +37,16 @@ const NoToken = fallback.NoToken
 //
 // # Errors
 //
-// ErrShape if logits has rank 0, rows have no elements or at least 2^24, params is not
-// [SampleParamsSize] or a device step is not [1]; ErrInvalid if a host step does not fit 32 bits.
+// ErrShape if logits has rank 0, rows have no elements or at least 2^24, params is neither
+// [SampleParamsSize] nor, for two axes of logits, [N, SampleParamsSize], or a device step is not [1]; ErrInvalid if a host step does not fit 32 bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
-	c.shape("params", input(&c, opdef.Sample.Params, params), SampleParamsSize)
+	if pl := input(&c, opdef.Sample.Params, params); pl.Rank() == 2 && l.Rank() == 2 {
+		c.shape("params", pl, l.Dim(0), SampleParamsSize)
+	} else {
+		c.shape("params", pl, SampleParamsSize)
+	}
 	if step.set {
 		c.shape("the step", input(&c, opdef.Sample.Step.Called("the step"), step.device), 1)
 	} else {

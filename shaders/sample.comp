@@ -157,7 +157,8 @@ uvec2 random_part(uvec2 total) {
     uint step = uint(p.has_step != 0u ? steps[p.step_offset] : p.step);
     uvec2 counter = wide_add(uvec2(setting(SAMPLE_COUNTER), setting(SAMPLE_COUNTER + 1u)),
                              uvec2(step, (step >> 31) != 0u ? 0xffffffffu : 0u));
-    uvec4 r = philox(uvec4(counter, row, PHILOX_SAMPLE), uvec2(setting(SAMPLE_SEED), setting(SAMPLE_SEED + 1u)));
+    uint number = p.own_settings != 0u ? 0u : row;
+    uvec4 r = philox(uvec4(counter, number, PHILOX_SAMPLE), uvec2(setting(SAMPLE_SEED), setting(SAMPLE_SEED + 1u)));
     return wide_mul_high(uvec2(r.y, r.x), total);
 }
 

@@ -731,9 +731,9 @@ class RoPECall : public CallOf<RoPEOp> {
 };
 void lower_rope(Lowering &lowering, const RoPECall &call);
 
-// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], step int32 [1], out uint32 [...]. One draw from each row, as
-// fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
-// the array is absent.
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or of logits [N, V] one each, [N, SAMPLE_PARAMS_SIZE]; step
+// int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a NaN,
+// +Inf or nothing finite. step of the struct holds when the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
     static constexpr int32_t kOp = 24;

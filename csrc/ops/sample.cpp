@@ -22,8 +22,9 @@ static void check_sample(const Lowering &lowering, const SampleCall &call) {
     if (x.rank == 0 || out.rank + 1 != x.rank ||
         !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
         invalid("out does not have the shape of logits without the last axis");
-    if (settings.rank != 1 || settings.dim(0) != SAMPLE_PARAMS_SIZE)
-        invalid("params must be uint32 [{}]", SAMPLE_PARAMS_SIZE);
+    const bool own = settings.rank == 2 && x.rank == 2 && settings.dim(0) == x.dim(0);
+    if ((settings.rank != 1 && !own) || settings.dim(-1) != SAMPLE_PARAMS_SIZE)
+        invalid("params must be uint32 [{}], for each row or for all", SAMPLE_PARAMS_SIZE);
     if (step && (step.dtype != DT_INT32 || step.size() != 1))
         invalid("step must be one int32");
     if (out.size() > 0 && (x.dim(-1) == 0 || x.dim(-1) >= 1 << 24))
@@ -80,7 +81,9 @@ void lower_sample(Lowering &lowering, const SampleCall &call) {
     SampleParams params{};
     params.x = rows_of(lowering, x);
     params.settings_offset = uint32_t(settings.offset);
-    params.settings_stride = uint32_t(settings.stride(0));
+    params.settings_stride = uint32_t(settings.stride(-1));
+    params.own_settings = settings.rank == 2;
+    params.settings_row = settings.rank == 2 ? uint32_t(settings.stride(0)) : 0;
     params.has_step = step ? 1 : 0;
     params.step_offset = step ? uint32_t(step.offset) : 0;
     params.step = call.op().step;

@@ -771,9 +771,9 @@ type SampleParams struct {
 
 // Sample is the op sample and its operands.
 //
-// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], step int32 [1], out uint32 [...]. One draw from each row, as
-// fallback/sample.go says; 0xffffffff where a row holds a NaN, +Inf or nothing finite. step of the struct holds when
-// the array is absent.
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or of logits [N, V] one each, [N, SAMPLE_PARAMS_SIZE]; step
+// int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a NaN,
+// +Inf or nothing finite. step of the struct holds when the array is absent.
 var Sample = struct {
 	Op
 	Logits, Params, Step, Out Operand

@@ -27,8 +27,8 @@ type Config interface {
 // Network is the forward pass of an architecture with activations of type T.
 type Network[T kompute.Float] interface {
 	// Hidden returns the states after the last block, before the final norm: tokens
-	// [1, T] to [1, T, H]. It adds T tokens to the cache, at the given place.
-	Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], cache *nn.KVCache[T], at *nn.Place) *kompute.Tensor[T]
+	// [1, T] to [1, T, H]. It adds the keys and values of T tokens to the layers'.
+	Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], layers nn.Layers[T]) *kompute.Tensor[T]
 	// Logits returns a score for each token of the vocabulary V: [1, T, H] to
 	// [1, T, V].
 	Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T]

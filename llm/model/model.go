@@ -50,6 +50,16 @@ type Model interface {
 	// Forward enqueues a pass on s and returns its logits, which belong to the
 	// innermost open scope of s. A pass that cannot be made poisons s.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
+	// NewPool returns a pool of pages of so many tokens each, for many sequences. It
+	// fails with an error that wraps nn.ErrCache or the device's reason.
+	NewPool(pages, tokens int) (Pool, error)
+	// PageBytes returns the memory of a page of so many tokens.
+	PageBytes(tokens int) int64
+	// ForwardRows enqueues a pass over tokens of many sequences on s and returns
+	// logits [K, V], which belong to the innermost open scope of s. The result of a
+	// row does not depend on what the other rows are. A pass that cannot be made
+	// poisons s.
+	ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[float32]
 	// Close frees the weights once the device is done with them; later calls do
 	// nothing. The checkpoint may be closed after that.
 	Close() error
@@ -218,7 +228,7 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	defer at.Close()
 	sc := s.Scope()
 	defer sc.Close()
-	x := m.network.Hidden(s, p.Tokens, cache, &at)
+	x := m.network.Hidden(s, p.Tokens, cache.At(&at))
 	if p.At == nil {
 		_ = cache.Extend(n) // check has seen that they fit
 	}

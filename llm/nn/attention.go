@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/ops"
-)
+import "github.com/kompute-go/kompute-go/kompute"
 
 // Attention is causal self-attention over all tokens so far, whose keys and
 // values are kept in a cache. Queries are grouped (Ainslie et al., 2023): query
@@ -16,52 +13,35 @@ type Attention[T kompute.Float] struct {
 	Scale          float32 // of the scores, usually 1/sqrt(D)
 }
 
+// KV is what attention needs of one layer in one pass: where the pass's tokens
+// stand, and the keys and values of the tokens before them. A [KVCache] has those
+// of one sequence, and [Pages] those of many.
+type KV[T kompute.Float] interface {
+	// Rotate turns heads [1, T, n, D] by the positions of their tokens. The result
+	// has the shape that Attend takes.
+	Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T]
+	// Attend adds the tokens' keys k and values v to those before them, and returns
+	// the attention of each token over its own sequence up to itself, [1, T, Hq*D]. q
+	// and k are what Rotate gave, v is [1, T, Hkv, D]; scale multiplies the scores.
+	Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T]
+}
+
+// Layers gives the [KV] of every layer of a model in one pass.
+type Layers[T kompute.Float] interface {
+	// Layer returns that of layer i, counted from 0.
+	Layer(i int) KV[T]
+}
+
 // Forward maps [1, T, H] to [1, T, H], and adds T keys and values to kv.
-func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *LayerCache[T], at *Place) *kompute.Tensor[T] {
-	q := a.rotate(s, a.QNorm.Forward(s, split(a.Q.Forward(s, x), a.Heads)), at)
-	k := a.rotate(s, a.KNorm.Forward(s, split(a.K.Forward(s, x), a.KVHeads)), at)
-	v := byHead(split(a.V.Forward(s, x), a.KVHeads))
+func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv KV[T]) *kompute.Tensor[T] {
+	q := kv.Rotate(s, &a.RoPE, a.QNorm.Forward(s, split(a.Q.Forward(s, x), a.Heads)))
+	k := kv.Rotate(s, &a.RoPE, a.KNorm.Forward(s, split(a.K.Forward(s, x), a.KVHeads)))
+	v := split(a.V.Forward(s, x), a.KVHeads)
 
-	return a.Out.Forward(s, join(s, kv.attend(s, q, k, v, at, a.Scale)))
-}
-
-// rotate gives heads their positions: [1, T, n, D] to [1, n, T, D].
-func (a *Attention[T]) rotate(s *kompute.Stream, x *kompute.Tensor[T], at *Place) *kompute.Tensor[T] {
-	return a.RoPE.Forward(s, byHead(x), at)
-}
-
-// attend adds new keys and values [1, Hkv, T, D] to the cache and returns the
-// attention of the queries q [1, Hq, T, D] over all keys so far, [1, Hq, T, D].
-// Where the device knows the place, attention sees the whole cache, and a length.
-func (l *LayerCache[T]) attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], at *Place, scale float32) *kompute.Tensor[T] {
-	ops.SliceUpdate(s, l.keys, k, at.cacheStart()...)
-	ops.SliceUpdate(s, l.values, v, at.cacheStart()...)
-	p := ops.SDPAParams[T]{Scale: scale, Causal: true, KeyLength: at.keys}
-	if at.onDevice() {
-		return ops.SDPA(s, q, l.keys, l.values, p)
-	}
-	end := at.first + k.Dim(2)
-	keys, values := l.keys.Slice(2, 0, end), l.values.Slice(2, 0, end)
-	defer closeAll(keys, values)
-	return ops.SDPA(s, q, keys, values, p)
+	return a.Out.Forward(s, kv.Attend(s, q, k, v, a.Scale))
 }
 
 // split cuts the last axis into heads: [1, T, n*D] to [1, T, n, D].
 func split[T kompute.Float](x *kompute.Tensor[T], heads int) *kompute.Tensor[T] {
 	return x.Reshape(1, x.Dim(1), heads, -1)
-}
-
-// byHead swaps the axes of tokens and heads.
-func byHead[T kompute.Float](x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return x.Transpose(0, 2, 1, 3)
-}
-
-// join puts the heads of a token side by side: [1, n, T, D] to [1, T, n*D].
-// For one token this moves nothing.
-func join[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
-	tokens := x.Dim(2)
-	if x = byHead(x); tokens > 1 {
-		x = ops.Copy(s, x)
-	}
-	return x.Reshape(1, tokens, -1)
 }

@@ -45,7 +45,8 @@ type KVCache[T kompute.Float] struct {
 	closed        bool
 }
 
-// LayerCache holds keys and values of one layer, each [1, Hkv, capacity, D].
+// LayerCache holds keys and values of one layer, each [1, Hkv, capacity, D], or
+// [pages, Hkv, tokens, D].
 type LayerCache[T kompute.Float] struct {
 	keys, values *kompute.Tensor[T]
 }
@@ -71,41 +72,40 @@ func (c *KVCache[T]) fitting(n int) (int, error) {
 	return c.shape.Capacity(n), nil
 }
 
-// allocate makes the tensors of a cache. They are zeroed on the device: bytes
-// that never were numbers could be NaN, which no mask takes out of a sum.
+// allocate makes the tensors of a cache.
 func (c *KVCache[T]) allocate(capacity int) ([]LayerCache[T], error) {
 	s, err := c.device.NewStream()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]LayerCache[T], c.shape.Layers)
-	err = c.zeroed(s, out, capacity)
+	out, err := zeroedLayers[T](s, c.device, c.shape.Layers, 1, c.shape.KVHeads, capacity, c.shape.HeadDim)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
 	}
 	return out, nil
 }
 
-func (c *KVCache[T]) zeroed(s *kompute.Stream, layers []LayerCache[T], capacity int) error {
-	zero, err := kompute.Zeros[T](c.device, 1, 1, 1, 1)
+// zeroedLayers makes tensors of a shape for the keys and values of n layers. They
+// are zeroed on the device: bytes that never were numbers could be NaN, which no
+// mask takes out of a sum. After an error, the caller closes what was made.
+func zeroedLayers[T kompute.Float](s *kompute.Stream, d *kompute.Device, n int, shape ...int) ([]LayerCache[T], error) {
+	layers := make([]LayerCache[T], n)
+	zero, err := kompute.Zeros[T](d, 1, 1, 1, 1)
 	if err != nil {
-		return err
+		return layers, err
 	}
-	zeros := zero.Broadcast(1, c.shape.KVHeads, capacity, c.shape.HeadDim)
+	zeros := zero.Broadcast(shape...)
 	defer closeAll(zeros, zero)
 	for i := range layers {
 		for _, t := range []**kompute.Tensor[T]{&layers[i].keys, &layers[i].values} {
-			if *t, err = kompute.Empty[T](c.device, 1, c.shape.KVHeads, capacity, c.shape.HeadDim); err != nil {
-				return err
+			if *t, err = kompute.Empty[T](d, shape...); err != nil {
+				return layers, err
 			}
 			ops.SliceUpdate(s, *t, zeros)
 		}
 	}
-	return nil
+	return layers, nil
 }
-
-// Layer returns the part of layer i, counted from 0.
-func (c *KVCache[T]) Layer(i int) *LayerCache[T] { return &c.layers[i] }
 
 // Device returns where the cache lives.
 func (c *KVCache[T]) Device() *kompute.Device { return c.device }

@@ -3,8 +3,8 @@
 //
 // T is the type of activations. In shapes, T is also the number of new tokens,
 // H the hidden width, V the vocabulary, Hq and Hkv the numbers of query and
-// key-value heads, and D the elements of a head. There is one sequence, so the
-// batch axis is always 1.
+// key-value heads, and D the elements of a head. The batch axis is always 1: the
+// tokens of a pass are those of one sequence ([KVCache]) or of many ([Pages]).
 //
 // Forward only enqueues on a stream: it waits for nothing, results belong to the
 // innermost open scope of the stream, and what goes wrong comes back when a

@@ -16,8 +16,8 @@ type RoPE[T kompute.Float] struct {
 	Wavelengths *kompute.Tensor[float32]
 }
 
-// Forward turns the heads x [1, heads, T, D] by their positions and keeps the
-// shape.
-func (r *RoPE[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], at *Place) *kompute.Tensor[T] {
-	return ops.RoPE(s, x, ops.RoPEParams{Dims: r.Dims, Base: r.Base, Freqs: r.Wavelengths}, at.position())
+// Forward turns the heads x [B, heads, T, D] by their positions, which begin at
+// first, and keeps the shape.
+func (r *RoPE[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], first ops.Position) *kompute.Tensor[T] {
+	return ops.RoPE(s, x, ops.RoPEParams{Dims: r.Dims, Base: r.Base, Freqs: r.Wavelengths}, first)
 }

@@ -52,10 +52,10 @@ type Block[T kompute.Float] struct {
 }
 
 // Hidden implements [model.Network].
-func (m *Model[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], cache *nn.KVCache[T], at *nn.Place) *kompute.Tensor[T] {
+func (m *Model[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], layers nn.Layers[T]) *kompute.Tensor[T] {
 	x := m.Embedding.Forward(s, tokens)
 	for i := range m.Blocks {
-		x = m.Blocks[i].Forward(s, x, cache.Layer(i), at)
+		x = m.Blocks[i].Forward(s, x, layers.Layer(i))
 	}
 	return x
 }
@@ -66,8 +66,8 @@ func (m *Model[T]) Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute
 }
 
 // Forward is x + Attention(norm(x)), then x + MLP(norm(x)): [1, T, H] to [1, T, H].
-func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv *nn.LayerCache[T], at *nn.Place) *kompute.Tensor[T] {
-	x = ops.Add(s, x, b.Attention.Forward(s, b.AttentionNorm.Forward(s, x), kv, at))
+func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv nn.KV[T]) *kompute.Tensor[T] {
+	x = ops.Add(s, x, b.Attention.Forward(s, b.AttentionNorm.Forward(s, x), kv))
 	return ops.Add(s, x, b.MLP.Forward(s, b.MLPNorm.Forward(s, x)))
 }
 

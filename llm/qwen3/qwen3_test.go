@@ -25,7 +25,8 @@ func TestGoldenHiddenStates(t *testing.T) {
 		f := testmodel.NewFixture(t, d, c, model.Options{}, 64)
 		defer f.Close()
 		net := model.NetworkOf[float32](f.Model).(*qwen3.Model[float32])
-		cache, at := f.State.(*nn.KVCache[float32]), nn.At(0)
+		at := nn.At(0)
+		layers := f.State.(*nn.KVCache[float32]).At(&at)
 		sc := f.Stream.Scope()
 		defer sc.Close()
 		tokens, err := kompute.New(d, testmodel.Unsigned(cases[0].PromptIDs), 1, len(cases[0].PromptIDs))
@@ -40,7 +41,7 @@ func TestGoldenHiddenStates(t *testing.T) {
 		x := net.Embedding.Forward(f.Stream, tokens)
 		check(0, x)
 		for i := range net.Blocks {
-			x = net.Blocks[i].Forward(f.Stream, x, cache.Layer(i), &at)
+			x = net.Blocks[i].Forward(f.Stream, x, layers.Layer(i))
 			if i+1 < len(net.Blocks) {
 				check(i+1, x)
 			}

@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -279,6 +280,33 @@ func sampleAlong(c *Case, axis int) map[string]int {
 	return map[string]int{"logits": axis}
 }
 
+// rowsDrawAlone checks that a row with parameters of its own gives the token that
+// it gives alone, in one workgroup and in many.
+func rowsDrawAlone(t *testing.T, dev *kompute.Device) {
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	sc := s.Scope()
+	defer sc.Close()
+	for _, cols := range []int{700, 40_000} {
+		logits := newSource(77).normal(array.Float32, 3, len(samplings), cols)
+		var params, want []uint32
+		for i, p := range samplings {
+			words := p.Encode(uint64(i))
+			params = append(params, words...)
+			row := array.Storage[float32](logits)[i*cols : (i+1)*cols]
+			alone := ops.Sample(s, kompute.Constant(s, row, 1, cols), kompute.Constant(s, words, ops.SampleParamsSize), ops.At(2))
+			token, err := alone.Read(context.Background())
+			require.NoError(t, err)
+			want = append(want, token...)
+		}
+		all := kompute.Constant(s, array.Storage[float32](logits), len(samplings), cols)
+		got, err := ops.Sample(s, all, kompute.Constant(s, params, len(samplings), ops.SampleParamsSize), ops.At(2)).Read(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
 func sampleSuite() suite {
 	words := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.SampleParamsSize) }
 	return suite{
@@ -287,6 +315,7 @@ func sampleSuite() suite {
 		extra: func(t *testing.T, dev *kompute.Device) {
 			drawsFollowWeights(t, dev)
 			replaysAdvance(t, dev)
+			rowsDrawAlone(t, dev)
 		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			row := newSource(1).normal(dtype, 3, 1, 151936)
@@ -305,6 +334,12 @@ func sampleSuite() suite {
 				return ops.Sample(e.s, e.repeated(2, 1<<24), words(e), ops.At(0)).Err()
 			}},
 			{"params", kompute.ErrShape, func(e *env) error { return ops.Sample(e.s, e.f32(2, 3), e.u32(3), ops.At(0)).Err() }},
+			{"params of rows", kompute.ErrShape, func(e *env) error {
+				return ops.Sample(e.s, e.f32(2, 3), e.u32(3, ops.SampleParamsSize), ops.At(0)).Err()
+			}},
+			{"params of rows of three axes", kompute.ErrShape, func(e *env) error {
+				return ops.Sample(e.s, e.f32(2, 2, 3), e.u32(2, ops.SampleParamsSize), ops.At(0)).Err()
+			}},
 			{"step", kompute.ErrShape, func(e *env) error {
 				return ops.Sample(e.s, e.f32(2, 3), words(e), ops.AtDevice(e.i32(2))).Err()
 			}},

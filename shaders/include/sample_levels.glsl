@@ -17,7 +17,7 @@ struct Choice {
     uvec2 mass_left;
 };
 
-uint setting(uint i) { return settings[p.settings_offset + i * p.settings_stride]; }
+uint setting(uint i) { return settings[p.settings_offset + row * p.settings_row + i * p.settings_stride]; }
 bool filters_count() { return setting(SAMPLE_TOP_K) != 0u && setting(SAMPLE_TOP_K) < p.x.cols; }
 bool filters_mass() { return setting(SAMPLE_TOP_P) != 0u; }
 

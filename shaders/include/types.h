@@ -499,6 +499,8 @@ struct SampleParams {
     uint run;       // columns of each
     uint settings_offset;
     uint settings_stride;
+    uint settings_row; // from one row's to the next one's
+    uint own_settings; // whether each row has its own
     uint has_step;
     uint step_offset;
     int step; // where the device has none

@@ -1,0 +1,62 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/nn"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// Pool is the memory of the keys and values of many sequences, in pages: an
+// nn.Pages of the type of the activations.
+type Pool interface {
+	// Count returns the number of pages.
+	Count() int
+	// PageTokens returns how many tokens a page holds.
+	PageTokens() int
+	// Close frees the memory once the device is done with it; later calls do nothing.
+	Close() error
+}
+
+// RowsPass is one run of a model over R tokens of any number of sequences.
+type RowsPass struct {
+	Tokens *kompute.Tensor[uint32] // [1, R], each below the vocabulary's size
+	Pool   Pool                    // of this model
+	At     *nn.Rows                // where the tokens stand
+	// Logits [K] are the rows whose logits are computed, in this order; nil: all.
+	Logits *kompute.Tensor[int32]
+}
+
+// NewPool implements [Model].
+func (m *loaded[T]) NewPool(pages, tokens int) (Pool, error) {
+	p, err := nn.NewPages[T](m.device, m.config.Cache(), pages, tokens)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PageBytes implements [Model].
+func (m *loaded[T]) PageBytes(tokens int) int64 {
+	return m.config.Cache().PageBytes(tokens, m.DType().Size())
+}
+
+// ForwardRows implements [Model].
+func (m *loaded[T]) ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[float32] {
+	pages, ok := p.Pool.(*nn.Pages[T])
+	switch {
+	case p.Tokens == nil || p.Tokens.Err() != nil || p.Tokens.Rank() != 2 || p.Tokens.Dim(0) != 1 || p.Tokens.Dim(1) < 1 || p.At == nil:
+		return kompute.Failed[float32](s, fmt.Errorf("%w: a pass over rows takes tokens [1, R] with R >= 1, and where they stand", kompute.ErrShape))
+	case !ok || !pages.Open() || pages.Device() != m.device || pages.Shape() != m.config.Cache():
+		return kompute.Failed[float32](s, fmt.Errorf("%w: the pool is closed, or made by another model", nn.ErrCache))
+	}
+	sc := s.Scope()
+	defer sc.Close()
+	x := m.network.Hidden(s, p.Tokens, pages.At(p.At))
+	if p.Logits != nil {
+		x = ops.Gather(s, x, p.Logits, 1)
+	}
+	logits := toFloat32(s, m.network.Logits(s, x))
+	return kompute.Keep(sc, logits.Reshape(logits.Dim(1), logits.Dim(2)))
+}

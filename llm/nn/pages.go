@@ -1,0 +1,123 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// Pages is a pool of pages for the keys and values of many sequences (Kwon et
+// al., 2023): a page holds PageTokens tokens of one sequence, in every layer, and
+// a table lists the pages of each sequence. Which page belongs to whom is its
+// user's business. One stream at a time may write to it.
+type Pages[T kompute.Float] struct {
+	device  *kompute.Device
+	shape   CacheShape
+	layers  []LayerCache[T]
+	count   int
+	tokens  int
+	created bool
+}
+
+// PageBytes returns the memory of one page of so many tokens, with elements of
+// size bytes.
+func (c CacheShape) PageBytes(tokens, size int) int64 {
+	return 2 * int64(c.Layers) * int64(c.KVHeads) * int64(c.HeadDim) * int64(tokens) * int64(size)
+}
+
+// NewPages returns a pool of count pages of so many tokens each. It fails with an
+// error that wraps [ErrCache] or the device's reason.
+func NewPages[T kompute.Float](d *kompute.Device, shape CacheShape, count, tokens int) (*Pages[T], error) {
+	if count < 1 || tokens < 1 || int64(count)*int64(tokens) > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: %d pages of %d tokens", ErrCache, count, tokens)
+	}
+	p := &Pages[T]{device: d, shape: shape, count: count, tokens: tokens, created: true}
+	s, err := d.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	p.layers, err = zeroedLayers[T](s, d, shape.Layers, count, shape.KVHeads, tokens, shape.HeadDim)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%d pages of %d tokens: %w", count, tokens, err), closeLayers(p.layers))
+	}
+	return p, nil
+}
+
+// Count returns the number of pages.
+func (p *Pages[T]) Count() int { return p.count }
+
+// PageTokens returns how many tokens a page holds.
+func (p *Pages[T]) PageTokens() int { return p.tokens }
+
+// Device returns where the pages live.
+func (p *Pages[T]) Device() *kompute.Device { return p.device }
+
+// Shape returns what the pages were made for.
+func (p *Pages[T]) Shape() CacheShape { return p.shape }
+
+// Open reports whether the pool is neither nil nor closed.
+func (p *Pages[T]) Open() bool { return p != nil && p.created }
+
+// Close frees the memory once the device is done with it. Closing a nil pool, or
+// one twice, does nothing.
+func (p *Pages[T]) Close() error {
+	if !p.Open() {
+		return nil
+	}
+	p.created = false
+	return closeLayers(p.layers)
+}
+
+// Rows says where each of R tokens stands, of as many sequences. All of it is
+// read on the device, so the same work, recorded once, serves any of them.
+type Rows struct {
+	// Positions [R] are the tokens' positions in their sequences, counted from 0.
+	Positions *kompute.Tensor[int32]
+	// Lengths [R] are how many tokens each one sees: its position plus one, or 0 for
+	// a row that is not used.
+	Lengths *kompute.Tensor[int32]
+	// Slots [R] are where their keys and values go: the page's number times
+	// PageTokens, plus the place in the page; negative for a row that is not used.
+	Slots *kompute.Tensor[int32]
+	// Sequences [R] are the rows of Table that they belong to.
+	Sequences *kompute.Tensor[int32]
+	// Table [S, M] lists the pages of each of S sequences.
+	Table *kompute.Tensor[int32]
+}
+
+// At returns the pool's layers for a pass over tokens that stand there.
+func (p *Pages[T]) At(rows *Rows) Layers[T] { return &placedPages[T]{p, rows} }
+
+type placedPages[T kompute.Float] struct {
+	pages *Pages[T]
+	rows  *Rows
+}
+
+// Layer implements [Layers].
+func (p *placedPages[T]) Layer(i int) KV[T] { return &pagedLayer[T]{&p.pages.layers[i], p.rows} }
+
+type pagedLayer[T kompute.Float] struct {
+	*LayerCache[T]
+	rows *Rows
+}
+
+// Rotate implements [KV]: [1, R, n, D] to [R, n, D].
+func (l *pagedLayer[T]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
+	rows, n, d := heads.Dim(1), heads.Dim(2), heads.Dim(3)
+	turned := r.Forward(s, heads.Reshape(rows, n, 1, d), ops.AtDevice(l.rows.Positions))
+	return turned.Reshape(rows, n, d)
+}
+
+// Attend implements [KV].
+func (l *pagedLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
+	rows := v.Dim(1)
+	ops.PagedUpdate(s, l.keys, k, l.rows.Slots)
+	ops.PagedUpdate(s, l.values, v.Reshape(rows, v.Dim(2), v.Dim(3)), l.rows.Slots)
+	out := ops.PagedSDPA(s, q, l.keys, l.values, ops.PagedSDPAParams{
+		Table: l.rows.Table, Sequences: l.rows.Sequences, Lengths: l.rows.Lengths, Scale: scale,
+	})
+	return out.Reshape(1, rows, -1)
+}
