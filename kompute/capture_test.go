@@ -113,7 +113,7 @@ func TestCaptureInAScope(t *testing.T) {
 
 // A region cannot hold an op that the device would leave to the CPU.
 func TestCaptureOfWhatFallsBack(t *testing.T) {
-	d := vulkanOrSkip(t, WithDisabledOps("unary"))
+	d := vulkanOrSkip(t, WithDisabled("unary"))
 	s := newStream(t, d)
 	x, out := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
 	_, err := s.Capture(func(s *Stream) { runInto(s, "neg", out, x) })

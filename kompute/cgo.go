@@ -61,13 +61,18 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
 // cgoDevice implements native through the C ABI.
-type cgoDevice struct{ p *C.kpx_device }
+type cgoDevice struct {
+	p       *C.kpx_device
+	refused atomic.Uint32 // kernel variants that the driver has refused, as far as op and endCapture have seen
+}
 
 // The array structs of both languages must have the same layout.
 var _ [0]struct{} = [unsafe.Sizeof(nativeArray{}) - C.sizeof_kpx_array]struct{}{}
@@ -135,13 +140,38 @@ func deviceInfo(index int, c *C.kpx_device_info) DeviceInfo {
 }
 
 func openVulkan(info DeviceInfo, o options) (*Device, error) {
+	disabled, err := o.resolveDisabled(listVariants(nil))
+	if err != nil {
+		return nil, err
+	}
+	list := C.CString(strings.Join(disabled, ","))
+	defer C.free(unsafe.Pointer(list))
 	var e C.kpx_error
 	var p *C.kpx_device
-	if code := C.kpx_device_open(C.uint32_t(info.Index), C.uint64_t(o.budget), &p, &e); code != C.KPX_OK {
+	if code := C.kpx_device_open(C.uint32_t(info.Index), C.uint64_t(o.budget), list, &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
-	return newVulkanDevice(info, &cgoDevice{p}, o)
+	return newVulkanDevice(info, &cgoDevice{p: p}, o)
 }
+
+// listVariants lists the kernels' variants as that device has them, or, if it is nil, those of the library.
+func listVariants(device *C.kpx_device) []KernelVariant {
+	list := make([]C.kpx_variant, C.kpx_list_variants(device, nil, 0))
+	C.kpx_list_variants(device, unsafe.SliceData(list), C.uint64_t(len(list)))
+	out := make([]KernelVariant, len(list))
+	for i := range list {
+		v := &list[i]
+		out[i] = KernelVariant{
+			Kernel: C.GoString(&v.kernel[0]), Variant: C.GoString(&v.variant[0]),
+			State: KernelState(v.state), Why: C.GoString(&v.why[0]), Calls: uint64(v.calls),
+		}
+	}
+	return out
+}
+
+func (d *cgoDevice) kernels() []KernelVariant { return listVariants(d.p) }
+
+func (d *cgoDevice) refusals() uint32 { return d.refused.Load() }
 
 func (d *cgoDevice) createTensor(bytes int) (unsafe.Pointer, error) {
 	var e C.kpx_error
@@ -248,7 +278,14 @@ func (d *cgoDevice) op(stream unsafe.Pointer, op int32, arrays []nativeArray, pa
 	if code != C.KPX_OK {
 		return goError(code, &e)
 	}
+	d.noteRefusals(&e)
 	return nil
+}
+
+func (d *cgoDevice) noteRefusals(e *C.kpx_error) {
+	if n := uint32(e.refusals); n != 0 {
+		d.refused.Store(n)
+	}
 }
 
 func (d *cgoDevice) dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error {

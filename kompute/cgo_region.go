@@ -29,6 +29,7 @@ func (d *cgoDevice) endCapture(stream unsafe.Pointer) (unsafe.Pointer, error) {
 	if code := C.kpx_capture_end((*C.kpx_stream)(stream), &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
+	d.noteRefusals(&e)
 	return unsafe.Pointer(p), nil
 }
 

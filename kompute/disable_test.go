@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDisabledOps(t *testing.T) {
+func TestDisabled(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, opts ...Option) *Device{
 		"option": func(t *testing.T, opts ...Option) *Device {
-			return vulkanOrSkip(t, append(opts, WithDisabledOps("unary", " copy", ""))...)
+			return vulkanOrSkip(t, append(opts, WithDisabled("unary", " copy", ""))...)
 		},
 		"environment": func(t *testing.T, opts ...Option) *Device {
 			t.Setenv(disableVariable, "copy, unary,")
@@ -43,7 +43,7 @@ func TestDisabledOps(t *testing.T) {
 // What the host writes over a fallback's result, and what the device does, move
 // nothing for that fallback.
 func TestFallbackMovesEndWithTheContent(t *testing.T) {
-	d := vulkanOrSkip(t, WithDisabledOps("unary"))
+	d := vulkanOrSkip(t, WithDisabled("unary"))
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "neg", x))
@@ -54,16 +54,69 @@ func TestFallbackMovesEndWithTheContent(t *testing.T) {
 	require.Equal(t, moves, s.Stats().FallbackMoves)
 }
 
-func TestDisabledOpsMustExist(t *testing.T) {
-	for _, name := range []string{"no_such_op", "projection", "Neg"} {
-		_, err := Open("vulkan", WithDisabledOps("unary", name))
+func TestDisabledMustExist(t *testing.T) {
+	for _, name := range []string{"no_such_op", "attention_projection", "Neg", "softmax.none", "transfer"} {
+		_, err := Open("vulkan", WithDisabled("unary", name))
 		if errors.Is(err, errNotBuilt) {
 			break
 		}
 		require.ErrorIs(t, err, ErrInvalid)
 		require.ErrorContains(t, err, name)
+		for _, exists := range []string{"sdpa", "quantized_matmul_vec", "subgroup"} {
+			require.ErrorContains(t, err, exists)
+		}
 	}
-	d, err := Open("cpu", WithDisabledOps("neg"))
+	d, err := Open("cpu", WithDisabled("neg"))
 	require.NoError(t, err)
+	require.Empty(t, d.Kernels())
 	require.NoError(t, d.Close())
+}
+
+func TestDisabledKernels(t *testing.T) {
+	state := func(t *testing.T, disabled, variant string) KernelVariant {
+		d := vulkanOrSkip(t, WithDisabled(disabled))
+		for _, v := range d.Kernels() {
+			if v.String() == variant {
+				return v
+			}
+		}
+		t.Fatalf("there is no %s", variant)
+		return KernelVariant{}
+	}
+	for disabled, variant := range map[string]string{
+		"subgroup":             "softmax.narrow_subgroup",
+		"vec":                  "quantized_matmul_vec.base",
+		"projection":           "projection.base", // the op of that name is no op of Go's
+		"sdpa_tiled":           "sdpa_tiled.base",
+		"rms_norm.base":        "rms_norm.base",
+		"quantized_matmul_vec": "quantized_matmul_vec.base",
+	} {
+		v := state(t, disabled, variant)
+		if v.State != KernelMissing {
+			require.Equal(t, KernelDisabled, v.State, "%s with %s disabled", variant, disabled)
+		}
+	}
+	require.NotEqual(t, KernelDisabled, state(t, "softmax", "softmax.base").State, "the op of that name is disabled, not its kernels")
+}
+
+// A disabled variant leaves its work to the next one, which the statistics show.
+func TestKernelCalls(t *testing.T) {
+	d := vulkanOrSkip(t)
+	run1 := func(d *Device) map[string]uint64 {
+		s := newStream(t, d)
+		x := tensor(t, d, upTo(4))
+		closing(t, run(s, "neg", x))
+		require.NoError(t, s.Synchronize(bg))
+		require.Empty(t, s.Stats().Fallbacks)
+		return d.Stats().KernelCalls
+	}
+	calls := run1(d)
+	best := "unary.narrow"
+	if calls[best] == 0 {
+		t.Skip("the device has no 16-bit storage")
+	}
+	require.EqualValues(t, 1, calls[best])
+	calls = run1(vulkanOrSkip(t, WithDisabled(best)))
+	require.Zero(t, calls[best])
+	require.EqualValues(t, 1, calls["unary.base"])
 }

@@ -15,7 +15,7 @@ import (
 
 func TestFallbackIsCountedAndLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	d := vulkanOrSkip(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDisabledOps("unary"))
+	d := vulkanOrSkip(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDisabled("unary"))
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "add", x, x))
@@ -57,7 +57,7 @@ func TestFallbackOfOpsWithoutNativeKernel(t *testing.T) {
 }
 
 func TestStrictMakesAFallbackAnError(t *testing.T) {
-	d := vulkanOrSkip(t, WithStrict(), WithDisabledOps("unary"))
+	d := vulkanOrSkip(t, WithStrict(), WithDisabled("unary"))
 	s := newStream(t, d)
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "neg", x))
@@ -81,7 +81,7 @@ func TestFallbackThatFails(t *testing.T) {
 
 // Several streams that fall back on shared tensors, while the host reads them.
 func TestFallbacksOnSharedTensors(t *testing.T) {
-	d := vulkanOrSkip(t, WithDisabledOps("unary"))
+	d := vulkanOrSkip(t, WithDisabled("unary"))
 	x := tensor(t, d, upTo(64))
 	done := make(chan error)
 	for range 4 {

@@ -45,7 +45,7 @@ func TestMapped(t *testing.T) {
 // An op that falls back reads and writes mapped memory in the stream's order.
 func TestMappedFallsBack(t *testing.T) {
 	openBoth(t, func(t *testing.T, open func(...Option) *Device) {
-		d := open(WithDisabledOps("unary"))
+		d := open(WithDisabled("unary"))
 		s := newStream(t, d)
 		m, err := NewMapped[float32](d, 3)
 		require.NoError(t, err)

@@ -61,6 +61,9 @@ type native interface {
 	// now returns the time of the clock that spans use.
 	now() uint64
 	deviceStats(*DeviceStats)
+	// kernels lists the kernels' variants; refusals is how many of them the driver is known to have refused.
+	kernels() []KernelVariant
+	refusals() uint32
 	streamStats(stream unsafe.Pointer, out *StreamStats)
 	close()
 }

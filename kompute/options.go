@@ -11,7 +11,7 @@ type options struct {
 	windowBytes int64
 	logger      *slog.Logger
 	strict      bool
-	disabled    map[string]bool // ops by name
+	disabled    map[string]bool // names as given; resolveDisabled leaves those of ops
 	opTimes     bool
 	trace       *Trace
 }

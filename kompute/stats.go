@@ -7,13 +7,19 @@ import (
 
 // DeviceStats counts what a device holds and has done since it was opened.
 type DeviceStats struct {
-	LiveTensors        int    // storages that were not closed; views do not count
-	LiveBytes          int64  // of them
-	PeakBytes          int64  // the most they ever were
-	ReservedBytes      int64  // allocated from the driver
-	HostBytes          int64  // of host copies of Vulkan tensors, wrapped memory not counted
-	Allocations        uint64 // so far: device memory, staging, and pools of commands and descriptors
-	PipelinesBuilt     uint64
+	LiveTensors    int    // storages that were not closed; views do not count
+	LiveBytes      int64  // of them
+	PeakBytes      int64  // the most they ever were
+	ReservedBytes  int64  // allocated from the driver
+	HostBytes      int64  // of host copies of Vulkan tensors, wrapped memory not counted
+	Allocations    uint64 // so far: device memory, staging, and pools of commands and descriptors
+	PipelinesBuilt uint64
+	// KernelCalls counts submitted dispatches by kernel variant ("softmax.narrow_subgroup"); replays of
+	// a region count each time.
+	KernelCalls map[string]uint64
+	// RefusedKernels are the variants that the driver did not accept, with its error. The next best
+	// variants, or other kernels, do their work.
+	RefusedKernels     map[string]string
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
 	Uploads            uint64
 	UploadBytes        uint64

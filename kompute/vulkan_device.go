@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -20,16 +21,14 @@ type vulkanBackend struct {
 	// read waits only for the work that it needs.
 	transfers *Stream
 
-	mu  sync.Mutex
-	ops map[string]int32 // cached results of native.findOp
+	mu      sync.Mutex
+	ops     map[string]int32 // cached results of native.findOp
+	refused atomic.Uint32    // how many refusals of kernel variants logRefusals has seen
+	logged  sync.Map         // those variants
 }
 
 // newVulkanDevice wraps an open native device.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
-	if err := o.checkDisabled(n.findOp); err != nil {
-		n.close()
-		return nil, err
-	}
 	d := newDevice(info, o)
 	d.clock = clock{time.Now(), n.now()}
 	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
@@ -160,7 +159,10 @@ func (b *vulkanBackend) findOp(name string) int32 {
 
 func (b *vulkanBackend) free(native unsafe.Pointer) { b.native.destroyTensor(native) }
 
-func (b *vulkanBackend) stats(out *DeviceStats) { b.native.deviceStats(out) }
+func (b *vulkanBackend) stats(out *DeviceStats) {
+	b.native.deviceStats(out)
+	out.addKernels(b.native.kernels())
+}
 
 func (b *vulkanBackend) close() {
 	_ = b.transfers.Close()

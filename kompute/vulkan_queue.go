@@ -71,6 +71,7 @@ func (q *vulkanQueue) record(op Op) error {
 	if errors.Is(err, ErrOutOfMemory) {
 		err = q.retryOutOfMemory(func() error { return q.b.native.op(q.handle, index, arrays, op.Params) })
 	}
+	q.b.logRefusals()
 	return err
 }
 

@@ -30,6 +30,7 @@ func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
 		return err
 	}
 	r.handle = handle
+	q.b.logRefusals()
 	r.stats = q.b.native.regionStats(handle)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,34 @@ func TestConformance(t *testing.T) {
 			}
 			require.Zero(t, dev.Stats().ValidationMessages)
 		})
+	}
+}
+
+// TestKernelVariants runs a share of the suite without the best variants of the kernels, so that the
+// others are right as well, on devices of which they are the best ones.
+func TestKernelVariants(t *testing.T) {
+	for _, spec := range specs(t) {
+		if spec == "cpu" {
+			continue
+		}
+		for _, disabled := range [][]string{{"lanes", "subgroup"}, {"lanes", "narrow"}, {"lanes", "narrow", "subgroup"}} {
+			t.Run(spec+" without "+strings.Join(disabled, ","), func(t *testing.T) {
+				dev, err := kompute.Open(spec, kompute.WithDisabled(disabled...))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, dev.Close()) }()
+				optest.RunShare(t, dev, 32)
+				require.Zero(t, dev.Stats().ValidationMessages)
+				called := 0
+				for _, v := range dev.Kernels() {
+					if v.Calls > 0 && v.Kernel != "transfer" {
+						called++
+						require.Equal(t, kompute.KernelUsable, v.State, v)
+						require.NotContains(t, disabled, v.Variant)
+					}
+				}
+				require.Greater(t, called, 10)
+			})
+		}
 	}
 }
 

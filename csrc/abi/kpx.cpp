@@ -1,6 +1,9 @@
 // The C ABI: every body inside the guard, every handle checked.
 #include "abi/kpx.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
 #include "build_id.h"
@@ -11,6 +14,7 @@
 #include "record/region.hpp"
 #include "runtime/algorithm.hpp"
 #include "runtime/device_list.hpp"
+#include "runtime/kernels.hpp"
 #include "stream/stream.hpp"
 
 namespace kpx {
@@ -22,6 +26,12 @@ template <typename Handle> auto &object_of(Handle *handle, const char *what) {
         fail(KPX_INVALID, "no {} was given", what);
     }
     return handle->object;
+}
+
+void note_refusals(const Stream &stream, kpx_error *err) {
+    if (err != nullptr) {
+        err->refusals = uint32_t(stream.device()->kernels().refusals());
+    }
 }
 
 } // namespace
@@ -73,8 +83,10 @@ kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error 
     });
 }
 
-kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err) {
-    return guarded(err, [&] { *out = new kpx_device{Device::open(index, memory_budget)}; });
+kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, const char *disabled, kpx_device **out,
+                           kpx_error *err) {
+    return guarded(
+        err, [&] { *out = new kpx_device{Device::open(index, memory_budget, disabled == nullptr ? "" : disabled)}; });
 }
 
 void kpx_device_close(kpx_device *device) {
@@ -87,6 +99,20 @@ void kpx_device_close(kpx_device *device) {
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
     *out = kpx_device_stats{};
     (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
+}
+
+uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
+    std::vector<kpx_variant> all;
+    (void)guarded(nullptr, [&] {
+        if (device != nullptr) {
+            all = device_of(device)->kernels().list();
+        } else {
+            std::transform(embedded_kernels, embedded_kernels + embedded_kernel_count, std::back_inserter(all),
+                           describe);
+        }
+        std::copy_n(all.begin(), std::min<uint64_t>(n, all.size()), out);
+    });
+    return all.size();
 }
 
 kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err) {
@@ -184,6 +210,7 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint3
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         target->op(op, arrays, n, params, size);
+        note_refusals(*target, err);
     });
 }
 
@@ -267,6 +294,7 @@ kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err)
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         *out = new kpx_region{target->end_capture()};
+        note_refusals(*target, err);
     });
 }
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 4
+#define KPX_ABI_VERSION 5
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -37,7 +37,9 @@ typedef enum {
 typedef struct {
     kpx_result code;
     uint32_t of_content; /* 1: the error of the work that should have made a tensor's content, not of this call */
-    uint64_t requested;  /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
+    uint32_t refusals;   /* set by kpx_op and kpx_capture_end, also with KPX_OK: see kpx_device_stats */
+    uint32_t reserved;
+    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;
@@ -93,8 +95,10 @@ typedef struct {
 /* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
 kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
 kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
-/* memory_budget in bytes; 0: the device's memory. */
-kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, kpx_device **out, kpx_error *err);
+/* memory_budget in bytes; 0: the device's memory. disabled: kernel variants that this device is to do without, each as
+ * kernel.variant, separated by commas; NULL: none. */
+kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, const char *disabled, kpx_device **out,
+                           kpx_error *err);
 /* Waits for all work, then frees the device. Tensors and streams still alive keep it alive until they are destroyed. */
 void kpx_device_close(kpx_device *device);
 
@@ -105,10 +109,28 @@ typedef struct {
     uint64_t uploads, upload_bytes;                /* of all streams */
     uint64_t cache_hits, cache_misses; /* operands whose content was already where it was needed, and others */
     uint64_t pipelines_built;
+    uint64_t refusals;            /* kernel variants that the driver refused, and others took the place of */
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
+
+typedef enum {
+    KPX_VARIANT_USABLE = 0,
+    KPX_VARIANT_MISSING = 1,  /* the device lacks a feature that it needs: why lists all of them */
+    KPX_VARIANT_DISABLED = 2, /* by kpx_device_open */
+    KPX_VARIANT_REFUSED = 3   /* by the driver, which built no pipeline of it: why is its error */
+} kpx_variant_state;
+typedef struct {
+    char kernel[40], variant[40];
+    char why[128];  /* it is not usable */
+    uint32_t state; /* kpx_variant_state */
+    uint32_t reserved;
+    uint64_t calls; /* dispatches submitted so far */
+} kpx_variant;
+/* Writes at most n of the kernels' variants, of each kernel the best first, and returns their total number. device
+ * NULL: those of this library, on no device. */
+uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n);
 
 /* ---- Tensors: storage with a host copy and a device copy ----
  * A tensor is bytes that views share. It records which of its two copies are up to date, its last writer and its

@@ -100,10 +100,9 @@ bool Graph::lower(OpNode &fused) {
     const Program::Mark mark = lowered_.mark();
     lowered_.begin_call(fused.op);
     try {
-        ProgramLowering lowering(*device_, lowered_);
         const OpCall call{fused.arrays.data(), uint32_t(fused.arrays.size()), fused.params.data(),
                           uint32_t(fused.params.size())};
-        lower_op(fused.op, lowering, call);
+        lower_call(*device_, lowered_, fused.op, call);
         fused.first = uint32_t(mark.nodes);
         fused.last = uint32_t(lowered_.nodes().size());
         fused.from_pass = true;

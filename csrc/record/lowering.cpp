@@ -2,6 +2,7 @@
 
 #include "abi/error.hpp"
 #include "cache/cache.hpp"
+#include "ops/op_table.hpp"
 #include "runtime/kernels.hpp"
 
 namespace kpx {
@@ -36,7 +37,7 @@ Array ProgramLowering::counters(int64_t n) {
 }
 
 bool ProgramLowering::has_kernel(const char *kernel) const {
-    return device_.kernels().find(kernel) != nullptr;
+    return device_.kernels().has(kernel);
 }
 
 void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count,
@@ -46,24 +47,37 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
         return;
     }
     check_grid(device_, grid);
-    const EmbeddedKernel *variant = device_.kernels().find(kernel);
-    if (variant == nullptr) {
-        unsupported("no variant of kernel {} runs on this device", kernel);
-    }
     SpecConstants constants;
     if (count > SpecConstants::kMost) {
         fail(KPX_INTERNAL, "kernel {}: {} specialization constants", kernel, count);
     }
     constants.count = count;
     std::copy_n(spec, count, constants.values.begin());
-    const Pipeline &pipeline = device_.kernels().pipeline(*variant, constants, uint32_t(bindings.size()));
+    bool narrow = false;
     for (const Binding &binding : bindings) {
         if (!binding.array) {
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
+        narrow = narrow || binding.array.element_size() < 4;
+    }
+    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()), narrow);
+    for (const Binding &binding : bindings) {
         program_.use(use_of(device_, binding.array, binding.access));
     }
-    program_.dispatch(pipeline, variant->kernel, params, size, grid);
+    program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid);
+}
+
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call) {
+    const Program::Mark mark = program.mark();
+    for (;;) {
+        try {
+            ProgramLowering lowering(device, program);
+            lower_op(op, lowering, call);
+            return;
+        } catch (const KernelRefused &) {
+            program.cut(mark); // the device has one kernel less, so that this ends
+        }
+    }
 }
 
 uint64_t check_view(const kpx_array &view) {

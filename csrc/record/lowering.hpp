@@ -25,6 +25,10 @@ class ProgramLowering : public Lowering {
     Program &program_;
 };
 
+// Appends the dispatches of one call. Where the driver refuses the kernels that the op's lowering chooses first, it
+// chooses again. Throws what the lowering throws.
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call);
+
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
 // KPX_INVALID.
 uint64_t check_view(const kpx_array &view);

@@ -31,6 +31,7 @@ void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void 
     Node node{};
     node.pipeline = pipeline.handle;
     node.layout = pipeline.layout;
+    node.variant = pipeline.variant;
     node.kernel = kernel;
     node.owner = std::move(owner);
     node.first_use = uint32_t(uses_.size()) - pipeline.layout.bindings;
@@ -53,7 +54,8 @@ void Program::append(const Program &other, size_t first, size_t last) {
         for (uint32_t u = 0; u < node.layout.bindings; u++) {
             use(other.uses(node)[u]);
         }
-        dispatch({node.pipeline, node.layout}, node.kernel, other.push(node), node.push_bytes, node.grid, node.owner);
+        dispatch({node.pipeline, node.layout, node.variant}, node.kernel, other.push(node), node.push_bytes, node.grid,
+                 node.owner);
     }
 }
 

@@ -27,6 +27,7 @@ struct Use {
 struct Node {
     Numbered<vk::Pipeline> pipeline;
     Layout layout;
+    Variant *variant;                  // the pipeline's
     const char *kernel;                // its name, static
     std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it
     uint32_t first_use = 0;

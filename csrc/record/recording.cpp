@@ -1,5 +1,7 @@
 #include "record/recording.hpp"
 
+#include <algorithm>
+
 #include <kompute/operations/OpBase.hpp>
 
 #include "abi/error.hpp"
@@ -110,6 +112,23 @@ void Recording::record_node(vk::CommandBuffer commands, const Program &program, 
     commands.dispatch(node.grid.x, node.grid.y, node.grid.z);
     counts_.dispatches++;
     counts_.commands += 2;
+    count_node(node);
+}
+
+void Recording::count_node(const Node &node) {
+    const auto same = [&](const auto &entry) { return entry.first == node.variant; };
+    const auto found = std::find_if(calls_.begin(), calls_.end(), same);
+    if (found != calls_.end()) {
+        found->second++;
+    } else if (node.variant != nullptr) {
+        calls_.emplace_back(node.variant, 1);
+    }
+}
+
+void Recording::count_calls(uint64_t runs) const {
+    for (const auto &[variant, dispatches] : calls_) {
+        variant->calls += runs * dispatches;
+    }
 }
 
 Recording::Span Recording::whole() const {

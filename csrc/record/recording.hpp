@@ -41,6 +41,8 @@ class Recording {
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
+    // Counts that many runs for the kernel variants that it dispatches.
+    void count_calls(uint64_t runs) const;
 
     // Of the last run, which is done, if this was asked for.
     bool times_each() const { return timed_ == Timed::each; }
@@ -51,6 +53,7 @@ class Recording {
     friend class RecordOp;
     void record(const vk::CommandBuffer &commands, const Program &program);
     void record_node(vk::CommandBuffer commands, const Program &program, const Node &node, vk::DescriptorSet set);
+    void count_node(const Node &node);
     void stamp(vk::CommandBuffer commands, bool wanted);
     std::vector<vk::DescriptorSet> bind(const Program &program);
 
@@ -62,6 +65,7 @@ class Recording {
     vk::CommandBuffer commands_;
     vk::Pipeline bound_; // while it is recorded
     Counts counts_;
+    std::vector<std::pair<Variant *, uint64_t>> calls_; // dispatches of each variant
 };
 
 } // namespace kpx

@@ -23,10 +23,6 @@ Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_acce
 } // namespace
 
 void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes) {
-    const EmbeddedKernel *kernel = device.kernels().find("transfer");
-    if (kernel == nullptr) {
-        fail(KPX_INTERNAL, "this build has no transfer kernel");
-    }
     TransferParams params;
     program.use(cover(device, from, bytes, KPX_READ, &params.src));
     program.use(cover(device, to, bytes, KPX_WRITE, &params.dst));
@@ -38,9 +34,9 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
     if (params.words == 1) {
         params.first_mask &= params.last_mask;
     }
-    const Pipeline &pipeline = device.kernels().pipeline(*kernel, {}, 2);
+    const Pipeline &pipeline = device.kernels().pipeline("transfer", {}, 2, false);
     const uint32_t groups = (params.words + kWordsPerGroup - 1) / kWordsPerGroup;
-    program.dispatch(pipeline, kernel->kernel, &params, sizeof params, {groups, 1, 1});
+    program.dispatch(pipeline, "transfer", &params, sizeof params, {groups, 1, 1});
 }
 
 void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes,

@@ -15,7 +15,7 @@ namespace kpx {
 
 constexpr uint32_t kMostQueues = 4;
 
-std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget) {
+std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget, std::string_view disabled) {
     const std::vector<ListedDevice> list = list_devices();
     if (index >= list.size()) {
         fail(KPX_INVALID, "no Vulkan device {}: there are {}", index, list.size());
@@ -24,10 +24,10 @@ std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget) {
     if (!chosen.info.usable) {
         fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.why);
     }
-    return std::shared_ptr<Device>(new Device(chosen.handle, memory_budget));
+    return std::shared_ptr<Device>(new Device(chosen.handle, memory_budget, disabled));
 }
 
-Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
+Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget, std::string_view disabled)
     : physical_(std::make_shared<vk::PhysicalDevice>(physical)), limits_(physical.getProperties().limits) {
     const FeatureChain chain(physical);
     features_ = chain.features();
@@ -36,7 +36,7 @@ Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget)
     create_handle(chain);
     try {
         memory_ = std::make_unique<Memory>(*this, memory_budget);
-        kernels_ = std::make_unique<Kernels>(*this);
+        kernels_ = std::make_unique<Kernels>(*this, disabled);
         staging_ = std::make_unique<Staging>(*this);
         descriptors_ = std::make_unique<DescriptorPools>(*this);
         semaphores_ = std::make_unique<Semaphores>(*this);
@@ -172,6 +172,7 @@ kpx_device_stats Device::stats() {
     kpx_device_stats out{};
     out.reserved_bytes = memory_->reserved();
     out.pipelines_built = kernels_->pipelines_built();
+    out.refusals = kernels_->refusals();
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
     out.host_bytes = host_memory_->in_use();

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include <vulkan/vulkan.hpp>
@@ -34,7 +35,8 @@ struct Queue {
 
 class Device : public std::enable_shared_from_this<Device> {
   public:
-    static std::shared_ptr<Device> open(uint32_t index, uint64_t memory_budget);
+    // disabled: see Kernels.
+    static std::shared_ptr<Device> open(uint32_t index, uint64_t memory_budget, std::string_view disabled);
     ~Device();
 
     vk::Device handle() const { return *device_; }
@@ -97,7 +99,7 @@ class Device : public std::enable_shared_from_this<Device> {
     kpx_device_stats stats();
 
   private:
-    Device(vk::PhysicalDevice physical, uint64_t memory_budget);
+    Device(vk::PhysicalDevice physical, uint64_t memory_budget, std::string_view disabled);
     void create_handle(const FeatureChain &chain);
     void fill_traits();
 

@@ -3,20 +3,32 @@
 #include <algorithm>
 #include <cstring>
 
-#include "abi/error.hpp"
+#include "abi/guard.hpp"
 #include "runtime/device.hpp"
 
 namespace kpx {
 
 constexpr uint32_t kPushBytes = 128; // what every device offers
 
+template <size_t N> static void copy_text(char (&to)[N], const std::string &from) {
+    const size_t length = from.copy(to, N - 1);
+    to[length] = 0;
+}
+
+kpx_variant describe(const EmbeddedKernel &kernel) {
+    kpx_variant out{};
+    copy_text(out.kernel, kernel.kernel);
+    copy_text(out.variant, kernel.variant);
+    return out;
+}
+
 bool Kernels::Key::operator==(const Key &other) const {
-    return kernel == other.kernel && bindings == other.bindings && spec.count == other.spec.count &&
+    return variant == other.variant && bindings == other.bindings && spec.count == other.spec.count &&
            memcmp(spec.values.data(), other.spec.values.data(), spec.count * sizeof(uint32_t)) == 0;
 }
 
 size_t Kernels::KeyHash::operator()(const Key &key) const {
-    uint64_t hash = reinterpret_cast<uintptr_t>(key.kernel) ^ key.bindings;
+    uint64_t hash = reinterpret_cast<uintptr_t>(key.variant) ^ key.bindings;
     for (uint32_t i = 0; i < key.spec.count; i++) {
         hash = (hash ^ key.spec.values[i]) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 29;
@@ -24,12 +36,33 @@ size_t Kernels::KeyHash::operator()(const Key &key) const {
     return size_t(hash);
 }
 
-Kernels::Kernels(Device &device) : device_(device), cache_(device.handle(), device.physical()) {
+Kernels::Kernels(Device &device, std::string_view disabled)
+    : device_(device), cache_(device.handle(), device.physical()) {
     for (uint32_t i = 0; i < embedded_kernel_count; i++) {
         const EmbeddedKernel &kernel = embedded_kernels[i];
-        if (device.features().has_all(kernel.features)) {
-            chosen_.emplace(kernel.kernel, &kernel); // the first one stays
+        Variant &variant = variants_.emplace_back(kernel);
+        variant.narrow = std::string_view(kernel.features).find("storage16") != std::string_view::npos;
+        if (!device.features().has_all(kernel.features)) {
+            variant.state = KPX_VARIANT_MISSING;
+            variant.why = kernel.features;
         }
+        families_[kernel.kernel].push_back(&variant);
+    }
+    disable(disabled);
+}
+
+void Kernels::disable(std::string_view names) {
+    while (!names.empty()) {
+        const std::string_view name = names.substr(0, names.find(','));
+        names.remove_prefix(std::min(names.size(), name.size() + 1));
+        const auto found = std::find_if(variants_.begin(), variants_.end(), [&](const Variant &v) {
+            return name == std::string(v.code->kernel) + "." + v.code->variant;
+        });
+        if (found == variants_.end()) {
+            fail(KPX_INVALID, "no kernel variant {} to disable", std::string(name));
+        }
+        found->state = KPX_VARIANT_DISABLED;
+        found->why = "disabled";
     }
 }
 
@@ -47,13 +80,57 @@ Kernels::~Kernels() {
     }
 }
 
-const EmbeddedKernel *Kernels::find(std::string_view kernel) const {
-    auto it = chosen_.find(kernel);
-    return it == chosen_.end() ? nullptr : it->second;
+bool Kernels::has(std::string_view kernel) const {
+    const auto family = families_.find(kernel);
+    return family != families_.end() && std::any_of(family->second.begin(), family->second.end(),
+                                                    [](const Variant *v) { return v->state == KPX_VARIANT_USABLE; });
 }
 
-const Pipeline &Kernels::pipeline(const EmbeddedKernel &kernel, const SpecConstants &spec, uint32_t bindings) {
-    const Key key{&kernel, bindings, spec};
+const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow) {
+    const auto family = families_.find(kernel);
+    if (family == families_.end()) {
+        fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
+    }
+    const bool can_be_narrow =
+        std::any_of(family->second.begin(), family->second.end(), [](auto *v) { return v->narrow; });
+    const uint64_t refused = refusals_;
+    for (Variant *variant : family->second) {
+        if (variant->state != KPX_VARIANT_USABLE || (narrow && can_be_narrow && !variant->narrow)) {
+            continue;
+        }
+        if (const Pipeline *made = try_pipeline(*variant, spec, bindings)) {
+            return *made;
+        }
+    }
+    if (refusals_ != refused && !has(kernel)) {
+        throw KernelRefused(KPX_UNSUPPORTED,
+                            fmt::format("the driver refuses every variant of kernel {}", std::string(kernel)));
+    }
+    fail(KPX_UNSUPPORTED, "no variant of kernel {} is usable on this device{}", std::string(kernel),
+         narrow && can_be_narrow ? " for elements of 8 or 16 bits" : "");
+}
+
+// nullptr: the driver refuses the variant. Lack of memory and a lost device are no refusals, but errors.
+const Pipeline *Kernels::try_pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
+    try {
+        return &pipeline(variant, spec, bindings);
+    } catch (...) {
+        const Error error = current_error();
+        if (error.code == KPX_OUT_OF_MEMORY || error.code == KPX_DEVICE_LOST) {
+            throw;
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (variant.state == KPX_VARIANT_USABLE) {
+            variant.why = error.message;
+            variant.state = KPX_VARIANT_REFUSED;
+            refusals_++;
+        }
+        return nullptr;
+    }
+}
+
+const Pipeline &Kernels::pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
+    const Key key{&variant, bindings, spec};
     {
         std::lock_guard<std::mutex> lock(mutex_);
         auto it = pipelines_.find(key);
@@ -62,8 +139,8 @@ const Pipeline &Kernels::pipeline(const EmbeddedKernel &kernel, const SpecConsta
         }
     }
     // Built outside the lock: compiling can take long, and others need not wait.
-    Pipeline made{{}, layout(bindings, kPushBytes)};
-    made.handle = build(module(kernel), spec, made.layout);
+    Pipeline made{{}, layout(bindings, kPushBytes), &variant};
+    made.handle = build(module(*variant.code), spec, made.layout);
     std::lock_guard<std::mutex> lock(mutex_);
     auto entry = pipelines_.emplace(key, made);
     if (!entry.second) { // another thread was faster
@@ -123,6 +200,18 @@ Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstan
                   "vkCreateComputePipelines");
     built_++;
     return Numbered<vk::Pipeline>(pipeline);
+}
+
+std::vector<kpx_variant> Kernels::list() {
+    std::vector<kpx_variant> out;
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const Variant &variant : variants_) {
+        out.push_back(describe(*variant.code));
+        out.back().state = variant.state;
+        out.back().calls = variant.calls;
+        copy_text(out.back().why, variant.why);
+    }
+    return out;
 }
 
 void Kernels::save_cache() {

@@ -1,17 +1,22 @@
-// The kernel registry: which variant of a family this device runs, and its
-// pipelines, built on first use and shared by all streams.
+// The kernel registry: the variants of each kernel that this device can run, and their pipelines, built on first use
+// and shared by all streams. A variant that the driver refuses gives way to the next one.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <vulkan/vulkan.hpp>
 
+#include "abi/error.hpp"
+#include "abi/kpx.h"
 #include "runtime/embedded.hpp"
 #include "runtime/numbered.hpp"
 #include "runtime/pipeline_cache.hpp"
@@ -27,9 +32,28 @@ struct Layout {
     uint32_t bindings = 0;
 };
 
+// One variant of a kernel on one device.
+struct Variant {
+    explicit Variant(const EmbeddedKernel &embedded) : code(&embedded) {}
+
+    const EmbeddedKernel *code;
+    bool narrow = false; // it reads and writes elements of 8 and 16 bits
+    std::atomic<uint32_t> state{KPX_VARIANT_USABLE};
+    std::atomic<uint64_t> calls{0}; // dispatches that were submitted
+    std::string why;                // it is not usable; guarded by the registry's mutex
+};
+
 struct Pipeline {
     Numbered<vk::Pipeline> handle;
     Layout layout;
+    Variant *variant = nullptr; // the device's; nullptr: of the caller's own shader
+};
+
+// The driver has refused the last usable variant of a kernel, which the device has no longer: a lowering that starts
+// again chooses another one.
+class KernelRefused : public Error {
+  public:
+    using Error::Error;
 };
 
 // Values of specialization constants 0, 1, ….
@@ -39,17 +63,27 @@ struct SpecConstants {
     uint32_t count = 0;
 };
 
+// Its names; it is of no device.
+kpx_variant describe(const EmbeddedKernel &kernel);
+
 class Kernels {
   public:
-    explicit Kernels(Device &device);
+    // disabled: variants to leave out, each as kernel.variant, separated by commas. Throws KPX_INVALID if there is none
+    // of that name.
+    Kernels(Device &device, std::string_view disabled);
     ~Kernels();
     Kernels(const Kernels &) = delete;
     Kernels &operator=(const Kernels &) = delete;
 
-    // The best variant that this device can run, or nullptr.
-    const EmbeddedKernel *find(std::string_view kernel) const;
-    // The pipeline of that variant; lives as long as the device.
-    const Pipeline &pipeline(const EmbeddedKernel &kernel, const SpecConstants &spec, uint32_t bindings);
+    // Whether a variant of the kernel is usable.
+    bool has(std::string_view kernel) const;
+    // The pipeline of the best usable variant; lives as long as the device. narrow: an operand has elements of 8 or 16
+    // bits. Throws KPX_UNSUPPORTED if no variant is usable, and KernelRefused if that is since this call.
+    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow);
+
+    // The embedded variants, in their order, as this device has them.
+    std::vector<kpx_variant> list();
+    uint64_t refusals() const { return refusals_; } // variants that the driver refused
 
     // For user code: layouts are shared, the pipeline is the caller's to destroy.
     Layout layout(uint32_t bindings, uint32_t push_bytes);
@@ -60,8 +94,10 @@ class Kernels {
     void save_cache();
 
   private:
+    using Family = std::vector<Variant *>; // the best first
+
     struct Key {
-        const EmbeddedKernel *kernel;
+        const Variant *variant;
         uint32_t bindings;
         SpecConstants spec;
         bool operator==(const Key &other) const;
@@ -69,12 +105,17 @@ class Kernels {
     struct KeyHash {
         size_t operator()(const Key &key) const;
     };
+    void disable(std::string_view names);
+    const Pipeline &pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
+    const Pipeline *try_pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 
     Device &device_;
     PipelineCache cache_;
-    std::map<std::string_view, const EmbeddedKernel *> chosen_; // fixed once constructed
-    std::mutex mutex_;                                          // guards the maps below
+    std::deque<Variant> variants_;                // fixed once constructed, but for their states
+    std::map<std::string_view, Family> families_; // likewise
+    std::atomic<uint64_t> refusals_{0};
+    std::mutex mutex_; // guards the maps below
     std::map<std::pair<uint32_t, uint32_t>, Layout> layouts_;
     std::unordered_map<const EmbeddedKernel *, vk::ShaderModule> modules_;
     std::unordered_map<Key, Pipeline, KeyHash> pipelines_;

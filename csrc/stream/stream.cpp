@@ -8,6 +8,7 @@
 #include "ops/op_table.hpp"
 #include "record/capture.hpp"
 #include "record/lowering.hpp"
+#include "record/region.hpp"
 #include "runtime/algorithm.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
@@ -155,8 +156,7 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     report_refused();
     make_ready(lock, *this, arrays, n);
     append(fill, arrays, n, [&](const OpNode &node, Program &program) {
-        ProgramLowering lowering(*device_, program);
-        lower_op(op, lowering, OpCall{node.arrays.data(), n, node.params.data(), size});
+        lower_call(*device_, program, op, OpCall{node.arrays.data(), n, node.params.data(), size});
     });
 }
 
@@ -351,7 +351,16 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
 void Stream::submit(Submission work) {
     Stopwatch watch(counters_.submit_ns);
     work.waits = waits_;
+    const std::shared_ptr<Recording> recording = work.recording; // the work may be done, and freed, at once
+    const std::shared_ptr<Region> region = work.region;
+    const uint32_t times = work.times;
     submissions_.submit(std::move(work));
+    if (recording) {
+        recording->count_calls(1);
+    }
+    if (region) {
+        region->recording().count_calls(times);
+    }
     waits_.clear();
     counters_.submits++;
 }

@@ -30,7 +30,7 @@ TEST(devices_are_ranked_and_described) {
     const std::string number = std::to_string(count);
     CHECK(err.message == "no Vulkan device " + number + ": there are " + number);
     kpx_device *device = nullptr;
-    REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, 0, &device, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, 0, nullptr, &device, &err));
     CHECK(device == nullptr);
 }
 

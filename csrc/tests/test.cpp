@@ -19,7 +19,7 @@ Register::Register(const char *name, const char *file, void (*run)()) {
 Device open_device(uint64_t budget) {
     kpx_error err{};
     kpx_device *device = nullptr;
-    REQUIRE_OK(kpx_device_open(0, budget, &device, &err));
+    REQUIRE_OK(kpx_device_open(0, budget, nullptr, &device, &err));
     return Device(device);
 }
 

@@ -40,7 +40,7 @@ func TestEachOpDisabled(t *testing.T) {
 					require.GreaterOrEqual(t, s.Stats().Fallbacks[op]["disabled"], n, "once a token at least")
 					calls[op] = s.Stats().Fallbacks[op]["disabled"]
 				})
-			}, kompute.WithDisabledOps(op))
+			}, kompute.WithDisabled(op))
 		})
 	}
 	if len(calls) > 0 { // two norms a layer, those of queries and keys, and the last one
