@@ -236,10 +236,19 @@ var families = map[string]func(){
 func main() {
 	family := flag.String("family", "", "which functions to write")
 	flag.Parse()
+	out := flag.Lookup("out").Value.String()
+	if *family == "neon" {
+		var a arm64
+		neonFamily(&a)
+		if err := a.write(out, flag.Lookup("stubs").Value.String()); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	ConstraintExpr("amd64")
 	families[*family]()
 	Generate()
-	if err := encodeVEX(flag.Lookup("out").Value.String()); err != nil {
+	if err := encodeVEX(out); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -24,7 +24,7 @@ func unpackName(table bool, isa string) string {
 // unpack512 moves the bytes of eight codes to every eight bytes, and takes each
 // code from there by a shift of its own.
 func unpack512(table bool) {
-	text("writes codes as bytes, 64 times count of them; with a table, its numbers in their place.", unpackName(table, "VNNI512"))(
+	text("writes codes as bytes, 64 times count of them; with a table, its numbers in their place.", "%s", unpackName(table, "VNNI512"))(
 		"(dst *byte, codes *byte, count int, step int, control *byte)")
 	dst, codes, count, step, control := arg("dst"), arg("codes"), arg("count"), arg("step"), arg("control")
 	bytes, shifts, mask, numbers := ZMM(), ZMM(), ZMM(), ZMM()
@@ -59,7 +59,7 @@ func unpack512(table bool) {
 // unpack256 moves the two bytes that hold a code to 16 bits, where a product with
 // a power of two brings it to the top.
 func unpack256(table bool) {
-	text("writes codes as bytes, 32 times count of them; with a table, its numbers in their place. It may read 16 bytes further than the codes.", unpackName(table, "AVX2"))(
+	text("writes codes as bytes, 32 times count of them; with a table, its numbers in their place. It may read 16 bytes further than the codes.", "%s", unpackName(table, "AVX2"))(
 		"(dst *byte, codes *byte, count int, step int, control *byte)")
 	dst, codes, count, step, control := arg("dst"), arg("codes"), arg("count"), arg("step"), arg("control")
 	bytes, powers, shift, numbers := YMM(), YMM(), XMM(), YMM()

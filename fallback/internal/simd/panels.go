@@ -8,7 +8,7 @@ const MaxPanelWidth = 32
 
 // PanelWidth returns the columns of a panel.
 func PanelWidth() int {
-	if active >= AVX512 {
+	if active == AVX512 || active == VNNI512 {
 		return 32
 	}
 	return 16
@@ -35,6 +35,28 @@ func PanelProduct(c []float32, ldc int, a []float32, lda, m int, panel []float32
 			axpyGo(row, a[i*lda+l], panel[l*width:(l+1)*width])
 		}
 	}
+}
+
+// panelKernel is a form of PanelProduct for some rows.
+type panelKernel struct {
+	rows int
+	run  func(c *float32, ldc int, a *float32, lda int, b *float32, k, add int)
+}
+
+func panelProductVector(c []float32, ldc int, a []float32, lda, m int, panel []float32, k int, add bool) bool {
+	kernels := panelKernels()
+	if kernels == nil {
+		return false
+	}
+	width, more := PanelWidth(), toInt(add)
+	_, _, _ = c[(m-1)*ldc+width-1], a[(m-1)*lda+k-1], panel[k*width-1]
+	i := 0
+	for _, kernel := range kernels {
+		for ; i+kernel.rows <= m; i += kernel.rows {
+			kernel.run(&c[i*ldc], ldc, &a[i*lda], lda, &panel[0], k, more)
+		}
+	}
+	return true
 }
 
 // TransposePanel sets a panel of k rows to Bᵀ's columns: its column j is row j of

@@ -1,33 +1,20 @@
 package simd
 
-type panelKernel struct {
-	rows int
-	run  func(c *float32, ldc int, a *float32, lda int, b *float32, k, add int)
-}
-
-// panelKernels are the forms for some rows at a time, most first.
+// The forms for some rows at a time, most first.
 var (
 	panelsAVX512 = []panelKernel{{12, panelProduct12AVX512}, {8, panelProduct8AVX512}, {4, panelProduct4AVX512}, {2, panelProduct2AVX512}, {1, panelProduct1AVX512}}
 	panelsAVX2   = []panelKernel{{6, panelProduct6AVX2}, {4, panelProduct4AVX2}, {2, panelProduct2AVX2}, {1, panelProduct1AVX2}}
 )
 
-func panelProductVector(c []float32, ldc int, a []float32, lda, m int, panel []float32, k int, add bool) bool {
-	if active == Generic {
-		return false
+// panelKernels returns the forms of the level in use.
+func panelKernels() []panelKernel {
+	switch {
+	case active == Generic:
+		return nil
+	case active >= AVX512:
+		return panelsAVX512
 	}
-	kernels := panelsAVX2
-	if active >= AVX512 {
-		kernels = panelsAVX512
-	}
-	width, more := PanelWidth(), toInt(add)
-	_, _, _ = c[(m-1)*ldc+width-1], a[(m-1)*lda+k-1], panel[k*width-1]
-	i := 0
-	for _, kernel := range kernels {
-		for ; i+kernel.rows <= m; i += kernel.rows {
-			kernel.run(&c[i*ldc], ldc, &a[i*lda], lda, &panel[0], k, more)
-		}
-	}
-	return true
+	return panelsAVX2
 }
 
 // transposePanelVector transposes the first rows and, of these, the first columns.

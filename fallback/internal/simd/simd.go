@@ -13,6 +13,7 @@ package simd
 //go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family unpack -out ../simd/gen_unpack_amd64.s -stubs ../simd/gen_unpack_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family neon -out ../simd/gen_neon_arm64.s -stubs ../simd/gen_neon_arm64.go"
 
 // Level is an instruction set.
 type Level int
@@ -24,11 +25,12 @@ const (
 	AVXVNNI              // and AVX-VNNI
 	AVX512               // AVX2 and AVX-512 F, BW, DQ and VL
 	VNNI512              // and AVX-512 VNNI and VBMI
+	NEON                 // arm64 with its instructions for dot products
 )
 
 // String returns the level's name.
 func (l Level) String() string {
-	return [...]string{"generic", "avx2", "avxvnni", "avx512", "vnni512"}[l]
+	return [...]string{"generic", "avx2", "avxvnni", "avx512", "vnni512", "neon"}[l]
 }
 
 // active is the level in use.
@@ -53,3 +55,10 @@ func Use(level Level) Level {
 
 // Levels returns what this processor can run, from Generic to Best.
 func Levels() []Level { return append([]Level{Generic}, vectorLevels()...) }
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -234,10 +234,3 @@ func mulAddStrip1(c, a, b *float32, ldb, k, add, width, lanes int) {
 		mulAdd1xtailAVX2(c, 0, a, 0, b, ldb, k, add, width)
 	}
 }
-
-func toInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}

@@ -4,8 +4,6 @@ package simd
 
 import "math"
 
-func vectorLevels() []Level { return nil }
-
 func fromBF16Vector([]float32, []uint16) int { return 0 }
 func toBF16Vector([]uint16, []float32) int   { return 0 }
 func fromF16Vector([]float32, []uint16) int  { return 0 }
@@ -24,3 +22,8 @@ func expSumVector([]float32, []float32, float32) (int, float32) { return 0, 0 }
 func siluMulVector([]float32, []float32, []float32) int         { return 0 }
 func maxVector([]float32) (int, float32)                        { return 0, float32(math.Inf(-1)) }
 func scaleVector([]float32, float32) int                        { return 0 }
+
+func (l *Limbs) prepareVector([]float32) (int, bool)                      { return 0, true }
+func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
+func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
+func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }
