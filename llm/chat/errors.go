@@ -57,6 +57,19 @@ func (e *FormatError) Error() string {
 // Unwrap returns ErrFormat.
 func (e *FormatError) Unwrap() error { return ErrFormat }
 
+// FileError reports a file that cannot be read as the part of a model that it should
+// be. It wraps the cause.
+type FileError struct {
+	File string
+	Err  error
+}
+
+// Error names the file and the cause.
+func (e *FileError) Error() string { return fmt.Sprintf("%s: %v", e.File, e.Err) }
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
 // NoTemplateError reports a model without the template asked for. It wraps
 // ErrNoTemplate.
 type NoTemplateError struct {

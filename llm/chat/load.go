@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kompute-go/kompute-go/internal/modelfile"
+	"github.com/kompute-go/kompute-go/llm/chat/internal/jinja"
 )
 
 // The files that a chat template may be in.
@@ -20,23 +23,27 @@ const (
 // DefaultName is the template used where a model has several.
 const DefaultName = "default"
 
+// maxConfig is the largest tokenizer_config.json, in bytes.
+const maxConfig = 16 << 20
+
 // Open finds the default template of a model folder: chat_template.jinja, which
 // newer models have, or else tokenizer_config.json. It fails with
-// NoTemplateError, FormatError or TemplateError.
+// NoTemplateError, FormatError or TemplateError, and with FileError for a file that
+// cannot be read, is no plain file or is too large.
 func Open(fsys fs.FS) (*Template, error) {
-	config, err := fs.ReadFile(fsys, TokenizerConfigFile)
+	config, err := modelfile.Read(fsys, TokenizerConfigFile, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		config, err = []byte("{}"), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, &FileError{TokenizerConfigFile, err}
 	}
-	source, err := fs.ReadFile(fsys, TemplateFile)
+	source, err := modelfile.Read(fsys, TemplateFile, jinja.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Load(config)
 	}
 	if err != nil {
-		return nil, err
+		return nil, &FileError{TemplateFile, err}
 	}
 	fields, err := parseConfig(config)
 	if err != nil {

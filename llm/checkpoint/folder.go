@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/modelfile"
 )
 
 // The files of a checkpoint folder.
@@ -37,12 +40,15 @@ type Checkpoint struct {
 
 	root    string
 	fsys    fs.FS
+	folder  io.Closer // what fsys reads, or nil
 	files   []*File
 	tensors map[string]Tensor
 	bytes   int64
 }
 
-// Open opens the model folder at a path. Its weights are memory-mapped: they
+// Open opens the model folder at a path. Every file of it must be a plain file in it:
+// symbolic links may not lead out of it, but from a snapshot in Hugging Face's cache
+// to the blobs beside. Its weights are memory-mapped: they
 // take no memory until they are read, and must not shrink while open. Besides
 // the errors of the parts it fails with MissingError for a file that is not
 // there.
@@ -54,7 +60,16 @@ func Open(dir string) (*Checkpoint, error) {
 	if !info.IsDir() {
 		return nil, &FormatError{File: dir, Reason: "not a folder"}
 	}
-	return OpenFS(os.DirFS(dir), filepath.ToSlash(dir))
+	folder, err := modelfile.OpenFolder(dir)
+	if err != nil {
+		return nil, &MissingError{File: dir, Err: cause(err)}
+	}
+	c, err := OpenFS(folder, filepath.ToSlash(dir))
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	c.folder = folder
+	return c, nil
 }
 
 // OpenFS opens the model folder at the root of fsys; name stands for it in
@@ -237,6 +252,9 @@ func (c *Checkpoint) Close() error {
 	var errs []error
 	for _, f := range c.files {
 		errs = append(errs, f.Close())
+	}
+	if c.folder != nil {
+		errs = append(errs, c.folder.Close())
 	}
 	c.files, c.tensors = nil, map[string]Tensor{}
 	return errors.Join(errs...)

@@ -1,33 +1,67 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// maxMembers is the most members that an object may have, which bounds the tensors of
+// a file: reading that many takes a fraction of a second. The largest models have a
+// hundred thousand.
+const maxMembers = 200_000
+
 // object parses a JSON object, one level deep. At every depth it refuses what
 // encoding/json lets pass: two members of one name, and broken UTF-8.
 func object(raw jsontext.Value) (map[string]jsontext.Value, error) {
-	var members map[string]jsontext.Value
-	err := json.Unmarshal(raw, &members)
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &syntax):
-		return nil, fmt.Errorf("malformed JSON: %w", err)
-	case err != nil || members == nil:
+	if raw.Kind() != '{' && raw.IsValid() || len(raw) == 0 {
 		return nil, fmt.Errorf("%s is not an object", brief(raw))
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, fmt.Errorf("malformed JSON: %w", err)
+	}
+	members := map[string]jsontext.Value{}
+	for dec.PeekKind() == '"' {
+		if len(members) == maxMembers {
+			return nil, fmt.Errorf("more than %d members", maxMembers)
+		}
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, fmt.Errorf("malformed JSON: %w", err)
+		}
+		key := name.String() // the next token may take its place
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, fmt.Errorf("malformed JSON: %w", err)
+		}
+		end := int(dec.InputOffset())
+		members[key] = raw[end-len(value) : end : end]
+	}
+	if _, err := dec.ReadToken(); err != nil { // the end of the object
+		return nil, fmt.Errorf("malformed JSON: %w", err)
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return nil, errors.New("malformed JSON: something after top-level value")
 	}
 	return members, nil
 }
 
 // text returns a JSON string; ok is false where raw is anything else.
 func text(raw jsontext.Value) (s string, ok bool) {
-	ok = raw.Kind() == '"' && json.Unmarshal(raw, &s) == nil
-	return s, ok
+	switch {
+	case raw.Kind() != '"':
+		return "", false
+	case bytes.IndexByte(raw, '\\') < 0:
+		raw = bytes.TrimSpace(raw)
+		return string(raw[1 : len(raw)-1]), true
+	}
+	return s, json.Unmarshal(raw, &s) == nil
 }
 
 // natural is a JSON number written as a plain non-negative integer: no sign, no
@@ -44,18 +78,30 @@ func (n *natural) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// naturals parses an array of non-negative integers.
+// maxNaturals is the most numbers in an array: no tensor has that many dimensions.
+const maxNaturals = 64
+
+// naturals parses an array of them, by hand: a header has hundreds of thousands.
 func naturals(raw jsontext.Value) ([]int, error) {
-	var values []natural
 	if raw.Kind() != '[' {
 		return nil, fmt.Errorf("%s is not an array", brief(raw))
 	}
-	if err := json.Unmarshal(raw, &values); err != nil {
-		return nil, err
+	inside := bytes.TrimSpace(raw)
+	inside = bytes.TrimSpace(inside[1 : len(inside)-1])
+	out := []int{}
+	if len(inside) == 0 {
+		return out, nil
 	}
-	out := make([]int, len(values))
-	for i, v := range values {
-		out[i] = int(v)
+	for part := range bytes.SplitSeq(inside, []byte(",")) {
+		part = bytes.TrimSpace(part)
+		var n natural
+		if err := n.UnmarshalJSON(part); err != nil {
+			return nil, err
+		}
+		if len(out) == maxNaturals {
+			return nil, fmt.Errorf("more than %d numbers", maxNaturals)
+		}
+		out = append(out, int(n))
 	}
 	return out, nil
 }

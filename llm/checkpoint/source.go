@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/edsrzf/mmap-go"
+
+	"github.com/kompute-go/kompute-go/internal/modelfile"
 )
 
 // source is the memory of one file: mapped, or read.
@@ -34,12 +37,12 @@ func (s *source) Close() error {
 // openSource maps a file of the operating system and reads any other. A mapped
 // file must not shrink while it is open.
 func openSource(fsys fs.FS, root, name string) (*source, error) {
-	f, info, err := openRegular(fsys, root, name)
+	f, size, err := openPlain(fsys, root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if file, ok := f.(*os.File); ok && info.Size() > 0 {
+	if file, ok := f.(*os.File); ok && size > 0 {
 		mapped, err := mmap.Map(file, mmap.RDONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("%s: map into memory: %w", path.Join(root, name), err)
@@ -53,22 +56,25 @@ func openSource(fsys fs.FS, root, name string) (*source, error) {
 	return &source{data: data}, nil
 }
 
-// openRegular opens name, and refuses what is not a plain file: opening a pipe
-// would wait forever.
-func openRegular(fsys fs.FS, root, name string) (fs.File, fs.FileInfo, error) {
-	full := path.Join(root, name)
-	info, err := fs.Stat(fsys, name)
+// openPlain opens a plain file, with the typed errors of this package.
+func openPlain(fsys fs.FS, root, name string) (fs.File, int64, error) {
+	f, size, err := modelfile.Open(fsys, name)
 	if err != nil {
-		return nil, nil, &MissingError{File: full, Err: cause(err)}
+		return nil, 0, fileError(path.Join(root, name), err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &FormatError{File: full, Reason: fmt.Sprintf("not a plain file (%v)", info.Mode())}
+	return f, size, nil
+}
+
+// fileError gives an error of reading a file its type.
+func fileError(file string, err error) error {
+	var size *modelfile.SizeError
+	switch {
+	case errors.Is(err, modelfile.ErrNotPlain) || errors.As(err, &size):
+		return &FormatError{File: file, Reason: err.Error()}
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.As(err, new(*fs.PathError)):
+		return &MissingError{File: file, Err: cause(err)}
 	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, nil, &MissingError{File: full, Err: cause(err)}
-	}
-	return f, info, nil
+	return fmt.Errorf("%s: %w", file, err)
 }
 
 // cause strips the path, which the typed errors name themselves.
@@ -81,18 +87,9 @@ func cause(err error) error {
 
 // readSmall reads a file of at most limit bytes.
 func readSmall(fsys fs.FS, root, name string, limit int64) ([]byte, error) {
-	f, info, err := openRegular(fsys, root, name)
+	data, err := modelfile.Read(fsys, name, limit)
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	full := path.Join(root, name)
-	if info.Size() > limit {
-		return nil, &FormatError{File: full, Reason: fmt.Sprintf("%d bytes, more than the %d allowed", info.Size(), limit)}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", full, err)
+		return nil, fileError(path.Join(root, name), err)
 	}
 	return data, nil
 }

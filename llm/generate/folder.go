@@ -102,6 +102,9 @@ func (f *Folder) readText() error {
 	if errors.Is(err, chat.ErrNoTemplate) {
 		err = nil
 	}
+	if unreadable := new(chat.FileError); errors.As(err, &unreadable) {
+		return fmt.Errorf("%s: %w", f.Name(), err)
+	}
 	if err != nil {
 		file := chat.TokenizerConfigFile
 		if _, missing := fs.Stat(f.Checkpoint.FS(), chat.TemplateFile); missing == nil && errors.Is(err, chat.ErrTemplate) {

@@ -8,7 +8,7 @@ import (
 
 // Limits on a template.
 const (
-	maxSource  = 1 << 20 // bytes; real templates stay below 100 KB
+	MaxSource  = 1 << 20 // bytes; real templates stay below 100 KB
 	maxNesting = 100     // brackets inside brackets
 )
 
@@ -34,8 +34,8 @@ var (
 
 // split returns the segments of a template.
 func split(source string) ([]segment, error) {
-	if len(source) > maxSource {
-		return nil, fmt.Errorf("template of %d bytes, more than %d", len(source), maxSource)
+	if len(source) > MaxSource {
+		return nil, fmt.Errorf("template of %d bytes, more than %d", len(source), MaxSource)
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
 	l := &lexer{src: strings.TrimSuffix(source, "\n")}
