@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// Config is how an engine divides the device among requests. Zeros are the
+// defaults.
+type Config struct {
+	// Sequences is how many requests run at once; default 32.
+	Sequences int
+	// Context is the most tokens of a request, prompt and answer; default and
+	// maximum: the model's context.
+	Context int
+	// PageTokens is how many tokens a page of keys and values holds; default 64.
+	PageTokens int
+	// CacheTokens is how many tokens all requests together hold, rounded up to
+	// pages; default: Context, or 1,024 for each of Sequences, if that is more. It is
+	// at least Context, so that any accepted request can run alone.
+	CacheTokens int
+	// ChunkTokens is the most tokens of prompts in one step; default 256.
+	ChunkTokens int
+	// Queue is how many requests may wait; default 256. More are refused, with
+	// [ErrBusy].
+	Queue int
+}
+
+// fill sets defaults and checks the configuration for a model.
+func (c *Config) fill(m model.Model) error {
+	limit := m.Limits().Context
+	set := func(v *int, value int) {
+		if *v == 0 {
+			*v = value
+		}
+	}
+	set(&c.Sequences, 32)
+	set(&c.Context, limit)
+	set(&c.PageTokens, 64)
+	set(&c.ChunkTokens, 256)
+	set(&c.Queue, 256)
+	set(&c.CacheTokens, max(c.Context, 1024*c.Sequences))
+	for name, v := range map[string]int{
+		"Sequences": c.Sequences, "Context": c.Context, "PageTokens": c.PageTokens,
+		"CacheTokens": c.CacheTokens, "ChunkTokens": c.ChunkTokens, "Queue": c.Queue,
+	} {
+		if v < 0 {
+			return fmt.Errorf("%w: engine: %s is %d", kompute.ErrInvalid, name, v)
+		}
+	}
+	switch {
+	case c.Context > limit:
+		return fmt.Errorf("%w: engine: Context %d exceeds the model's %d", kompute.ErrInvalid, c.Context, limit)
+	case c.CacheTokens < c.Context:
+		return fmt.Errorf("%w: engine: CacheTokens %d is less than Context %d", kompute.ErrInvalid, c.CacheTokens, c.Context)
+	}
+	return nil
+}
+
+// pagesFor returns how many pages hold n tokens.
+func (c *Config) pagesFor(n int) int { return (n + c.PageTokens - 1) / c.PageTokens }

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// Engine generates for many requests at once. Its methods may be called by any
+// number of goroutines. One goroutine of its own runs the steps, and sleeps while
+// there is nothing to do.
+type Engine struct {
+	model     model.Model
+	tokenizer *tokenizer.Tokenizer
+	config    Config
+	steps     *stepper
+	stop      context.CancelFunc // ends the step that is under way
+	stopped   context.Context
+	ended     chan struct{} // closed when the goroutine has ended
+
+	mu        sync.Mutex
+	wake      *sync.Cond
+	scheduler *scheduler
+	closing   bool
+	err       error // why no step can be run any more
+	stats     Stats
+}
+
+// Stats is what an engine has done and does.
+type Stats struct {
+	Running, Waiting int // requests
+	Pages, FreePages int // of the cache; those that only wait to be found again count as free
+
+	Steps           uint64
+	PromptTokens    uint64 // fed from prompts, or again
+	GeneratedTokens uint64
+	SharedTokens    uint64 // of prompts, that were in the cache already
+	Preempted       uint64 // times a request gave its pages up and was computed again
+}
+
+// New returns an engine for a model, which must stay open until the engine is
+// closed. tok decodes what is generated. It fails with kompute.ErrInvalid for a
+// configuration that is wrong, and with the errors of the device.
+func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
+	if m == nil || tok == nil {
+		return nil, fmt.Errorf("%w: an engine needs a model and a tokenizer", kompute.ErrInvalid)
+	}
+	if err := c.fill(m); err != nil {
+		return nil, err
+	}
+	e := &Engine{model: m, tokenizer: tok, config: c, ended: make(chan struct{})}
+	var err error
+	if e.steps, err = newStepper(m, &e.config); err != nil {
+		return nil, err
+	}
+	e.scheduler = newScheduler(&e.config)
+	e.wake = sync.NewCond(&e.mu)
+	e.stopped, e.stop = context.WithCancel(context.Background())
+	go e.loop()
+	return e, nil
+}
+
+// Submit accepts a request and returns its answer as it comes. Cancelling ctx ends
+// the request at the next step; its pages are free then.
+//
+// It fails with [ErrBusy] if Queue requests wait already, kompute.ErrClosed once
+// the engine is closing, generate.PromptError for a prompt that cannot be fed,
+// the errors of the sampling parameters, kompute.ErrInvalid for other fields, and
+// with the error that has ended the engine.
+func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if e == nil {
+		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+	}
+	if err := e.check(&r); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	own, cancel := context.WithCancel(ctx)
+	q := &sequence{
+		request: &r, ctx: own, stream: newStream(cancel), decoder: e.tokenizer.NewDecoder(tokenizer.SkipSpecial),
+		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt),
+		// The last token is not fed, and needs no place.
+		limit: min(r.MaxTokens, e.config.Context-len(r.Prompt)+1),
+	}
+	for _, id := range r.Prompt {
+		q.tokens = append(q.tokens, int32(id))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.err != nil:
+		cancel()
+		return nil, e.err
+	case e.closing:
+		cancel()
+		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+	case len(e.scheduler.queue) >= e.config.Queue:
+		cancel()
+		return nil, ErrBusy
+	}
+	e.scheduler.queue = append(e.scheduler.queue, q)
+	context.AfterFunc(own, e.wakeUp)
+	e.wake.Signal()
+	return q.stream, nil
+}
+
+func (e *Engine) wakeUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wake.Signal()
+}
+
+// Stats returns what the engine has done so far, and does now.
+func (e *Engine) Stats() Stats {
+	if e == nil {
+		return Stats{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out, s := e.stats, e.scheduler
+	out.Running, out.Waiting = len(s.running), len(s.queue)
+	out.Pages, out.FreePages = e.config.pagesFor(e.config.CacheTokens), s.pages.available()
+	out.SharedTokens, out.Preempted = s.shared, s.preempted
+	return out
+}
+
+// Close refuses new requests, waits until those that were accepted have their
+// answers, and frees the memory. If ctx ends first, it cancels the rest, and
+// returns the context's error. Closing a nil engine, or one twice, does nothing.
+func (e *Engine) Close(ctx context.Context) error {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	first := !e.closing
+	e.closing = true
+	e.wake.Signal()
+	e.mu.Unlock()
+	var err error
+	select {
+	case <-e.ended:
+	case <-ctx.Done():
+		err = ctx.Err()
+		e.stop()
+		e.wakeUp()
+		<-e.ended
+	}
+	if first {
+		e.stop()
+		err = errors.Join(err, e.steps.close())
+	}
+	return err
+}
+
+// loop runs steps until the engine is closed and nothing is left to do, or until a
+// step fails.
+func (e *Engine) loop() {
+	defer close(e.ended)
+	for {
+		pieces, tables, ok := e.next()
+		if !ok {
+			return
+		}
+		tokens, err := e.steps.run(e.stopped, pieces, tables)
+		e.finish(pieces, tokens, err)
+	}
+}
+
+// next waits for work, and returns the pieces of the next step.
+func (e *Engine) next() (pieces []piece, tables, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		s := e.scheduler
+		e.dropCancelled()
+		if e.err != nil || e.stopped.Err() != nil {
+			e.failAll()
+			return nil, false, false
+		}
+		if pieces := s.plan(); len(pieces) > 0 {
+			tables, s.tables = s.tables, false
+			return pieces, tables, true
+		}
+		if e.closing && len(s.queue) == 0 && len(s.running) == 0 {
+			return nil, false, false
+		}
+		e.wake.Wait()
+	}
+}
+
+// dropCancelled ends the requests whose context has ended.
+func (e *Engine) dropCancelled() {
+	s := e.scheduler
+	for _, q := range slices.Clone(s.running) {
+		if err := q.ctx.Err(); err != nil {
+			s.leave(q)
+			q.stream.end(generate.FinishCancelled, err)
+		}
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(q *sequence) bool {
+		err := q.ctx.Err()
+		if err != nil {
+			q.stream.end(generate.FinishCancelled, err)
+		}
+		return err != nil
+	})
+}
+
+// failAll ends every request with the error that has ended the engine, or as
+// cancelled.
+func (e *Engine) failAll() {
+	s, err, finish := e.scheduler, e.err, generate.FinishError
+	if err == nil {
+		err, finish = fmt.Errorf("engine: %w", kompute.ErrClosed), generate.FinishCancelled
+	}
+	for _, q := range slices.Concat(slices.Clone(s.running), s.queue) {
+		q.stream.end(finish, err)
+		q.stream.cancel()
+	}
+	for len(s.running) > 0 {
+		s.leave(s.running[0])
+	}
+	s.queue = nil
+}
+
+// finish takes in what a step has given.
+func (e *Engine) finish(pieces []piece, tokens []uint32, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		if e.stopped.Err() == nil {
+			e.err = fmt.Errorf("engine: %w", err)
+		}
+		return
+	}
+	e.stats.Steps++
+	for _, p := range pieces {
+		last := p.last()
+		if p.first < p.prompt || !last {
+			e.stats.PromptTokens += uint64(p.count)
+		}
+		e.scheduler.fed(p)
+		if !last {
+			continue
+		}
+		id := tokens[0]
+		tokens = tokens[1:]
+		e.stats.GeneratedTokens++
+		ended := false
+		if err := sample.Check(id); err != nil {
+			p.stream.end(generate.FinishError, err)
+			ended = true
+		} else {
+			ended = p.accept(int(id))
+		}
+		if ended {
+			e.scheduler.leave(p.sequence)
+			p.stream.cancel()
+		}
+	}
+}

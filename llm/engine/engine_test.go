@@ -1,0 +1,284 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// demo is the demo model on one device.
+type demo struct {
+	*testing.T
+	folder *generate.Folder
+	model  model.Model
+}
+
+func eachDemo(t *testing.T, fn func(d demo)) {
+	t.Helper()
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, folder.Close()) })
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		m, err := folder.Load(t.Context(), dev, model.Options{})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close()) }()
+		fn(demo{t, folder, m})
+	})
+}
+
+func (d demo) engine(c engine.Config) *engine.Engine {
+	d.Helper()
+	e, err := engine.New(d.model, d.folder.Tokenizer, c)
+	require.NoError(d, err)
+	return e
+}
+
+func (d demo) close(e *engine.Engine) {
+	d.Helper()
+	require.NoError(d, e.Close(d.Context()))
+	require.NoError(d, e.Close(d.Context()))
+}
+
+// Many requests at once give the tokens that another implementation gives each of
+// them alone.
+func TestGoldensTogether(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	eachDemo(t, func(d demo) {
+		e := d.engine(engine.Config{Sequences: 4, Context: 256, PageTokens: 16, ChunkTokens: 24})
+		defer d.close(e)
+		var streams []*engine.Stream
+		for range 2 {
+			for _, c := range cases {
+				s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
+				require.NoError(d, err)
+				streams = append(streams, s)
+			}
+		}
+		for i, s := range streams {
+			got, err := s.Result(d.Context())
+			require.NoError(d, err)
+			require.Equal(d, cases[i%len(cases)].GeneratedIDs, got.IDs, "case %d", i)
+		}
+		require.Positive(d, e.Stats().SharedTokens, "the second round finds the first one's prompts")
+		require.Equal(d, e.Stats().Pages, e.Stats().FreePages)
+	})
+}
+
+// randomRequest makes a request that may begin like others.
+func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
+	prompt := append([]int(nil), prefixes[r.IntN(len(prefixes))]...)
+	for range 1 + r.IntN(20) {
+		prompt = append(prompt, 10+r.IntN(200))
+	}
+	q := engine.Request{Prompt: prompt, MaxTokens: 1 + r.IntN(24)}
+	if r.IntN(2) == 0 {
+		q.Sampling = sample.Params{Temperature: 0.5 + r.Float64(), TopK: r.IntN(50), TopP: 0.5 + r.Float64()/2, Seed: r.Uint64()}
+	}
+	return q
+}
+
+// Whatever else is in the batch, whenever it arrives, and however little memory
+// there is, a request has the tokens that it has alone.
+func TestSameTokensInAnyCompany(t *testing.T) {
+	const requests = 24
+	eachDemo(t, func(d demo) {
+		r := rand.New(rand.NewPCG(7, 1))
+		prefixes := [][]int{nil, make([]int, 17), make([]int, 33)}
+		for _, p := range prefixes {
+			for i := range p {
+				p[i] = 10 + r.IntN(200)
+			}
+		}
+		alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: 128})
+		defer d.close(alone)
+		all := make([]engine.Request, requests)
+		want := make([]*generate.Result, requests)
+		for i := range all {
+			all[i] = randomRequest(r, prefixes)
+			s, err := alone.Submit(d.Context(), all[i])
+			require.NoError(d, err)
+			want[i], err = s.Result(d.Context())
+			require.NoError(d, err)
+		}
+		// Memory for two long requests only: some must give their pages up.
+		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16})
+		defer d.close(e)
+		var wg sync.WaitGroup
+		for i := range all {
+			time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
+			ctx, cancel := context.WithCancel(d.Context())
+			defer cancel()
+			s, err := e.Submit(ctx, all[i])
+			require.NoError(d, err)
+			if i%5 == 4 {
+				wg.Go(func() {
+					time.Sleep(2 * time.Millisecond)
+					cancel()
+					got, err := s.Result(d.Context())
+					if err == nil { // it was faster
+						require.Equal(d, want[i].IDs, got.IDs)
+						return
+					}
+					require.ErrorIs(d, err, context.Canceled)
+					require.True(d, slices.Equal(want[i].IDs[:len(got.IDs)], got.IDs), "request %d", i)
+				})
+				continue
+			}
+			wg.Go(func() {
+				got, err := s.Result(d.Context())
+				require.NoError(d, err)
+				require.Equal(d, want[i], got, "request %d", i)
+			})
+		}
+		wg.Wait()
+		stats := e.Stats()
+		require.Equal(d, stats.Pages, stats.FreePages)
+		require.Zero(d, stats.Running+stats.Waiting)
+		d.Logf("%+v", stats)
+		require.Positive(d, stats.Preempted)
+	})
+}
+
+// The engine draws the tokens that a session draws.
+func TestLikeASession(t *testing.T) {
+	eachDemo(t, func(d demo) {
+		prompt, err := d.folder.EncodeChat(d.Context(), generate.Turn("", "Tell me a story about a fox."))
+		require.NoError(d, err)
+		p := sample.Params{Temperature: 0.8, TopP: 0.9, Seed: 3}
+		session, err := generate.NewSession(d.model, d.folder.Tokenizer, 256)
+		require.NoError(d, err)
+		defer session.Close()
+		want, err := session.Generate(d.Context(), prompt, generate.Options{MaxTokens: 30, Sampling: p, EOS: d.folder.EOS()})
+		require.NoError(d, err)
+		e := d.engine(engine.Config{Sequences: 2})
+		defer d.close(e)
+		s, err := e.Submit(d.Context(), engine.Request{Prompt: prompt, MaxTokens: 30, Sampling: p, EOS: d.folder.EOS()})
+		require.NoError(d, err)
+		text := ""
+		for token, err := range s.Tokens() {
+			require.NoError(d, err)
+			text += token.Text
+		}
+		got, err := s.Result(d.Context())
+		require.NoError(d, err)
+		require.Equal(d, want, got)
+		require.Equal(d, want.Text, text)
+		// Again, up to a word of it.
+		stop := want.Text[len(want.Text)/2 : len(want.Text)/2+3]
+		s, err = e.Submit(d.Context(), engine.Request{Prompt: prompt, MaxTokens: 30, Sampling: p, Stop: []string{stop}})
+		require.NoError(d, err)
+		got, err = s.Result(d.Context())
+		require.NoError(d, err)
+		require.Equal(d, generate.FinishStop, got.Finish)
+		require.Equal(d, want.Text[:len(got.Text)], got.Text)
+		require.NotContains(d, got.Text, stop)
+	})
+}
+
+// cpuDemo is the demo model on the CPU backend.
+func cpuDemo(t *testing.T) demo {
+	t.Helper()
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	dev, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	m, err := folder.Load(t.Context(), dev, model.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(m.Close(), dev.Close(), folder.Close())) })
+	return demo{t, folder, m}
+}
+
+func TestRefusals(t *testing.T) {
+	d := cpuDemo(t)
+	for _, c := range []engine.Config{{Sequences: -1}, {Context: 1 << 30}, {Context: 64, CacheTokens: 32}} {
+		_, err := engine.New(d.model, d.folder.Tokenizer, c)
+		require.ErrorIs(d, err, kompute.ErrInvalid, fmt.Sprintf("%+v", c))
+	}
+	_, err := engine.New(nil, d.folder.Tokenizer, engine.Config{})
+	require.ErrorIs(d, err, kompute.ErrInvalid)
+	e := d.engine(engine.Config{Sequences: 1, Context: 64, Queue: 1})
+	for want, r := range map[error][]engine.Request{
+		generate.ErrPrompt: {{}, {Prompt: make([]int, 65)}, {Prompt: []int{-1}}, {Prompt: []int{1 << 30}}},
+		kompute.ErrInvalid: {{Prompt: []int{1}, MaxTokens: -1}, {Prompt: []int{1}, Stop: []string{""}}},
+		sample.ErrParams:   {{Prompt: []int{1}, Sampling: sample.Params{Temperature: -1}}},
+	} {
+		for _, q := range r {
+			_, err := e.Submit(d.Context(), q)
+			require.ErrorIs(d, err, want, fmt.Sprintf("%+v", q))
+		}
+	}
+	cancelled, cancel := context.WithCancel(d.Context())
+	cancel()
+	_, err = e.Submit(cancelled, engine.Request{Prompt: []int{1}})
+	require.ErrorIs(d, err, context.Canceled)
+	// More than one runs and one waits.
+	var streams []*engine.Stream
+	for err = nil; err == nil; {
+		var s *engine.Stream
+		if s, err = e.Submit(d.Context(), engine.Request{Prompt: []int{11, 12}, MaxTokens: 60}); err == nil {
+			streams = append(streams, s)
+		}
+	}
+	require.ErrorIs(d, err, engine.ErrBusy)
+	// Closing answers what was accepted, and nothing else.
+	closed := make(chan error)
+	go func() { closed <- e.Close(d.Context()) }()
+	for _, s := range streams {
+		got, err := s.Result(d.Context())
+		require.NoError(d, err)
+		require.Len(d, got.IDs, 60)
+	}
+	require.NoError(d, <-closed)
+	_, err = e.Submit(d.Context(), engine.Request{Prompt: []int{1}})
+	require.ErrorIs(d, err, kompute.ErrClosed)
+	var none *engine.Engine
+	require.NoError(d, none.Close(d.Context()))
+	require.Zero(d, none.Stats())
+	_, err = none.Submit(d.Context(), engine.Request{Prompt: []int{1}})
+	require.ErrorIs(d, err, kompute.ErrClosed)
+}
+
+// A deadline for closing cancels what is left.
+func TestCloseInTime(t *testing.T) {
+	d := cpuDemo(t)
+	e := d.engine(engine.Config{Sequences: 1})
+	s, err := e.Submit(d.Context(), engine.Request{Prompt: []int{11, 12}, MaxTokens: 1 << 20})
+	require.NoError(d, err)
+	ctx, cancel := context.WithCancel(d.Context())
+	cancel()
+	require.ErrorIs(d, e.Close(ctx), context.Canceled)
+	got, err := s.Result(d.Context())
+	require.ErrorIs(d, err, kompute.ErrClosed)
+	require.Equal(d, generate.FinishCancelled, got.Finish)
+}
+
+// Leaving the loop over the tokens cancels the request.
+func TestLeavingTheLoop(t *testing.T) {
+	d := cpuDemo(t)
+	e := d.engine(engine.Config{})
+	defer d.close(e)
+	s, err := e.Submit(d.Context(), engine.Request{Prompt: []int{11, 12}, MaxTokens: 1 << 20})
+	require.NoError(d, err)
+	for _, err := range s.Tokens() {
+		require.NoError(d, err)
+		break
+	}
+	got, err := s.Result(d.Context())
+	require.ErrorIs(d, err, context.Canceled)
+	require.NotEmpty(d, got.IDs)
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"container/list"
+	"unsafe"
+)
+
+// page is one page of keys and values.
+type page struct {
+	number int32
+	users  int           // requests that read it
+	key    pageKey       // what it holds, if it is full and can be found
+	idle   *list.Element // in allocator.idle, if nobody uses it but it can be found
+}
+
+// pageKey says what a full page holds: its own tokens, behind those of the page
+// before. As keys and values depend on all tokens before, so does the key.
+type pageKey struct {
+	before *page // nil for the first one
+	tokens string
+}
+
+// allocator hands out pages, and finds those that hold the beginning of a
+// prompt. It is used under the engine's lock.
+type allocator struct {
+	tokens int // of a page
+	free   []*page
+	idle   list.List // *page: found but not used, the longest idle first
+	found  map[pageKey]*page
+}
+
+func newAllocator(count, tokens int) *allocator {
+	a := &allocator{tokens: tokens, found: map[pageKey]*page{}}
+	for i := count - 1; i >= 0; i-- {
+		a.free = append(a.free, &page{number: int32(i)})
+	}
+	return a
+}
+
+// available returns how many pages take can hand out.
+func (a *allocator) available() int { return len(a.free) + a.idle.Len() }
+
+// take returns a page for new tokens, or nil if all are in use. It takes what has
+// been idle for the longest time if no page is free.
+func (a *allocator) take() *page {
+	if n := len(a.free); n > 0 {
+		p := a.free[n-1]
+		a.free = a.free[:n-1]
+		p.users = 1
+		return p
+	}
+	oldest := a.idle.Front()
+	if oldest == nil {
+		return nil
+	}
+	p := oldest.Value.(*page)
+	a.idle.Remove(oldest)
+	a.forget(p)
+	// A new page, since pages behind the old one know it as what they follow.
+	return &page{number: p.number, users: 1}
+}
+
+// forget makes a page one that cannot be found.
+func (a *allocator) forget(p *page) {
+	if a.found[p.key] == p {
+		delete(a.found, p.key)
+	}
+	p.key, p.idle = pageKey{}, nil
+}
+
+// share returns the pages that hold the beginning of tokens, in order, and counts
+// their new user. At least one token is left over: its logits are wanted.
+func (a *allocator) share(tokens []int32) (pages []*page) {
+	var before *page
+	for len(tokens) > a.tokens {
+		p := a.found[pageKey{before, bytesOf(tokens[:a.tokens])}]
+		if p == nil {
+			break
+		}
+		if p.users++; p.idle != nil {
+			a.idle.Remove(p.idle)
+			p.idle = nil
+		}
+		pages, before, tokens = append(pages, p), p, tokens[a.tokens:]
+	}
+	return pages
+}
+
+// publish makes a page that is full of tokens one that share finds, unless
+// another page with these tokens is found already.
+func (a *allocator) publish(p, before *page, tokens []int32) {
+	if before != nil && a.found[before.key] != before {
+		return // what it follows cannot be found
+	}
+	key := pageKey{before, bytesOf(tokens)}
+	if a.found[key] == nil && p.key == (pageKey{}) {
+		p.key, a.found[key] = key, p
+	}
+}
+
+// release gives up pages of one user, the last of them first: it is the
+// beginnings that others are likely to want.
+func (a *allocator) release(pages []*page) {
+	for i := len(pages) - 1; i >= 0; i-- {
+		p := pages[i]
+		if p.users--; p.users > 0 {
+			continue
+		}
+		if a.found[p.key] == p {
+			p.idle = a.idle.PushBack(p)
+		} else {
+			a.free = append(a.free, p)
+		}
+	}
+}
+
+// bytesOf returns the tokens' bytes.
+func bytesOf(tokens []int32) string {
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(tokens))), 4*len(tokens)))
+}
