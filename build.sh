@@ -126,6 +126,8 @@ go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
 deps() {
     need_go
     local missing
+    # Beside the installation of packages; the build reports what could not be had.
+    (cd "$root" && go mod download >/dev/null 2>&1) &
     missing=$(missing_packages "$@")
     # shellcheck disable=SC2086 # one word per package
     [ -z "$missing" ] || install_packages $missing

@@ -16,36 +16,76 @@ part() {
     printf '==> %d s: %s\n' $((SECONDS - start)) "$name"
 }
 
-cpp_tests() { KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure; }
-go_tests() { KOMPUTE_GO_VALIDATION=1 go test -race -timeout 60m ./...; }
-go_tests_without_cgo() { CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 go test ./...; }
-plotter() { (cd examples/bench/plot && go vet ./... && go test ./...); }
+# beside LOG COMMAND... runs a command beside what follows; `finish` waits for it.
+# Both use both cores only part of the time.
+beside() {
+    besides_log=$1
+    shift
+    set -m # in a process group of its own, which can be ended as a whole
+    "$@" >"$besides_log" 2>&1 &
+    beside_pid=$!
+    set +m
+    trap 'kill -- "-$beside_pid" 2>/dev/null || true' EXIT
+}
+finish() {
+    local status=0
+    wait "$beside_pid" || status=$?
+    trap - EXIT
+    cat "$besides_log"
+    [ "$status" = 0 ] || exit "$status"
+}
 
-# Compiled only: there may be nothing here that runs them.
+# go test vets each package as well, by every analyzer. Without what debuggers need,
+# its programs link faster; reports have line numbers all the same.
+go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
+
+cpp_tests() { KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure; }
+go_tests() { KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m ./...; }
+go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
+plotter() { (cd examples/bench/plot && go_test ./...); }
+
+# Compiled only: there may be nothing here that runs them. With the tag nogpu, and
+# for arm, our sources are those of a build that is compiled anyway.
 other_builds() {
-    go build -tags nogpu ./... && CGO_ENABLED=0 GOARCH=arm64 go build ./... &&
-        CGO_ENABLED=0 GOARCH=386 go vet ./... && CGO_ENABLED=0 GOARCH=arm go vet ./...
+    CGO_ENABLED=0 GOARCH=arm64 go build ./... && CGO_ENABLED=0 GOARCH=386 go vet ./... &&
+        same_sources 'CGO_ENABLED=0' 'GOFLAGS=-tags=nogpu' &&
+        same_sources 'CGO_ENABLED=0 GOARCH=386' 'CGO_ENABLED=0 GOARCH=arm'
+}
+
+# same_sources SETTINGS SETTINGS: whether two builds are made of the same files of ours.
+same_sources() {
+    # shellcheck disable=SC2086 # several settings
+    diff <(env $1 go list -f "$sources" ./...) <(env $2 go list -f "$sources" ./...)
+}
+sources='{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}'
+
+cpp_parts() {
+    part 'C++ tests of the shim, under Vulkan validation' cpp_tests
+    part 'C++ tests under the address, leak and undefined behaviour sanitizers' scripts/test_sanitized.sh "$build" address
+    part 'C++ tests with threads under the thread sanitizer' scripts/test_sanitized.sh "$build" thread
 }
 
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
 # and the CPU backend with the models on top of it.
+mkdir -p "$build/logs"
 if [ "$fast" = --fast ]; then
-    part 'C++ tests of the shim' ctest --test-dir "$build" --output-on-failure
+    printf '==> the C++ tests of the shim run beside the Go tests\n'
+    beside "$build/logs/cpp-tests.log" part 'C++ tests of the shim' ctest --test-dir "$build" --output-on-failure
+    part 'Go tests without cgo: the CPU backend alone' env CGO_ENABLED=0 go test -short ./...
     part 'the binding on Vulkan' go test -short ./kompute
     part 'the goldens of the demo model on Vulkan' go test -short -run '^TestGoldenGreedy$/vulkan' ./llm/generate
-    part 'Go tests without cgo: the CPU backend alone' env CGO_ENABLED=0 go test -short ./...
+    finish
     printf '\nthe fast share passed in %d s; ./build.sh test runs everything\n' "$SECONDS"
     exit
 fi
 
-part 'C++ tests of the shim, under Vulkan validation' cpp_tests
-part 'C++ tests under the address, leak and undefined behaviour sanitizers' scripts/test_sanitized.sh "$build" address
-part 'C++ tests with threads under the thread sanitizer' scripts/test_sanitized.sh "$build" thread
-part 'go vet' go vet ./...
+printf '==> the C++ tests run beside the Go tests; what they print comes last\n'
+beside "$build/logs/cpp-tests.log" cpp_parts
 part 'Go tests on every backend, race detector, Vulkan validation' go_tests
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
 part 'the plotter, a module of its own' plotter
-part 'builds with -tags nogpu and for other architectures, also of 32 bits' other_builds
+part 'builds for other architectures, also of 32 bits' other_builds
 part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 part 'programs' scripts/test_programs.sh
+finish
 printf '\nall tests passed in %d s\n' "$SECONDS"

@@ -194,12 +194,17 @@ func (r *runner) vectors(t *testing.T) {
 	}
 }
 
-// shortThin is of how many cases one is run where go test is asked for -short.
-const shortThin = 4
+// Of how many cases one is run: where go test is asked for -short, and where the
+// race detector watches the CPU backend, which it slows down most. What the other
+// cases compute is for a build without it.
+const (
+	shortThin = 4
+	raceThin  = 4
+)
 
-// skip reports whether to leave out a case: in short tests, and where Vulkan runs
-// on the CPU, as with lavapipe, where building the kernels' many variants takes
-// most of the time.
+// skip reports whether to leave out a case: in short tests, under the race
+// detector, and where Vulkan runs on the CPU, as with lavapipe, where building the
+// kernels' many variants takes most of the time.
 func (r *runner) skip(name string) bool {
 	of := 1
 	if r.thin > 0 && r.dev.Backend() == "vulkan" && r.dev.Info().Type == "cpu" {
@@ -207,6 +212,9 @@ func (r *runner) skip(name string) bool {
 	}
 	if testing.Short() {
 		of *= shortThin
+	}
+	if raceDetector && r.dev.Backend() == "cpu" {
+		of *= raceThin
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
