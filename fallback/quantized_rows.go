@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"sync/atomic"
+
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -57,6 +59,10 @@ type PreparedRows struct {
 	stride  int          // bytes between them
 	bytes   []byte
 	floats  []float32 // many rows, one after the other
+	tiled   bool      // they are in tiles, too
+	tiles   simd.Tiles
+	group   int         // of tiles
+	endless atomic.Bool // a row is not finite, so that tiles cannot have it
 }
 
 // maxLimbRows is up to how many rows of x are multiplied as whole numbers with
@@ -88,14 +94,24 @@ var e2m1Codes = func() (table simd.Table) {
 // Reset prepares p for so many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	p.rows, p.k, p.order = rows, m.cols, m.order()
-	p.limbs = p.limbs[:0]
+	p.limbs, p.tiled = p.limbs[:0], false
 	if rows > maxLimbRows || !m.integers() {
 		p.floats = grown(p.floats, rows*p.k)
+		if m.tiled() {
+			p.tiled, p.group = true, m.GroupSize
+			p.tiles.Reset(rows, p.k, p.group)
+			p.endless.Store(false)
+		}
 		return
 	}
 	p.stride = simd.LimbSpace(p.k, p.order)
 	p.bytes = grown(p.bytes, rows*p.stride)
 	p.limbs = grown(p.limbs, rows)
+}
+
+// tiled reports whether many rows are multiplied by tiles.
+func (a *packed) tiled() bool {
+	return a.Mode == opdef.ModeAffine && simd.HasTiles(a.Bits) && a.w.Strides[1] == 1 && a.cols > 0
 }
 
 // grown returns a slice of n elements of any value, s itself if it is large enough.
@@ -108,6 +124,9 @@ func grown[T any](s []T, n int) []T {
 
 // SharesRows reports whether rows that were prepared for m serve other, too.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
+	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
+		return false
+	}
 	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order()
 }
 
@@ -118,6 +137,9 @@ func (p *PreparedRows) Set(i int, x []float32) {
 		return
 	}
 	copy(p.floats[i*p.k:(i+1)*p.k], x)
+	if p.tiled && !p.tiles.Set(i, x) {
+		p.endless.Store(true)
+	}
 }
 
 // Multiply sets out[i*ld+j-lo] to the product of row i of x with row j of the
@@ -131,6 +153,8 @@ func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi 
 		}
 	case len(p.limbs) > 0:
 		m.multiplyLimbs(out, ld, p, lo, hi)
+	case p.tiled && !p.endless.Load():
+		m.multiplyTiles(out, ld, p, lo, hi)
 	default:
 		m.multiplyPanels(out, ld, p, lo, hi)
 	}
@@ -300,18 +324,44 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 	if 32%m.Bits != 0 {
 		return false
 	}
+	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn)
+	return simd.ExpandPanel(panel, codes, scales, biases, m.Bits, kn/m.GroupSize, m.GroupSize*m.Bits/32)
+}
+
+// wordPanel makes panels of the words, and of the scales and biases, of columns
+// [k0, k0+kn) of nn rows of w.
+func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
 	width, g0, groups := simd.PanelWidth(), k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
-	codes := cut(&space, groups*perGroup*width)
+	codes = cut(&space, groups*perGroup*width)
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
-	var factors [2][]float32
-	for i, a := range []*array.Array{m.scales, m.biases} {
-		factors[i] = cut(&space, groups*width)
-		rows := loadMatrix(a, n0, nn, space)
-		simd.TransposePanel(factors[i], rows[g0:], m.groups, nn, groups)
+	scales, biases = cut(&space, groups*width), cut(&space, groups*width)
+	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
+	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)
+	return codes, scales, biases
+}
+
+// multiplyTiles multiplies tiles of x with tiles of codes.
+func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	const width = 32
+	words := p.k * m.Bits / 32
+	scratch := borrow(p.rows*width + p.tiles.TileSpace() + (words+3*m.groups)*width)
+	defer scratch.release()
+	space := scratch.f
+	part, tiles := cut(&space, p.rows*width), cut(&space, p.tiles.TileSpace())
+	for n0 := lo; n0 < hi; n0 += width {
+		nn := min(width, hi-n0)
+		codes, scales, biases := m.wordPanel(space, n0, nn, 0, p.k)
+		if nn == width {
+			p.tiles.Multiply(out[n0-lo:], ld, codes, scales, biases, m.Bits, tiles)
+			continue
+		}
+		p.tiles.Multiply(part, width, codes, scales, biases, m.Bits, tiles)
+		for i := range p.rows {
+			copy(out[i*ld+n0-lo:], part[i*width:i*width+nn])
+		}
 	}
-	return simd.ExpandPanel(panel, codes, factors[0], factors[1], m.Bits, groups, perGroup)
 }
 
 // dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of

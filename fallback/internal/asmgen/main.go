@@ -230,6 +230,7 @@ var families = map[string]func(){
 	"gemm":     gemmFamily,
 	"kernels":  kernels,
 	"limbs":    limbsFamily,
+	"parts":    partsFamily,
 	"unpack":   unpackFamily,
 }
 
@@ -237,18 +238,27 @@ func main() {
 	family := flag.String("family", "", "which functions to write")
 	flag.Parse()
 	out := flag.Lookup("out").Value.String()
-	if *family == "neon" {
+	stubs := flag.Lookup("stubs").Value.String()
+	switch *family {
+	case "neon":
 		var a arm64
 		neonFamily(&a)
-		if err := a.write(out, flag.Lookup("stubs").Value.String()); err != nil {
-			log.Fatal(err)
-		}
+		check(a.write(out, stubs))
+		return
+	case "amx":
+		var a amx
+		amxFamily(&a)
+		check(a.write(out, stubs))
 		return
 	}
 	ConstraintExpr("amd64")
 	families[*family]()
 	Generate()
-	if err := encodeVEX(out); err != nil {
+	check(encodeVEX(out))
+}
+
+func check(err error) {
+	if err != nil {
 		log.Fatal(err)
 	}
 }

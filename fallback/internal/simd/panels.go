@@ -8,7 +8,7 @@ const MaxPanelWidth = 32
 
 // PanelWidth returns the columns of a panel.
 func PanelWidth() int {
-	if active == AVX512 || active == VNNI512 {
+	if active >= AVX512 && active <= AMX {
 		return 32
 	}
 	return 16

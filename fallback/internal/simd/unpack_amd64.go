@@ -37,7 +37,7 @@ func unpackVector(dst, codes []byte, bits int, table *Table) int {
 		return 0
 	}
 	control := unpackControls[bits]
-	if active == VNNI512 {
+	if active >= VNNI512 {
 		count := len(dst) / 64
 		if count == 0 {
 			return 0

@@ -2,9 +2,13 @@ package simd
 
 import (
 	"math"
+	"sync"
 
 	"golang.org/x/sys/cpu"
 )
+
+// tilesAllowed is whether the system allows AMX, asked once.
+var tilesAllowed = sync.OnceValue(allowTiles)
 
 // vectorLevels returns the levels of this processor above Generic.
 func vectorLevels() []Level {
@@ -20,6 +24,9 @@ func vectorLevels() []Level {
 		levels = append(levels, AVX512)
 		if x.HasAVX512VNNI && x.HasAVX512VBMI {
 			levels = append(levels, VNNI512)
+			if x.HasAMXTile && x.HasAMXBF16 && tilesAllowed() {
+				levels = append(levels, AMX)
+			}
 		}
 	}
 	return levels

@@ -27,3 +27,8 @@ func (l *Limbs) prepareVector([]float32) (int, bool)                      { retu
 func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
 func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }
+
+// There are no tiles: HasTiles says so.
+func (t *Tiles) split([]uint16, []float32, []float32)                                        {}
+func expandTiles([]uint16, []float32, int, int)                                              {}
+func (t *Tiles) product([]float32, int, int, []uint16, []float32, []float32, int, []float32) {}

@@ -1,0 +1,110 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTiles compares products on AMX tiles with float64. Where there are none, it
+// has the layouts multiplied in Go.
+func TestTiles(t *testing.T) {
+	if active < VNNI512 || active > AMX {
+		t.Skip("needs AVX-512")
+	}
+	rng := rand.New(rand.NewPCG(12, 12))
+	for range 40 {
+		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
+		groups, rows := 1+rng.IntN(5), 1+rng.IntN(70)
+		k := groups * size
+		var x Tiles
+		x.Reset(rows, k, size)
+		numbers := make([]float32, rows*k)
+		for i := range numbers {
+			numbers[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
+		}
+		for i := range rows {
+			require.True(t, x.Set(i, numbers[i*k:(i+1)*k]))
+		}
+		w := randomCodeRows(rng, Natural, bits, size, groups, 32)
+		words := make([]float32, 32*k*bits/32)
+		for j := range 32 {
+			for l := range k {
+				at := l*bits/32*32 + j
+				word := math.Float32bits(words[at]) | uint32(w.Data[j*w.Stride+l])<<(l*bits%32)
+				words[at] = math.Float32frombits(word)
+			}
+		}
+		scales, biases := make([]float32, 32*groups), make([]float32, 32*groups)
+		for j := range 32 {
+			for g := range groups {
+				scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
+			}
+		}
+		c := make([]float32, rows*33)
+		space := make([]float32, x.TileSpace())
+		if HasTiles(bits) {
+			x.Multiply(c, 33, words, scales, biases, bits, space)
+		} else {
+			tiles := make([]uint16, 32*k)
+			expandTiles(tiles, words, k/32, bits)
+			multiplyTiles(c, 33, &x, tiles, scales, biases)
+		}
+		for i := range rows {
+			for j := range 32 {
+				want, most := 0.0, 0.0
+				for l := range k {
+					term := w.at(j, l) * float64(numbers[i*k+l])
+					want += term
+					most += math.Abs(term) + math.Abs(float64(w.Scales[j*groups+l/size])*float64(w.Data[j*w.Stride+l])*float64(numbers[i*k+l]))
+				}
+				require.InDelta(t, want, c[i*33+j], 2e-6*most+1e-30, "%d bits, row %d of %d, %d, k %d", bits, i, rows, j, k)
+			}
+		}
+	}
+	var x Tiles
+	x.Reset(1, 32, 32)
+	row := make([]float32, 32)
+	row[3] = float32(math.Inf(1))
+	require.False(t, x.Set(0, row))
+}
+
+// multiplyTiles does what the tiles do.
+func multiplyTiles(c []float32, ldc int, x *Tiles, tiles []uint16, scales, biases []float32) {
+	widen := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
+	groups := x.k / x.groupSize
+	for i := range x.rows {
+		for j := range 32 {
+			var sum float64
+			for l := range x.k {
+				var v float64
+				for part := range 3 {
+					v += widen(x.parts[part*x.part+i*x.ld+l])
+				}
+				at := l/32*1024 + j/16*512 + l%32/2*32 + j%16*2 + l%2
+				sum += v * widen(tiles[at]) * float64(scales[l/x.groupSize*32+j])
+			}
+			for g := range groups {
+				sum += float64(x.sums[i*groups+g]) * float64(biases[g*32+j])
+			}
+			c[i*ldc+j] = float32(sum)
+		}
+	}
+}
+
+func BenchmarkTiles(b *testing.B) {
+	if !HasTiles(4) {
+		b.Skip("needs AMX")
+	}
+	const rows, k, size = 256, 1024, 128
+	rng := rand.New(rand.NewPCG(13, 13))
+	var x Tiles
+	x.Reset(rows, k, size)
+	for i := range rows {
+		x.Set(i, randomNumbers(rng, k))
+	}
+	words, factors, c, space := randomNumbers(rng, 32*k/8), randomNumbers(rng, 32*k/size), make([]float32, rows*32), make([]float32, x.TileSpace())
+	fastest(b, rows*32*k, func() { x.Multiply(c, 32, words, factors, factors, 4, space) })
+}
