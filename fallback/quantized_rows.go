@@ -336,6 +336,10 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
 	codes = cut(&space, groups*perGroup*width)
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
+	for i := range min(width, m.N()-n0-nn) { // the next panel
+		at := 4 * (m.w.Offset + (n0+nn+i)*m.w.Strides[0] + g0*perGroup)
+		simd.Prefetch(m.w.Data[at : at+4*groups*perGroup])
+	}
 	scales, biases = cut(&space, groups*width), cut(&space, groups*width)
 	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
 	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)

@@ -12,6 +12,7 @@ func unpackFamily() {
 		unpack512(table)
 		unpack256(table)
 	}
+	prefetch()
 }
 
 func unpackName(table bool, isa string) string {
@@ -90,5 +91,17 @@ func unpack256(table bool) {
 	DECQ(count)
 	JNZ(LabelRef("loop"))
 	VZEROUPPER()
+	RET()
+}
+
+// prefetch asks for lines of 64 bytes.
+func prefetch() {
+	text("asks for count lines of 64 bytes to come to the second cache.", "prefetchLines")("(from *byte, count int)")
+	from, count := arg("from"), arg("count")
+	Label("loop")
+	PREFETCHT1(Mem{Base: from})
+	ADDQ(U8(64), from)
+	DECQ(count)
+	JNZ(LabelRef("loop"))
 	RET()
 }

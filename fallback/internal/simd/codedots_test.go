@@ -178,3 +178,19 @@ func TestUnpackCodes(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkCodeDotsMemory streams 32 MB of codes.
+func BenchmarkCodeDotsMemory(b *testing.B) {
+	const rows, k = 1 << 16, 1024
+	w := randomCodeRows(rand.New(rand.NewPCG(8, 8)), Halves, 4, 128, k/128, rows)
+	var l Limbs
+	l.Prepare(make([]byte, LimbSpace(k, Halves)), randomNumbers(rand.New(rand.NewPCG(8, 9)), k), Halves)
+	out := make([]float32, rows)
+	piece := w
+	fastest(b, rows*k, func() {
+		for row := 0; row < rows; row += 64 {
+			piece.Data, piece.Scales, piece.Biases = w.Data[row*w.Stride:], w.Scales[row*8:], w.Biases[row*8:]
+			CodeDots(out[row:], &piece, &l, 64)
+		}
+	})
+}

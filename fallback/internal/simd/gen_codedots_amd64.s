@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func codeDotsHalves4x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves4x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -29,6 +29,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0      8192(SI)
+	PREFETCHT0      8192(SI)(AX*1)
+	PREFETCHT0      8192(SI)(AX*2)
+	PREFETCHT0      8192(SI)(R8*1)
 	VMOVDQU32       (DI), Z10
 	VMOVDQU32       64(DI), Z11
 	VMOVDQU32       128(DI), Z12
@@ -175,7 +179,7 @@ DATA lanesOfFour<>+60(SB)/4, $0x00000003
 GLOBL lanesOfFour<>(SB), RODATA|NOPTR, $64
 
 // func codeDotsHalves8x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves8x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -199,6 +203,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0    8192(SI)
+	PREFETCHT0    8192(SI)(AX*1)
+	PREFETCHT0    8192(SI)(AX*2)
+	PREFETCHT0    8192(SI)(R8*1)
 	VMOVDQU32     (DI), Z10
 	VMOVDQU32     64(DI), Z11
 	VMOVDQU32     128(DI), Z12
@@ -345,7 +353,7 @@ DATA lanesOfEight<>+60(SB)/4, $0x00000001
 GLOBL lanesOfEight<>(SB), RODATA|NOPTR, $64
 
 // func codeDotsHalves16x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves16x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -368,6 +376,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       8192(SI)(AX*1)
+	PREFETCHT0       8192(SI)(AX*2)
+	PREFETCHT0       8192(SI)(R8*1)
 	VMOVDQU32        (DI), Z9
 	VMOVDQU32        64(DI), Z10
 	VMOVDQU32        128(DI), Z11
@@ -480,7 +492,7 @@ block:
 	RET
 
 // func codeDotsNatural4x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural4x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -504,6 +516,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0      8192(SI)
+	PREFETCHT0      8192(SI)(AX*1)
+	PREFETCHT0      8192(SI)(AX*2)
+	PREFETCHT0      8192(SI)(R8*1)
 	VMOVDQU32       (DI), Z14
 	VMOVDQU32       64(DI), Z15
 	VMOVDQU32       128(DI), Z16
@@ -613,7 +629,7 @@ block:
 	RET
 
 // func codeDotsNatural8x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural8x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -637,6 +653,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0    8192(SI)
+	PREFETCHT0    8192(SI)(AX*1)
+	PREFETCHT0    8192(SI)(AX*2)
+	PREFETCHT0    8192(SI)(R8*1)
 	VMOVDQU32     (DI), Z14
 	VMOVDQU32     64(DI), Z15
 	VMOVDQU32     128(DI), Z16
@@ -746,7 +766,7 @@ block:
 	RET
 
 // func codeDotsNatural16x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural16x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -769,6 +789,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       8192(SI)(AX*1)
+	PREFETCHT0       8192(SI)(AX*2)
+	PREFETCHT0       8192(SI)(R8*1)
 	VMOVDQU32        (DI), Z13
 	VMOVDQU32        64(DI), Z14
 	VMOVDQU32        128(DI), Z15
@@ -862,7 +886,7 @@ block:
 	RET
 
 // func codeDotsNatural32x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural32x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -885,6 +909,10 @@ rows:
 	MOVQ   blocks+64(FP), R10
 
 block:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       8192(SI)(AX*1)
+	PREFETCHT0       8192(SI)(AX*2)
+	PREFETCHT0       8192(SI)(R8*1)
 	VMOVDQU32        (DI), Z21
 	VMOVDQU32        64(DI), Z22
 	VMOVDQU32        128(DI), Z23
@@ -944,6 +972,10 @@ block:
 	VFMADD231PS.BCST (BX)(R9*1), Z25, Z4
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       8192(SI)(AX*1)
+	PREFETCHT0       8192(SI)(AX*2)
+	PREFETCHT0       8192(SI)(R8*1)
 	VMOVDQU32        (DI), Z21
 	VMOVDQU32        64(DI), Z22
 	VMOVDQU32        128(DI), Z23
@@ -1037,7 +1069,7 @@ block:
 	RET
 
 // func codeDotsHalves4x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves4x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1056,6 +1088,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0      8192(SI)
 	VMOVDQU32       (DI), Z4
 	VMOVDQU32       64(DI), Z5
 	VMOVDQU32       128(DI), Z6
@@ -1112,7 +1145,7 @@ block:
 	RET
 
 // func codeDotsHalves8x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves8x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1131,6 +1164,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0    8192(SI)
 	VMOVDQU32     (DI), Z4
 	VMOVDQU32     64(DI), Z5
 	VMOVDQU32     128(DI), Z6
@@ -1187,7 +1221,7 @@ block:
 	RET
 
 // func codeDotsHalves16x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsHalves16x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1205,6 +1239,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0       8192(SI)
 	VMOVDQU32        (DI), Z3
 	VMOVDQU32        64(DI), Z4
 	VMOVDQU32        128(DI), Z5
@@ -1257,7 +1292,7 @@ block:
 	RET
 
 // func codeDotsNatural4x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural4x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1276,6 +1311,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0      8192(SI)
 	VMOVDQU32       (DI), Z5
 	VMOVDQU32       64(DI), Z6
 	VMOVDQU32       128(DI), Z7
@@ -1325,7 +1361,7 @@ block:
 	RET
 
 // func codeDotsNatural8x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural8x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1344,6 +1380,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0    8192(SI)
 	VMOVDQU32     (DI), Z5
 	VMOVDQU32     64(DI), Z6
 	VMOVDQU32     128(DI), Z7
@@ -1393,7 +1430,7 @@ block:
 	RET
 
 // func codeDotsNatural16x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural16x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1411,6 +1448,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0       8192(SI)
 	VMOVDQU32        (DI), Z4
 	VMOVDQU32        64(DI), Z5
 	VMOVDQU32        128(DI), Z6
@@ -1456,7 +1494,7 @@ block:
 	RET
 
 // func codeDotsNatural32x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, MMX+
 TEXT ·codeDotsNatural32x1VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1474,6 +1512,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0       8192(SI)
 	VMOVDQU32        (DI), Z6
 	VMOVDQU32        64(DI), Z7
 	VMOVDQU32        128(DI), Z8
@@ -1494,6 +1533,7 @@ block:
 	VFMADD231PS.BCST (BX), Z10, Z1
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
+	PREFETCHT0       8192(SI)
 	VMOVDQU32        (DI), Z6
 	VMOVDQU32        64(DI), Z7
 	VMOVDQU32        128(DI), Z8
@@ -1539,7 +1579,7 @@ block:
 	RET
 
 // func codeDotsHalves4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves4x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1561,6 +1601,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -1690,7 +1732,7 @@ block:
 	RET
 
 // func codeDotsHalves8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves8x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1711,6 +1753,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -1832,7 +1876,7 @@ block:
 	RET
 
 // func codeDotsHalves16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves16x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1853,6 +1897,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -1974,7 +2020,7 @@ block:
 	RET
 
 // func codeDotsNatural4x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural4x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -1996,6 +2042,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -2103,7 +2151,7 @@ block:
 	RET
 
 // func codeDotsNatural8x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural8x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2124,6 +2172,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2223,7 +2273,7 @@ block:
 	RET
 
 // func codeDotsNatural16x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural16x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2244,6 +2294,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2343,7 +2395,7 @@ block:
 	RET
 
 // func codeDotsNatural32x2AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural32x2AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2364,6 +2416,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2436,6 +2490,8 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2535,7 +2591,7 @@ block:
 	RET
 
 // func codeDotsHalves4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves4x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2555,6 +2611,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -2639,7 +2696,7 @@ block:
 	RET
 
 // func codeDotsHalves8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves8x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2658,6 +2715,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y3
 	VMOVUPS      448(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -2738,7 +2796,7 @@ block:
 	RET
 
 // func codeDotsHalves16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsHalves16x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2757,6 +2815,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y3
 	VMOVUPS      448(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -2837,7 +2896,7 @@ block:
 	RET
 
 // func codeDotsNatural4x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural4x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2857,6 +2916,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y4
 	VMOVUPS      256(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -2927,7 +2987,7 @@ block:
 	RET
 
 // func codeDotsNatural8x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural8x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -2946,6 +3006,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3012,7 +3073,7 @@ block:
 	RET
 
 // func codeDotsNatural16x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural16x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3031,6 +3092,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3097,7 +3159,7 @@ block:
 	RET
 
 // func codeDotsNatural32x1AVXVNNI(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·codeDotsNatural32x1AVXVNNI(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3116,6 +3178,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3158,6 +3221,7 @@ block:
 	VFMADD231PS  Y6, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3224,7 +3288,7 @@ block:
 	RET
 
 // func codeDotsHalves4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves4x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3249,6 +3313,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y7
 	VMOVUPS      448(DI), Y8
 	VMOVDQU      (SI), Y9
@@ -3394,7 +3460,7 @@ block:
 	RET
 
 // func codeDotsHalves8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves8x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3418,6 +3484,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -3555,7 +3623,7 @@ block:
 	RET
 
 // func codeDotsHalves16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves16x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3579,6 +3647,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -3716,7 +3786,7 @@ block:
 	RET
 
 // func codeDotsNatural4x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural4x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3747,6 +3817,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y9
 	VMOVUPS      256(DI), Y10
 	VMOVDQU      (SI), Y11
@@ -3904,7 +3976,7 @@ block:
 	RET
 
 // func codeDotsNatural8x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural8x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -3934,6 +4006,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4083,7 +4157,7 @@ block:
 	RET
 
 // func codeDotsNatural16x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural16x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4113,6 +4187,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4262,7 +4338,7 @@ block:
 	RET
 
 // func codeDotsNatural32x2AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4292,6 +4368,8 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4414,6 +4492,8 @@ block:
 	VFMADD231PS  Y12, Y9, Y7
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8192(SI)(AX*1)
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4563,7 +4643,7 @@ block:
 	RET
 
 // func codeDotsHalves4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves4x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4586,6 +4666,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -4672,7 +4753,7 @@ block:
 	RET
 
 // func codeDotsHalves8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves8x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4694,6 +4775,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -4776,7 +4858,7 @@ block:
 	RET
 
 // func codeDotsHalves16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsHalves16x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4798,6 +4880,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -4880,7 +4963,7 @@ block:
 	RET
 
 // func codeDotsNatural4x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural4x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -4909,6 +4992,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y7
 	VMOVUPS      256(DI), Y8
 	VMOVDQU      (SI), Y9
@@ -5001,7 +5085,7 @@ block:
 	RET
 
 // func codeDotsNatural8x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural8x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -5029,6 +5113,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5117,7 +5202,7 @@ block:
 	RET
 
 // func codeDotsNatural16x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural16x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -5145,6 +5230,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5233,7 +5319,7 @@ block:
 	RET
 
 // func codeDotsNatural32x1AVX2(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·codeDotsNatural32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
@@ -5261,6 +5347,7 @@ rows:
 	MOVQ   blocks+64(FP), R8
 
 block:
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5325,6 +5412,7 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
+	PREFETCHT0   8192(SI)
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8

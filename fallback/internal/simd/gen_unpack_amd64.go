@@ -23,3 +23,8 @@ func unpackTableVNNI512(dst *byte, codes *byte, count int, step int, control *by
 //
 //go:noescape
 func unpackTableAVX2(dst *byte, codes *byte, count int, step int, control *byte)
+
+// prefetchLines asks for count lines of 64 bytes to come to the second cache.
+//
+//go:noescape
+func prefetchLines(from *byte, count int)

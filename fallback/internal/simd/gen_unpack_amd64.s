@@ -125,3 +125,16 @@ loop:
 	JNZ            loop
 	VZEROUPPER
 	RET
+
+// func prefetchLines(from *byte, count int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
+	MOVQ from+0(FP), AX
+	MOVQ count+8(FP), CX
+
+loop:
+	PREFETCHT1 (AX)
+	ADDQ       $0x40, AX
+	DECQ       CX
+	JNZ        loop
+	RET

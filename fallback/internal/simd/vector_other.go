@@ -32,3 +32,6 @@ func unpackVector([]byte, []byte, int, *Table) int                        { retu
 func (t *Tiles) split([]uint16, []float32, []float32)                                        {}
 func expandTiles([]uint16, []float32, int, int)                                              {}
 func (t *Tiles) product([]float32, int, int, []uint16, []float32, []float32, int, []float32) {}
+
+// Prefetch asks for data that will be used soon.
+func Prefetch([]byte) {}
