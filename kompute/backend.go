@@ -65,7 +65,7 @@ type queue interface {
 	// profile replays a region once and waits for it. It returns when the
 	// replay ran and, unless spans is nil, fills in when its dispatches ran.
 	// Locks as for append.
-	profile(ctx context.Context, r *Region, spans []span) (whole span, err error)
+	profile(ctx context.Context, r *Region, spans []span) (replayTime, error)
 	// timeOps starts or stops measuring work that is appended from now on.
 	// Locks as for append.
 	timeOps(timing timing) error

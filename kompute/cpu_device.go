@@ -25,7 +25,11 @@ func openCPU(o options) *Device {
 	return d
 }
 
-func (cpuBackend) newQueue(s *Stream) (queue, error) { return &cpuQueue{s: s}, nil }
+func (cpuBackend) newQueue(s *Stream) (queue, error) {
+	q := &cpuQueue{s: s}
+	q.working = q.work
+	return q, nil
+}
 
 // give implements backend: memory is allocated on first use.
 func (cpuBackend) give(*storage) error { return nil }

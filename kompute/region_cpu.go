@@ -1,14 +1,21 @@
 package kompute
 
-import "github.com/kompute-go/kompute-go/internal/array"
+import (
+	"time"
 
-// cpuRegion is a list of ops that the worker runs in each replay. Their storage
-// stays pinned, so that its memory does not move.
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// cpuRegion is a region of the CPU backend. The captured ops' storage stays
+// pinned, so that its memory does not move.
 type cpuRegion struct {
-	ops    []Op
-	arrays [][]array.Array // of each op; made by the first replay
-	memory []transient
-	uses   []regionUse // of transients as well
+	ops        []Op      // captured
+	calls      []cpuCall // after fusion, in the order in which they run
+	dispatches []cpuDispatch
+	memory     []transient
+	arena      []byte
+	schedule   *workers.Schedule // made by the first replay
+	timed      *cpuProfile       // of the replay under way
 }
 
 func (q *cpuQueue) beginCapture() error { return nil }
@@ -25,29 +32,41 @@ func (q *cpuQueue) abortCapture(c *capture) {
 }
 
 func (q *cpuQueue) endCapture(r *Region, c *capture) error {
+	start := time.Now()
 	d := q.s.dev
 	d.mu.Lock()
-	memory := c.transients()
+	graph := newCPUGraph(c)
 	d.mu.Unlock()
-	bytes, unplanned := planTransients(memory)
-	arena := alignedBytes(bytes)
+	out := graph.lower(c.ops)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, t := range memory {
-		t.st.cpu.host = arena[t.offset : t.offset+t.st.bytes]
+	out.memory = graph.transients(c, out.calls)
+	bytes, unplanned := planTransients(out.memory)
+	out.arena = alignedBytes(bytes)
+	for _, t := range out.memory {
+		if t.st != nil {
+			t.st.cpu.host = out.arena[t.offset : t.offset+t.bytes]
+		}
 	}
-	r.cpu = &cpuRegion{ops: c.ops, memory: memory, uses: c.uses}
+	r.cpu = out
 	r.stats = RegionStats{
-		Ops: uint64(len(c.ops)), FusedOps: uint64(len(c.ops)), Dispatches: uint64(len(c.ops)),
-		Barriers:       uint64(max(len(c.ops)-1, 0)), // each op waits for the one before
+		Ops: uint64(len(c.ops)), FusedOps: uint64(len(out.calls)), Dispatches: uint64(len(out.dispatches)),
 		TransientBytes: int64(bytes), TransientBytesUnplanned: int64(unplanned),
 	}
+	for _, one := range out.dispatches {
+		if one.barrier {
+			r.stats.Barriers++
+		}
+	}
+	r.stats.RecordTime = time.Since(start)
 	return nil
 }
 
 func (q *cpuQueue) freeRegion(r *Region) {
 	for _, t := range r.cpu.memory {
-		t.st.cpu.host = nil // a part of the arena
+		if t.st != nil {
+			t.st.cpu.host = nil // a part of the arena
+		}
 	}
 	for _, op := range r.cpu.ops {
 		op.unpin()
@@ -107,25 +126,15 @@ func (q *cpuQueue) runRegion(item cpuItem) error {
 	}
 	q.s.dev.mu.Unlock()
 	c := r.cpu
-	if c.arrays == nil {
-		c.arrays = make([][]array.Array, len(c.ops))
-		for i, op := range c.ops {
-			for _, a := range op.Args {
-				c.arrays[i] = append(c.arrays[i], a.View.hostArray())
-			}
+	if c.schedule == nil {
+		if err := c.prepare(q.s); err != nil {
+			return err
 		}
 	}
 	if item.timed != nil {
-		return item.timed.run(q, c)
+		return item.timed.run(c)
 	}
-	for range item.times {
-		for i, op := range c.ops {
-			if err := op.CPU(c.arrays[i]); err != nil {
-				return q.s.located(op, "", err)
-			}
-		}
-	}
-	return nil
+	return c.schedule.Run(item.times)
 }
 
 // contentErr returns the error of another stream that failed to make an input.

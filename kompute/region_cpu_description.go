@@ -1,8 +1,11 @@
 package kompute
 
-// describe describes a region of the CPU backend. Each op is one dispatch,
-// which waits for the one before.
+import "github.com/kompute-go/kompute-go/internal/opdef"
+
+// describe describes a region of the CPU backend. A dispatch is a loop that the
+// workers share.
 func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
+	c := r.cpu
 	out := &RegionDescription{
 		CapturedOps: r.stats.Ops, Ops: []RegionOp{}, Dispatches: []RegionDispatch{},
 		Memory: RegionMemory{
@@ -10,69 +13,123 @@ func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 			Arenas: []int64{}, Tensors: []RegionTensor{},
 		},
 	}
-	if len(r.cpu.memory) > 0 {
+	if len(c.memory) > 0 {
 		out.Memory.Arenas = []int64{r.stats.TransientBytes}
 	}
-	index := out.Memory.addTensors(r.cpu)
-	for i, op := range r.cpu.ops {
-		d := RegionDispatch{
-			OpIndex: i, Kernel: op.Name, Grid: [3]uint32{1, 1, 1}, Barrier: i > 0,
-			Reads: []RegionUse{}, Writes: []RegionUse{},
+	tensors := regionTensors{memory: &out.Memory, index: make(map[*storage]int), planned: make(map[*storage]transient)}
+	for _, t := range c.memory {
+		if t.st != nil {
+			tensors.planned[t.st] = t
 		}
-		operands := []RegionOperand{}
-		for n, a := range op.Args {
-			if a.View == nil {
+	}
+	for i := range c.calls {
+		call := &c.calls[i]
+		first := len(out.Dispatches)
+		op := RegionOp{Name: call.Name, Pass: call.Pass, FusedFrom: append([]string{}, call.Fused...), Operands: []RegionOperand{}, Dispatches: call.loops()}
+		for stage := range call.loops() {
+			d := c.dispatches[first+stage]
+			out.Dispatches = append(out.Dispatches, RegionDispatch{
+				OpIndex: i, Kernel: d.kernel, Grid: [3]uint32{1, 1, 1}, Barrier: d.barrier, Reads: []RegionUse{}, Writes: []RegionUse{},
+			})
+		}
+		for k, st := range call.operands {
+			if st == nil {
 				continue
 			}
-			k := index[a.View.st]
-			out.Memory.Tensors[k].Last = i
-			operands = append(operands, a.describe(n, k))
-			if a.Access&AccessRead != 0 {
-				d.Reads = append(d.Reads, a.use(k))
-			}
-			if a.Access&AccessWrite != 0 {
-				d.Writes = append(d.Writes, a.use(k))
-			}
+			at := first + call.stageOf(k)
+			tensor := tensors.use(st, r, at)
+			op.Operands = append(op.Operands, call.operand(k, tensor))
+			call.addUse(&out.Dispatches[at], k, tensor)
 		}
-		out.Ops = append(out.Ops, RegionOp{Name: op.Name, FusedFrom: []string{}, Operands: operands, Dispatches: 1})
-		out.Dispatches = append(out.Dispatches, d)
+		if call.scratch >= 0 {
+			tensors.addScratch(c.memory[call.scratch], out.Dispatches[first:], first)
+		}
+		out.Ops = append(out.Ops, op)
 	}
 	return out, nil
 }
 
-// describe describes the operand with that index, a view of that tensor.
-func (a Arg) describe(index, tensor int) RegionOperand {
-	l := a.View.layout
+// stageOf returns which of the call's loops touches an operand.
+func (c *cpuCall) stageOf(operand int) int {
+	stage := 0
+	for stage+1 < c.loops() && operand >= c.stages.Operands[stage+1] {
+		stage++
+	}
+	return stage
+}
+
+// operand describes an operand, a view of that tensor.
+func (c *cpuCall) operand(k, tensor int) RegionOperand {
+	a := c.Arrays[k]
 	return RegionOperand{
-		Index: index, Tensor: tensor, Access: a.Access, DType: a.View.dtype,
-		Shape: append([]int{}, l.Shape...), Strides: append([]int{}, l.Strides...), Offset: l.Offset,
+		Index: k, Tensor: tensor, Access: Access(c.Access[k]), DType: a.DType,
+		Shape: append([]int{}, a.Shape...), Strides: append([]int{}, a.Strides...), Offset: a.Offset,
 	}
 }
 
-// use is the part of the tensor that the operand covers.
-func (a Arg) use(tensor int) RegionUse {
-	lo, hi := a.View.layout.Extent()
-	size := int64(a.View.dtype.Size())
-	return RegionUse{Tensor: tensor, Offset: int64(lo) * size, Bytes: int64(hi-lo) * size}
+// addUse adds the part of the tensor that an operand covers to what a dispatch
+// reads and writes.
+func (c *cpuCall) addUse(d *RegionDispatch, k, tensor int) {
+	a := c.Arrays[k]
+	lo, hi := a.Extent()
+	size := int64(a.DType.Size())
+	use := RegionUse{Tensor: tensor, Offset: int64(lo) * size, Bytes: int64(hi-lo) * size}
+	if c.Access[k] != opdef.Write {
+		d.Reads = append(d.Reads, use)
+	}
+	if c.Access[k] != opdef.Read {
+		d.Writes = append(d.Writes, use)
+	}
 }
 
-// addTensors lists what the region uses, in the order of first use.
-func (m *RegionMemory) addTensors(c *cpuRegion) map[*storage]int {
-	index := make(map[*storage]int, len(c.uses))
-	for _, u := range c.uses {
-		index[u.st] = len(m.Tensors)
-		kind := RegionTensorExternal
+// regionTensors lists what a region uses, in the order of first use.
+type regionTensors struct {
+	memory  *RegionMemory
+	index   map[*storage]int
+	planned map[*storage]transient
+}
+
+// use returns the tensor of a storage, which that dispatch uses.
+func (t *regionTensors) use(st *storage, r *Region, dispatch int) int {
+	k, known := t.index[st]
+	if !known {
+		k = len(t.memory.Tensors)
+		t.index[st] = k
+		tensor := RegionTensor{Kind: RegionTensorKept, Bytes: int64(st.bytes), First: dispatch}
+		planned, isPlanned := t.planned[st]
 		switch {
-		case u.st.mapped != nil:
-			kind = RegionTensorMapped
-		case u.owned:
-			kind = RegionTensorKept
+		case isPlanned:
+			tensor.Kind, tensor.Offset = RegionTensorPlanned, int64(planned.offset)
+		case st.mapped != nil:
+			tensor.Kind = RegionTensorMapped
+		case r.caller(st):
+			tensor.Kind = RegionTensorExternal
 		}
-		m.Tensors = append(m.Tensors, RegionTensor{Kind: kind, Bytes: int64(u.st.bytes), First: u.first})
+		t.memory.Tensors = append(t.memory.Tensors, tensor)
 	}
-	for _, t := range c.memory {
-		at := &m.Tensors[index[t.st]]
-		at.Kind, at.Offset = RegionTensorPlanned, int64(t.offset)
+	at := &t.memory.Tensors[k]
+	at.Last = max(at.Last, dispatch)
+	return k
+}
+
+// addScratch adds what the loops of a call, of which first is the first, hand on
+// to one another.
+func (t *regionTensors) addScratch(m transient, loops []RegionDispatch, first int) {
+	use := RegionUse{Tensor: len(t.memory.Tensors), Bytes: int64(m.bytes)}
+	last := len(loops) - 1
+	loops[0].Writes = append(loops[0].Writes, use)
+	loops[last].Reads = append(loops[last].Reads, use)
+	t.memory.Tensors = append(t.memory.Tensors, RegionTensor{
+		Kind: RegionTensorPlanned, Bytes: int64(m.bytes), First: first, Last: first + last, Offset: int64(m.offset),
+	})
+}
+
+// caller reports whether the storage is the caller's.
+func (r *Region) caller(st *storage) bool {
+	for i := range r.uses {
+		if r.uses[i].st == st {
+			return true
+		}
 	}
-	return index
+	return false
 }

@@ -2,51 +2,67 @@ package kompute
 
 import (
 	"context"
+	"sync/atomic"
 )
 
-// cpuProfile measures one replay. Only the worker uses it until the replay is
+// cpuProfile measures one replay. Only the workers use it until the replay is
 // done.
 type cpuProfile struct {
-	spans []span // of the ops; nil: not measured
-	whole span
+	loops []cpuLoopTime // of the dispatches; nil: not measured
+	whole replayTime
 }
 
-func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (span, error) {
+// cpuLoopTime is when a dispatch began and ended, and how long workers worked on
+// it, all together.
+type cpuLoopTime struct{ start, end, work atomic.Uint64 }
+
+func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (replayTime, error) {
 	d := q.s.dev
 	p := &cpuProfile{}
 	if spans != nil {
-		p.spans = make([]span, len(spans))
+		p.loops = make([]cpuLoopTime, len(spans))
 	}
 	d.mu.Lock()
 	err := q.enqueueRegion(cpuItem{region: r, times: 1, timed: p})
 	value := q.s.appended
 	d.mu.Unlock()
 	if err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	if err := q.wait(ctx, value); err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	copy(spans, p.spans)
+	for i := range spans {
+		t := &p.loops[i]
+		spans[i] = span{t.start.Load(), t.end.Load()}
+		p.whole.work = append(p.whole.work, t.work.Load())
+	}
 	return p.whole, q.s.err
 }
 
 // run runs the replay. dev.mu is not held.
-func (p *cpuProfile) run(q *cpuQueue, c *cpuRegion) error {
-	p.whole.start = processClock()
-	for i, op := range c.ops {
-		if p.spans != nil {
-			p.spans[i].start = processClock()
-		}
-		if err := op.CPU(c.arrays[i]); err != nil {
-			return q.s.located(op, "", err)
-		}
-		if p.spans != nil {
-			p.spans[i].end = processClock()
-		}
+func (p *cpuProfile) run(c *cpuRegion) error {
+	if p.loops != nil {
+		c.timed = p
 	}
+	p.whole.start = processClock()
+	err := c.schedule.Run(1)
 	p.whole.end = processClock()
-	return nil
+	p.whole.workers = c.schedule.Threads()
+	c.timed = nil
+	return err
+}
+
+// note adds some work on a dispatch.
+func (p *cpuProfile) note(dispatch int, start, end uint64) {
+	t := &p.loops[dispatch]
+	for known := t.start.Load(); (known == 0 || start < known) && !t.start.CompareAndSwap(known, start); {
+		known = t.start.Load()
+	}
+	for known := t.end.Load(); end > known && !t.end.CompareAndSwap(known, end); {
+		known = t.end.Load()
+	}
+	t.work.Add(end - start)
 }

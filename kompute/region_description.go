@@ -41,8 +41,8 @@ type RegionOperand struct {
 	Offset  int   `json:"offset"`
 }
 
-// RegionDispatch is one launch of a kernel. On the CPU backend each op is one,
-// its kernel has the op's name, and its grid is [1 1 1].
+// RegionDispatch is one launch of a kernel. On the CPU backend it is a loop that
+// the workers share, or an op that runs as a whole, and its grid is [1 1 1].
 type RegionDispatch struct {
 	OpIndex int         `json:"op"` // index into RegionDescription.Ops
 	Kernel  string      `json:"kernel"`

@@ -34,17 +34,17 @@ func TestPlannedTransientsAreApart(t *testing.T) {
 		for i := range list {
 			first += rapid.IntRange(0, 2).Draw(t, "gap")
 			list[i] = transient{
-				st: &storage{bytes: rapid.IntRange(1, 300).Draw(t, "bytes")}, first: first,
+				bytes: rapid.IntRange(1, 300).Draw(t, "bytes"), first: first,
 				last: first + rapid.IntRange(0, 5).Draw(t, "length"),
 			}
 		}
 		bytes, unplanned := planTransients(list)
 		require.LessOrEqual(t, bytes, unplanned)
 		for i, a := range list {
-			require.LessOrEqual(t, a.offset+a.st.bytes, bytes)
+			require.LessOrEqual(t, a.offset+a.bytes, bytes)
 			for _, b := range list[:i] {
 				together := a.first <= b.last && b.first <= a.last
-				apart := a.offset+a.st.bytes <= b.offset || b.offset+b.st.bytes <= a.offset
+				apart := a.offset+a.bytes <= b.offset || b.offset+b.bytes <= a.offset
 				require.True(t, !together || apart, fmt.Sprint(a, b))
 			}
 		}

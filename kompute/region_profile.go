@@ -18,7 +18,9 @@ type RegionProfile struct {
 	// Timed is the same for replays that measure each dispatch. Its excess over
 	// Replay is the cost of measuring, and of dispatches that no longer
 	// overlap.
-	Timed      time.Duration      `json:"timed_ns"`
+	Timed time.Duration `json:"timed_ns"`
+	// Workers is how many threads work on a replay of the CPU backend; 0 on others.
+	Workers    int                `json:"workers,omitempty"`
 	Region     *RegionDescription `json:"region"`     // what was measured
 	Dispatches []DispatchProfile  `json:"dispatches"` // one for each of the region, in the order in which they run
 }
@@ -32,6 +34,23 @@ type DispatchProfile struct {
 	// Gap is the median from the end of the dispatch before, or the start of the
 	// replay, to its start: the barrier, if there is one, and a timestamp.
 	Gap time.Duration `json:"gap_ns"`
+	// Work is the median of how long the workers of the CPU backend work on it, all
+	// together; 0 on others.
+	Work time.Duration `json:"work_ns,omitempty"`
+}
+
+// Waiting returns the share of the workers' time, between 0 and 1, in which they
+// wait for each other in a measured replay of the CPU backend; 0 on others.
+func (p *RegionProfile) Waiting() float64 {
+	total := time.Duration(p.Workers) * p.Timed
+	if total <= 0 {
+		return 0
+	}
+	work := time.Duration(0)
+	for _, d := range p.Dispatches {
+		work += d.Work
+	}
+	return max(1-float64(work)/float64(total), 0)
 }
 
 // span is when something ran on the device, in nanoseconds of the device's
@@ -40,14 +59,23 @@ type span struct{ start, end uint64 }
 
 func (s span) length() uint64 { return s.end - min(s.start, s.end) }
 
+// replayTime is when a replay ran.
+type replayTime struct {
+	span
+	// workers is how many worked on it, and work how long they did on each
+	// dispatch, all together, in nanoseconds; both of the CPU backend only.
+	workers int
+	work    []uint64
+}
+
 // Profile replays the region 2·times times and measures the device's time: half of the replays as a
 // whole, and half with a timestamp before and after each dispatch, which usually keeps dispatches
 // from overlapping. It returns when they are done. These replays change the caller's tensors like
 // any others.
 //
 // Times are by the device's clock, whose resolution may be as coarse as a
-// microsecond. On the CPU backend a dispatch is one op, and times are
-// wall-clock times.
+// microsecond. On the CPU backend times are wall-clock times, and Work and
+// Waiting tell how well the workers share them.
 //
 // It uses a separate recording, made on the first call; normal replays do not
 // change. Other calls that append to the stream wait meanwhile, for one replay
@@ -70,7 +98,7 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	p := &RegionProfile{Times: times, Region: region}
 	n := len(region.Dispatches)
 	wholes, timed := make([]uint64, times), make([]uint64, times)
-	lengths, gaps := make([]uint64, n*times), make([]uint64, n*times)
+	lengths, gaps, work := make([]uint64, n*times), make([]uint64, n*times), make([]uint64, n*times)
 	for i := range times {
 		whole, err := r.profileOnce(ctx, nil)
 		if err != nil {
@@ -81,12 +109,15 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 		if whole, err = r.profileOnce(ctx, spans); err != nil {
 			return nil, err
 		}
-		timed[i] = whole.length()
+		timed[i], p.Workers = whole.length(), whole.workers
 		last := whole.start
 		for k, at := range spans {
 			lengths[k*times+i] = at.length()
 			gaps[k*times+i] = at.start - min(last, at.start)
 			last = at.end
+		}
+		for k, ns := range whole.work {
+			work[k*times+i] = ns
 		}
 	}
 	p.Replay, p.Timed = medianTime(wholes), medianTime(timed)
@@ -94,6 +125,7 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 		p.Dispatches = append(p.Dispatches, DispatchProfile{
 			RegionDispatch: d, Op: &region.Ops[d.OpIndex],
 			Time: medianTime(lengths[k*times : (k+1)*times]), Gap: medianTime(gaps[k*times : (k+1)*times]),
+			Work: medianTime(work[k*times : (k+1)*times]),
 		})
 	}
 	return p, nil
@@ -133,25 +165,25 @@ func (r *Region) traced(n int) error {
 
 // profileOnce replays the region once and waits for it. It returns the replay's
 // span, and fills spans unless nil.
-func (r *Region) profileOnce(ctx context.Context, spans []span) (span, error) {
+func (r *Region) profileOnce(ctx context.Context, spans []span) (replayTime, error) {
 	if err := ctx.Err(); err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if r.s.capture != nil {
-		return span{}, r.s.failCapture("profile", "a region inside a region", nil)
+		return replayTime{}, r.s.failCapture("profile", "a region inside a region", nil)
 	}
 	if err := r.usable(); err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	// The native call cannot be cancelled, so wait for earlier work here.
 	before, err := r.s.flushLocked()
 	if err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	if err := before.wait(ctx); err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	whole, err := r.s.queue.profile(ctx, r, spans)
 	if err == nil {

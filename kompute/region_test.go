@@ -231,7 +231,7 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		replayN(t, r, 4)
 		require.NoError(t, s.Synchronize(bg))
 		before, device := s.Stats(), d.Stats().Allocations
-		require.Less(t, testing.AllocsPerRun(50, func() { _ = r.Replay(bg) }), replayAllocs(d))
+		require.Less(t, testing.AllocsPerRun(50, func() { _ = r.Replay(bg) }), 0.5)
 		require.NoError(t, s.Synchronize(bg))
 		var ev Event
 		require.Less(t, testing.AllocsPerRun(50, func() { s.RecordInto(&ev) }), 0.5)
@@ -242,14 +242,6 @@ func TestReplayAllocatesNothing(t *testing.T) {
 		require.Equal(t, device, d.Stats().Allocations)
 		require.EqualValues(t, 51, after.Submits-before.Submits)
 	})
-}
-
-// replayAllocs bounds the allocations of a replay: the CPU starts a goroutine.
-func replayAllocs(d *Device) float64 {
-	if d.Backend() == "cpu" {
-		return 1.5
-	}
-	return 0.5
 }
 
 // manyWeights captures a region that adds 300 weights to x.
@@ -282,7 +274,7 @@ func TestSteadyReplaysLookAtNoTensor(t *testing.T) {
 		replay(t, r)
 		require.NoError(t, s.Synchronize(bg))
 		before := d.Stats()
-		require.Less(t, testing.AllocsPerRun(20, func() { _ = r.Replay(bg) }), replayAllocs(d))
+		require.Less(t, testing.AllocsPerRun(20, func() { _ = r.Replay(bg) }), 0.5)
 		require.NoError(t, s.Synchronize(bg))
 		after := d.Stats()
 		require.Equal(t, before.CacheHits, after.CacheHits)

@@ -73,9 +73,9 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 }
 
 // profile waits in the native library, where only one replay is left to wait for.
-func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span, error) {
+func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (replayTime, error) {
 	if err := r.enter(); err != nil {
-		return span{}, err
+		return replayTime{}, err
 	}
 	whole, err := q.b.native.profile(q.handle, r.handle, spans)
 	var value uint64
@@ -83,5 +83,5 @@ func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (span,
 		value, err = q.b.native.flush(q.handle)
 	}
 	q.replayed(r, 1, value, err)
-	return whole, err
+	return replayTime{span: whole}, err
 }

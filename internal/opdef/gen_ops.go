@@ -285,6 +285,113 @@ var Arange = struct {
 	Out: Operand{Index: 0, Name: "out", Access: Write, Optional: false},
 }
 
+// AttentionProjectionParams are the parameters of attention_projection.
+type AttentionProjectionParams struct {
+	Step       AttentionStepParams
+	Projection ProjectionParams
+}
+
+// AttentionProjection is the op attention_projection and its operands.
+//
+// Attention of one new token, as attention_step, then the product of what it gives with one matrix, a projection
+// without a norm.
+var AttentionProjection = struct {
+	Op
+	Q, K, V, QGain, KGain, Position, Start, KeyLength, Freqs, Keys, Values, Residual, W, Scales, Biases, Out Operand
+}{
+	Op: Op{Name: "attention_projection", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "k", Access: Read, Optional: false},
+		{Index: 2, Name: "v", Access: Read, Optional: false},
+		{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+		{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+		{Index: 5, Name: "position", Access: Read, Optional: true},
+		{Index: 6, Name: "start", Access: Read, Optional: true},
+		{Index: 7, Name: "key_length", Access: Read, Optional: true},
+		{Index: 8, Name: "freqs", Access: Read, Optional: true},
+		{Index: 9, Name: "keys", Access: Update, Optional: false},
+		{Index: 10, Name: "values", Access: Update, Optional: false},
+		{Index: 11, Name: "residual", Access: Read, Optional: true},
+		{Index: 12, Name: "w", Access: Read, Optional: false},
+		{Index: 13, Name: "scales", Access: Read, Optional: false},
+		{Index: 14, Name: "biases", Access: Read, Optional: false},
+		{Index: 15, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	K:         Operand{Index: 1, Name: "k", Access: Read, Optional: false},
+	V:         Operand{Index: 2, Name: "v", Access: Read, Optional: false},
+	QGain:     Operand{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+	KGain:     Operand{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+	Position:  Operand{Index: 5, Name: "position", Access: Read, Optional: true},
+	Start:     Operand{Index: 6, Name: "start", Access: Read, Optional: true},
+	KeyLength: Operand{Index: 7, Name: "key_length", Access: Read, Optional: true},
+	Freqs:     Operand{Index: 8, Name: "freqs", Access: Read, Optional: true},
+	Keys:      Operand{Index: 9, Name: "keys", Access: Update, Optional: false},
+	Values:    Operand{Index: 10, Name: "values", Access: Update, Optional: false},
+	Residual:  Operand{Index: 11, Name: "residual", Access: Read, Optional: true},
+	W:         Operand{Index: 12, Name: "w", Access: Read, Optional: false},
+	Scales:    Operand{Index: 13, Name: "scales", Access: Read, Optional: false},
+	Biases:    Operand{Index: 14, Name: "biases", Access: Read, Optional: false},
+	Out:       Operand{Index: 15, Name: "out", Access: Write, Optional: false},
+}
+
+// AttentionStepParams are the parameters of attention_step.
+type AttentionStepParams struct {
+	// Whether there is a norm of q, and of k.
+	QNorm       uint32
+	KNorm       uint32
+	QEps        float32
+	KEps        float32
+	Dims        uint32
+	Traditional uint32
+	Base        float32
+	RopeScale   float32
+	Position    int32
+	Start       int32
+	// Of the capacity that may exist: the length, or the most that key_length says.
+	Keys uint32
+	// Of scores.
+	Scale float32
+}
+
+// AttentionStep is the op attention_step and its operands.
+//
+// q [Hq, D], k, v [Hkv, D] (of one new token), gains [D], position int32 [1], start int32 [4], key_length int32 [1],
+// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. What rms_norm and rope of q and k,
+// slice_update of keys and values, and sdpa do one after another. The numbers here hold where an array is absent; dims
+// 0 is no rotation.
+var AttentionStep = struct {
+	Op
+	Q, K, V, QGain, KGain, Position, Start, KeyLength, Freqs, Keys, Values, Out Operand
+}{
+	Op: Op{Name: "attention_step", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "k", Access: Read, Optional: false},
+		{Index: 2, Name: "v", Access: Read, Optional: false},
+		{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+		{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+		{Index: 5, Name: "position", Access: Read, Optional: true},
+		{Index: 6, Name: "start", Access: Read, Optional: true},
+		{Index: 7, Name: "key_length", Access: Read, Optional: true},
+		{Index: 8, Name: "freqs", Access: Read, Optional: true},
+		{Index: 9, Name: "keys", Access: Update, Optional: false},
+		{Index: 10, Name: "values", Access: Update, Optional: false},
+		{Index: 11, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	K:         Operand{Index: 1, Name: "k", Access: Read, Optional: false},
+	V:         Operand{Index: 2, Name: "v", Access: Read, Optional: false},
+	QGain:     Operand{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+	KGain:     Operand{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+	Position:  Operand{Index: 5, Name: "position", Access: Read, Optional: true},
+	Start:     Operand{Index: 6, Name: "start", Access: Read, Optional: true},
+	KeyLength: Operand{Index: 7, Name: "key_length", Access: Read, Optional: true},
+	Freqs:     Operand{Index: 8, Name: "freqs", Access: Read, Optional: true},
+	Keys:      Operand{Index: 9, Name: "keys", Access: Update, Optional: false},
+	Values:    Operand{Index: 10, Name: "values", Access: Update, Optional: false},
+	Out:       Operand{Index: 11, Name: "out", Access: Write, Optional: false},
+}
+
 // BinaryParams are the parameters of binary.
 type BinaryParams struct {
 	Kind BinaryKind
@@ -581,6 +688,59 @@ var PagedUpdate = struct {
 	Rows:  Operand{Index: 1, Name: "rows", Access: Read, Optional: false},
 	Slots: Operand{Index: 2, Name: "slots", Access: Read, Optional: false},
 }
+
+// ProjectionParams are the parameters of projection.
+type ProjectionParams struct {
+	GroupSize uint32
+	Bits      uint32
+	Norm      uint32
+	Epilogue  ProjectionEpilogue
+	Eps       float32
+	// With arg_max: of the products.
+	Dtype DType
+}
+
+// Projection is the op projection and its operands.
+//
+// x [..., K] of one row, gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones
+// are the last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are
+// two matrices of one shape and one out, the first; with arg_max one matrix, and out is uint32 [1]: where the largest
+// product is.
+var Projection = struct {
+	Op
+	X, Gain, Residual, W, Scales, Biases, Out Operand
+}{
+	Op: Op{Name: "projection", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "gain", Access: Read, Optional: true},
+		{Index: 2, Name: "residual", Access: Read, Optional: true},
+		{Index: 3, Name: "w", Access: Read, Optional: true},
+		{Index: 4, Name: "scales", Access: Read, Optional: true},
+		{Index: 5, Name: "biases", Access: Read, Optional: true},
+		{Index: 6, Name: "out", Access: Write, Optional: true},
+		{Index: 7, Name: "w", Access: Read, Optional: true},
+		{Index: 8, Name: "scales", Access: Read, Optional: true},
+		{Index: 9, Name: "biases", Access: Read, Optional: true},
+		{Index: 10, Name: "out", Access: Write, Optional: true},
+		{Index: 11, Name: "w", Access: Read, Optional: true},
+		{Index: 12, Name: "scales", Access: Read, Optional: true},
+		{Index: 13, Name: "biases", Access: Read, Optional: true},
+		{Index: 14, Name: "out", Access: Write, Optional: true},
+	}},
+	X:        Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Gain:     Operand{Index: 1, Name: "gain", Access: Read, Optional: true},
+	Residual: Operand{Index: 2, Name: "residual", Access: Read, Optional: true},
+	W:        Operand{Index: 3, Name: "w", Access: Read, Optional: true},
+	Scales:   Operand{Index: 4, Name: "scales", Access: Read, Optional: true},
+	Biases:   Operand{Index: 5, Name: "biases", Access: Read, Optional: true},
+	Out:      Operand{Index: 6, Name: "out", Access: Write, Optional: true},
+}
+
+// The last operands of projection are several groups, of which the first has names.
+const (
+	ProjectionGroups    = 3
+	ProjectionGroupSize = 4
+)
 
 // QuantizeParams are the parameters of quantize.
 type QuantizeParams struct {

@@ -205,7 +205,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	withThreads(t, 2, func() {
 		s := NewSchedule([]Step{{{Units: 64, Cost: 1e4, Run: func(c *Context, _, _ int) error {
 			if !c.Prepared() {
-				c.Space(100)[0] = 1
+				c.Local = t
 			}
 			return nil
 		}}}})

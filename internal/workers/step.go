@@ -21,13 +21,14 @@ type Part struct {
 
 // Context belongs to one worker of a schedule.
 type Context struct {
+	Local any // whatever the parts keep there
+
 	turn, prepared uint64 // prepared: the turn and the part that Prepared was asked for last
 	part, last     *part
-	space          []float32
 }
 
 // Prepared reports whether this worker has called it before in this run of the
-// part. What it has put into Space since is still there.
+// part. What it has put into Local since is still there.
 func (c *Context) Prepared() bool {
 	if c.prepared == c.turn && c.last == c.part {
 		return true
@@ -36,14 +37,8 @@ func (c *Context) Prepared() bool {
 	return false
 }
 
-// Space returns n numbers of the worker's own. Another part may have overwritten
-// them.
-func (c *Context) Space(n int) []float32 {
-	if len(c.space) < n {
-		c.space = make([]float32, n)
-	}
-	return c.space[:n]
-}
+// Forget makes Prepared false again, for parts that run others.
+func (c *Context) Forget() { c.last = nil }
 
 const (
 	// worthwhile is the least work for which another worker is called, in

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// golang returns the Go file. Fused ops are no part of it but for their names.
+// golang returns the Go file.
 func (t *table) golang() (string, error) {
 	var b strings.Builder
 	b.WriteString("// Code generated from csrc/ops/ops.def by go generate ./internal/opdef; DO NOT EDIT.\n\npackage opdef\n")
@@ -30,9 +30,7 @@ func (t *table) golang() (string, error) {
 	}
 	b.WriteString("}\n")
 	for i := range t.ops {
-		if !t.ops[i].fused {
-			t.ops[i].golang(&b)
-		}
+		t.ops[i].golang(&b)
 	}
 	text, err := format.Source([]byte(b.String()))
 	return string(text), err
@@ -61,7 +59,9 @@ func (o *op) golang(b *strings.Builder) {
 	}
 	for _, f := range o.fields {
 		typ := map[string]string{"uint": "uint32", "int": "int32", "float": "float32"}[f.ctype]
-		if typ == "" {
+		if other, isOp := strings.CutSuffix(f.ctype, "Op"); isOp {
+			typ = other + "Params"
+		} else if typ == "" {
 			typ = f.ctype
 		}
 		if f.length > 0 {
@@ -73,7 +73,9 @@ func (o *op) golang(b *strings.Builder) {
 	fmt.Fprintf(b, "// %s is the op %s and its operands.\n//\n%svar %s = struct {\nOp\n", o.goName, o.name, comment("", o.doc), o.goName)
 	var names, infos []string
 	for i, p := range o.operands {
-		names = append(names, camel(p.name))
+		if i < o.group.first+o.group.size || o.group.count == 0 {
+			names = append(names, camel(p.name))
+		}
 		infos = append(infos, fmt.Sprintf("{Index: %d, Name: %q, Access: %s, Optional: %v}", i, p.name, camel(p.access), p.optional))
 	}
 	fmt.Fprintf(b, "%s Operand\n}{\nOp: Op{Name: %q, Operands: []Operand{\n%s,\n}},\n", strings.Join(names, ", "), o.name, strings.Join(infos, ",\n"))
@@ -81,4 +83,8 @@ func (o *op) golang(b *strings.Builder) {
 		fmt.Fprintf(b, "%s: Operand%s,\n", names[i], infos[i])
 	}
 	b.WriteString("}\n")
+	if g := o.group; g.count > 0 {
+		fmt.Fprintf(b, "\n// The last operands of %s are several groups, of which the first has names.\nconst (\n%sGroups = %d\n%sGroupSize = %d\n)\n",
+			o.name, o.goName, g.count, o.goName, g.size)
+	}
 }

@@ -1,0 +1,35 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// attentionProjectionStages are those of attention of one new token and of the
+// product of what it gives with one matrix, which puts the parts of attention
+// together.
+func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionParams) *Stages {
+	o := &opdef.AttentionProjection
+	s := &Stages{
+		Kernels: []string{opdef.AttentionStep.Name, opdef.Projection.Name}, Operands: []int{0, o.Residual.Index}, Scratch: stepScratch(a),
+	}
+	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
+		t, err := newAttentionStep(a, op.Step, scratch)
+		if err != nil {
+			return nil, err
+		}
+		p := &projection{op: op.Projection, dtype: t.dtype, gain: &array.Array{}, residual: &a[o.Residual.Index]}
+		p.row = func(_ *lane, buf []float32) []float32 {
+			for head := range t.queries {
+				t.join(head, buf[head*t.dv:(head+1)*t.dv])
+			}
+			return buf[:t.queries*t.dv]
+		}
+		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
+			return nil, err
+		}
+		return append([]workers.Part{t.part()}, p.parts()...), nil
+	}
+	return s
+}

@@ -1,0 +1,316 @@
+package fallback
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// attentionStep is attention of one new token, the fused op of that name in
+// csrc/ops/ops.def. A unit of its first loop is a part of the keys of one key
+// head, with all query heads that read it; the loop that follows puts the parts
+// together. With one part, the results are those of the ops that it stands for.
+type attentionStep struct {
+	op                          opdef.AttentionStepParams
+	q, k, v, qGain, kGain       *array.Array
+	position, start, keyLength  *array.Array
+	freqs, keys, values, out    *array.Array
+	dtype                       array.DType
+	queries, heads, group       int // query heads, key heads, and query heads of one
+	d, dv                       int
+	waves                       []float32 // see rotation
+	largest, totals, weightSums []float32 // of parts [mostParts, queries], and [mostParts, queries, dv]
+}
+
+const (
+	// partKeys is a multiple of which the keys of a part are.
+	partKeys = 128
+	// mostParts is into how many parts keys are cut.
+	mostParts = 8
+)
+
+// stepScratch returns how many numbers the parts of all heads take.
+func stepScratch(a []array.Array) int {
+	q, values := &a[opdef.AttentionStep.Q.Index], &a[opdef.AttentionStep.Values.Index]
+	return mostParts * q.Shape[0] * (2 + values.Dim(-1))
+}
+
+func attentionStepStages(a []array.Array, op opdef.AttentionStepParams) *Stages {
+	o := &opdef.AttentionStep
+	s := &Stages{Kernels: []string{o.Name, "attention_parts"}, Operands: []int{0, o.Out.Index}, Scratch: stepScratch(a)}
+	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
+		t, err := newAttentionStep(a, op, scratch)
+		if err != nil {
+			return nil, err
+		}
+		t.out = &a[o.Out.Index]
+		store := workers.Part{Units: t.queries, Cost: float64(mostParts * t.dv), Run: t.store}
+		return []workers.Part{t.part(), store}, nil
+	}
+	return s
+}
+
+// newAttentionStep takes the operands of attention_step up to out.
+func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []float32) (*attentionStep, error) {
+	o := &opdef.AttentionStep
+	at := func(x opdef.Operand) *array.Array { return &a[x.Index] }
+	t := &attentionStep{
+		op: op, q: at(o.Q), k: at(o.K), v: at(o.V), qGain: at(o.QGain), kGain: at(o.KGain), position: at(o.Position),
+		start: at(o.Start), keyLength: at(o.KeyLength), freqs: at(o.Freqs), keys: at(o.Keys), values: at(o.Values),
+	}
+	c := checker{op: o.Name}
+	for name, x := range map[string]*array.Array{"q": t.q, "k": t.k, "v": t.v, "keys": t.keys, "values": t.values} {
+		c.float(name, x)
+	}
+	c.rank("q", t.q, 2)
+	c.rank("keys", t.keys, 4)
+	c.rank("values", t.values, 4)
+	if c.err != nil {
+		return nil, c.err
+	}
+	t.dtype = t.q.DType
+	t.queries, t.heads, t.d, t.dv = t.q.Shape[0], t.keys.Shape[1], t.q.Shape[1], t.values.Shape[3]
+	c.shape("k", t.k, []int{t.heads, t.d})
+	c.shape("v", t.v, []int{t.heads, t.dv})
+	c.shape("keys", t.keys, []int{1, t.heads, t.keys.Shape[2], t.d})
+	c.shape("values", t.values, []int{1, t.heads, t.keys.Shape[2], t.dv})
+	if c.err == nil && (t.heads == 0 || t.queries%t.heads != 0 || int(op.Keys) > t.keys.Shape[2] || int(op.Dims) > t.d || op.Dims%2 != 0) {
+		c.fail("%d query heads for %d key heads, %d keys of %d, %d rotated elements of %d", t.queries, t.heads, op.Keys, t.keys.Shape[2], op.Dims, t.d)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	t.group = t.queries / t.heads
+	t.waves = make([]float32, op.Dims/2)
+	for i := range t.waves {
+		t.waves[i] = float32(math.Pow(float64(op.Base), -2*float64(i)/float64(op.Dims)))
+	}
+	t.largest = cut(&scratch, mostParts*t.queries)
+	t.totals = cut(&scratch, mostParts*t.queries)
+	t.weightSums = scratch
+	return t, nil
+}
+
+// length returns how many keys there are.
+func (t *attentionStep) length() int {
+	n := int(t.op.Keys)
+	if t.keyLength.Present() {
+		n = min(max(int(storage[int32](t.keyLength)[t.keyLength.Offset]), 0), n)
+	}
+	return n
+}
+
+// split returns how many keys a part has, and the number of parts, which is at
+// least 1: they depend on the length alone.
+func (t *attentionStep) split(length int) (each, parts int) {
+	each = max((length+partKeys*mostParts-1)/(partKeys*mostParts), 1) * partKeys
+	return each, max((length+each-1)/each, 1)
+}
+
+// part is the loop over the parts of all heads.
+func (t *attentionStep) part() workers.Part {
+	return workers.Part{
+		Units: mostParts * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
+		Size: func() int {
+			_, parts := t.split(t.length())
+			return parts * t.heads
+		},
+		Run: func(c *workers.Context, lo, hi int) error {
+			l := laneOf(c, (t.group+1)*t.d+t.group*partKeys+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
+			if !c.Prepared() {
+				t.rotation(&l.angles)
+			}
+			for i := lo; i < hi; i++ {
+				t.attend(l, i/t.heads, i%t.heads)
+			}
+			return nil
+		},
+	}
+}
+
+// attend computes a part of one key head. The one with the new token's place puts
+// its key and value into the caches.
+func (t *attentionStep) attend(l *lane, part, head int) {
+	length := t.length()
+	each, parts := t.split(length)
+	space := l.space
+	rows := cut(&space, (t.group+1)*t.d)
+	if place := t.place(); min(place/each, parts-1) == part {
+		t.update(l, head, place, rows[:t.d], space)
+	}
+	for i := range t.group {
+		row := rows[i*t.d : (i+1)*t.d]
+		t.headRow(l, t.q, head*t.group+i, row, t.op.QNorm, t.qGain, t.op.QEps, space)
+		simd.Scale(row, t.op.Scale)
+	}
+	t.softmaxSums(part, head, part*each, min((part+1)*each, length), rows, space)
+}
+
+// place returns where in the caches the new token goes.
+func (t *attentionStep) place() int {
+	at := int(t.op.Start)
+	if t.start.Present() {
+		at = int(storage[int32](t.start)[t.start.Offset+2*t.start.Strides[0]])
+	}
+	return min(max(at, 0), t.keys.Shape[2]-1)
+}
+
+// update puts the new key and value of a head into the caches.
+func (t *attentionStep) update(l *lane, head, place int, row, space []float32) {
+	t.headRow(l, t.k, head, row, t.op.KNorm, t.kGain, t.op.KEps, space)
+	at := func(x *array.Array) int { return x.Offset + head*x.Strides[1] + place*x.Strides[2] }
+	storeFloats(t.keys, at(t.keys), t.keys.Strides[3], row)
+	v := floats(t.v, t.v.Offset+head*t.v.Strides[0], t.v.Strides[1], t.dv, space)
+	storeFloats(t.values, at(t.values), t.values.Strides[3], v)
+}
+
+// headRow sets row to a query or key: normalised, rotated, and each time rounded as
+// its op's result would be. space has room for two rows.
+func (t *attentionStep) headRow(l *lane, x *array.Array, head int, row []float32, norm uint32, gain *array.Array, eps float32, space []float32) {
+	loadFloats(row, x, x.Offset+head*x.Strides[0], x.Strides[1])
+	other := cut(&space, t.d)
+	if norm != 0 {
+		normalize(other, row, vector(gain, space[:t.d]), eps)
+		roundFloats(t.dtype, other)
+		copy(row, other)
+	}
+	if t.op.Dims == 0 {
+		return
+	}
+	copy(other, row)
+	if t.op.Traditional != 0 {
+		rotateNeighbours(row, other, l.angles.cos, l.angles.sin)
+	} else {
+		rotateHalves(row, other, l.angles.cos, l.angles.sin)
+	}
+	roundFloats(t.dtype, row)
+}
+
+// softmaxSums computes what a part of the keys, [k0, end), gives to the query heads
+// of a key head: their largest score, and relative to it the sum of the weights
+// and the values weighted.
+func (t *attentionStep) softmaxSums(part, head, k0, end int, rows, space []float32) {
+	scores := cut(&space, t.group*partKeys)
+	first := part*t.queries + head*t.group
+	sums := t.weightSums[first*t.dv : (first+t.group)*t.dv]
+	largest, totals := t.largest[first:first+t.group], t.totals[first:first+t.group]
+	clear(sums)
+	clear(totals)
+	for i := range largest {
+		largest[i] = float32(math.Inf(-1))
+	}
+	for ; k0 < end; k0 += partKeys {
+		n := min(partKeys, end-k0)
+		k := t.tile(t.keys, head, k0, n, t.d, space)
+		simd.Dots(scores, partKeys, rows, t.d, t.group, k.data, k.ld, n, t.d, false)
+		for i := range t.group {
+			row := scores[i*partKeys : i*partKeys+n]
+			if m := simd.Max(row); m > largest[i] {
+				f := simd.Exp32(largest[i] - m)
+				largest[i] = m
+				totals[i] *= f
+				simd.Scale(sums[i*t.dv:(i+1)*t.dv], f)
+			}
+			totals[i] += weights(row, largest[i])
+		}
+		v := t.tile(t.values, head, k0, n, t.dv, space)
+		simd.MulAdd(sums, t.dv, scores, partKeys, t.group, v.data, v.ld, t.dv, n, true)
+	}
+}
+
+// weights sets scores to e^(score - largest), and returns the sum.
+func weights(scores []float32, largest float32) float32 {
+	if math.IsInf(float64(largest), -1) { // nothing that counts has been seen
+		clear(scores)
+		return 0
+	}
+	return simd.ExpSum(scores, scores, largest)
+}
+
+// tile returns keys k0… of a cache as rows of d numbers.
+func (t *attentionStep) tile(x *array.Array, head, k0, n, d int, buf []float32) rowMatrix {
+	return tileRows(x, x.Offset+head*x.Strides[1]+k0*x.Strides[2], x.Strides[2], n, x.Strides[3], d, 1, buf)
+}
+
+// join sets row, of dv numbers, to the attention of a query head.
+func (t *attentionStep) join(head int, row []float32) {
+	_, parts := t.split(t.length())
+	largest := float32(math.Inf(-1))
+	for i := range parts {
+		largest = max(largest, t.largest[i*t.queries+head])
+	}
+	clear(row)
+	var total float32
+	for i := range parts {
+		at := i*t.queries + head
+		if t.totals[at] == 0 {
+			continue
+		}
+		f := float32(1)
+		if t.largest[at] != largest {
+			f = simd.Exp32(t.largest[at] - largest)
+		}
+		total += f * t.totals[at]
+		for j, v := range t.weightSums[at*t.dv : (at+1)*t.dv] {
+			row[j] += f * v
+		}
+	}
+	if total != 0 { // else no key was seen, and the sums are 0
+		simd.Scale(row, 1/total)
+	}
+	roundFloats(t.dtype, row)
+}
+
+// store stores query heads [lo, hi).
+func (t *attentionStep) store(c *workers.Context, lo, hi int) error {
+	row := laneOf(c, t.dv).space[:t.dv]
+	for head := lo; head < hi; head++ {
+		t.join(head, row)
+		storeFloats(t.out, t.out.Offset+head*t.out.Strides[0], t.out.Strides[1], row)
+	}
+	return nil
+}
+
+// rotation is cos and sin of the angles of one position.
+type rotation struct {
+	position float32
+	waves    []float32 // radians per position, or positions per radian
+	inverse  bool
+	cos, sin []float32
+	space    []float32 // for frequencies
+}
+
+// rotation sets r to the angles of the new token, which the layers of a model
+// share. They are rounded to float32 as on a device.
+func (t *attentionStep) rotation(r *rotation) {
+	if t.op.Dims == 0 {
+		return
+	}
+	offset := int(t.op.Position)
+	if t.position.Present() {
+		offset = int(storage[int32](t.position)[t.position.Offset])
+	}
+	waves, inverse := t.waves, t.freqs.Present()
+	if inverse {
+		r.space = grown(r.space, len(waves))
+		waves = vector(t.freqs, r.space)
+	}
+	position := float32(offset) * t.op.RopeScale
+	if r.position == position && r.inverse == inverse && slices.Equal(r.waves, waves) {
+		return
+	}
+	r.position, r.inverse, r.waves = position, inverse, append(r.waves[:0], waves...)
+	r.cos, r.sin = grown(r.cos, len(waves)), grown(r.sin, len(waves))
+	for i, w := range waves {
+		angle := position * w
+		if inverse {
+			angle = position / w
+		}
+		sin, cos := math.Sincos(float64(angle))
+		r.sin[i], r.cos[i] = float32(sin), float32(cos)
+	}
+}

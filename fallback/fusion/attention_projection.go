@@ -1,0 +1,30 @@
+package fusion
+
+import "github.com/kompute-go/kompute-go/internal/opdef"
+
+// attentionProjection makes attention of one new token and the product that alone
+// reads it one op, so that the product puts together what several workers have of
+// the same heads. It runs after the passes that make both.
+func attentionProjection(g *Graph) {
+	o, s := &opdef.AttentionProjection, &opdef.AttentionStep
+	g.all(func(id int, n *Node) {
+		product := projectionOf(n)
+		if product == nil || product.op.Norm != 0 || len(product.matrices) != 1 || product.op.Epilogue > opdef.ProjectionResidual {
+			return
+		}
+		from, ok := g.producer(id, product.x)
+		if !ok {
+			return
+		}
+		step := g.nodes[from.node]
+		op, is := as[opdef.AttentionStepParams](step, s.Op)
+		if !is || !sameData(step.at(s.Out), product.x) {
+			return
+		}
+		fused := call(o.Op, opdef.AttentionProjectionParams{Step: op, Projection: product.op})
+		copy(fused.Arrays, step.Arrays[:s.Out.Index]) // its first operands are those of the step
+		m := product.matrices[0]
+		fused.set(o.Residual, product.residual).set(o.W, m.w).set(o.Scales, m.scales).set(o.Biases, m.biases).set(o.Out, m.out)
+		g.replace([]int{from.node, id}, fused)
+	})
+}

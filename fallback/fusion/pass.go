@@ -1,0 +1,71 @@
+package fusion
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// A pass finds groups of nodes that one fused op can do, and replaces them: it
+// walks the graph from a node that it can tell, follows data by producer and
+// usesAfter, builds the fused node by call, and calls replace, which checks all
+// that makes the rewrite wrong and answers false then.
+type pass struct {
+	name string
+	run  func(g *Graph)
+}
+
+// passes are those of csrc/fusion/passes.def, in their order.
+var passes = []pass{
+	{"dead_ops", deadOps},
+	{"attention", attention},
+	{"gate_up", gateUp},
+	{"qkv", qkv},
+	{"residual", residual},
+	{"norm_projection", normProjection},
+	{"attention_projection", attentionProjection},
+	{"projection_arg_max", projectionArgMax},
+}
+
+// Passes are the names of the passes, in the order in which they run.
+func Passes() []string {
+	var names []string
+	for _, p := range passes {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Disabled reports whether the environment variable KOMPUTE_GO_DISABLE_FUSION
+// names a pass ("name,name" or "all"), or "memory_plan".
+func Disabled(name string) bool {
+	list := strings.Split(os.Getenv("KOMPUTE_GO_DISABLE_FUSION"), ",")
+	return slices.Contains(list, name) || slices.Contains(list, "all")
+}
+
+// Run runs all passes that are not disabled, each once.
+func (g *Graph) Run() {
+	for _, p := range passes {
+		if !Disabled(p.name) {
+			g.pass = p.name
+			p.run(g)
+		}
+	}
+}
+
+// Known reports whether the node is an op of csrc/ops/ops.def. Others are left
+// alone, and nothing passes them.
+func (n *Node) Known() bool { return knownOps[n.Name] }
+
+var knownOps = func() map[string]bool {
+	known := make(map[string]bool)
+	for _, op := range opdef.Ops {
+		known[op.Name] = true
+	}
+	for _, name := range opdef.FusedOps {
+		known[name] = true
+	}
+	return known
+}()

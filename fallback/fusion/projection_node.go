@@ -1,0 +1,79 @@
+package fusion
+
+import "github.com/kompute-go/kompute-go/internal/opdef"
+
+// projection is a node that multiplies one row with quantized matrices, taken
+// apart: what the passes that grow one have in common.
+type projection struct {
+	op                opdef.ProjectionParams
+	x, gain, residual Array
+	matrices          []matrix
+}
+
+type matrix struct{ w, scales, biases, out Array }
+
+// projectionOf returns a quantized_matmul of one row with a transposed matrix, or a
+// projection, as a projection; nil for other nodes.
+func projectionOf(n *Node) *projection {
+	if op, is := as[opdef.QuantizedMatMulParams](n, opdef.QuantizedMatMul.Op); is {
+		return fromProduct(n, op)
+	}
+	op, is := as[opdef.ProjectionParams](n, opdef.Projection.Op)
+	if !is {
+		return nil
+	}
+	o := &opdef.Projection
+	p := &projection{op: op, x: n.at(o.X), gain: n.at(o.Gain), residual: n.at(o.Residual)}
+	for i := range opdef.ProjectionGroups {
+		if m := n.Arrays[o.W.Index+i*opdef.ProjectionGroupSize:]; m[0].Present() {
+			p.matrices = append(p.matrices, matrix{m[0], m[1], m[2], m[3]})
+		}
+	}
+	return p
+}
+
+func fromProduct(n *Node, op opdef.QuantizedMatMulParams) *projection {
+	o := &opdef.QuantizedMatMul
+	x := n.at(o.X)
+	if op.Mode != opdef.ModeAffine || op.Transpose == 0 || x.Rank() == 0 || x.Size() == 0 || x.Size() != x.Dim(-1) {
+		return nil
+	}
+	return &projection{
+		op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits, Epilogue: opdef.ProjectionStore},
+		x:  x, matrices: []matrix{{n.at(o.W), n.at(o.Scales), n.at(o.Biases), n.at(o.Out)}},
+	}
+}
+
+// plain reports whether there is neither norm nor epilogue.
+func (p *projection) plain() bool { return p.op.Norm == 0 && p.op.Epilogue == opdef.ProjectionStore }
+
+// joins reports whether matrices of the other may join: both plain, of one x and in
+// one quantization.
+func (p *projection) joins(other *projection) bool {
+	return p.plain() && other.plain() && sameData(p.x, other.x) && p.op.Bits == other.op.Bits &&
+		p.op.GroupSize == other.op.GroupSize
+}
+
+// node makes the call.
+func (p *projection) node() *Node {
+	o := &opdef.Projection
+	n := call(o.Op, p.op).set(o.X, p.x).set(o.Gain, p.gain).set(o.Residual, p.residual)
+	for i, m := range p.matrices {
+		copy(n.Arrays[o.W.Index+i*opdef.ProjectionGroupSize:], []Array{m.w, m.scales, m.biases, m.out})
+	}
+	return n
+}
+
+// productFor returns the projection that gives all of the view, and nothing else,
+// to the node reader, plain but for a norm; nil if there is none.
+func (g *Graph) productFor(reader int, view Array) (int, *projection) {
+	from, ok := g.producer(reader, view)
+	if !ok {
+		return none, nil
+	}
+	p := projectionOf(g.nodes[from.node])
+	if p == nil || p.op.Epilogue != opdef.ProjectionStore || len(p.matrices) != 1 || !sameData(p.matrices[0].out, view) {
+		return none, nil
+	}
+	return from.node, p
+}

@@ -1,0 +1,239 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// projection multiplies one row with quantized matrices: the fused op of that name
+// in csrc/ops/ops.def. Every worker prepares the row for itself, norm included:
+// that takes less time than to wait for one that does it for all. Results are
+// those of the ops that it stands for, to the bit.
+type projection struct {
+	op       opdef.ProjectionParams
+	dtype    array.DType // of the row, normalised or not, and of the products
+	row      func(l *lane, buf []float32) []float32
+	gain     *array.Array
+	residual *array.Array
+	matrices []*QuantizedRows
+	outs     []array.Array // of arg_max none
+	starts   []int         // the first unit of each matrix
+	best     []float32     // of arg_max: key and place of each block
+	index    *array.Array
+}
+
+const (
+	// projectionBlock is how many products are computed at a time.
+	projectionBlock = 128
+	// argMaxBlock is how many products of arg_max have one largest.
+	argMaxBlock = 256
+)
+
+func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
+	o := &opdef.Projection
+	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	if op.Epilogue == opdef.ProjectionArgMax {
+		s.Kernels, s.Operands = append(s.Kernels, "arg_max_join"), append(s.Operands, o.Out.Index)
+		s.Scratch = 2 * argMaxBlocks(a[o.W.Index].Dim(0))
+	}
+	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
+		p := &projection{op: op, best: scratch}
+		p.rowOf(&a[o.X.Index])
+		p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
+		for i := range opdef.ProjectionGroups {
+			m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
+			if m[0].Present() {
+				if err := p.add(m[0], m[1], m[2], m[3]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return p.parts(), nil
+	}
+	return s
+}
+
+// argMaxBlocks counts the blocks of n products.
+func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
+
+// productStages are those of a quantized_matmul of one row; others have none.
+func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
+	o := &opdef.QuantizedMatMul
+	x := &a[o.X.Index]
+	if op.Transpose == 0 || op.Mode != opdef.ModeAffine || x.Size() != x.Dim(-1) {
+		return nil
+	}
+	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
+		p := &projection{op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits}, gain: &array.Array{}, residual: &array.Array{}}
+		p.rowOf(&a[o.X.Index])
+		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
+			return nil, err
+		}
+		return p.parts(), nil
+	}
+	return s
+}
+
+// rowOf makes x, of one row, the row.
+func (p *projection) rowOf(x *array.Array) {
+	n, last := x.Dim(-1), len(x.Shape)-1
+	p.dtype = x.DType
+	p.row = func(_ *lane, buf []float32) []float32 { return floats(x, x.Offset, x.Strides[last], n, buf) }
+}
+
+// add adds a matrix and its result, if it has one of its own.
+func (p *projection) add(w, scales, biases, out array.Array) error {
+	m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: int(p.op.GroupSize), Bits: int(p.op.Bits)})
+	if err != nil {
+		return err
+	}
+	p.starts = append(p.starts, p.units())
+	p.matrices = append(p.matrices, m)
+	p.outs = append(p.outs, out)
+	return nil
+}
+
+// units counts the columns of all matrices side by side. With SiLU two of them go
+// together.
+func (p *projection) units() int {
+	n := 0
+	for i, m := range p.matrices {
+		if i == 0 || p.op.Epilogue != opdef.ProjectionSiLUMul {
+			n += m.N()
+		}
+	}
+	return n
+}
+
+func (p *projection) parts() []workers.Part {
+	cost := p.matrices[0].cost(1)
+	switch p.op.Epilogue {
+	case opdef.ProjectionArgMax:
+		p.index = &p.outs[0]
+		n := p.matrices[0].N()
+		return []workers.Part{
+			{Units: n, Align: argMaxBlock, Cost: cost, Run: p.each(p.argMax)},
+			{Units: 1, Cost: float64(len(p.best)), Run: p.joinArgMax},
+		}
+	case opdef.ProjectionSiLUMul:
+		return []workers.Part{{Units: p.units(), Align: Grain, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+	case opdef.ProjectionResidual:
+		return []workers.Part{{Units: p.units(), Align: Grain, Cost: cost, Run: p.each(p.addResidual)}}
+	}
+	return []workers.Part{{Units: p.units(), Align: Grain, Cost: cost, Run: p.each(p.store)}}
+}
+
+// each calls f for blocks, once the row is prepared. f has room for two blocks.
+func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
+	k := p.matrices[0].K()
+	return func(c *workers.Context, lo, hi int) error {
+		l := laneOf(c, 3*k+3*argMaxBlock)
+		if !c.Prepared() {
+			p.prepare(l, k)
+		}
+		block := projectionBlock
+		if p.op.Epilogue == opdef.ProjectionArgMax {
+			block = argMaxBlock
+		}
+		for ; lo < hi; lo += block {
+			f(l, lo, min(lo+block, hi), l.space)
+		}
+		return nil
+	}
+}
+
+// prepare makes the row what the matrices multiply.
+func (p *projection) prepare(l *lane, k int) {
+	space := l.space
+	row := p.row(l, cut(&space, k))
+	if p.op.Norm != 0 {
+		normed := cut(&space, k)
+		normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
+		roundFloats(p.dtype, normed)
+		row = normed
+	}
+	p.matrices[0].Reset(&l.prepared, 1)
+	l.prepared.Set(0, row)
+}
+
+// store stores units [lo, hi), maybe of several matrices.
+func (p *projection) store(l *lane, lo, hi int, space []float32) {
+	for i := range p.matrices {
+		out, start := &p.outs[i], p.starts[i]
+		from, to := max(lo-start, 0), min(hi-start, p.matrices[i].N())
+		if from >= to {
+			continue
+		}
+		p.storeTo(out, from, p.products(l, i, from, to, p.placeIn(out, from, to-from, space)))
+	}
+}
+
+// placeIn returns where to compute n elements of a result.
+func (p *projection) placeIn(out *array.Array, first, n int, buf []float32) []float32 {
+	stride := out.Strides[len(out.Strides)-1]
+	return place(out, out.Offset+first*stride, stride, n, buf)
+}
+
+func (p *projection) storeTo(out *array.Array, first int, x []float32) {
+	stride := out.Strides[len(out.Strides)-1]
+	storeFloats(out, out.Offset+first*stride, stride, x)
+}
+
+// products returns columns [lo, hi) of the row's product with a matrix, in res.
+func (p *projection) products(l *lane, matrix, lo, hi int, res []float32) []float32 {
+	p.matrices[matrix].Multiply(res, hi-lo, &l.prepared, lo, hi)
+	return res
+}
+
+// addResidual is store of one matrix, to which the residual is added.
+func (p *projection) addResidual(l *lane, lo, hi int, space []float32) {
+	n := hi - lo
+	sums := p.products(l, 0, lo, hi, cut(&space, n))
+	roundFloats(p.dtype, sums)
+	stride := p.residual.Strides[len(p.residual.Strides)-1]
+	for i, v := range floats(p.residual, p.residual.Offset+lo*stride, stride, n, space) {
+		sums[i] += v
+	}
+	p.storeTo(&p.outs[0], lo, sums)
+}
+
+// siLUMul stores SiLU of the first matrix' products times the second's.
+func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
+	gate := p.products(l, 0, lo, hi, cut(&space, hi-lo))
+	up := p.products(l, 1, lo, hi, cut(&space, hi-lo))
+	roundFloats(p.dtype, gate)
+	roundFloats(p.dtype, up)
+	res := p.placeIn(&p.outs[0], lo, hi-lo, space)
+	simd.SiLUMul(res, gate, up)
+	p.storeTo(&p.outs[0], lo, res)
+}
+
+// argMax finds the largest of a block.
+func (p *projection) argMax(l *lane, lo, hi int, space []float32) {
+	sums := p.products(l, 0, lo, hi, cut(&space, hi-lo))
+	roundFloats(array.DType(p.op.Dtype), sums)
+	largest := simd.Max(sums) // NaN if there is one
+	at := 0
+	for sums[at] != largest && (largest == largest || sums[at] == sums[at]) {
+		at++
+	}
+	block := lo / argMaxBlock
+	p.best[2*block], p.best[2*block+1] = largest, math.Float32frombits(uint32(lo+at))
+}
+
+// joinArgMax finds the largest of all blocks, the first where there are several.
+func (p *projection) joinArgMax(*workers.Context, int, int) error {
+	best := 0
+	for i := 2; i < len(p.best); i += 2 {
+		if beyond(false, p.best[i], p.best[best]) {
+			best = i
+		}
+	}
+	storage[uint32](p.index)[p.index.Offset] = math.Float32bits(p.best[best+1])
+	return nil
+}

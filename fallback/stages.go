@@ -1,0 +1,80 @@
+package fallback
+
+import (
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// Stages is how a call of a region is run: loops one after another, for workers
+// that stay between them. Fused ops exist in this form only.
+type Stages struct {
+	// Kernels are the names of the loops, Operands where the operands of each begin
+	// among the op's: it touches those up to where the next one's begin.
+	Kernels  []string
+	Operands []int
+	// Scratch is the float32 numbers that the loops hand on to one another.
+	Scratch int
+	// Make makes the loops for arrays with memory. It keeps them, and scratch.
+	Make func(arrays []array.Array, scratch []float32) ([]workers.Part, error)
+}
+
+// StagesOf returns the stages of a call, whose arrays need no memory yet; nil if
+// the op has none, and is to be run by its function.
+func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
+	switch name {
+	case opdef.Projection.Name:
+		return projectionStages(arrays, paramsOf[opdef.ProjectionParams](params))
+	case opdef.AttentionStep.Name:
+		return attentionStepStages(arrays, paramsOf[opdef.AttentionStepParams](params))
+	case opdef.AttentionProjection.Name:
+		return attentionProjectionStages(arrays, paramsOf[opdef.AttentionProjectionParams](params))
+	case opdef.QuantizedMatMul.Name:
+		return productStages(arrays, paramsOf[opdef.QuantizedMatMulParams](params))
+	}
+	return nil
+}
+
+// paramsOf returns the parameter struct that lies in these bytes.
+func paramsOf[P any](bytes []byte) (params P) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
+	return params
+}
+
+// lane is the memory of one worker for the stages of a region.
+type lane struct {
+	prepared PreparedRows
+	space    []float32
+	angles   rotation
+}
+
+// laneOf returns the worker's memory, with room for n numbers.
+func laneOf(c *workers.Context, n int) *lane {
+	l, ok := c.Local.(*lane)
+	if !ok {
+		l = &lane{}
+		c.Local = l
+	}
+	l.space = grown(l.space, n)
+	return l
+}
+
+// roundFloats rounds numbers to a float type.
+func roundFloats(dtype array.DType, x []float32) {
+	narrow, widen := simd.ToF16, simd.FromF16
+	switch dtype {
+	case array.Float32:
+		return
+	case array.BFloat16:
+		narrow, widen = simd.ToBF16, simd.FromBF16
+	}
+	var buf [halfBlock]uint16
+	for i := 0; i < len(x); i += halfBlock {
+		part := x[i:min(i+halfBlock, len(x))]
+		narrow(buf[:len(part)], part)
+		widen(part, buf[:len(part)])
+	}
+}

@@ -1,0 +1,128 @@
+package kompute
+
+import (
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// tinyCost is the cost of a level, in nanoseconds or so, up to which it is not
+// worth a meeting of the workers: one of them does it together with its
+// neighbours.
+const tinyCost = 3000
+
+// prepare makes the schedule of the region. dev.mu is not held.
+func (c *cpuRegion) prepare(s *Stream) error {
+	var levels []workers.Step
+	next := 0
+	for i := range c.calls {
+		parts, err := c.partsOf(s, i)
+		if err != nil {
+			return err
+		}
+		for stage, p := range parts {
+			p.Run = c.measured(next, p.Run)
+			next++
+			level := c.calls[i].level + stage
+			for len(levels) <= level {
+				levels = append(levels, nil)
+			}
+			levels[level] = append(levels[level], p)
+		}
+	}
+	c.schedule = workers.NewSchedule(mergeTiny(levels))
+	return nil
+}
+
+// partsOf returns the loops of a call.
+func (c *cpuRegion) partsOf(s *Stream, i int) ([]workers.Part, error) {
+	call := &c.calls[i]
+	arrays := make([]array.Array, len(call.Arrays))
+	bytes := 0
+	for k, a := range call.Arrays {
+		if st := call.operands[k]; st != nil {
+			arrays[k] = array.Array{DType: a.DType, Layout: a.Layout, Data: st.memory()}
+			bytes += a.Size() * a.DType.Size()
+		}
+	}
+	if call.stages == nil {
+		op := c.ops[call.Call]
+		return []workers.Part{{Units: 1, Cost: 500 + float64(bytes)/16, Run: func(*workers.Context, int, int) error {
+			if err := op.CPU(arrays); err != nil {
+				return s.located(op, "", err)
+			}
+			return nil
+		}}}, nil
+	}
+	var scratch []float32
+	if call.scratch >= 0 {
+		t := c.memory[call.scratch]
+		scratch = unsafe.Slice((*float32)(unsafe.Pointer(&c.arena[t.offset])), call.stages.Scratch)
+	}
+	parts, err := call.stages.Make(arrays, scratch)
+	if err != nil {
+		return nil, s.located(Op{Name: call.Name}, "", err)
+	}
+	return parts, nil
+}
+
+// measured runs a loop of a dispatch, and measures it if that is wanted.
+func (c *cpuRegion) measured(dispatch int, run func(*workers.Context, int, int) error) func(*workers.Context, int, int) error {
+	return func(w *workers.Context, lo, hi int) error {
+		p := c.timed
+		if p == nil {
+			return run(w, lo, hi)
+		}
+		start := processClock()
+		err := run(w, lo, hi)
+		p.note(dispatch, start, processClock())
+		return err
+	}
+}
+
+// mergeTiny makes one part of neighbouring levels with little work.
+func mergeTiny(levels []workers.Step) []workers.Step {
+	var out []workers.Step
+	for len(levels) > 0 {
+		n := 0
+		for n < len(levels) && costOf(levels[n]) <= tinyCost {
+			n++
+		}
+		if n < 2 {
+			out, levels = append(out, levels[0]), levels[1:]
+			continue
+		}
+		var list []workers.Part
+		for _, level := range levels[:n] {
+			list = append(list, level...)
+		}
+		out, levels = append(out, workers.Step{oneAfterAnother(list)}), levels[n:]
+	}
+	return out
+}
+
+func costOf(step workers.Step) (cost float64) {
+	for _, p := range step {
+		cost += p.Cost * float64(p.Units)
+	}
+	return cost
+}
+
+// oneAfterAnother is a part that runs all of these parts.
+func oneAfterAnother(list []workers.Part) workers.Part {
+	return workers.Part{Units: 1, Cost: costOf(list), Run: func(w *workers.Context, _, _ int) error {
+		for i := range list {
+			p := &list[i]
+			units := p.Units
+			if p.Size != nil {
+				units = p.Size()
+			}
+			w.Forget()
+			if err := p.Run(w, 0, units); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
