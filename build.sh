@@ -56,7 +56,7 @@ missing_packages() {
     [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
     [ -e /usr/include/spirv/unified1/spirv.hpp ] || echo spirv-headers
     [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
-    # A driver to run on: any will do, lavapipe is the one that is always to be had.
+    # Any driver will do; lavapipe is always available.
     compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||
         [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
     if [ "${want_tests:-}" = 1 ]; then
@@ -233,7 +233,7 @@ go_env() {
     id=$(sed -n 's/^#define KPX_BUILD_ID "\(.*\)"$/\1/p' "$build/generated/build_id.h")
     export CGO_ENABLED=1
     export PKG_CONFIG_PATH="$build/pkgconfig${outer_pkg_config_path:+:$outer_pkg_config_path}"
-    # Where git will not read the tree, as one of another user, Go cannot stamp a revision.
+    # If git refuses to read the tree, because another user owns it, Go cannot stamp a revision.
     git -C "$root" status --porcelain >/dev/null 2>&1 || export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
     export CGO_CFLAGS="-O2 -g -DKPX_ARCHIVE_HASH=h$hash '-DKPX_EXPECT_BUILD_ID=\"$id\"'"
 }

@@ -2,13 +2,13 @@
 # built, with a table of it. An edited include recompiles what reads it; a shader
 # that does not compile fails the build. Variants that ask for a GLSL extension
 # which glslc does not know are compiled by a newer glslang (glslang.cmake); where
-# that cannot be had, they are left out, and said so.
+# that is not available, they are left out with a message.
 #
 # A shader says at its top, in comments, what is not the rule:
 #   // variants: the names below, the best first; the rule is "narrow base"
 #   // requires: features that every variant asks for
 #   // kernel: NAME DEFINE=VALUE…  a kernel that is built from it, once for each such line; the rule is one of its name
-# The name of a variant is of these words, each of which means features and definitions.
+# A variant's name consists of these words; each adds features and definitions.
 set(KPX_VARIANT_base "")
 set(KPX_VARIANT_narrow storage16 -DNARROW)           # elements of 8 and 16 bits are read as such
 set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup operations

@@ -40,7 +40,7 @@ type row struct {
 	Work   work    `json:"work"`
 }
 
-// work is what was done for one token, or for the whole of a prompt.
+// work counts what was done for one token, or for a whole prompt.
 type work struct {
 	Per              string  `json:"per"` // token or prompt
 	Dispatches       float64 `json:"dispatches"`
@@ -105,7 +105,7 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	for i := range b.reps + 1 {
 		rate, err := b.once(ctx, t, &r.Work)
 		if err == nil {
-			err = ctx.Err() // a rate of fewer tokens is none
+			err = ctx.Err() // fewer tokens give no rate
 		}
 		if err != nil {
 			return r, err

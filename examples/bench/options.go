@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// options is what the command line asks for.
+// options are those of the command line.
 type options struct {
 	model, shape, out, device, plot string
 	seed                            uint64

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// results is all that was measured; it is what --json prints.
+// results holds everything that was measured; --json prints it.
 type results struct {
 	Model          string     `json:"model"`
 	Device         string     `json:"device"`
@@ -22,7 +22,7 @@ type results struct {
 	NoProfile      string     `json:"no_profile,omitempty"` // why there is none
 }
 
-// memory is what was held, in bytes.
+// memory is the memory in use, in bytes.
 type memory struct {
 	Weights int64 `json:"weights_bytes"`
 	Cache   int64 `json:"cache_bytes"` // the largest

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shape is what matters of a Qwen3 model for its speed.
+// shape holds what determines the speed of a Qwen3 model.
 type shape struct {
 	name                    string
 	layers, hidden          int

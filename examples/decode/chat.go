@@ -110,7 +110,7 @@ func (c *conversation) answer(ctx context.Context, text string) error {
 	return c.finish(len(ids), r)
 }
 
-// remedy is what may help where a message cannot be answered.
+// remedy is advice for a message that cannot be answered.
 func (c *conversation) remedy() string {
 	if len(c.messages) < 2 {
 		return ""

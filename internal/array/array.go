@@ -18,7 +18,7 @@ type Array struct {
 func (a Array) Present() bool { return a.DType != 0 }
 
 // New returns a zeroed, contiguous host array. It fails with ErrLayout where
-// Contiguous does, and for a DType that is none.
+// Contiguous does, and for an unknown DType.
 func New(dtype DType, shape ...int) (Array, error) {
 	l, err := Contiguous(shape...)
 	if err != nil {

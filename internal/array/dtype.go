@@ -106,7 +106,7 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint32(d))
 }
 
-// MarshalText is String, for encoding/json. It fails for what is no element type.
+// MarshalText returns String's name, for encoding/json. It fails for an unknown type.
 func (d DType) MarshalText() ([]byte, error) {
 	if d.Size() == 0 {
 		return nil, fmt.Errorf("%v is no element type", d)

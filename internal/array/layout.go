@@ -10,7 +10,7 @@ import (
 // MaxRank is the largest number of dimensions of a layout.
 const MaxRank = opdef.MaxRank
 
-// ErrLayout is what every refused view operation wraps.
+// ErrLayout is wrapped by the error of every view operation that is refused.
 var ErrLayout = errors.New("invalid layout")
 
 // Layout places the elements of an n-dimensional array in flat storage:

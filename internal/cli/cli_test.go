@@ -142,7 +142,7 @@ func TestCreateOutput(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// Where there is no terminal, nothing is drawn.
+// Without a terminal, nothing is drawn.
 func TestBarsAreForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	b := NewBar(&out, "work").AtOnce()

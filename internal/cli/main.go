@@ -40,7 +40,7 @@ func Interruptible(ctx context.Context) (interruptible context.Context, stop fun
 // shells say of one that SIGINT has killed.
 const ExitInterrupted = 130
 
-// ExitCode is what a program ends with after err: 0 for none and for
+// ExitCode is the exit status of a program after err: 0 for none and for
 // flag.ErrHelp, ExitInterrupted for context.Canceled, else 1, with the error in a
 // line on stderr.
 func ExitCode(stderr io.Writer, program string, err error) int {

@@ -20,7 +20,7 @@ type Bar struct {
 	shown *progressbar.ProgressBar
 }
 
-// NewBar returns a bar, or nil where out is no terminal.
+// NewBar returns a bar, or nil if out is not a terminal.
 func NewBar(out io.Writer, what string) *Bar {
 	if !IsTerminal(out) {
 		return nil
@@ -53,7 +53,7 @@ func (b *Bar) Set(done, total int64) {
 			progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.what),
 			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(50*time.Millisecond))
 	}
-	// A bar that cannot be drawn is no reason to stop the work.
+	// Failing to draw must not stop the work.
 	_ = b.shown.Set64(done)
 }
 

@@ -28,7 +28,7 @@ var (
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
 )
 
-// deadline is what one case may take. A case takes milliseconds.
+// deadline limits one case, which normally takes milliseconds.
 const deadline = 60 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -190,7 +190,7 @@ type attempted struct {
 }
 
 // attempt runs the workload on a fresh device, between arm and disarm, and checks
-// what it leaves, of which nothing need be there if the device may be lost.
+// what it leaves. If the device may be lost, nothing has to be left.
 func (w workload) attempt(arm, disarm func(), lost bool) (out attempted) {
 	d, err := kompute.Open("vulkan")
 	if err != nil {

@@ -56,7 +56,7 @@ func resultsOf(function string) []int32 {
 	return []int32{outOfHostMemory, outOfDeviceMemory}
 }
 
-// known maps errors to the name of an outcome. ErrInternal is none of them.
+// known maps errors to the name of an outcome. ErrInternal is deliberately missing.
 var known = []struct {
 	err  error
 	name string

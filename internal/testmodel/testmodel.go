@@ -186,7 +186,7 @@ func (s Spec) writeTensors(t testing.TB, dir string, tensors []checkpoint.Tensor
 	require.NoError(t, f.Close())
 }
 
-// block is what config.json says of a packing.
+// block is how config.json describes a quantization.
 func block(p Module) map[string]any {
 	out := map[string]any{"group_size": p.GroupSize, "bits": p.Bits}
 	if p.Mode != "" {

@@ -14,7 +14,7 @@ var layouts = map[byte]string{
 }
 
 // strftime formats a time as Python does in the C locale. %-d and its like drop
-// leading zeros. An unknown directive stands for itself.
+// leading zeros. An unknown directive is copied unchanged.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {

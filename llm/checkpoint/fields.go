@@ -129,7 +129,7 @@ func (f *Fields) Flag(name string) bool { return value[bool](f, name, "true or f
 // Text reads a string; absent is "".
 func (f *Fields) Text(name string) string { return value[string](f, name, "a string") }
 
-// Texts reads an array of strings; absent is none.
+// Texts reads an array of strings; without the field, it is empty.
 func (f *Fields) Texts(name string) []string {
 	return value[[]string](f, name, "an array of strings")
 }

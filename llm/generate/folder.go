@@ -56,7 +56,7 @@ func open(c *checkpoint.Checkpoint, err error) (*Folder, error) {
 	return f, nil
 }
 
-// Name returns what stands for the folder in messages.
+// Name returns the folder's name in messages.
 func (f *Folder) Name() string {
 	if f == nil {
 		return ""

@@ -28,7 +28,7 @@ const (
 	FinishError     = "error"     // anything else went wrong, or the caller stopped
 )
 
-// Result is what a generation gave.
+// Result is the outcome of a generation.
 type Result struct {
 	IDs    []int  // generated tokens, with the one that ended the turn
 	Text   string // their text, without special tokens

@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// ErrPrompt is what a [PromptError] wraps.
+// ErrPrompt is wrapped by every [PromptError].
 var ErrPrompt = errors.New("invalid prompt")
 
 // PromptError reports why a prompt cannot be answered.

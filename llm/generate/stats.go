@@ -6,14 +6,14 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// Stats is what a generation cost, for programs that measure.
+// Stats are the costs of a generation, for programs that measure.
 type Stats struct {
 	// Fed is how many tokens of the prompt the state did not hold yet.
 	Fed int
 	// FirstToken is the time from the start to the first token; the whole prompt
 	// is read in it. Decode is the time from there to the last token.
 	FirstToken, Decode time.Duration
-	// Work is what the stream did for the tokens after the first.
+	// Work counts what the stream did for the tokens after the first.
 	Work Work
 	// Fallbacks counts ops that ran on the CPU though the device is another, by
 	// op and reason.

@@ -143,7 +143,7 @@ func TestLoopOfAGrowingCache(t *testing.T) {
 	})
 }
 
-// A single token and eager decoding need no loop; nor does what cannot have one.
+// A single token, eager decoding and sessions that cannot be captured have no loop.
 func TestWithoutLoop(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)

@@ -1,4 +1,4 @@
 package llama
 
-// Wavelengths are what RoPE is given, for the test of them alone.
+// Wavelengths returns the wavelengths that RoPE is given, for their test.
 func Wavelengths(c Config) []float32 { return c.Scaling.wavelengths(c.RopeTheta, c.HeadDim) }

@@ -48,7 +48,7 @@ type Architecture[C Config] struct {
 	BFloat16 func(*Loader[kompute.BFloat16], C) Network[kompute.BFloat16]
 }
 
-// registered is an architecture whatever its configuration.
+// registered is an architecture of any configuration type.
 type registered interface {
 	names() (typ, class string)
 	config(*checkpoint.Config) (Config, error)
@@ -130,7 +130,7 @@ func find(c *checkpoint.Config) (registered, error) {
 	return byClass, f.Err()
 }
 
-// Spec is what a checkpoint says about its model, before anything is loaded.
+// Spec describes a checkpoint's model before anything is loaded.
 type Spec struct {
 	Type   string // model_type, whether the checkpoint gives it or not
 	Config Config // of the architecture's own type

@@ -8,7 +8,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/nn"
 )
 
-// ErrFit is what a [FitError] wraps.
+// ErrFit is wrapped by every [FitError].
 var ErrFit = errors.New("does not fit the device")
 
 // FitError reports that a model is too large for a device. It is found before

@@ -151,7 +151,7 @@ func (l *Loader[T]) Linear(path string, out, in int) nn.Linear[T] {
 	return &nn.Biased[T]{Linear: w, Bias: l.activation(m.Bias)}
 }
 
-// BiasedLinear is Linear for a projection whose bias must be there.
+// BiasedLinear is Linear for a projection that must have a bias.
 func (l *Loader[T]) BiasedLinear(path string, out, in int) nn.Linear[T] {
 	if l.err == nil && !l.weights.Has(path+".bias") {
 		l.fail(&checkpoint.MissingError{File: l.weights.Name(), Tensor: path + ".bias", Reason: "config.json asks for it"})

@@ -31,7 +31,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Model is a language model on a device, whatever its architecture and the type
+// Model is a language model on a device, of any architecture and with any type
 // of its activations. It is safe for concurrent use on several streams with a
 // state each.
 type Model interface {
@@ -65,7 +65,7 @@ type Model interface {
 	Close() error
 }
 
-// DecodeState is what a model remembers of the tokens of one sequence, on one
+// DecodeState holds what a model keeps of the tokens of one sequence, on one
 // stream: a key-value cache, for transformers. Errors wrap nn.ErrCache or the
 // device's reason.
 type DecodeState interface {

@@ -13,7 +13,7 @@ type Attention[T kompute.Float] struct {
 	Scale          float32 // of the scores, usually 1/sqrt(D)
 }
 
-// KV is what attention needs of one layer in one pass: where the pass's tokens
+// KV is the state of one layer that attention needs in one pass: where the pass's tokens
 // stand, and the keys and values of the tokens before them. A [KVCache] has those
 // of one sequence, and [Pages] those of many.
 type KV[T kompute.Float] interface {
@@ -22,7 +22,7 @@ type KV[T kompute.Float] interface {
 	Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T]
 	// Attend adds the tokens' keys k and values v to those before them, and returns
 	// the attention of each token over its own sequence up to itself, [1, T, Hq*D]. q
-	// and k are what Rotate gave, v is [1, T, Hkv, D]; scale multiplies the scores.
+	// and k are Rotate's results, v is [1, T, Hkv, D]; scale multiplies the scores.
 	Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T]
 }
 

@@ -14,7 +14,7 @@ var ErrCache = errors.New("invalid key-value cache")
 // cacheStep is the multiple that capacities are rounded up to, in tokens.
 const cacheStep = 256
 
-// CacheShape is what a model needs of a cache of keys and values.
+// CacheShape describes the cache of keys and values that a model needs.
 type CacheShape struct {
 	Layers, KVHeads, HeadDim int
 	// MaxTokens is the longest context, in tokens: no capacity exceeds it.

@@ -21,7 +21,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// ErrParams is what an error about sampling parameters wraps.
+// ErrParams is wrapped by errors about sampling parameters.
 var ErrParams = errors.New("invalid sampling parameter")
 
 // ErrLogits is returned where logits hold a NaN, +Inf, or nothing finite.

@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// tokenBytes returns the bytes a vocabulary entry stands for. An entry with
+// tokenBytes returns the bytes that a vocabulary entry means. An entry with
 // characters outside the alphabet stands for its own UTF-8.
 func tokenBytes(token string) string {
 	out := make([]byte, 0, len(token))

@@ -11,7 +11,7 @@ import (
 // normalForms are the normalizers that this package knows.
 var normalForms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
 
-// loadNormalizer returns the forms to apply, in order. null is none.
+// loadNormalizer returns the forms to apply, in order; for null, none.
 func loadNormalizer(raw json.RawMessage, depth int) ([]norm.Form, error) {
 	if isNull(raw) {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byRegex is what the pattern itself makes of a text.
+// byRegex splits a text by the pattern itself.
 func byRegex(t require.TestingT, re *regexp2.Regexp, text string) []string {
 	pieces, err := splitRegex(context.Background(), re, nil, text)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type Tokenizer struct {
 	prefix, suffix []int
 }
 
-// entry is what an id stands for.
+// entry is one id of the vocabulary.
 type entry struct {
 	text    string // as tokenizer.json writes it
 	bytes   string // as it appears in a text
