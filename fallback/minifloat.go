@@ -62,14 +62,15 @@ func toE4M3(v float32) uint8 {
 }
 
 // toE2M1 returns the code of the nearest value, the first of equally near ones;
-// what is not finite gives 0. round rounds distances as MLX's arithmetic does.
-func toE2M1(v float32, round func(float32) float32) uint8 {
+// what is not finite gives 0. Distances are those of float32, as in MLX, whatever the
+// type of v: rounded to bfloat16, those of large v would all be equal.
+func toE2M1(v float32) uint8 {
 	best, distance := 0, abs32(v)
 	if !(distance <= math.MaxFloat32) {
 		return 0
 	}
 	for code, value := range e2m1Values {
-		if d := round(abs32(v - value)); d < distance {
+		if d := abs32(v - value); d < distance {
 			best, distance = code, d
 		}
 	}

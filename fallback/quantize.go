@@ -95,7 +95,7 @@ func affineFactors(group []float32, bits int) (scale, bias float32) {
 }
 
 // encodeSmall fills the words of a row and its scales, in storage from at on,
-// stride apart. MLX rounds every step to the type of x, as round does.
+// stride apart. MLX rounds scales and quotients to the type of x, as round does.
 func (a *packed) encodeSmall(row []float32, words []uint32, codes []uint8, round func(float32) float32, scales []uint8, at, stride int) {
 	top := float32(6)
 	if a.Bits == 8 {
@@ -121,7 +121,7 @@ func (a *packed) encodeSmall(row []float32, words []uint32, codes []uint8, round
 			case a.Bits == 8:
 				codes[i] = toE4M3(q)
 			default:
-				codes[i] = toE2M1(q, round)
+				codes[i] = toE2M1(q)
 			}
 		}
 		pack(words, g*a.GroupSize, codes, a.Bits)

@@ -497,6 +497,11 @@ def quantize(f):
     for kind, out in zip(("scales", "biases"), mx.quantize(nan, group_size=32, bits=4)[1:]):
         f.add(f"nan/{kind}", {"x": nan}, out, {"bits": 4, "group_size": 32, "kind": kind})
     case("nan/nvfp4", nan, small_params("nvfp4"))
+    # Beyond the largest scale, where distances to all values are one number of bfloat16.
+    r = rng("quantize large")
+    large = mx.array((r.standard_normal((8, 32)) * np.array([[10.0 ** (i + 3)] for i in range(8)])).astype(np.float32))
+    for dtype in (F32, BF16):
+        case(f"large/nvfp4/{short(dtype)}", large.astype(dtype), small_params("nvfp4"))
     x = normal(rng("quantize views"), (64, 6, 5))
     steps = [["transpose", 2, 1, 0], ["slice", 1, 1, 6, 2]]
     case("views/b3", x, {"bits": 3, "group_size": 32}, steps)

@@ -87,11 +87,11 @@ uint scale_bits(uint code) {
     return MODE == QUANTIZATION_NVFP4 ? floatBitsToUint(e4m3_to_float(code)) : e8m0_bits(code);
 }
 
-// The nearest E2M1, the first of equally near ones.
+// The nearest E2M1, the first of equally near ones. Distances are those of float32.
 uint e2m1_code(uint q) {
     uint best = 0u, distance = q & ~SIGN;
     for (uint c = 1u; c < 16u && distance < BITS_INF; c++) {
-        uint d = rounded(minus(q, floatBitsToUint(e2m1_to_float(c)))) & ~SIGN;
+        uint d = minus(q, floatBitsToUint(e2m1_to_float(c))) & ~SIGN;
         if (d < distance) {
             distance = d;
             best = c;

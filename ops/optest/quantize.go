@@ -132,7 +132,7 @@ func referenceSmall(c *Case, group []float64, rounded func(float64) float64) (co
 		}
 		best := 0
 		for i := range 16 {
-			if rounded(math.Abs(single(q-e2m1(i)))) < rounded(math.Abs(single(q-e2m1(best)))) {
+			if math.Abs(single(q-e2m1(i))) < math.Abs(single(q-e2m1(best))) {
 				best = i
 			}
 		}
