@@ -24,6 +24,9 @@ usage: ./build.sh COMMAND
   microbench Go benchmarks of every package
   conformance [--device SPEC]
              every op on every device, or on one, and a table of what was seen
+  fuzz [--time TIME] [--target NAME]
+             fuzz every target, or one, for 10m, 2h, … in all (default 1h), with a corpus that
+             grows from run to run; for every night
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
@@ -34,6 +37,7 @@ environment:
   KOMPUTE_SOURCE=DIR       use this copy of Kompute 0.9.0 instead of downloading it
   KOMPUTE_CACHE=DIR        keep the downloads of Kompute and glslang, and the glslang program,
                            here (default: in the build folder)
+  KOMPUTE_GO_FUZZ=DIR      keep the fuzz corpus here (default ~/.cache/kompute-go/fuzz)
   KOMPUTE_GO_BUILD=DIR     build here instead of in build/
   KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
 EOF
@@ -317,6 +321,25 @@ cmd_conformance() {
     return "$status"
 }
 
+cmd_fuzz() {
+    local time=1h target=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --time) time=${2:?--time needs a time, such as 10m}; shift 2 ;;
+        --time=*) time=${1#*=}; shift ;;
+        --target) target=${2:?--target needs the name of a target}; shift 2 ;;
+        --target=*) target=${1#*=}; shift ;;
+        *) die "fuzz: unknown argument $1" ;;
+        esac
+    done
+    [[ $time =~ ^([0-9]+)([smh])$ ]] || die "fuzz: --time $time is not a time such as 90s, 10m or 2h"
+    local -A unit=([s]=1 [m]=60 [h]=3600)
+    local seconds=$((BASH_REMATCH[1] * ${unit[${BASH_REMATCH[2]}]}))
+    cmd_build
+    "$root/scripts/fuzz.sh" "$seconds" \
+        "${KOMPUTE_GO_FUZZ:-${XDG_CACHE_HOME:-$HOME/.cache}/kompute-go/fuzz}" "$target"
+}
+
 cmd_install() {
     local prefix=/usr/local
     while [ $# -gt 0 ]; do
@@ -348,7 +371,7 @@ cmd_clean() {
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | microbench | conformance | install | env | clean) "cmd_$command" "$@" ;;
+demo | test | build | check | bench | microbench | conformance | fuzz | install | env | clean) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac

@@ -36,7 +36,7 @@ var (
 )
 
 // specs names the devices to test: the CPU and every usable Vulkan device.
-func specs(t *testing.T) []string {
+func specs(t testing.TB) []string {
 	if *only != "" {
 		return []string{*only}
 	}

@@ -1,8 +1,10 @@
 package chat_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -246,11 +248,21 @@ func FuzzTemplate(f *testing.F) {
 	for _, v := range vectors.Templates {
 		f.Add(v.Source)
 	}
+	for _, source := range hostile {
+		f.Add(source)
+	}
+	lines, err := os.ReadFile("testdata/expressions.txt")
+	require.NoError(f, err)
+	for line := range strings.Lines(string(lines)) {
+		f.Add(line)
+	}
 	messages := []chat.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "u"}}
 	f.Fuzz(func(t *testing.T, source string) {
 		template, err := chat.Parse(source)
 		if err == nil {
-			_, err = template.Render(t.Context(), messages, chat.Options{AddGenerationPrompt: true})
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			_, err = template.Render(ctx, messages, chat.Options{AddGenerationPrompt: true})
 		}
 		if err != nil {
 			require.ErrorIs(t, err, chat.ErrTemplate)
