@@ -2,8 +2,7 @@
 # The C++ tests with everything native (shim, Kompute, the tests) under sanitizers,
 # in a build folder of its own inside the one that is given. Arguments: the build
 # folder, and address (with its leak checker and the undefined behaviour sanitizer)
-# or thread (the tests that start threads, and those of the tensor cache, which
-# waits on threads of the driver).
+# or thread (only the tests that csrc/tests/CMakeLists.txt selects for it).
 # Without Vulkan's validation layer: it keeps memory of its own until the process
 # ends, and has watched the plain run.
 set -euo pipefail
@@ -23,14 +22,9 @@ KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$fol
     -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 
-tests=()
 case $kind in
 address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ;;
-thread)
-    export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1"
-    mapfile -t tests < <({ grep -l 'std::thread' csrc/tests/*_test.cpp || true
-        ls csrc/tests/tensor_cache*_test.cpp csrc/tests/refused_window_test.cpp; } | xargs -n 1 basename -s .cpp | sort -u)
-    ;;
+thread) export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1" ;;
 esac
-quietly env -u KOMPUTE_GO_VALIDATION "$folder/csrc/tests/kpx_test" "${tests[@]}"
+quietly env -u KOMPUTE_GO_VALIDATION "$folder/csrc/tests/kpx_test"
 tail -n 1 "$log"

@@ -1,6 +1,7 @@
 #include "record/lowering.hpp"
 
 #include "abi/error.hpp"
+#include "abi/text.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
 #include "runtime/kernels.hpp"
@@ -144,8 +145,8 @@ Use use_of(Device &device, const Array &array, kpx_access access) {
     bytes = std::min(bytes, array.buffer->capacity() - array.base);
     if (bytes > device.limits().maxStorageBufferRange) {
         throw Error(KPX_TOO_LARGE,
-                    fmt::format("a view spans {} bytes, beyond this device's limit of {}", bytes,
-                                device.limits().maxStorageBufferRange),
+                    formatted("a view spans {} bytes, beyond this device's limit of {}", bytes,
+                              device.limits().maxStorageBufferRange),
                     bytes, device.limits().maxStorageBufferRange);
     }
     return {array.buffer->handle(), array.buffer->offset() + array.base, bytes, access, array.buffer,

@@ -6,9 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "abi/error.hpp"
+#include "abi/text.hpp"
 #include "runtime/features.hpp"
 #include "runtime/vulkan_loader.hpp"
 
@@ -32,13 +31,13 @@ uint32_t rank(vk::PhysicalDeviceType type) {
 }
 
 template <size_t N> void copy_text(char (&out)[N], const std::string &text) {
-    *fmt::format_to_n(out, N - 1, "{}", text).out = 0;
+    out[text.copy(out, N - 1)] = 0;
 }
 
 std::string why_unusable(vk::PhysicalDevice device, uint32_t api_version) {
     if (api_version < VK_API_VERSION_1_2) {
-        return fmt::format("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
-                           VK_API_VERSION_MINOR(api_version));
+        return formatted("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
+                         VK_API_VERSION_MINOR(api_version));
     }
     if (compute_family(device) < 0) {
         return "it has no compute queue";
@@ -76,7 +75,7 @@ kpx_device_info describe(vk::PhysicalDevice device) {
     kpx_device_info info{};
     copy_text(info.name, basic.deviceName.data());
     copy_text(info.driver, std::string(driver.driverName.data()) + " " + driver.driverInfo.data());
-    copy_text(info.uuid, fmt::format("{:02x}", fmt::join(id.deviceUUID, "")));
+    copy_text(info.uuid, hex(id.deviceUUID.data(), id.deviceUUID.size()));
     info.type = rank(basic.deviceType);
     info.api_version = basic.apiVersion;
     info.vendor_id = basic.vendorID;

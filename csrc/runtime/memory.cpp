@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/error.hpp"
+#include "abi/text.hpp"
 #include "record/recording.hpp"
 #include "record/transfer.hpp"
 #include "runtime/device.hpp"
@@ -36,7 +37,7 @@ uint64_t Memory::most_spare(const Device &device) {
 uint64_t Memory::rounded(uint64_t bytes) const {
     if (bytes > largest_) {
         throw Error(KPX_TOO_LARGE,
-                    fmt::format("a tensor of {} bytes is beyond this device's limit of {}", bytes, largest_), bytes,
+                    formatted("a tensor of {} bytes is beyond this device's limit of {}", bytes, largest_), bytes,
                     largest_);
     }
     return (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
@@ -209,7 +210,7 @@ uint64_t Memory::available(uint64_t most) const {
 std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
     const uint64_t free = available(UINT64_MAX);
     if (bytes > free) {
-        throw Error(KPX_OUT_OF_MEMORY, fmt::format("out of device memory: {} bytes wanted, {} available", bytes, free),
+        throw Error(KPX_OUT_OF_MEMORY, formatted("out of device memory: {} bytes wanted, {} available", bytes, free),
                     bytes, free);
     }
     auto block = std::make_shared<Block>();

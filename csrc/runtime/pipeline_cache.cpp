@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include <fmt/format.h>
+#include "abi/text.hpp"
 
 namespace fs = std::filesystem;
 
@@ -76,8 +76,9 @@ bool make_dirs(const fs::path &dir) {
 }
 
 std::string file_name(const vk::PhysicalDeviceProperties &device) {
-    return fmt::format("pipelines-{:02x}-{:08x}-{:08x}-{:08x}.bin", fmt::join(device.pipelineCacheUUID, ""),
-                       device.vendorID, device.deviceID, device.driverVersion);
+    return formatted("pipelines-{}-{:08x}-{:08x}-{:08x}.bin",
+                     hex(device.pipelineCacheUUID.data(), device.pipelineCacheUUID.size()), device.vendorID,
+                     device.deviceID, device.driverVersion);
 }
 
 struct Closer {
