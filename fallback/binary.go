@@ -3,6 +3,7 @@ package fallback
 import (
 	"math"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
@@ -74,9 +75,18 @@ func binaryFloats(kind opdef.BinaryKind, l *loop, a, b, out *array.Array) {
 		defer scratch.release()
 		buf := scratch.f
 		x := floats(a, off[0], inner[0], n, cut(&buf, n))
-		y := floats(b, off[1], inner[1], n, cut(&buf, n))
+		y := cut(&buf, n)
+		if inner[1] == 0 && !truth(kind) && n > 1 {
+			y = floats(b, off[1], 1, 1, y) // one for all
+		} else {
+			y = floats(b, off[1], inner[1], n, y)
+		}
 		if truth(kind) {
-			truths(kind, storage[uint8](out), off[2], inner[2], x, y)
+			done := 0
+			if inner[2] == 1 {
+				done = compareRow(kind, storage[uint8](out)[off[2]:off[2]+n], x, y)
+			}
+			truths(kind, storage[uint8](out), off[2]+done*inner[2], inner[2], x[done:], y[done:])
 			return
 		}
 		z := place(out, off[2], inner[2], n, buf)
@@ -85,8 +95,29 @@ func binaryFloats(kind opdef.BinaryKind, l *loop, a, b, out *array.Array) {
 	})
 }
 
-// binaryFloatRow computes z = x (kind) y.
+// vectorBinary are the kinds that have vector forms.
+var vectorBinary = map[opdef.BinaryKind]simd.Binary{
+	opdef.BinaryAdd: simd.Add, opdef.BinarySub: simd.Sub, opdef.BinaryMul: simd.Mul, opdef.BinaryDiv: simd.Div,
+	opdef.BinaryMax: simd.Max2, opdef.BinaryMin: simd.Min2,
+}
+
+// binaryFloatRow computes z = x (kind) y, where y may be one number for all.
 func binaryFloatRow(kind opdef.BinaryKind, z, x, y []float32) {
+	if f, ok := vectorBinary[kind]; ok {
+		done := simd.BinaryRow(f, z, x, y)
+		z, x = z[done:], x[done:]
+		if len(y) > 1 {
+			y = y[done:]
+		}
+	}
+	if len(z) > 1 && len(y) == 1 {
+		all := borrow(len(z))
+		defer all.release()
+		y = view(y, 0, 0, len(z), all.f)
+	}
+	if len(z) == 0 {
+		return
+	}
 	x, y = x[:len(z)], y[:len(z)]
 	switch kind {
 	case opdef.BinaryAdd:
@@ -122,6 +153,25 @@ func binaryFloatRow(kind opdef.BinaryKind, z, x, y []float32) {
 			z[i] = modFloat(x[i], y[i])
 		}
 	}
+}
+
+// compareRow compares the first elements by vectors, and returns how many.
+func compareRow(kind opdef.BinaryKind, z []uint8, x, y []float32) int {
+	switch kind {
+	case opdef.BinaryEqual:
+		return simd.CompareRow(simd.Equal, z, x, y)
+	case opdef.BinaryNotEqual:
+		return simd.CompareRow(simd.NotEqual, z, x, y)
+	case opdef.BinaryLess:
+		return simd.CompareRow(simd.Less, z, x, y)
+	case opdef.BinaryLessEqual:
+		return simd.CompareRow(simd.LessEqual, z, x, y)
+	case opdef.BinaryGreater:
+		return simd.CompareRow(simd.Less, z, y, x)
+	case opdef.BinaryGreaterEqual:
+		return simd.CompareRow(simd.LessEqual, z, y, x)
+	}
+	return 0
 }
 
 // maxFloat returns a NaN, or the larger, or y. The builtin would prefer +0 to -0.

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 
@@ -83,10 +84,20 @@ func (m *QuantizedRows) products(x, out *array.Array, rows int) {
 		}
 	})
 	n, stride := m.N(), out.Strides[last]
-	units := (n + Grain - 1) / Grain
-	parallel(units, m.cost(rows)*Grain, func(lo, hi int) {
-		for lo, hi := lo*Grain, min(hi*Grain, n); lo < hi; lo += storeBlock {
-			m.store(out, &l, p, lo, min(lo+storeBlock, hi), stride)
+	unit := Grain
+	if rows > maxLimbRows { // the more columns, the less often x is read
+		unit = min(max(n/(2*runtime.GOMAXPROCS(0))/Grain*Grain, Grain), chunk)
+	}
+	flat := flatten(out, rows)
+	direct := flat != nil && flat.DType == array.Float32 && flat.Strides[1] == 1
+	parallel((n+unit-1)/unit, m.cost(rows)*float64(unit), func(lo, hi int) {
+		for lo, hi := lo*unit, min(hi*unit, n); lo < hi; lo += chunk {
+			end := min(lo+chunk, hi)
+			if direct {
+				m.Multiply(storage[float32](flat)[flat.Offset+lo:], flat.Strides[0], p, lo, end)
+				continue
+			}
+			m.store(out, &l, p, lo, end, stride)
 		}
 	})
 }
@@ -102,9 +113,6 @@ func (m *QuantizedRows) cost(rows int) float64 {
 	}
 	return cost
 }
-
-// storeBlock is how many columns of out are computed at a time.
-const storeBlock = 128
 
 // store computes columns [lo, hi) of out.
 func (m *QuantizedRows) store(out *array.Array, l *loop, p *PreparedRows, lo, hi, stride int) {

@@ -81,6 +81,7 @@ func foldFloats(kind opdef.ReduceKind, row []float32) floatPart {
 // sumFloats adds in eight lanes, and those in pairs.
 func sumFloats(row []float32) float32 {
 	var a [8]float32
+	row = row[simd.SumLanes(&a, row):]
 	for ; len(row) >= 8; row = row[8:] {
 		for i := range a {
 			a[i] += row[i]

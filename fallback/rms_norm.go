@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // RMSNorm computes out = x / sqrt(mean(x²) + eps) · weight over the last axis
@@ -40,15 +41,8 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 func normalize(dst, x, weight []float32, eps float32) {
 	mean := simd.Dot(x, x) / float32(len(x))
 	f := float32(1 / math.Sqrt(float64(mean+eps)))
-	dst = dst[:len(x)]
-	if weight == nil {
-		for i, v := range x {
-			dst[i] = v * f
-		}
-		return
-	}
-	weight = weight[:len(x)]
-	for i, v := range x {
-		dst[i] = v * f * weight[i]
+	binaryFloatRow(opdef.BinaryMul, dst[:len(x)], x, []float32{f})
+	if weight != nil {
+		binaryFloatRow(opdef.BinaryMul, dst[:len(x)], dst, weight)
 	}
 }

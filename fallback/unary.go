@@ -3,6 +3,7 @@ package fallback
 import (
 	"math"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
@@ -54,7 +55,12 @@ func Unary(kind opdef.UnaryKind, x, out array.Array) error {
 func unaryFloats(kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 	inner := l.inner()
 	f := unaryFloat(kind)
-	l.blocks(10, func(off offsets, n int) {
+	row, vector := vectorUnary[kind]
+	cost := 10.0
+	if vector {
+		cost = 1
+	}
+	l.blocks(cost, func(off offsets, n int) {
 		scratch := borrow(2 * blockSize)
 		defer scratch.release()
 		buf := scratch.f
@@ -67,11 +73,22 @@ func unaryFloats(kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 			return
 		}
 		res := place(out, off[1], inner[1], n, buf)
-		for i, v := range in {
-			res[i] = f(v)
+		done := 0
+		if vector {
+			done = simd.UnaryRow(row, res, in)
+		}
+		for i, v := range in[done:] {
+			res[done+i] = f(v)
 		}
 		storeFloats(out, off[1], inner[1], res)
 	})
+}
+
+// vectorUnary are the kinds that have vector forms.
+var vectorUnary = map[opdef.UnaryKind]simd.Unary{
+	opdef.UnaryNeg: simd.Neg, opdef.UnaryAbs: simd.Abs, opdef.UnarySquare: simd.Square, opdef.UnarySqrt: simd.Sqrt,
+	opdef.UnaryExp: simd.Exp, opdef.UnarySigmoid: simd.Sigmoid, opdef.UnarySiLU: simd.SiLU,
+	opdef.UnaryFloor: simd.Floor, opdef.UnaryCeil: simd.Ceil, opdef.UnaryRound: simd.Round,
 }
 
 // unaryFloat returns the function of one kind. Transcendental functions are

@@ -36,7 +36,11 @@ func where[T uint32 | uint16 | uint8](condition, a, b, out *array.Array) {
 	truth, x, y, z := storage[uint8](condition), storage[T](a), storage[T](b), storage[T](out)
 	l := newLoop(len(out.Shape), condition, a, b, out)
 	inner := l.inner()
-	l.blocks(1.5, func(off offsets, n int) {
+	l.blocks(1, func(off offsets, n int) {
+		if inner == (offsets{1, 1, 1, 1}) {
+			choose(z[off[3]:off[3]+n], truth[off[0]:], x[off[1]:], y[off[2]:])
+			return
+		}
 		for range n {
 			if truth[off[0]] != 0 {
 				z[off[3]] = x[off[1]]
@@ -48,4 +52,13 @@ func where[T uint32 | uint16 | uint8](condition, a, b, out *array.Array) {
 			}
 		}
 	})
+}
+
+// choose sets z to x where truth is not 0, else to y, without branches.
+func choose[T uint32 | uint16 | uint8](z []T, truth []uint8, x, y []T) {
+	truth, x, y = truth[:len(z)], x[:len(z)], y[:len(z)]
+	for i := range z {
+		mask := -T((uint32(truth[i]) + 0xff) >> 8)
+		z[i] = y[i] ^ (x[i]^y[i])&mask
+	}
 }

@@ -163,7 +163,7 @@ func (d *codeDots) block() {
 	if d.halves {
 		elements = 128
 	}
-				// The next rows lie behind these: the processor does not see that by itself.
+	// The next rows lie behind these: the processor does not see that by itself.
 	for row := range d.rows {
 		PREFETCHT0(d.codeRow(row, prefetchAhead))
 	}

@@ -226,12 +226,13 @@ func rowsAt(base, stride, triple reg.GPVirtual) rowAt {
 
 // families are the files that are generated, each from a file of its own here.
 var families = map[string]func(){
-	"codedots": codeDotsFamily,
-	"gemm":     gemmFamily,
-	"kernels":  kernels,
-	"limbs":    limbsFamily,
-	"parts":    partsFamily,
-	"unpack":   unpackFamily,
+	"codedots":    codeDotsFamily,
+	"elementwise": elementwiseFamily,
+	"gemm":        gemmFamily,
+	"kernels":     kernels,
+	"limbs":       limbsFamily,
+	"parts":       partsFamily,
+	"unpack":      unpackFamily,
 }
 
 func main() {

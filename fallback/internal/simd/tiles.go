@@ -57,32 +57,46 @@ func (t *Tiles) Set(i int, x []float32) bool {
 	return true
 }
 
-// TileSpace is how many float32 numbers Multiply needs as space for k elements.
-func (t *Tiles) TileSpace() int { return 32*t.k/2 + 1024 + 2*tileRows*tileRows + 48 }
+// TileNumbers is how many float32 numbers Expand needs for k elements of 32 rows.
+func TileNumbers(k int) int { return 16 * k }
 
-// Multiply sets c[i·ldc+j] to the product of row i of x with row j of a matrix, for
-// j < 32. The matrix has a panel of words with codes of 4 or 8 bits, and panels
-// of scales and biases, as in ExpandPanel.
-func (t *Tiles) Multiply(c []float32, ldc int, codes, scales, biases []float32, bits int, space []float32) {
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(space)))) & 63 / 4
-	space = space[skip:]
-	b, sums, part := space[:16*t.k], space[16*t.k:16*t.k+1024], space[16*t.k+1024:16*t.k+2048]
-	tiles := unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), 32*t.k)
-	expandTiles(tiles, codes, t.k/32, bits)
+// TileSpace is how many float32 numbers Multiply needs as space.
+const TileSpace = 2 * tileRows * tileRows
+
+// ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes
+// of 4 or 8 bits in each column. dst, of TileNumbers, begins at a multiple of 64
+// bytes.
+func ExpandTiles(dst, codes []float32, k, bits int) {
+	expandTiles(unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), 32*k), codes, k/32, bits)
+}
+
+// Aligned returns s from the first multiple of 64 bytes on. It takes up to 15
+// numbers off.
+func Aligned(s []float32) []float32 {
+	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
+}
+
+// Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of a
+// matrix, for lo <= i < hi and j < 32. lo is a multiple of 32, as is hi unless it
+// is the end. The matrix has tiles, and panels of scales and biases with a row for
+// each group.
+func (t *Tiles) Multiply(c []float32, ldc, lo, hi int, tiles, scales, biases, space []float32) {
+	b := unsafe.Slice((*uint16)(unsafe.Pointer(&tiles[0])), 32*t.k)
+	sums, part := space[:tileRows*tileRows], space[tileRows*tileRows:]
 	groups := t.k / t.groupSize
-	for first := 0; first < t.rows; first += tileRows {
-		rows := min(tileRows, t.rows-first)
-		to, ld := c[first*ldc:], ldc
+	for first := lo; first < hi; first += tileRows {
+		rows := min(tileRows, hi-first)
+		to, ld := c[(first-lo)*ldc:], ldc
 		if rows < tileRows {
 			to, ld = part, tileRows
 		}
 		for i := range tileRows {
 			clear(to[i*ld : i*ld+tileRows])
 		}
-		t.product(to, ld, first, tiles, scales, biases, groups, sums)
+		t.product(to, ld, first, b, scales, biases, groups, sums)
 		if rows < tileRows {
 			for i := range rows {
-				copy(c[(first+i)*ldc:], part[i*tileRows:(i+1)*tileRows])
+				copy(c[(first-lo+i)*ldc:], part[i*tileRows:(i+1)*tileRows])
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -44,12 +45,14 @@ func TestTiles(t *testing.T) {
 			}
 		}
 		c := make([]float32, rows*33)
-		space := make([]float32, x.TileSpace())
+		tiles := Aligned(make([]float32, TileNumbers(k)+15))
+		ExpandTiles(tiles, words, k, bits)
 		if HasTiles(bits) {
-			x.Multiply(c, 33, words, scales, biases, bits, space)
+			x.Multiply(c, 33, 0, min(32, rows), tiles, scales, biases, make([]float32, TileSpace))
+			if rows > 32 {
+				x.Multiply(c[32*33:], 33, 32, rows, tiles, scales, biases, make([]float32, TileSpace))
+			}
 		} else {
-			tiles := make([]uint16, 32*k)
-			expandTiles(tiles, words, k/32, bits)
 			multiplyTiles(c, 33, &x, tiles, scales, biases)
 		}
 		for i := range rows {
@@ -72,8 +75,9 @@ func TestTiles(t *testing.T) {
 }
 
 // multiplyTiles does what the tiles do.
-func multiplyTiles(c []float32, ldc int, x *Tiles, tiles []uint16, scales, biases []float32) {
+func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []float32) {
 	widen := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
+	tiles := unsafe.Slice((*uint16)(unsafe.Pointer(&numbers[0])), 32*x.k)
 	groups := x.k / x.groupSize
 	for i := range x.rows {
 		for j := range 32 {
@@ -105,6 +109,10 @@ func BenchmarkTiles(b *testing.B) {
 	for i := range rows {
 		x.Set(i, randomNumbers(rng, k))
 	}
-	words, factors, c, space := randomNumbers(rng, 32*k/8), randomNumbers(rng, 32*k/size), make([]float32, rows*32), make([]float32, x.TileSpace())
-	fastest(b, rows*32*k, func() { x.Multiply(c, 32, words, factors, factors, 4, space) })
+	words, factors, c := randomNumbers(rng, 32*k/8), randomNumbers(rng, 32*k/size), make([]float32, rows*32)
+	tiles, space := Aligned(make([]float32, TileNumbers(k)+15)), make([]float32, TileSpace)
+	fastest(b, rows*32*k, func() {
+		ExpandTiles(tiles, words, k, 4)
+		x.Multiply(c, 32, 0, rows, tiles, factors, factors, space)
+	})
 }

@@ -35,3 +35,14 @@ func (t *Tiles) product([]float32, int, int, []uint16, []float32, []float32, int
 
 // Prefetch asks for data that will be used soon.
 func Prefetch([]byte) {}
+
+// There are no vector forms.
+func eights(int) int { return 0 }
+
+var (
+	binaryRows  []func(z, x, y *float32, n, step int)
+	compareRows []func(z *byte, x, y *float32, n int)
+	unaryRows   []func(z, x *float32, n int)
+)
+
+func sumLanesVector(sums, x *float32, n int) {}

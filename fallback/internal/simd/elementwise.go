@@ -1,0 +1,92 @@
+package simd
+
+// Binary is an element-wise function of two rows.
+type Binary int
+
+// Compare is a relation of the elements of two rows.
+type Compare int
+
+// Unary is an element-wise function of a row.
+type Unary int
+
+// The functions that have vector forms.
+const (
+	Add Binary = iota
+	Sub
+	Mul
+	Div
+	Max2 // a NaN, or the larger, or y
+	Min2
+
+	Equal Compare = iota - 6
+	NotEqual
+	Less
+	LessEqual
+
+	Neg Unary = iota - 10
+	Abs
+	Square
+	Sqrt
+	Exp
+	Sigmoid
+	SiLU
+	Floor
+	Ceil
+	Round
+)
+
+// BinaryRow sets the first elements of z to f of those of x and y, and returns how
+// many: the caller does the rest, which is all where there is no vector form. y
+// has as many elements, or one for all. z may be x or y. The results are those of
+// the plain operators.
+func BinaryRow(f Binary, z, x, y []float32) int {
+	n := eights(len(z))
+	if n > 0 {
+		step := 4
+		if len(y) == 1 && len(z) > 1 {
+			step = 0
+		}
+		_ = x[n-1]
+		binaryRows[f](&z[0], &x[0], &y[0], n, step)
+	}
+	return n
+}
+
+// CompareRow is BinaryRow for relations; z is 1 where they hold, else 0.
+func CompareRow(f Compare, z []byte, x, y []float32) int {
+	n := eights(len(z))
+	if n > 0 {
+		_, _ = x[n-1], y[n-1]
+		compareRows[f](&z[0], &x[0], &y[0], n)
+	}
+	return n
+}
+
+// UnaryRow is BinaryRow for one operand. Exp, Sigmoid and SiLU are exact to about
+// 2e-7 of the result; to give an element the same result wherever it lies, they do
+// the whole row.
+func UnaryRow(f Unary, z, x []float32) int {
+	n := eights(len(x))
+	if n > 0 {
+		_ = z[n-1]
+		unaryRows[f](&z[0], &x[0], n)
+	}
+	if rest := len(x) - n; rest > 0 && eights(8) > 0 {
+		var tail [8]float32
+		copy(tail[:], x[n:])
+		unaryRows[f](&tail[0], &tail[0], 8)
+		copy(z[n:len(x)], tail[:])
+		n = len(x)
+	}
+	return n
+}
+
+// SumLanes sets sums to the sums of every eighth of the first elements of x, and
+// returns how many these are.
+func SumLanes(sums *[8]float32, x []float32) int {
+	n := eights(len(x))
+	if n > 0 {
+		sumLanesVector(&sums[0], &x[0], n)
+	}
+	return n
+}

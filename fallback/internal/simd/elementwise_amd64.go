@@ -1,0 +1,16 @@
+package simd
+
+var binaryRows = [...]func(z, x, y *float32, n, step int){
+	Add: addRowAVX2, Sub: subRowAVX2, Mul: mulRowAVX2, Div: divRowAVX2, Max2: maxRowAVX2, Min2: minRowAVX2,
+}
+
+var compareRows = [...]func(z *byte, x, y *float32, n int){
+	Equal: equalRowAVX2, NotEqual: notEqualRowAVX2, Less: lessRowAVX2, LessEqual: lessEqualRowAVX2,
+}
+
+var unaryRows = [...]func(z, x *float32, n int){
+	Neg: negRowAVX2, Abs: absRowAVX2, Square: squareRowAVX2, Sqrt: sqrtRowAVX2, Exp: expRowAVX2,
+	Sigmoid: sigmoidRowAVX2, SiLU: siluRowAVX2, Floor: floorRowAVX2, Ceil: ceilRowAVX2, Round: roundRowAVX2,
+}
+
+func sumLanesVector(sums, x *float32, n int) { sumLanesAVX2(sums, x, n) }

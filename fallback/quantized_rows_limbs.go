@@ -1,0 +1,121 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// limbBlock is how many rows of w are multiplied at a time, so that their codes
+// are still in the cache for the next row of x.
+const limbBlock = 64
+
+// multiplyLimbs multiplies codes with whole numbers.
+func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	scratch := borrow(2 * limbBlock * m.groups)
+	defer scratch.release()
+	var unpacked []byte
+	if m.order() == simd.Natural && m.Bits != 8 {
+		bytes := borrow(limbBlock * m.cols / 4)
+		defer bytes.release()
+		unpacked = array.Bytes(bytes.f)
+	}
+	for first := lo; first < hi; first += limbBlock {
+		rows := min(limbBlock, hi-first)
+		codes, large := m.block(first, rows, scratch.f, unpacked)
+		for i := range p.limbs {
+			simd.CodeDots(out[i*ld+first-lo:], &codes, &p.limbs[i], rows)
+		}
+		for _, row := range large {
+			m.multiplyFloats(out[row-lo:], ld, p, row)
+		}
+	}
+}
+
+// block returns rows of the matrix as CodeDots takes them. space holds scales and
+// biases; unpacked the codes, if these must be made bytes first. It also
+// returns rows whose factors are too large for that.
+func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
+	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
+	c.Data, c.Stride = m.codeRows(first, rows)
+	var table *simd.Table
+	c.Scales, c.Biases = cut(&space, rows*m.groups), cut(&space, rows*m.groups)
+	if m.Mode == opdef.ModeAffine {
+		c.Scales = loadMatrix(m.scales, first, rows, c.Scales)
+		c.Biases = loadMatrix(m.biases, first, rows, c.Biases)
+	} else {
+		table = &e2m1Codes
+		large = m.halfScales(c.Scales, c.Biases, first, rows)
+	}
+	if unpacked != nil {
+		for i := range rows {
+			simd.UnpackCodes(unpacked[i*m.cols:(i+1)*m.cols], c.Data[i*c.Stride:], m.Bits, table)
+		}
+		c.Data, c.Stride = unpacked, m.cols
+	}
+	return c, large
+}
+
+// multiplyFloats sets the products with one row, from the dequantized row.
+func (m *QuantizedRows) multiplyFloats(out []float32, ld int, p *PreparedRows, row int) {
+	scratch := borrow(2 * m.cols)
+	defer scratch.release()
+	w := scratch.f[m.cols:]
+	m.values(w, m.w.Offset+row*m.w.Strides[0], m.scales.Offset+row*m.scales.Strides[0], 0, m.groups)
+	for i := range p.limbs {
+		out[i*ld] = simd.Dot(w, p.limbs[i].Floats(scratch.f))
+	}
+}
+
+// halfScales sets the factors that belong to e2m1Codes. It returns the rows where
+// one of them, or a product with one, might exceed float32.
+func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
+	values := &e8m0Values
+	if m.Mode == opdef.ModeNVFP4 {
+		values = &e4m3Values
+	}
+	all, step := storage[uint8](m.scales), m.scales.Strides[1]
+	for i := range rows {
+		at, largest := m.scales.Offset+(first+i)*m.scales.Strides[0], float32(0)
+		for g := i * m.groups; g < (i+1)*m.groups; g++ {
+			scale := values[all[at]]
+			scales[g], biases[g] = scale/2, -6*scale
+			if scale > largest {
+				largest = scale
+			}
+			at += step
+		}
+		if largest >= 1<<64 {
+			large = append(large, first+i)
+		}
+	}
+	return large
+}
+
+// codeRows returns the packed codes of rows, and the bytes between rows.
+func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
+	rowStride, step, words := m.w.Strides[0], m.w.Strides[1], m.w.Shape[1]
+	off := m.w.Offset + first*rowStride
+	if step == 1 || words == 1 {
+		return m.w.Data[off*4:], rowStride * 4
+	}
+	data = make([]byte, 0, rows*words*4)
+	for i := range rows {
+		data = append(data, m.codes(off+i*rowStride, words, step)[:words*4]...)
+	}
+	return data, words * 4
+}
+
+// loadMatrix returns rows of a matrix of floats one after the other: where they
+// are if that is possible, else converted in buf.
+func loadMatrix(a *array.Array, first, rows int, buf []float32) []float32 {
+	cols := a.Shape[1]
+	off := a.Offset + first*a.Strides[0]
+	if a.Strides[1] == 1 && (a.Strides[0] == cols || rows == 1) {
+		return floats(a, off, 1, rows*cols, buf)
+	}
+	for i := range rows {
+		loadFloats(buf[i*cols:(i+1)*cols], a, off+i*a.Strides[0], a.Strides[1])
+	}
+	return buf
+}

@@ -1,0 +1,156 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// panelK is how many rows a panel of w has.
+const panelK = 512
+
+// chunk is up to how many rows of w are multiplied together: some panels, so that
+// a block of rows of x is in the cache for all but the first of them.
+const chunk = 128
+
+// blockRows is how many rows of x are such a block.
+const blockRows = 96
+
+// multiplyPanels multiplies floats with panels of w that are dequantized once for
+// all rows of x.
+func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	width := simd.PanelWidth()
+	size := panelK * width
+	scratch := borrow(blockRows*width + chunk*panelK + size + 2*width*m.groups)
+	defer scratch.release()
+	space := scratch.f
+	part, panels := cut(&space, blockRows*width), cut(&space, chunk*panelK)
+	for k0 := 0; k0 < p.k; k0 += panelK {
+		kn := min(panelK, p.k-k0)
+		for n0 := lo; n0 < hi; n0 += chunk {
+			end := min(n0+chunk, hi)
+			for j := n0; j < end; j += width {
+				m.panel(panels[(j-n0)*panelK:][:kn*width], space, j, min(width, end-j), k0, kn)
+			}
+			for first := 0; first < p.rows; first += blockRows {
+				rows := min(blockRows, p.rows-first)
+				for j := n0; j < end; j += width {
+					m.addPanel(out[first*ld+j-lo:], ld, p.floats[first*p.k+k0:], rows, panels[(j-n0)*panelK:], min(width, end-j), kn, k0 > 0, part)
+				}
+			}
+		}
+	}
+}
+
+// addPanel sets or increases nn columns of some rows of out by products with a
+// panel.
+func (m *QuantizedRows) addPanel(out []float32, ld int, x []float32, rows int, panel []float32, nn, kn int, add bool, part []float32) {
+	width := simd.PanelWidth()
+	if nn == width {
+		simd.PanelProduct(out, ld, x, m.cols, rows, panel, kn, add)
+		return
+	}
+	if add {
+		for i := range rows {
+			copy(part[i*width:], out[i*ld:i*ld+nn])
+		}
+	}
+	simd.PanelProduct(part, width, x, m.cols, rows, panel, kn, add)
+	for i := range rows {
+		copy(out[i*ld:], part[i*width:i*width+nn])
+	}
+}
+
+// panel makes a panel of columns [k0, k0+kn), in whole groups, of nn rows of w.
+func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
+	if m.Mode == opdef.ModeAffine && m.w.Strides[1] == 1 && m.expandPanel(panel, space, n0, nn, k0, kn) {
+		return
+	}
+	m.dequantizeTile(space, n0, nn, k0, kn)
+	simd.TransposePanel(panel, space, kn, nn, kn)
+}
+
+// expandPanel makes a panel from one of words. It returns false where codes cross
+// the borders of words.
+func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) bool {
+	if 32%m.Bits != 0 {
+		return false
+	}
+	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn)
+	return simd.ExpandPanel(panel, codes, scales, biases, m.Bits, kn/m.GroupSize, m.GroupSize*m.Bits/32)
+}
+
+// wordPanel makes panels of the words, and of the scales and biases, of columns
+// [k0, k0+kn) of nn rows of w.
+func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
+	width, g0, groups := simd.PanelWidth(), k0/m.GroupSize, kn/m.GroupSize
+	perGroup := m.GroupSize * m.Bits / 32
+	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
+	codes = cut(&space, groups*perGroup*width)
+	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
+	for i := range min(width, m.N()-n0-nn) { // the next panel
+		at := 4 * (m.w.Offset + (n0+nn+i)*m.w.Strides[0] + g0*perGroup)
+		simd.Prefetch(m.w.Data[at : at+4*groups*perGroup])
+	}
+	scales, biases = cut(&space, groups*width), cut(&space, groups*width)
+	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
+	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)
+	return codes, scales, biases
+}
+
+// multiplyTiles multiplies tiles of x with tiles of codes.
+func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	const width = 32
+	numbers, factors := simd.TileNumbers(p.k), m.groups*width
+	panels := chunk / width
+	scratch := borrow(15 + panels*(numbers+2*factors) + simd.TileSpace + blockRows*width + (p.k*m.Bits/32+3*m.groups)*width)
+	defer scratch.release()
+	space := simd.Aligned(scratch.f)
+	tiles := cut(&space, panels*numbers)
+	scales, biases := cut(&space, panels*factors), cut(&space, panels*factors)
+	work, part := cut(&space, simd.TileSpace), cut(&space, blockRows*width)
+	for n0 := lo; n0 < hi; n0 += chunk {
+		end := min(n0+chunk, hi)
+		for j := n0; j < end; j += width {
+			i := (j - n0) / width
+			codes, s, b := m.wordPanel(space, j, min(width, end-j), 0, p.k)
+			simd.ExpandTiles(tiles[i*numbers:], codes, p.k, m.Bits)
+			copy(scales[i*factors:], s)
+			copy(biases[i*factors:], b)
+		}
+		for first := 0; first < p.rows; first += blockRows {
+			last := min(first+blockRows, p.rows)
+			for j := n0; j < end; j += width {
+				i, nn := (j-n0)/width, min(width, end-j)
+				to := out[first*ld+j-lo:]
+				if nn == width {
+					p.tiles.Multiply(to, ld, first, last, tiles[i*numbers:], scales[i*factors:], biases[i*factors:], work)
+					continue
+				}
+				p.tiles.Multiply(part, width, first, last, tiles[i*numbers:], scales[i*factors:], biases[i*factors:], work)
+				for row := range last - first {
+					copy(to[row*ld:], part[row*width:row*width+nn])
+				}
+			}
+		}
+	}
+}
+
+// dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of
+// space, which also has room for two numbers for each group of these rows.
+func (m *QuantizedRows) dequantizeTile(space []float32, n0, nn, k0, kn int) {
+	g0, groups := k0/m.GroupSize, kn/m.GroupSize
+	tile := cut(&space, nn*kn)
+	if m.Mode != opdef.ModeAffine {
+		for i := range nn {
+			at := n0 + i
+			m.values(tile[i*kn:], m.w.Offset+at*m.w.Strides[0], m.scales.Offset+at*m.scales.Strides[0], g0, g0+groups)
+		}
+		return
+	}
+	w := simd.Weights{Groups: groups, Stride: m.groups, GroupSize: m.GroupSize, Bits: m.Bits}
+	w.Codes, w.RowBytes = m.codeRows(n0, nn)
+	w.Codes = w.Codes[k0/8*m.Bits:]
+	w.Scales = loadMatrix(m.scales, n0, nn, cut(&space, nn*m.groups))[g0:]
+	w.Biases = loadMatrix(m.biases, n0, nn, cut(&space, nn*m.groups))[g0:]
+	simd.Dequantize(tile, kn, &w, nn)
+}
