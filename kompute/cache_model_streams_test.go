@@ -192,7 +192,7 @@ func (r *cacheRegion) step() {
 	r.out.st.deviceWrote()
 }
 
-// ReplayAgain is a steady state, in which replays have nothing to look at.
+// ReplayAgain replays in a steady state.
 func (m *cacheModel) ReplayAgain(rt *rapid.T) {
 	for range rapid.IntRange(1, 3).Draw(rt, "replays") {
 		m.Replay(rt)

@@ -75,7 +75,7 @@ func TestMemoryBudget(t *testing.T) {
 	}, WithMemoryBudget(1000))
 }
 
-// Tensors that nobody closed make room when an op's result finds none.
+// Unreachable tensors that were not closed make room for an op's result.
 func TestOutOfMemoryCollectsForgottenTensors(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)

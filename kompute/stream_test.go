@@ -123,7 +123,7 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
 
 		closing(t, run(a, "neg", y))
-		polled := a.Record() // nobody waits for it
+		polled := a.Record() // never waited for
 		require.Eventually(t, polled.Done, waitLimit, waitStep)
 
 		s := newStream(t, d)

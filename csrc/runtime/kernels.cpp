@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "abi/guard.hpp"
+#include "abi/text.hpp"
 #include "runtime/device.hpp"
 
 namespace kpx {
@@ -104,7 +105,7 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
     }
     if (refusals_ != refused && !has(kernel)) {
         throw KernelRefused(KPX_UNSUPPORTED,
-                            fmt::format("the driver refuses every variant of kernel {}", std::string(kernel)));
+                            formatted("the driver refuses every variant of kernel {}", std::string(kernel)));
     }
     fail(KPX_UNSUPPORTED, "no variant of kernel {} is usable on this device{}", std::string(kernel),
          narrow && can_be_narrow ? " for elements of 8 or 16 bits" : "");

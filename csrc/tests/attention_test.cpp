@@ -17,7 +17,7 @@ struct Case {
     bool norms = true, gains = true, rotate = true, traditional = false, freqs = false;
     int64_t dims = 0; // 0: all of d
     bool on_device = true;
-    bool keep_norm = false; // somebody holds on to the queries after the norm
+    bool keep_norm = false; // the handle of the queries after the norm stays alive
 };
 
 kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape) {

@@ -72,7 +72,7 @@ TEST(what_depends_on_held_work_is_held) {
     CHECK(download(s.a, s.x, kWords) == std::vector<uint32_t>(kWords, 31)); // 1, 3, 7, 15, 31: in order
 }
 
-// More submissions than are let into flight: they pile up, and nobody waits.
+// More submissions than are let into flight: they queue up, and no caller waits.
 TEST(held_work_blocks_no_caller) {
     Streams s;
     upload(s.a, s.x, std::vector<uint32_t>(kWords, 0));

@@ -3,7 +3,7 @@
 
 static constexpr char kOthers[] = "qkv,residual,norm_projection,attention";
 
-// SiLU(x * gate) * (x * up). keep: somebody holds on to the gate's product.
+// SiLU(x * gate) * (x * up). keep: the handle of the gate's product stays alive.
 static std::vector<Tensor> gate_up(Layer &l, bool keep, bool swapped, uint32_t up_bits) {
     const Tensor x = l.random_row(256);
     Tensor gate = l.row(72), up = l.row(72);

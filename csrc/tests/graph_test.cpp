@@ -124,7 +124,7 @@ TEST(a_graph_knows_who_touches_what) {
     CHECK(f.graph.node(c).as<BinaryCall>()->op().kind == BINARY_ADD && !f.graph.node(c).as<UnaryCall>());
     // y starts with a whole write, t with half of one, x is read.
     CHECK(f.graph.starts_written(y.view) && !f.graph.starts_written(t.view) && !f.graph.starts_written(x.view));
-    CHECK(!f.graph.internal(y.view, {c, d})); // somebody holds it
+    CHECK(!f.graph.internal(y.view, {c, d})); // its handle is alive
     y.handle.reset();
     CHECK(f.graph.internal(y.view, {c, d}) && !f.graph.internal(y.view, {c}));
     CHECK(f.graph.next(Graph::kNone) == a && f.graph.next(d) == Graph::kNone && f.graph.previous(Graph::kNone) == d);
@@ -183,7 +183,7 @@ TEST(dead_ops_are_removed) {
     auto x = f.tensor(), a = f.tensor(), b = f.tensor(), c = f.tensor(), state = f.tensor();
     f.unary(UNARY_NEG, x.view, a.view);
     const Graph::Id half = f.unary(UNARY_NEG, part(x.view, 0, 320), part(state.view, 0, 320));
-    f.unary(UNARY_ABS, a.view, b.view); // read by nobody
+    f.unary(UNARY_ABS, a.view, b.view); // never read
     const Graph::Id read = f.unary(UNARY_ABS, state.view, c.view);
     const Graph::Id next = f.unary(UNARY_NEG, x.view, state.view); // what the next replay reads
     for (auto *closed : {&a, &b, &state}) {

@@ -15,7 +15,7 @@ struct Tensor {
 struct Matrix {
     Tensor w, scales, biases;
     uint32_t group, bits;
-    uint32_t mode = 0; // QUANTIZATION_*; without biases, there is none of them
+    uint32_t mode = 0; // QUANTIZATION_*; 0 is affine, the one with biases
 };
 
 struct Dtypes {

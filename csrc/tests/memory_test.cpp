@@ -116,7 +116,7 @@ TEST(out_of_memory_says_how_much) {
 TEST(memory_of_finished_work_is_found_when_it_is_short) {
     Device device = open_device(uint64_t(48) << 20);
     Stream stream = new_stream(device);
-    for (uint32_t i = 0; i < 20; i++) { // nobody waits: the streams still hold what they are done with
+    for (uint32_t i = 0; i < 20; i++) { // without waiting: the streams still hold finished work
         Storage buffer = new_storage(device, uint64_t(40) << 20);
         upload(stream, buffer, {i});
         add_words(stream, buffer, buffer, buffer, 1); // now only the device has it

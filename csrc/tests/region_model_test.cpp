@@ -1,4 +1,4 @@
-// Random programs over parts of buffers, some of which nobody holds when the
+// Random programs over parts of buffers, some of which have no handle left when the
 // capture ends: each replay must do to the others what a model on the host does.
 #include "test.hpp"
 

@@ -140,7 +140,7 @@ TEST(captures_can_be_dropped) {
     Stream stream = new_stream(device);
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
     Storage x = new_storage(device, kWords * 4);
-    kpx_capture_abort(stream.get()); // there is none
+    kpx_capture_abort(stream.get()); // no capture is under way
     begin_capture(stream);
     add_one(stream, add, x, kWords);
     upload(stream, x, filled(3));

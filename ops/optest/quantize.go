@@ -178,7 +178,7 @@ func groupsOf(r source, dtype array.DType, group, k int, lead ...int) array.Arra
 		case 3:
 			shift = -8 * scale
 		case 4:
-			scale = 1e-9 // of which float16 has only multiples of 2^-24
+			scale = 1e-9 // float16 has only multiples of 2^-24 there
 		case 5:
 			scale = 1e4
 		case 6:

@@ -157,7 +157,7 @@ func sdpaPrompts(dtype array.DType) []Case {
 			*c = changeRows(*c, "v", func(_ int, x []float64) { scale(x, 1e-30) })
 		})
 	}
-	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { // seen by all: what 0 times them is, nobody promises
+	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { // every query sees them: 0 times them has no defined result
 		*c = changeRows(*c, "v", func(row int, x []float64) {
 			special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
 			if row%70 == 60 {

@@ -1,4 +1,4 @@
-// The file through which a test and the fault loader, both of which map it, talk.
+// The file through which a test and the fault loader communicate; both map it.
 // internal/faulttest/control.go reads the same layout.
 #pragma once
 
