@@ -15,6 +15,10 @@ type floatPart struct{ v, sum float32 }
 // reduceFloats computes every kind but the indexed ones.
 func reduceFloats(kind opdef.ReduceKind, x, out *array.Array) {
 	r := newReduction(x, out)
+	if (kind == opdef.ReduceSum || kind == opdef.ReduceMean) && r.columns() {
+		sumColumns(&r, x, out, kind == opdef.ReduceMean)
+		return
+	}
 	one := func(base, piece int) floatPart {
 		scratch := borrow(reducePiece)
 		defer scratch.release()

@@ -76,8 +76,9 @@ type attention struct {
 }
 
 const (
-	queryRows = 32  // most rows of a block of queries
-	keyRows   = 128 // keys of a block
+	fewRows  = 32  // rows of a block of queries
+	manyRows = 96  // where there are many queries
+	keyRows  = 128 // keys of a block: whole panels
 )
 
 // queryBlock is the state of one block of queries. Row r is query
@@ -89,12 +90,17 @@ type queryBlock struct {
 	rows               int
 	q, scores, sums    []float32 // [rows, D], [rows, keyRows], [rows, Dv]
 	keyBuf, maskBuf    []float32
+	panel              []float32
 	largest, total     []float32 // [rows]: the softmax so far
 }
 
 func (a *attention) run() {
 	batches, heads, queries := a.q.Shape[0], a.k.Shape[1], a.q.Shape[2]
 	group := a.q.Shape[1] / heads
+	queryRows := fewRows
+	if group*queries >= 4*manyRows {
+		queryRows = manyRows
+	}
 	headsPer := min(group, queryRows)
 	headBlocks := (group + headsPer - 1) / headsPer
 	perBlock := min(max(queryRows/headsPer, 1), queries)
@@ -103,7 +109,7 @@ func (a *attention) run() {
 	rows := headsPer * perBlock
 	cost := 0.1 * float64(rows*a.keys*(d+dv+30))
 	parallel(batches*heads*headBlocks*blocks, cost, func(lo, hi int) {
-		scratch := borrow(rows*(d+keyRows+dv+2) + keyRows*max(d, dv) + keyRows)
+		scratch := borrow(rows*(d+keyRows+dv+2) + keyRows*max(d, dv) + keyRows + max(d, keyRows)*simd.MaxPanelWidth)
 		defer scratch.release()
 		for i := lo; i < hi; i++ {
 			// The last queries see the most keys: they come first.
@@ -141,6 +147,7 @@ func (b *queryBlock) attend(space []float32) {
 	b.largest = cut(&space, b.rows)
 	b.total = cut(&space, b.rows)
 	b.maskBuf = cut(&space, keyRows)
+	b.panel = cut(&space, max(d, keyRows)*simd.MaxPanelWidth)
 	b.keyBuf = space
 	clear(b.sums)
 	clear(b.total)
@@ -155,14 +162,40 @@ func (b *queryBlock) attend(space []float32) {
 	for k0 := 0; k0 < keys; k0 += keyRows {
 		n := min(keyRows, keys-k0)
 		k := b.keyTile(b.k, k0, n, d)
-		simd.Dots(b.scores, keyRows, b.q, d, b.rows, k.data, k.ld, n, d, false)
+		b.score(k, n, d)
 		for r := range b.rows {
 			b.softmax(r, k0, n)
 		}
 		v := b.keyTile(b.v, k0, n, dv)
-		simd.MulAdd(b.sums, dv, b.scores, keyRows, b.rows, v.data, v.ld, dv, n, true)
+		b.add(v, n, dv)
 	}
 	b.store(dv)
+}
+
+// score sets the scores of the rows against n keys.
+func (b *queryBlock) score(k rowMatrix, n, d int) {
+	if b.rows <= directRows || d == 0 {
+		simd.Dots(b.scores, keyRows, b.q, d, b.rows, k.data, k.ld, n, d, false)
+		return
+	}
+	width := simd.PanelWidth()
+	for j := 0; j < n; j += width {
+		simd.TransposePanel(b.panel, k.data[j*k.ld:], k.ld, min(width, n-j), d)
+		simd.PanelProduct(b.scores[j:], keyRows, b.q, d, b.rows, b.panel, d, false)
+	}
+}
+
+// add adds n values, by their weights, to the sums of the rows.
+func (b *queryBlock) add(v rowMatrix, n, dv int) {
+	width := simd.PanelWidth()
+	if b.rows <= directRows || dv%width != 0 {
+		simd.MulAdd(b.sums, dv, b.scores, keyRows, b.rows, v.data, v.ld, dv, n, true)
+		return
+	}
+	for j := 0; j < dv; j += width {
+		simd.CopyPanel(b.panel, v.data[j:], v.ld, width, n)
+		simd.PanelProduct(b.sums[j:], dv, b.scores, keyRows, b.rows, b.panel, n, true)
+	}
 }
 
 // keyTile returns keys k0… of k or v as rows of d numbers.

@@ -1,0 +1,70 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// columns reports whether neighbouring results are sums of neighbouring columns,
+// so that rows can be added instead of gathering each column.
+func (r *reduction) columns() bool {
+	return r.inner.rank == 1 && r.outer.rank == 1 && r.outer.strides[0][0] == 1 && r.inner.strides[0][0] != 1 && r.inner.size > 0
+}
+
+// columnBlock is how many columns are added at a time.
+const columnBlock = 256
+
+// sumColumns adds up columns in the same order as foldFloats and joinPairs, so that
+// a transposed matrix and its copy have the same sums.
+func sumColumns(r *reduction, x, out *array.Array, mean bool) {
+	rows, stride := r.inner.size, r.inner.strides[0][0]
+	blocks := (r.outer.size + columnBlock - 1) / columnBlock
+	parallel(blocks, 0.2*float64(rows*columnBlock), func(lo, hi int) {
+		scratch := borrow((9 + r.pieces) * columnBlock)
+		defer scratch.release()
+		for block := lo; block < hi; block++ {
+			first := block * columnBlock
+			n := min(columnBlock, r.outer.size-first)
+			space := scratch.f
+			lanes, row := cut(&space, 8*n), cut(&space, n)
+			pieces := make([][]float32, r.pieces)
+			for i := range pieces {
+				base := r.outer.start[0] + first + i*reducePiece*stride
+				pieces[i] = cut(&space, n)
+				sumPiece(pieces[i], x, base, stride, min(reducePiece, rows-i*reducePiece), lanes, row)
+			}
+			sums := joinPairs(pieces, func(a, b []float32) []float32 {
+				binaryFloatRow(opdef.BinaryAdd, a, a, b)
+				return a
+			})
+			if mean {
+				binaryFloatRow(opdef.BinaryDiv, sums, sums, []float32{float32(rows)})
+			}
+			storeFloats(out, r.outer.start[1]+first*r.outer.strides[0][1], r.outer.strides[0][1], sums)
+		}
+	})
+}
+
+// sumPiece adds rows of columns, every eighth row to a lane, and then the lanes.
+func sumPiece(sums []float32, x *array.Array, base, stride, rows int, lanes, buf []float32) {
+	n := len(sums)
+	clear(lanes)
+	lane := func(i int) []float32 { return lanes[i*n : (i+1)*n] }
+	for i := range rows {
+		row := floats(x, base+i*stride, 1, n, buf)
+		to := lane(i % 8)
+		// What is left of a row of few elements is added to the first lanes.
+		if whole := rows - rows%8; i >= whole {
+			to = lane(i - whole)
+		}
+		done := simd.BinaryRow(simd.Add, to, to, row)
+		for j := done; j < n; j++ {
+			to[j] += row[j]
+		}
+	}
+	for _, pair := range [][2]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {4, 6}, {0, 4}} {
+		binaryFloatRow(opdef.BinaryAdd, lane(pair[0]), lane(pair[0]), lane(pair[1]))
+	}
+	copy(sums, lane(0))
+}
