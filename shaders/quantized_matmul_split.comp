@@ -1,9 +1,10 @@
 // Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat,
-// one row per workgroup: two of a float32 element, one of a 16-bit one. With them
-// goes the sum of every group, for the biases of w.
+// one row per workgroup: two of a float32 element, one of a 16-bit one. Behind them
+// come the parts of the sums over every group, for the biases of w, each as often as
+// the products of high and low parts need it (see quantized_matmul_scales.comp).
 //
-// Elements lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out of
-// their words by pairs.
+// Elements of x lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out
+// of their words by pairs.
 //
 // variants: narrow
 // requires: float16 subgroup
@@ -21,10 +22,12 @@
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
 layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
-layout(set = 0, binding = 2) writeonly buffer Sums { float sums[]; };
-layout(set = 0, binding = 3) writeonly buffer Exponents { int exponents[]; };
+layout(set = 0, binding = 1) writeonly buffer More { float16_t more[]; };
+layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
 layout(constant_id = 2) const uint PARTS = 2;
 layout(constant_id = 3) const uint VECTOR = 0; // whether x may be loaded by quads
+layout(constant_id = 4) const uint W_PARTS = 1;
+layout(constant_id = 5) const uint SUMS = 1; // whether w has biases
 
 layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
 
@@ -50,17 +53,50 @@ float magnitude4(vec4 v) {
 
 // Writes run `run` of a row, and returns its sum.
 float split_run(uint row, uint run, vec4 low, vec4 high) {
-    uint from = row * (p.x.cols / 8) + run;
+    uint runs = (p.x.cols + p.more) / 8;
+    uint from = row * runs + run;
     if (PARTS == 1) {
         parts[from] = pack_pairs(low, high);
     } else {
         vec4 a = high_part4(low);
         vec4 b = high_part4(high);
         parts[from] = pack_pairs(a, b);
-        parts[p.x.rows * (p.x.cols / 8) + from] = pack_pairs(low - a, high - b);
+        parts[p.x.rows * runs + from] = pack_pairs(low - a, high - b);
     }
     vec4 sum = low + high;
     return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// Writes the parts of the sum over group g of a row to their columns.
+void store_more(uint row, uint g, uint groups, float v) {
+    float16_t h = float16_t(high_part(v));
+    float16_t l = float16_t(v - high_part(v));
+    uint cols = p.x.cols + p.more;
+    uint at = row * cols + p.x.cols + g;
+    uint second = p.x.rows * cols + at;
+    more[at] = h;
+    if (PARTS == 1) {
+        more[at + groups] = l;
+        if (W_PARTS == 1) {
+            more[at + 2 * groups] = h;
+        }
+        return;
+    }
+    more[second] = l;
+    if (W_PARTS == 1) {
+        more[at + groups] = h;
+        more[second + groups] = float16_t(0.0);
+    }
+}
+
+// Zeros behind the sums, up to a whole run.
+void pad_more(uint row, uint groups) {
+    uint copies = SUMS == 0 ? 0u : PARTS == 2 ? (W_PARTS == 2 ? 1u : 2u) : (W_PARTS == 2 ? 2u : 3u);
+    for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.more; i += gl_WorkGroupSize.x) {
+        [[unroll]] for (uint part = 0; part < PARTS; part++) {
+            more[(part * p.x.rows + row) * (p.x.cols + p.more) + p.x.cols + i] = float16_t(0.0);
+        }
+    }
 }
 
 void main() {
@@ -94,9 +130,12 @@ void main() {
             for (uint i = 1; i < group_runs; i++) {
                 sum += run_sums[gl_LocalInvocationIndex + i];
             }
-            sums[(run / group_runs) * p.x.rows + row] = sum;
+            if (SUMS != 0) {
+                store_more(row, run / group_runs, runs / group_runs, sum * exp2_int(-int(p.group_shift)));
+            }
         }
     }
+    pad_more(row, runs / group_runs);
     if (gl_LocalInvocationIndex == 0) {
         exponents[row] = finite ? -n : NOT_FINITE;
     }

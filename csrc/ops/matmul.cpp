@@ -1,3 +1,4 @@
+#include "ops/matrix_tiles.hpp"
 #include "ops/matvec.hpp"
 #include "ops/tiles.hpp"
 
@@ -103,11 +104,99 @@ void dispatch_blocks(Lowering &lowering, const Product &x) {
     }
 }
 
+// float16 numbers whose sum is an element.
+uint32_t parts_of(const Array &x) {
+    return x.dtype == DT_FLOAT32 ? 2 : 1;
+}
+
+bool b_is_shared(const Product &x) {
+    return std::all_of(x.p.b_batch, x.p.b_batch + 3, [](uint32_t stride) { return stride == 0; });
+}
+
+// Below this, one dispatch of another kernel is faster than three: rows, columns and elements of a sum, and their
+// product.
+constexpr uint32_t kMatrixSide = 32;
+constexpr uint64_t kMatrixWork = 1 << 18;
+
+bool prefers_matrices(const Lowering &lowering, const Product &x) {
+    const DeviceTraits &device = lowering.device();
+    return x.p.m >= kMatrixSide && x.p.n >= kMatrixSide && x.p.k >= kMatrixSide &&
+           uint64_t(x.batches) * x.p.m * x.p.n * x.p.k >= kMatrixWork && x.batches <= device.max_workgroup_count[2] &&
+           lowering.has_kernel(spec::matmul_coopmat::kKernel) && lowering.has_kernel(spec::matmul_split::kKernel) &&
+           device.max_workgroup_invocations >= 256 &&
+           MatrixTiles::plan(device, x.p.m, parts_of(x.a), parts_of(x.b), false)
+               .fits(device, parts_of(x.a), parts_of(x.b));
+}
+
+// An operand of matmul_coopmat: rows along k in float16 parts, and their exponents.
+struct Parts {
+    Array parts, exponents;
+};
+
+Parts split(Lowering &lowering, const Product &x, bool is_a, int64_t batches, uint32_t runs) {
+    const Array &in = is_a ? x.a : x.b;
+    const int64_t rows = is_a ? x.p.m : x.p.n;
+    MatMulSplitParams p{};
+    p.rows = uint32_t(rows);
+    p.k = x.p.k;
+    p.batches = uint32_t(batches);
+    std::copy(x.p.shape, x.p.shape + 3, p.shape);
+    std::copy(is_a ? x.p.a_batch : x.p.b_batch, (is_a ? x.p.a_batch : x.p.b_batch) + 3, p.batch_strides);
+    p.row_stride = is_a ? x.p.a_strides[0] : x.p.b_strides[1];
+    p.k_stride = is_a ? x.p.a_strides[1] : x.p.b_strides[0];
+    p.offset = is_a ? x.p.a_offset : x.p.b_offset;
+    p.runs = runs;
+    const uint32_t count = parts_of(in);
+    const Parts out{lowering.scratch(DT_UINT32, {count, batches * rows, runs * 4}),
+                    lowering.scratch(DT_INT32, {batches * rows})};
+    Grid grid = grid_1d(lowering.device(), (rows + 31) / 32);
+    grid.z = uint32_t(batches);
+    lowering.dispatch(
+        spec::matmul_split{.x_dtype = in.dtype, .parts = count, .along_k = uint32_t(p.k_stride <= p.row_stride)},
+        {{in, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p, grid);
+    return out;
+}
+
+void dispatch_matrices(Lowering &lowering, const Product &x) {
+    const DeviceTraits &device = lowering.device();
+    const uint32_t a_parts = parts_of(x.a), b_parts = parts_of(x.b);
+    const MatrixTiles t = MatrixTiles::plan(device, x.p.m, a_parts, b_parts, false);
+    const int64_t b_batches = b_is_shared(x) ? 1 : x.batches;
+    const uint32_t runs = uint32_t(t.padded(x.p.k) / 8);
+    const Parts a = split(lowering, x, true, x.batches, runs), b = split(lowering, x, false, b_batches, runs);
+    const MatMulMatrixParams p{x.p, runs, uint32_t(x.batches * x.p.m), uint32_t(b_batches * x.p.n),
+                               b_batches == 1 ? 0 : x.p.n};
+    Grid grid = grid_1d(device, t.count(x.p.m, x.p.n));
+    grid.z = uint32_t(x.batches);
+    lowering.dispatch(spec::matmul_coopmat{.threads = t.threads(),
+                                           .a_dtype = x.a.dtype,
+                                           .b_dtype = x.b.dtype,
+                                           .y_dtype = x.out.dtype,
+                                           .a_parts = a_parts,
+                                           .b_parts = b_parts,
+                                           .depth = t.depth,
+                                           .rows = t.rows,
+                                           .columns = t.columns,
+                                           .waves_m = t.waves_m,
+                                           .waves_n = t.waves_n,
+                                           .lanes = t.lanes},
+                      {{x.a, KPX_READ},
+                       {x.b, KPX_READ},
+                       {x.out, KPX_WRITE},
+                       {a.parts, KPX_READ},
+                       {b.parts, KPX_READ},
+                       {a.exponents, KPX_READ},
+                       {b.exponents, KPX_READ}},
+                      p, grid);
+}
+
 void dispatch(Lowering &lowering, const Product &x) {
     const DeviceTraits &device = lowering.device();
     const bool along_k = (x.p.b_strides[0] == 1 || x.p.k <= 1) && x.p.k <= Matvec::kMostLength;
     if (along_k && x.p.m <= Matvec::kMostRows) {
         dispatch_vec(lowering, x);
+    } else if (prefers_matrices(lowering, x)) {
+        dispatch_matrices(lowering, x);
     } else if (along_k && x.batches == 1 && Matvec::beats_tiles(device, x.p.m, Tiles().count(x.p.m, x.p.n))) {
         dispatch_blocks(lowering, x);
     } else {

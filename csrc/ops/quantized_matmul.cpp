@@ -1,3 +1,5 @@
+#include "ops/quantized_product.hpp"
+
 #include "ops/affine.hpp"
 #include "ops/matvec.hpp"
 #include "ops/tiles.hpp"
@@ -5,12 +7,6 @@
 namespace kpx {
 
 namespace {
-
-struct Product {
-    const QuantizedMatMulOp &op;
-    const Array &x, &w, &scales, &biases, &out;
-    QuantizedMatMulParams p{};
-};
 
 void check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const QuantizedMatMulCall &call) {
     const Array &x = call.x(), &w = call.w(), &out = call.out();
@@ -35,7 +31,7 @@ void check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const 
 
 // How many words of w may be loaded at once: as many as each unit of 32 codes
 // (bits words) is a multiple of, and starts at a multiple of.
-uint32_t vector_words(const Product &x) {
+uint32_t vector_words(const QuantizedProduct &x) {
     for (uint32_t words : {4u, 2u}) {
         if (x.p.w_strides[1] == 1 && x.op.bits % words == 0 && x.p.w_offset % words == 0 &&
             x.p.w_strides[0] % words == 0) {
@@ -45,7 +41,7 @@ uint32_t vector_words(const Product &x) {
     return 1;
 }
 
-void dispatch_vec(Lowering &lowering, Product &x) {
+void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
     const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n);
     x.p.rows_per_group = v.rows_per_group;
     // Loads in flight for each lane, as far as its units and registers go.
@@ -68,17 +64,8 @@ void dispatch_vec(Lowering &lowering, Product &x) {
         {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
 }
 
-// Whether x can be read by four elements.
-uint32_t by_quads(const RowParams &x) {
-    bool even = x.col_stride == 1 && x.offset % 4 == 0;
-    for (uint32_t stride : x.strides) {
-        even = even && stride % 4 == 0;
-    }
-    return even;
-}
-
 // Whether the form for CPU drivers takes it. That must not depend on how x and w lie: a view gives what its copy gives.
-bool takes_lanes(const Lowering &lowering, const Product &x) {
+bool takes_lanes(const Lowering &lowering, const QuantizedProduct &x) {
     return prefers_lanes(lowering, spec::quantized_matmul_lanes::kKernel) && x.op.transpose != 0 &&
            x.op.mode == QUANTIZATION_AFFINE && x.p.x.cols <= Matvec::kMostLength / 8 &&
            x.p.x.rows <= 2 * Matvec::kMostRows; // as many as quantized_matmul_vec takes there
@@ -91,7 +78,7 @@ Array copy_of(Lowering &lowering, const Array &x) {
     return copy;
 }
 
-void dispatch_lanes(Lowering &lowering, Product &x) {
+void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
     Array rows_of_x = x.x, w = x.w;
     if (by_quads(x.p.x) == 0) {
         rows_of_x = copy_of(lowering, x.x);
@@ -123,76 +110,14 @@ void dispatch_lanes(Lowering &lowering, Product &x) {
         grid);
 }
 
-bool prefers_vec(const DeviceTraits &device, const Product &x) {
+bool prefers_vec(const DeviceTraits &device, const QuantizedProduct &x) {
     if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength || x.p.x.cols % 32 != 0) {
         return false;
     }
     return x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
 }
 
-// Shape of a workgroup of quantized_matmul_coopmat: subgroups side by side, each
-// with so many matrices of 16 by 16.
-struct MatrixTiles {
-    static constexpr uint32_t kDepth = 64, kRows = 1, kColumns = 2, kWavesM = 2, kWavesN = 2, kBuffers = 1;
-    static constexpr uint32_t kTileM = kWavesM * kRows * 16, kTileN = kWavesN * kColumns * 16;
-
-    static uint32_t threads(const DeviceTraits &device) { return kWavesM * kWavesN * device.subgroup_size; }
-    static int64_t count(int64_t m, int64_t n) { return (m + kTileM - 1) / kTileM * ((n + kTileN - 1) / kTileN); }
-};
-
-// Up to one matrix of rows is read faster by the other kernels.
-constexpr uint32_t kMatrixRows = 17;
-
-bool prefers_matrices(const Lowering &lowering, const Product &x) {
-    return x.op.transpose != 0 && x.op.mode == QUANTIZATION_AFFINE && x.p.x.rows >= kMatrixRows &&
-           MatrixTiles::threads(lowering.device()) <= lowering.device().max_workgroup_invocations &&
-           lowering.has_kernel(spec::quantized_matmul_coopmat::kKernel) &&
-           lowering.has_kernel(spec::quantized_matmul_split::kKernel);
-}
-
-void dispatch_matrices(Lowering &lowering, Product &x) {
-    const DeviceTraits &device = lowering.device();
-    const int64_t rows = x.p.x.rows, cols = x.p.x.cols;
-    const uint32_t parts = x.x.dtype == DT_FLOAT32 ? 2 : 1;
-    const Array split = lowering.scratch(DT_UINT32, {parts, rows, cols / 2});
-    const Array sums = lowering.scratch(DT_FLOAT32, {cols >> x.p.group_shift, rows});
-    const Array exponents = lowering.scratch(DT_INT32, {rows});
-    const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // words side by side
-    fill(x.p.w_strides, 2, w.strides, 2, 0);
-    x.p.w_offset = uint32_t(w.offset);
-    const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift};
-    lowering.dispatch(
-        spec::quantized_matmul_split{
-            .threads = row_threads(device, cols / 8), .x_dtype = x.x.dtype, .parts = parts, .vector = by_quads(x.p.x)},
-        {{x.x, KPX_READ}, {split, KPX_WRITE}, {sums, KPX_WRITE}, {exponents, KPX_WRITE}}, s, grid_1d(device, rows));
-    using T = MatrixTiles;
-    lowering.dispatch(spec::quantized_matmul_coopmat{.threads = T::threads(device),
-                                                     .x_dtype = x.x.dtype,
-                                                     .scales_dtype = x.scales.dtype,
-                                                     .biases_dtype = x.biases.dtype,
-                                                     .bits = x.op.bits,
-                                                     .y_dtype = x.out.dtype,
-                                                     .parts = parts,
-                                                     .group_shift = x.p.group_shift,
-                                                     .depth = T::kDepth,
-                                                     .rows = T::kRows,
-                                                     .columns = T::kColumns,
-                                                     .waves_m = T::kWavesM,
-                                                     .waves_n = T::kWavesN,
-                                                     .buffers = T::kBuffers,
-                                                     .lanes = device.subgroup_size},
-                      {{x.x, KPX_READ},
-                       {w, KPX_READ},
-                       {x.scales, KPX_READ},
-                       {x.biases, KPX_READ},
-                       {x.out, KPX_WRITE},
-                       {split, KPX_READ},
-                       {sums, KPX_READ},
-                       {exponents, KPX_READ}},
-                      x.p, grid_1d(device, T::count(rows, x.p.n)));
-}
-
-void dispatch_tiled(Lowering &lowering, const Product &x) {
+void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
     lowering.dispatch(
         t.large ? spec::quantized_matmul_tiled_large::kKernel : spec::quantized_matmul_tiled::kKernel,
@@ -222,7 +147,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
     }
     const Array dense = dense_output(lowering, out);
     const RowParams row_params = rows_of(lowering, rows);
-    Product x{call.op(), rows, w, scales, biases, dense};
+    QuantizedProduct x{call.op(), rows, w, scales, biases, dense};
     x.p.x = row_params;
     x.p.n = uint32_t(out.dim(-1));
     x.p.group_shift = group_shift(op.group_size);

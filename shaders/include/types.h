@@ -117,10 +117,26 @@ struct QuantizedMatMulParams {
     uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
-// quantized_matmul_split: what quantized_matmul_coopmat reads of x.
+// quantized_matmul_split, quantized_matmul_scales: what quantized_matmul_coopmat reads of x, and of scales and biases.
 struct QuantizedMatMulSplitParams {
     RowParams x;
     uint group_shift;
+    uint more; // columns behind those of x, for the biases
+};
+struct QuantizedMatMulScalesParams {
+    uint n;
+    uint groups; // of a row
+    uint group_shift;
+    uint more;
+    uint s_strides[2];
+    uint b_strides[2];
+    uint s_offset;
+    uint b_offset;
+};
+struct QuantizedMatMulMatrixParams {
+    QuantizedMatMulParams product;
+    uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
+    uint split_runs; // of them that a workgroup takes
 };
 // The exponent of a row that has infinities or NaNs.
 #define NOT_FINITE 0x7fffffff
@@ -160,6 +176,25 @@ struct MatMulParams {
     uint a_offset;
     uint b_offset;
     uint out_offset;
+};
+// matmul_split: rows of one operand for matmul_coopmat.
+struct MatMulSplitParams {
+    uint rows;
+    uint k;
+    uint batches;
+    uint shape[3]; // batch axes, as in MatMulParams
+    uint batch_strides[3];
+    uint row_stride;
+    uint k_stride;
+    uint offset;
+    uint runs; // of 8 elements, in a row of parts
+};
+struct MatMulMatrixParams {
+    MatMulParams product;
+    uint runs;   // as above
+    uint a_rows; // of all batches
+    uint b_rows;
+    uint b_batch_rows; // from one batch to the next; 0 where all have the same b
 };
 
 // matmul_vec: a few rows of a times rows of b that are contiguous along k; out

@@ -1,0 +1,159 @@
+// quantized_matmul on cooperative matrices.
+#include "ops/matrix_tiles.hpp"
+#include "ops/quantized_product.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Up to one matrix of rows is read faster by the other kernels.
+constexpr uint32_t kMatrixRows = 17;
+
+// How quantized_matmul_coopmat takes a product.
+struct MatrixPlan {
+    MatrixTiles tiles;
+    uint32_t x_parts, w_parts; // float16 numbers whose sum is an element
+    uint32_t splits;
+    int64_t groups, more; // of a row of w; columns behind those of x
+
+    MatrixPlan(const DeviceTraits &device, const QuantizedProduct &x) {
+        const bool affine = x.op.mode == QUANTIZATION_AFFINE;
+        x_parts = x.x.dtype == DT_FLOAT32 ? 2 : 1;
+        // 8 bits of bfloat16 times 3 bits of a code and a sign are float16's 11.
+        w_parts = !affine || (x.op.bits <= 4 && x.scales.dtype == DT_BFLOAT16) ? 1 : 2;
+        tiles = MatrixTiles::plan(device, x.p.x.rows, x_parts, w_parts, true);
+        const int64_t cols = x.p.x.cols;
+        groups = cols >> x.p.group_shift;
+        const int64_t copies = !affine ? 0 : x_parts == 2 ? 3 - w_parts : 4 - w_parts;
+        more = tiles.padded(cols + copies * groups) - cols;
+        splits = x.p.n % 4 == 0 ? tiles.splits(x.p.x.rows, x.p.n, cols + more) : 1;
+    }
+};
+
+// What quantized_matmul_coopmat reads beside w.
+struct MatrixOperands {
+    Array x_parts, x_exponents, scales, more, w_exponents;
+};
+
+MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan &plan) {
+    const DeviceTraits &device = lowering.device();
+    const int64_t rows = x.p.x.rows, cols = x.p.x.cols, n = x.p.n;
+    const MatrixOperands out{lowering.scratch(DT_UINT32, {plan.x_parts, rows, (cols + plan.more) / 2}),
+                             lowering.scratch(DT_INT32, {rows}),
+                             lowering.scratch(plan.w_parts == 1 ? DT_FLOAT16 : DT_FLOAT32, {n, plan.groups}),
+                             lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
+                             lowering.scratch(DT_INT32, {n})};
+    const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift, uint32_t(plan.more)};
+    lowering.dispatch(spec::quantized_matmul_split{.threads = row_threads(device, cols / 8),
+                                                   .x_dtype = x.x.dtype,
+                                                   .parts = plan.x_parts,
+                                                   .vector = by_quads(x.p.x),
+                                                   .w_parts = plan.w_parts,
+                                                   .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE)},
+                      {{x.x, KPX_READ}, {out.x_parts, KPX_WRITE}, {out.x_exponents, KPX_WRITE}}, s,
+                      grid_1d(device, rows));
+    QuantizedMatMulScalesParams g{};
+    g.n = x.p.n;
+    g.groups = uint32_t(plan.groups);
+    g.group_shift = x.p.group_shift;
+    g.more = uint32_t(plan.more);
+    std::copy(x.p.s_strides, x.p.s_strides + 2, g.s_strides);
+    std::copy(x.p.b_strides, x.p.b_strides + 2, g.b_strides);
+    g.s_offset = x.p.s_offset;
+    g.b_offset = x.p.b_offset;
+    const uint32_t threads = std::max(device.subgroup_size, std::min(256u, device.max_workgroup_invocations));
+    lowering.dispatch(spec::quantized_matmul_scales{.threads = threads,
+                                                    .scales_dtype = x.scales.dtype,
+                                                    .biases_dtype = x.biases.dtype,
+                                                    .bits = x.op.bits,
+                                                    .x_parts = plan.x_parts,
+                                                    .w_parts = plan.w_parts},
+                      {{x.scales, KPX_READ},
+                       {x.biases, KPX_READ},
+                       {out.scales, KPX_WRITE},
+                       {out.more, KPX_WRITE},
+                       {out.w_exponents, KPX_WRITE}},
+                      g, grid_1d(device, (n + threads / device.subgroup_size - 1) / (threads / device.subgroup_size)));
+    return out;
+}
+
+} // namespace
+
+bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
+    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows) {
+        return false;
+    }
+    for (const char *kernel : {spec::quantized_matmul_coopmat::kKernel, spec::quantized_matmul_split::kKernel,
+                               spec::quantized_matmul_scales::kKernel, spec::quantized_matmul_join::kKernel}) {
+        if (!lowering.has_kernel(kernel)) {
+            return false;
+        }
+    }
+    const MatrixPlan plan(lowering.device(), x);
+    return plan.tiles.fits(lowering.device(), plan.x_parts, plan.w_parts);
+}
+
+void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
+    const DeviceTraits &device = lowering.device();
+    const MatrixPlan plan(device, x);
+    const MatrixTiles &t = plan.tiles;
+    const int64_t rows = x.p.x.rows;
+    const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // words side by side
+    fill(x.p.w_strides, 2, w.strides, 2, 0);
+    x.p.w_offset = uint32_t(w.offset);
+    const MatrixOperands in = split_operands(lowering, x, plan);
+    QuantizedMatMulMatrixParams p{x.p, uint32_t((x.p.x.cols + plan.more) / 8), 0};
+    const uint32_t steps = p.x_runs * 8 / t.depth;
+    p.split_runs = (steps + plan.splits - 1) / plan.splits * t.depth / 8;
+    const Array sums = plan.splits == 1 ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, x.p.n});
+    Grid grid = grid_1d(device, t.count(rows, x.p.n));
+    grid.z = plan.splits;
+    lowering.dispatch(spec::quantized_matmul_coopmat{.threads = t.threads(),
+                                                     .x_dtype = x.x.dtype,
+                                                     .scales_dtype = x.scales.dtype,
+                                                     .biases_dtype = x.biases.dtype,
+                                                     .bits = x.op.bits,
+                                                     .y_dtype = x.out.dtype,
+                                                     .splits = plan.splits,
+                                                     .a_parts = plan.x_parts,
+                                                     .b_parts = plan.w_parts,
+                                                     .depth = t.depth,
+                                                     .rows = t.rows,
+                                                     .columns = t.columns,
+                                                     .waves_m = t.waves_m,
+                                                     .waves_n = t.waves_n,
+                                                     .lanes = t.lanes},
+                      {{x.x, KPX_READ},
+                       {w, KPX_READ},
+                       {x.scales, KPX_READ},
+                       {x.biases, KPX_READ},
+                       {x.out, KPX_WRITE},
+                       {in.x_parts, KPX_READ},
+                       {in.scales, KPX_READ},
+                       {in.more, KPX_READ},
+                       {in.x_exponents, KPX_READ},
+                       {in.w_exponents, KPX_READ},
+                       {sums, KPX_WRITE}},
+                      p, grid);
+    if (plan.splits == 1) {
+        return;
+    }
+    lowering.dispatch(spec::quantized_matmul_join{.threads = ELEMENT_THREADS,
+                                                  .x_dtype = x.x.dtype,
+                                                  .scales_dtype = x.scales.dtype,
+                                                  .biases_dtype = x.biases.dtype,
+                                                  .bits = x.op.bits,
+                                                  .y_dtype = x.out.dtype,
+                                                  .splits = plan.splits},
+                      {{x.x, KPX_READ},
+                       {w, KPX_READ},
+                       {x.scales, KPX_READ},
+                       {x.biases, KPX_READ},
+                       {x.out, KPX_WRITE},
+                       {in.x_exponents, KPX_READ},
+                       {in.w_exponents, KPX_READ},
+                       {sums, KPX_READ}},
+                      p, grid_1d(device, (rows * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
+}
+
+} // namespace kpx

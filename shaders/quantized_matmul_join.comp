@@ -1,0 +1,49 @@
+// Adds up what the workgroups of quantized_matmul_coopmat made of several ranges
+// of columns, four neighbouring results to a thread.
+//
+// variants: narrow
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0) in;
+
+#define AFFINE_SLOT 1
+#define AFFINE_SPEC 2
+#include "affine.glsl"
+#include "math.glsl"
+#include "rows.glsl"
+#include "quads.glsl"
+
+TENSOR_IN(0, x, 1)
+TENSOR_OUT(4, y, 5)
+QUAD_BITS_OUT(4, y)
+layout(set = 0, binding = 5) readonly buffer XExponents { int x_exponents[]; };
+layout(set = 0, binding = 6) readonly buffer WExponents { int w_exponents[]; };
+layout(set = 0, binding = 7) readonly buffer Sums { vec4 sums[]; };
+layout(constant_id = 6) const uint SPLITS = 2;
+
+layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };
+#define p q.product
+
+#include "quantized_result.glsl"
+
+void main() {
+    uint at = workgroup_index() * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    uint quads = p.n / 4;
+    if (at >= p.x.rows * quads) {
+        return;
+    }
+    vec4 v = sums[at];
+    [[unroll]] for (uint i = 1; i < SPLITS; i++) {
+        v += sums[i * p.x.rows * quads + at];
+    }
+    uint m = at / quads;
+    uint n = at % quads * 4;
+    store_results(m, n, v);
+    for (uint c = 0; c < 4; c++) {
+        if (x_flagged(m) || w_flagged(n + c)) {
+            store_plain(m, n + c);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// Prepares w's scales and biases for quantized_matmul_coopmat; each subgroup takes
+// one row of w. The row is scaled by a power of two, so that its elements are below
+// 2^15 and float16 holds them: if W_PARTS is 1, the products of scales and codes
+// exactly. A row of which float16 would lose something is flagged NOT_FINITE.
+//
+// A bias, plus the middle of the codes times the scale, becomes elements of the
+// columns that quantized_matmul_split adds to x, in units of 2^-group_shift.
+//
+// variants: narrow
+// requires: float16 subgroup
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_vote : require
+
+layout(local_size_x_id = 0) in;
+
+#include "tensor.glsl"
+#include "math.glsl"
+#include "minifloat.glsl"
+#include "float16_parts.glsl"
+
+TENSOR_IN(0, scales, 1)
+TENSOR_IN(1, biases, 2)
+layout(set = 0, binding = 2) writeonly buffer Scaled16 { float16_t scaled_16[]; };
+layout(set = 0, binding = 2) writeonly buffer Scaled32 { float scaled_32[]; };
+layout(set = 0, binding = 3) writeonly buffer More { float16_t more[]; };
+layout(set = 0, binding = 4) writeonly buffer Exponents { int exponents[]; };
+layout(constant_id = 3) const uint BITS = 4;
+layout(constant_id = 4) const uint X_PARTS = 2;
+layout(constant_id = 5) const uint W_PARTS = 1;
+
+layout(push_constant) uniform Push { QuantizedMatMulScalesParams p; };
+
+#define SMALL_FLOATS (scales_DT == DT_UINT8)
+// A bound of the codes' magnitudes less their middle, and their smallest step. E2M1 count twice, and their scales half.
+#define CODE_BOUND (!SMALL_FLOATS ? float(1u << (BITS - 1)) : BITS == 4 ? 16.0 : 512.0)
+#define CODE_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
+
+float scale_of(uint n, uint g) {
+    uint at = p.s_offset + n * p.s_strides[0] + g * p.s_strides[1];
+    if (!SMALL_FLOATS) {
+        return scales_load(at);
+    }
+    float unit = BITS == 4 ? 0.5 : 1.0;
+    if (p.group_shift == 4u) {
+        return e4m3_to_float(scales_bits(at)) * unit;
+    }
+    uint code = scales_bits(at);
+    return code < 4u ? make_nan() : uintBitsToFloat(e8m0_bits(code)) * unit; // so small a scale float32 may lose
+}
+
+float bias_of(uint n, uint g, float scale) {
+    return biases_load(p.b_offset + n * p.b_strides[0] + g * p.b_strides[1]) + scale * float(1u << (BITS - 1));
+}
+
+// Writes the parts of a bias, high (h) and low (l), to their columns. Opposite them quantized_matmul_split writes those
+// of the sums of x, so that the products h h, h l and l h are each made once.
+void store_more(uint n, uint g, float v) {
+    float16_t h = float16_t(high_part(v));
+    float16_t l = float16_t(v - high_part(v));
+    uint at = n * p.more + g;
+    more[at] = h;
+    if (W_PARTS == 1) {
+        more[at + p.groups] = X_PARTS == 1 ? h : l;
+        if (X_PARTS == 1) {
+            more[at + 2 * p.groups] = l;
+        }
+        return;
+    }
+    uint second = p.n * p.more + at;
+    more[second] = l;
+    if (X_PARTS == 1) {
+        more[at + p.groups] = h;
+        more[second + p.groups] = float16_t(0.0);
+    }
+}
+
+void main() {
+    uint n = workgroup_index() * gl_NumSubgroups + gl_SubgroupID;
+    if (n >= p.n) {
+        return;
+    }
+    float top = 0.0;
+    bool finite = true;
+    for (uint g = gl_SubgroupInvocationID; g < p.groups; g += gl_SubgroupSize) {
+        float scale = scale_of(n, g);
+        finite = finite && magnitude_bits(scale) < INF_BITS;
+        top = max(top, abs(scale) * CODE_BOUND);
+        if (!SMALL_FLOATS) {
+            float bias = bias_of(n, g, scale);
+            finite = finite && magnitude_bits(bias) < INF_BITS;
+            top = max(top, scale_by(abs(bias), int(p.group_shift)));
+        }
+    }
+    top = subgroupMax(top);
+    finite = subgroupAll(finite) && magnitude_bits(top) < INF_BITS;
+    int e = finite ? row_exponent(top) : 0;
+    bool exact = true;
+    for (uint g = gl_SubgroupInvocationID; g < p.groups; g += gl_SubgroupSize) {
+        float scale = scale_of(n, g);
+        float scaled = finite ? scale_by(scale, e) : 0.0;
+        if (W_PARTS == 1) {
+            exact = exact && (float(float16_t(scaled * CODE_STEP)) == scaled * CODE_STEP) && (scaled != 0.0 || scale == 0.0);
+            scaled_16[n * p.groups + g] = float16_t(scaled);
+        } else {
+            exact = exact && (abs(scaled) >= 0.000244140625 || scale == 0.0);
+            scaled_32[n * p.groups + g] = scaled;
+        }
+        if (!SMALL_FLOATS) {
+            store_more(n, g, finite ? scale_by(scale_by(bias_of(n, g, scale), int(p.group_shift)), e) : 0.0);
+        }
+    }
+    exact = subgroupAll(exact);
+    uint copies = SMALL_FLOATS ? 0u : X_PARTS == 2 ? (W_PARTS == 2 ? 1u : 2u) : (W_PARTS == 2 ? 2u : 3u);
+    for (uint i = copies * p.groups + gl_SubgroupInvocationID; i < p.more; i += gl_SubgroupSize) {
+        [[unroll]] for (uint part = 0; part < W_PARTS; part++) {
+            more[(part * p.n + n) * p.more + i] = float16_t(0.0);
+        }
+    }
+    if (subgroupElect()) {
+        exponents[n] = finite && exact ? -e : NOT_FINITE;
+    }
+}
