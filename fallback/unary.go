@@ -87,6 +87,7 @@ func unaryFloats(kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 // vectorUnary are the kinds that have vector forms.
 var vectorUnary = map[opdef.UnaryKind]simd.Unary{
 	opdef.UnaryNeg: simd.Neg, opdef.UnaryAbs: simd.Abs, opdef.UnarySquare: simd.Square, opdef.UnarySqrt: simd.Sqrt,
+	opdef.UnaryRsqrt: simd.Rsqrt, opdef.UnaryLog: simd.Log,
 	opdef.UnaryExp: simd.Exp, opdef.UnarySigmoid: simd.Sigmoid, opdef.UnarySiLU: simd.SiLU,
 	opdef.UnaryFloor: simd.Floor, opdef.UnaryCeil: simd.Ceil, opdef.UnaryRound: simd.Round,
 }

@@ -113,6 +113,7 @@ func compareLoop(name string, predicate uint8) {
 func unaryLoops() {
 	var sign, one reg.VecVirtual
 	var e *exponential
+	var ln func(x reg.VecVirtual)
 	signs := func() { sign = constant(1 << 31) }
 	exps := func() { e, sign, one = newExponential(), constant(1<<31), float(1) }
 	for _, u := range []struct {
@@ -124,6 +125,11 @@ func unaryLoops() {
 		{"abs", signs, func(x reg.VecVirtual) { VANDNPS(x, sign, x) }},
 		{"square", func() {}, func(x reg.VecVirtual) { VMULPS(x, x, x) }},
 		{"sqrt", func() {}, func(x reg.VecVirtual) { VSQRTPS(x, x) }},
+		{"rsqrt", func() { one = float(1) }, func(x reg.VecVirtual) {
+			VSQRTPS(x, x)
+			VDIVPS(x, one, x)
+		}},
+		{"log", func() { ln = logarithm() }, func(x reg.VecVirtual) { ln(x) }},
 		{"exp", exps, func(x reg.VecVirtual) { e.emit(x) }},
 		{"sigmoid", exps, func(x reg.VecVirtual) {
 			VXORPS(sign, x, x)

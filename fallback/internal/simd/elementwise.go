@@ -27,6 +27,8 @@ const (
 	Abs
 	Square
 	Sqrt
+	Rsqrt
+	Log
 	Exp
 	Sigmoid
 	SiLU
@@ -63,7 +65,7 @@ func CompareRow(f Compare, z []byte, x, y []float32) int {
 }
 
 // UnaryRow is BinaryRow for one operand. Exp, Sigmoid and SiLU are exact to about
-// 2e-7 of the result; to give an element the same result wherever it lies, they do
+// 2e-7 of the result, Log to 1e-7 of it or of 1; to give an element the same result wherever it lies, they do
 // the whole row.
 func UnaryRow(f Unary, z, x []float32) int {
 	n := eights(len(x))

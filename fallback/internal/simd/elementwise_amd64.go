@@ -9,7 +9,7 @@ var compareRows = [...]func(z *byte, x, y *float32, n int){
 }
 
 var unaryRows = [...]func(z, x *float32, n int){
-	Neg: negRowAVX2, Abs: absRowAVX2, Square: squareRowAVX2, Sqrt: sqrtRowAVX2, Exp: expRowAVX2,
+	Neg: negRowAVX2, Abs: absRowAVX2, Square: squareRowAVX2, Sqrt: sqrtRowAVX2, Rsqrt: rsqrtRowAVX2, Log: logRowAVX2, Exp: expRowAVX2,
 	Sigmoid: sigmoidRowAVX2, SiLU: siluRowAVX2, Floor: floorRowAVX2, Ceil: ceilRowAVX2, Round: roundRowAVX2,
 }
 

@@ -74,6 +74,16 @@ func squareRowAVX2(z *float32, x *float32, n int)
 //go:noescape
 func sqrtRowAVX2(z *float32, x *float32, n int)
 
+// rsqrtRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func rsqrtRowAVX2(z *float32, x *float32, n int)
+
+// logRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func logRowAVX2(z *float32, x *float32, n int)
+
 // expRowAVX2 sets z to a function of x; n is a multiple of 8.
 //
 //go:noescape

@@ -426,6 +426,240 @@ loop:
 	VZEROUPPER
 	RET
 
+// func rsqrtRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·rsqrtRowAVX2(SB), NOSPLIT, $0-24
+	MOVL         $0x3f800000, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVQ         z+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+
+loop:
+	VMOVUPS (CX), Y1
+	VSQRTPS Y1, Y1
+	VDIVPS  Y1, Y0, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func logRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logRowAVX2(SB), NOSPLIT, $0-24
+	MOVL         $0x007fffff, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x7f800000, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVQ         z+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+
+loop:
+	VMOVUPS      (CX), Y2
+	VMOVAPS      Y2, Y3
+	VCMPPS       $0x01, logconstants<>+0(SB), Y2, Y4
+	VMULPS       logconstants<>+32(SB), Y2, Y5
+	VBLENDVPS    Y4, Y5, Y2, Y2
+	VPSRLD       $0x17, Y2, Y6
+	VCVTDQ2PS    Y6, Y6
+	VSUBPS       logconstants<>+256(SB), Y6, Y6
+	VANDPS       logconstants<>+224(SB), Y4, Y5
+	VSUBPS       Y5, Y6, Y6
+	VANDPS       Y0, Y2, Y2
+	VORPS        logconstants<>+96(SB), Y2, Y2
+	VMULPS       logconstants<>+128(SB), Y2, Y5
+	VCMPPS       $0x0e, logconstants<>+64(SB), Y5, Y4
+	VBLENDVPS    Y4, Y5, Y2, Y2
+	VANDPS       logconstants<>+96(SB), Y4, Y5
+	VADDPS       Y5, Y6, Y6
+	VSUBPS       logconstants<>+96(SB), Y2, Y2
+	VMULPS       Y2, Y2, Y5
+	VMOVUPS      logconstants<>+288(SB), Y4
+	VFMADD213PS  logconstants<>+320(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+352(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+384(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+416(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+448(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+480(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+512(SB), Y2, Y4
+	VFMADD213PS  logconstants<>+544(SB), Y2, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y5, Y4, Y4
+	VFMADD231PS  logconstants<>+192(SB), Y6, Y4
+	VFNMADD231PS logconstants<>+128(SB), Y5, Y4
+	VADDPS       Y4, Y2, Y2
+	VFMADD231PS  logconstants<>+160(SB), Y6, Y2
+	VXORPS       Y6, Y6, Y6
+	VCMPPS       $0x00, Y6, Y3, Y5
+	VANDPS       Y1, Y5, Y4
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VPSLLD       $0x1f, Y5, Y4
+	VORPS        Y4, Y2, Y2
+	VCMPPS       $0x01, Y6, Y3, Y5
+	VORPS        Y5, Y2, Y2
+	VCMPPS       $0x05, Y1, Y3, Y5
+	VBLENDVPS    Y5, Y3, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+DATA logconstants<>+0(SB)/4, $0x00800000
+DATA logconstants<>+4(SB)/4, $0x00800000
+DATA logconstants<>+8(SB)/4, $0x00800000
+DATA logconstants<>+12(SB)/4, $0x00800000
+DATA logconstants<>+16(SB)/4, $0x00800000
+DATA logconstants<>+20(SB)/4, $0x00800000
+DATA logconstants<>+24(SB)/4, $0x00800000
+DATA logconstants<>+28(SB)/4, $0x00800000
+DATA logconstants<>+32(SB)/4, $0x4b000000
+DATA logconstants<>+36(SB)/4, $0x4b000000
+DATA logconstants<>+40(SB)/4, $0x4b000000
+DATA logconstants<>+44(SB)/4, $0x4b000000
+DATA logconstants<>+48(SB)/4, $0x4b000000
+DATA logconstants<>+52(SB)/4, $0x4b000000
+DATA logconstants<>+56(SB)/4, $0x4b000000
+DATA logconstants<>+60(SB)/4, $0x4b000000
+DATA logconstants<>+64(SB)/4, $0x3f3504f3
+DATA logconstants<>+68(SB)/4, $0x3f3504f3
+DATA logconstants<>+72(SB)/4, $0x3f3504f3
+DATA logconstants<>+76(SB)/4, $0x3f3504f3
+DATA logconstants<>+80(SB)/4, $0x3f3504f3
+DATA logconstants<>+84(SB)/4, $0x3f3504f3
+DATA logconstants<>+88(SB)/4, $0x3f3504f3
+DATA logconstants<>+92(SB)/4, $0x3f3504f3
+DATA logconstants<>+96(SB)/4, $0x3f800000
+DATA logconstants<>+100(SB)/4, $0x3f800000
+DATA logconstants<>+104(SB)/4, $0x3f800000
+DATA logconstants<>+108(SB)/4, $0x3f800000
+DATA logconstants<>+112(SB)/4, $0x3f800000
+DATA logconstants<>+116(SB)/4, $0x3f800000
+DATA logconstants<>+120(SB)/4, $0x3f800000
+DATA logconstants<>+124(SB)/4, $0x3f800000
+DATA logconstants<>+128(SB)/4, $0x3f000000
+DATA logconstants<>+132(SB)/4, $0x3f000000
+DATA logconstants<>+136(SB)/4, $0x3f000000
+DATA logconstants<>+140(SB)/4, $0x3f000000
+DATA logconstants<>+144(SB)/4, $0x3f000000
+DATA logconstants<>+148(SB)/4, $0x3f000000
+DATA logconstants<>+152(SB)/4, $0x3f000000
+DATA logconstants<>+156(SB)/4, $0x3f000000
+DATA logconstants<>+160(SB)/4, $0x3f318000
+DATA logconstants<>+164(SB)/4, $0x3f318000
+DATA logconstants<>+168(SB)/4, $0x3f318000
+DATA logconstants<>+172(SB)/4, $0x3f318000
+DATA logconstants<>+176(SB)/4, $0x3f318000
+DATA logconstants<>+180(SB)/4, $0x3f318000
+DATA logconstants<>+184(SB)/4, $0x3f318000
+DATA logconstants<>+188(SB)/4, $0x3f318000
+DATA logconstants<>+192(SB)/4, $0xb95e8083
+DATA logconstants<>+196(SB)/4, $0xb95e8083
+DATA logconstants<>+200(SB)/4, $0xb95e8083
+DATA logconstants<>+204(SB)/4, $0xb95e8083
+DATA logconstants<>+208(SB)/4, $0xb95e8083
+DATA logconstants<>+212(SB)/4, $0xb95e8083
+DATA logconstants<>+216(SB)/4, $0xb95e8083
+DATA logconstants<>+220(SB)/4, $0xb95e8083
+DATA logconstants<>+224(SB)/4, $0x41b80000
+DATA logconstants<>+228(SB)/4, $0x41b80000
+DATA logconstants<>+232(SB)/4, $0x41b80000
+DATA logconstants<>+236(SB)/4, $0x41b80000
+DATA logconstants<>+240(SB)/4, $0x41b80000
+DATA logconstants<>+244(SB)/4, $0x41b80000
+DATA logconstants<>+248(SB)/4, $0x41b80000
+DATA logconstants<>+252(SB)/4, $0x41b80000
+DATA logconstants<>+256(SB)/4, $0x42fe0000
+DATA logconstants<>+260(SB)/4, $0x42fe0000
+DATA logconstants<>+264(SB)/4, $0x42fe0000
+DATA logconstants<>+268(SB)/4, $0x42fe0000
+DATA logconstants<>+272(SB)/4, $0x42fe0000
+DATA logconstants<>+276(SB)/4, $0x42fe0000
+DATA logconstants<>+280(SB)/4, $0x42fe0000
+DATA logconstants<>+284(SB)/4, $0x42fe0000
+DATA logconstants<>+288(SB)/4, $0x3d9021bb
+DATA logconstants<>+292(SB)/4, $0x3d9021bb
+DATA logconstants<>+296(SB)/4, $0x3d9021bb
+DATA logconstants<>+300(SB)/4, $0x3d9021bb
+DATA logconstants<>+304(SB)/4, $0x3d9021bb
+DATA logconstants<>+308(SB)/4, $0x3d9021bb
+DATA logconstants<>+312(SB)/4, $0x3d9021bb
+DATA logconstants<>+316(SB)/4, $0x3d9021bb
+DATA logconstants<>+320(SB)/4, $0xbdebd1b8
+DATA logconstants<>+324(SB)/4, $0xbdebd1b8
+DATA logconstants<>+328(SB)/4, $0xbdebd1b8
+DATA logconstants<>+332(SB)/4, $0xbdebd1b8
+DATA logconstants<>+336(SB)/4, $0xbdebd1b8
+DATA logconstants<>+340(SB)/4, $0xbdebd1b8
+DATA logconstants<>+344(SB)/4, $0xbdebd1b8
+DATA logconstants<>+348(SB)/4, $0xbdebd1b8
+DATA logconstants<>+352(SB)/4, $0x3def251a
+DATA logconstants<>+356(SB)/4, $0x3def251a
+DATA logconstants<>+360(SB)/4, $0x3def251a
+DATA logconstants<>+364(SB)/4, $0x3def251a
+DATA logconstants<>+368(SB)/4, $0x3def251a
+DATA logconstants<>+372(SB)/4, $0x3def251a
+DATA logconstants<>+376(SB)/4, $0x3def251a
+DATA logconstants<>+380(SB)/4, $0x3def251a
+DATA logconstants<>+384(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+388(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+392(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+396(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+400(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+404(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+408(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+412(SB)/4, $0xbdfe5d4f
+DATA logconstants<>+416(SB)/4, $0x3e11e9bf
+DATA logconstants<>+420(SB)/4, $0x3e11e9bf
+DATA logconstants<>+424(SB)/4, $0x3e11e9bf
+DATA logconstants<>+428(SB)/4, $0x3e11e9bf
+DATA logconstants<>+432(SB)/4, $0x3e11e9bf
+DATA logconstants<>+436(SB)/4, $0x3e11e9bf
+DATA logconstants<>+440(SB)/4, $0x3e11e9bf
+DATA logconstants<>+444(SB)/4, $0x3e11e9bf
+DATA logconstants<>+448(SB)/4, $0xbe2aae50
+DATA logconstants<>+452(SB)/4, $0xbe2aae50
+DATA logconstants<>+456(SB)/4, $0xbe2aae50
+DATA logconstants<>+460(SB)/4, $0xbe2aae50
+DATA logconstants<>+464(SB)/4, $0xbe2aae50
+DATA logconstants<>+468(SB)/4, $0xbe2aae50
+DATA logconstants<>+472(SB)/4, $0xbe2aae50
+DATA logconstants<>+476(SB)/4, $0xbe2aae50
+DATA logconstants<>+480(SB)/4, $0x3e4cceac
+DATA logconstants<>+484(SB)/4, $0x3e4cceac
+DATA logconstants<>+488(SB)/4, $0x3e4cceac
+DATA logconstants<>+492(SB)/4, $0x3e4cceac
+DATA logconstants<>+496(SB)/4, $0x3e4cceac
+DATA logconstants<>+500(SB)/4, $0x3e4cceac
+DATA logconstants<>+504(SB)/4, $0x3e4cceac
+DATA logconstants<>+508(SB)/4, $0x3e4cceac
+DATA logconstants<>+512(SB)/4, $0xbe7ffffc
+DATA logconstants<>+516(SB)/4, $0xbe7ffffc
+DATA logconstants<>+520(SB)/4, $0xbe7ffffc
+DATA logconstants<>+524(SB)/4, $0xbe7ffffc
+DATA logconstants<>+528(SB)/4, $0xbe7ffffc
+DATA logconstants<>+532(SB)/4, $0xbe7ffffc
+DATA logconstants<>+536(SB)/4, $0xbe7ffffc
+DATA logconstants<>+540(SB)/4, $0xbe7ffffc
+DATA logconstants<>+544(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+548(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+552(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+556(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+560(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+564(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+568(SB)/4, $0x3eaaaaaa
+DATA logconstants<>+572(SB)/4, $0x3eaaaaaa
+GLOBL logconstants<>(SB), RODATA|NOPTR, $576
+
 // func expRowAVX2(z *float32, x *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expRowAVX2(SB), NOSPLIT, $0-24
