@@ -17,7 +17,7 @@ git ls-files '*.sh' .ci/run | xargs shellcheck || failed=1
 
 # Not what others wrote or a program makes. Names in camel case are no words; the
 # words that are right are GLSL's inout, a Unicode class, "to and fro", a truth value
-# in templates, the lower end of a, and half a word that a test types.
+# in templates, the lower end of a, half a word that a test types, and Rust's packages.
 git ls-files '*.go' '*.cpp' '*.hpp' '*.h' '*.def' '*.comp' '*.glsl' '*.md' '*.sh' '*.py' '*.cmake' '*.txt' | grep -v testdata/ |
     xargs codespell --ignore-regex '\b[A-Z]?[a-z0-9]+[A-Z]\w*' -L inout,nd,fro,falsy,alo,thi,crate || failed=1
 exit $failed
