@@ -15,7 +15,7 @@ Name: kompute-go
 Description: @PROJECT_DESCRIPTION@
 Version: @PROJECT_VERSION@
 Cflags: -I\${includedir}
-Libs: -L\${libdir} -lkompute-go -lstdc++ -ldl -lpthread -lm
+Libs: -L\${libdir} -lkompute-go @KPX_EXTRA_LIBS@ -lstdc++ -ldl -lpthread -lm
 " @ONLY)
 endfunction()
 

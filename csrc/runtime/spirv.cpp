@@ -1,8 +1,12 @@
 #include "runtime/spirv.hpp"
 
 #include <cstring>
+#include <string>
 
 #include <spirv/unified1/spirv.hpp>
+#ifdef KPX_SPIRV_TOOLS
+#include <spirv-tools/libspirv.h>
+#endif
 
 #include "abi/error.hpp"
 #include "runtime/device.hpp"
@@ -14,30 +18,83 @@ namespace {
 constexpr uint32_t kMostVersion = 0x00010500; // 1.5, as Vulkan 1.2 takes it
 constexpr uint32_t kHeaderWords = 5;          // of a module
 
+// What a shader may ask for: of every device without a feature, else of one that has
+// it. Features are enabled wherever a device has them.
 const struct {
     spv::Capability capability;
-    bool Features::*feature;
+    bool Features::*feature; // null: every device has it
     const char *what;
-} kCapabilities[] = {
+} kAllowed[] = {
+    {spv::CapabilityMatrix, nullptr, "matrices"},
+    {spv::CapabilityShader, nullptr, "shaders"},
     {spv::CapabilityFloat16, &Features::float16, "16-bit float arithmetic"},
     {spv::CapabilityFloat64, &Features::float64, "64-bit floats"},
     {spv::CapabilityInt64, &Features::int64, "64-bit integers"},
     {spv::CapabilityInt16, &Features::int16, "16-bit integers"},
     {spv::CapabilityInt8, &Features::int8, "8-bit integers"},
+    {spv::CapabilityGroupNonUniform, &Features::subgroup, "subgroups"},
+    {spv::CapabilityGroupNonUniformVote, &Features::subgroup, "subgroup votes"},
     {spv::CapabilityGroupNonUniformArithmetic, &Features::subgroup, "subgroup arithmetic"},
     {spv::CapabilityGroupNonUniformBallot, &Features::subgroup, "subgroup ballots"},
     {spv::CapabilityGroupNonUniformShuffle, &Features::subgroup, "subgroup shuffles"},
+    {spv::CapabilityGroupNonUniformShuffleRelative, &Features::subgroup, "relative subgroup shuffles"},
     {spv::CapabilityStorageBuffer16BitAccess, &Features::storage16, "16-bit storage"},
     {spv::CapabilityStorageBuffer8BitAccess, &Features::storage16, "8-bit storage"},
     {spv::CapabilityVulkanMemoryModel, &Features::memory_model, "the Vulkan memory model"},
+    {spv::CapabilityVulkanMemoryModelDeviceScope, &Features::memory_model, "the Vulkan memory model"},
+    {spv::CapabilityDotProduct, &Features::dot8, "integer dot products"},
+    {spv::CapabilityDotProductInputAll, &Features::dot8, "integer dot products"},
+    {spv::CapabilityDotProductInput4x8Bit, &Features::dot8, "integer dot products"},
+    {spv::CapabilityDotProductInput4x8BitPacked, &Features::dot8, "integer dot products"},
+    {spv::CapabilityCooperativeMatrixNV, &Features::coopmat_nv, "cooperative matrices"},
+};
+
+// Names of others that shaders ask for, all of which are refused: nothing enables them.
+const struct {
+    spv::Capability capability;
+    const char *name;
+} kRefused[] = {
+    {spv::CapabilityInt64Atomics, "Int64Atomics"},
+    {spv::CapabilityAtomicFloat32AddEXT, "AtomicFloat32AddEXT"},
+    {spv::CapabilityAtomicFloat64AddEXT, "AtomicFloat64AddEXT"},
+    {spv::CapabilityAtomicFloat16AddEXT, "AtomicFloat16AddEXT"},
+    {spv::CapabilityAtomicFloat32MinMaxEXT, "AtomicFloat32MinMaxEXT"},
+    {spv::CapabilityAtomicFloat64MinMaxEXT, "AtomicFloat64MinMaxEXT"},
+    {spv::CapabilityAtomicFloat16MinMaxEXT, "AtomicFloat16MinMaxEXT"},
+    {spv::CapabilityGroupNonUniformClustered, "GroupNonUniformClustered"},
+    {spv::CapabilityGroupNonUniformQuad, "GroupNonUniformQuad"},
+    {spv::CapabilityVariablePointers, "VariablePointers"},
+    {spv::CapabilityVariablePointersStorageBuffer, "VariablePointersStorageBuffer"},
+    {spv::CapabilityPhysicalStorageBufferAddresses, "PhysicalStorageBufferAddresses"},
+    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "UniformAndStorageBuffer16BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "UniformAndStorageBuffer8BitAccess"},
+    {spv::CapabilityStoragePushConstant16, "StoragePushConstant16"},
+    {spv::CapabilityStoragePushConstant8, "StoragePushConstant8"},
+    {spv::CapabilityRuntimeDescriptorArray, "RuntimeDescriptorArray"},
+    {spv::CapabilityShaderClockKHR, "ShaderClockKHR"},
+    {spv::CapabilityKernel, "Kernel"},
 };
 
 void check_capability(const Device &device, uint32_t capability) {
-    for (const auto &known : kCapabilities) {
-        if (known.capability == capability && !(device.features().*known.feature)) {
-            fail(KPX_UNSUPPORTED, "the shader needs {}, which this device does not have", known.what);
+    for (const auto &allowed : kAllowed) {
+        if (uint32_t(allowed.capability) != capability) {
+            continue;
+        }
+        if (allowed.feature != nullptr && !(device.features().*allowed.feature)) {
+            fail(KPX_UNSUPPORTED, "the shader needs {}, which this device does not have", allowed.what);
+        }
+        return;
+    }
+    // How floats are rounded and kept: a matter of the device's properties, not of features.
+    if (capability >= spv::CapabilityDenormPreserve && capability <= spv::CapabilityRoundingModeRTZ) {
+        return;
+    }
+    for (const auto &refused : kRefused) {
+        if (uint32_t(refused.capability) == capability) {
+            fail(KPX_UNSUPPORTED, "the shader needs the capability {}, which is not enabled", refused.name);
         }
     }
+    fail(KPX_UNSUPPORTED, "the shader needs the capability {} of SPIR-V, which is not enabled", capability);
 }
 
 // Whether the literal string at words is "main".
@@ -96,6 +153,27 @@ struct Scan {
     }
 };
 
+#ifdef KPX_SPIRV_TOOLS
+struct Context {
+    spv_context handle = spvContextCreate(SPV_ENV_VULKAN_1_2);
+    ~Context() { spvContextDestroy(handle); }
+};
+
+// The validator that Vulkan's own layers use. What it lets pass, a driver must take.
+void validate(const uint32_t *words, uint64_t count) {
+    const Context context;
+    spv_diagnostic diagnostic = nullptr;
+    const spv_result_t result = spvValidateBinary(context.handle, words, count, &diagnostic);
+    std::string why = diagnostic != nullptr && diagnostic->error != nullptr ? diagnostic->error : "no reason given";
+    spvDiagnosticDestroy(diagnostic);
+    if (result != SPV_SUCCESS) {
+        fail(KPX_INVALID, "the SPIR-V is invalid: {}", why);
+    }
+}
+#else
+void validate(const uint32_t *, uint64_t) {}
+#endif
+
 } // namespace
 
 void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings) {
@@ -120,6 +198,7 @@ void check_spirv(const Device &device, const uint32_t *words, uint64_t count, ui
     if (!scan.has_main) {
         fail(KPX_INVALID, "the SPIR-V has no compute entry point \"main\"");
     }
+    validate(words, count);
 }
 
 } // namespace kpx

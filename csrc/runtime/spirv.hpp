@@ -9,8 +9,10 @@ namespace kpx {
 class Device;
 
 // Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main"
-// and storage buffers in set 0 below bindings, and KPX_UNSUPPORTED if it needs
-// what the device lacks.
+// and storage buffers in set 0 below bindings, and KPX_UNSUPPORTED if it needs a
+// capability that the device lacks or that is not enabled. Built with SPIRV-Tools, it
+// also has that validate the whole module; without, what it does not look at is
+// trusted.
 void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings);
 
 } // namespace kpx

@@ -1,4 +1,6 @@
 // The caller's own SPIR-V: what is refused, and why.
+#include <cstring>
+
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -28,6 +30,44 @@ TEST(bad_spirv_is_refused) {
     REQUIRE_CODE(KPX_UNSUPPORTED, create(device, future, 1, 4, &err));
     CHECK(err.message == std::string("SPIR-V 2.0; Vulkan 1.2 takes up to 1.5"));
 }
+
+// The shader with one more capability, behind the header.
+static std::vector<uint32_t> asking_for(uint32_t capability) {
+    std::vector<uint32_t> spirv = spirv_add_one;
+    const uint32_t instruction[2] = {2u << 16 | 17, capability}; // OpCapability
+    spirv.insert(spirv.begin() + 5, instruction, instruction + 2);
+    return spirv;
+}
+
+TEST(capabilities_that_are_not_enabled_are_refused_by_name) {
+    kpx_error err{};
+    Device device = open_device();
+    CHECK(create(device, asking_for(1), 1, 4, &err) == KPX_OK); // Shader, again
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(6033), 1, 4, &err));
+    CHECK(err.message == std::string("the shader needs the capability AtomicFloat32AddEXT, which is not enabled"));
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(12), 1, 4, &err));
+    CHECK(err.message == std::string("the shader needs the capability Int64Atomics, which is not enabled"));
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(12345), 1, 4, &err));
+    CHECK(err.message == std::string("the shader needs the capability 12345 of SPIR-V, which is not enabled"));
+}
+
+#ifdef KPX_SPIRV_TOOLS
+// What no look at single instructions finds: one that uses a result that nothing
+// defines.
+TEST(invalid_spirv_is_refused) {
+    kpx_error err{};
+    Device device = open_device();
+    std::vector<uint32_t> spirv = spirv_add_one;
+    for (size_t at = 5; at < spirv.size(); at += spirv[at] >> 16) {
+        if ((spirv[at] & 0xffff) == 62) { // OpStore
+            spirv[at + 2] = spirv[3] - 1; // within the bound, but no value
+            break;
+        }
+    }
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv, 1, 4, &err));
+    CHECK(strstr(err.message, "the SPIR-V is invalid: ") != nullptr);
+}
+#endif
 
 TEST(algorithms_must_fit_their_shader_and_device) {
     kpx_error err{};
