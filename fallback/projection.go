@@ -29,6 +29,9 @@ type projection struct {
 const (
 	// projectionBlock is how many products are computed at a time.
 	projectionBlock = 128
+	// projectionAlign is a line of the cache: finer than Grain, because the rows of a
+	// small matrix are few for many workers.
+	projectionAlign = 16
 	// argMaxBlock is how many products of arg_max have one largest.
 	argMaxBlock = 256
 )
@@ -121,11 +124,11 @@ func (p *projection) parts() []workers.Part {
 			{Units: 1, Cost: float64(len(p.best)), Run: p.joinArgMax},
 		}
 	case opdef.ProjectionSiLUMul:
-		return []workers.Part{{Units: p.units(), Align: Grain, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
 	case opdef.ProjectionResidual:
-		return []workers.Part{{Units: p.units(), Align: Grain, Cost: cost, Run: p.each(p.addResidual)}}
+		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.addResidual)}}
 	}
-	return []workers.Part{{Units: p.units(), Align: Grain, Cost: cost, Run: p.each(p.store)}}
+	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
 }
 
 // each calls f for blocks, once the row is prepared. f has room for two blocks.

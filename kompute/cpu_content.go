@@ -12,6 +12,7 @@ import (
 // storage is appended.
 type cpuContent struct {
 	host    []byte // nil until it is needed
+	own     bool   // host is to be recycled
 	busy    bool
 	writer  mark
 	readers []mark // since the last write, at most one a stream
@@ -81,11 +82,11 @@ func (st *storage) memory() []byte {
 	if mem != nil || st.bytes == 0 {
 		return mem
 	}
-	fresh := alignedBytes(st.bytes)
+	fresh := recycledBytes(st.bytes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if st.cpu.host == nil {
-		st.cpu.host = fresh
+		st.cpu.host, st.cpu.own = fresh, true
 	}
 	return st.cpu.host
 }

@@ -248,6 +248,9 @@ func (st *storage) unpin() {
 
 func (st *storage) free() {
 	st.res.free()
+	if st.cpu.own {
+		recycle(st.cpu.host)
+	}
 	st.cpu = cpuContent{}
 	st.owner, st.source, st.scope = nil, nil, nil
 }

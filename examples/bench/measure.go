@@ -66,7 +66,7 @@ type bench struct {
 
 func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *bench {
 	info := m.Device().Info()
-	runs := len(o.tests())*(o.reps+1) + len(o.profiled())
+	runs := len(o.tests())*(o.reps+1)*max(len(o.threads), 1) + len(o.profiled())
 	return &bench{options: o, folder: f, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
 		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
 		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
@@ -74,28 +74,40 @@ func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *
 	}}
 }
 
-// runAll runs every test, and then looks into a token at each depth.
+// runAll runs what was asked for.
 func (b *bench) runAll(ctx context.Context) (*results, error) {
 	defer b.shown.close()
+	run := b.runTests
+	if len(b.threads) > 0 {
+		run = b.runThreads
+	}
+	if err := run(ctx); err != nil {
+		return nil, err
+	}
+	st := b.model.Device().Stats()
+	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
+	return b.results, nil
+}
+
+// runTests runs every test, and then looks into a token at each depth.
+func (b *bench) runTests(ctx context.Context) error {
 	tests := b.tests()
 	for i, t := range tests {
 		b.shown.step(fmt.Sprintf("test %d of %d: %s, %s", i+1, len(tests), t.Name, t.Mode))
 		r, err := b.run(ctx, t)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", t.Name, t.Mode, err)
+			return fmt.Errorf("%s, %s: %w", t.Name, t.Mode, err)
 		}
 		b.results.Tests = append(b.results.Tests, r)
 	}
 	for _, depth := range b.profiled() {
 		b.shown.step(fmt.Sprintf("profile at depth %d", depth))
 		if err := b.look(ctx, depth); err != nil {
-			return nil, fmt.Errorf("profile at depth %d: %w", depth, err)
+			return fmt.Errorf("profile at depth %d: %w", depth, err)
 		}
 		b.shown.ran()
 	}
-	st := b.model.Device().Stats()
-	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
-	return b.results, nil
+	return nil
 }
 
 // run measures a test: one repetition that does not count, then reps that do.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ import (
 type options struct {
 	model, shape, out, device, plot string
 	seed                            uint64
-	prompts, gens, depths           []int
+	prompts, gens, depths, threads  []int
 	reps, profile                   int
 	eager, region, json             bool
 	sampling                        sample.Params
@@ -36,6 +37,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
+	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
 		fs.Letter(letter, name)
@@ -52,10 +54,13 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
-	var errs [3]error
+	var errs [4]error
 	o.prompts, errs[0] = numbers("n-prompt", *prompts)
 	o.gens, errs[1] = numbers("n-gen", *gens)
 	o.depths, errs[2] = numbers("n-depth", *depths)
+	if *threads != "" {
+		o.threads, errs[3] = numbers("threads", *threads)
+	}
 	return o, errors.Join(append(errs[:], fs.NoArguments(""), o.check())...)
 }
 
@@ -66,6 +71,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--repetitions: %d is less than 1", o.reps)
 	case o.profile < 0:
 		return fmt.Errorf("--profile: %d is less than 0", o.profile)
+	case len(o.threads) > 0 && o.device != "cpu":
+		return errors.New("--threads is of --device cpu")
+	case len(o.threads) > 0 && (slices.Min(o.threads) < 1 || slices.Max(o.threads) > runtime.NumCPU()):
+		return fmt.Errorf("--threads: this machine has 1 to %d", runtime.NumCPU())
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
@@ -77,7 +86,7 @@ func numbers(flagName, list string) ([]int, error) {
 	for _, word := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("--%s: %q is not a number of tokens", flagName, word)
+			return nil, fmt.Errorf("--%s: %q is not a number", flagName, word)
 		}
 		out = append(out, n)
 	}

@@ -21,6 +21,9 @@ type profile struct {
 	ReplayNanos int64    `json:"replay_ns"`
 	TimedNanos  int64    `json:"timed_ns"`
 	Kernels     []kernel `json:"kernels"`
+	// Workers and Waiting are those of kompute.RegionProfile: of the CPU backend.
+	Workers int     `json:"workers,omitempty"`
+	Waiting float64 `json:"waiting,omitempty"`
 	// Gaps lie before a dispatch: with a barrier or without.
 	BarrierGaps gaps `json:"barrier_gaps"`
 	OtherGaps   gaps `json:"other_gaps"`
@@ -36,6 +39,8 @@ type kernel struct {
 	Grid      [3]uint32 `json:"grid"`
 	Calls     int       `json:"calls"`
 	Nanos     int64     `json:"total_ns"`
+	// WorkNanos is what all workers of the CPU backend worked on it.
+	WorkNanos int64 `json:"work_ns,omitempty"`
 }
 
 type gaps struct {
@@ -100,6 +105,7 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 // add sums up the dispatches by kernel.
 func (p *profile) add(r *kompute.RegionProfile) {
 	p.ReplayNanos, p.TimedNanos = r.Replay.Nanoseconds(), r.Timed.Nanoseconds()
+	p.Workers, p.Waiting = r.Workers, r.Waiting()
 	for _, d := range r.Dispatches {
 		i := slices.IndexFunc(p.Kernels, func(k kernel) bool {
 			return k.Kernel == d.Kernel && k.Op == d.Op.Name && k.Grid == d.Grid && slices.Equal(k.FusedFrom, d.Op.FusedFrom)
@@ -110,6 +116,7 @@ func (p *profile) add(r *kompute.RegionProfile) {
 		}
 		p.Kernels[i].Calls++
 		p.Kernels[i].Nanos += d.Time.Nanoseconds()
+		p.Kernels[i].WorkNanos += d.Work.Nanoseconds()
 		gap := &p.OtherGaps
 		if d.Barrier {
 			gap = &p.BarrierGaps

@@ -17,7 +17,8 @@ type results struct {
 	DisabledFusion string     `json:"disabled_fusion,omitempty"`
 	Repetitions    int        `json:"repetitions"`
 	Memory         memory     `json:"memory"`
-	Tests          []row      `json:"tests"`
+	Tests          []row      `json:"tests,omitempty"`
+	Scaling        []*scaling `json:"scaling,omitempty"` // instead of Tests
 	Profiles       []*profile `json:"profiles,omitempty"`
 	NoProfile      string     `json:"no_profile,omitempty"` // why there is none
 }
@@ -47,7 +48,13 @@ func (o *options) print(w io.Writer, r *results) error {
 	m := r.Memory
 	fmt.Fprintf(w, "MB: weights %s, cache %s, transients %s (%s unplanned), peak of open tensors %s, taken from the driver %s\n\n",
 		megabytes(m.Weights), megabytes(m.Cache), megabytes(m.Transient), megabytes(m.TransientUnplanned), megabytes(m.Peak), megabytes(m.Reserved))
-	if err := printTests(w, r.Tests); err != nil {
+	var err error
+	if len(r.Scaling) > 0 {
+		err = printScaling(w, r.Scaling)
+	} else {
+		err = printTests(w, r.Tests)
+	}
+	if err != nil {
 		return err
 	}
 	for _, p := range r.Profiles {
@@ -62,6 +69,14 @@ func (o *options) print(w io.Writer, r *results) error {
 }
 
 func megabytes(n int64) string { return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) }
+
+// percent is empty for what was not measured.
+func percent(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(100*x, 'f', 1, 64) + "%"
+}
 
 func micros(ns float64) string { return strconv.FormatFloat(ns/1e3, 'f', 1, 64) }
 
@@ -93,6 +108,9 @@ func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
 		fmt.Fprintf(w, "\na token of the region at depth %d: %s µs of device time, %s with a timestamp around each dispatch; medians of %d:\n",
 			p.Depth, micros(float64(p.ReplayNanos)), micros(float64(p.TimedNanos)), p.Tokens)
+		if p.Workers > 0 {
+			fmt.Fprintf(w, "its %d threads wait %.1f%% of their time for each other\n", p.Workers, 100*p.Waiting)
+		}
 		if err := p.printKernels(w); err != nil {
 			return err
 		}
@@ -115,15 +133,19 @@ func (p *profile) printKernels(w io.Writer) error {
 		total += float64(k.Nanos)
 	}
 	t := table(w)
-	fmt.Fprintln(t, "calls\tµs each\tµs\tshare\tgrid\t kernel")
-	line := func(calls int, ns int64, grid, name string) {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%.1f%%\t%s\t %s\n", calls, micros(float64(ns)/float64(max(calls, 1))), micros(float64(ns)),
-			100*float64(ns)/max(total, 1), grid, name)
+	fmt.Fprintln(t, "calls\tµs each\tµs\tshare\tgrid\tworked\t kernel")
+	line := func(calls int, ns int64, grid, worked, name string) {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%.1f%%\t%s\t%s\t %s\n", calls, micros(float64(ns)/float64(max(calls, 1))), micros(float64(ns)),
+			100*float64(ns)/max(total, 1), grid, worked, name)
 	}
 	for _, k := range p.Kernels {
-		line(k.Calls, k.Nanos, fmt.Sprintf("%dx%dx%d", k.Grid[0], k.Grid[1], k.Grid[2]), k.name())
+		worked := "" // the part of all threads' time
+		if p.Workers > 0 && k.Nanos > 0 {
+			worked = percent(float64(k.WorkNanos) / float64(k.Nanos*int64(p.Workers)))
+		}
+		line(k.Calls, k.Nanos, fmt.Sprintf("%dx%dx%d", k.Grid[0], k.Grid[1], k.Grid[2]), worked, k.name())
 	}
-	line(p.BarrierGaps.Calls, p.BarrierGaps.Nanos, "", "gaps with a barrier")
-	line(p.OtherGaps.Calls, p.OtherGaps.Nanos, "", "gaps without")
+	line(p.BarrierGaps.Calls, p.BarrierGaps.Nanos, "", "", "gaps with a barrier")
+	line(p.OtherGaps.Calls, p.OtherGaps.Nanos, "", "", "gaps without")
 	return t.Flush()
 }

@@ -28,7 +28,7 @@ type job struct {
 	_        [64]byte
 	state    atomic.Uint64 // turn<<16 | shares; no shares: nothing to do
 	_        [64]byte
-	left     atomic.Int64  // pieces of the turn that are not done
+	left     atomic.Int64  // groups of shares of the turn that are not done
 	size     atomic.Uint64 // turn<<32 | pieces
 	_        [64]byte
 	wanted   atomic.Int32 // workers that it can use
@@ -39,13 +39,20 @@ type job struct {
 
 // slot is the place of one worker.
 type slot struct {
+	// left counts the pieces that are not done of the group of shares that begins
+	// here: with one counter for all, the workers would wait in line for it.
+	left    atomic.Int64
+	_       [56]byte
 	taken   atomic.Uint64 // turn<<24 | pieces of its share that are taken
 	used    atomic.Bool
 	context Context
 	_       [64]byte
 }
 
-const mostWorkers = 1 << 10
+const (
+	mostWorkers = 1 << 10
+	groupSize   = 4 // shares that are counted together
+)
 
 func newJob(steps [][]part, slots int) *job {
 	return &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
@@ -110,7 +117,13 @@ func (j *job) open(turn uint64) {
 			continue
 		}
 		shares := min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
-		j.left.Store(int64(pieces))
+		t := turnOf{shares: shares, size: pieces}
+		for i := 0; i < shares; i += groupSize {
+			lo, _ := t.share(i)
+			_, hi := t.share(min(i+groupSize, shares) - 1)
+			j.slots[i].left.Store(int64(hi - lo))
+		}
+		j.left.Store(int64((shares + groupSize - 1) / groupSize))
 		j.size.Store(turn<<32 | uint64(pieces))
 		j.state.Store(turn<<16 | uint64(shares))
 		if shares > 1 {
@@ -162,9 +175,10 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 	}
 }
 
-// done counts pieces that are done. The last ones open the next turn.
-func (j *job) done(turn uint64, pieces int) {
-	if pieces > 0 && j.left.Add(int64(-pieces)) == 0 {
+// done counts pieces of a share that are done. The last ones open the next turn.
+func (j *job) done(turn uint64, share, pieces int) {
+	group := &j.slots[share-share%groupSize]
+	if pieces > 0 && group.left.Add(int64(-pieces)) == 0 && j.left.Add(-1) == 0 {
 		j.open(turn + 1)
 	}
 }

@@ -163,7 +163,13 @@ func TestSchedulesWhileThreadsChange(t *testing.T) {
 	})
 	for range 3 {
 		s := NewSchedule([]Step{
-			{{Units: 50, Cost: 1e4, Run: func(_ *Context, lo, hi int) error { total.Add(int64(hi - lo)); return nil }}},
+			{{Units: 50, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
+				if lo == 0 {
+					time.Sleep(200 * time.Microsecond) // so that the others park
+				}
+				total.Add(int64(hi - lo))
+				return nil
+			}}},
 			{{Units: 1, Cost: 10, Run: func(_ *Context, lo, hi int) error { total.Add(int64(hi - lo)); return nil }}},
 		})
 		callers.Go(func() {

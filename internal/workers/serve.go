@@ -7,8 +7,8 @@ import (
 
 const (
 	// patience is how often a worker looks for the next step before it takes what
-	// others have not begun, some half a microsecond.
-	patience = 12
+	// others have not begun, some microsecond.
+	patience = 24
 	// politeTime is how long a worker runs or waits before it lets other goroutines
 	// have its place once.
 	politeTime = 2 * time.Millisecond
@@ -55,7 +55,7 @@ func (j *job) serve(me int, caller bool) {
 			return
 		}
 		if me < t.shares {
-			j.done(t.turn, j.work(me, &t, me))
+			j.done(t.turn, me, j.work(me, &t, me))
 		}
 		if !j.long && !caller {
 			for j.steal(me, &t, false) {
@@ -66,10 +66,12 @@ func (j *job) serve(me int, caller bool) {
 			runtime.Gosched()
 			polite = at
 			if !caller && j.crowded(me) {
+				j.wakeParked() // for the turn that this worker may just have opened
 				return
 			}
 		}
 		if !j.await(me, &t, caller) {
+			j.wakeParked()
 			return
 		}
 	}
@@ -96,7 +98,7 @@ func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 // steal does a part of another's share. It reports whether there was any. Absent
 // asks for shares that nobody has come for only.
 func (j *job) steal(me int, t *turnOf, absent bool) bool {
-	for k := 1; k <= t.shares; k++ {
+	for k := 1; k <= t.shares && j.state.Load() == t.state; k++ {
 		i := (me + k) % t.shares
 		if absent && j.slots[i].used.Load() {
 			continue
@@ -104,7 +106,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 		lo, hi := t.share(i)
 		if a, b := j.slots[i].take(t.turn, lo, hi); a != b {
 			j.runPieces(&j.slots[me].context, t.turn, a, b)
-			j.done(t.turn, b-a)
+			j.done(t.turn, i, b-a)
 			return true
 		}
 	}
@@ -129,7 +131,7 @@ func (j *job) await(me int, t *turnOf, caller bool) bool {
 				continue
 			}
 		}
-		if i%(8*patience) == 0 { // several microseconds
+		if i%(4*patience) == 0 { // several microseconds
 			at := now()
 			switch {
 			case since == 0:

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// scaling is what one number of threads of the CPU backend gives.
+type scaling struct {
+	Threads int `json:"threads"`
+	// MemoryRate is how many bytes per second these threads read from memory, and
+	// do nothing else: measured beside the tests.
+	MemoryRate float64      `json:"memory_bytes_per_second"`
+	Tests      []scalingRow `json:"tests"`
+}
+
+// scalingRow is a test with a number of threads.
+type scalingRow struct {
+	row
+	Speedup float64 `json:"speedup"` // over the first number of threads
+	// MemoryShare is how much of MemoryRate reading the weights once for each token
+	// takes; for tokens made one by one.
+	MemoryShare float64 `json:"memory_share,omitempty"`
+	// Waiting is the share of their time that threads wait for each other in a
+	// replayed token.
+	Waiting float64 `json:"waiting,omitempty"`
+}
+
+// runThreads runs every test with every number of threads.
+func (b *bench) runThreads(ctx context.Context) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, n := range b.threads {
+		runtime.GOMAXPROCS(n)
+		s := &scaling{Threads: n, MemoryRate: memoryRate()}
+		for i, t := range b.tests() {
+			b.shown.step(fmt.Sprintf("%d threads: %s, %s", n, t.Name, t.Mode))
+			r, err := b.run(ctx, t)
+			if err != nil {
+				return fmt.Errorf("%d threads: %s, %s: %w", n, t.Name, t.Mode, err)
+			}
+			one := scalingRow{row: r, Speedup: 1}
+			if len(b.results.Scaling) > 0 {
+				one.Speedup = r.Median / b.results.Scaling[0].Tests[i].Median
+			}
+			if t.Mode != modePrompt {
+				one.MemoryShare = r.Median * float64(b.model.Bytes()) / s.MemoryRate
+			}
+			if t.Mode == modeRegion && b.profile > 0 {
+				if one.Waiting, err = b.waiting(ctx, t.Depth); err != nil {
+					return err
+				}
+			}
+			s.Tests = append(s.Tests, one)
+		}
+		b.results.Scaling = append(b.results.Scaling, s)
+	}
+	return nil
+}
+
+// waiting profiles a token at a depth.
+func (b *bench) waiting(ctx context.Context, depth int) (float64, error) {
+	p := &profile{Depth: depth, Tokens: b.profile}
+	err := b.lookAtRegion(ctx, p)
+	b.results.Profiles = []*profile{p} // of the last number of threads
+	return p.Waiting, err
+}
+
+// memoryRate reads a block that no cache holds, several times, and returns the
+// best rate in bytes per second.
+func memoryRate() float64 {
+	const piece = 1 << 17 // words
+	block := make([]uint64, 1<<27)
+	for i := 0; i < len(block); i += 512 {
+		block[i] = uint64(i) // pages that nobody has written are one page of zeros
+	}
+	var sum atomic.Uint64
+	best := time.Duration(1 << 62)
+	for range 4 {
+		start := time.Now()
+		workers.For(len(block)/piece, 1e5, func(lo, hi int) { sum.Add(addUp(block[lo*piece : hi*piece])) })
+		best = min(best, time.Since(start))
+	}
+	return float64(8*len(block)) / best.Seconds()
+}
+
+// addUp adds words of a slice whose length is a multiple of 8.
+func addUp(x []uint64) uint64 {
+	var a, b, c, d uint64
+	for ; len(x) >= 8; x = x[8:] {
+		a += x[0] + x[4]
+		b += x[1] + x[5]
+		c += x[2] + x[6]
+		d += x[3] + x[7]
+	}
+	return a + b + c + d
+}
+
+func printScaling(w io.Writer, all []*scaling) error {
+	t := table(w)
+	fmt.Fprintln(t, "threads\ttest\tmode\ttokens/s\tlow\thigh\tspeedup\tmemory GB/s\tof it\twaiting\t")
+	for _, s := range all {
+		for _, r := range s.Tests {
+			fmt.Fprintf(t, "%d\t%s\t%s\t%.1f\t%.1f\t%.1f\t%.2f\t%.1f\t%s\t%s\t\n", s.Threads, r.Name, r.Mode, r.Median, r.Low, r.High,
+				r.Speedup, s.MemoryRate/1e9, percent(r.MemoryShare), percent(r.Waiting))
+		}
+	}
+	return t.Flush()
+}
