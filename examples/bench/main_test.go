@@ -63,6 +63,28 @@ func TestTinyModelIsMeasured(t *testing.T) {
 	})
 }
 
+// With --threads each test is run with each number of threads of the CPU.
+func TestThreadsAreCompared(t *testing.T) {
+	r := measure(t, "--shape", "tiny", "--device", "cpu", "--threads", "1", "-p", "8", "-n", "4", "-r", "1", "--profile", "2", "--region")
+	require.Empty(t, r.Tests)
+	require.Len(t, r.Scaling, 1)
+	for _, s := range r.Scaling {
+		require.Equal(t, 1, s.Threads)
+		require.Positive(t, s.MemoryRate)
+		require.Len(t, s.Tests, 2)
+		prompt, region := s.Tests[0], s.Tests[1]
+		require.Zero(t, prompt.MemoryShare)
+		require.InEpsilon(t, region.Median*float64(r.Memory.Weights)/s.MemoryRate, region.MemoryShare, 1e-6)
+		require.InEpsilon(t, region.Median/r.Scaling[0].Tests[1].Median, region.Speedup, 1e-6)
+		require.Greater(t, region.Waiting, 0.0)
+		require.Less(t, region.Waiting, 1.0)
+	}
+	require.Equal(t, 1, r.Profiles[0].Workers)
+	for _, args := range [][]string{{"--threads", "0"}, {"--threads", "1000000"}, {"--threads", "x"}, {"--threads", "1", "--device", "auto"}} {
+		require.Error(t, run(t.Context(), append([]string{"--shape", "tiny", "--device", "cpu"}, args...), io.Discard, io.Discard), args)
+	}
+}
+
 // A profile lists as many dispatches as a token has, and eager passes as many
 // norms and products as the model.
 func checkProfile(t *testing.T, p *profile, region work) {
