@@ -34,6 +34,10 @@ func copyArray(x, out *array.Array) {
 func copyElements[T uint32 | uint16 | uint8](l *loop, x, out *array.Array) {
 	src, dst := storage[T](x), storage[T](out)
 	inner := l.inner()
+	if l.size > 0 && l.rank > 1 && inner[1] == 1 && inner[0] != 1 && l.strides[l.rank-2][0] == 1 {
+		transposeElements(l, dst, src)
+		return
+	}
 	l.blocks(0.5, func(off offsets, n int) {
 		copyRow(dst, off[1], inner[1], src, off[0], inner[0], n)
 	})
@@ -58,4 +62,34 @@ func copyRow[T uint32 | uint16 | uint8](dst []T, to, toStride int, src []T, from
 		to += toStride
 		from += fromStride
 	}
+}
+
+// copyTile is the side of the squares that transposeElements copies, so that both
+// their rows and their columns are in the cache.
+const copyTile = 32
+
+// transposeElements copies where rows of the result are columns of the source.
+func transposeElements[T uint32 | uint16 | uint8](l *loop, dst, src []T) {
+	rows, cols := l.shape[l.rank-2], l.shape[l.rank-1]
+	rowStride, colStride := l.strides[l.rank-2][1], l.inner()[0]
+	strips := (rows + copyTile - 1) / copyTile
+	matrices := l.size / (rows * cols)
+	parallel(matrices*strips, float64(cols*copyTile), func(lo, hi int) {
+		for unit := lo; unit < hi; unit++ {
+			off := l.seek(l.rank-2, unit/strips).off
+			first := unit % strips * copyTile
+			n := min(copyTile, rows-first)
+			for col := 0; col < cols; col += copyTile {
+				width := min(copyTile, cols-col)
+				for i := first; i < first+n; i++ {
+					to := dst[off[1]+i*rowStride+col:][:width]
+					from := off[0] + i + col*colStride
+					for j := range to {
+						to[j] = src[from]
+						from += colStride
+					}
+				}
+			}
+		}
+	})
 }

@@ -66,6 +66,10 @@ const scanPiece = 256
 
 // floats scans one row. dst may be row.
 func (s scan) floats(dst, row []float32) {
+	if s == (scan{kind: opdef.ScanSum}) {
+		sumsSoFar(dst, row)
+		return
+	}
 	one := float32(0)
 	join := func(a, b float32) float32 { return a + b }
 	if s.kind == opdef.ScanProd {
@@ -85,6 +89,22 @@ func (s scan) floats(dst, row []float32) {
 			}
 		}
 		carry = join(carry, total)
+	}
+}
+
+// sumsSoFar is the usual form of floats.
+func sumsSoFar(dst, row []float32) {
+	carry := float32(0)
+	for len(row) > 0 {
+		n := min(scanPiece, len(row))
+		piece, to := row[:n], dst[:n]
+		total := float32(0)
+		for i, v := range piece {
+			total += v
+			to[i] = carry + total
+		}
+		carry += total
+		row, dst = row[n:], dst[n:]
 	}
 }
 
