@@ -2,7 +2,6 @@ package simd
 
 import (
 	"math"
-	"slices"
 	"unsafe"
 )
 
@@ -172,12 +171,4 @@ func (c *Codes) floatDot(row int, x []float32) float32 {
 		sum += (c.Scales[at]*float32(code) + c.Biases[at]) * v
 	}
 	return sum
-}
-
-// groupSizes are those that CodeDots takes.
-var groupSizes = []int{16, 32, 64, 128}
-
-// Fits reports whether CodeDots takes groups of this size.
-func (o Order) Fits(groupSize int) bool {
-	return slices.Contains(groupSizes, groupSize) && (o == Natural || groupSize > 16)
 }

@@ -42,13 +42,9 @@ func (c *Codes) at(row, i int) float64 {
 func TestCodeDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for range 400 {
-		order, bits := Order(rng.IntN(2)), 4
+		order, bits, size := Order(rng.IntN(2)), 4, 32<<rng.IntN(3)
 		if order == Natural {
-			bits = []int{2, 3, 5, 6, 8}[rng.IntN(5)]
-		}
-		size := groupSizes[rng.IntN(len(groupSizes))]
-		if !order.Fits(size) {
-			continue
+			bits, size = []int{2, 3, 5, 6, 8}[rng.IntN(5)], 16<<rng.IntN(4)
 		}
 		rows, groups := 1+rng.IntN(11), 2*(1+rng.IntN(12))
 		w := randomCodeRows(rng, order, bits, size, groups, rows)
