@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -291,4 +292,41 @@ func TestFusedRegionsEqualEagerOps(t *testing.T) {
 func TestPassesOfBothBackends(t *testing.T) {
 	require.Equal(t, []string{"dead_ops", "attention", "gate_up", "qkv", "residual", "norm_projection", "attention_projection", "projection_arg_max"}, fusion.Passes())
 	require.Equal(t, []string{"attention_projection", "attention_step", "projection"}, opdef.FusedOps)
+}
+
+// A replayed token of fused ops allocates nothing; the single ops beside them may.
+func TestFusedReplaysAllocateNothing(t *testing.T) {
+	dev, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), hidden: 128, inner: 256, vocab: 300, heads: 4, kvHeads: 2, d: 64, keys: 300}
+	l.q, l.norms, l.headNorms, l.rope = ops.Quantization{GroupSize: 64, Bits: 4}, true, true, true
+	l.fill()
+	region, err := s.Capture(func(s *kompute.Stream) {
+		n := l.norm(s, l.x, 0, true)
+		q, k, v := l.head(s, n, 0, l.heads, 2, true), l.head(s, n, 1, l.kvHeads, 3, true), l.head(s, n, 2, l.kvHeads, 3, false)
+		ops.SliceUpdate(s, l.keyCache, k, ops.AtDevice(l.start))
+		ops.SliceUpdate(s, l.valueCache, v, ops.AtDevice(l.start))
+		a := ops.SDPA(s, q, l.keyCache, l.valueCache, ops.SDPAParams[float32]{Scale: 0.125, KeyLength: l.keyLength})
+		x := l.add(s, l.x, l.product(s, a.Transpose(0, 2, 1, 3).Reshape(1, 1, l.heads*l.d), 3))
+		l.token = kompute.Result(s, ops.ArgMax(s, l.product(s, l.norm(s, x, 4, true), 7), -1))
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, region.Stats().FusedOps, region)
+	const times = 500
+	allocations := func() uint64 {
+		var st runtime.MemStats
+		require.NoError(t, region.ReplayN(context.Background(), times))
+		require.NoError(t, s.Synchronize(context.Background()))
+		runtime.ReadMemStats(&st)
+		return st.Mallocs
+	}
+	allocations()
+	before := allocations()
+	require.Less(t, float64(allocations()-before)/times, 0.5)
+	require.NoError(t, region.Close())
+	require.NoError(t, l.token.Close())
+	l.close()
+	require.NoError(t, dev.Close())
 }
