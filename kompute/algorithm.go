@@ -20,7 +20,7 @@ type algorithmResource struct {
 func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	d := a.device
 	d.mu.Lock()
-	if d.closed {
+	if d.closed.Load() {
 		d.mu.Unlock()
 		return fmt.Errorf("the device is %w", ErrClosed)
 	}

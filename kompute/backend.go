@@ -2,7 +2,6 @@ package kompute
 
 import (
 	"context"
-	"unsafe"
 )
 
 // backend is the part that differs between devices. Views, scopes, errors and
@@ -24,8 +23,8 @@ type backend interface {
 	read(ctx context.Context, st *storage, lo, hi int, f func(mem []byte, base int)) error
 	// write sets the elements of v to data, in row-major order. Locks as for read.
 	write(ctx context.Context, v *View, data []byte) error
-	// free destroys a native handle after its last use.
-	free(native unsafe.Pointer)
+	// free destroys native handles after their last use.
+	free(native []uintptr)
 	stats(*DeviceStats)
 	// close frees the device. All queues are closed, all storage freed.
 	close()

@@ -18,10 +18,17 @@ package kompute
 #endif
 static const char *expected_build_id(void) { return KPX_EXPECT_BUILD_ID; }
 
-// Arrays are passed as memory without Go pointers.
-static kpx_result call_op(kpx_stream *stream, int32_t op, const void *arrays, uint32_t n, const void *params,
-                          uint32_t size, kpx_error *err) {
-    return kpx_op(stream, op, (const kpx_array *)arrays, n, params, size, err);
+// Arrays are passed as memory without Go pointers. What every op calls takes addresses as numbers, which cgo need not
+// check: they are of C's memory.
+static kpx_result call_op(uintptr_t stream, int32_t op, uintptr_t arrays, uint32_t n, uintptr_t params, uint32_t size,
+                          uintptr_t err) {
+    return kpx_op((kpx_stream *)stream, op, (const kpx_array *)arrays, n, (const void *)params, size, (kpx_error *)err);
+}
+// 0: it failed.
+static uintptr_t try_create_tensor(uintptr_t device, uint64_t bytes) {
+    kpx_error err;
+    kpx_tensor *out;
+    return kpx_tensor_create((kpx_device *)device, bytes, &out, &err) == KPX_OK ? (uintptr_t)out : 0;
 }
 static kpx_result call_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const void *arrays, uint32_t n,
                                 const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
@@ -30,22 +37,24 @@ static kpx_result call_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, co
 static kpx_result call_write(const void *view, kpx_stream *stream, const void *data, kpx_error *err) {
     return kpx_tensor_write((const kpx_array *)view, stream, data, err);
 }
+static void destroy_tensors(const void *tensors, uint64_t n) { kpx_tensors_destroy((kpx_tensor *const *)tensors, n); }
 
 // None of these functions calls back into Go or keeps memory passed to it.
 #cgo nocallback kpx_tensor_create
-#cgo nocallback kpx_tensor_destroy
+#cgo nocallback destroy_tensors
 #cgo nocallback call_write
 #cgo nocallback kpx_read_create
 #cgo nocallback kpx_read_wait
 #cgo nocallback kpx_read_moved
 #cgo nocallback call_op
+#cgo nocallback try_create_tensor
 #cgo nocallback call_dispatch
 #cgo nocallback kpx_flush
 #cgo nocallback kpx_upload
 #cgo nocallback kpx_stream_depend
 #cgo nocallback kpx_wait
 #cgo noescape kpx_tensor_create
-#cgo noescape kpx_tensor_destroy
+#cgo noescape destroy_tensors
 #cgo noescape call_write
 #cgo noescape kpx_read_create
 #cgo noescape kpx_read_wait
@@ -76,6 +85,9 @@ type cgoDevice struct {
 
 // The array structs of both languages must have the same layout.
 var _ [0]struct{} = [unsafe.Sizeof(nativeArray{}) - C.sizeof_kpx_array]struct{}{}
+
+// An error must fit before the arrays of callMemory.
+var _ = [errorRoom - C.sizeof_kpx_error]struct{}{}
 
 // checkLibrary checks, once, that the linked library matches this code.
 var checkLibrary = sync.OnceValue(func() error {
@@ -174,6 +186,9 @@ func (d *cgoDevice) kernels() []KernelVariant { return listVariants(d.p) }
 func (d *cgoDevice) refusals() uint32 { return d.refused.Load() }
 
 func (d *cgoDevice) createTensor(bytes int) (unsafe.Pointer, error) {
+	if p := C.try_create_tensor(C.uintptr_t(uintptr(unsafe.Pointer(d.p))), C.uint64_t(bytes)); p != 0 {
+		return handleOf(p), nil
+	}
 	var e C.kpx_error
 	var p *C.kpx_tensor
 	if code := C.kpx_tensor_create(d.p, C.uint64_t(bytes), &p, &e); code != C.KPX_OK {
@@ -202,8 +217,8 @@ func (d *cgoDevice) createMapped(bytes int) (unsafe.Pointer, []byte, error) {
 	return unsafe.Pointer(p), unsafe.Slice((*byte)(memory), bytes), nil
 }
 
-func (d *cgoDevice) destroyTensor(tensor unsafe.Pointer) {
-	C.kpx_tensor_destroy((*C.kpx_tensor)(tensor))
+func (d *cgoDevice) destroyTensors(tensors []uintptr) {
+	C.destroy_tensors(unsafe.Pointer(unsafe.SliceData(tensors)), C.uint64_t(len(tensors)))
 }
 
 func (d *cgoDevice) writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error {
@@ -271,14 +286,27 @@ func (d *cgoDevice) findOp(name string) int32 {
 	return int32(C.kpx_op_find(c))
 }
 
-func (d *cgoDevice) op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error {
-	var e C.kpx_error
-	code := C.call_op((*C.kpx_stream)(stream), C.int32_t(op), unsafe.Pointer(unsafe.SliceData(arrays)), C.uint32_t(len(arrays)),
-		unsafe.Pointer(unsafe.SliceData(params)), C.uint32_t(len(params)), &e)
+// handleOf is a handle of the library, which is no Go pointer, from its number.
+func handleOf(p C.uintptr_t) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+func (d *cgoDevice) growCall(m *callMemory, arrays, params int) {
+	C.free(m.at)
+	m.arrays, m.params = arrays, params
+	m.at = C.calloc(1, C.size_t(m.paramsAt()+params))
+}
+
+func (d *cgoDevice) freeCall(m *callMemory) {
+	C.free(m.at)
+	*m = callMemory{}
+}
+
+func (d *cgoDevice) op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error {
+	at := C.uintptr_t(uintptr(m.at))
+	code := C.call_op(C.uintptr_t(uintptr(stream)), C.int32_t(op), at+errorRoom, C.uint32_t(arrays), at+C.uintptr_t(m.paramsAt()), C.uint32_t(params), at)
 	if code != C.KPX_OK {
-		return goError(code, &e)
+		return goError(code, (*C.kpx_error)(m.at))
 	}
-	d.noteRefusals(&e)
+	d.noteRefusals((*C.kpx_error)(m.at))
 	return nil
 }
 

@@ -126,7 +126,8 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	if d.closing == nil {
-		d.closing, d.closed = make(chan struct{}), true
+		d.closing = make(chan struct{})
+		d.closed.Store(true)
 		var streams []*Stream // those not being closed already
 		for s := range d.streams {
 			if s.startClosing() {

@@ -59,7 +59,7 @@ func (cpuBackend) fill(st *storage, data []byte) error {
 	return nil
 }
 
-func (cpuBackend) free(unsafe.Pointer) {}
+func (cpuBackend) free([]uintptr) {}
 
 func (cpuBackend) stats(*DeviceStats) {}
 

@@ -138,12 +138,55 @@ func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
 	}
+	o := new(output[T])
+	if s.makeOutput(&o.tensor.v, &o.storage, o.lengths[:], array.DTypeOf[T](), shape) {
+		return &o.tensor
+	}
 	t, err := create[T](s.dev, "output", shape)
 	if err != nil {
 		return Failed[T](s, err)
 	}
 	s.own(t.v.st)
 	return t
+}
+
+// output is a tensor and what it consists of, in one allocation: a decode step
+// makes hundreds.
+type output[T Element] struct {
+	tensor  Tensor[T]
+	storage storage
+	lengths [2 * 4]int // shape and strides of up to four axes
+}
+
+// makeOutput sets v to a contiguous view of st, and makes st storage of the
+// innermost open scope. It reports false, and has done nothing, where that is not as
+// simple: without a scope, or if something is wrong, which create then reports.
+func (s *Stream) makeOutput(v *View, st *storage, lengths []int, dtype DType, shape []int) bool {
+	d := s.dev
+	l, err := array.ContiguousIn(lengths, shape)
+	if err != nil || l.Size() > math.MaxInt/dtype.Size() {
+		return false
+	}
+	bytes := l.Size() * dtype.Size()
+	if limit := d.info.MaxTensorBytes; limit > 0 && int64(bytes) > limit {
+		return false
+	}
+	st.dev, st.bytes, st.refs, st.res = d, bytes, 1, &st.resource
+	st.resource.dev, st.resource.bytes = d, bytes
+	if err := d.backend.give(st); err != nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.scope == nil || d.admitBytes(int64(bytes)) != nil {
+		st.resource.free()
+		return false
+	}
+	d.link(st.res)
+	st.scope = s.scope
+	s.scope.owned = append(s.scope.owned, st)
+	v.st, v.dtype, v.layout = st, dtype, l
+	return true
 }
 
 // Constant makes a tensor with a copy of data, as New does; it belongs to the

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,25 +44,27 @@ type Device struct {
 	// mu guards the state of the device's storage, streams, events and scopes.
 	// It is never held while waiting for work.
 	mu       sync.Mutex
-	cond     *sync.Cond // signalled when something is no longer busy or in use
-	closed   bool
+	cond     *sync.Cond    // signalled when something is no longer busy or in use
+	closed   atomic.Bool   // set with mu held
 	closing  chan struct{} // created by the first Close, and closed when all is freed
 	closeErr error         // of the closing
 	users    int           // calls that use the device
 	// changes counts events after which a region must check its tensors again:
 	// a tensor was closed, failed, or was written by another stream; or a
 	// stream was poisoned.
-	changes   uint64
-	streams   map[*Stream]struct{}
-	numbered  int                      // streams so far
-	past      DeviceStats              // totals of closed streams
-	resources *resource                // live ones
-	reads     map[*vulkanRead]struct{} // with a native handle
-	live      int
-	liveBytes int64
-	peakBytes int64
-	transfers transferCounts
-	logged    map[[2]string]bool // fallbacks, by op and reason
+	changes    uint64
+	streams    map[*Stream]struct{}
+	numbered   int                      // streams so far
+	past       DeviceStats              // totals of closed streams
+	resources  *resource                // live ones
+	reads      map[*vulkanRead]struct{} // with a native handle
+	freed      []uintptr                // native handles to destroy
+	freesLater bool                     // several at once, by freeNative
+	live       int
+	liveBytes  int64
+	peakBytes  int64
+	transfers  transferCounts
+	logged     map[[2]string]bool // fallbacks, by op and reason
 }
 
 // transferCounts counts downloads. The native library counts uploads.
@@ -109,7 +112,7 @@ func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 		}
 	}
 	d.mu.Lock()
-	if d.closed {
+	if d.closed.Load() {
 		d.mu.Unlock()
 		return nil, fmt.Errorf("the device is %w", ErrClosed)
 	}

@@ -30,7 +30,7 @@ func (d *Device) Kernels() []KernelVariant {
 	d = d.made()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if b, is := d.backend.(*vulkanBackend); is && !d.closed {
+	if b, is := d.backend.(*vulkanBackend); is && !d.closed.Load() {
 		return b.native.kernels()
 	}
 	return nil

@@ -14,7 +14,7 @@ type native interface {
 	createTensor(bytes int) (unsafe.Pointer, error)
 	wrapTensor(data []byte) (unsafe.Pointer, error)
 	createMapped(bytes int) (tensor unsafe.Pointer, memory []byte, err error)
-	destroyTensor(tensor unsafe.Pointer)
+	destroyTensors(tensors []uintptr)
 	// writeTensor sets the elements of a view; nil data means zeros.
 	writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error
 	// createRead starts a read. If soon is set, the copy is submitted at once, with the work that
@@ -30,7 +30,11 @@ type native interface {
 	destroyStream(stream unsafe.Pointer)
 	// findOp returns the index of an op, or a negative number.
 	findOp(name string) int32
-	op(stream unsafe.Pointer, op int32, arrays []nativeArray, params []byte) error
+	// op appends an op with so many arrays and bytes of parameters of m.
+	op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error
+	// growCall gives m room for so many arrays and bytes of parameters.
+	growCall(m *callMemory, arrays, params int)
+	freeCall(m *callMemory)
 	dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error
 	upload(stream, tensor unsafe.Pointer) error
 	depend(stream, other unsafe.Pointer, value uint64) error
@@ -68,6 +72,30 @@ type native interface {
 	close()
 }
 
+// callMemory is memory of the native library's for the arguments of an op, so that
+// no Go memory is passed: room for an error, arrays, and parameters.
+type callMemory struct {
+	at             unsafe.Pointer
+	arrays, params int // room for so many arrays and bytes
+}
+
+// errorRoom is the bytes before the arrays.
+const errorRoom = 1 << 10
+
+func (m *callMemory) paramsAt() int { return errorRoom + m.arrays*int(unsafe.Sizeof(nativeArray{})) }
+
+// set fills in the arguments of op.
+func (m *callMemory) set(n native, op *Op) {
+	if len(op.Args) > m.arrays || len(op.Params) > m.params || m.at == nil {
+		n.growCall(m, max(len(op.Args), 8, m.arrays), max(len(op.Params), 128, m.params))
+	}
+	arrays := unsafe.Slice((*nativeArray)(unsafe.Add(m.at, errorRoom)), len(op.Args))
+	for i := range op.Args {
+		arrays[i].set(op.Args[i])
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Add(m.at, m.paramsAt())), len(op.Params)), op.Params)
+}
+
 // nativeArray is kpx_array, field by field. The handle is not a Go pointer
 // type, so that cgo does not check what it points to in every call.
 type nativeArray struct {
@@ -81,10 +109,11 @@ type nativeArray struct {
 	strides [array.MaxRank]int64
 }
 
-// set makes a the native form of an operand, absent if it has no View.
+// set makes a the native form of an operand, absent if it has no View. Shape and
+// strides beyond the rank stay what they were.
 func (a *nativeArray) set(arg Arg) {
-	*a = nativeArray{}
 	if arg.View == nil {
+		a.tensor = 0 // nothing else is looked at
 		return
 	}
 	v := arg.View

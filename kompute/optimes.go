@@ -99,25 +99,19 @@ func (s *Stream) measure() error {
 	return nil
 }
 
-// hostTimer measures the host's time for an op. The zero value does nothing.
+// hostTimer measures the host's time for an op.
 type hostTimer struct {
 	start time.Time
 	end   func()
 }
 
-// enqueueing starts to measure an op if the stream measures ops. s.mu is held.
+// enqueueing starts to measure an op. s.mu is held.
 func (s *Stream) enqueueing(op string) hostTimer {
-	if !s.timesHost && s.dev.opts.trace == nil {
-		return hostTimer{}
-	}
 	return hostTimer{time.Now(), s.onHost("enqueue", op)}
 }
 
 // done adds the time that the op took. s.mu is held.
 func (t hostTimer) done(s *Stream, op string) {
-	if t.end == nil {
-		return
-	}
 	t.end()
 	if !s.timesHost {
 		return

@@ -74,7 +74,7 @@ func newRegion(c *capture) *Region {
 	defer c.s.dev.mu.Unlock()
 	for i := range c.uses {
 		u := &c.uses[i]
-		if u.owned = u.st.closed; !u.owned && u.st.bytes > 0 {
+		if u.owned = u.st.closed.Load(); !u.owned && u.st.bytes > 0 {
 			r.uses = append(r.uses, *u)
 			u.st.regions++
 		}
@@ -168,7 +168,7 @@ func (r *Region) enterLocked() error {
 
 // check returns why a replay cannot use a storage. dev.mu is held.
 func (u *regionUse) check() error {
-	if u.st.closed {
+	if u.st.closed.Load() {
 		return &OpError{Op: u.op, Reason: "an operand of a captured op", Err: u.st.usable()}
 	}
 	if !u.needs {

@@ -55,7 +55,7 @@ func (g *cpuGraph) array(v *View) fusion.Array {
 	}
 	st, found := g.known[v.st]
 	if !found {
-		st = &fusion.Storage{Bytes: v.st.bytes, Transient: v.st.closed}
+		st = &fusion.Storage{Bytes: v.st.bytes, Transient: v.st.closed.Load()}
 		g.known[v.st], g.storages[st] = st, v.st
 	}
 	return fusion.Array{Storage: st, DType: v.dtype, Layout: v.layout}
@@ -157,7 +157,7 @@ func (g *cpuGraph) transients(c *capture, calls []cpuCall) []transient {
 		call := &calls[i]
 		last := call.level + call.loops() - 1
 		for _, st := range call.operands {
-			if st == nil || !st.closed || c.uses[c.index[st]].needs || st.cpu.host != nil || st.bytes == 0 {
+			if st == nil || !st.closed.Load() || c.uses[c.index[st]].needs || st.cpu.host != nil || st.bytes == 0 {
 				continue
 			}
 			k, known := index[st]

@@ -43,11 +43,13 @@ func (sc *Scope) Close() {
 
 // close closes the innermost scope. dev.mu is held.
 func (sc *Scope) close() {
+	sc.s.dev.freesLater = true
 	for _, st := range sc.owned {
 		if st.scope == sc {
 			st.release()
 		}
 	}
+	sc.s.dev.freeNative()
 	sc.open = false
 	sc.s.scope = sc.parent
 	clear(sc.owned)
@@ -89,7 +91,7 @@ func Keep[T Element](sc *Scope, t *Tensor[T]) *Tensor[T] {
 // keep reports whether the storage no longer belongs to any scope. dev.mu is
 // held.
 func (st *storage) keep(sc *Scope, v *View) bool {
-	if st.closed || v.closed || !st.scope.within(sc) {
+	if st.closed.Load() || v.closed.Load() || !st.scope.within(sc) {
 		return false
 	}
 	if st.scope = sc.parent; st.scope != nil {

@@ -100,7 +100,7 @@ func (d *Device) Stats() DeviceStats {
 			out.add(s.stats())
 		}
 	}
-	if !d.closed {
+	if !d.closed.Load() {
 		d.backend.stats(&out)
 	}
 	return out

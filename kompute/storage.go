@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -18,10 +19,11 @@ type storage struct {
 	owner    any    // keeps that memory alive
 	mapped   []byte // memory shared by host and device; nil: ordinary storage
 	res      *resource
+	resource resource // what res points to, for an op's result in a scope
 	cpu      cpuContent
+	closed   atomic.Bool // set with dev.mu held
 
 	// Guarded by dev.mu.
-	closed  bool
 	refs    int      // open views
 	gen     uint32   // views of an older generation do not count (see Keep)
 	pins    int      // calls and ops that currently use the memory
@@ -92,7 +94,7 @@ func (d *Device) admit(res *resource) error {
 
 // admitBytes returns an error if the device cannot take one more storage.
 func (d *Device) admitBytes(bytes int64) error {
-	if d.closed {
+	if d.closed.Load() {
 		return fmt.Errorf("the device is %w", ErrClosed)
 	}
 	if free := d.budget - d.liveBytes; d.budget > 0 && bytes > free {
@@ -146,8 +148,11 @@ func (d *Device) unlink(r *resource) {
 // free frees the native library's part, once. dev.mu is held.
 func (r *resource) free() {
 	if r.native != nil {
-		r.dev.backend.free(r.native)
+		r.dev.freed = append(r.dev.freed, uintptr(r.native))
 		r.native = nil
+		if !r.dev.freesLater {
+			r.dev.freeNative()
+		}
 	}
 	if r.pinned != nil {
 		r.pinned.Unpin()
@@ -155,8 +160,18 @@ func (r *resource) free() {
 	}
 }
 
+// freeNative destroys the native handles that were freed. dev.mu is held.
+func (d *Device) freeNative() {
+	if len(d.freed) > 0 {
+		d.backend.free(d.freed)
+		d.freed = d.freed[:0]
+	}
+	d.freesLater = false
+}
+
 // addNet makes the garbage collector release storage that was never closed.
 func (st *storage) addNet() {
+	st.separateResource()
 	runtime.AddCleanup(st, func(r *resource) {
 		r.dev.mu.Lock()
 		defer r.dev.mu.Unlock()
@@ -167,12 +182,35 @@ func (st *storage) addNet() {
 	}, st.res)
 }
 
+// separateResource moves the resource out of the storage, which must not be kept
+// alive by the device's list.
+func (st *storage) separateResource() {
+	st.dev.mu.Lock()
+	defer st.dev.mu.Unlock()
+	if st.res != &st.resource {
+		return
+	}
+	res := st.resource
+	st.res, st.resource = &res, resource{}
+	if res.released {
+		return
+	}
+	if res.next != nil {
+		res.next.prev = &res
+	}
+	if res.prev != nil {
+		res.prev.next = &res
+	} else {
+		st.dev.resources = &res
+	}
+}
+
 // usable returns why the storage cannot be used, or nil. dev.mu is held.
 func (st *storage) usable() error {
-	if st.dev.closed {
+	if st.dev.closed.Load() {
 		return fmt.Errorf("the tensor's device is %w", ErrClosed)
 	}
-	if st.closed {
+	if st.closed.Load() {
 		return fmt.Errorf("the tensor is %w", ErrClosed)
 	}
 	return nil
@@ -217,7 +255,7 @@ func (st *storage) changed() {
 
 // drop removes one view. dev.mu is held.
 func (st *storage) drop(gen uint32) {
-	if gen != st.gen || st.closed {
+	if gen != st.gen || st.closed.Load() {
 		return
 	}
 	if st.refs--; st.refs == 0 {
@@ -228,10 +266,9 @@ func (st *storage) drop(gen uint32) {
 // release closes the storage: its views can no longer be used. Its memory is
 // freed once nothing uses it. dev.mu is held.
 func (st *storage) release() {
-	if st.closed {
+	if st.closed.Swap(true) {
 		return
 	}
-	st.closed = true
 	st.changed()
 	st.dev.unlink(st.res)
 	if st.pins == 0 {
@@ -241,7 +278,7 @@ func (st *storage) release() {
 
 // unpin removes one user. dev.mu is held.
 func (st *storage) unpin() {
-	if st.pins--; st.pins == 0 && st.closed {
+	if st.pins--; st.pins == 0 && st.closed.Load() {
 		st.free()
 	}
 }

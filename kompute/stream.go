@@ -104,7 +104,9 @@ func (s *Stream) Enqueue(op Op) {
 	s = s.made()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.enqueueing(op.Name).done(s, op.Name)
+	if s.timesHost || s.dev.opts.trace != nil {
+		defer s.enqueueing(op.Name).done(s, op.Name)
+	}
 	err := s.admit(op)
 	if err == nil {
 		err = s.queue.append(op)

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"fmt"
+	"sync/atomic"
 )
 
 // View is an untyped view of storage, as ops take it as an operand. Shape,
@@ -12,8 +13,8 @@ type View struct {
 	layout Layout
 	err    error // why the view is unusable
 
+	closed atomic.Bool // set with the device's mu held
 	// Guarded by the device's mu.
-	closed   bool
 	borrowed bool   // does not keep the storage open
 	gen      uint32 // see storage.gen
 }
@@ -50,14 +51,12 @@ func (v *View) Closed() bool {
 	if v == nil || v.st == nil {
 		return false
 	}
-	v.st.dev.mu.Lock()
-	defer v.st.dev.mu.Unlock()
-	return v.usable() != nil
+	return v.closed.Load() || v.st.closed.Load() || v.st.dev.closed.Load()
 }
 
 // usable returns ErrClosed if the view is closed. dev.mu is held.
 func (v *View) usable() error {
-	if v.closed {
+	if v.closed.Load() {
 		return fmt.Errorf("the tensor is %w", ErrClosed)
 	}
 	return v.st.usable()
@@ -72,8 +71,7 @@ func (v *View) Close() error {
 	d := v.st.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !v.closed {
-		v.closed = true
+	if !v.closed.Swap(true) {
 		if !v.borrowed {
 			v.st.drop(v.gen)
 		}
@@ -112,7 +110,7 @@ func (v *View) derive(dst *View, dtype DType, l Layout) {
 		return
 	}
 	v.st.refs++
-	*dst = View{st: v.st, dtype: dtype, layout: l, gen: v.st.gen}
+	dst.st, dst.dtype, dst.layout, dst.gen = v.st, dtype, l, v.st.gen
 }
 
 // wholeStorage reports whether l maps its elements one to one to the first n

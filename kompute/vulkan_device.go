@@ -21,17 +21,15 @@ type vulkanBackend struct {
 	// read waits only for the work that it needs.
 	transfers *Stream
 
-	mu      sync.Mutex
-	ops     map[string]int32 // cached results of native.findOp
-	refused atomic.Uint32    // how many refusals of kernel variants logRefusals has seen
-	logged  sync.Map         // those variants
+	refused atomic.Uint32 // how many refusals of kernel variants logRefusals has seen
+	logged  sync.Map      // those variants
 }
 
 // newVulkanDevice wraps an open native device.
 func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 	d := newDevice(info, o)
 	d.clock = clock{time.Now(), n.now()}
-	b := &vulkanBackend{d: d, native: n, ops: make(map[string]int32)}
+	b := &vulkanBackend{d: d, native: n}
 	d.backend = b
 	b.transfers = &Stream{dev: d, internal: true}
 	q, err := b.newQueue(b.transfers)
@@ -51,7 +49,7 @@ func (b *vulkanBackend) newQueue(s *Stream) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vulkanQueue{s: s, b: b, handle: handle}, nil
+	return &vulkanQueue{s: s, b: b, handle: handle, ops: make(map[string]int32)}, nil
 }
 
 func (b *vulkanBackend) give(st *storage) (err error) {
@@ -145,19 +143,7 @@ func (b *vulkanBackend) writeView(ctx context.Context, st *storage, view *native
 	}
 }
 
-// findOp returns the native index of an op, negative if it does not exist.
-func (b *vulkanBackend) findOp(name string) int32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	index, known := b.ops[name]
-	if !known {
-		index = b.native.findOp(name)
-		b.ops[name] = index
-	}
-	return index
-}
-
-func (b *vulkanBackend) free(native unsafe.Pointer) { b.native.destroyTensor(native) }
+func (b *vulkanBackend) free(native []uintptr) { b.native.destroyTensors(native) }
 
 func (b *vulkanBackend) stats(out *DeviceStats) {
 	b.native.deviceStats(out)

@@ -15,7 +15,11 @@ type vulkanQueue struct {
 	b      *vulkanBackend
 	handle unsafe.Pointer
 
-	arrays []nativeArray // of the op being appended, reused; guarded by s.mu
+	// Guarded by s.mu.
+	call callMemory       // of the op being appended
+	ops  map[string]int32 // cached results of native.findOp
+	// submitted: the last call was a replay, which has submitted all work.
+	submitted bool
 
 	// Guarded by s.dev.mu.
 	users  int // calls that use handle without holding s.mu
@@ -24,6 +28,7 @@ type vulkanQueue struct {
 }
 
 func (q *vulkanQueue) append(op Op) error {
+	q.submitted = false
 	err := q.record(op)
 	if q.s.capture != nil {
 		err = q.captured(op, err)
@@ -44,14 +49,11 @@ func (q *vulkanQueue) append(op Op) error {
 
 // record makes the native call that appends op.
 func (q *vulkanQueue) record(op Op) error {
-	if cap(q.arrays) < len(op.Args) {
-		q.arrays = make([]nativeArray, len(op.Args))
-	}
-	arrays := q.arrays[:len(op.Args)]
-	for i, a := range op.Args {
-		arrays[i].set(a)
-	}
 	if op.algorithm != nil {
+		arrays := make([]nativeArray, len(op.Args))
+		for i, a := range op.Args {
+			arrays[i].set(a)
+		}
 		if !op.algorithm.res.enter() {
 			return fmt.Errorf("the algorithm is %w", ErrClosed)
 		}
@@ -60,16 +62,21 @@ func (q *vulkanQueue) record(op Op) error {
 			return q.b.native.dispatch(q.handle, op.algorithm.handle, arrays, op.groups, op.push)
 		})
 	}
-	if q.s.dev.opts.disabled[op.Name] {
+	if disabled := q.s.dev.opts.disabled; len(disabled) > 0 && disabled[op.Name] {
 		return &unsupportedError{disabledReason}
 	}
-	index := q.b.findOp(op.Name)
+	index, known := q.ops[op.Name]
+	if !known {
+		index = q.b.native.findOp(op.Name)
+		q.ops[op.Name] = index
+	}
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
 	}
-	err := q.b.native.op(q.handle, index, arrays, op.Params)
-	if errors.Is(err, ErrOutOfMemory) {
-		err = q.retryOutOfMemory(func() error { return q.b.native.op(q.handle, index, arrays, op.Params) })
+	q.call.set(q.b.native, &op)
+	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
+	if err != nil && errors.Is(err, ErrOutOfMemory) && !ofContent(err) {
+		err = q.retryAfter(func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })
 	}
 	q.b.logRefusals()
 	return err
@@ -82,9 +89,15 @@ func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	if !errors.Is(err, ErrOutOfMemory) || ofContent(err) {
 		return err
 	}
-	value, flushErr := q.flush()
-	if flushErr != nil {
-		return flushErr
+	return q.retryAfter(f)
+}
+
+// retryAfter calls f when the stream's work is done and unreachable tensors are
+// collected.
+func (q *vulkanQueue) retryAfter(f func() error) error {
+	value, err := q.flush()
+	if err != nil {
+		return err
 	}
 	if err := q.wait(context.Background(), value); err != nil {
 		return err
@@ -103,6 +116,7 @@ func (op Op) made(s *Stream) {
 }
 
 func (q *vulkanQueue) upload(st *storage) error {
+	q.submitted = false
 	if st.bytes == 0 {
 		return nil
 	}
@@ -145,6 +159,7 @@ func (q *vulkanQueue) entered(f func() error) error {
 // hold implements queue. For an event of another device, the native library
 // holds back work appended from now on; no caller waits for it.
 func (q *vulkanQueue) hold(m mark) error {
+	q.submitted = false
 	if m.stream.dev != q.s.dev {
 		return q.holdBack(m)
 	}
@@ -181,6 +196,11 @@ func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
 // ---- Submitting and waiting ----
 
 func (q *vulkanQueue) flush() (value uint64, err error) {
+	if q.submitted {
+		q.s.dev.mu.Lock()
+		defer q.s.dev.mu.Unlock()
+		return q.s.submitted, nil
+	}
 	err = q.entered(func() error {
 		value, err = q.b.native.flush(q.handle)
 		return err
@@ -239,6 +259,7 @@ func (q *vulkanQueue) takeSpans() {
 }
 
 func (q *vulkanQueue) timeOps(timing timing) error {
+	q.submitted = false
 	err := q.b.native.timeOps(q.handle, timing)
 	if err == nil && timing != timeNothing {
 		q.s.dev.mu.Lock()
@@ -266,4 +287,5 @@ func (q *vulkanQueue) close() {
 	}
 	d.mu.Unlock()
 	q.b.native.destroyStream(q.handle)
+	q.b.native.freeCall(&q.call)
 }

@@ -42,6 +42,7 @@ func (q *vulkanQueue) read(st *storage, lo, hi int) (readback, error) {
 	if lo >= hi {
 		return emptyRead{}, nil
 	}
+	q.submitted = false
 	return q.b.startRead(st, q.handle, false, lo, hi)
 }
 

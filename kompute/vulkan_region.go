@@ -5,7 +5,10 @@ import (
 	"errors"
 )
 
-func (q *vulkanQueue) beginCapture() error { return q.b.native.beginCapture(q.handle) }
+func (q *vulkanQueue) beginCapture() error {
+	q.submitted = false
+	return q.b.native.beginCapture(q.handle)
+}
 
 func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle) }
 
@@ -25,6 +28,7 @@ func (q *vulkanQueue) captured(op Op, err error) error {
 }
 
 func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
+	q.submitted = false
 	handle, err := q.b.native.endCapture(q.handle)
 	if err != nil {
 		return err
@@ -46,12 +50,14 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 	if err := r.enter(); err != nil {
 		return err
 	}
+	q.submitted = false
 	var value uint64
 	err := q.retryOutOfMemory(func() (err error) {
 		value, err = q.b.native.replay(q.handle, r.handle, times)
 		return err
 	})
 	q.replayed(r, times, value, err)
+	q.submitted = err == nil
 	return err
 }
 

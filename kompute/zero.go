@@ -15,7 +15,8 @@ var (
 var (
 	noDevice = func() *Device {
 		d := newDevice(DeviceInfo{}, options{})
-		d.backend, d.closed = cpuBackend{}, true
+		d.backend = cpuBackend{}
+		d.closed.Store(true)
 		return d
 	}()
 	noStream = func() *Stream {

@@ -156,15 +156,27 @@ kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tens
 }
 
 void kpx_tensor_destroy(kpx_tensor *tensor) {
-    if (tensor != nullptr) {
-        const std::shared_ptr<Tensor> &object = tensor->object;
-        {
-            Lock lock(object->device->mutex());
-            // Copies from the caller's memory must be complete.
-            object->device->moved().wait(lock, [&] { return !(object->read_only && object->moving); });
-            object->close();
+    kpx_tensors_destroy(&tensor, 1);
+}
+
+void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n) {
+    Lock lock;
+    for (uint64_t i = 0; i < n; i++) {
+        if (tensors[i] == nullptr) {
+            continue;
         }
-        delete tensor;
+        const std::shared_ptr<Tensor> &object = tensors[i]->object;
+        if (lock.mutex() != &object->device->mutex()) {
+            lock = Lock(); // never two at once
+            lock = Lock(object->device->mutex());
+        }
+        // Copies from the caller's memory must be complete.
+        object->device->moved().wait(lock, [&] { return !(object->read_only && object->moving); });
+        object->close();
+    }
+    lock = Lock();
+    for (uint64_t i = 0; i < n; i++) {
+        delete tensors[i];
     }
 }
 

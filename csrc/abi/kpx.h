@@ -147,6 +147,8 @@ kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tens
                                     kpx_error *err);
 /* The memory is freed at once, or after its last use on the device. */
 void kpx_tensor_destroy(kpx_tensor *tensor);
+/* The same for several at once. */
+void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n);
 
 /* Writes the elements of a view, in the order of the stream: after work appended so far to this and other streams, and
  * before work appended from now on. data holds the elements in row-major order and is read before the call returns;
@@ -205,6 +207,7 @@ typedef struct {
     uint64_t uploads, upload_bytes, waits;
     uint64_t record_ns, submit_ns; /* host time */
     uint64_t replays;              /* of regions; their work counts as dispatches and barriers */
+    uint64_t repeated_ops;         /* those that came as in a window that is recorded, and were not lowered */
 } kpx_stream_stats;
 void kpx_stream_get_stats(kpx_stream *stream, kpx_stream_stats *out);
 

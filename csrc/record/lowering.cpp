@@ -23,6 +23,9 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
     }
     array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
     array.buffer->close(); // nothing else uses it
+    if (log_ != nullptr) {
+        log_->add_scratch(*array.buffer, false);
+    }
     return array;
 }
 
@@ -34,6 +37,9 @@ Array ProgramLowering::counters(int64_t n) {
     array.shape[0] = n;
     array.strides[0] = 1;
     array.buffer = device_.memory().allocate_counters(uint64_t(n) * array.element_size());
+    if (log_ != nullptr) {
+        log_->add_scratch(*array.buffer, true);
+    }
     return array;
 }
 
@@ -68,14 +74,17 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
     program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid);
 }
 
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call) {
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log) {
     const Program::Mark mark = program.mark();
     for (;;) {
         try {
-            ProgramLowering lowering(device, program);
+            ProgramLowering lowering(device, program, log);
             lower_op(op, lowering, call);
             return;
         } catch (const KernelRefused &) {
+            if (log != nullptr) {
+                log->drop_scratch();
+            }
             program.cut(mark); // the device has one kernel less, so that this ends
         }
     }

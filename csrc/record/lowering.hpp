@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op.hpp"
+#include "record/call_log.hpp"
 #include "record/program.hpp"
 #include "runtime/device.hpp"
 
@@ -9,7 +10,9 @@ namespace kpx {
 
 class ProgramLowering : public Lowering {
   public:
-    ProgramLowering(Device &device, Program &program) : device_(device), program_(program) {}
+    // log: where the memory is noted that the lowering takes for itself, or null.
+    ProgramLowering(Device &device, Program &program, CallLog *log = nullptr)
+        : device_(device), program_(program), log_(log) {}
 
     const DeviceTraits &device() const override { return device_.traits(); }
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
@@ -23,11 +26,12 @@ class ProgramLowering : public Lowering {
   private:
     Device &device_;
     Program &program_;
+    CallLog *log_;
 };
 
 // Appends the dispatches of one call. Where the driver refuses the kernels that the op's lowering chooses first, it
 // chooses again. Throws what the lowering throws.
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call);
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log = nullptr);
 
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
 // KPX_INVALID.

@@ -59,4 +59,22 @@ void Program::append(const Program &other, size_t first, size_t last) {
     }
 }
 
+Program Program::outline() const {
+    Program out = *this;
+    out.kept_.clear();
+    for (Use &use : out.uses_) {
+        use.owner.reset();
+        use.storage = nullptr;
+    }
+    return out;
+}
+
+void Program::start_with(const Program &outline, const Mark &end, bool to_host) {
+    nodes_.assign(outline.nodes_.begin(), outline.nodes_.begin() + ptrdiff_t(end.nodes));
+    uses_.assign(outline.uses_.begin(), outline.uses_.begin() + ptrdiff_t(end.uses));
+    push_.assign(outline.push_.begin(), outline.push_.begin() + ptrdiff_t(end.push));
+    read_by_host_ = to_host;
+    call_ = nodes_.empty() ? 0 : nodes_.back().call;
+}
+
 } // namespace kpx

@@ -55,6 +55,13 @@ class Program {
                   std::shared_ptr<const void> owner = nullptr);
     // Appends the dispatches [first, last) of another program: one call.
     void append(const Program &other, size_t first, size_t last);
+    // Keeps memory that the dispatches use, beside the owners of their uses.
+    void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
+    void keep_many(size_t owners) { kept_.reserve(owners); } // that many will follow
+    // A copy that keeps no memory: what it does, not what it does it with.
+    Program outline() const;
+    // Puts the outline's dispatches up to the mark into this program, which has none; the caller keeps the memory.
+    void start_with(const Program &outline, const Mark &end, bool to_host);
     // The host reads what was written: the recording ends with a barrier to it.
     void read_by_host() { read_by_host_ = true; }
 
@@ -76,6 +83,7 @@ class Program {
     std::vector<Node> nodes_;
     std::vector<Use> uses_;
     std::vector<uint8_t> push_;
+    std::vector<std::shared_ptr<const void>> kept_;
     bool read_by_host_ = false;
     int32_t op_ = -1;
     uint32_t call_ = 0;

@@ -49,11 +49,10 @@ void RecordingCache::describe(const Program &program) {
 }
 
 std::shared_ptr<Recording> RecordingCache::get(const std::shared_ptr<Device> &device, const Queue &queue,
-                                               Program &program, bool &known) {
+                                               Program &program, bool &known, CallLog *log) {
     describe(program);
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-        const bool idle = it->recording.use_count() == 1;
-        if (idle && it->hash == hash_ && it->key == key_) {
+        if (it->idle() && it->hash == hash_ && it->key == key_) {
             entries_.splice(entries_.begin(), entries_, it);
             known = true;
             return it->recording;
@@ -63,9 +62,34 @@ std::shared_ptr<Recording> RecordingCache::get(const std::shared_ptr<Device> &de
     if (entries_.size() == kMost) {
         entries_.pop_back();
     }
-    entries_.push_front({hash_, key_, made});
+    entries_.push_front({hash_, key_, made, nullptr});
+    if (log != nullptr && log->complete()) {
+        entries_.front().window = std::make_shared<KnownWindow>(KnownWindow{std::move(*log), program.outline()});
+    }
     known = false;
     return made;
+}
+
+std::shared_ptr<const KnownWindow> RecordingCache::find(const CallWords &call) const {
+    for (const Entry &entry : entries_) {
+        if (entry.window && entry.idle() && entry.window->log.equals(0, call)) {
+            return entry.window;
+        }
+    }
+    return nullptr;
+}
+
+std::shared_ptr<Recording> RecordingCache::repeat(const KnownWindow &window) {
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+        if (it->window.get() == &window) {
+            if (!it->idle()) {
+                return nullptr;
+            }
+            entries_.splice(entries_.begin(), entries_, it);
+            return it->recording;
+        }
+    }
+    return nullptr;
 }
 
 } // namespace kpx

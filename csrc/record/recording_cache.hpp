@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "record/recording.hpp"
+#include "record/window.hpp"
 
 namespace kpx {
 
@@ -19,8 +20,13 @@ class RecordingCache {
   public:
     // A recording of the program, to be held as long as the work may run: until
     // then nobody else gets it. known: it was recorded before. Not thread-safe.
+    // log: the calls that gave the program, or null; if it is complete, it is taken over, and the window can be followed.
     std::shared_ptr<Recording> get(const std::shared_ptr<Device> &device, const Queue &queue, Program &program,
-                                   bool &known);
+                                   bool &known, CallLog *log = nullptr);
+    // A window that begins with this call and whose recording is idle, or null.
+    std::shared_ptr<const KnownWindow> find(const CallWords &call) const;
+    // The recording of a window that find() returned; null if it is in use or gone by now.
+    std::shared_ptr<Recording> repeat(const KnownWindow &window);
 
   private:
     static constexpr size_t kMost = 32;
@@ -31,6 +37,8 @@ class RecordingCache {
         uint64_t hash;
         Key key;
         std::shared_ptr<Recording> recording;
+        std::shared_ptr<const KnownWindow> window; // null if it cannot be followed
+        bool idle() const { return recording.use_count() == 1; }
     };
 
     void describe(const Program &program);

@@ -15,6 +15,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/features.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/tally.hpp"
 
 namespace kpx {
 
@@ -94,6 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
     // What callers hold.
     void count_tensor(int64_t bytes, int64_t tensors);
     void count_upload(uint64_t bytes);
+    // The caller holds the mutex of the cache.
     void count_lookup(bool hit) { (hit ? cache_hits_ : cache_misses_)++; }
     void count_allocation() { allocations_++; }
     kpx_device_stats stats();
@@ -116,7 +118,8 @@ class Device : public std::enable_shared_from_this<Device> {
     std::condition_variable moved_;
     uint64_t cache_state_ = 1;
     std::shared_ptr<HostPool> host_memory_ = std::make_shared<HostPool>();
-    std::atomic<uint64_t> allocations_{0}, uploads_{0}, upload_bytes_{0}, cache_hits_{0}, cache_misses_{0};
+    std::atomic<uint64_t> allocations_{0}, uploads_{0}, upload_bytes_{0};
+    Tally cache_hits_, cache_misses_;
     DeviceClock clock_;
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Kernels> kernels_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <kompute/Tensor.hpp>
@@ -44,6 +45,10 @@ class Buffer {
     uint64_t capacity() const { return capacity_; }    // bytes rounded up
     uint8_t *mapped() const { return block_->mapped; } // nullptr: the host does not see it
 
+    uint64_t serial() const { return serial_; } // of handle()
+    // Whether no earlier call named that window. The caller holds the device's mutex.
+    bool first_use_in(uint64_t window) { return std::exchange(window_, window) != window; }
+
     // The caller's handle is gone: only work that was appended before sees the contents.
     void close() { closed_ = true; }
     bool closed() const { return closed_; }
@@ -51,7 +56,8 @@ class Buffer {
   private:
     std::shared_ptr<Device> device_;
     std::shared_ptr<Block> block_;
-    uint64_t offset_, bytes_, capacity_;
+    uint64_t offset_, bytes_, capacity_, serial_;
+    uint64_t window_ = 0;
     std::atomic<bool> closed_{false};
 };
 

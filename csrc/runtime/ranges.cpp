@@ -16,10 +16,14 @@ uint64_t RangeAllocator::take(uint64_t bytes) {
     }
     const uint64_t start = best->first;
     const uint64_t rest = best->second - bytes;
-    free_.erase(best);
-    if (rest > 0) {
-        free_[start + bytes] = rest;
+    if (rest == 0) {
+        free_.erase(best);
+        return start;
     }
+    auto range = free_.extract(best); // without a new node
+    range.key() = start + bytes;
+    range.mapped() = rest;
+    free_.insert(std::move(range));
     return start;
 }
 

@@ -109,7 +109,7 @@ void Stream::note_uses(const kpx_array *arrays, uint32_t n) {
             continue;
         }
         const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
-        if (access_of(arrays[i]).writes) {
+        if (arrays[i].access != KPX_READ) {
             tensor->wrote(point());
         } else {
             tensor->read_at(point());
@@ -133,12 +133,34 @@ void Stream::note_captured_uses(const kpx_array *arrays, uint32_t n) {
 }
 
 template <typename Fill, typename Lower>
-void Stream::append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower) {
+void Stream::append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower, const CallWords *call) {
     Window &window = capture_ ? capture_->window : window_;
-    if (window.append(fill, lower)) {
+    if (window.append(fill, lower, call)) {
         capture_ ? note_captured_uses(arrays, n) : note_uses(arrays, n);
     }
     counters_.ops++;
+}
+
+// Appends the op call_ if it comes again as in a window that was recorded: then its dispatches are known.
+bool Stream::repeat(const kpx_array *arrays, uint32_t n) {
+    if (window_.empty() && !window_.follows()) {
+        window_.follow(recordings_.find(call_));
+    }
+    bool has_dispatch = false;
+    if (!window_.follows() || !window_.repeat(call_, device_->memory(), has_dispatch)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (arrays[i].tensor != nullptr) {
+            window_.keep(tensor_of(arrays[i].tensor)->buffer);
+        }
+    }
+    if (has_dispatch) {
+        note_uses(arrays, n);
+    }
+    counters_.ops++;
+    counters_.repeated_ops++;
+    return true;
 }
 
 void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
@@ -155,9 +177,17 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     Lock lock(device_->mutex());
     report_refused();
     make_ready(lock, *this, arrays, n);
-    append(fill, arrays, n, [&](const OpNode &node, Program &program) {
-        lower_call(*device_, program, op, OpCall{node.arrays.data(), n, node.params.data(), size});
-    });
+    if (!capture_) {
+        call_.describe(op, arrays, n, params, size);
+        if (repeat(arrays, n)) {
+            return;
+        }
+    }
+    const auto lower = [&](const OpNode &node, Program &program) {
+        const OpCall call{node.arrays.data(), n, node.params.data(), size};
+        lower_call(*device_, program, op, call, capture_ ? nullptr : &window_.log());
+    };
+    append(fill, arrays, n, lower, &call_);
 }
 
 void Stream::dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
@@ -383,13 +413,21 @@ void Stream::record(Submission &work) {
         ~Emptied() { window.clear(); } // also if recording fails
     } const emptied{window_};
     work.timing = times_.timing();
-    work.program = window_.take();
-    bool known = false;
+    const KnownWindow *repeated = work.timing == KPX_TIME_NOTHING ? window_.repeated() : nullptr;
+    if (repeated != nullptr) {
+        work.recording = recordings_.repeat(*repeated);
+    }
+    bool known = work.recording != nullptr;
+    if (known) {
+        work.program = window_.take_kept();
+    } else {
+        work.program = window_.take();
+    }
     if (work.timing != KPX_TIME_NOTHING) {
         work.recording =
             std::make_shared<Recording>(device_, queue_, work.program, Recording::Runs::once, Recording::Timed::each);
-    } else {
-        work.recording = recordings_.get(device_, queue_, work.program, known);
+    } else if (!known) {
+        work.recording = recordings_.get(device_, queue_, work.program, known, &window_.log());
     }
     const Recording::Counts &counts = work.recording->counts();
     counters_.dispatches += counts.dispatches;
@@ -425,6 +463,7 @@ kpx_stream_stats Stream::stats() const {
     const Counters &c = counters_;
     kpx_stream_stats out{};
     out.ops = c.ops;
+    out.repeated_ops = c.repeated_ops;
     out.dispatches = c.dispatches;
     out.barriers = c.barriers;
     out.submits = c.submits;

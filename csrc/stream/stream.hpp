@@ -16,6 +16,7 @@
 #include "record/transfer.hpp"
 #include "record/window.hpp"
 #include "runtime/staging.hpp"
+#include "runtime/tally.hpp"
 #include "stream/gate.hpp"
 #include "stream/op_times.hpp"
 #include "stream/point.hpp"
@@ -102,7 +103,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;
 
     struct Counters {
-        std::atomic<uint64_t> ops{0}, dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
+        Tally ops, repeated_ops;
+        std::atomic<uint64_t> dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
             uploads{0}, upload_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
     };
     struct Staged {
@@ -112,7 +114,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     // The caller holds the device's mutex in all of these.
-    template <typename Fill, typename Lower> void append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower);
+    template <typename Fill, typename Lower>
+    void append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower, const CallWords *call = nullptr);
+    bool repeat(const kpx_array *arrays, uint32_t n);
     void note_uses(const kpx_array *arrays, uint32_t n);
     void note_captured_uses(const kpx_array *arrays, uint32_t n);
     void record(Submission &work);
@@ -141,6 +145,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<Point> point_;                // of window_, unless it is empty
     std::unique_ptr<Error> unreported_;           // of a window that another stream's call submitted
     RecordingCache recordings_;                   // of windows
+    CallWords call_;                              // being appended
     std::unique_ptr<Capture> capture_;            // while a region is captured
     std::vector<Wait> waits_;                     // of the next submission
     std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large

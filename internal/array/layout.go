@@ -30,6 +30,18 @@ func Contiguous(shape ...int) (Layout, error) {
 	return l.rowMajor()
 }
 
+// ContiguousIn is Contiguous in memory of the caller's, which the layout keeps if
+// shape and strides fit.
+func ContiguousIn(memory []int, shape []int) (Layout, error) {
+	n := len(shape)
+	if 2*n > len(memory) {
+		return Contiguous(shape...)
+	}
+	l := Layout{Shape: memory[:n:n], Strides: memory[n : 2*n : 2*n]}
+	copy(l.Shape, shape)
+	return l.rowMajor()
+}
+
 // makeLayout returns a layout of n axes, all zero, in one allocation. Errors
 // below format copies of their arguments, so that a caller's shape can stay on
 // its stack.

@@ -70,7 +70,7 @@ func (c *captured) ahead() error {
 // the most tokens that are.
 const (
 	mostLate  = 8 * time.Millisecond
-	mostBatch = 4
+	mostBatch = 6
 )
 
 // batch returns how many replays to submit together: several where tokens are

@@ -97,6 +97,26 @@ func TestSteadyDecode(t *testing.T) {
 	})
 }
 
+// An eager token is the same work in the same memory as the one before, wherever it stands: nothing is recorded anew.
+func TestSteadyEagerDecode(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for range 3 {
+				_, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 12, Eager: true})
+				require.NoError(t, err)
+			}
+			per := s.Stats().Work.PerToken()
+			require.Zero(t, per.RecordedCommands)
+			require.Zero(t, per.DescriptorWrites)
+			if d.Backend() == "vulkan" {
+				require.Positive(t, per.Dispatches)
+			}
+		})
+	})
+}
+
 func requireSteady(t *testing.T, d *kompute.Device, s Stats, layers int) {
 	t.Helper()
 	per := s.Work.PerToken()
