@@ -1,10 +1,11 @@
 // Attention of one new token: RMSNorm of its query and key heads, rotary
 // position embedding, the new key and value into the cache, attention over the
-// cache. A workgroup does a few query heads of one key head over one range of
-// keys; which of the ranges exist follows from the length, which may be known to
-// the device alone. Of several workgroups of the same heads the last to arrive
-// combines their parts, unless whoever reads the result does (attention_parts.glsl). Loads
-// of keys and values are under way while what was loaded before is computed.
+// cache. A workgroup does a few query heads of one key head over every so many
+// chunks of keys. How many of these splits have any keys follows from the length,
+// which may be known to the device alone. Of several workgroups of the same heads
+// the last to arrive combines their parts, unless whoever reads the result does
+// (attention_parts.glsl). Loads of keys and values are under way while what was
+// loaded before is computed.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -71,6 +72,7 @@ const uint V_ROWS = THREADS / V_LANES;
 const uint V_KEYS = CHUNK / V_ROWS; // values of a thread
 const uint HELD = 8;                // quads of parts that a thread loads at once
 const uint MOST_SPLITS = 64;
+const uint EARLY_SPLITS = 2;
 
 shared vec4 heads_s[(HEADS + 2) * QUADS]; // the queries, the new key, the new value
 shared vec4 squares_s[THREADS / 4];
@@ -163,27 +165,29 @@ void add_values(uint first, uint end, uint fresh) {
 
 void main() {
     uint split = gl_WorkGroupID.y;
+    uint first = split * CHUNK;
     load_head(thread / TEAM);
-    if (SHARE == 1 && split == 0) {
-        load_chunk(0, p.capacity, NOWHERE); // whatever the length turns out to be
+    // The first splits do not wait for the length: what they may load in vain is little.
+    bool early = SHARE == 1 && split < EARLY_SPLITS;
+    if (early) {
+        load_chunk(first, p.capacity, NOWHERE);
     }
     uint start = uint(clamp(has(STEP_DEVICE_START) ? starts[p.start] : p.start, 0, int(p.capacity) - 1));
     uint length = uint(clamp(has(STEP_DEVICE_LENGTH) ? lengths[p.length_at] : int(p.keys), 0, int(p.keys)));
-    uint chunks = max((length + CHUNK - 1) / CHUNK, 1u);
-    uint each = (chunks + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
-    uint splits = (chunks + each - 1) / each;
+    // One workgroup is done with two chunks sooner than two are with putting theirs together.
+    uint chunks = (length + CHUNK - 1) / CHUNK;
+    uint splits = PARTS == 0 && chunks <= 2 ? 1 : clamp(chunks, 1u, gl_NumWorkGroups.y);
+    uint stride = splits * CHUNK;
     if (split >= splits) {
         if (PARTS == 1) {
             store_nothing(split);
         }
         return;
     }
-    uint first = split * each * CHUNK;
-    uint end = min(first + each * CHUNK, length);
     // Where others read the same keys, none may read what one of them writes.
     uint skipped = SHARE == 1 ? NOWHERE : start;
-    if (SHARE != 1 || split != 0) {
-        load_chunk(first, end, skipped);
+    if (!early) {
+        load_chunk(first, length, skipped);
     }
     prepare_heads();
     [[unroll]] for (uint g = 0; g < HEADS; g++) {
@@ -191,22 +195,22 @@ void main() {
         highest[g] = LOWEST;
         weight[g] = 0.0;
     }
-    for (uint at = first; at < end; at += CHUNK) {
-        bool more = at + CHUNK < end;
+    for (uint at = first; at < length; at += stride) {
+        bool more = at + stride < length;
         score_key(at, start);
         if (more) {
-            load_keys(at + CHUNK, end, skipped);
+            load_keys(at + stride, length, skipped);
         }
         barrier();
-        add_values(at, end, start);
+        add_values(at, length, start);
         if (more) {
-            load_values(at + CHUNK, end, skipped);
+            load_values(at + stride, length, skipped);
             barrier();
         }
     }
     merge_rows(PARTS == 0 && splits == 1);
-    // Old keys of this range are read by now. A start beyond the length is in no range.
-    uint writer = start < length ? start / (each * CHUNK) : 0;
+    // Old keys of this split are read by now. A start beyond the length is in no split.
+    uint writer = start < length ? start / CHUNK % splits : 0;
     if (split == writer && first_head % (SHARE * HEADS) == 0) {
         store_new(start);
     }

@@ -7,8 +7,9 @@
 
 namespace kpx {
 
-// Every workgroup of the product reads the parts of all splits, so that more of them cost more there.
-constexpr uint32_t kMostParts = 8;
+// Every workgroup of the product reads the parts of all splits. With four of them that takes longer than the wait of
+// the last workgroup of attention.
+constexpr uint32_t kMostParts = 2;
 
 void lower_attention_projection(Lowering &lowering, const AttentionProjectionCall &call) {
     const AttentionProjectionOp &op = call.op();
@@ -17,7 +18,8 @@ void lower_attention_projection(Lowering &lowering, const AttentionProjectionCal
                                    call.freqs(),  call.keys(),     call.values(), {}};
     const AttentionStepCall step(step_operands, uint32_t(std::size(step_operands)), op.step);
     check_attention_step(lowering, step);
-    const uint32_t splits = attention_splits(op.step, kMostParts);
+    const uint32_t wanted = attention_splits(step);
+    const uint32_t splits = wanted <= kMostParts ? wanted : 1; // beyond, attention puts the parts together itself
     const int64_t heads = step.q().dim(0), d = step.q().dim(1);
     if (op.projection.norm != 0 || d % 8 != 0) {
         unsupported("a norm of what attention gives, or heads of {} elements", d);
@@ -26,8 +28,8 @@ void lower_attention_projection(Lowering &lowering, const AttentionProjectionCal
                                  : lowering.scratch(step.q().dtype, {heads, d});
     const Array none;
     const ProjectionOperands m{
-        row, none,      call.residual(),      {{&call.w(), &call.scales(), &call.biases(), &call.out()}},
-        1,   heads * d, {splits, uint32_t(d)}};
+        row,       none, call.residual(),      {{&call.w(), &call.scales(), &call.biases(), &call.out()}}, 1,
+        heads * d, 1,    {splits, uint32_t(d)}};
     check_projection(lowering, op.projection, m);
     if (splits > 1) {
         dispatch_attention_parts(lowering, step, row, splits);

@@ -10,8 +10,9 @@ namespace {
 constexpr uint32_t kThreads = 256;          // THREADS of attention_step.comp
 constexpr uint32_t kChunk = 64;             // keys that a workgroup takes at a time
 constexpr int64_t kMostSplits = 64;         // MOST_SPLITS
-constexpr int64_t kMostHeads = 4;           // query heads of a workgroup
-constexpr int64_t kFewKeys = 640;           // up to here a workgroup for each query head is faster
+constexpr int64_t kLeastSplits = 8;         // of a long cache
+constexpr int64_t kGroups = 256;            // workgroups of a long cache, if the splits between these bounds do
+constexpr int64_t kMostHeads = 2;           // query heads of a workgroup: four take too many registers
 constexpr int64_t kMostChunks = 60000;      // of a workgroup: keeps its loop short
 constexpr uint32_t kSharedBytes = 32 << 10; // what the kernel may take
 
@@ -92,8 +93,20 @@ void check_attention_step(const Lowering &lowering, const Step &s) {
     }
 }
 
-uint32_t attention_splits(const AttentionStepOp &op, uint32_t most) {
-    return uint32_t(std::min<int64_t>(chunks_of(op), most));
+// Query heads of a workgroup, of those that share a key head: they read its keys once.
+static int64_t heads_together(const Step &s) {
+    const int64_t group = s.q().dim(0) / s.k().dim(0);
+    int64_t heads = std::min(group, kMostHeads);
+    while (group % heads != 0) {
+        heads--;
+    }
+    return heads;
+}
+
+uint32_t attention_splits(const AttentionStepCall &s) {
+    const int64_t groups = s.q().dim(0) / heads_together(s);
+    const int64_t most = std::clamp(kGroups / groups, kLeastSplits, kMostSplits);
+    return uint32_t(std::min(chunks_of(s.op()), most));
 }
 
 namespace {
@@ -192,12 +205,8 @@ void launch(Lowering &lowering, const Step &s, const Launch &l) {
 } // namespace
 
 void dispatch_attention_step(Lowering &lowering, const Step &s, const Array &out) {
-    const int64_t d = s.q().dim(1), group = s.q().dim(0) / s.k().dim(0);
-    int64_t heads = int64_t(s.op().keys) <= kFewKeys ? 1 : std::min(group, kMostHeads); // of more they share the loads
-    while (group % heads != 0) {
-        heads--;
-    }
-    const uint32_t splits = attention_splits(s.op(), kMostSplits);
+    const int64_t heads = heads_together(s), d = s.q().dim(1);
+    const uint32_t splits = attention_splits(s);
     const bool split = splits > 1;
     const Array parts = split ? lowering.scratch(DT_FLOAT32, {s.q().dim(0), splits, d + 4}) : s.q();
     const Array arrivals = split ? lowering.counters(s.q().dim(0) / heads) : s.q();
@@ -205,7 +214,7 @@ void dispatch_attention_step(Lowering &lowering, const Step &s, const Array &out
 }
 
 void dispatch_attention_parts(Lowering &lowering, const Step &s, const Array &parts, uint32_t splits) {
-    launch(lowering, s, {1, splits, true, s.q(), parts, s.q()});
+    launch(lowering, s, {uint32_t(heads_together(s)), splits, true, s.q(), parts, s.q()});
 }
 
 void lower_attention_step(Lowering &lowering, const AttentionStepCall &call) {

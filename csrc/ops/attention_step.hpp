@@ -7,9 +7,9 @@ namespace kpx {
 
 // Throws why the kernel cannot do it. What the step gives is not looked at, here and below.
 void check_attention_step(const Lowering &lowering, const AttentionStepCall &s);
-// The ranges of keys that workgroups take apart from each other, by what the cache holds and not by the length, which
-// the device alone may know; at most `most`, where whoever reads them puts the parts together.
-uint32_t attention_splits(const AttentionStepOp &op, uint32_t most);
+// Among how many workgroups the keys of a head are dealt out: by what the cache holds and not by the length, which the
+// device alone may know.
+uint32_t attention_splits(const AttentionStepCall &s);
 // out: [Hq, D].
 void dispatch_attention_step(Lowering &lowering, const AttentionStepCall &s, const Array &out);
 // parts: float32 [Hq, splits, D + 4], as attention_parts.glsl reads them.

@@ -68,8 +68,9 @@ struct DeviceTraits {
     uint32_t max_workgroup_invocations;
     uint32_t max_workgroup_count[3];
     uint32_t max_shared_bytes;
-    bool storage16; // 16-bit and 8-bit elements in storage buffers
-    bool float16;   // arithmetic
+    uint32_t compute_units; // that run workgroups side by side; a guess where the driver does not tell
+    bool storage16;         // 16-bit and 8-bit elements in storage buffers
+    bool float16;           // arithmetic
     bool subgroup_arithmetic;
     bool dot8; // products of four bytes at once are fast
     bool is_cpu;

@@ -2,51 +2,15 @@
 
 #include "ops/affine.hpp"
 #include "ops/projection.hpp"
+#include "ops/projection_launch.hpp"
 #include "ops/reduce.hpp"
 
 namespace kpx {
 
 namespace {
 
-// How the kernel is launched.
-struct Launch {
-    static constexpr uint32_t kSlots = 4096;   // that a large device holds at once: one row each as far as they go
-    static constexpr uint32_t kGroups = 528;   // workgroups, where each takes several turns
-    static constexpr uint32_t kTurners = 128;  // and their threads
-    static constexpr uint32_t kMostRows = 4;   // of a matrix that a slot has under way
-    static constexpr uint32_t kMostWords = 32; // of weights that a lane has under way
-
-    uint32_t lanes, slots;
-    uint32_t rows, batch; // rows of each matrix, units of 32 codes
-    uint32_t turns;
-
-    uint32_t threads() const { return lanes * slots; }
-    uint32_t rows_per_group() const { return turns * slots * rows; }
-};
-
 uint32_t divide_up(uint32_t a, uint32_t b) {
     return (a + b - 1) / b;
-}
-
-// rows: of all matrices that lie side by side; streams: matrices that a slot reads at once.
-Launch plan_launch(const DeviceTraits &device, uint32_t rows, uint32_t streams, uint32_t cols, uint32_t bits) {
-    Launch l{};
-    l.lanes = device.subgroup_arithmetic ? device.subgroup_size : device.is_cpu ? 8 : 32;
-    const uint32_t threads = std::min(device.max_workgroup_invocations, device.is_cpu ? 8 * l.lanes : 256u);
-    l.slots = std::max(1u, threads / l.lanes);
-    const uint32_t most_rows = device.is_cpu ? 1 : std::min(divide_up(rows, Launch::kSlots), Launch::kMostRows);
-    for (l.rows = 1; l.rows < most_rows;) {
-        l.rows *= 2; // the kernel adds up as many at once
-    }
-    const uint32_t units = divide_up(cols / 32, l.lanes); // of a lane
-    const uint32_t most = std::max(1u, Launch::kMostWords / (l.rows * streams * bits));
-    l.batch = device.is_cpu ? 1 : divide_up(units, divide_up(units, most));
-    l.turns = 1;
-    if (divide_up(rows, l.slots * l.rows) > 3 * Launch::kGroups) {
-        l.slots = device.is_cpu ? l.slots : std::max(1u, std::min(l.slots, Launch::kTurners / l.lanes));
-        l.turns = divide_up(divide_up(rows, l.slots * l.rows), Launch::kGroups);
-    }
-    return l;
 }
 
 // Elements that the kernel reads four at a time.
@@ -76,8 +40,8 @@ void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t 
     if (!has_out) {
         return;
     }
-    if (!m.out(i) || m.out(i).size() != w.dim(0) || !is_float(m.out(i).dtype)) {
-        invalid("the results must be floats, one for each row of their matrices");
+    if (!m.out(i) || m.out(i).size() != w.dim(0) * m.x_rows || !is_float(m.out(i).dtype)) {
+        invalid("the results must be floats, one for each row of x and of their matrices");
     }
     if (!m.out(i).contiguous() || m.out(i).dtype != m.out(0).dtype) {
         unsupported("the results are not contiguous and of one dtype");
@@ -158,22 +122,37 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
+bool has_integers(const DeviceTraits &device) {
+    return device.dot8 || device.as_gpu;
+}
+
 // The workgroups of all matrices; says where those of each start.
-uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const Launch &l, bool pair) {
-    uint32_t groups = divide_up(p.sets[0].n, l.rows_per_group());
+uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const ProjectionLaunch &l, bool pair) {
+    uint32_t groups = divide_up(p.sets[0].n, l.group_rows());
     for (uint32_t i = 1; i < m.count && !pair; i++) {
         p.starts[i - 1] = groups;
-        groups += divide_up(p.sets[i].n, l.rows_per_group());
+        groups += divide_up(p.sets[i].n, l.group_rows());
     }
     return groups;
 }
 
+// Whether scales and biases are 16 bits each, and every row's begin at a word: then the kernel loads pairs of them.
+bool in_halves(const ProjectionOperands &m) {
+    for (uint32_t i = 0; i < m.count; i++) {
+        for (const Array *x : {&m.scales(i), &m.biases(i)}) {
+            if (x->element_size() != 2 || x->offset % 2 != 0 || x->stride(0) % 2 != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 // out: what takes the place of the first result.
 void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
-            const Launch &l, uint32_t groups, const Array &out) {
+            const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    const bool integers = device.dot8 || device.as_gpu;
     // Where there is nothing to bind, x or the first result stands in and is not touched.
     const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
     const auto write = [&](const Array &a) { return Binding{a ? a : out, KPX_WRITE}; };
@@ -182,6 +161,8 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
         return i < m.count ? *(m.matrices[i].*operand) : none;
     };
     using Matrix = ProjectionOperands::Matrix;
+    Grid grid = grid_1d(device, groups);
+    grid.z = divide_up(p.x_rows, l.x_rows);
     lowering.dispatch(spec::projection{.threads = l.threads(),
                                        .x_dtype = m.x.dtype,
                                        .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
@@ -197,16 +178,32 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                                             : 1u,
                                        .epilogue = op.epilogue,
                                        .rows = l.rows,
-                                       .batch = l.batch,
+                                       .turns = l.turns,
                                        .lanes = l.lanes,
                                        .splits = m.parts.splits,
                                        .head = m.parts.head,
-                                       .integers = integers},
+                                       .integers = has_integers(device),
+                                       .slots = l.slots,
+                                       .abreast = l.abreast,
+                                       .piece = l.piece,
+                                       .x_rows = l.x_rows,
+                                       .halves = in_halves(m)},
                       {read(m.x), read(m.gain), read(m.residual), read(of(0, &Matrix::w)), read(of(0, &Matrix::scales)),
                        read(of(0, &Matrix::biases)), write(out), read(of(1, &Matrix::w)), read(of(1, &Matrix::scales)),
                        read(of(1, &Matrix::biases)), write(of(1, &Matrix::out)), read(of(2, &Matrix::w)),
                        read(of(2, &Matrix::scales)), read(of(2, &Matrix::biases)), write(of(2, &Matrix::out))},
-                      p, grid_1d(device, groups));
+                      p, grid);
+}
+
+ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < (pair ? 1 : m.count); i++) {
+        rows += m.w(i).dim(0);
+    }
+    const DeviceTraits &device = lowering.device();
+    return plan_projection(device, {rows, m.cols, m.x_rows, pair ? 2u : 1u, op.bits == 4 && device.dot8, op.norm != 0,
+                                    op.epilogue == PROJECTION_ARG_MAX});
 }
 
 } // namespace
@@ -225,16 +222,18 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     check_operands(lowering, {&m.gain, &m.residual});
     check_epilogue(op, m);
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
-        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1)) {
+        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1)) {
         unsupported("the form for CPU drivers stores products of a row");
     }
-    const DeviceTraits &device = lowering.device();
-    // A row, two numbers for each of its units, and squares and winners of the threads.
-    if (uint64_t(m.cols) * 4 + uint64_t(m.cols) / 4 + 3072 > device.max_shared_bytes) {
-        unsupported("rows of {} elements exceed shared memory", m.cols);
+    if (m.x_rows > 1 && op.epilogue == PROJECTION_ARG_MAX) {
+        unsupported("the largest products of {} rows", m.x_rows);
     }
+    const DeviceTraits &device = lowering.device();
     if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
         unsupported("subgroups of {}", device.subgroup_size);
+    }
+    if (!prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
+        (void)plan_launch(lowering, op, m); // throws if shared memory does not do
     }
 }
 
@@ -248,15 +247,14 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
     }
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     ProjectionParams p{};
-    uint32_t rows = 0;
     for (uint32_t i = 0; i < m.count; i++) {
         p.sets[i] = set_of(m, i);
-        rows += pair && i > 0 ? 0 : p.sets[i].n;
     }
-    const Launch l = plan_launch(lowering.device(), rows, pair ? 2 : 1, uint32_t(m.cols), op.bits);
+    const ProjectionLaunch l = plan_launch(lowering, op, m);
     const uint32_t groups = count_groups(p, m, l, pair);
-    p.turns = l.turns;
+    p.x_rows = uint32_t(m.x_rows);
     p.x_offset = uint32_t(m.x.offset);
+    p.x_stride = uint32_t(m.cols);
     p.gain_offset = m.gain ? uint32_t(m.gain.offset) : 0;
     p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
     p.eps = op.eps;
@@ -272,12 +270,19 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
 
 void lower_projection(Lowering &lowering, const ProjectionCall &call) {
     const Array &x = call.x();
-    ProjectionOperands m{x, call.gain(), call.residual(), {}, 0, x.size(), {}};
+    const int64_t cols = x.rank == 0 ? 0 : x.dim(-1);
+    if (cols == 0 || x.size() == 0 || !is_float(x.dtype)) {
+        invalid("x is not rows of floats");
+    }
+    ProjectionOperands m{x, call.gain(), call.residual(), {}, 0, cols, x.size() / cols, {}};
     for (uint32_t i = 0; i < ProjectionCall::kGroups && call.w(i); i++) {
         m.matrices[m.count++] = {&call.w(i), &call.scales(i), &call.biases(i), &call.out(i)};
     }
-    if (m.count == 0 || x.rank == 0 || x.size() != x.dim(-1) || !is_float(x.dtype)) {
-        invalid("x is not one row of floats, or there is no matrix");
+    if (m.count == 0) {
+        invalid("there is no matrix");
+    }
+    if (m.x_rows > lowering.device().max_workgroup_count[2]) {
+        unsupported("{} rows of x", m.x_rows);
     }
     if (!in_quads(x)) {
         unsupported("x cannot be read by quads");

@@ -20,7 +20,8 @@ struct ProjectionOperands {
     };
     std::array<Matrix, ProjectionCall::kGroups> matrices; // the first `count` of them
     uint32_t count;
-    int64_t cols; // of the row
+    int64_t cols;   // of a row of x
+    int64_t x_rows; // which lie one after another
     Parts parts;
 
     const Array &w(uint32_t i) const { return *matrices[i].w; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/error.hpp"
+#include "runtime/compute_units.hpp"
 #include "runtime/descriptors.hpp"
 #include "runtime/device_list.hpp"
 #include "runtime/kernels.hpp"
@@ -77,6 +78,7 @@ void Device::fill_traits() {
     std::copy(limits_.maxComputeWorkGroupCount.begin(), limits_.maxComputeWorkGroupCount.end(),
               traits_.max_workgroup_count);
     traits_.max_shared_bytes = limits_.maxComputeSharedMemorySize;
+    traits_.compute_units = compute_units(*physical_);
     traits_.storage16 = features_.storage16;
     traits_.float16 = features_.float16;
     traits_.subgroup_arithmetic = features_.subgroup;

@@ -70,7 +70,7 @@ TEST(projections_of_any_dtype) {
 }
 
 static void any_size(const Device &device) {
-    for (int64_t k : {32, 352, 1024, 6144}) {
+    for (int64_t k : {32, 352, 1024, 2560}) {
         check_layer(device, k, 1, 32, 4);
         check_layer(device, k, 64, 32, 4);
     }
@@ -79,6 +79,28 @@ static void any_size(const Device &device) {
 }
 TEST(projections_of_any_size) {
     in_both_forms(any_size);
+}
+
+// Rows that do not fit shared memory come in pieces.
+static void wide_rows(const Device &device) {
+    for (int64_t k : {6144, 12288, 32768}) {
+        check_fused(device,
+                    [&](Layer &l) {
+                        Tensor x = l.random_row(k), h = l.row(k), gain = l.random(KPX_FLOAT32, {k}, 1);
+                        std::vector<Tensor> results;
+                        l.norm(x, &gain, h);
+                        for (uint32_t bits : {4u, 8u}) {
+                            const Matrix m = l.matrix(72, k, 128, bits);
+                            results.push_back(l.row(72));
+                            l.product(h, m, results.back());
+                        }
+                        return results;
+                    },
+                    {3, nullptr, {}});
+    }
+}
+TEST(projections_of_wide_rows) {
+    in_both_forms(wide_rows);
 }
 
 static void many_rows(const Device &device) {
@@ -142,4 +164,48 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     odd.array.offset = 1;
     odd.array.shape[2] = 256;
     REQUIRE_CODE(KPX_UNSUPPORTED, run(odd, {}, y));
+}
+
+// Rows of x together give what each gives alone, to the bit.
+TEST(a_projection_takes_several_rows) {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    Device device = open_device();
+    Layer l(device, nullptr);
+    constexpr int64_t kRows = 5, kCols = 352, kOut = 40;
+    const Tensor x = l.random(KPX_FLOAT32, {kRows, kCols}, 1), residual = l.random(KPX_FLOAT32, {kRows, kOut}, 1);
+    const Matrix m = l.matrix(kOut, kCols, 32), up = l.matrix(kOut, kCols, 32);
+    struct {
+        uint32_t group_size, bits, norm, epilogue;
+        float eps;
+        uint32_t dtype;
+    } params{32, 4, 1, 0, 1e-5f, 0};
+    const auto run = [&](kpx_array input, kpx_array added, kpx_array out) {
+        std::vector<kpx_array> arrays(15);
+        arrays[0] = input;
+        arrays[2] = params.epilogue == 1 ? added : kpx_array{};
+        const Matrix *matrices[] = {&m, &up};
+        for (uint32_t i = 0; i < (params.epilogue == 2 ? 2 : 1); i++) {
+            arrays[3 + 4 * i] = matrices[i]->w.array;
+            arrays[4 + 4 * i] = matrices[i]->scales.array;
+            arrays[5 + 4 * i] = matrices[i]->biases.array;
+        }
+        arrays[6] = out;
+        arrays[6].access = KPX_WRITE;
+        kpx_error err{};
+        REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), 15, &params, sizeof params, &err));
+    };
+    const auto row_of = [](const Tensor &t, int64_t row) {
+        kpx_array a = t.array;
+        a.offset = row * a.shape[1];
+        a.shape[0] = 1;
+        return a;
+    };
+    for (params.epilogue = 0; params.epilogue < 3; params.epilogue++) {
+        const Tensor together = l.empty(KPX_FLOAT32, {kRows, kOut}), alone = l.empty(KPX_FLOAT32, {kRows, kOut});
+        run(x.array, residual.array, together.array);
+        for (int64_t row = 0; row < kRows; row++) {
+            run(row_of(x, row), row_of(residual, row), row_of(alone, row));
+        }
+        CHECK(l.read(together) == l.read(alone));
+    }
 }

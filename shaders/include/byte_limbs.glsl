@@ -3,7 +3,7 @@
 // float asks for. What such a number leaves out is below 2^-23 of the largest,
 // and sums of 32 products with codes of 4 bits are exact in 32 bits.
 //
-// Before the include: UNITS; afterwards staged[] of 6 * UNITS quads at least.
+// Before the include: PIECE_UNITS, and staged[] of 6 * PIECE_UNITS quads at least.
 #ifndef BYTE_LIMBS_GLSL
 #define BYTE_LIMBS_GLSL
 
@@ -30,30 +30,28 @@ uint bytes_of(ivec4 n, uint shift) {
 
 // Floats 8i to 8i + 7 of x are a and b: the words with one byte of the even ones
 // and of the odd ones stand side by side, as the codes of a word do when they
-// are masked. Gives sum and 2^-k of the unit to whoever brings its first ones.
-// Lanes 4j to 4j + 3 of a subgroup bring a unit.
-vec2 stage_limbs(uint i, vec4 a, vec4 b) {
-    vec4 sums = a + b, magnitudes = max(abs(a), abs(b));
-    float sum = (sums.x + sums.y) + (sums.z + sums.w);
+// are masked. Gives 2^-k of the unit. Lanes 4j to 4j + 3 of a subgroup bring a unit.
+// first: where the row's quads begin in staged[]; exists: whether to write it.
+float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
+    vec4 magnitudes = max(abs(a), abs(b));
     float largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
-    sum += subgroupShuffleXor(sum, 1);
     largest = max(largest, subgroupShuffleXor(largest, 1));
-    sum += subgroupShuffleXor(sum, 2);
     largest = max(largest, subgroupShuffleXor(largest, 2));
     uint exponent = clamp(floatBitsToUint(largest) >> 23, 22u, 254u);
     float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
-    ivec4 first = integers(a, up), second = integers(b, up);
-    ivec4 even = ivec4(first.xz, second.xz), odd = ivec4(first.yw, second.yw);
+    ivec4 low = integers(a, up), high = integers(b, up);
+    ivec4 even = ivec4(low.xz, high.xz), odd = ivec4(low.yw, high.yw);
     [[unroll]] for (uint limb = 0; limb < 3; limb++) {
         uvec2 pair = uvec2(bytes_of(even, 8 * limb), bytes_of(odd, 8 * limb));
-        uint at = (2 * limb + ((i >> 1) & 1)) * UNITS + (i >> 2);
-        if ((i & 1) == 0) {
+        uint at = first + (2 * limb + ((i >> 1) & 1)) * PIECE_UNITS + (i >> 2);
+        if (exists && (i & 1) == 0) {
             staged[at].xy = pair;
-        } else {
+        }
+        if (exists && (i & 1) != 0) {
             staged[at].zw = pair;
         }
     }
-    return vec2(sum, uintBitsToFloat((exponent - 21u) << 23));
+    return uintBitsToFloat((exponent - 21u) << 23);
 }
 
 #endif

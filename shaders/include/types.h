@@ -155,10 +155,11 @@ struct ProjectionSet {
 struct ProjectionParams {
     ProjectionSet sets[3];
     uint starts[2]; // first workgroups of the second and third
-    uint turns;     // of a workgroup
+    uint x_rows;
     uint x_offset;
+    uint x_stride; // of its rows
     uint gain_offset;
-    uint residual_offset;
+    uint residual_offset; // its rows and those of the results are one after another
     float eps;
 };
 

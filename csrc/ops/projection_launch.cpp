@@ -1,0 +1,158 @@
+#include "ops/projection_launch.hpp"
+
+#include <algorithm>
+
+namespace kpx {
+
+namespace {
+
+constexpr uint32_t kMostXRows = 4;      // of a workgroup: beyond, registers spill
+constexpr uint32_t kThreads = 768;      // of a workgroup
+constexpr uint32_t kUnitThreads = 1024; // of a compute unit
+// Threads of a workgroup that takes many turns, by how many of them a compute unit has: with two rows of matrices in
+// flight and with four. Drivers give as many registers as a workgroup of its size may have, and what is left over
+// holds no second one.
+constexpr uint32_t kLongThreads[] = {768, 352}, kWideThreads[] = {640, 256};
+constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer do not hide its loads
+// Rows of a compute unit from which on four in flight pay, of one matrix and of two side by side.
+constexpr uint32_t kManyRows[] = {256, 40};
+constexpr uint32_t kCpuThreads = 64; // there they run one after another
+constexpr uint32_t kSmall = 64;      // bytes of shared memory that are in no array
+constexpr uint32_t kLeastRows = 8;   // whose results shared memory must hold
+
+uint32_t divide_up(int64_t a, int64_t b) {
+    return uint32_t((a + b - 1) / b);
+}
+
+// The lanes of a slice: as many as leave the fewest without a unit, and of those the most.
+uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
+    uint32_t most = device.subgroup_arithmetic ? std::min(device.subgroup_size, 32u) : device.is_cpu ? 8 : 32;
+    uint32_t best = most;
+    for (uint32_t lanes = most; lanes >= 8; lanes /= 2) {
+        if (divide_up(units, lanes) * lanes < divide_up(units, best) * best) {
+            best = lanes;
+        }
+    }
+    return best;
+}
+
+// Bytes of shared memory for a unit of 32 columns of a row of x: as floats, and as integers.
+constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 8;
+
+class Planner {
+  public:
+    Planner(const DeviceTraits &device, const ProjectionShape &shape) : device_(device), shape_(shape) {
+        const int64_t units = shape.cols / 32;
+        base_.lanes = slice_lanes(device, units);
+        base_.slices = divide_up(units, base_.lanes);
+        base_.x_rows = 1;
+        while (base_.x_rows < kMostXRows && base_.x_rows < shape.x_rows) {
+            base_.x_rows *= 2;
+        }
+        find_piece();
+    }
+
+    ProjectionLaunch best() {
+        const uint32_t most_rows = device_.is_cpu || base_.x_rows > 1 ? 2 : 4 / shape_.paired;
+        for (uint32_t groups : {1u, 2u}) { // workgroups of a compute unit
+            for (uint32_t rows = 2 / shape_.paired; rows <= most_rows; rows *= 2) {
+                consider(groups, rows);
+            }
+        }
+        return best_;
+    }
+
+  private:
+    // As many columns at a time as fit, beside the results of a few rows. As integers x takes less, which is counted on
+    // only where all columns fit that way: the variant of the kernel that has integers may be disabled.
+    void find_piece() {
+        const uint64_t squares = shape_.norm ? uint64_t(shape_.cols) / 32 * 4 * base_.x_rows : 0;
+        const uint64_t by_thread = (shape_.arg_max ? 8 : 0) + (device_.subgroup_arithmetic ? 0 : 4);
+        const uint64_t besides = squares + by_thread * kThreads + kSmall;
+        const uint64_t taken = besides + result_bytes() * kLeastRows;
+        const uint64_t left = taken < device_.max_shared_bytes ? device_.max_shared_bytes - taken : 0;
+        uint64_t slice = uint64_t(base_.lanes) * base_.x_rows * kIntegerUnit;
+        if (!shape_.integers || left / slice < base_.slices) {
+            slice = uint64_t(base_.lanes) * base_.x_rows * kFloatUnit;
+        }
+        piece_slices_ = uint32_t(std::min<uint64_t>(left / slice, base_.slices));
+        if (piece_slices_ == 0) {
+            unsupported("rows of {} elements exceed shared memory", shape_.cols);
+        }
+        base_.piece = piece_slices_ * base_.lanes * 32;
+        const uint64_t whole = uint64_t(base_.lanes) * base_.x_rows * kFloatUnit * piece_slices_;
+        const uint64_t staged = whole <= left ? whole : slice * piece_slices_;
+        spare_ = device_.max_shared_bytes - besides - staged;
+    }
+
+    // Bytes of shared memory that a row of a matrix takes for its parts.
+    uint64_t result_bytes() const { return uint64_t(base_.slices) * shape_.paired * base_.x_rows * 4; }
+
+    void consider(uint32_t groups, uint32_t rows) {
+        ProjectionLaunch l = base_;
+        l.rows = rows;
+        const bool four = rows * shape_.paired >= 4;
+        const uint32_t wanted = divide_up(shape_.rows, int64_t(units()) * groups);
+        deal(l, wanted, std::min(kThreads, kUnitThreads / groups));
+        if (l.turns > (four ? 1 : 2)) {
+            deal(l, wanted, (four ? kWideThreads : kLongThreads)[groups - 1]);
+        }
+        while (l.turns > 1 && result_bytes() * l.group_rows() > spare_) {
+            l.turns--;
+        }
+        while (l.slots > 1 && result_bytes() * l.group_rows() > spare_) {
+            l.slots--;
+        }
+        // How even the load is, and then what else counts a little: two workgroups overlap what they do at the
+        // beginning and at the end, but each brings x in.
+        const uint32_t count = divide_up(shape_.rows, l.group_rows());
+        const double even = double(shape_.rows) / (double(divide_up(count, units())) * units() * l.group_rows());
+        const bool many = divide_up(shape_.rows, units()) >= kManyRows[shape_.paired - 1];
+        const bool one = l.threads() * 8 < shape_.cols || (l.turns >= 4 && l.turns < 8);
+        const double score = even + ((groups == 1) == one ? 0.02 : 0) +
+                             (!four  ? 0
+                              : many ? 0.05
+                                     : -0.02) -
+                             (l.threads() * divide_up(count, units()) < kFewThreads ? 0.1 : 0);
+        if (score > score_) {
+            score_ = score;
+            best_ = l;
+        }
+    }
+
+    // Slots and turns for so many rows of a workgroup.
+    void deal(ProjectionLaunch &l, uint32_t wanted, uint32_t most_threads) const {
+        most_threads =
+            std::min({most_threads, device_.max_workgroup_invocations, device_.is_cpu ? kCpuThreads : kThreads});
+        l.abreast = std::max(1u, std::min(piece_slices_, most_threads / l.lanes));
+        l.abreast = divide_up(piece_slices_, divide_up(piece_slices_, l.abreast)); // evenly
+        const uint32_t most_slots = std::max(1u, most_threads / (l.abreast * l.lanes));
+        l.turns = divide_up(wanted, int64_t(most_slots) * l.rows);
+        l.slots = divide_up(wanted, int64_t(l.turns) * l.rows);
+        fill_subgroups(l, most_slots);
+    }
+
+    uint32_t units() const { return std::max(1u, device_.compute_units); }
+
+    // Whole subgroups, as far as slots can be added.
+    void fill_subgroups(ProjectionLaunch &l, uint32_t most_slots) const {
+        while (l.threads() % device_.subgroup_size != 0 && l.slots < most_slots) {
+            l.slots++;
+        }
+    }
+
+    const DeviceTraits &device_;
+    const ProjectionShape &shape_;
+    ProjectionLaunch base_{}, best_{};
+    uint32_t piece_slices_ = 1;
+    uint64_t spare_ = 0;
+    double score_ = -1;
+};
+
+} // namespace
+
+ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape) {
+    return Planner(device, shape).best();
+}
+
+} // namespace kpx

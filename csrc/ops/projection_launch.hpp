@@ -1,0 +1,33 @@
+// How the projection kernel is launched.
+#pragma once
+
+#include "ops/op.hpp"
+
+namespace kpx {
+
+// What a launch is planned for.
+struct ProjectionShape {
+    int64_t rows; // of all matrices that lie side by side
+    int64_t cols; // of x
+    int64_t x_rows;
+    uint32_t paired; // matrices that a workgroup reads at once
+    bool integers;   // x as byte_limbs.glsl has it
+    bool norm, arg_max;
+};
+
+struct ProjectionLaunch {
+    uint32_t lanes;          // of a slice: from the shape alone, since the order of sums follows from it
+    uint32_t slices;         // of a row
+    uint32_t slots, abreast; // projection.comp says what they are
+    uint32_t rows, turns;
+    uint32_t piece;  // columns in shared memory at a time
+    uint32_t x_rows; // of a workgroup
+
+    uint32_t threads() const { return slots * abreast * lanes; }
+    uint32_t group_rows() const { return slots * turns * rows; }
+};
+
+// Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice.
+ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape);
+
+} // namespace kpx

@@ -1,0 +1,118 @@
+// The matrices of projection.comp, and the two steps of them that a lane has
+// under way. Buffers 0 and 1 of `words` and `affine` are always named by a
+// literal, so that they stay in registers.
+#ifndef PROJECTION_WEIGHTS_GLSL
+#define PROJECTION_WEIGHTS_GLSL
+
+// Of each buffer: BITS words of the unit of each stream, then what scale and bias
+// of each are in. That is the loaded word itself: anything done to it here would
+// have to wait for it, and so would all that follows.
+uint words[2 * STREAMS * BITS];
+uvec2 affine[2 * STREAMS];
+
+const uint SHARED = 1 + HALVES; // scales in a loaded word
+const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
+
+// The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
+// the units of a slice of ROWS rows; store##i writes a result.
+#define MATRIX(i, slot) \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block4 { uvec4 data[]; } w##i##_4; \
+    const uint scales##i##_DT = scales_DT; \
+    const uint biases##i##_DT = biases_DT; \
+    const uint y##i##_DT = y_DT; \
+    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
+    TENSOR_BITS(scales##i) \
+    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
+    TENSOR_BITS(biases##i) \
+    TENSOR_BLOCKS(slot + 3, y##i, ) \
+    TENSOR_STORES(y##i) \
+    uvec2 fetch_affine##i(uint scale_at, uint bias_at) { \
+        if (HALVES == 1) { \
+            return uvec2(scales##i##_32.data[scale_at], biases##i##_32.data[bias_at]); \
+        } \
+        return uvec2(scales##i##_bits(scale_at), biases##i##_bits(bias_at)); \
+    } \
+    void fetch_unit##i(uint at, uint to) { \
+        [[unroll]] for (uint k = 0; k < BITS / RUN; k++) { \
+            if (RUN == 4) { \
+                uvec4 v = w##i##_4.data[at + k]; \
+                words[to * BITS + 4 * k] = v.x; \
+                words[to * BITS + 4 * k + 1] = v.y; \
+                words[to * BITS + 4 * k + 2] = v.z; \
+                words[to * BITS + 4 * k + 3] = v.w; \
+            } else if (RUN == 2) { \
+                uvec2 v = w##i##_2.data[at + k]; \
+                words[to * BITS + 2 * k] = v.x; \
+                words[to * BITS + 2 * k + 1] = v.y; \
+            } else { \
+                words[to * BITS + k] = w##i##_1.data[at + k]; \
+            } \
+        } \
+    } \
+    void fetch##i(uint first, uint unit, uint to) { \
+        uint from = p.sets[i].w_offset / RUN + unit * (BITS / RUN); \
+        uint scale_from = (p.sets[i].s_offset + (unit >> GROUP_SHIFT)) / SHARED; \
+        uint bias_from = (p.sets[i].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
+        [[unroll]] for (uint r = 0; r < ROWS; r++) { \
+            uint row = min(first + r, p.sets[i].n - 1); \
+            fetch_unit##i(from + row * (p.sets[i].w_stride / RUN), to + r); \
+            affine[to + r] = fetch_affine##i(scale_from + row * (p.sets[i].s_stride / SHARED), \
+                                             bias_from + row * (p.sets[i].b_stride / SHARED)); \
+        } \
+    }
+
+MATRIX(0, 3)
+MATRIX(1, 7)
+MATRIX(2, 11)
+
+uint matrix;    // that this workgroup works on
+uint group;     // the workgroup's number among those of the matrix
+uint first_row; // of the workgroup
+
+void locate() {
+    group = workgroup_index();
+    matrix = 0;
+    if (!PAIR) {
+        matrix = uint(SETS > 1 && group >= p.starts[0]) + uint(SETS > 2 && group >= p.starts[1]);
+        group -= matrix == 0 ? 0 : p.starts[matrix - 1];
+    }
+    first_row = group * GROUP_ROWS;
+}
+
+// Where the rows of a team's turn are among those of the workgroup.
+uint turn_row(uint turn) { return (turn * SLOTS + slot()) * ROWS; }
+
+// The same slice of all rows of a team has the same half of the loaded words.
+float affine_float(uint word, uint slice, uint dtype) {
+    if (HALVES == 0) {
+        return bits_to_float(word, dtype);
+    }
+    bool second = (((slice * LANES + lane()) >> GROUP_SHIFT) & 1) != 0;
+    if (dtype == DT_BFLOAT16) {
+        return uintBitsToFloat((word << (second ? 0 : 16)) & 0xffff0000u);
+    }
+    return bits_to_float((word >> (second ? 16 : 0)) & 0xffffu, dtype);
+}
+
+// Starts the loads of a turn into a buffer.
+void fetch(uint held, uint slice, uint turn) {
+    uint row = first_row + turn_row(turn);
+    uint unit = slice * LANES + lane();
+    if (!EVEN) {
+        unit = min(unit, UNITS - 1);
+    }
+    if (PAIR) {
+        fetch0(row, unit, held * STREAMS);
+        fetch1(row, unit, held * STREAMS + ROWS);
+    } else if (SETS == 1 || matrix == 0) {
+        fetch0(row, unit, held * STREAMS);
+    } else if (SETS == 2 || matrix == 1) {
+        fetch1(row, unit, held * STREAMS);
+    } else {
+        fetch2(row, unit, held * STREAMS);
+    }
+}
+
+#endif

@@ -1,0 +1,146 @@
+// x of projection.comp: brought into shared memory as floats or as integers, and
+// from there into registers.
+#ifndef PROJECTION_X_GLSL
+#define PROJECTION_X_GLSL
+
+// Of each row, the quads of a piece in planes: quad j of unit i is at j * PIECE_UNITS + i.
+const uint X_QUADS = LIMBS ? 6 : 8; // of a unit
+shared uvec4 staged[X_ROWS * X_QUADS * PIECE_UNITS];
+shared vec2 unit_stats[X_ROWS * PIECE_UNITS];                // sum, and with LIMBS what the integers are multiples of
+shared float unit_squares[NORM == 0 ? 1 : X_ROWS * UNITS]; // sums of squares before the gain
+
+uvec4 held_x[X_QUADS]; // the lane's unit of a row
+vec2 held_stats;
+
+#ifdef DOT8
+#include "byte_limbs.glsl"
+#endif
+
+#include "attention_parts.glsl"
+
+uint x_row(uint m) { return min(gl_WorkGroupID.z * X_ROWS + m, p.x_rows - 1); }
+
+vec4 x_in(uint m, uint quad) {
+    return SPLITS != 1 ? combined_quad(p.x_offset, quad) : x_quad(p.x_offset + x_row(m) * p.x_stride + 4 * quad);
+}
+
+vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? v * gain_quad(p.gain_offset + 4 * quad) : v; }
+
+float squared(vec4 v) {
+    v *= v;
+    return (v.x + v.y) + (v.z + v.w);
+}
+
+// `units` units of row m from the piece's first, number `from` of the row, eight
+// columns to a thread; four threads side by side have a unit. Threads beyond the
+// last repeat it and write nothing: drivers do badly at shuffles in branches.
+#ifdef SUBGROUP
+void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
+    uint quad = from * 8 + 2 * i;
+    float square = NORM != 0 ? squared(a) + squared(b) : 0.0;
+    a = with_gain(a, quad);
+    b = with_gain(b, quad + 1);
+    vec2 stats = vec2(0.0, 1.0);
+#ifdef DOT8
+    if (LIMBS) {
+        stats.y = stage_limbs(m * X_QUADS * PIECE_UNITS, i, exists, a, b);
+    }
+#endif
+    if (!LIMBS && exists) {
+        uint at = (m * X_QUADS + 2 * (i & 3)) * PIECE_UNITS + (i >> 2);
+        staged[at] = floatBitsToUint(a);
+        staged[at + PIECE_UNITS] = floatBitsToUint(b);
+    }
+    vec4 sums = a + b;
+    stats.x = (sums.x + sums.y) + (sums.z + sums.w);
+    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
+        stats.x += subgroupShuffleXor(stats.x, bit);
+        if (NORM != 0) {
+            square += subgroupShuffleXor(square, bit);
+        }
+    }
+    if (exists && (i & 3) == 0) {
+        unit_stats[m * PIECE_UNITS + (i >> 2)] = stats;
+        if (NORM != 0) {
+            unit_squares[m * UNITS + from + (i >> 2)] = square;
+        }
+    }
+}
+
+void stage_rows(uint from, uint units) {
+    [[unroll]] for (uint first = 0; first < PIECE_UNITS * 4; first += THREADS) {
+        // The last threads repeat a whole unit, so that every four still have one.
+        uint wanted = first + thread_index();
+        uint i = wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
+        vec4 a[X_ROWS], b[X_ROWS];
+        [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
+            a[m] = x_in(m, from * 8 + 2 * i);
+            b[m] = x_in(m, from * 8 + 2 * i + 1);
+        }
+        [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
+            stage_eight(m, from, i, wanted < units * 4, a[m], b[m]);
+        }
+    }
+}
+#else
+// A unit to a thread; sums in the order of the other form.
+void stage_rows(uint from, uint units) {
+    for (uint at_once = thread_index(); at_once < units * X_ROWS; at_once += THREADS) {
+        uint m = at_once / units, unit = at_once % units;
+        float sums[4], squares[4];
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            uint quad = (from + unit) * 8 + 2 * j;
+            vec4 a = x_in(m, quad), b = x_in(m, quad + 1);
+            squares[j] = squared(a) + squared(b);
+            a = with_gain(a, quad);
+            b = with_gain(b, quad + 1);
+            uint at = (m * X_QUADS + 2 * j) * PIECE_UNITS + unit;
+            staged[at] = floatBitsToUint(a);
+            staged[at + PIECE_UNITS] = floatBitsToUint(b);
+            a += b;
+            sums[j] = (a.x + a.y) + (a.z + a.w);
+        }
+        unit_stats[m * PIECE_UNITS + unit] = vec2((sums[0] + sums[1]) + (sums[2] + sums[3]), 1.0);
+        if (NORM != 0) {
+            unit_squares[m * UNITS + from + unit] = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+        }
+    }
+}
+#endif
+
+float factors[X_ROWS]; // 1/rms of each row
+
+void find_factors() {
+    [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
+        factors[m] = 1.0;
+        if (NORM != 0) {
+            float sum = 0.0;
+            for (uint unit = lane(); unit < UNITS; unit += LANES) {
+                sum += unit_squares[m * UNITS + unit];
+            }
+            factors[m] = inversesqrt(team_sum(sum) / float(COLS) + p.eps);
+        }
+    }
+}
+
+void stage(uint piece) {
+    uint from = piece * PIECE_UNITS;
+    stage_rows(from, min(UNITS - from, PIECE_UNITS));
+    barrier();
+    if (piece == PIECES - 1) {
+        find_factors();
+    }
+}
+
+// The lane's unit of a slice of the piece into registers; zeros behind the last.
+void take_x(uint m, uint slice) {
+    uint unit = slice * LANES + lane();
+    uint last = min(UNITS, PIECE_UNITS) - 1;
+    uint at = EVEN ? unit : min(unit, last);
+    [[unroll]] for (uint j = 0; j < X_QUADS; j++) {
+        held_x[j] = staged[(m * X_QUADS + j) * PIECE_UNITS + at];
+    }
+    held_stats = unit_stats[m * PIECE_UNITS + at];
+}
+
+#endif
