@@ -315,6 +315,10 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, region.Stats().FusedOps, region)
 	const times = 500
+	bound := 0.5
+	if raceDetector {
+		bound = 50 // its sync.Pool forgets a part on purpose
+	}
 	allocations := func() uint64 {
 		var st runtime.MemStats
 		require.NoError(t, region.ReplayN(context.Background(), times))
@@ -324,7 +328,7 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 	}
 	allocations()
 	before := allocations()
-	require.Less(t, float64(allocations()-before)/times, 0.5)
+	require.Less(t, float64(allocations()-before)/times, bound)
 	require.NoError(t, region.Close())
 	require.NoError(t, l.token.Close())
 	l.close()
