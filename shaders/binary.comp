@@ -18,9 +18,11 @@ QUAD_BITS_OUT(2, y)
 layout(constant_id = 4) const uint RANK = 1;
 layout(constant_id = 5) const uint KIND = BINARY_ADD;
 layout(constant_id = 6) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 7) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk3Params p; };
 
 #define WALK_ARRAYS 3
+#define WALK_BATCH BATCH
 #include "walk.glsl"
 
 bool compare(uint u, uint v) {
@@ -93,18 +95,42 @@ uint binary_bits(uint u, uint v) {
     return float_to_bits(arithmetic_float(bits_to_float(u, a_DT), bits_to_float(v, a_DT)), a_DT);
 }
 
+uvec4 load_a(uint at) {
+    if (QUADS == 0u || (QUADS & QUADS_SINGLE_A) != 0u) {
+        return uvec4(a_bits(at));
+    }
+    return a_quad_bits(4u * at);
+}
+
+uvec4 load_b(uint at) {
+    if (QUADS == 0u || (QUADS & QUADS_SINGLE_B) != 0u) {
+        return uvec4(b_bits(at));
+    }
+    return b_quad_bits(4u * at);
+}
+
 void main() {
-    ELEMENTS(i) {
-        uvec3 at = walk(i);
-        if (QUADS == 0u) {
-            y_set_bits(at.z, binary_bits(a_bits(at.x), b_bits(at.y)));
-            continue;
+    BATCHES(first) {
+        uvec4 u[MAX_BATCH];
+        uvec4 v[MAX_BATCH];
+        uint to[MAX_BATCH];
+        EACH(k) {
+            uvec3 at = walk(batch_item(first, k));
+            to[k] = at.z;
+            u[k] = load_a(at.x);
+            v[k] = load_b(at.y);
         }
-        uvec4 u = (QUADS & QUADS_SINGLE_A) != 0u ? uvec4(a_bits(at.x)) : a_quad_bits(4u * at.x);
-        uvec4 v = (QUADS & QUADS_SINGLE_B) != 0u ? uvec4(b_bits(at.y)) : b_quad_bits(4u * at.y);
-        for (uint k = 0u; k < 4u; k++) {
-            u[k] = binary_bits(u[k], v[k]);
+        EACH(k) {
+            if (!in_batch(first, k)) {
+                continue;
+            }
+            u[k].x = binary_bits(u[k].x, v[k].x);
+            if (QUADS == 0u) {
+                y_set_bits(to[k], u[k].x);
+                continue;
+            }
+            u[k].yzw = uvec3(binary_bits(u[k].y, v[k].y), binary_bits(u[k].z, v[k].z), binary_bits(u[k].w, v[k].w));
+            y_set_quad_bits(4u * to[k], u[k]);
         }
-        y_set_quad_bits(4u * at.z, u);
     }
 }

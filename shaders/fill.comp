@@ -6,7 +6,9 @@
 
 layout(local_size_x_id = 0) in;
 TENSOR_OUT(0, y, 1)
+layout(set = 0, binding = 0) buffer y_Quads { uvec4 data[]; } y_quads;
 layout(constant_id = 2) const uint RANK = 1;
+layout(constant_id = 3) const uint QUADS = 0; // with it, the walk counts four words
 layout(push_constant) uniform Push { FillParams fill; };
 
 #define p fill.walk // both of its arrays are out
@@ -15,6 +17,10 @@ layout(push_constant) uniform Push { FillParams fill; };
 
 void main() {
     ELEMENTS(i) {
-        y_set_bits(walk(i).y, fill.bits);
+        if (QUADS != 0u) {
+            y_quads.data[walk(i).y] = uvec4(fill.bits);
+        } else {
+            y_set_bits(walk(i).y, fill.bits);
+        }
     }
 }

@@ -6,15 +6,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_IN(1, w, 2)
 TENSOR_IN(2, b, 3)
 TENSOR_OUT(3, y, 4)
+QUADS_IN(0, x)
+QUADS_IN(1, w)
+QUADS_IN(2, b)
+QUAD_BITS_OUT(3, y)
 layout(constant_id = 5) const uint HAS = LAYER_NORM_WEIGHT | LAYER_NORM_BIAS;
 layout(constant_id = 6) const uint ITEMS = 4;
+layout(constant_id = 7) const uint QUADS = 0;
 layout(push_constant) uniform Push { LayerNormParams p; };
 
 #define ROW_ITEMS ITEMS
@@ -22,13 +27,14 @@ layout(push_constant) uniform Push { LayerNormParams p; };
 #include "workgroup_reduce.glsl"
 
 float block[MAX_ITEMS];
+float factors[MAX_ITEMS]; // weights, then biases
 
-void load_block(uint from, uint first) {
-    for (uint k = 0u; k < ITEMS; k++) {
-        uint c = row_column(first, k);
-        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : 0.0;
-    }
-}
+ROW_LOADS(x, load_items, block)
+ROW_LOADS(w, load_weight, factors)
+ROW_LOADS(b, load_bias, factors)
+ROW_STORES(y, store_items, block)
+
+void load_block(uint from, uint first) { load_items(from, p.x.col_stride, p.x.cols, first, 0.0); }
 
 float block_sum() {
     float sum = 0.0;
@@ -49,19 +55,21 @@ float block_squares(uint first, float mean) {
 
 void store_block(uint to, uint first, float mean, float scale) {
     for (uint k = 0u; k < ITEMS; k++) {
-        uint c = row_column(first, k);
-        if (c >= p.x.cols) {
-            return;
-        }
-        float v = (block[k] - mean) * scale;
-        if ((HAS & LAYER_NORM_WEIGHT) != 0u) {
-            v *= w_load(p.w_offset + c * p.w_stride);
-        }
-        if ((HAS & LAYER_NORM_BIAS) != 0u) {
-            v += b_load(p.b_offset + c * p.b_stride);
-        }
-        y_store(to + c, v);
+        block[k] = (block[k] - mean) * scale;
     }
+    if ((HAS & LAYER_NORM_WEIGHT) != 0u) {
+        load_weight(p.w_offset, p.w_stride, p.x.cols, first, 0.0);
+        for (uint k = 0u; k < ITEMS; k++) {
+            block[k] *= factors[k];
+        }
+    }
+    if ((HAS & LAYER_NORM_BIAS) != 0u) {
+        load_bias(p.b_offset, p.b_stride, p.x.cols, first, 0.0);
+        for (uint k = 0u; k < ITEMS; k++) {
+            block[k] += factors[k];
+        }
+    }
+    store_items(to, p.x.cols, first);
 }
 
 void main() {

@@ -6,6 +6,7 @@
 // whichever lie side by side in memory, and the bits are the same.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 
 #include "quads.glsl"
 
@@ -16,6 +17,7 @@ TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
 layout(constant_id = 5) const uint UNROLL = 4; // 1 or 4 quads at a time
+layout(constant_id = 6) const uint PLAIN = 0;  // a row is quads side by side
 layout(push_constant) uniform Push { ReduceParams p; };
 
 #include "reduce_kinds.glsl"
@@ -46,6 +48,9 @@ uint column_at(uint from, uint c) {
 
 // Four columns from a multiple of 4 on.
 uvec4 load_quad(uint from, uint c) {
+    if (PLAIN != 0u) {
+        return x_quad_bits(from + c);
+    }
     if (p.quads != 0u) {
         return x_quad_bits(column_at(from, c));
     }
@@ -64,23 +69,23 @@ uvec2 load_partial(uint from, uint c) {
 uvec2 own[4];
 
 void join_quad(uvec4 bits, uint c) {
-    for (uint k = 0u; k < 4u; k++) {
+    [[unroll]] for (uint k = 0u; k < 4u; k++) {
         own[k] = join(own[k], partial_of(bits[k], c + k));
     }
 }
 
 uvec2 reduce_lane(uint from, uint c, uint end) {
-    for (uint k = 0u; k < 4u; k++) {
+    [[unroll]] for (uint k = 0u; k < 4u; k++) {
         own[k] = reduction_identity();
     }
     uint next = 4u * p.lanes;
     if (UNROLL > 1u && STAGE != STAGE_FROM_PARTS) {
         for (; c + 3u * next + 4u <= end; c += 4u * next) { // four loads in flight
             uvec4 v[4];
-            for (uint j = 0u; j < 4u; j++) {
+            [[unroll]] for (uint j = 0u; j < 4u; j++) {
                 v[j] = load_quad(from, c + j * next);
             }
-            for (uint j = 0u; j < 4u; j++) {
+            [[unroll]] for (uint j = 0u; j < 4u; j++) {
                 join_quad(v[j], c + j * next);
             }
         }
@@ -90,7 +95,7 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
             join_quad(load_quad(from, c), c);
             continue;
         }
-        for (uint k = 0u; k < 4u; k++) {
+        [[unroll]] for (uint k = 0u; k < 4u; k++) {
             if (c + k < end) {
                 own[k] = join(own[k], load_partial(from, c + k));
             }

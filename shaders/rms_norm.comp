@@ -4,14 +4,18 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_IN(1, w, 2)
 TENSOR_OUT(2, y, 3)
+QUADS_IN(0, x)
+QUADS_IN(1, w)
+QUAD_BITS_OUT(2, y)
 layout(constant_id = 4) const uint HAS_WEIGHT = 1;
 layout(constant_id = 5) const uint ITEMS = 4;
+layout(constant_id = 6) const uint QUADS = 0;
 layout(push_constant) uniform Push { RMSNormParams p; };
 
 #define ROW_ITEMS ITEMS
@@ -21,17 +25,15 @@ layout(push_constant) uniform Push { RMSNormParams p; };
 float block[MAX_ITEMS];
 float gain[MAX_ITEMS];
 
-void load_block(uint from, uint first) {
-    for (uint k = 0u; k < ITEMS; k++) {
-        uint c = row_column(first, k);
-        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : 0.0;
-    }
-}
+ROW_LOADS(x, load_items, block)
+ROW_LOADS(w, load_weight, gain)
+ROW_STORES(y, store_items, block)
+
+void load_block(uint from, uint first) { load_items(from, p.x.col_stride, p.x.cols, first, 0.0); }
 
 void load_gain(uint first) {
-    for (uint k = 0u; k < ITEMS; k++) {
-        uint c = row_column(first, k);
-        gain[k] = HAS_WEIGHT != 0u && c < p.x.cols ? w_load(p.w_offset + c * p.w_stride) : 1.0;
+    if (HAS_WEIGHT != 0u) {
+        load_weight(p.w_offset, p.w_stride, p.x.cols, first, 1.0);
     }
 }
 
@@ -62,10 +64,8 @@ void main() {
             load_gain(first);
         }
         for (uint k = 0u; k < ITEMS; k++) {
-            uint c = row_column(first, k);
-            if (c < p.x.cols) {
-                y_store(to + c, block[k] * scale * gain[k]);
-            }
+            block[k] = block[k] * scale * (HAS_WEIGHT != 0u ? gain[k] : 1.0);
         }
+        store_items(to, p.x.cols, first);
     }
 }

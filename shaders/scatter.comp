@@ -1,12 +1,13 @@
 // Combines updates with what is in out at their places. For each place the first
-// of its updates does the work: it goes through the indices as far as the last
-// one, in order. TEAM threads share that, each every TEAM-th index, and add up
-// in a tree. So the order of sums depends on the indices alone, not on when
-// which thread runs.
+// of its updates does the work, in the order of the updates: it follows the chain
+// that scatter_chain has made, or else goes through the indices as far as the last
+// one. TEAM threads share the latter, each every TEAM-th index, and add up in a
+// tree. So the order of sums depends on the indices alone, not on when which
+// thread runs.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "math.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -14,10 +15,15 @@ TENSOR_IN(0, updates, 1)
 layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 2) readonly buffer Marks { uint marks[]; };
 TENSOR_INOUT(3, y, 2)
+QUAD_BITS_IN(0, updates)
+QUAD_BITS_INOUT(3, y)
+layout(set = 0, binding = 4) readonly buffer Next { uint next[]; }; // CHAINED
 layout(constant_id = 3) const uint SIGNED_INDICES = 1; // int32 indices
 layout(constant_id = 4) const uint ALONG = 0;
 layout(constant_id = 5) const uint MODE = SCATTER_SET;
 layout(constant_id = 6) const uint TEAM = 1; // a power of two, at most the workgroup
+layout(constant_id = 7) const uint CHAINED = 0;
+layout(constant_id = 8) const uint QUADS = 0; // with it, n, post and offsets of elements count quads; TEAM is 1
 layout(push_constant) uniform Push { ScatterParams p; };
 
 #include "scatter.glsl"
@@ -73,8 +79,35 @@ uint combine(uint a, uint b) {
     }
 }
 
-uint update_at(Update u, uint number) {
-    return updates_bits(p.updates_offset + (u.pre * p.count + number) * p.post + u.post);
+// An element, or with QUADS four neighbours.
+uvec4 update_at(Update u, uint number) {
+    uint at = p.updates_offset + (u.pre * p.count + number) * p.post + u.post;
+    return QUADS != 0u ? updates_quad_bits(4u * at) : uvec4(updates_bits(at));
+}
+
+uvec4 load(uint at) { return QUADS != 0u ? y_quad_bits(4u * at) : uvec4(y_bits(at)); }
+
+void store(uint at, uvec4 bits) {
+    if (QUADS != 0u) {
+        y_set_quad_bits(4u * at, bits);
+    } else {
+        y_set_bits(at, bits.x);
+    }
+}
+
+uvec4 widen(uvec4 bits) {
+    uvec4 v = uvec4(widen(bits.x));
+    return QUADS != 0u ? uvec4(v.x, widen(bits.y), widen(bits.z), widen(bits.w)) : v;
+}
+
+uvec4 narrow(uvec4 v) {
+    uvec4 bits = uvec4(narrow(v.x));
+    return QUADS != 0u ? uvec4(bits.x, narrow(v.y), narrow(v.z), narrow(v.w)) : bits;
+}
+
+uvec4 combine(uvec4 a, uvec4 b) {
+    uvec4 v = uvec4(combine(a.x, b.x));
+    return QUADS != 0u ? uvec4(v.x, combine(a.y, b.y), combine(a.z, b.z), combine(a.w, b.w)) : v;
 }
 
 void main() {
@@ -94,30 +127,36 @@ void main() {
 
     if (MODE == SCATTER_SET) {
         if (mine) {
-            y_set_bits(to, update_at(u, u.number));
+            store(to, update_at(u, u.number));
         }
         return;
     }
-    uint v = neutral();
+    uvec4 v = uvec4(neutral());
     if (mine) {
         if (member == 0u) {
-            v = widen(y_bits(to));
+            v = widen(load(to));
         }
-        for (uint k = first + member; k <= last; k += TEAM) {
+        if (CHAINED != 0u) {
+            for (uint k = first; k != last; k = next[k]) {
+                v = combine(v, widen(update_at(u, k)));
+            }
+            v = combine(v, widen(update_at(u, last)));
+        }
+        for (uint k = first + member; CHAINED == 0u && k <= last; k += TEAM) {
             if (resolve(indices[index_at(u, k)]) == place) {
                 v = combine(v, widen(update_at(u, k)));
             }
         }
     }
     for (uint half_team = TEAM / 2u; half_team > 0u; half_team /= 2u) {
-        partial[gl_LocalInvocationID.x] = v;
+        partial[gl_LocalInvocationID.x] = v.x;
         barrier();
         if (member < half_team) {
-            v = combine(v, partial[gl_LocalInvocationID.x + half_team * width]);
+            v.x = combine(v.x, partial[gl_LocalInvocationID.x + half_team * width]);
         }
         barrier();
     }
     if (mine && member == 0u) {
-        y_set_bits(to, narrow(v));
+        store(to, narrow(v));
     }
 }

@@ -6,13 +6,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "math.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
+QUADS_IN(0, x)
+QUAD_BITS_OUT(1, y)
 layout(constant_id = 3) const uint ITEMS = 4;
+layout(constant_id = 4) const uint QUADS = 0;
 layout(push_constant) uniform Push { SoftmaxParams p; };
 
 #define ROW_ITEMS ITEMS
@@ -21,12 +24,10 @@ layout(push_constant) uniform Push { SoftmaxParams p; };
 
 float block[MAX_ITEMS];
 
-void load_block(uint from, uint first) {
-    for (uint k = 0u; k < ITEMS; k++) {
-        uint c = row_column(first, k);
-        block[k] = c < p.x.cols ? x_load(from + c * p.x.col_stride) : -make_inf();
-    }
-}
+ROW_LOADS(x, load_items, block)
+ROW_STORES(y, store_items, block)
+
+void load_block(uint from, uint first) { load_items(from, p.x.col_stride, p.x.cols, first, -make_inf()); }
 
 void main() {
     uint row = workgroup_index();
@@ -62,10 +63,8 @@ void main() {
             load_block(from, first);
         }
         for (uint k = 0u; k < ITEMS; k++) {
-            uint c = row_column(first, k);
-            if (c < p.x.cols) {
-                y_store(to + c, m_exp(block[k] - row_top) * scale);
-            }
+            block[k] = m_exp(block[k] - row_top) * scale;
         }
+        store_items(to, p.x.cols, first);
     }
 }

@@ -14,9 +14,11 @@ QUAD_BITS_OUT(1, y)
 layout(constant_id = 3) const uint RANK = 1;
 layout(constant_id = 4) const uint KIND = UNARY_NEG;
 layout(constant_id = 5) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 6) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk2Params p; };
 
 #define WALK_ARRAYS 2
+#define WALK_BATCH BATCH
 #include "walk.glsl"
 
 float unary_float(float v) {
@@ -66,17 +68,33 @@ uint unary_bits(uint bits) {
     return float_to_bits(unary_float(bits_to_float(bits, x_DT)), x_DT);
 }
 
+uvec4 load(uint at) {
+    if (QUADS == 0u || (QUADS & QUADS_SINGLE_A) != 0u) {
+        return uvec4(x_bits(at));
+    }
+    return x_quad_bits(4u * at);
+}
+
 void main() {
-    ELEMENTS(i) {
-        uvec2 at = walk(i);
-        if (QUADS == 0u) {
-            y_set_bits(at.y, unary_bits(x_bits(at.x)));
-            continue;
+    BATCHES(first) {
+        uvec4 v[MAX_BATCH];
+        uint to[MAX_BATCH];
+        EACH(k) {
+            uvec2 at = walk(batch_item(first, k));
+            to[k] = at.y;
+            v[k] = load(at.x);
         }
-        uvec4 v = (QUADS & QUADS_SINGLE_A) != 0u ? uvec4(x_bits(at.x)) : x_quad_bits(4u * at.x);
-        for (uint k = 0u; k < 4u; k++) {
-            v[k] = unary_bits(v[k]);
+        EACH(k) {
+            if (!in_batch(first, k)) {
+                continue;
+            }
+            v[k].x = unary_bits(v[k].x);
+            if (QUADS == 0u) {
+                y_set_bits(to[k], v[k].x);
+                continue;
+            }
+            v[k].yzw = uvec3(unary_bits(v[k].y), unary_bits(v[k].z), unary_bits(v[k].w));
+            y_set_quad_bits(4u * to[k], v[k]);
         }
-        y_set_quad_bits(4u * at.y, v);
     }
 }

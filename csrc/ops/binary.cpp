@@ -33,6 +33,7 @@ void lower_binary(Lowering &lowering, const BinaryCall &call) {
         invalid("operands differ in shape");
     check_operands(lowering, {&a, &b, &out});
     Walk3 walk(lowering, a, b, out, true);
+    const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
         lowering.dispatch(spec::binary{.threads = ELEMENT_THREADS,
                                        .a_dtype = a.dtype,
@@ -40,9 +41,10 @@ void lower_binary(Lowering &lowering, const BinaryCall &call) {
                                        .y_dtype = out.dtype,
                                        .rank = walk.rank,
                                        .kind = kind,
-                                       .quads = walk.quads},
+                                       .quads = walk.quads,
+                                       .batch = batch},
                           {{walk.a, KPX_READ}, {walk.b, KPX_READ}, {walk.out, KPX_WRITE}}, walk.params,
-                          grid_elements(lowering.device(), walk.params.n));
+                          grid_elements(lowering.device(), walk.params.n, batch));
     store_output(lowering, walk.out, out);
 }
 

@@ -11,11 +11,19 @@ void lower_cast(Lowering &lowering, const CastCall &call) {
         copy_array(lowering, x, out);
         return;
     }
-    Walk2 walk(x, out);
+    Axes axes = collapse({&x, &out});
+    const uint32_t quads = make_quads(axes, 2);
+    const Walk2 walk(axes);
+    const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
-        lowering.dispatch(
-            spec::cast{.threads = ELEMENT_THREADS, .x_dtype = x.dtype, .y_dtype = out.dtype, .rank = walk.rank},
-            {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params, grid_elements(lowering.device(), walk.params.n));
+        lowering.dispatch(spec::cast{.threads = ELEMENT_THREADS,
+                                     .x_dtype = x.dtype,
+                                     .y_dtype = out.dtype,
+                                     .rank = walk.rank,
+                                     .quads = quads,
+                                     .batch = batch},
+                          {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
+                          grid_elements(lowering.device(), walk.params.n, batch));
 }
 
 } // namespace kpx

@@ -28,10 +28,12 @@ static void widen(Axes &axes) {
     }
 }
 
-uint32_t join_elements(Axes &axes, uint32_t bytes) {
+Units join_elements(Axes &axes, uint32_t bytes) {
     for (; bytes < 4 && can_widen(axes); bytes *= 2)
         widen(axes);
-    return bytes == 4 ? DT_UINT32 : bytes == 2 ? DT_FLOAT16 : DT_UINT8;
+    if (bytes < 4)
+        return {bytes == 2 ? uint32_t(DT_FLOAT16) : uint32_t(DT_UINT8), 0};
+    return {DT_UINT32, make_quads(axes, 2)};
 }
 
 // Where the source runs along another axis than the destination, which runs
@@ -57,17 +59,27 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
     Axes axes = collapse({&from, &to});
     if (axes.size() == 0)
         return;
-    uint32_t dtype = join_elements(axes, from.element_size());
-    bool tiled = transpose_axes(axes);
-    Walk2 walk(axes);
-    Grid grid = grid_elements(lowering.device(), walk.params.n);
+    const DeviceTraits &device = lowering.device();
+    const Units units = join_elements(axes, from.element_size());
+    const bool tiled = units.quads == 0 && transpose_axes(axes);
+    const Walk2 walk(axes);
     if (tiled) {
-        int64_t rows = axes.shape[axes.rank - 2], cols = axes.shape[axes.rank - 1];
-        grid = grid_1d(lowering.device(), axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32));
+        const int64_t rows = axes.shape[axes.rank - 2], cols = axes.shape[axes.rank - 1];
+        lowering.dispatch(
+            spec::copy_transposed{
+                .threads = ELEMENT_THREADS, .x_dtype = units.dtype, .y_dtype = units.dtype, .rank = walk.rank},
+            {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params,
+            grid_1d(device, axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32)));
+        return;
     }
-    lowering.dispatch(tiled ? spec::copy_transposed::kKernel : spec::copy::kKernel,
-                      spec::copy{.threads = ELEMENT_THREADS, .x_dtype = dtype, .y_dtype = dtype, .rank = walk.rank},
-                      {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params, grid);
+    const uint32_t batch = batch_of(device, walk.params.n);
+    lowering.dispatch(spec::copy{.threads = ELEMENT_THREADS,
+                                 .x_dtype = units.dtype,
+                                 .y_dtype = units.dtype,
+                                 .rank = walk.rank,
+                                 .quads = units.quads,
+                                 .batch = batch},
+                      {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params, grid_elements(device, walk.params.n, batch));
 }
 
 void lower_copy(Lowering &lowering, const CopyCall &call) {

@@ -13,11 +13,12 @@ void fill_array(Lowering &lowering, const Array &out, uint32_t bits) {
     Axes axes = collapse({&out, &out});
     if (axes.size() == 0)
         return;
-    uint32_t dtype = join_elements(axes, out.element_size());
+    const Units units = join_elements(axes, out.element_size());
     Walk2 walk(axes);
-    lowering.dispatch(spec::fill{.threads = ELEMENT_THREADS, .y_dtype = dtype, .rank = walk.rank}, {{out, KPX_WRITE}},
-                      FillParams{walk.params, repeat_bits(bits, out.element_size())},
-                      grid_elements(lowering.device(), walk.params.n));
+    lowering.dispatch(
+        spec::fill{.threads = ELEMENT_THREADS, .y_dtype = units.dtype, .rank = walk.rank, .quads = units.quads},
+        {{out, KPX_WRITE}}, FillParams{walk.params, repeat_bits(bits, out.element_size())},
+        grid_elements(lowering.device(), walk.params.n));
 }
 
 void lower_fill(Lowering &lowering, const FillCall &call) {

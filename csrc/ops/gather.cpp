@@ -33,6 +33,25 @@ static void place(const Axes &axes, uint32_t shape[3], uint32_t strides[3]) {
     fill_back(strides, 3, axes.strides[0], axes.rank, 0);
 }
 
+// Makes a unit four words instead of an element where what stands after the axis is whole units side by side.
+static bool widen_rows(GatherParams &params, const Axes &post, uint32_t bytes) {
+    const uint32_t unit = 16 / bytes;
+    bool whole = post.rank == 1 && post.strides[0][0] == 1 && params.post_size % unit == 0 &&
+                 params.axis_stride % unit == 0 && params.x_offset % unit == 0 && params.out_offset % unit == 0;
+    for (uint32_t d = 0; d < 3; d++)
+        whole = whole && params.pre_strides[d] % unit == 0;
+    if (!whole)
+        return false;
+    params.n /= unit;
+    params.post_size /= unit;
+    params.axis_stride /= unit;
+    params.x_offset /= unit;
+    params.out_offset /= unit;
+    for (uint32_t d = 0; d < 3; d++)
+        params.pre_strides[d] /= unit;
+    return true;
+}
+
 void lower_gather(Lowering &lowering, const GatherCall &call) {
     Array x = call.x(), indices = call.indices();
     const Array &out = call.out();
@@ -73,12 +92,18 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
     params.x_offset = uint32_t(x.offset);
     params.index_offset = uint32_t(indices.offset);
     params.out_offset = uint32_t(dense.offset);
+    const bool rows = widen_rows(params, sides.post, x.element_size());
+    const bool plain = sides.pre.rank == 0 && (places.rank == 0 || (places.rank == 1 && places.strides[0][0] == 1));
+    const uint32_t batch = batch_of(lowering.device(), params.n);
     lowering.dispatch(spec::gather{.threads = ELEMENT_THREADS,
                                    .x_dtype = x.dtype,
                                    .y_dtype = out.dtype,
-                                   .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
+                                   .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                                   .rows = rows,
+                                   .plain = plain,
+                                   .batch = batch},
                       {{x, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}}, params,
-                      grid_elements(lowering.device(), params.n));
+                      grid_elements(lowering.device(), params.n, batch));
     store_output(lowering, dense, out);
 }
 

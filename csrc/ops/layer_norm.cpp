@@ -38,7 +38,8 @@ void lower_layer_norm(Lowering &lowering, const LayerNormCall &call) {
                                        .b_dtype = b.dtype,
                                        .y_dtype = out.dtype,
                                        .has = has,
-                                       .items = shape.items},
+                                       .items = shape.items,
+                                       .quads = row_quads(params.x, {&weight, &bias, &dense})},
                       {{x, KPX_READ}, {w, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, params,
                       grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);

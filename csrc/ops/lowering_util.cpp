@@ -200,6 +200,15 @@ RowShape row_shape(const DeviceTraits &device, int64_t cols) {
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
 
+uint32_t row_quads(const RowParams &rows, std::initializer_list<const Array *> others) {
+    bool quads = rows.col_stride == 1 && rows.cols % 4 == 0 && rows.offset % 4 == 0;
+    for (uint32_t d = 0; d < 3; d++)
+        quads = quads && (rows.shape[d] == 1 || rows.strides[d] % 4 == 0);
+    for (const Array *x : others)
+        quads = quads && (!*x || (x->stride(-1) == 1 && x->offset % 4 == 0));
+    return quads;
+}
+
 void check_row_length(int64_t cols, uint32_t threads) {
     if (cols / threads > ROW_ITERATIONS)
         unsupported("a row of {} elements is too long", cols);
@@ -238,10 +247,16 @@ Grid grid_1d(const DeviceTraits &device, int64_t groups) {
     return {uint32_t((groups + y - 1) / y), uint32_t(y), 1};
 }
 
-Grid grid_elements(const DeviceTraits &device, int64_t n) {
+uint32_t batch_of(const DeviceTraits &device, int64_t n) {
+    // What fits a GPU all at once needs no batches. A CPU gains nothing, and compiles fewer pipelines.
+    const int64_t least = device.is_cpu ? 1 << 16 : 1 << 19;
+    return n >= least ? 4 : 1;
+}
+
+Grid grid_elements(const DeviceTraits &device, int64_t n, uint32_t batch) {
     // Enough workgroups to fill any device several times; more only cost launches.
-    int64_t most = std::min<int64_t>(device.max_workgroup_count[0], 8192);
-    int64_t groups = (n + ELEMENT_THREADS - 1) / ELEMENT_THREADS;
+    int64_t most = std::min<int64_t>(device.max_workgroup_count[0], batch > 1 ? 65535 : 8192);
+    int64_t groups = (n + ELEMENT_THREADS * batch - 1) / (ELEMENT_THREADS * batch);
     return {uint32_t(std::max<int64_t>(1, std::min(groups, most))), 1, 1};
 }
 

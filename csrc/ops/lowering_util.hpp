@@ -128,16 +128,26 @@ struct RowShape {
 };
 RowShape row_shape(const DeviceTraits &device, int64_t cols);
 
+// Whether rows, and arrays of one row each (absent ones count as such), consist of
+// whole quads that are one load or store each (QUADS in rows.glsl).
+uint32_t row_quads(const RowParams &rows, std::initializer_list<const Array *> others);
+
 // Whether one workgroup of so many threads may loop over a row (some devices
 // stop a kernel after 65,535 iterations).
 void check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 
-// Makes two neighbours one element twice as wide, as often as the layouts of the
-// first two arrays allow, for kernels that only move bits of elements that have
-// so many bytes. Gives a dtype of the new width (copy.cpp).
-uint32_t join_elements(Axes &axes, uint32_t bytes);
+// How kernels that only move bits move those of the first two arrays: units of a
+// word or less, which have that dtype, or of four words with quads.
+struct Units {
+    uint32_t dtype;
+    uint32_t quads;
+};
+
+// Makes two neighbours of so many bytes one unit twice as wide, as often as the
+// layouts allow (copy.cpp).
+Units join_elements(Axes &axes, uint32_t bytes);
 
 // Copies elements between arrays of one shape and dtype, any layouts (copy.cpp). Both
 // passed check_operands. Source and destination elements must not overlap.
@@ -182,7 +192,10 @@ constexpr uint32_t ELEMENT_THREADS = 256;
 // workgroup_index() and leaves where that is not below groups.
 Grid grid_1d(const DeviceTraits &device, int64_t groups);
 
-// Grid of a kernel whose threads stride over n elements (ELEMENTS in walk.glsl).
-Grid grid_elements(const DeviceTraits &device, int64_t n);
+// How many elements, or quads, a thread takes at a time (BATCHES in walk.glsl).
+uint32_t batch_of(const DeviceTraits &device, int64_t n);
+
+// Grid of a kernel whose threads stride over n elements, or quads, in batches (walk.glsl).
+Grid grid_elements(const DeviceTraits &device, int64_t n, uint32_t batch = 1);
 
 } // namespace kpx

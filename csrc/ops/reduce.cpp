@@ -128,13 +128,16 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
     int64_t teams = cut.threads / cut.lanes;
     int64_t groups = (int64_t(params.rows) * cut.parts + teams - 1) / teams;
     // A CPU has no latency to hide, and takes longer to compile.
-    const uint32_t unroll = lowering.device().is_cpu ? 1 : 4;
+    const bool is_cpu = lowering.device().is_cpu;
+    const bool plain = stage != STAGE_FROM_PARTS && params.quads && params.inner_rank == 1 &&
+                       (!is_cpu || int64_t(params.rows) * params.cols >= 1 << 16);
     lowering.dispatch(spec::reduce{.threads = cut.threads,
                                    .x_dtype = dtype,
                                    .y_dtype = out_dtype,
                                    .kind = kind,
                                    .stage = stage,
-                                   .unroll = unroll},
+                                   .unroll = is_cpu ? 1u : 4u,
+                                   .plain = plain},
                       {{x, KPX_READ}, {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
 }
 

@@ -45,6 +45,15 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
     return marks;
 }
 
+// Notes for each update the next one for its place.
+static Array chain_updates(Lowering &lowering, const Array &indices, const Array &marks, const ScatterParams &params) {
+    Array next = lowering.scratch(DT_UINT32, {int64_t(params.count)});
+    lowering.dispatch(spec::scatter_chain{.threads = 64, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
+                      {{indices, KPX_READ}, {marks, KPX_READ}, {next, KPX_WRITE}}, params,
+                      grid_1d(lowering.device(), (int64_t(params.count) + 63) / 64));
+    return next;
+}
+
 static void scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
     indices = contiguous(lowering, indices);
     updates = contiguous(lowering, updates);
@@ -65,16 +74,27 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
         unsupported("{} updates along an axis are too many", params.count);
     Array marks = mark_places(lowering, indices, params, places, op.along);
     params.marks_offset = uint32_t(marks.offset);
+    // Worth a launch where several elements of each update have the same index.
+    const bool chained = op.mode != SCATTER_SET && team == 1 && !op.along && pre * params.post >= 8;
+    const Array next = chained ? chain_updates(lowering, indices, marks, params) : marks;
+    const bool quads =
+        team == 1 && !op.along && params.post % 4 == 0 && params.updates_offset % 4 == 0 && params.out_offset % 4 == 0;
+    if (quads)
+        for (uint32_t *elements : {&params.n, &params.post, &params.updates_offset, &params.out_offset})
+            *elements /= 4;
     int64_t width = ELEMENT_THREADS / team;
-    lowering.dispatch(spec::scatter{.threads = ELEMENT_THREADS,
-                                    .updates_dtype = updates.dtype,
-                                    .y_dtype = out.dtype,
-                                    .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
-                                    .along = op.along,
-                                    .mode = op.mode,
-                                    .team = team},
-                      {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}}, params,
-                      grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
+    lowering.dispatch(
+        spec::scatter{.threads = ELEMENT_THREADS,
+                      .updates_dtype = updates.dtype,
+                      .y_dtype = out.dtype,
+                      .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                      .along = op.along,
+                      .mode = op.mode,
+                      .team = team,
+                      .chained = chained,
+                      .quads = quads},
+        {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}, {next, KPX_READ}}, params,
+        grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
 }
 
 void lower_scatter(Lowering &lowering, const ScatterCall &call) {

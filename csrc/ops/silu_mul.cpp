@@ -9,15 +9,18 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call) {
     if (!same_shape(gate, up) || !same_shape(gate, out))
         invalid("operands differ in shape");
     check_operands(lowering, {&gate, &up, &out});
-    Walk3 walk(lowering, gate, up, out);
+    Walk3 walk(lowering, gate, up, out, true);
+    const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
         lowering.dispatch(spec::silu_mul{.threads = ELEMENT_THREADS,
                                          .gate_dtype = gate.dtype,
                                          .up_dtype = up.dtype,
                                          .y_dtype = out.dtype,
-                                         .rank = walk.rank},
+                                         .rank = walk.rank,
+                                         .quads = walk.quads,
+                                         .batch = batch},
                           {{walk.a, KPX_READ}, {walk.b, KPX_READ}, {walk.out, KPX_WRITE}}, walk.params,
-                          grid_elements(lowering.device(), walk.params.n));
+                          grid_elements(lowering.device(), walk.params.n, batch));
     store_output(lowering, walk.out, out);
 }
 

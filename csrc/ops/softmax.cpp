@@ -18,9 +18,12 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call) {
     check_row_length(params.x.cols, shape.threads);
     Array dense = dense_output(lowering, out);
     params.out_offset = uint32_t(dense.offset);
-    lowering.dispatch(
-        spec::softmax{.threads = shape.threads, .x_dtype = x.dtype, .y_dtype = out.dtype, .items = shape.items},
-        {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
+    lowering.dispatch(spec::softmax{.threads = shape.threads,
+                                    .x_dtype = x.dtype,
+                                    .y_dtype = out.dtype,
+                                    .items = shape.items,
+                                    .quads = row_quads(params.x, {&dense})},
+                      {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }
 

@@ -33,15 +33,17 @@ void lower_unary(Lowering &lowering, const UnaryCall &call) {
     Axes axes = collapse({&x, &out});
     const uint32_t quads = make_quads(axes, 2);
     Walk2 walk(axes);
+    const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
         lowering.dispatch(spec::unary{.threads = ELEMENT_THREADS,
                                       .x_dtype = x.dtype,
                                       .y_dtype = out.dtype,
                                       .rank = walk.rank,
                                       .kind = kind,
-                                      .quads = quads},
+                                      .quads = quads,
+                                      .batch = batch},
                           {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
-                          grid_elements(lowering.device(), walk.params.n));
+                          grid_elements(lowering.device(), walk.params.n, batch));
 }
 
 } // namespace kpx

@@ -37,14 +37,19 @@ void lower_where(Lowering &lowering, const WhereCall &call) {
         dense = dense_output(lowering, out);
         axes = collapse({&c, &a, &b, &dense});
     }
+    const uint32_t quads = make_quads(axes, 4);
+    const Walk4Params params = walk_of(axes);
+    const uint32_t batch = batch_of(lowering.device(), params.n);
     lowering.dispatch(spec::where{.threads = ELEMENT_THREADS,
                                   .c_dtype = c.dtype,
                                   .a_dtype = a.dtype,
                                   .b_dtype = b.dtype,
                                   .y_dtype = dense.dtype,
-                                  .rank = std::max(axes.rank, 1u)},
-                      {{c, KPX_READ}, {a, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, walk_of(axes),
-                      grid_elements(lowering.device(), out.size()));
+                                  .rank = std::max(axes.rank, 1u),
+                                  .quads = quads,
+                                  .batch = batch},
+                      {{c, KPX_READ}, {a, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, params,
+                      grid_elements(lowering.device(), params.n, batch));
     store_output(lowering, dense, out);
 }
 

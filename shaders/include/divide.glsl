@@ -19,18 +19,20 @@ uint divide_normal(uint a, out int exponent) {
     return m << shift;
 }
 
-// The first 25 bits of a / b, and whether anything remains; b/2^23 and a/b are in [1, 2).
+// The first 25 bits of a / b, and whether anything remains; b/2^23 and a/b are in [1, 2). The device's own division is
+// near enough to begin with; the remainder, which is small then, says what is missing.
 uint divide_mantissas(uint a, uint b, out bool rest) {
-    uint q = 0u;
-    for (uint i = 0u; i < 25u; i++) {
-        q <<= 1;
-        if (a >= b) {
-            a -= b;
-            q |= 1u;
-        }
-        a <<= 1;
+    uint q = uint(float(a) / float(b) * 16777216.0);
+    int left = int((a << 24) - q * b); // of a * 2^24, modulo 2^32
+    while (left < 0) {
+        left += int(b);
+        q--;
     }
-    rest = a != 0u;
+    while (left >= int(b)) {
+        left -= int(b);
+        q++;
+    }
+    rest = left != 0;
     return q;
 }
 

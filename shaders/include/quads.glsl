@@ -39,6 +39,9 @@ uint pack_8(uvec4 v) {
 
 #define QUAD_BITS_IN(slot, name) \
     QUAD_BITS_BLOCKS(slot, name, readonly) \
+    QUAD_BITS_LOADS(name)
+
+#define QUAD_BITS_LOADS(name) \
     uvec4 name##_quad_bits(uint at) { \
         switch (name##_DT) { \
         case DT_FLOAT16: case DT_BFLOAT16: return quad_bits_16(name##_b16.data[at >> 2]); \
@@ -47,8 +50,16 @@ uint pack_8(uvec4 v) {
         } \
     }
 
+#define QUAD_BITS_INOUT(slot, name) \
+    QUAD_BITS_BLOCKS(slot, name, ) \
+    QUAD_BITS_LOADS(name) \
+    QUAD_BITS_STORES(name)
+
 #define QUAD_BITS_OUT(slot, name) \
     QUAD_BITS_BLOCKS(slot, name, ) \
+    QUAD_BITS_STORES(name)
+
+#define QUAD_BITS_STORES(name) \
     void name##_set_quad_bits(uint at, uvec4 v) { \
         switch (name##_DT) { \
         case DT_FLOAT16: case DT_BFLOAT16: name##_b16.data[at >> 2] = pack_16(v); break; \

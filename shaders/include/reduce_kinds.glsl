@@ -1,7 +1,8 @@
 // The arithmetic of the reduce op: what a partial result is, how an element
 // joins it, how two join, and what comes out. A partial result is two words:
 //
-//   sum, mean, prod   a float32 or a wrapping integer
+//   sum, mean         a float32 and what rounding took from it, or a wrapping integer
+//   prod              a float32 or a wrapping integer
 //   amax, amin        a key that orders like the elements, a NaN largest
 //   arg_max, arg_min  such a key, and the index
 //   all, any          0 or 1
@@ -69,6 +70,24 @@ uvec2 join_exps(uvec2 a, uvec2 b) {
     return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
 }
 
+// Sums of floats carry what rounding took away from them, so that they are right to the last digits however many
+// elements they have. What an infinite sum carries is of no use: reduction_result knows.
+uvec2 join_sums(uvec2 a, uvec2 b) {
+    float x = uintBitsToFloat(a.x);
+    float y = uintBitsToFloat(b.x);
+    precise float sum = x + y;
+    precise float of_y = sum - x;
+    precise float of_x = sum - of_y;
+    precise float lost = (x - of_x) + (y - of_y);
+    precise float carried = uintBitsToFloat(a.y) + uintBitsToFloat(b.y) + lost;
+    return uvec2(floatBitsToUint(sum), floatBitsToUint(carried));
+}
+
+float whole_sum(uvec2 v) {
+    float sum = uintBitsToFloat(v.x);
+    return is_nan(sum) || is_inf(sum) ? sum : sum + uintBitsToFloat(v.y);
+}
+
 uvec2 join(uvec2 a, uvec2 b) {
     if (EXTREME) {
         return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;
@@ -81,7 +100,7 @@ uvec2 join(uvec2 a, uvec2 b) {
     if (KIND == REDUCE_PROD) {
         return uvec2(IN_FLOAT ? floatBitsToUint(uintBitsToFloat(a.x) * uintBitsToFloat(b.x)) : a.x * b.x, 0u);
     }
-    return uvec2(IN_FLOAT ? floatBitsToUint(uintBitsToFloat(a.x) + uintBitsToFloat(b.x)) : a.x + b.x, 0u);
+    return IN_FLOAT ? join_sums(a, b) : uvec2(a.x + b.x, 0u);
 }
 
 // The partial result of one element.
@@ -119,8 +138,9 @@ uint reduction_result(uvec2 v, float count) {
     }
     switch (KIND) {
     case REDUCE_LOG_SUM_EXP: return float_to_bits(log_sum_exp(uintBitsToFloat(v.x), uintBitsToFloat(v.y)), y_DT);
-    case REDUCE_MEAN: return float_to_bits(m_div(uintBitsToFloat(v.x), count), y_DT);
-    case REDUCE_SUM: case REDUCE_PROD: return IN_FLOAT ? float_to_bits(uintBitsToFloat(v.x), y_DT) : v.x;
+    case REDUCE_MEAN: return float_to_bits(m_div(whole_sum(v), count), y_DT);
+    case REDUCE_SUM: return IN_FLOAT ? float_to_bits(whole_sum(v), y_DT) : v.x;
+    case REDUCE_PROD: return IN_FLOAT ? float_to_bits(uintBitsToFloat(v.x), y_DT) : v.x;
     default: return v.x;
     }
 }

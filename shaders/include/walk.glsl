@@ -4,7 +4,7 @@
 //
 //   layout(push_constant) uniform Push { Walk2Params p; };
 //   layout(constant_id = 3) const uint RANK = 1;
-//   #define WALK_ARRAYS 2
+//   #define WALK_ARRAYS 2 // 0: only ELEMENTS and BATCHES
 //   #include "walk.glsl"
 //   ELEMENTS(i) { uvec2 at = walk(i); ... }
 #ifndef WALK_GLSL
@@ -12,9 +12,32 @@
 
 layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 
-// Few iterations each: kpx::grid_elements launches enough threads.
+// One at a time. Few iterations each: kpx::grid_elements launches enough threads.
 #define ELEMENTS(i) for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
 
+#ifdef WALK_BATCH
+#extension GL_EXT_control_flow_attributes : require
+
+// WALK_BATCH at a time, a workgroup's width apart. A kernel loads all of them before it stores the first: the compiler
+// must assume that a store changes what is loaded after it, and a device needs many loads under way.
+//
+//   BATCHES(first) {
+//       uint to[WALK_BATCH];
+//       EACH(k) { uvec2 at = walk(batch_item(first, k)); to[k] = at.y; ... }
+//       EACH(k) if (in_batch(first, k)) { ... }
+//   }
+#define BATCHES(first) \
+    for (uint first = gl_WorkGroupID.x * (gl_WorkGroupSize.x * WALK_BATCH) + gl_LocalInvocationID.x; first < p.n; \
+         first += gl_NumWorkGroups.x * gl_WorkGroupSize.x * WALK_BATCH)
+#define EACH(k) [[unroll]] for (uint k = 0u; k < WALK_BATCH; k++)
+#define MAX_BATCH 4
+
+// Beyond the end it is the last one, so that loads need no branch.
+uint batch_item(uint first, uint k) { return min(first + k * gl_WorkGroupSize.x, p.n - 1u); }
+bool in_batch(uint first, uint k) { return k == 0u || first + k * gl_WorkGroupSize.x < p.n; }
+#endif
+
+#if WALK_ARRAYS > 0
 #if WALK_ARRAYS == 2
 #define WALK_VEC uvec2
 #define WALK_OFFSETS uvec2(p.in_offset, p.out_offset)
@@ -40,4 +63,5 @@ WALK_VEC walk(uint i) {
     return at + i * WALK_STRIDES(0);
 }
 
+#endif
 #endif
