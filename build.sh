@@ -19,7 +19,7 @@ usage: ./build.sh COMMAND
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
   check      gofmt, go vet, staticcheck, clang-format, shellcheck, codespell
   bench [ARGUMENTS]
-             tokens per second, and where their time goes, by bin/bench (--help lists its
+             tokens per second, and where their time goes, or with --ops each op by itself, by bin/bench (--help lists its
              arguments; without any: the embedded model, in seconds on any device)
   microbench Go benchmarks of every package
   conformance [--device SPEC]

@@ -70,6 +70,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,6 +183,14 @@ func listVariants(device *C.kpx_device) []KernelVariant {
 }
 
 func (d *cgoDevice) kernels() []KernelVariant { return listVariants(d.p) }
+
+func (d *cgoDevice) kernelCode(kernel string) []uint32 {
+	name := C.CString(kernel)
+	defer C.free(unsafe.Pointer(name))
+	var words C.uint64_t
+	code := C.kpx_kernel_code(d.p, name, &words)
+	return slices.Clone(unsafe.Slice((*uint32)(unsafe.Pointer(code)), int(words)))
+}
 
 func (d *cgoDevice) refusals() uint32 { return d.refused.Load() }
 

@@ -36,6 +36,19 @@ func (d *Device) Kernels() []KernelVariant {
 	return nil
 }
 
+// KernelCode returns the SPIR-V of the best usable variant of a kernel, for an Algorithm, or nil if
+// there is none. It is meant for the kernels that no op runs: probe_stream, probe_matrix and
+// probe_float, which show what a device reaches (shaders/ has their bindings).
+func (d *Device) KernelCode(kernel string) []uint32 {
+	d = d.made()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b, is := d.backend.(*vulkanBackend); is && !d.closed.Load() {
+		return b.native.kernelCode(kernel)
+	}
+	return nil
+}
+
 // addKernels adds what Kernels knows.
 func (out *DeviceStats) addKernels(variants []KernelVariant) {
 	for _, v := range variants {

@@ -67,6 +67,8 @@ type native interface {
 	deviceStats(*DeviceStats)
 	// kernels lists the kernels' variants; refusals is how many of them the driver is known to have refused.
 	kernels() []KernelVariant
+	// kernelCode returns the SPIR-V of a kernel's best usable variant, nil if there is none.
+	kernelCode(kernel string) []uint32
 	refusals() uint32
 	streamStats(stream unsafe.Pointer, out *StreamStats)
 	close()

@@ -115,6 +115,13 @@ uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
     return all.size();
 }
 
+const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words) {
+    const EmbeddedKernel *code = nullptr;
+    (void)guarded(nullptr, [&] { code = device_of(device)->kernels().code(kernel); });
+    *words = code == nullptr ? 0 : code->bytes / sizeof(uint32_t);
+    return code == nullptr ? nullptr : code->spirv;
+}
+
 kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Device> &owner = device_of(device);

@@ -131,6 +131,9 @@ typedef struct {
 /* Writes at most n of the kernels' variants, of each kernel the best first, and returns their total number. device
  * NULL: those of this library, on no device. */
 uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n);
+/* The SPIR-V of a kernel's best variant that is usable on the device, for kpx_algorithm_create; it lives as long as the
+ * program. NULL if there is none. Meant for the kernels that no op runs: probes of what a device reaches. */
+const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words);
 
 /* ---- Tensors: storage with a host copy and a device copy ----
  * A tensor is bytes that views share. It records which of its two copies are up to date, its last writer and its

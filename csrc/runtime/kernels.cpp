@@ -81,10 +81,18 @@ Kernels::~Kernels() {
     }
 }
 
-bool Kernels::has(std::string_view kernel) const {
+const EmbeddedKernel *Kernels::code(std::string_view kernel) const {
     const auto family = families_.find(kernel);
-    return family != families_.end() && std::any_of(family->second.begin(), family->second.end(),
-                                                    [](const Variant *v) { return v->state == KPX_VARIANT_USABLE; });
+    if (family == families_.end()) {
+        return nullptr;
+    }
+    const auto usable = [](const Variant *v) { return v->state == KPX_VARIANT_USABLE; };
+    const auto found = std::find_if(family->second.begin(), family->second.end(), usable);
+    return found == family->second.end() ? nullptr : (*found)->code;
+}
+
+bool Kernels::has(std::string_view kernel) const {
+    return code(kernel) != nullptr;
 }
 
 const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow) {

@@ -77,6 +77,8 @@ class Kernels {
 
     // Whether a variant of the kernel is usable.
     bool has(std::string_view kernel) const;
+    // The best usable variant, or nullptr.
+    const EmbeddedKernel *code(std::string_view kernel) const;
     // The pipeline of the best usable variant; lives as long as the device. narrow: an operand has elements of 8 or 16
     // bits. Throws KPX_UNSUPPORTED if no variant is usable, and KernelRefused if that is since this call.
     const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow);

@@ -47,6 +47,8 @@ const struct {
     {spv::CapabilityDotProductInput4x8Bit, &Features::dot8, "integer dot products"},
     {spv::CapabilityDotProductInput4x8BitPacked, &Features::dot8, "integer dot products"},
     {spv::CapabilityCooperativeMatrixNV, &Features::coopmat_nv, "cooperative matrices"},
+    {spv::Capability(6022), &Features::coopmat_khr,
+     "cooperative matrices"}, // CooperativeMatrixKHR, which Debian 12's headers lack
 };
 
 // Names of others that shaders ask for, all of which are refused: nothing enables them.

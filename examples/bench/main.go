@@ -3,7 +3,7 @@
 // made one by one, from a region that is replayed and op by op (eager). It shows
 // as well which kernels the time of a token goes into, and what is held in
 // memory. Without --model it makes a checkpoint of a given shape with random
-// weights.
+// weights. With --ops it measures each op instead, as a share of what the device reaches.
 package main
 
 import (
@@ -31,6 +31,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	if o.ops != "" {
+		return o.measureOps(ctx, stdout, stderr)
+	}
 	device, err := kompute.Open(o.device)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := o.print(stdout, results); err != nil || o.plot == "" {
 		return err
 	}
-	return o.draw(ctx, results)
+	return draw(ctx, o.plot, results)
 }
 
 // load puts the model on the device.

@@ -17,8 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops/optest"
 )
 
 // measure runs the program with --json and returns what it printed.
@@ -286,4 +288,35 @@ func TestPlotIsHandedOver(t *testing.T) {
 	args[len(args)-1] = filepath.Join(dir, "no", "such.svg")
 	require.ErrorContains(t, run(t.Context(), args, io.Discard, &shown), "--plot: ")
 	require.Zero(t, shown.Len(), "nothing was measured")
+}
+
+// Every op of the table is measured, by its suite's own case, on each device.
+func TestOpsAreMeasured(t *testing.T) {
+	names := optest.Ops()
+	for _, op := range opdef.Ops {
+		require.Contains(t, names, op.Name, "an op without a suite is not measured")
+	}
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		var out bytes.Buffer
+		args := []string{"--ops", "copy,quantized_matmul,scatter", "--sizes", "4096", "--rows", "1,2", "--device", d.Info().Backend, "--json"}
+		require.NoError(t, run(t.Context(), args, &out, io.Discard))
+		var r roofline
+		require.NoError(t, json.Unmarshal(out.Bytes(), &r))
+		require.Positive(t, r.StreamRate)
+		seen := make(map[string]bool)
+		for _, m := range r.Ops {
+			seen[m.Op] = true
+			require.Positive(t, m.Time, m.Shapes)
+			require.Positive(t, m.Share)
+			require.NotEmpty(t, m.Kernels)
+			if m.Op == "quantized_matmul" {
+				require.Contains(t, []int{1, 2}, m.Rows)
+				require.Equal(t, 2*float64(m.Rows)*1024*4, m.FLOP)
+			}
+		}
+		require.Len(t, seen, 3, r.Skipped)
+		require.Equal(t, r.Backend == "cpu", len(r.Calls) == 0)
+	})
+	require.ErrorContains(t, run(t.Context(), []string{"--ops", "sofmax"}, io.Discard, io.Discard), "softmax")
+	require.ErrorContains(t, run(t.Context(), []string{"--ops", "copy", "--rows", "0"}, io.Discard, io.Discard), "--rows")
 }

@@ -20,6 +20,9 @@ type options struct {
 	prompts, gens, depths, threads  []int
 	reps, profile                   int
 	eager, region, json             bool
+	ops                             string // "all", or their names; empty: measure a model
+	opNames                         []string
+	sizes, rows                     []int
 	sampling                        sample.Params
 }
 
@@ -50,11 +53,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "as in decode, with --temp")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "as in decode, with --temp")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames with commas")
+	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
+	rows := fs.String("rows", "", "with --ops: `rows` of x in quantized products, with commas (default: 512)")
 	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
 	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
-	var errs [4]error
+	var errs [7]error
+	if *sizes != "" {
+		o.sizes, errs[4] = counts("sizes", *sizes)
+	}
+	if *rows != "" {
+		o.rows, errs[5] = counts("rows", *rows)
+	}
+	o.opNames, errs[6] = opList(o.ops)
 	o.prompts, errs[0] = numbers("n-prompt", *prompts)
 	o.gens, errs[1] = numbers("n-gen", *gens)
 	o.depths, errs[2] = numbers("n-depth", *depths)
@@ -91,6 +104,15 @@ func numbers(flagName, list string) ([]int, error) {
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+// counts reads numbers of at least 1.
+func counts(flagName, list string) ([]int, error) {
+	out, err := numbers(flagName, list)
+	if err == nil && slices.Contains(out, 0) {
+		err = fmt.Errorf("--%s: 0 is less than 1", flagName)
+	}
+	return out, err
 }
 
 // tests lists what to measure. A prompt goes the same way in both modes.

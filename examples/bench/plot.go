@@ -47,16 +47,16 @@ func findPlotter() (string, error) {
 }
 
 // draw hands the results to the plotter.
-func (o *options) draw(ctx context.Context, r *results) error {
+func draw(ctx context.Context, file string, results any) error {
 	path, err := findPlotter()
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(results)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, o.plot)
+	cmd := exec.CommandContext(ctx, path, file)
 	cmd.Stdin = bytes.NewReader(data)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("--plot: %s: %w: %s", plotter, err, bytes.TrimSpace(out))

@@ -250,6 +250,7 @@ func binarySuite() suite {
 		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary, along: pointwise,
 		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 2,
 		zeros: func(c *Case) bool { return has(choiceKinds, c.Params.Kind) || c.Params.Kind == "mod" },
+		kinds: []string{"add", "less"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"a": blank(dtype, size), "b": blank(dtype, size)}}
 		},

@@ -61,6 +61,7 @@ func dequantizeSuite() suite {
 			}
 			return map[string]int{"w": axis, "scales": axis, "biases": axis}
 		},
+		kinds: []string{"affine", "mxfp4", "nvfp4", "mxfp8"},
 		large: func(dtype array.DType, kind string, size int) Case {
 			f := formOf(kind)
 			return Case{To: dtype, Params: f.params(), In: f.blank(array.BFloat16, 4096, size/4096)}

@@ -116,6 +116,10 @@ func matMulSuite() suite {
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))
 		},
+		flop: func(c *Case) float64 {
+			a, b := c.In["a"].Shape, c.In["b"].Shape
+			return 2 * float64(a[0]) * float64(a[1]) * float64(b[1])
+		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			n := int(math.Sqrt(float64(size)))
 			return Case{In: map[string]array.Array{"a": blank(dtype, n, n), "b": blank(dtype, n, n)}}

@@ -49,32 +49,12 @@ func (r *runner) measure(t *testing.T) {
 // time replays a case by itself and returns the device's time, the kernels, and
 // the bytes of operands and result.
 func (r *runner) time(t *testing.T, c *Case) (took time.Duration, kernels []string, bytes int) {
-	s, err := r.dev.NewStream()
-	require.NoError(t, err)
-	defer s.Close()
-	in := upload(t, r.dev, c.In)
-	defer in.close()
-	var out *kompute.View
-	region, err := s.Capture(func(s *kompute.Stream) {
-		out = result(s, r.run(&call{Case: c, s: s, in: in.views}))
-	})
-	require.NoError(t, err)
-	defer region.Close()
-	defer out.Close()
-	const times = 7
-	p, err := region.Profile(context.Background(), times)
+	m, err := r.timed(context.Background(), c)
 	if errors.Is(err, kompute.ErrUnsupported) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
-	for _, d := range p.Dispatches {
-		kernels = append(kernels, d.Kernel)
-	}
-	bytes = out.Layout().Size() * out.DType().Size()
-	for _, a := range c.In {
-		bytes += len(a.Data)
-	}
-	return p.Replay, kernels, bytes
+	return m.Time, m.Kernels, m.Bytes
 }
 
 // result makes a view a result of what is captured.

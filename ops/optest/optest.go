@@ -49,8 +49,12 @@ type suite struct {
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
 	thin      int                               // on slow devices, of so many cases one is run
-	// large is a case to measure, of about size elements. Nil: nothing is measured.
+	// large is a case to measure, of about size elements. kinds are what Measure asks for, one by one; nil: it has one.
 	large func(dtype array.DType, kind string, size int) Case
+	kinds []string
+	// withRows gives a product's case so many rows of x; flop counts multiplications and additions of a product.
+	withRows func(c *Case, rows int)
+	flop     func(c *Case) float64
 }
 
 // suites lists all ops; each is in the file of its op's basename.

@@ -250,6 +250,7 @@ func quantizeSuite() suite {
 	return suite{
 		op: "quantize", run: runQuantize, reference: referenceQuantize, cases: quantizeCases, random: randomQuantize,
 		exact: func(*Case) bool { return true }, along: rowwise,
+		kinds: []string{"affine", "mxfp4", "nvfp4", "mxfp8"},
 		large: func(dtype array.DType, kind string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024)}, Params: formOf(kind).params()}
 		},

@@ -89,6 +89,7 @@ func quantizedGatherSuite() suite {
 			}
 			return map[string]int{"indices": axis}
 		},
+		kinds: []string{"affine", "mxfp4", "nvfp4", "mxfp8"},
 		large: func(dtype array.DType, kind string, size int) Case {
 			f := formOf(kind)
 			in := f.blank(array.BFloat16, 1024, size/1024)

@@ -202,6 +202,11 @@ func quantizedMatMulSuite() suite {
 			return sumBound(c.dtype("x"), c.In["x"].Dim(-1), largest(floats(c.In["x"]))*largestElement(c))
 		},
 		along: quantizedMatMulAlong, regroups: true,
+		kinds:    []string{"affine", "mxfp4", "nvfp4", "mxfp8"},
+		withRows: func(c *Case, rows int) { c.In["x"] = blank(c.In["x"].DType, rows, c.In["x"].Shape[1]) },
+		flop: func(c *Case) float64 {
+			return 2 * float64(size(c.In["x"].Shape)) * float64(c.In["w"].Shape[0])
+		},
 		large: func(dtype array.DType, kind string, size int) Case {
 			f := formOf(kind)
 			in, p := f.blank(array.BFloat16, 1024, size/1024), f.params()

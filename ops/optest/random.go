@@ -186,6 +186,7 @@ func randomSuite() suite {
 			moments(t, dev, "normal", 0, 1, func(v float64) float64 { return math.Erfc(-v/math.Sqrt2) / 2 })
 			categoricalSamples(t, dev)
 		},
+		kinds: []string{"uniform", "normal"},
 		large: func(dtype array.DType, kind string, size int) Case {
 			return randomCase("", kind, dtype, 0, 1, []int{size}, 1, 2)
 		},

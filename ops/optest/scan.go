@@ -168,6 +168,7 @@ func scanSuite() suite {
 	return suite{
 		op: "scan", run: runScan, reference: referenceScan, exact: scanExact, bound: scanBound, cases: scanCases,
 		random: randomScan, along: scanAlong, thin: 5,
+		kinds: []string{"sum"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Axis: -1}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}
 		},

@@ -263,6 +263,7 @@ func scatterSuite() suite {
 			return !c.dtype("x").IsFloat() || !slices.Contains([]string{"add", "mul"}, c.Params.Kind)
 		},
 		extra: scatterRepeats, along: scatterAlong, regroups: true,
+		kinds: []string{"set", "add"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			rows := size / 1024
 			return Case{In: map[string]array.Array{

@@ -129,6 +129,10 @@ func sdpaSuite() suite {
 		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, random: randomSDPA, thin: 2,
 		optional: []string{"mask", "key_length"}, along: sdpaAlong, regroups: true,
 		bound: func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
+		flop: func(c *Case) float64 { // causal: half of the scores
+			q, k := c.In["q"].Shape, c.In["k"].Shape
+			return 2 * float64(size(q)) * float64(k[2])
+		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			kv := func() array.Array { return blank(dtype, 1, 8, size/8192, 128) }
 			return Case{In: map[string]array.Array{"q": blank(dtype, 1, 16, size/8192, 128), "k": kv(), "v": kv()}, Params: Params{Scale: 0.1, Causal: true}}

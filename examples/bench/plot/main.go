@@ -23,6 +23,7 @@ type results struct {
 		Low, High  float64
 	}
 	Profiles []profile
+	Ops      []opRate // of --ops, instead of Tests
 }
 
 // profile is where a token's device time goes at one depth.
@@ -78,7 +79,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("standard input is not what bench --json prints: %w", err)
 	}
-	if len(r.Tests) == 0 {
+	if len(r.Tests) == 0 && len(r.Ops) == 0 {
 		return errors.New("standard input holds no tests")
 	}
 	return r.write(args[0])

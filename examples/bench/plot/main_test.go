@@ -132,3 +132,22 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestOpsAreDrawn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ops.svg")
+	in := strings.NewReader(`{"device":"a GPU","ops":[
+		{"op":"copy","dtype":"float32","size":4096,"limit":"memory","share":0.9,"bytes_per_second":4e12},
+		{"op":"matmul","dtype":"float32","size":4096,"limit":"matrix","share":0.5,"flop_per_second":3e13}]}`)
+	if err := run([]string{file}, in, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"copy float32: 4000 GB/s", "matmul float32: 30 TFLOP/s", "Ops of 4096 elements"} {
+		if !strings.Contains(string(data), text) {
+			t.Errorf("the picture has no %q", text)
+		}
+	}
+}

@@ -34,7 +34,10 @@ const (
 // panels draws the rates of prompts, those of tokens, since they differ by
 // orders of magnitude, and one panel of kernels for each depth.
 func (r *results) panels() ([]panel, error) {
-	var out []panel
+	out, err := r.opPanels()
+	if err != nil {
+		return nil, err
+	}
 	for _, prompts := range []bool{true, false} {
 		p, err := r.rates(prompts)
 		if err != nil {

@@ -76,7 +76,7 @@ func (r *results) draw(all draw.Canvas, panels []panel) {
 	all.SetColor(color.White)
 	all.Fill(all.Rectangle.Path())
 	title := text.Style{Color: color.Black, Font: font.From(sans, 14), Handler: plot.DefaultTextHandler, YAlign: text.YTop}
-	all.FillText(title, vg.Point{X: edge, Y: all.Max.Y - edge}, r.Model+" on "+r.Device)
+	all.FillText(title, vg.Point{X: edge, Y: all.Max.Y - edge}, strings.TrimPrefix(r.Model+" on "+r.Device, " on "))
 	top := all.Max.Y - headHeight
 	for _, p := range panels {
 		p.plot.Draw(draw.Canvas{Canvas: all.Canvas, Rectangle: vg.Rectangle{

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops/optest"
+)
+
+// opSizes are about how many elements the large operand of an op has: what a GPU starts in one go, what fills it, and
+// 64 MB and more of every element type of 16 bits.
+var (
+	opSizes    = []int{1 << 16, 1 << 20, 1 << 25}
+	opSizesCPU = []int{1 << 12, 1 << 16, 1 << 20}
+)
+
+// roofline is what --ops measures; it is what --json prints.
+type roofline struct {
+	Device  string `json:"device"`
+	Backend string `json:"backend"`
+	Driver  string `json:"driver"`
+	// What the probes reach, in bytes read and written and in operations a second; 0: there is no such probe here.
+	StreamRate float64       `json:"stream_bytes_per_second"`
+	FloatRate  float64       `json:"float_flop_per_second"`
+	MatrixRate float64       `json:"matrix_flop_per_second"`
+	Ops        []opRate      `json:"ops"`
+	Skipped    []skippedOp   `json:"skipped,omitempty"`
+	Calls      []kernelCalls `json:"kernel_calls,omitempty"`
+}
+
+// opRate is one measured call, with its share of what the probe that it is compared with reaches.
+type opRate struct {
+	optest.Measured
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	FLOPPerSecond  float64 `json:"flop_per_second,omitempty"`
+	// Limit is "memory" or "matrix", whichever would take longer at the probes' rates, and Share how near to it the
+	// call comes.
+	Limit string  `json:"limit"`
+	Share float64 `json:"share"`
+}
+
+type skippedOp struct {
+	Op     string `json:"op"`
+	Reason string `json:"reason"`
+}
+
+// kernelCalls is how often a variant of a kernel was dispatched.
+type kernelCalls struct {
+	Variant string `json:"variant"`
+	Calls   uint64 `json:"calls"`
+}
+
+// measureOps runs --ops.
+func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	m, err := kompute.NewManager(o.device, kompute.WithStrict(), kompute.WithOpTimes())
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, m)
+	device := m.Device()
+	info := device.Info()
+	r := &roofline{Device: info.Name, Backend: info.Backend, Driver: info.Driver}
+	sizes := o.sizes
+	if sizes == nil {
+		if sizes = opSizes; info.Backend == "cpu" || info.Type == "cpu" {
+			sizes = opSizesCPU
+		}
+	}
+	if err := r.probe(ctx, m, slices.Max(sizes)); err != nil {
+		return err
+	}
+	measure := optest.MeasureOptions{
+		Ops: o.opNames, Sizes: sizes, Rows: o.rows,
+		Each: func(m optest.Measured) {
+			fmt.Fprintf(stderr, "bench: %s of %d elements\n", strings.Join(strings.Fields(m.Op+" "+m.Kind+" "+m.DType.String()), " "), m.Size)
+			r.Ops = append(r.Ops, r.rate(m))
+		},
+		Skipped: func(op string, err error) { r.Skipped = append(r.Skipped, skippedOp{op, err.Error()}) },
+	}
+	if err := optest.Measure(ctx, device, measure); err != nil {
+		return err
+	}
+	for _, v := range device.Kernels() {
+		if v.Calls > 0 {
+			r.Calls = append(r.Calls, kernelCalls{v.String(), v.Calls})
+		}
+	}
+	if err := r.print(stdout, o.json); err != nil || o.plot == "" {
+		return err
+	}
+	return draw(ctx, o.plot, r)
+}
+
+// rate compares a call with the probes.
+func (r *roofline) rate(m optest.Measured) opRate {
+	seconds := max(m.Time.Seconds(), 1e-9)
+	out := opRate{Measured: m, BytesPerSecond: float64(m.Bytes) / seconds, FLOPPerSecond: m.FLOP / seconds, Limit: "memory"}
+	if r.StreamRate > 0 {
+		out.Share = out.BytesPerSecond / r.StreamRate
+	}
+	if top := max(r.MatrixRate, r.FloatRate); top > 0 && out.FLOPPerSecond/top > out.Share {
+		out.Limit, out.Share = "matrix", out.FLOPPerSecond/top
+	}
+	return out
+}
+
+func (r *roofline) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	fmt.Fprintf(w, "%s (%s, %s)\n", r.Device, r.Backend, r.Driver)
+	fmt.Fprintf(w, "probes: memory %s GB/s read and written, float32 %s TFLOP/s, matrices %s TFLOP/s\n\n",
+		giga(r.StreamRate), tera(r.FloatRate), tera(r.MatrixRate))
+	t := table(w)
+	fmt.Fprintln(t, "op\ttype\telements\trows\tµs\tGB/s\tTFLOP/s\tshare\tof\t kernels")
+	for _, m := range r.Ops {
+		rows, flop := "", ""
+		if m.Rows > 0 {
+			rows = itoa(m.Rows)
+		}
+		if m.FLOP > 0 {
+			flop = tera(m.FLOPPerSecond)
+		}
+		fmt.Fprintf(t, "%s\t%v\t%d\t%s\t%s\t%s\t%s\t%.0f%%\t%s\t %s\n", strings.TrimSpace(m.Op+" "+m.Kind), m.DType, m.Size, rows,
+			micros(float64(m.Time)), giga(m.BytesPerSecond), flop, 100*m.Share, m.Limit, strings.Join(m.Kernels, " "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(w, "not measured: %s: %s\n", s.Op, s.Reason)
+	}
+	return nil
+}
+
+func giga(v float64) string { return fmt.Sprintf("%.0f", v/1e9) }
+
+func tera(v float64) string {
+	return fmt.Sprintf("%.*f", max(0, 1-int(math.Log10(max(v/1e12, 1)))), v/1e12)
+}
+
+// opList reads --ops's value: "all", or basenames with commas.
+func opList(list string) ([]string, error) {
+	if list == "" || list == "all" {
+		return nil, nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(optest.Ops(), name) {
+			return nil, fmt.Errorf("--ops: there is no op %q; there are %s", name, strings.Join(optest.Ops(), " "))
+		}
+	}
+	return names, nil
+}
