@@ -124,13 +124,14 @@ void main() {
             if (!in_batch(first, k)) {
                 continue;
             }
-            u[k].x = binary_bits(u[k].x, v[k].x);
+            for (uint i = 0u; i < WIDTH; i++) {
+                u[k][i] = binary_bits(u[k][i], v[k][i]);
+            }
             if (QUADS == 0u) {
                 y_set_bits(to[k], u[k].x);
-                continue;
+            } else {
+                y_set_quad_bits(4u * to[k], u[k]);
             }
-            u[k].yzw = uvec3(binary_bits(u[k].y, v[k].y), binary_bits(u[k].z, v[k].z), binary_bits(u[k].w, v[k].w));
-            y_set_quad_bits(4u * to[k], u[k]);
         }
     }
 }

@@ -25,8 +25,6 @@ uvec4 load(uint at) {
     return x_quad_bits(4u * at);
 }
 
-uint convert(uint bits) { return convert_bits(bits, x_DT, y_DT); }
-
 void main() {
     BATCHES(first) {
         uvec4 v[MAX_BATCH];
@@ -40,13 +38,14 @@ void main() {
             if (!in_batch(first, k)) {
                 continue;
             }
-            v[k].x = convert(v[k].x);
+            for (uint i = 0u; i < WIDTH; i++) {
+                v[k][i] = convert_bits(v[k][i], x_DT, y_DT);
+            }
             if (QUADS == 0u) {
                 y_set_bits(to[k], v[k].x);
-                continue;
+            } else {
+                y_set_quad_bits(4u * to[k], v[k]);
             }
-            v[k].yzw = uvec3(convert(v[k].y), convert(v[k].z), convert(v[k].w));
-            y_set_quad_bits(4u * to[k], v[k]);
         }
     }
 }

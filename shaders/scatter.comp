@@ -95,19 +95,27 @@ void store(uint at, uvec4 bits) {
     }
 }
 
-uvec4 widen(uvec4 bits) {
-    uvec4 v = uvec4(widen(bits.x));
-    return QUADS != 0u ? uvec4(v.x, widen(bits.y), widen(bits.z), widen(bits.w)) : v;
+const uint WIDTH = QUADS != 0u ? 4u : 1u;
+
+uvec4 widen(uvec4 v) {
+    for (uint i = 0u; i < WIDTH; i++) {
+        v[i] = widen(v[i]);
+    }
+    return v;
 }
 
 uvec4 narrow(uvec4 v) {
-    uvec4 bits = uvec4(narrow(v.x));
-    return QUADS != 0u ? uvec4(bits.x, narrow(v.y), narrow(v.z), narrow(v.w)) : bits;
+    for (uint i = 0u; i < WIDTH; i++) {
+        v[i] = narrow(v[i]);
+    }
+    return v;
 }
 
 uvec4 combine(uvec4 a, uvec4 b) {
-    uvec4 v = uvec4(combine(a.x, b.x));
-    return QUADS != 0u ? uvec4(v.x, combine(a.y, b.y), combine(a.z, b.z), combine(a.w, b.w)) : v;
+    for (uint i = 0u; i < WIDTH; i++) {
+        a[i] = combine(a[i], b[i]);
+    }
+    return a;
 }
 
 void main() {

@@ -54,13 +54,14 @@ void main() {
             if (!in_batch(first, k)) {
                 continue;
             }
-            u[k].x = product(u[k].x, v[k].x);
+            for (uint i = 0u; i < WIDTH; i++) {
+                u[k][i] = product(u[k][i], v[k][i]);
+            }
             if (QUADS == 0u) {
                 y_set_bits(to[k], u[k].x);
-                continue;
+            } else {
+                y_set_quad_bits(4u * to[k], u[k]);
             }
-            u[k].yzw = uvec3(product(u[k].y, v[k].y), product(u[k].z, v[k].z), product(u[k].w, v[k].w));
-            y_set_quad_bits(4u * to[k], u[k]);
         }
     }
 }

@@ -88,13 +88,14 @@ void main() {
             if (!in_batch(first, k)) {
                 continue;
             }
-            v[k].x = unary_bits(v[k].x);
+            for (uint i = 0u; i < WIDTH; i++) {
+                v[k][i] = unary_bits(v[k][i]);
+            }
             if (QUADS == 0u) {
                 y_set_bits(to[k], v[k].x);
-                continue;
+            } else {
+                y_set_quad_bits(4u * to[k], v[k]);
             }
-            v[k].yzw = uvec3(unary_bits(v[k].y), unary_bits(v[k].z), unary_bits(v[k].w));
-            y_set_quad_bits(4u * to[k], v[k]);
         }
     }
 }

@@ -200,7 +200,9 @@ RowShape row_shape(const DeviceTraits &device, int64_t cols) {
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
 
-uint32_t row_quads(const RowParams &rows, std::initializer_list<const Array *> others) {
+uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initializer_list<const Array *> others) {
+    if (device.is_cpu && int64_t(rows.rows) * rows.cols < 1 << 16)
+        return 0;
     bool quads = rows.col_stride == 1 && rows.cols % 4 == 0 && rows.offset % 4 == 0;
     for (uint32_t d = 0; d < 3; d++)
         quads = quads && (rows.shape[d] == 1 || rows.strides[d] % 4 == 0);

@@ -129,8 +129,9 @@ struct RowShape {
 RowShape row_shape(const DeviceTraits &device, int64_t cols);
 
 // Whether rows, and arrays of one row each (absent ones count as such), consist of
-// whole quads that are one load or store each (QUADS in rows.glsl).
-uint32_t row_quads(const RowParams &rows, std::initializer_list<const Array *> others);
+// whole quads that are one load or store each (QUADS in rows.glsl). On a CPU few of
+// them are not worth a pipeline of their own.
+uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initializer_list<const Array *> others);
 
 // Whether one workgroup of so many threads may loop over a row (some devices
 // stop a kernel after 65,535 iterations).

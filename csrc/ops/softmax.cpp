@@ -22,7 +22,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call) {
                                     .x_dtype = x.dtype,
                                     .y_dtype = out.dtype,
                                     .items = shape.items,
-                                    .quads = row_quads(params.x, {&dense})},
+                                    .quads = row_quads(lowering.device(), params.x, {&dense})},
                       {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }

@@ -32,6 +32,10 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 #define EACH(k) [[unroll]] for (uint k = 0u; k < WALK_BATCH; k++)
 #define MAX_BATCH 4
 
+// Elements of an item, for kernels whose items may be quads. A loop over them keeps one copy of the arithmetic in the
+// SPIR-V, which drivers compile anew for each pipeline.
+#define WIDTH (QUADS == 0u ? 1u : 4u)
+
 // Beyond the end it is the last one, so that loads need no branch.
 uint batch_item(uint first, uint k) { return min(first + k * gl_WorkGroupSize.x, p.n - 1u); }
 bool in_batch(uint first, uint k) { return k == 0u || first + k * gl_WorkGroupSize.x < p.n; }
