@@ -95,6 +95,21 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 	return t, nil
 }
 
+// attentionStep checks the numbers that all heads share: a rotation or a length for
+// each row is not what the loops compute.
+func (c *checker) attentionStep(a []array.Array) {
+	o := &opdef.AttentionStep
+	for _, shared := range []struct {
+		name    string
+		operand opdef.Operand
+		size    int
+	}{{"position", o.Position, 1}, {"start", o.Start, 4}, {"key_length", o.KeyLength, 1}} {
+		if x := &a[shared.operand.Index]; x.Present() && x.Size() != shared.size {
+			c.fail("%s has %d elements, not %d", shared.name, x.Size(), shared.size)
+		}
+	}
+}
+
 // length returns how many keys there are.
 func (t *attentionStep) length() int {
 	n := int(t.op.Keys)

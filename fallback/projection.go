@@ -60,6 +60,22 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	return s
 }
 
+// projection checks what the loops of one take for granted.
+func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
+	o := &opdef.Projection
+	if x := &a[o.X.Index]; x.Size() == 0 || x.Size() != x.Dim(-1) {
+		c.fail("x of shape %v is not one row", x.Shape)
+	}
+	if op.Epilogue == opdef.ProjectionResidual {
+		c.asRow("residual", &a[o.Residual.Index])
+	}
+	for i := range opdef.ProjectionGroups {
+		if m := a[o.W.Index+i*opdef.ProjectionGroupSize:]; m[0].Present() {
+			c.asRow("out", &m[3])
+		}
+	}
+}
+
 // argMaxBlocks counts the blocks of n products.
 func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
@@ -67,7 +83,7 @@ func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	o := &opdef.QuantizedMatMul
 	x := &a[o.X.Index]
-	if op.Transpose == 0 || op.Mode != opdef.ModeAffine || x.Size() != x.Dim(-1) {
+	if op.Transpose == 0 || op.Mode != opdef.ModeAffine || x.Size() == 0 || x.Size() != x.Dim(-1) {
 		return nil
 	}
 	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}

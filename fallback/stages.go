@@ -38,6 +38,32 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 	return nil
 }
 
+// Supports reports why a fused op cannot take these arrays, which need no memory, or
+// nil. Its loops walk rows, and would misread other views.
+func Supports(name string, arrays []array.Array, params []byte) error {
+	c := checker{op: name}
+	switch name {
+	case opdef.Projection.Name:
+		c.projection(arrays, paramsOf[opdef.ProjectionParams](params))
+	case opdef.AttentionStep.Name:
+		c.attentionStep(arrays)
+	case opdef.AttentionProjection.Name:
+		c.attentionStep(arrays)
+		o := &opdef.AttentionProjection
+		c.asRow("residual", &arrays[o.Residual.Index])
+		c.asRow("out", &arrays[o.Out.Index])
+	}
+	return c.err
+}
+
+// asRow checks that the elements of a, if it is present, are a constant stride of the
+// last axis apart.
+func (c *checker) asRow(name string, a *array.Array) {
+	if a.Present() && !a.IsContiguous() && a.Size() != a.Dim(-1) {
+		c.fail("%s of shape %v and strides %v is no row", name, a.Shape, a.Strides)
+	}
+}
+
 // paramsOf returns the parameter struct that lies in these bytes.
 func paramsOf[P any](bytes []byte) (params P) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)

@@ -71,8 +71,8 @@ func (g *cpuGraph) lower(ops []Op) *cpuRegion {
 		for i, a := range n.Arrays {
 			if a.Present() {
 				c.operands[i] = g.storages[a.Storage]
-				arrays[i] = array.Array{DType: a.DType, Layout: a.Layout}
 			}
+			arrays[i] = a.Host()
 		}
 		c.stages = fallback.StagesOf(n.Name, arrays, n.Params)
 		out.calls = append(out.calls, c)

@@ -334,3 +334,58 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 	l.close()
 	require.NoError(t, dev.Close())
 }
+
+// Groups that only look like what passes fuse are left alone: the fused loops walk
+// rows, and have one position for all heads.
+func TestPassesRefuseOtherViews(t *testing.T) {
+	dev, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), heads: 2, kvHeads: 2, d: 64, keys: 40}
+	l.q = ops.Quantization{GroupSize: 64, Bits: 4}
+	l.matrices = []weights{l.matrix(128, 64)}
+	x, q, k, v := l.floats(1, 64), l.floats(2, 1, 1, 64), l.floats(2, 1, 1, 64), l.floats(1, 2, 1, 64)
+	keys, values := l.floats(1, 2, 40, 64), l.floats(1, 2, 40, 64)
+	stretched, transposed, column := l.floats(64), l.floats(64, 2), l.floats(2, 1)
+	offsets := keep(l, kompute.New[int32])([]int32{3, 17}, 2)
+	cases := map[string]func(s *kompute.Stream) *kompute.Tensor[float32]{
+		"a residual that is stretched": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), stretched)
+		},
+		"a transposed residual": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), transposed.Transpose(1, 0))
+		},
+		"a residual of columns": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			return ops.Add(s, column, l.product(s, x, 0).Reshape(2, 64))
+		},
+		"a position for each head": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			turn := func(x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+				return ops.RoPE(s, x, ops.RoPEParams{}, ops.AtDevice(offsets)).Reshape(1, 2, 1, 64)
+			}
+			ops.SliceUpdate(s, keys, turn(k), ops.At(0), ops.At(0), ops.At(5), ops.At(0))
+			ops.SliceUpdate(s, values, v, ops.At(0), ops.At(0), ops.At(5), ops.At(0))
+			return ops.SDPA(s, turn(q), keys, values, ops.SDPAParams[float32]{Scale: 0.125})
+		},
+	}
+	for name, call := range cases {
+		t.Run(name, func(t *testing.T) {
+			sc := s.Scope()
+			defer sc.Close()
+			want, err := call(s).Read(context.Background())
+			require.NoError(t, err)
+			var out *kompute.Tensor[float32]
+			region, err := s.Capture(func(s *kompute.Stream) { out = kompute.Result(s, call(s)) })
+			require.NoError(t, err)
+			require.NoError(t, region.Replay(context.Background()))
+			got, err := out.Read(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.NoError(t, region.Close())
+			require.NoError(t, out.Close())
+		})
+	}
+	require.NoError(t, s.Close())
+	l.close()
+	require.NoError(t, dev.Close())
+}

@@ -28,6 +28,14 @@ type Array struct {
 // Present reports whether a is an operand at all.
 func (a Array) Present() bool { return a.Storage != nil }
 
+// Host returns a as a host array without memory; the zero Array if it is absent.
+func (a Array) Host() array.Array {
+	if !a.Present() {
+		return array.Array{}
+	}
+	return array.Array{DType: a.DType, Layout: a.Layout}
+}
+
 // Node is one op call.
 type Node struct {
 	Name   string

@@ -1,6 +1,11 @@
 package fusion
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/internal/array"
+)
 
 // spans reports whether some operand of the node, used in that way, spans the
 // view's bytes.
@@ -96,7 +101,8 @@ func (g *Graph) blocked(group []int, id, at int) bool {
 // It answers false, and changes nothing, if
 //   - something that the group writes is neither written by fused nor internal,
 //   - fused reads what only the group wrote, or touches what the group does not,
-//   - a node between the group's nodes would run in the wrong order.
+//   - a node between the group's nodes would run in the wrong order,
+//   - the fused op does not take such views.
 func (g *Graph) replace(group []int, fused *Node) bool {
 	slices.Sort(group)
 	group = slices.Compact(group)
@@ -106,7 +112,7 @@ func (g *Graph) replace(group []int, fused *Node) bool {
 		}
 	}
 	at := g.place(group)
-	if at == none || !g.keepsResults(group, fused) || !g.keepsOperands(group, fused) {
+	if at == none || !g.keepsResults(group, fused) || !g.keepsOperands(group, fused) || !supported(fused) {
 		return false
 	}
 	fused.Pass = g.pass
@@ -122,6 +128,14 @@ func (g *Graph) replace(group []int, fused *Node) bool {
 	g.nodes[at] = fused
 	g.index(at)
 	return true
+}
+
+func supported(fused *Node) bool {
+	arrays := make([]array.Array, len(fused.Arrays))
+	for i, a := range fused.Arrays {
+		arrays[i] = a.Host()
+	}
+	return fallback.Supports(fused.Name, arrays, fused.Params) == nil
 }
 
 // remove removes a node whose results are not observable; false if they may be.
