@@ -47,8 +47,12 @@ type queue interface {
 	// poll reports whether the value is reached. No lock of the device is held.
 	poll(value uint64) bool
 	// flush starts everything appended so far, and returns the value that is
-	// reached when it is done. No lock of the device is held.
+	// reached when it is done. No lock of the device is held. flush and replay
+	// return errBusy, having done nothing, if too much of the stream's work is
+	// under way.
 	flush() (uint64, error)
+	// waitForRoom waits until they would not, or ctx is done. No lock is held.
+	waitForRoom(ctx context.Context) error
 	// wait returns when value, which flush returned, is reached, or ctx is done.
 	wait(ctx context.Context, value uint64) error
 	// beginCapture makes append collect ops for a region, up to endCapture or
@@ -61,9 +65,9 @@ type queue interface {
 	// replay appends a region and submits it with all earlier work. Locks as
 	// for append.
 	replay(r *Region, times int) error
-	// profile replays a region once and waits for it. It returns when the
-	// replay ran and, unless spans is nil, fills in when its dispatches ran.
-	// Locks as for append.
+	// profile replays a region once and waits for it, or until ctx is done. It
+	// returns when the replay ran and, unless spans is nil, fills in when its
+	// dispatches ran. Locks as for append.
 	profile(ctx context.Context, r *Region, spans []span) (replayTime, error)
 	// timeOps starts or stops measuring work that is appended from now on.
 	// Locks as for append.

@@ -122,7 +122,7 @@ func (s *Stream) beginCapture(fn func(*Stream)) (*capture, error) {
 	if fn == nil {
 		return nil, &CaptureError{Op: "capture", Reason: "no function", Err: ErrInvalid}
 	}
-	if _, err := s.flushLocked(); err != nil {
+	if _, err := s.flushLocked(s.context()); err != nil {
 		return nil, err
 	}
 	if err := s.queue.beginCapture(); err != nil {

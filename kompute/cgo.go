@@ -53,6 +53,7 @@ static void destroy_tensors(const void *tensors, uint64_t n) { kpx_tensors_destr
 #cgo nocallback kpx_upload
 #cgo nocallback kpx_stream_depend
 #cgo nocallback kpx_wait
+#cgo nocallback kpx_wait_for_room
 #cgo noescape kpx_tensor_create
 #cgo noescape destroy_tensors
 #cgo noescape call_write
@@ -65,6 +66,7 @@ static void destroy_tensors(const void *tensors, uint64_t n) { kpx_tensors_destr
 #cgo noescape kpx_upload
 #cgo noescape kpx_stream_depend
 #cgo noescape kpx_wait
+#cgo noescape kpx_wait_for_room
 */
 import "C"
 
@@ -159,9 +161,13 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	}
 	list := C.CString(strings.Join(disabled, ","))
 	defer C.free(unsafe.Pointer(list))
+	// The options are of C's memory, since they hold a pointer.
+	options := (*C.kpx_device_options)(C.calloc(1, C.sizeof_kpx_device_options))
+	defer C.free(unsafe.Pointer(options))
+	options.memory_budget, options.hang_ns, options.disabled = C.uint64_t(o.budget), C.uint64_t(o.hangLimit), list
 	var e C.kpx_error
 	var p *C.kpx_device
-	if code := C.kpx_device_open(C.uint32_t(info.Index), C.uint64_t(o.budget), list, &p, &e); code != C.KPX_OK {
+	if code := C.kpx_device_open(C.uint32_t(info.Index), options, &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
 	return newVulkanDevice(info, &cgoDevice{p: p}, o)
@@ -366,10 +372,26 @@ func (d *cgoDevice) openGate(gate unsafe.Pointer) { C.kpx_gate_open((*C.kpx_gate
 func (d *cgoDevice) flush(stream unsafe.Pointer) (uint64, error) {
 	var e C.kpx_error
 	var value C.uint64_t
-	if code := C.kpx_flush((*C.kpx_stream)(stream), &value, &e); code != C.KPX_OK {
+	switch code := C.kpx_flush((*C.kpx_stream)(stream), 0, &value, &e); code {
+	case C.KPX_OK:
+		return uint64(value), nil
+	case C.KPX_TIMEOUT:
+		return 0, errBusy
+	default:
 		return 0, goError(code, &e)
 	}
-	return uint64(value), nil
+}
+
+func (d *cgoDevice) waitForRoom(stream unsafe.Pointer, timeout uint64) (bool, error) {
+	var e C.kpx_error
+	switch code := C.kpx_wait_for_room((*C.kpx_stream)(stream), C.uint64_t(timeout), &e); code {
+	case C.KPX_OK:
+		return true, nil
+	case C.KPX_TIMEOUT:
+		return false, nil
+	default:
+		return false, goError(code, &e)
+	}
 }
 
 func (d *cgoDevice) wait(stream unsafe.Pointer, value, timeout uint64) (bool, error) {
@@ -423,5 +445,7 @@ func (d *cgoDevice) streamStats(stream unsafe.Pointer, out *StreamStats) {
 	out.RecordTime = time.Duration(c.record_ns)
 	out.SubmitTime = time.Duration(c.submit_ns)
 }
+
+func (d *cgoDevice) hang() string { return C.GoString(C.kpx_device_hang(d.p)) }
 
 func (d *cgoDevice) close() { C.kpx_device_close(d.p) }

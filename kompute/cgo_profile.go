@@ -15,10 +15,23 @@ import (
 // The span structs of both languages must have the same layout.
 var _ [0]struct{} = [unsafe.Sizeof(span{}) - C.sizeof_kpx_span]struct{}{}
 
-func (d *cgoDevice) profile(stream, region unsafe.Pointer, spans []span) (span, error) {
+func (d *cgoDevice) startProfile(stream, region unsafe.Pointer, each bool) (uint64, error) {
+	var e C.kpx_error
+	var value C.uint64_t
+	what := C.kpx_profiled(C.KPX_PROFILE_WHOLE)
+	if each {
+		what = C.KPX_PROFILE_EACH
+	}
+	if code := C.kpx_profile_start((*C.kpx_stream)(stream), (*C.kpx_region)(region), what, &value, &e); code != C.KPX_OK {
+		return 0, goError(code, &e)
+	}
+	return uint64(value), nil
+}
+
+func (d *cgoDevice) profileTimes(region unsafe.Pointer, spans []span) (span, error) {
 	var e C.kpx_error
 	var whole C.kpx_span
-	code := C.kpx_region_profile((*C.kpx_stream)(stream), (*C.kpx_region)(region),
+	code := C.kpx_profile_times((*C.kpx_region)(region),
 		(*C.kpx_span)(unsafe.Pointer(unsafe.SliceData(spans))), C.uint64_t(len(spans)), &whole, &e)
 	if code != C.KPX_OK {
 		return span{}, goError(code, &e)

@@ -38,11 +38,14 @@ func (d *cgoDevice) abortCapture(stream unsafe.Pointer) { C.kpx_capture_abort((*
 func (d *cgoDevice) replay(stream, region unsafe.Pointer, times int) (uint64, error) {
 	var e C.kpx_error
 	var value C.uint64_t
-	code := C.kpx_replay((*C.kpx_stream)(stream), (*C.kpx_region)(region), C.uint32_t(times), &value, &e)
-	if code != C.KPX_OK {
+	switch code := C.kpx_replay((*C.kpx_stream)(stream), (*C.kpx_region)(region), C.uint32_t(times), 0, &value, &e); code {
+	case C.KPX_OK:
+		return uint64(value), nil
+	case C.KPX_TIMEOUT:
+		return 0, errBusy
+	default:
 		return 0, goError(code, &e)
 	}
-	return uint64(value), nil
 }
 
 func (d *cgoDevice) regionStats(region unsafe.Pointer) RegionStats {

@@ -5,6 +5,10 @@ import "context"
 // Close waits for the stream's work, closes its scopes and regions and frees it.
 // What it wrote stays readable. Closing again does nothing. It returns the error
 // that poisoned the stream. Shutdown is Close with a deadline.
+//
+// On a device that hangs, Close returns ErrDeviceLost after the limit of
+// [WithHangLimit]. What the device may still use is then never freed: tensors,
+// regions and staging memory of the work that hangs.
 func (s *Stream) Close() error { return s.Shutdown(context.Background()) }
 
 // Shutdown closes the stream like Close, but waits no longer than ctx allows. It
@@ -93,7 +97,7 @@ func (s *Stream) lastFlush() mark {
 		_ = s.failCapture("close", "the stream was closed", nil)
 		c.endLocked()
 	}
-	m, _ := s.flushLocked() // a failure poisons the stream
+	m, _ := s.flushLocked(context.Background()) // a failure poisons the stream
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.closed = true
@@ -106,7 +110,8 @@ func (s *Stream) lastFlush() mark {
 // Close waits for all work, closes the streams, and frees the device and the
 // memory of every tensor on it. Streams and tensors that are still open return
 // ErrClosed from then on. Closing again does nothing. It returns the first error
-// that poisoned one of the streams. Shutdown is Close with a deadline.
+// that poisoned one of the streams. Shutdown is Close with a deadline. A device
+// that hangs keeps it no longer than its streams: see Stream.Close.
 func (d *Device) Close() error { return d.Shutdown(context.Background()) }
 
 // Shutdown closes the device like Close, but waits no longer than ctx allows. It

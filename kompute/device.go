@@ -65,6 +65,7 @@ type Device struct {
 	peakBytes  int64
 	transfers  transferCounts
 	logged     map[[2]string]bool // fallbacks, by op and reason
+	lost       bool               // and logged
 }
 
 // transferCounts counts downloads. The native library counts uploads.
@@ -164,6 +165,20 @@ func (d *Device) logFallback(op, reason string) {
 	}
 }
 
+// noteLost logs, once, that the device is lost, if that is the error.
+func (d *Device) noteLost(err error) {
+	if !errors.Is(err, ErrDeviceLost) {
+		return
+	}
+	d.mu.Lock()
+	known := d.lost
+	d.lost = true
+	d.mu.Unlock()
+	if !known && d.opts.logger != nil {
+		d.opts.logger.Error("the device is lost", slog.String("device", d.info.Name), slog.String("error", err.Error()))
+	}
+}
+
 // collect makes the garbage collector release tensors that were never closed.
 func collect() {
 	runtime.GC()
@@ -187,7 +202,7 @@ func (d *Device) finishWork() {
 	ctx, cancel := context.WithTimeout(context.Background(), finishLimit)
 	defer cancel()
 	for _, s := range streams {
-		if m, err := s.flush(); err == nil {
+		if m, err := s.flush(ctx); err == nil {
 			_ = s.queue.wait(ctx, m.value)
 		}
 	}

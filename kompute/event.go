@@ -30,7 +30,7 @@ func (s *Stream) RecordInto(ev *Event) {
 		return
 	}
 	_ = s.failCapture("record", "an event inside a region", nil)
-	m, _ := s.flush() // a failure poisons the stream, and the event with it
+	m, _ := s.flush(s.context()) // a failure poisons the stream, and the event with it
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	ev.m = m

@@ -41,7 +41,10 @@ type native interface {
 	// hold keeps back work appended from now on until the gate is opened.
 	hold(stream unsafe.Pointer) (gate unsafe.Pointer, err error)
 	openGate(gate unsafe.Pointer)
+	// flush and replay return errBusy, having done nothing, if too much of the stream's work is under way.
 	flush(stream unsafe.Pointer) (value uint64, err error)
+	// waitForRoom reports whether they would not, within the timeout.
+	waitForRoom(stream unsafe.Pointer, timeoutNanoseconds uint64) (bool, error)
 	// wait reports whether the stream reached value within the timeout.
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
 
@@ -52,8 +55,11 @@ type native interface {
 	endCapture(stream unsafe.Pointer) (region unsafe.Pointer, err error)
 	abortCapture(stream unsafe.Pointer)
 	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
-	// profile fills spans, one for each dispatch, unless they are nil.
-	profile(stream, region unsafe.Pointer, spans []span) (whole span, err error)
+	// startProfile replays a region with timestamps, of each dispatch too if asked.
+	startProfile(stream, region unsafe.Pointer, each bool) (value uint64, err error)
+	// profileTimes tells when the replay ran, which is done, and fills spans, one for each dispatch,
+	// unless they are nil.
+	profileTimes(region unsafe.Pointer, spans []span) (whole span, err error)
 	regionStats(region unsafe.Pointer) RegionStats
 	describeRegion(region unsafe.Pointer) []byte
 	destroyRegion(region unsafe.Pointer)
@@ -65,6 +71,8 @@ type native interface {
 	// now returns the time of the clock that spans use.
 	now() uint64
 	deviceStats(*DeviceStats)
+	// hang tells which work hangs, if the device counts as lost for that.
+	hang() string
 	// kernels lists the kernels' variants; refusals is how many of them the driver is known to have refused.
 	kernels() []KernelVariant
 	// kernelCode returns the SPIR-V of a kernel's best usable variant, nil if there is none.
@@ -145,6 +153,9 @@ const (
 // errStale: only the device's copy is current, and the host's copy must be
 // updated before it is changed.
 var errStale = fmt.Errorf("the host's copy is stale: %w", ErrInternal)
+
+// errBusy: too much of a stream's work is under way.
+var errBusy = errors.New("too much work is under way")
 
 // unsupportedError is the only error of the native library after which an op
 // runs on the CPU.

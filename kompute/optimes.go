@@ -64,7 +64,7 @@ func (s *Stream) setTiming(timing timing, host bool) error {
 	if s.capture != nil {
 		return s.failCapture("timing", "the stream has to start its work", nil)
 	}
-	if _, err := s.flushLocked(); err != nil {
+	if _, err := s.flushLocked(s.context()); err != nil {
 		return err
 	}
 	if err := s.queue.timeOps(timing); err != nil {

@@ -1,6 +1,9 @@
 package kompute
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Option changes how Open opens a device.
 type Option func(*options)
@@ -14,6 +17,7 @@ type options struct {
 	disabled    map[string]bool // names as given; resolveDisabled leaves those of ops
 	opTimes     bool
 	trace       *Trace
+	hangLimit   time.Duration // 0: none
 }
 
 // The window within which a stream collects ops before it starts them.
@@ -47,9 +51,25 @@ func WithWindow(ops int, bytes int64) Option {
 	}
 }
 
+// defaultHangLimit is longer than any work that a driver lets run.
+const defaultHangLimit = 10 * time.Minute
+
+// WithHangLimit sets how long a Vulkan device may work without finishing any of what
+// it was given; the default is ten minutes. Then it hangs: it counts as lost, every
+// call that waits for it returns ErrDeviceLost, the error, the log and
+// DeviceStats.Hang name the work that does not end, and what that work uses is kept
+// until the program ends. Whoever waits finds it out: nothing runs in the background.
+// A value below 1 means no limit: calls without a context then wait for ever.
+//
+// One submission must be able to end within the limit, which on a CPU driver of
+// Vulkan means a ReplayN of many replays.
+func WithHangLimit(limit time.Duration) Option {
+	return func(o *options) { o.hangLimit = max(limit, 0) }
+}
+
 // WithLogger sets the logger for what makes work slower than it could be: ops that
-// fall back to the CPU, once for each op and reason, and what packages above log to
-// [Device.Logger]. Without it nothing is logged.
+// fall back to the CPU, once for each op and reason, for a device that is lost, and
+// for what packages above log to [Device.Logger]. Without it nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }
@@ -61,7 +81,7 @@ func WithStrict() Option {
 }
 
 func makeOptions(opts []Option) options {
-	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes}
+	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes, hangLimit: defaultHangLimit}
 	o.disableFromEnvironment()
 	for _, set := range opts {
 		if set != nil {

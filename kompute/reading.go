@@ -73,7 +73,7 @@ func (v *View) startRead(s *Stream) (readback, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.flushLocked(); err != nil {
+	if _, err := s.flushLocked(s.context()); err != nil {
 		r.drop()
 		return nil, err
 	}

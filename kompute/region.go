@@ -84,8 +84,9 @@ func newRegion(c *capture) *Region {
 }
 
 // Replay enqueues the region once and starts it, together with all work of the
-// stream before it. It does not wait for the device, and it neither records nor
-// allocates anything.
+// stream before it. It neither records nor allocates anything. It waits for the
+// device only if 32 submissions of the stream are under way: until one of them is
+// done, or ctx is.
 //
 // It returns ErrClosed, naming the op, if the region, its stream or a tensor of
 // the caller's was closed; the error of a stream that failed to make an input;
@@ -104,19 +105,28 @@ func (r *Region) ReplayN(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	if r.s.capture != nil {
-		return r.s.failCapture("replay", "a region inside a region", nil)
-	}
-	if err := r.usable(); err != nil || n == 0 {
+	if err := r.s.lock(ctx); err != nil {
 		return err
 	}
-	if r.s.dev.opts.trace != nil {
-		defer r.s.onHost("replay", "replay", "times", n)()
-		return r.traced(n)
+	defer r.s.mu.Unlock()
+	for {
+		if r.s.capture != nil {
+			return r.s.failCapture("replay", "a region inside a region", nil)
+		}
+		if err := r.usable(); err != nil || n == 0 {
+			return err
+		}
+		if r.s.dev.opts.trace != nil {
+			defer r.s.onHost("replay", "replay", "times", n)()
+			return r.traced(ctx, n)
+		}
+		if err := r.s.queue.replay(r, n); err != errBusy {
+			return err
+		}
+		if err := r.s.awaitRoom(ctx); err != nil {
+			return err
+		}
 	}
-	return r.s.queue.replay(r, n)
 }
 
 // mostReplays bounds how many replays one call can ask for.

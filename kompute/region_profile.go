@@ -81,8 +81,7 @@ type replayTime struct {
 // change. Other calls that append to the stream wait meanwhile, for one replay
 // at a time.
 //
-// Profile stops when ctx ends, while it waits for earlier work and between
-// replays; a replay that was submitted finishes first.
+// Profile stops when ctx ends; a replay that was submitted runs on.
 //
 // Errors are those of Replay; ErrInvalid for times below 1 or above 65,536; and,
 // before anything has run, ErrUnsupported if the device does not support
@@ -139,7 +138,7 @@ func medianTime(ns []uint64) time.Duration {
 
 // traced replays the region n times, one by one, and adds each dispatch to the
 // device's trace. s.mu is held.
-func (r *Region) traced(n int) error {
+func (r *Region) traced(ctx context.Context, n int) error {
 	if r.traces == nil {
 		described, err := r.Describe()
 		if err != nil {
@@ -149,9 +148,14 @@ func (r *Region) traced(n int) error {
 	}
 	spans := make([]span, len(r.traces.Dispatches))
 	for range n {
-		_, err := r.s.queue.profile(context.Background(), r, spans)
-		if errors.Is(err, ErrUnsupported) {
-			return r.s.queue.replay(r, n) // no timestamps: fails on the first replay
+		_, err := r.s.queue.profile(ctx, r, spans)
+		if errors.Is(err, ErrUnsupported) { // no timestamps: fails on the first replay
+			for err = r.s.queue.replay(r, n); err == errBusy; err = r.s.queue.replay(r, n) {
+				if err = r.s.queue.waitForRoom(ctx); err != nil {
+					break
+				}
+			}
+			return err
 		}
 		if err != nil {
 			return err
@@ -169,7 +173,9 @@ func (r *Region) profileOnce(ctx context.Context, spans []span) (replayTime, err
 	if err := ctx.Err(); err != nil {
 		return replayTime{}, err
 	}
-	r.s.mu.Lock()
+	if err := r.s.lock(ctx); err != nil {
+		return replayTime{}, err
+	}
 	defer r.s.mu.Unlock()
 	if r.s.capture != nil {
 		return replayTime{}, r.s.failCapture("profile", "a region inside a region", nil)
@@ -177,8 +183,7 @@ func (r *Region) profileOnce(ctx context.Context, spans []span) (replayTime, err
 	if err := r.usable(); err != nil {
 		return replayTime{}, err
 	}
-	// The native call cannot be cancelled, so wait for earlier work here.
-	before, err := r.s.flushLocked()
+	before, err := r.s.flushLocked(ctx) // what is measured waits for nothing else
 	if err != nil {
 		return replayTime{}, err
 	}

@@ -19,7 +19,9 @@ type DeviceStats struct {
 	KernelCalls map[string]uint64
 	// RefusedKernels are the variants that the driver did not accept, with its error. The next best
 	// variants, or other kernels, do their work.
-	RefusedKernels     map[string]string
+	RefusedKernels map[string]string
+	// Hang is which work did not end, if the device counts as lost for that: see WithHangLimit.
+	Hang               string
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
 	Uploads            uint64
 	UploadBytes        uint64

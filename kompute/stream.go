@@ -121,7 +121,7 @@ func (s *Stream) Enqueue(op Op) {
 	s.pendingOps++
 	s.pendingBytes += operandBytes(op)
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
-		_, _ = s.flushLocked() // a failure poisons the stream
+		_, _ = s.flushLocked(s.context()) // a failure poisons the stream
 	}
 }
 
@@ -212,32 +212,79 @@ func (s *Stream) Err() error {
 // Flush submits all work enqueued so far without waiting for it. During a
 // capture there is none to submit. It returns the stream's error.
 func (s *Stream) Flush() error {
-	_, err := s.made().flush()
+	s = s.made()
+	_, err := s.flush(s.context())
 	return err
 }
 
-// flush is Flush, and returns the point after the submitted work.
-func (s *Stream) flush() (mark, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flushLocked()
+// lock takes s.mu, unless ctx ends first: others may hold it while they wait for
+// the device.
+func (s *Stream) lock(ctx context.Context) error {
+	if ctx.Done() == nil {
+		s.mu.Lock()
+		return nil
+	}
+	for wait := time.Microsecond; !s.mu.TryLock(); wait = min(2*wait, lastSlice) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(wait)
+	}
+	return nil
 }
 
-// flushLocked is flush with s.mu held.
-func (s *Stream) flushLocked() (mark, error) {
-	s.dev.mu.Lock()
-	last, idle := mark{s, s.submitted}, s.err != nil || s.closed || s.capture != nil
-	s.dev.mu.Unlock()
-	if idle {
-		return last, s.Err()
+// flush is Flush, and returns the point after the submitted work. ctx ends its
+// waiting.
+func (s *Stream) flush(ctx context.Context) (mark, error) {
+	if err := s.lock(ctx); err != nil {
+		s.dev.mu.Lock()
+		defer s.dev.mu.Unlock()
+		return mark{s, s.submitted}, err
 	}
-	defer s.onHost("submit", "submit")()
-	value, err := s.queue.flush()
-	if err != nil {
+	defer s.mu.Unlock()
+	return s.flushLocked(ctx)
+}
+
+// flushLocked is flush with s.mu held, which it gives up while it waits.
+func (s *Stream) flushLocked(ctx context.Context) (mark, error) {
+	for {
+		s.dev.mu.Lock()
+		last, idle := mark{s, s.submitted}, s.err != nil || s.closed || s.capture != nil
+		s.dev.mu.Unlock()
+		if idle {
+			return last, s.Err()
+		}
+		done := s.onHost("submit", "submit")
+		value, err := s.queue.flush()
+		if err == errBusy {
+			err = s.awaitRoom(ctx)
+			done()
+			if err != nil {
+				return last, err
+			}
+			continue
+		}
+		done()
+		if err != nil {
+			s.dev.noteLost(err)
+			s.poison(err)
+			return last, err
+		}
+		return mark{s, value}, s.Err()
+	}
+}
+
+// awaitRoom gives up s.mu until there is room for more work, or ctx is done. If that
+// is the stream's own context, the stream is poisoned: what it has collected would
+// grow without bound.
+func (s *Stream) awaitRoom(ctx context.Context) error {
+	s.mu.Unlock()
+	err := s.queue.waitForRoom(ctx)
+	s.mu.Lock()
+	if err != nil && (ctx.Err() == nil || s.context().Err() != nil) {
 		s.poison(err)
-		return last, err
 	}
-	return mark{s, value}, s.Err()
+	return err
 }
 
 // wait waits for m, whose work was submitted.
@@ -245,6 +292,7 @@ func (m mark) wait(ctx context.Context) error {
 	defer m.stream.onHost("wait", "wait")()
 	err := m.stream.queue.wait(ctx, m.value)
 	if err != nil && ctx.Err() == nil {
+		m.stream.dev.noteLost(err)
 		m.stream.poison(err)
 	}
 	return err
@@ -268,7 +316,7 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	if err := s.failCapture("synchronize", "the region would have to run", nil); err != nil {
 		return err
 	}
-	m, err := s.flush()
+	m, err := s.flush(ctx)
 	if err != nil {
 		return err
 	}

@@ -108,6 +108,7 @@ func (b *vulkanBackend) read(ctx context.Context, st *storage, lo, hi int, f fun
 // readFailed returns the error of a read. If the content could not be made, it
 // poisons the stream that should have made it.
 func (b *vulkanBackend) readFailed(st *storage, err error) error {
+	b.d.noteLost(err)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	if st.source != nil && (ofContent(err) || errors.Is(err, ErrDeviceLost)) {
@@ -147,6 +148,7 @@ func (b *vulkanBackend) free(native []uintptr) { b.native.destroyTensors(native)
 
 func (b *vulkanBackend) stats(out *DeviceStats) {
 	b.native.deviceStats(out)
+	out.Hang = b.native.hang()
 	out.addKernels(b.native.kernels())
 }
 

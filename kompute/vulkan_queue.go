@@ -76,7 +76,7 @@ func (q *vulkanQueue) record(op Op) error {
 	q.call.set(q.b.native, &op)
 	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
 	if err != nil && errors.Is(err, ErrOutOfMemory) && !ofContent(err) {
-		err = q.retryAfter(func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })
+		err = q.retryAfter(err, func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })
 	}
 	q.b.logRefusals()
 	return err
@@ -89,17 +89,26 @@ func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	if !errors.Is(err, ErrOutOfMemory) || ofContent(err) {
 		return err
 	}
-	return q.retryAfter(f)
+	return q.retryAfter(err, f)
 }
 
 // retryAfter calls f when the stream's work is done and unreachable tensors are
-// collected.
-func (q *vulkanQueue) retryAfter(f func() error) error {
+// collected. If the stream's context ends first, memory stays short.
+func (q *vulkanQueue) retryAfter(short error, f func() error) error {
+	ctx := q.s.context()
 	value, err := q.flush()
-	if err != nil {
-		return err
+	for err == errBusy {
+		if err = q.waitForRoom(ctx); err == nil {
+			value, err = q.flush()
+		}
 	}
-	if err := q.wait(context.Background(), value); err != nil {
+	if err == nil {
+		err = q.wait(ctx, value)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return errors.Join(short, ctx.Err())
+		}
 		return err
 	}
 	collect()
@@ -235,6 +244,12 @@ func (q *vulkanQueue) wait(ctx context.Context, value uint64) error {
 			d.mu.Unlock()
 		}
 		return err
+	})
+}
+
+func (q *vulkanQueue) waitForRoom(ctx context.Context) error {
+	return q.entered(func() error {
+		return waitSliced(ctx, func(timeout uint64) (bool, error) { return q.b.native.waitForRoom(q.handle, timeout) })
 	})
 }
 

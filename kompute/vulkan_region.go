@@ -56,6 +56,12 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 		value, err = q.b.native.replay(q.handle, r.handle, times)
 		return err
 	})
+	if err == errBusy {
+		q.s.dev.mu.Lock()
+		defer q.s.dev.mu.Unlock()
+		r.leave()
+		return err
+	}
 	q.replayed(r, times, value, err)
 	q.submitted = err == nil
 	return err
@@ -78,16 +84,22 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	}
 }
 
-// profile waits in the native library, where only one replay is left to wait for.
-func (q *vulkanQueue) profile(_ context.Context, r *Region, spans []span) (replayTime, error) {
+func (q *vulkanQueue) profile(ctx context.Context, r *Region, spans []span) (out replayTime, err error) {
 	if err := r.enter(); err != nil {
-		return replayTime{}, err
+		return out, err
 	}
-	whole, err := q.b.native.profile(q.handle, r.handle, spans)
-	var value uint64
+	q.submitted = false
+	value, err := q.b.native.startProfile(q.handle, r.handle, spans != nil)
 	if err == nil {
-		value, err = q.b.native.flush(q.handle)
+		err = q.wait(ctx, value)
+	}
+	if err != nil && err == ctx.Err() {
+		q.replayed(r, 1, value, nil)
+		return out, err
+	}
+	if err == nil {
+		out.span, err = q.b.native.profileTimes(r.handle, spans)
 	}
 	q.replayed(r, 1, value, err)
-	return replayTime{span: whole}, err
+	return out, err
 }

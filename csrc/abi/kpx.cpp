@@ -83,10 +83,9 @@ kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error 
     });
 }
 
-kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, const char *disabled, kpx_device **out,
-                           kpx_error *err) {
-    return guarded(
-        err, [&] { *out = new kpx_device{Device::open(index, memory_budget, disabled == nullptr ? "" : disabled)}; });
+kpx_result kpx_device_open(uint32_t index, const kpx_device_options *options, kpx_device **out, kpx_error *err) {
+    const kpx_device_options defaults{};
+    return guarded(err, [&] { *out = new kpx_device{Device::open(index, options == nullptr ? defaults : *options)}; });
 }
 
 void kpx_device_close(kpx_device *device) {
@@ -99,6 +98,10 @@ void kpx_device_close(kpx_device *device) {
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
     *out = kpx_device_stats{};
     (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
+}
+
+const char *kpx_device_hang(kpx_device *device) {
+    return device == nullptr ? "" : device->object->hang();
 }
 
 uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
@@ -262,10 +265,17 @@ void kpx_gate_open(kpx_gate *gate) {
     }
 }
 
-kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err) {
+kpx_result kpx_flush(kpx_stream *stream, uint64_t timeout_ns, uint64_t *value, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
-        *value = target->flush();
+        *value = target->flush(timeout_ns);
+    });
+}
+
+kpx_result kpx_wait_for_room(kpx_stream *stream, uint64_t timeout_ns, kpx_error *err) {
+    return guarded(err, [&] {
+        const std::shared_ptr<Stream> target = stream_of(stream); // outlives a concurrent destroy
+        target->throttle(timeout_ns);
     });
 }
 
@@ -321,11 +331,12 @@ void kpx_capture_abort(kpx_stream *stream) {
     (void)guarded(nullptr, [&] { stream_of(stream)->abort_capture(); });
 }
 
-kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err) {
+kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t timeout_ns, uint64_t *value,
+                      kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Region> replayed = region_of(region);
-        *value = target->replay(replayed, times);
+        *value = target->replay(replayed, times, timeout_ns);
     });
 }
 
@@ -346,13 +357,18 @@ uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
     return length;
 }
 
-kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
-                              kpx_error *err) {
+kpx_result kpx_profile_start(kpx_stream *stream, kpx_region *region, kpx_profiled what, uint64_t *value,
+                             kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Region> profiled = region_of(region);
-        *whole = target->profile(profiled, spans, n);
+        const auto timed = what == KPX_PROFILE_EACH ? Recording::Timed::each : Recording::Timed::whole;
+        *value = target->profile(profiled, timed);
     });
+}
+
+kpx_result kpx_profile_times(kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole, kpx_error *err) {
+    return guarded(err, [&] { *whole = region_of(region)->times(spans, n); });
 }
 
 void kpx_region_destroy(kpx_region *region) {

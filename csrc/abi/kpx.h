@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 5
+#define KPX_ABI_VERSION 6
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -95,10 +95,17 @@ typedef struct {
 /* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
 kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
 kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
-/* memory_budget in bytes; 0: the device's memory. disabled: kernel variants that this device is to do without, each as
- * kernel.variant, separated by commas; NULL: none. */
-kpx_result kpx_device_open(uint32_t index, uint64_t memory_budget, const char *disabled, kpx_device **out,
-                           kpx_error *err);
+/* All zero: the defaults. */
+typedef struct {
+    uint64_t memory_budget; /* bytes; 0: the device's memory */
+    /* How long the driver may have work without finishing any. Then the device hangs: it counts as lost, all waits end
+     * with KPX_DEVICE_LOST and a message that names the work, and what the work uses is kept until the process ends,
+     * since it may run on. 0: no limit. Found out by calls that wait. */
+    uint64_t hang_ns;
+    const char *disabled; /* kernel variants to do without, each as kernel.variant, separated by commas; NULL: none */
+} kpx_device_options;
+/* options NULL: the defaults. */
+kpx_result kpx_device_open(uint32_t index, const kpx_device_options *options, kpx_device **out, kpx_error *err);
 /* Waits for all work, then frees the device. Tensors and streams still alive keep it alive until they are destroyed. */
 void kpx_device_close(kpx_device *device);
 
@@ -114,6 +121,8 @@ typedef struct {
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
+/* Which work hangs, if the device counts as lost for that; else an empty text. It lives as long as the handle. */
+const char *kpx_device_hang(kpx_device *device);
 
 typedef enum {
     KPX_VARIANT_USABLE = 0,
@@ -200,8 +209,12 @@ kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err);
 /* Submits the work that the gate held back, and frees the gate: every gate must be opened. If the driver refuses that
  * work, the device counts as lost. */
 void kpx_gate_open(kpx_gate *gate);
-/* Submits pending work. *value: the timeline value that this stream reaches when all work appended so far is done. */
-kpx_result kpx_flush(kpx_stream *stream, uint64_t *value, kpx_error *err);
+/* Submits pending work. *value: the timeline value that this stream reaches when all work appended so far is done. If
+ * too much of the stream's work is under way, it waits first: KPX_TIMEOUT, and nothing was submitted, after
+ * timeout_ns. */
+kpx_result kpx_flush(kpx_stream *stream, uint64_t timeout_ns, uint64_t *value, kpx_error *err);
+/* Waits until kpx_flush and kpx_replay need not wait; KPX_TIMEOUT after timeout_ns. */
+kpx_result kpx_wait_for_room(kpx_stream *stream, uint64_t timeout_ns, kpx_error *err);
 /* Waits until the stream has reached value; KPX_TIMEOUT after timeout_ns. */
 kpx_result kpx_wait(kpx_stream *stream, uint64_t value, uint64_t timeout_ns, kpx_error *err);
 
@@ -255,10 +268,11 @@ kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err)
 void kpx_capture_abort(kpx_stream *stream); /* discards captured work, if any; ordinary work stays */
 /* Submits the region times times in a row, in one submission, after all work of the stream (pending work is part of the
  * same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of several
- * streams run one after the other, in the order of these calls. *value as in kpx_flush. Nothing is recorded, written to
- * a descriptor or allocated, and tensors are checked only if something else used them since the last replay.
- * KPX_INVALID on a capturing stream. */
-kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t *value, kpx_error *err);
+ * streams run one after the other, in the order of these calls. timeout_ns and *value as in kpx_flush. Nothing is
+ * recorded, written to a descriptor or allocated, and tensors are checked only if something else used them since the
+ * last replay. KPX_INVALID on a capturing stream. */
+kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t timeout_ns, uint64_t *value,
+                      kpx_error *err);
 
 typedef struct {
     uint64_t ops, fused_ops;                       /* as appended; as recorded, after the passes of csrc/fusion */
@@ -273,12 +287,16 @@ void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out);
  * operands' dtypes, shapes and strides and the ops that they were fused from; dispatches with kernel, grid, reads,
  * writes and barriers; memory. kompute.RegionDescription documents its fields. text may be NULL if size is 0. */
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size);
-/* Replays the region once, as kpx_replay does, from a separate recording with timestamps, and waits. *whole: from start
- * to end. If spans is NULL, nothing else is timed; otherwise it has n entries, one for each dispatch in the order of
- * kpx_region_describe, each dispatch waits for the one before, and the timestamps themselves take time.
- * KPX_UNSUPPORTED, without running anything, if the device does not support timestamps. */
-kpx_result kpx_region_profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
-                              kpx_error *err);
+/* Replays the region once, as kpx_replay does, from a separate recording with timestamps: of start and end, or with
+ * KPX_PROFILE_EACH also of every dispatch, which then waits for the one before, and the timestamps themselves take
+ * time. *value as in kpx_flush. KPX_UNSUPPORTED, without running anything, if the device does not support timestamps.
+ */
+typedef enum { KPX_PROFILE_WHOLE = 0, KPX_PROFILE_EACH = 1 } kpx_profiled;
+kpx_result kpx_profile_start(kpx_stream *stream, kpx_region *region, kpx_profiled what, uint64_t *value,
+                             kpx_error *err);
+/* When the last profiled replay ran, whose value has been waited for. spans is NULL, or has n entries, one for each
+ * dispatch in the order of kpx_region_describe. */
+kpx_result kpx_profile_times(kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole, kpx_error *err);
 void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
 
 /* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */

@@ -57,8 +57,6 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     made->append(*stream);
     if (when == KPX_READ_SOON) {
         made->submit(lock);
-        lock.unlock();
-        stream->throttle();
     }
     return made;
 }

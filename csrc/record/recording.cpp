@@ -5,6 +5,7 @@
 #include <kompute/operations/OpBase.hpp>
 
 #include "abi/error.hpp"
+#include "abi/text.hpp"
 #include "runtime/creation_check.hpp"
 #include "runtime/device.hpp"
 
@@ -123,6 +124,15 @@ void Recording::count_node(const Node &node) {
     } else if (node.variant != nullptr) {
         calls_.emplace_back(node.variant, 1);
     }
+}
+
+std::string Recording::describe() const {
+    std::string text = formatted("{} dispatches", counts_.dispatches);
+    for (size_t i = 0; i < calls_.size(); i++) {
+        const auto &[variant, dispatches] = calls_[i];
+        text += formatted("{}{} {}", i == 0 ? ": " : ", ", dispatches, variant->code->kernel);
+    }
+    return text;
 }
 
 void Recording::count_calls(uint64_t runs) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "record/program.hpp"
 #include "runtime/descriptors.hpp"
@@ -41,6 +42,8 @@ class Recording {
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
+    // How many dispatches it has, and of which kernels, for people.
+    std::string describe() const;
     // Counts that many runs for the kernel variants that it dispatches.
     void count_calls(uint64_t runs) const;
 

@@ -1,8 +1,11 @@
 #include "record/region.hpp"
 
+#include <algorithm>
+
 #include "fusion/pass.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
+#include "stream/op_times.hpp"
 
 namespace kpx {
 
@@ -39,6 +42,32 @@ const std::shared_ptr<Recording> &Region::timed(const Queue &queue, Recording::T
         wanted = std::make_shared<Recording>(device_, queue, program_, Recording::Runs::many, timed);
     }
     return wanted;
+}
+
+void Region::profiled(std::shared_ptr<Recording> recording, uint64_t submitted_ns, std::shared_ptr<Timeline> timeline,
+                      uint64_t value) {
+    profiled_ = {std::move(recording), submitted_ns, std::move(timeline), value};
+}
+
+kpx_span Region::times(kpx_span *spans, uint64_t n) {
+    const std::lock_guard<std::mutex> lock(profiling);
+    device_->check_alive();
+    if (!profiled_.recording || profiled_.timeline->completed() < profiled_.value) {
+        fail(KPX_INVALID, "the region was not profiled yet");
+    }
+    if (spans != nullptr && (n != recording_->counts().dispatches || !profiled_.recording->times_each())) {
+        fail(KPX_INVALID, "room for {} spans; {} dispatches were timed", n,
+             profiled_.recording->times_each() ? recording_->counts().dispatches : 0);
+    }
+    const Recording::Span whole = profiled_.recording->whole();
+    DeviceClock &clock = device_->clock();
+    clock.observe(profiled_.submitted_ns, whole.start);
+    if (spans != nullptr) {
+        const std::vector<Recording::Span> all = profiled_.recording->spans();
+        std::transform(all.begin(), all.end(), spans,
+                       [&](const Recording::Span &span) { return to_host(clock, span); });
+    }
+    return to_host(clock, whole);
 }
 
 void Region::list_ops(const Graph &graph) {

@@ -45,10 +45,14 @@ class Region {
 
     const std::shared_ptr<Device> &device() const { return device_; }
     const Recording &recording() const { return *recording_; }
-    // The same work with timestamps, recorded when first asked for. The caller holds profiling, and until it has read
-    // them.
+    // The same work with timestamps, recorded when first asked for. The caller holds profiling.
     std::mutex profiling;
     const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
+    // Such a recording was submitted, and ends at that value. The caller holds profiling.
+    void profiled(std::shared_ptr<Recording> recording, uint64_t submitted_ns, std::shared_ptr<Timeline> timeline,
+                  uint64_t value);
+    // When it ran, and in spans, unless null, when each of its n dispatches did. Throws KPX_INVALID before it has.
+    kpx_span times(kpx_span *spans, uint64_t n);
 
     // ---- Guarded by the device's mutex ----
     // The tensors of the caller's that it uses.
@@ -78,7 +82,14 @@ class Region {
     MemoryPlan memory_;
     Program program_; // freed after its recording
     std::unique_ptr<Recording> recording_;
-    std::shared_ptr<Recording> whole_, each_; // guarded by profiling
+    // Guarded by profiling.
+    std::shared_ptr<Recording> whole_, each_;
+    struct {
+        std::shared_ptr<Recording> recording;
+        uint64_t submitted_ns = 0;
+        std::shared_ptr<Timeline> timeline;
+        uint64_t value = 0;
+    } profiled_; // last
     std::atomic<uint64_t> record_ns_{0};
 };
 

@@ -11,12 +11,13 @@
 #include "runtime/staging.hpp"
 #include "runtime/vulkan_loader.hpp"
 #include "stream/stream.hpp"
+#include "stream/watchdog.hpp"
 
 namespace kpx {
 
 constexpr uint32_t kMostQueues = 4;
 
-std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget, std::string_view disabled) {
+std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &options) {
     const std::vector<ListedDevice> list = list_devices();
     if (index >= list.size()) {
         fail(KPX_INVALID, "no Vulkan device {}: there are {}", index, list.size());
@@ -25,10 +26,10 @@ std::shared_ptr<Device> Device::open(uint32_t index, uint64_t memory_budget, std
     if (!chosen.info.usable) {
         fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.why);
     }
-    return std::shared_ptr<Device>(new Device(chosen.handle, memory_budget, disabled));
+    return std::shared_ptr<Device>(new Device(chosen.handle, options));
 }
 
-Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget, std::string_view disabled)
+Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
     : physical_(std::make_shared<vk::PhysicalDevice>(physical)), limits_(physical.getProperties().limits) {
     const FeatureChain chain(physical);
     features_ = chain.features();
@@ -36,12 +37,13 @@ Device::Device(vk::PhysicalDevice physical, uint64_t memory_budget, std::string_
     fill_traits();
     create_handle(chain);
     try {
-        memory_ = std::make_unique<Memory>(*this, memory_budget);
-        kernels_ = std::make_unique<Kernels>(*this, disabled);
+        memory_ = std::make_unique<Memory>(*this, options.memory_budget);
+        kernels_ = std::make_unique<Kernels>(*this, options.disabled == nullptr ? "" : options.disabled);
         staging_ = std::make_unique<Staging>(*this);
         descriptors_ = std::make_unique<DescriptorPools>(*this);
         semaphores_ = std::make_unique<Semaphores>(*this);
         sequences_ = std::make_unique<Sequences>(*this);
+        watchdog_ = std::make_unique<Watchdog>(*this, options.hang_ns);
     } catch (...) {
         kernels_.reset();
         device_->destroy();
@@ -89,6 +91,10 @@ void Device::fill_traits() {
 
 // Streams and tensors hold the device, so none is left here and all work is done.
 Device::~Device() {
+    if (hung_) {
+        leak();
+        return;
+    }
     (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(*device_);
     staging_.reset();
     sequences_.reset();
@@ -97,6 +103,32 @@ Device::~Device() {
     kernels_.reset();
     memory_.reset();
     device_->destroy();
+}
+
+// Destroying any of it could wait for the device, or take from it what it uses.
+void Device::leak() {
+    (void)staging_.release();
+    (void)sequences_.release();
+    (void)descriptors_.release();
+    (void)semaphores_.release();
+    (void)kernels_.release();
+    (void)memory_.release();
+}
+
+void Device::keep_forever(std::shared_ptr<const void> what) {
+    static std::mutex mutex;
+    static auto &kept = *new std::vector<std::shared_ptr<const void>>;
+    std::lock_guard<std::mutex> lock(mutex);
+    kept.push_back(std::move(what));
+}
+
+void Device::mark_hung(std::string what) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!lost_) {
+        hang_ = std::move(what);
+        hung_ = true;
+        lost_ = true;
+    }
 }
 
 Queue &Device::next_queue() {
@@ -141,13 +173,16 @@ void Device::settle() {
 }
 
 void Device::drain(Queue &queue) noexcept {
+    if (hung_) {
+        return;
+    }
     std::lock_guard<std::mutex> lock(queue.mutex);
     (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkQueueWaitIdle(*queue.handle);
 }
 
 void Device::check_alive() const {
     if (lost_) {
-        fail(KPX_DEVICE_LOST, "the device is lost");
+        fail(KPX_DEVICE_LOST, "{}", hung_ ? hang() : "the device is lost");
     }
 }
 

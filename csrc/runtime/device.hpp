@@ -5,7 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include <vulkan/vulkan.hpp>
@@ -25,6 +25,7 @@ class Semaphores;
 class Sequences;
 class Staging;
 class Stream;
+class Watchdog;
 
 // A compute queue. Vulkan wants one caller at a time.
 struct Queue {
@@ -36,8 +37,7 @@ struct Queue {
 
 class Device : public std::enable_shared_from_this<Device> {
   public:
-    // disabled: see Kernels.
-    static std::shared_ptr<Device> open(uint32_t index, uint64_t memory_budget, std::string_view disabled);
+    static std::shared_ptr<Device> open(uint32_t index, const kpx_device_options &options);
     ~Device();
 
     vk::Device handle() const { return *device_; }
@@ -74,6 +74,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
     // Queues are given to streams in turn.
     Queue &next_queue();
+    uint64_t next_stream() { return next_stream_++; }
     void add_stream(const std::shared_ptr<Stream> &stream);
     // Releases what finished work of any stream still holds.
     void collect();
@@ -88,6 +89,13 @@ class Device : public std::enable_shared_from_this<Device> {
     // waiters wake up.
     void mark_lost() { lost_ = true; }
     bool lost() const { return lost_; }
+    // A lost device whose work may still run, or never end: what it uses is never freed. hang() tells which work.
+    void mark_hung(std::string what);
+    bool hung() const { return hung_; }
+    const char *hang() const { return hung_ ? hang_.c_str() : ""; }
+    Watchdog &watchdog() { return *watchdog_; }
+    // Keeps it until the process ends.
+    static void keep_forever(std::shared_ptr<const void> what);
     void check_alive() const;
     // check(), and notes a lost device.
     void check(vk::Result result, const char *what);
@@ -101,7 +109,8 @@ class Device : public std::enable_shared_from_this<Device> {
     kpx_device_stats stats();
 
   private:
-    Device(vk::PhysicalDevice physical, uint64_t memory_budget, std::string_view disabled);
+    Device(vk::PhysicalDevice physical, const kpx_device_options &options);
+    void leak();
     void create_handle(const FeatureChain &chain);
     void fill_traits();
 
@@ -113,7 +122,9 @@ class Device : public std::enable_shared_from_this<Device> {
     uint64_t binding_alignment_ = 0;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};
-    std::atomic<bool> lost_{false};
+    std::atomic<uint64_t> next_stream_{0};
+    std::atomic<bool> lost_{false}, hung_{false};
+    std::string hang_; // written before hung_
     std::mutex state_mutex_;
     std::condition_variable moved_;
     uint64_t cache_state_ = 1;
@@ -127,6 +138,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::unique_ptr<DescriptorPools> descriptors_;
     std::unique_ptr<Semaphores> semaphores_;
     std::unique_ptr<Sequences> sequences_;
+    std::unique_ptr<Watchdog> watchdog_;
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
     uint64_t live_tensors_ = 0, live_bytes_ = 0, peak_bytes_ = 0;

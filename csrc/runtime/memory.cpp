@@ -10,6 +10,7 @@
 #include "runtime/device_list.hpp"
 #include "runtime/tensors.hpp"
 #include "runtime/timeline.hpp"
+#include "stream/watchdog.hpp"
 
 namespace kpx {
 
@@ -130,14 +131,20 @@ std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
 
 void Memory::zero(const Block &block) {
     const std::shared_ptr<kp::Tensor> zeros = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block.bytes);
+    struct Work {
+        Program program; // keeps the memory
+        Recording recording;
+        Timeline done;
+    };
+    Queue &queue = device_.next_queue();
     Program program;
     append_transfer(device_, program, {buffer_of(*zeros), 0, zeros}, {block.handle, 0, block.tensor}, block.bytes);
-    Queue &queue = device_.next_queue();
-    const Recording recording(device_.shared_from_this(), queue, program, Recording::Runs::once);
-    Timeline done(device_.shared_from_this());
-    const vk::CommandBuffer commands = recording.commands();
-    const vk::Semaphore signal = done.semaphore();
-    const uint64_t value = done.semaphore_value(1);
+    const std::shared_ptr<Device> device = device_.shared_from_this();
+    const std::shared_ptr<Work> work(
+        new Work{program, {device, queue, program, Recording::Runs::once}, Timeline(device)});
+    const vk::CommandBuffer commands = work->recording.commands();
+    const vk::Semaphore signal = work->done.semaphore();
+    const uint64_t value = work->done.semaphore_value(1);
     const vk::TimelineSemaphoreSubmitInfo timeline({}, value);
     vk::SubmitInfo info({}, {}, commands, signal);
     info.pNext = &timeline;
@@ -145,8 +152,19 @@ void Memory::zero(const Block &block) {
         std::lock_guard<std::mutex> lock(queue.mutex);
         device_.check(queue.handle->submit(1, &info, nullptr), "vkQueueSubmit");
     }
-    done.set_submitted(1);
-    done.wait(1, UINT64_MAX);
+    work->done.set_submitted(1);
+    try {
+        work->done.wait(1, device_.watchdog().limit_ns());
+    } catch (const Error &e) {
+        if (e.code == KPX_TIMEOUT) {
+            device_.mark_hung("the device hangs: counters were not zeroed in time");
+        }
+        if (device_.hung()) {
+            Device::keep_forever(work);
+        }
+        device_.check_alive();
+        throw;
+    }
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {

@@ -4,6 +4,7 @@
 
 #include "abi/error.hpp"
 #include "runtime/device.hpp"
+#include "stream/watchdog.hpp"
 
 namespace kpx {
 
@@ -57,7 +58,7 @@ void Timeline::see(uint64_t value) const {
     }
 }
 
-// Waits in slices, so that a device which another thread found lost wakes this one.
+// Waits in slices, so that a device which another thread found lost wakes this one, and one that hangs is found out.
 void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
     constexpr uint64_t kSlice = 100'000'000;
     const uint64_t target = semaphore_value(value);
@@ -74,6 +75,7 @@ void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
         if (timeout_ns != UINT64_MAX) {
             timeout_ns -= slice;
         }
+        device_->watchdog().look();
         if (timeout_ns == 0) {
             fail(KPX_TIMEOUT, "the work was not done in time");
         }

@@ -102,13 +102,13 @@ void Stream::note_replay(Region &region) {
     region.seen_state = device_->cache_state();
 }
 
-uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times) {
+uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times, uint64_t timeout_ns) {
     check_replay(*region);
     if (times == 0 || times > KPX_MOST_REPLAYS) {
         fail(KPX_INVALID, "a region is replayed 1 to {} times at once, not {}", KPX_MOST_REPLAYS, times);
     }
     const Recording::Counts &counts = region->recording().counts();
-    throttle(); // before locking, as in flush
+    throttle(timeout_ns); // before locking, as in flush
     uint64_t value = 0;
     {
         Lock lock(device_->mutex());
@@ -143,30 +143,18 @@ uint64_t Stream::run(const std::shared_ptr<Recording> &recording, const std::sha
     return timeline_->submitted();
 }
 
-kpx_span Stream::profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n) {
+uint64_t Stream::profile(const std::shared_ptr<Region> &region, Recording::Timed timed) {
     check_replay(*region);
     const Recording::Counts &counts = region->recording().counts();
-    if (spans != nullptr && n != counts.dispatches) {
-        fail(KPX_INVALID, "room for {} spans; the region has {} dispatches", n, counts.dispatches);
-    }
     const std::lock_guard<std::mutex> lock(region->profiling);
-    const auto timed = spans != nullptr ? Recording::Timed::each : Recording::Timed::whole;
     const std::shared_ptr<Recording> &recording = region->timed(queue_, timed);
     const uint64_t submitted = host_clock_ns();
     const uint64_t value = run(recording, region);
+    region->profiled(recording, submitted, timeline_, value);
     counters_.replays++;
     counters_.dispatches += counts.dispatches;
     counters_.barriers += counts.barriers;
-    wait(value, UINT64_MAX);
-    const Recording::Span whole = recording->whole();
-    DeviceClock &clock = device_->clock();
-    clock.observe(submitted, whole.start);
-    if (spans != nullptr) {
-        const std::vector<Recording::Span> all = recording->spans();
-        std::transform(all.begin(), all.end(), spans,
-                       [&](const Recording::Span &span) { return to_host(clock, span); });
-    }
-    return to_host(clock, whole);
+    return value;
 }
 
 } // namespace kpx

@@ -23,7 +23,7 @@ std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device, kpx_strea
 }
 
 Stream::Stream(std::shared_ptr<Device> device, kpx_stream_kind kind)
-    : device_(std::move(device)), queue_(device_->next_queue()), kind_(kind),
+    : device_(std::move(device)), queue_(device_->next_queue()), number_(device_->next_stream()), kind_(kind),
       timeline_(std::make_shared<Timeline>(device_)), times_(device_), submissions_(device_, queue_, timeline_, times_),
       window_(*device_, false) {}
 
@@ -332,8 +332,8 @@ void Stream::report_refused() {
 }
 
 // Throttle first: once the work is submitted, nothing may fail any more.
-uint64_t Stream::flush() {
-    throttle();
+uint64_t Stream::flush(uint64_t timeout_ns) {
+    throttle(timeout_ns);
     Lock lock(device_->mutex());
     report_refused();
     return submit_pending();

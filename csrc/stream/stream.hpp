@@ -55,16 +55,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<Region> end_capture();
     void abort_capture() noexcept;
     // Submits pending work and then the region, times times in a row, in one submission.
-    uint64_t replay(const std::shared_ptr<Region> &region, uint32_t times);
-    // Replays the region once with timestamps and waits for it. Returns when it ran, and in spans, unless null, when
-    // each of its n dispatches ran.
-    kpx_span profile(const std::shared_ptr<Region> &region, kpx_span *spans, uint64_t n);
+    uint64_t replay(const std::shared_ptr<Region> &region, uint32_t times, uint64_t timeout_ns);
+    // Replays the region once with timestamps, for Region::times().
+    uint64_t profile(const std::shared_ptr<Region> &region, Recording::Timed timed);
     // Starts or stops timing, op by op, work that is appended from now on and not captured.
     void time_ops(kpx_timing timing) { times_.set(queue_, timing); }
     std::vector<kpx_op_time> op_times();
     uint64_t take_spans(kpx_op_span *out, uint64_t n);
     // Submits pending work and returns the value that is reached when it is done.
-    uint64_t flush();
+    uint64_t flush(uint64_t timeout_ns);
     void wait(uint64_t value, uint64_t timeout_ns);
     // Releases the resources of finished work.
     void collect() { submissions_.collect(); }
@@ -95,7 +94,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // The same, on behalf of another stream's call: an error is kept in the window's tensors, and this stream's next
     // call reports it.
     void submit_for_others() noexcept;
-    void throttle() { submissions_.throttle(); } // without the mutex
+    // Waits while too much work is under way; throws KPX_TIMEOUT. Without the mutex.
+    void throttle(uint64_t timeout_ns = UINT64_MAX) { submissions_.throttle(timeout_ns); }
+    Submissions::Oldest oldest() { return submissions_.oldest(); }
+    uint64_t number() const { return number_; } // counts the device's streams, from 0
     bool launch_held() { return submissions_.launch_held(); }
     bool finished() const { return finished_; }
 
@@ -104,8 +106,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     struct Counters {
         Tally ops, repeated_ops;
-        std::atomic<uint64_t> dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0},
-            uploads{0}, upload_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
+        std::atomic<uint64_t> dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0}, uploads{0},
+            upload_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
     };
     struct Staged {
         std::shared_ptr<HostBlock> block;
@@ -132,6 +134,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     std::shared_ptr<Device> device_;
     Queue &queue_;
+    const uint64_t number_;
     const kpx_stream_kind kind_;
     const PassSet passes_;
     std::shared_ptr<Timeline> timeline_;

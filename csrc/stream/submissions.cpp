@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/text.hpp"
 #include "record/recording.hpp"
 #include "record/region.hpp"
 #include "runtime/device.hpp"
@@ -10,11 +11,27 @@
 
 namespace kpx {
 
+namespace {
+
+// What a submission consists of, for people.
+std::string describe(const Submission &work) {
+    std::string text = formatted("submission {}", work.value);
+    if (work.recording) {
+        text += ", " + work.recording->describe();
+    }
+    if (work.times > 0) {
+        text += formatted(", {} times a region of {}", work.times, work.region->recording().describe());
+    }
+    return text;
+}
+
+} // namespace
+
 Submissions::Submissions(std::shared_ptr<Device> device, Queue &queue, std::shared_ptr<Timeline> timeline,
                          OpTimes &times)
     : device_(std::move(device)), queue_(queue), timeline_(std::move(timeline)), times_(times) {}
 
-vk::Result Submissions::launch(const Submission &work) {
+vk::Result Submissions::launch(Submission &work) {
     std::vector<vk::Semaphore> semaphores;
     std::vector<uint64_t> values;
     for (const Wait &wait : work.waits) {
@@ -37,6 +54,10 @@ vk::Result Submissions::launch(const Submission &work) {
     vk::SubmitInfo info(semaphores, stages, commands_, signal);
     info.pNext = &timeline;
     const uint64_t value = work.value; // work may be done and freed once it is submitted
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        work.launched_ns = host_clock_ns();
+    }
     std::lock_guard<std::mutex> lock(queue_.mutex);
     const vk::Result result = queue_.handle->submit(1, &info, nullptr);
     if (result == vk::Result::eSuccess) {
@@ -48,7 +69,7 @@ vk::Result Submissions::launch(const Submission &work) {
 void Submissions::submit(Submission work) {
     const uint64_t value = work.value;
     work.submitted_ns = work.timing == KPX_TIME_NOTHING ? 0 : host_clock_ns();
-    const Submission *listed;
+    Submission *listed;
     {
         // Listed before submitting: nothing may fail between the submission and its entry here.
         std::lock_guard<std::mutex> lock(mutex_);
@@ -72,7 +93,7 @@ bool Submissions::ready(const Submission &work) {
     });
 }
 
-vk::Result Submissions::launch_or_hold(const Submission &work) {
+vk::Result Submissions::launch_or_hold(Submission &work) {
     const bool gated = std::any_of(work.waits.begin(), work.waits.end(), [](const Wait &w) { return bool(w.gate); });
     if ((!gated && device_->held == 0) || (held_.empty() && ready(work))) {
         return launch(work);
@@ -110,11 +131,24 @@ uint64_t Submissions::in_the_way() {
 }
 
 // Limits the work that a caller can enqueue ahead of the device.
-void Submissions::throttle() {
+void Submissions::throttle(uint64_t timeout_ns) {
+    const uint64_t began = timeout_ns == UINT64_MAX ? 0 : host_clock_ns();
     while (const uint64_t oldest = in_the_way()) {
-        timeline_->wait(oldest, UINT64_MAX);
+        const uint64_t waited = timeout_ns == UINT64_MAX ? 0 : host_clock_ns() - began;
+        timeline_->wait(oldest, timeout_ns - std::min(timeout_ns, waited));
         collect();
     }
+}
+
+Submissions::Oldest Submissions::oldest() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t completed = timeline_->seen();
+    for (const Submission &work : in_flight_) {
+        if (work.value > completed && work.launched_ns != 0) {
+            return {work.launched_ns, describe(work)};
+        }
+    }
+    return {};
 }
 
 void Submissions::collect() {
@@ -143,9 +177,19 @@ void Submissions::drop() {
         device_->held -= held_.size();
         held_.clear();
     }
-    std::deque<Submission> done;
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(done, in_flight_);
+    struct Dropped {
+        std::deque<Submission> work;
+        std::shared_ptr<Timeline> timeline; // its semaphore, too, is not another stream's while the work may signal it
+    };
+    const auto dropped = std::make_shared<Dropped>();
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        std::swap(dropped->work, in_flight_);
+    }
+    if (device_->hung()) {
+        dropped->timeline = timeline_;
+        Device::keep_forever(dropped);
+    }
 }
 
 } // namespace kpx

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "record/program.hpp"
@@ -36,6 +37,7 @@ struct Submission {
     kpx_timing timing = KPX_TIME_NOTHING; // of the recording, op by op
     std::vector<Wait> waits;              // keep the semaphores that the submission waits for
     uint64_t submitted_ns = 0;            // by the host's clock, if it is timed
+    uint64_t launched_ns = 0;             // when the driver got it; guarded by the mutex of Submissions
 };
 
 class Submissions {
@@ -50,17 +52,23 @@ class Submissions {
 
     // Frees the resources of finished work. May be called with the device's mutex held.
     void collect();
-    // Waits while too much work is in flight. The device's mutex is not held.
-    void throttle();
-    // Frees everything; all work is done or will never run.
+    // Waits while too much work is in flight; throws KPX_TIMEOUT. The device's mutex is not held.
+    void throttle(uint64_t timeout_ns);
+    // Frees everything; all work is done or will never run. On a device that hangs, what it may still use is kept.
     void drop();
+    // The oldest work that the driver has and that was not collected.
+    struct Oldest {
+        uint64_t launched_ns = 0; // 0: there is none
+        std::string what;
+    };
+    Oldest oldest();
 
   private:
     static constexpr size_t kMostInFlight = 32;
     static constexpr uint64_t kMostStaged = uint64_t(64) << 20;
 
-    vk::Result launch(const Submission &work);
-    vk::Result launch_or_hold(const Submission &work);
+    vk::Result launch(Submission &work);
+    vk::Result launch_or_hold(Submission &work);
     static bool ready(const Submission &work);
     uint64_t in_the_way(); // value of the oldest submission that must be done first, or 0
 
@@ -69,7 +77,7 @@ class Submissions {
     std::shared_ptr<Timeline> timeline_;
     OpTimes &times_;
     std::vector<vk::CommandBuffer> commands_; // of one submission; kept for its memory
-    std::deque<const Submission *> held_;     // of in_flight_, in order; guarded by the device's mutex
+    std::deque<Submission *> held_;           // of in_flight_, in order; guarded by the device's mutex
     std::mutex mutex_; // guards in_flight_; no other mutex is taken and nothing is freed under it
     std::deque<Submission> in_flight_;
 };

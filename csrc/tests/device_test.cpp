@@ -30,7 +30,7 @@ TEST(devices_are_ranked_and_described) {
     const std::string number = std::to_string(count);
     CHECK(err.message == "no Vulkan device " + number + ": there are " + number);
     kpx_device *device = nullptr;
-    REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, 0, nullptr, &device, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_device_open(count, nullptr, &device, &err));
     CHECK(device == nullptr);
 }
 
@@ -64,7 +64,7 @@ TEST(null_handles_are_refused) {
     uint64_t value = 0;
     Device device = open_device();
     Stream stream = new_stream(device);
-    REQUIRE_CODE(KPX_INVALID, kpx_flush(nullptr, &value, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_flush(nullptr, UINT64_MAX, &value, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_wait(nullptr, 0, 0, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), nullptr, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(stream.get(), nullptr, 0, &err));

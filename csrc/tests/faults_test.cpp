@@ -53,6 +53,11 @@ VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
     return VK_ERROR_DEVICE_LOST;
 }
 
+// Takes work and never does it.
+VkResult swallow(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
+    return VK_SUCCESS;
+}
+
 constexpr uint32_t kWords = 4096;
 
 void require_usable(const Device &device, const Stream &stream) {
@@ -154,7 +159,7 @@ TEST(recording_that_the_driver_refuses_loses_only_that_work) {
     uint64_t value = 0;
     auto flush_fails = [&] {
         upload(stream, buffer, {1});
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(stream.get(), &value, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(stream.get(), UINT64_MAX, &value, &err));
     };
     {
         FAILING(vkCreateCommandPool, no_pool);
@@ -211,7 +216,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     upload(other, apart, {1});
     {
         FAILING(vkQueueSubmit, lost_submit);
-        REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(other.get(), &unused, &err));
+        REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(other.get(), UINT64_MAX, &unused, &err));
     }
     waiter.join();
     CHECK(waited.code == KPX_DEVICE_LOST && waited.message[0] != 0);
@@ -219,7 +224,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     kpx_read *unmade = nullptr;
     kpx_tensor *fresh = nullptr;
     kpx_stream *stream = nullptr;
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(busy.get(), &unused, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(busy.get(), UINT64_MAX, &unused, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(busy.get(), value, 0, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_upload(other.get(), buffer.get(), &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_write(&array, other.get(), nullptr, &err));
@@ -254,4 +259,61 @@ TEST(held_work_that_the_driver_refuses_loses_the_device) {
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(idle.get(), never, UINT64_MAX, &err));
     idle.reset(); // waits for no gate
     kpx_gate_open(unopened);
+}
+
+// Whoever waits finds out that a device hangs, and is told which work; what the work uses is never freed, which the
+// address sanitizer would see otherwise: the process keeps it.
+TEST(a_device_that_hangs_keeps_nobody) {
+    kpx_error err{};
+    kpx_device_options options{};
+    options.hang_ns = 50'000'000;
+    Device device = open_device(options);
+    Stream stream = new_stream(device), other = new_stream(device);
+    Storage a = new_storage(device, kWords * 4), b = new_storage(device, kWords * 4);
+    upload(stream, a, std::vector<uint32_t>(kWords, 1));
+    wait(stream, flush(stream));
+    begin_capture(stream);
+    add_words(stream, a, a, b, kWords);
+    Region region = end_capture(stream);
+    CHECK(kpx_device_hang(device.get())[0] == 0);
+    {
+        FAILING(vkQueueSubmit, swallow);
+        const uint64_t value = replay(stream, region, 3);
+        REQUIRE_CODE(KPX_TIMEOUT, kpx_wait(stream.get(), value, 1000, &err));
+        REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(stream.get(), value, UINT64_MAX, &err));
+    }
+    const std::string hang = kpx_device_hang(device.get());
+    CHECK(hang.find("stream 0, submission 2, 3 times a region of 1 dispatches: 1 binary") != std::string::npos);
+    CHECK(hang == err.message);
+    kpx_read *unmade = nullptr;
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_read_create(b.get(), other.get(), KPX_READ_SOON, 0, 4, &unmade, &err));
+    region.reset();
+    stream.reset();
+    Device second = open_device();
+    require_usable(second, new_stream(second));
+}
+
+// A stream with much work under way answers at once if it is asked not to wait.
+TEST(a_full_stream_waits_no_longer_than_it_may) {
+    kpx_error err{};
+    kpx_device_options options{};
+    options.hang_ns = 50'000'000;
+    Device device = open_device(options);
+    Stream stream = new_stream(device);
+    Storage x = new_storage(device, 64);
+    upload(stream, x, {1});
+    wait(stream, flush(stream));
+    begin_capture(stream);
+    add_words(stream, x, x, x, 16);
+    const Region region = end_capture(stream);
+    FAILING(vkQueueSubmit, swallow);
+    uint64_t value = 0, replays = 0;
+    kpx_result result = KPX_OK;
+    for (; result == KPX_OK; replays++) {
+        result = kpx_replay(stream.get(), region.get(), 1, 0, &value, &err);
+    }
+    CHECK(result == KPX_TIMEOUT && replays == 33 && stats_of(stream).replays == 32);
+    REQUIRE_CODE(KPX_TIMEOUT, kpx_flush(stream.get(), 0, &value, &err));
+    REQUIRE_CODE(KPX_TIMEOUT, kpx_wait_for_room(stream.get(), 1000, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait_for_room(stream.get(), UINT64_MAX, &err));
 }

@@ -226,7 +226,7 @@ TEST(a_profile_runs_behind_another_streams_replay) {
     std::thread profiler([&] {
         kpx_error err{};
         kpx_span whole{};
-        const kpx_result result = kpx_region_profile(s.b.get(), region.get(), nullptr, 0, &whole, &err);
+        const kpx_result result = profile(s.b.get(), region.get(), nullptr, 0, &whole, &err);
         behind = result == KPX_OK && opened;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -32,10 +32,10 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     // The shortest of several rounds: other processes may stretch any one of them.
     uint64_t shortest[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX}, shortest_whole = UINT64_MAX;
     for (int round = 0; round < 5; round++) {
-        REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+        REQUIRE_OK(profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
         CHECK(whole.end_ns > whole.start_ns);
         memset(spans, 0xff, sizeof spans);
-        REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), spans, 3, &whole, &err));
+        REQUIRE_OK(profile(stream.get(), region.get(), spans, 3, &whole, &err));
         uint64_t last = whole.start_ns;
         for (int i = 0; i < 3; i++) {
             const kpx_span &span = spans[i];
@@ -63,13 +63,13 @@ TEST(a_profile_refuses) {
     Region region = end_capture(stream);
     kpx_span span;
     kpx_span whole{};
-    REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
-    REQUIRE_OK(kpx_region_profile(stream.get(), region.get(), &span, 0, &whole, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), region.get(), &span, 1, &whole, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(foreign.get(), region.get(), nullptr, 0, &whole, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), nullptr, nullptr, 0, &whole, &err));
+    REQUIRE_OK(profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_OK(profile(stream.get(), region.get(), &span, 0, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, profile(stream.get(), region.get(), &span, 1, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, profile(foreign.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, profile(stream.get(), nullptr, nullptr, 0, &whole, &err));
     begin_capture(stream);
-    REQUIRE_CODE(KPX_INVALID, kpx_region_profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_CODE(KPX_INVALID, profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
 }
 
 static kpx_op_time time_of(const Stream &stream, const char *op) {

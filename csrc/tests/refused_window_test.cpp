@@ -45,7 +45,7 @@ TEST(a_refused_flush_makes_uploads_again_and_leaves_errors_in_results) {
     add_words(f.a, f.x, f.x, f.y, kWords);
     {
         FAILING(vkQueueSubmit, no_submit);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
         CHECK(err.of_content == 0);
     }
     flush(f.a); // reported already
@@ -72,7 +72,7 @@ TEST(a_host_write_after_the_op_outlives_the_ops_refusal) {
     f.write(f.y, 8);
     {
         FAILING(vkQueueSubmit, no_submit);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
     }
     CHECK(download(f.b, f.y, kWords) == filled(8));
     add_words(f.b, f.y, f.y, f.x, kWords);
@@ -88,7 +88,7 @@ TEST(a_refusal_that_another_stream_caused_is_reported_once) {
         f.require_refused_content(f.b, f.y);
     }
     flush(f.b); // it is not b's
-    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
     CHECK(err.of_content == 0);
     flush(f.a);
     add_words(f.transfers, f.x, f.x, f.y, kWords);
@@ -108,7 +108,7 @@ TEST(a_refused_replay_counts_as_none) {
     const Region region = end_capture(f.a);
     const auto fails = [&] {
         FAILING(vkQueueSubmit, no_submit);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_replay(f.a.get(), region.get(), 1, &f.value, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_replay(f.a.get(), region.get(), 1, UINT64_MAX, &f.value, &err));
     };
     fails(); // also of uploads
     replay(f.a, region);
@@ -136,7 +136,7 @@ TEST(a_refused_window_forgets_no_gate) {
     {
         FAILING(vkAllocateDescriptorSets, no_sets);
         add_words(f.a, f.y, f.y, f.x, kWords);
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), &f.value, &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
     }
     Storage z = new_storage(f.device, kWords * 4);
     add_words(f.a, f.y, f.y, z, kWords);

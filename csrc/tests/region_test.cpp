@@ -162,18 +162,18 @@ TEST(calls_in_the_wrong_order_are_refused) {
     kpx_region *none = nullptr;
     uint64_t value = 0;
     REQUIRE_CODE(KPX_INVALID, kpx_capture_end(stream.get(), &none, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), nullptr, 1, &value, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), nullptr, 1, UINT64_MAX, &value, &err));
     begin_capture(stream);
     Region empty = end_capture(stream);
     wait(stream, replay(stream, empty, 3)); // nothing to do, but in order
     CHECK(stats_of(empty).dispatches == 0);
     for (uint32_t times : {0, KPX_MOST_REPLAYS + 1}) {
-        REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), times, &value, &err));
+        REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), times, UINT64_MAX, &value, &err));
     }
-    REQUIRE_CODE(KPX_INVALID, kpx_replay(foreign.get(), empty.get(), 1, &value, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_replay(foreign.get(), empty.get(), 1, UINT64_MAX, &value, &err));
     begin_capture(stream);
     REQUIRE_CODE(KPX_INVALID, kpx_capture_begin(stream.get(), &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), 1, &value, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), 1, UINT64_MAX, &value, &err));
     end_capture(stream);
     REQUIRE_CODE(KPX_INVALID, kpx_capture_end(stream.get(), &none, &err));
 }

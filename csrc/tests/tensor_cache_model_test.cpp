@@ -183,7 +183,7 @@ class Machine {
     void flush_now(const Stream &stream) {
         kpx_error err{};
         uint64_t value = 0;
-        (void)done(kpx_flush(stream.get(), &value, &err), err);
+        (void)done(kpx_flush(stream.get(), UINT64_MAX, &value, &err), err);
     }
 
     static kpx_array view(const Storage &storage, uint32_t at, uint32_t size) {
@@ -301,7 +301,7 @@ class Machine {
         for (uint32_t i = 0; i < rounds; i++) {
             kpx_error err{};
             uint64_t value = 0;
-            if (!done(kpx_replay(stream.get(), captured.region.get(), times, &value, &err), err)) {
+            if (!done(kpx_replay(stream.get(), captured.region.get(), times, UINT64_MAX, &value, &err), err)) {
                 continue;
             }
             for (uint32_t k = 0; k < times; k++) {

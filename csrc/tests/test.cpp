@@ -17,9 +17,15 @@ Register::Register(const char *name, const char *file, void (*run)()) {
 }
 
 Device open_device(uint64_t budget) {
+    kpx_device_options options{};
+    options.memory_budget = budget;
+    return open_device(options);
+}
+
+Device open_device(const kpx_device_options &options) {
     kpx_error err{};
     kpx_device *device = nullptr;
-    REQUIRE_OK(kpx_device_open(0, budget, nullptr, &device, &err));
+    REQUIRE_OK(kpx_device_open(0, &options, &device, &err));
     return Device(device);
 }
 
@@ -101,7 +107,7 @@ std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size
 uint64_t flush(const Stream &stream) {
     kpx_error err{};
     uint64_t value = 0;
-    REQUIRE_OK(kpx_flush(stream.get(), &value, &err));
+    REQUIRE_OK(kpx_flush(stream.get(), UINT64_MAX, &value, &err));
     return value;
 }
 
@@ -143,8 +149,19 @@ Region end_capture(const Stream &stream) {
 uint64_t replay(const Stream &stream, const Region &region, uint32_t times) {
     kpx_error err{};
     uint64_t value = 0;
-    REQUIRE_OK(kpx_replay(stream.get(), region.get(), times, &value, &err));
+    REQUIRE_OK(kpx_replay(stream.get(), region.get(), times, UINT64_MAX, &value, &err));
     return value;
+}
+
+kpx_result profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
+                   kpx_error *err) {
+    uint64_t value = 0;
+    const kpx_profiled what = spans == nullptr ? KPX_PROFILE_WHOLE : KPX_PROFILE_EACH;
+    kpx_result result = kpx_profile_start(stream, region, what, &value, err);
+    if (result == KPX_OK) {
+        result = kpx_wait(stream, value, UINT64_MAX, err);
+    }
+    return result == KPX_OK ? kpx_profile_times(region, spans, n, whole, err) : result;
 }
 
 void wait(const Stream &stream, uint64_t value) {

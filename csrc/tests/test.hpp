@@ -65,6 +65,7 @@ using Read = std::unique_ptr<kpx_read, Freed<kpx_read, kpx_read_destroy>>;
 using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algorithm_destroy>>;
 
 Device open_device(uint64_t budget = 0);
+Device open_device(const kpx_device_options &options);
 // A tensor's handle.
 Storage new_storage(const Device &device, uint64_t bytes);
 Stream new_stream(const Device &device, kpx_stream_kind kind = KPX_STREAM_COMPUTE);
@@ -98,6 +99,9 @@ void begin_capture(const Stream &stream);
 Region end_capture(const Stream &stream);
 uint64_t replay(const Stream &stream, const Region &region, uint32_t times = 1);
 void wait(const Stream &stream, uint64_t value);
+// Profiles a replay, waits for it, and takes its times.
+kpx_result profile(kpx_stream *stream, kpx_region *region, kpx_span *spans, uint64_t n, kpx_span *whole,
+                   kpx_error *err);
 kpx_region_stats stats_of(const Region &region);
 std::string describe(const Region &region);
 kpx_stream_stats stats_of(const Stream &stream);

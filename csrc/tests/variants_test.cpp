@@ -151,15 +151,17 @@ TEST(disabled_variants_do_not_run) {
     const std::vector<kpx_variant> all = variants_of(plain, "softmax");
     const size_t best = first_usable(all);
     const std::string name = std::string(all[best].kernel) + "." + all[best].variant;
-    kpx_device *opened = nullptr;
-    REQUIRE_OK(kpx_device_open(0, 0, name.c_str(), &opened, &err));
-    Device device(opened);
+    kpx_device_options options{};
+    options.disabled = name.c_str();
+    Device device = open_device(options);
     Stream stream = new_stream(device);
     check_softmax(device, stream);
     const std::vector<kpx_variant> variants = variants_of(device, "softmax");
     CHECK(variants[best].state == KPX_VARIANT_DISABLED && variants[best].calls == 0);
     CHECK(variants[best + 1].calls == 1);
-    REQUIRE_CODE(KPX_INVALID, kpx_device_open(0, 0, "softmax.none", &opened, &err));
+    kpx_device *opened = nullptr;
+    options.disabled = "softmax.none";
+    REQUIRE_CODE(KPX_INVALID, kpx_device_open(0, &options, &opened, &err));
     CHECK(strstr(err.message, "softmax.none") != nullptr);
 }
 

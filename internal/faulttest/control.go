@@ -17,7 +17,7 @@ type (
 		function                     atomic.Int64
 		from, times                  atomic.Uint64
 		result                       atomic.Int64
-		failed                       atomic.Uint64
+		failed, hangs                atomic.Uint64
 	}
 	counted struct {
 		name          [64]byte
@@ -29,7 +29,7 @@ type (
 
 const (
 	controlMagic   = 0x4b504654
-	controlVersion = 1
+	controlVersion = 2
 )
 
 // Control tells the fault loader of this process which call to make fail, and
@@ -106,6 +106,20 @@ func (c *Control) Fail(function string, from, times uint64, result int32) {
 
 // Disarm lets every call through.
 func (c *Control) Disarm() { c.header.function.Store(-1) }
+
+// Hang makes the device hang from now on, or no longer: it takes work and never
+// does it, and waits for an idle queue or device do not return. What it took while it
+// hung is never done.
+func (c *Control) Hang(hangs bool) {
+	if hangs {
+		c.header.hangs.Store(1)
+	} else {
+		c.header.hangs.Store(0)
+	}
+}
+
+// Called returns how often a function was called since the last Fail or Reset.
+func (c *Control) Called(function string) uint64 { return c.rows[c.index[function]].calls.Load() }
 
 // Failed returns how many calls were made to fail since the last Fail or Reset.
 func (c *Control) Failed() uint64 { return c.header.failed.Load() }

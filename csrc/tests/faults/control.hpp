@@ -6,7 +6,7 @@
 #include <cstdint>
 
 constexpr uint32_t kControlMagic = 0x4b504654; // "KPFT"
-constexpr uint32_t kControlVersion = 1;
+constexpr uint32_t kControlVersion = 2;
 
 struct Counted {
     char name[64];
@@ -24,5 +24,8 @@ struct Control {
     std::atomic<uint64_t> from, times;
     std::atomic<int64_t> result;
     std::atomic<uint64_t> failed; // calls so far that were made to fail
+    // While it is 1 the device hangs: vkQueueSubmit succeeds and submits nothing, so that no semaphore of it is ever
+    // signalled, and waits for an idle queue or device do not return.
+    std::atomic<uint64_t> hangs;
     Counted counted[];
 };

@@ -107,6 +107,17 @@ VkResult note(Function function) {
     return VkResult(c.result.load());
 }
 
+// Whether the call is swallowed, because the device hangs.
+bool hangs(Function function) {
+    const std::atomic<uint64_t> &hanging = control().hangs;
+    if (function == k_vkQueueWaitIdle || function == k_vkDeviceWaitIdle) {
+        while (hanging != 0) {
+            usleep(1000);
+        }
+    }
+    return function == k_vkQueueSubmit && hanging != 0;
+}
+
 // One function of the API. All devices and instances share it, and `real` is the
 // real loader's own entry, which tells them apart.
 template <Function F, typename Pfn> struct Wrapped;
@@ -116,7 +127,7 @@ template <Function F, typename R, typename... Args> struct Wrapped<F, R(VKAPI_PT
     static VKAPI_ATTR R VKAPI_CALL call(Args... args) {
         const VkResult failure = note(F);
         if constexpr (kReturnsResult) {
-            if (failure != VK_SUCCESS) {
+            if (failure != VK_SUCCESS || hangs(F)) {
                 return failure;
             }
         }
