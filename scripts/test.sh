@@ -40,7 +40,21 @@ finish() {
 go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
 
 cpp_tests() { KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure; }
-go_tests() { KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m ./...; }
+# The packages in which threads meet. Elsewhere the race detector would only make
+# arithmetic in Go some eight times slower.
+threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback/... ./llm/tokenizer ./examples/decode'
+go_tests_with_race() {
+    # shellcheck disable=SC2086 # several packages
+    KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m $threaded &&
+        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops
+}
+# The others that use the binding; what does not is tested without cgo.
+go_tests_with_cgo() {
+    local binding
+    binding=$(go list -f '{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./...)
+    # shellcheck disable=SC2046,SC2086 # several packages
+    KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded))
+}
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
@@ -81,7 +95,8 @@ fi
 
 printf '==> the C++ tests run beside the Go tests; what they print comes last\n'
 beside "$build/logs/cpp-tests.log" cpp_parts
-part 'Go tests on every backend, race detector, Vulkan validation' go_tests
+part 'Go tests on every backend, under Vulkan validation' go_tests_with_cgo
+part 'Go tests of threads, under the race detector and Vulkan validation' go_tests_with_race
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
 part 'the plotter, a module of its own' plotter
 part 'builds for other architectures, also of 32 bits' other_builds
