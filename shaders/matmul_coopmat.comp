@@ -27,9 +27,10 @@ layout(push_constant) uniform Push { MatMulMatrixParams q; };
 #define p q.product
 
 uint z; // the batch
+uvec2 first; // its rows of parts of a and b
 
 uvec4 a_run(uint part, uint m, uint run) {
-    return a_parts[(part * q.a_rows + z * p.m + min(m, p.m - 1)) * q.runs + run];
+    return a_parts[(part * q.a_rows + first.x + min(m, p.m - 1)) * q.runs + run];
 }
 
 #define MATRIX_SPEC 4
@@ -41,7 +42,7 @@ void load_b(uint n0, uint run0) {
     [[unroll]] for (uint part = 0; part < B_PARTS; part++) {
         [[unroll]] for (uint t = 0; t < B_TURNS; t++) {
             if (b_exists(t)) {
-                uint n = z * q.b_batch_rows + min(n0 + b_row(t), p.n - 1);
+                uint n = first.y + min(n0 + b_row(t), p.n - 1);
                 next_b[part][t] = b_parts[(part * q.b_rows + n) * q.runs + run0 + b_run(t)];
             }
         }
@@ -69,8 +70,8 @@ float plain_product(uint m, uint n) {
     return sum;
 }
 
-bool a_flagged(uint m) { return m < p.m && a_exponents[z * p.m + m] == NOT_FINITE; }
-bool b_flagged(uint n) { return n < p.n && b_exponents[z * q.b_batch_rows + n] == NOT_FINITE; }
+bool a_flagged(uint m) { return m < p.m && a_exponents[first.x + m] == NOT_FINITE; }
+bool b_flagged(uint n) { return n < p.n && b_exponents[first.y + n] == NOT_FINITE; }
 
 uint place(uint m, uint n) { return p.out_offset + (z * p.m + m) * p.n + n; }
 
@@ -85,10 +86,10 @@ void store_results(uint m, uint n, vec4 v) {
     if (m >= p.m || n >= p.n) {
         return;
     }
-    int e = a_exponents[z * p.m + m];
+    int e = a_exponents[first.x + m];
     uvec4 bits;
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        int f = b_exponents[z * q.b_batch_rows + min(n + c, p.n - 1)];
+        int f = b_exponents[first.y + min(n + c, p.n - 1)];
         bits[c] = float_to_bits(scale_by(v[c], clamp(e + f, -252, 252)), y_DT);
     }
     if (p.n % 4 == 0 && p.out_offset % 4 == 0) {
@@ -104,6 +105,8 @@ void store_results(uint m, uint n, vec4 v) {
 
 void main() {
     z = p.batch + gl_WorkGroupID.z;
+    uvec3 at = batch_place(p, z);
+    first = uvec2(batch_offset(at, q.a_parts), batch_offset(at, q.b_parts));
     uint tiles_m = (p.m + TILE_M - 1) / TILE_M;
     uint m0 = workgroup_index() % tiles_m * TILE_M;
     uint n0 = workgroup_index() / tiles_m * TILE_N;

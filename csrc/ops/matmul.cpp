@@ -109,23 +109,58 @@ uint32_t parts_of(const Array &x) {
     return x.dtype == DT_FLOAT32 ? 2 : 1;
 }
 
-bool b_is_shared(const Product &x) {
-    return std::all_of(x.p.b_batch, x.p.b_batch + 3, [](uint32_t stride) { return stride == 0; });
-}
-
 // Below this, one dispatch of another kernel is faster than three: rows, columns and elements of a sum, and their
 // product.
 constexpr uint32_t kMatrixSide = 32;
 constexpr uint64_t kMatrixWork = 1 << 18;
 
+// What is split of an operand of matmul_coopmat: each matrix once, however many batches share it.
+struct Split {
+    MatMulSplitParams p{};
+    uint32_t strides[3]{}; // of the batch axes, in rows of parts
+
+    Split(const Product &x, bool is_a) {
+        p.rows = is_a ? x.p.m : x.p.n;
+        p.k = x.p.k;
+        p.row_stride = is_a ? x.p.a_strides[0] : x.p.b_strides[1];
+        p.k_stride = is_a ? x.p.a_strides[1] : x.p.b_strides[0];
+        p.offset = is_a ? x.p.a_offset : x.p.b_offset;
+        p.batches = 1;
+        for (int d = 2; d >= 0; d--) {
+            p.batch_strides[d] = is_a ? x.p.a_batch[d] : x.p.b_batch[d];
+            p.shape[d] = p.batch_strides[d] == 0 ? 1 : x.p.shape[d];
+            strides[d] = p.shape[d] == 1 ? 0 : p.batches * p.rows;
+            p.batches *= p.shape[d];
+        }
+    }
+    uint32_t all_rows() const { return p.batches * p.rows; }
+    // A matrix whose rows or columns are all the same would become far larger than what it is made of.
+    bool is_stretched() const { return (p.row_stride == 0 && p.rows > 1) || (p.k_stride == 0 && p.k > 1); }
+};
+
+uint64_t part_bytes(const Split &split, const MatrixTiles &t, uint32_t parts) {
+    return uint64_t(parts) * split.all_rows() * uint64_t(t.padded(split.p.k)) * 2;
+}
+
+// Rows of float16 stay as they are, infinities too, and are not flagged: an infinity times the parts of a number of
+// another dtype, one of which may be zero, would be a NaN.
+bool parts_go_together(const Array &a, const Array &b) {
+    return (a.dtype == DT_FLOAT16) == (b.dtype == DT_FLOAT16);
+}
+
 bool prefers_matrices(const Lowering &lowering, const Product &x) {
     const DeviceTraits &device = lowering.device();
-    return x.p.m >= kMatrixSide && x.p.n >= kMatrixSide && x.p.k >= kMatrixSide &&
-           uint64_t(x.batches) * x.p.m * x.p.n * x.p.k >= kMatrixWork && x.batches <= device.max_workgroup_count[2] &&
-           lowering.has_kernel(spec::matmul_coopmat::kKernel) && lowering.has_kernel(spec::matmul_split::kKernel) &&
-           device.max_workgroup_invocations >= 256 &&
-           MatrixTiles::plan(device, x.p.m, parts_of(x.a), parts_of(x.b), false)
-               .fits(device, parts_of(x.a), parts_of(x.b));
+    if (x.p.m < kMatrixSide || x.p.n < kMatrixSide || x.p.k < kMatrixSide ||
+        uint64_t(x.batches) * x.p.m * x.p.n * x.p.k < kMatrixWork || x.batches > device.max_workgroup_count[2] ||
+        !lowering.has_kernel(spec::matmul_coopmat::kKernel) || !lowering.has_kernel(spec::matmul_split::kKernel) ||
+        device.max_workgroup_invocations < 256 || !parts_go_together(x.a, x.b)) {
+        return false;
+    }
+    const uint32_t a_parts = parts_of(x.a), b_parts = parts_of(x.b);
+    const MatrixTiles t = MatrixTiles::plan(device, x.p.m, a_parts, b_parts, false);
+    const Split a(x, true), b(x, false);
+    return t.fits(device, a_parts, b_parts) && !a.is_stretched() && !b.is_stretched() &&
+           std::max(part_bytes(a, t, a_parts), part_bytes(b, t, b_parts)) <= device.max_tensor_bytes;
 }
 
 // An operand of matmul_coopmat: rows along k in float16 parts, and their exponents.
@@ -133,24 +168,14 @@ struct Parts {
     Array parts, exponents;
 };
 
-Parts split(Lowering &lowering, const Product &x, bool is_a, int64_t batches, uint32_t runs) {
-    const Array &in = is_a ? x.a : x.b;
-    const int64_t rows = is_a ? x.p.m : x.p.n;
-    MatMulSplitParams p{};
-    p.rows = uint32_t(rows);
-    p.k = x.p.k;
-    p.batches = uint32_t(batches);
-    std::copy(x.p.shape, x.p.shape + 3, p.shape);
-    std::copy(is_a ? x.p.a_batch : x.p.b_batch, (is_a ? x.p.a_batch : x.p.b_batch) + 3, p.batch_strides);
-    p.row_stride = is_a ? x.p.a_strides[0] : x.p.b_strides[1];
-    p.k_stride = is_a ? x.p.a_strides[1] : x.p.b_strides[0];
-    p.offset = is_a ? x.p.a_offset : x.p.b_offset;
+Parts dispatch_split(Lowering &lowering, const Array &in, Split split, uint32_t runs) {
+    MatMulSplitParams &p = split.p;
     p.runs = runs;
     const uint32_t count = parts_of(in);
-    const Parts out{lowering.scratch(DT_UINT32, {count, batches * rows, runs * 4}),
-                    lowering.scratch(DT_INT32, {batches * rows})};
-    Grid grid = grid_1d(lowering.device(), (rows + 31) / 32);
-    grid.z = uint32_t(batches);
+    const Parts out{lowering.scratch(DT_UINT32, {count, split.all_rows(), runs * 4}),
+                    lowering.scratch(DT_INT32, {split.all_rows()})};
+    Grid grid = grid_1d(lowering.device(), (p.rows + 31) / 32);
+    grid.z = p.batches;
     lowering.dispatch(
         spec::matmul_split{.x_dtype = in.dtype, .parts = count, .along_k = uint32_t(p.k_stride <= p.row_stride)},
         {{in, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p, grid);
@@ -161,11 +186,12 @@ void dispatch_matrices(Lowering &lowering, const Product &x) {
     const DeviceTraits &device = lowering.device();
     const uint32_t a_parts = parts_of(x.a), b_parts = parts_of(x.b);
     const MatrixTiles t = MatrixTiles::plan(device, x.p.m, a_parts, b_parts, false);
-    const int64_t b_batches = b_is_shared(x) ? 1 : x.batches;
     const uint32_t runs = uint32_t(t.padded(x.p.k) / 8);
-    const Parts a = split(lowering, x, true, x.batches, runs), b = split(lowering, x, false, b_batches, runs);
-    const MatMulMatrixParams p{x.p, runs, uint32_t(x.batches * x.p.m), uint32_t(b_batches * x.p.n),
-                               b_batches == 1 ? 0 : x.p.n};
+    const Split of_a(x, true), of_b(x, false);
+    const Parts a = dispatch_split(lowering, x.a, of_a, runs), b = dispatch_split(lowering, x.b, of_b, runs);
+    MatMulMatrixParams p{x.p, runs, {}, {}, of_a.all_rows(), of_b.all_rows()};
+    std::copy(of_a.strides, of_a.strides + 3, p.a_parts);
+    std::copy(of_b.strides, of_b.strides + 3, p.b_parts);
     Grid grid = grid_1d(device, t.count(x.p.m, x.p.n));
     grid.z = uint32_t(x.batches);
     lowering.dispatch(spec::matmul_coopmat{.threads = t.threads(),

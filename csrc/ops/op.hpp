@@ -68,6 +68,7 @@ struct DeviceTraits {
     uint32_t max_workgroup_invocations;
     uint32_t max_workgroup_count[3];
     uint32_t max_shared_bytes;
+    uint64_t max_tensor_bytes;
     uint32_t compute_units; // that run workgroups side by side; a guess where the driver does not tell
     bool storage16;         // 16-bit and 8-bit elements in storage buffers
     bool float16;           // arithmetic

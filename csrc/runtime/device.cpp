@@ -80,6 +80,7 @@ void Device::fill_traits() {
     std::copy(limits_.maxComputeWorkGroupCount.begin(), limits_.maxComputeWorkGroupCount.end(),
               traits_.max_workgroup_count);
     traits_.max_shared_bytes = limits_.maxComputeSharedMemorySize;
+    traits_.max_tensor_bytes = largest_tensor(*physical_);
     traits_.compute_units = compute_units(*physical_);
     traits_.storage16 = features_.storage16;
     traits_.float16 = features_.float16;

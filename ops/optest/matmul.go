@@ -71,6 +71,8 @@ func matMulCases() []Case {
 		}
 		add("batch", r.normal(dtype, 1, 2, 1, 3, 5, 9), r.normal(dtype, 1, 4, 1, 9, 6))
 		add("shared", r.normal(dtype, 1, 3, 2, 5, 9), r.normal(dtype, 1, 9, 6))
+		add("large batch", r.normal(dtype, 1, 2, 1, 33, 40), r.normal(dtype, 1, 3, 40, 36))
+		add("large shared left", r.normal(dtype, 1, 65, 48), r.normal(dtype, 1, 3, 48, 40))
 		add("rank 8", r.normal(dtype, 1, 2, 1, 2, 1, 2, 1, 2, 3), r.normal(dtype, 1, 2, 1, 2, 1, 2, 3, 2))
 		add("odd", place(r.normal(dtype, 1, 9, 21), "padded"), place(r.normal(dtype, 1, 21, 10), "inner"))
 		heads := r.normal(dtype, 1, 2, 7, 3, 16)

@@ -4,14 +4,21 @@
 
 #include "types.h"
 
+// The place of a batch along the axes.
+uvec3 batch_place(MatMulParams p, uint batch) {
+    uint q = batch / p.shape[2];
+    uint c0 = q / p.shape[1];
+    return uvec3(c0, q - c0 * p.shape[1], batch - q * p.shape[2]);
+}
+
+uint batch_offset(uvec3 place, uint strides[3]) {
+    return place.x * strides[0] + place.y * strides[1] + place.z * strides[2];
+}
+
 // Offsets of a's and b's matrix of a batch.
 uvec2 batch_start(MatMulParams p, uint batch) {
-    uint q = batch / p.shape[2];
-    uint c2 = batch - q * p.shape[2];
-    uint c0 = q / p.shape[1];
-    uint c1 = q - c0 * p.shape[1];
-    return uvec2(p.a_offset + c0 * p.a_batch[0] + c1 * p.a_batch[1] + c2 * p.a_batch[2],
-                 p.b_offset + c0 * p.b_batch[0] + c1 * p.b_batch[1] + c2 * p.b_batch[2]);
+    uvec3 place = batch_place(p, batch);
+    return uvec2(p.a_offset + batch_offset(place, p.a_batch), p.b_offset + batch_offset(place, p.b_batch));
 }
 
 #endif

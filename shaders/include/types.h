@@ -183,7 +183,7 @@ struct MatMulSplitParams {
     uint rows;
     uint k;
     uint batches;
-    uint shape[3]; // batch axes, as in MatMulParams
+    uint shape[3]; // batch axes, as in MatMulParams, but 1 where the operand is repeated
     uint batch_strides[3];
     uint row_stride;
     uint k_stride;
@@ -192,10 +192,11 @@ struct MatMulSplitParams {
 };
 struct MatMulMatrixParams {
     MatMulParams product;
-    uint runs;   // as above
-    uint a_rows; // of all batches
+    uint runs;       // as above
+    uint a_parts[3]; // strides of the batch axes in rows of parts
+    uint b_parts[3];
+    uint a_rows; // of all matrices that were split
     uint b_rows;
-    uint b_batch_rows; // from one batch to the next; 0 where all have the same b
 };
 
 // matmul_vec: a few rows of a times rows of b that are contiguous along k; out

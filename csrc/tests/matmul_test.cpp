@@ -1,0 +1,67 @@
+// Which kernels multiply dense matrices on devices with matrix units.
+#include "ops/gen_ops.hpp"
+#include "recorded_lowering.hpp"
+#include "test.hpp"
+
+using kpx::Array;
+
+namespace {
+
+// a repeated over batches: a view of its one matrix.
+Array repeated(Array a, int64_t batches) {
+    a.shape[0] = batches;
+    a.strides[0] = 0;
+    return a;
+}
+
+// The first kernel of the product a * b.
+std::string first_kernel(RecordedLowering &lowering, const Array &a, const Array &b) {
+    const Array arrays[] = {a, b, RecordedLowering::array(a.dtype, {a.dim(0), a.dim(1), b.dim(2)})};
+    const kpx::MatMulOp op{};
+    kpx::lower_matmul(lowering, kpx::MatMulCall(arrays, 3, op));
+    return lowering.dispatches.front().kernel;
+}
+
+} // namespace
+
+TEST(a_matrix_that_batches_share_is_split_once) {
+    RecordedLowering lowering;
+    const Array a = repeated(RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024}), 1500);
+    const Array b = RecordedLowering::array(KPX_FLOAT32, {1500, 1024, 32});
+    CHECK(first_kernel(lowering, a, b) == "matmul_split");
+    CHECK(lowering.dispatches.size() == 3 && lowering.dispatches[0].grid.z == 1);
+    CHECK(lowering.dispatches[1].grid.z == 1500 && lowering.dispatches[2].grid.z == 1500);
+    const uint64_t elements = 1024 * 1024 + 1500 * 1024 * 32;
+    CHECK(lowering.scratch_bytes >= 4 * elements && lowering.scratch_bytes < 5 * elements);
+}
+
+TEST(parts_beyond_a_tensor_or_of_a_stretched_row_are_not_made) {
+    RecordedLowering lowering;
+    const Array a = RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024});
+    const Array b = RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024});
+    lowering.traits.max_tensor_bytes = 4 << 20;
+    CHECK(first_kernel(lowering, a, b) == "matmul_split");
+    lowering = RecordedLowering();
+    lowering.traits.max_tensor_bytes = (4 << 20) - 4;
+    CHECK(first_kernel(lowering, a, b) == "matmul_tiled" && lowering.scratch_bytes == 0);
+    lowering = RecordedLowering();
+    Array row = a;
+    row.strides[1] = 0;
+    CHECK(first_kernel(lowering, row, b) == "matmul_tiled");
+}
+
+// Float16 rows are not looked at for infinities.
+TEST(float16_is_not_multiplied_with_parts_of_other_dtypes) {
+    RecordedLowering lowering;
+    const Array half = RecordedLowering::array(KPX_FLOAT16, {1, 64, 64});
+    CHECK(first_kernel(lowering, half, half) == "matmul_split");
+    for (uint32_t dtype : {KPX_FLOAT32, KPX_BFLOAT16}) {
+        const Array other = RecordedLowering::array(dtype, {1, 64, 64});
+        lowering = RecordedLowering();
+        CHECK(first_kernel(lowering, half, other) == "matmul_tiled");
+        lowering = RecordedLowering();
+        CHECK(first_kernel(lowering, other, half) == "matmul_tiled");
+        lowering = RecordedLowering();
+        CHECK(first_kernel(lowering, other, other) == "matmul_split");
+    }
+}
