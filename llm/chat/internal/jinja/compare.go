@@ -30,7 +30,10 @@ func (m *meter) equal(a, b Value) (bool, error) {
 		if !ok || len(x) != len(y) {
 			return false, nil
 		}
-		return x == y, m.scan(len(x))
+		if err := m.scan(len(x)); err != nil {
+			return false, err
+		}
+		return x == y, nil
 	case nil:
 		return b == nil, nil
 	case Undefined:
@@ -108,7 +111,7 @@ func (m *meter) order(a, b Value) (int, error) {
 	}
 	if s, ok := a.(string); ok {
 		if t, ok := b.(string); ok {
-			return strings.Compare(s, t), m.scan(min(len(s), len(t)))
+			return m.orderTexts(s, t)
 		}
 	}
 	s, ok := a.(*List)
@@ -126,6 +129,13 @@ func (m *meter) order(a, b Value) (int, error) {
 		}
 	}
 	return len(s.Items) - len(t.Items), nil
+}
+
+func (m *meter) orderTexts(a, b string) (int, error) {
+	if err := m.scan(min(len(a), len(b))); err != nil {
+		return 0, err
+	}
+	return strings.Compare(a, b), nil
 }
 
 func orderNumbers(a, b Value, x, y float64) int {
@@ -157,7 +167,10 @@ func (m *meter) contains(v, item Value) (bool, error) {
 		if !ok {
 			return false, fmt.Errorf("%s in a text", kindOf(item))
 		}
-		return strings.Contains(v, s), m.scan(len(v) + len(s))
+		if err := m.scan(len(v)); err != nil {
+			return false, err
+		}
+		return strings.Contains(v, s), nil
 	case *List:
 		for _, one := range v.Items {
 			if same, err := m.equal(one, item); same || err != nil {

@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -22,21 +21,22 @@ func (e *listExpression) evaluate(r *render) (Value, error) {
 
 // all returns the values of expressions.
 func (r *render) all(of []expression) ([]Value, error) {
-	if err := r.takeMany(bytesPerItem, len(of)); err != nil {
+	out, err := r.items(int64(len(of)))
+	if err != nil {
 		return nil, err
 	}
-	out := make([]Value, len(of))
-	for i, e := range of {
-		var err error
-		if out[i], err = r.eval(e); err != nil {
+	for _, e := range of {
+		v, err := r.eval(e)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, v)
 	}
 	return out, nil
 }
 
 func (e *dictExpression) evaluate(r *render) (Value, error) {
-	if err := r.takeMany(bytesPerEntry, len(e.keys)); err != nil {
+	if err := r.takeMany(bytesPerEntry, int64(len(e.keys))); err != nil {
 		return nil, err
 	}
 	d := NewDict()
@@ -184,22 +184,34 @@ func (m *meter) slice(of Value, bounds [3]*int64) (Value, error) {
 	switch v := of.(type) {
 	case *List:
 		picked, err := m.positions(len(v.Items), bounds)
-		items := make([]Value, len(picked))
-		for i, at := range picked {
-			items[i] = v.Items[at]
+		if err != nil {
+			return nil, err
 		}
-		return &List{Items: items, tuple: v.tuple}, err
+		items, err := m.items(int64(len(picked)))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range picked {
+			items = append(items, v.Items[at])
+		}
+		return &List{Items: items, tuple: v.tuple}, nil
 	case string:
-		if err := m.takeMany(4, len(v)); err != nil {
+		if err := m.takeMany(4, int64(len(v))); err != nil {
 			return nil, err
 		}
 		runes := []rune(v)
 		picked, err := m.positions(len(runes), bounds)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.takeMany(2*4, int64(len(picked))); err != nil {
+			return nil, err
+		}
 		out := make([]rune, len(picked))
 		for i, at := range picked {
 			out[i] = runes[at]
 		}
-		return string(out), err
+		return string(out), nil
 	case Undefined:
 		return nil, v.err()
 	}
@@ -233,15 +245,17 @@ func (m *meter) positions(n int, bounds [3]*int64) ([]int, error) {
 	if step < 0 {
 		start, stop = clamp(bounds[0], high), clamp(bounds[1], low)
 	}
-	if err := m.takeMany(bytesPerItem+8, n); err != nil {
+	step = min(max(step, -length-1), length+1)
+	count := max((stop-start+step-1)/step, 0)
+	if step < 0 {
+		count = max((stop-start+step+1)/step, 0)
+	}
+	if err := m.takeMany(8, count); err != nil {
 		return nil, err
 	}
-	out := []int{}
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		out = append(out, int(i))
-		if step > length || step < -length {
-			break
-		}
+	out := make([]int, 0, count)
+	for i := range count {
+		out = append(out, int(start+i*step))
 	}
 	return out, nil
 }
@@ -282,6 +296,9 @@ func (r *render) call(callee expression, a arguments, caller *Function) (Value, 
 		return nil, err
 	}
 	if caller != nil {
+		if _, given := c.named["caller"]; !given {
+			c.names = append(c.names, "caller")
+		}
 		c.named["caller"] = caller
 	}
 	switch f := f.(type) {
@@ -301,12 +318,14 @@ func (r *render) call(callee expression, a arguments, caller *Function) (Value, 
 
 // arguments evaluates those of a call, behind first.
 func (r *render) arguments(a arguments, first []Value) (*Call, error) {
-	c := &Call{meter: r.meter, positional: slices.Grow(first, len(a.positional)), named: map[string]Value{}}
 	items, err := r.all(a.positional)
 	if err != nil {
 		return nil, err
 	}
-	c.positional = append(c.positional, items...)
+	if err := r.takeMany(bytesPerEntry, int64(len(a.named))); err != nil {
+		return nil, err
+	}
+	c := &Call{meter: r.meter, positional: append(first, items...), named: map[string]Value{}}
 	for _, one := range a.named {
 		if _, twice := c.named[one.name]; twice {
 			return nil, fmt.Errorf("two arguments named %s", one.name)
@@ -330,7 +349,7 @@ func (r *render) spread(a arguments, c *Call) error {
 		if err != nil {
 			return err
 		}
-		if err := r.takeMany(bytesPerItem, len(items)); err != nil {
+		if err := r.takeMany(bytesPerItem, int64(len(items))); err != nil {
 			return err
 		}
 		c.positional = append(c.positional, items...)
@@ -346,7 +365,7 @@ func (r *render) spread(a arguments, c *Call) error {
 	if !ok {
 		return fmt.Errorf("** of %s, which is no dictionary", kindOf(v))
 	}
-	if err := r.takeMany(bytesPerEntry, d.Len()); err != nil {
+	if err := r.takeMany(bytesPerEntry, int64(d.Len())); err != nil {
 		return err
 	}
 	for _, key := range d.keys {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // builtin is a filter or a function. The first argument by position is what a
@@ -91,8 +92,11 @@ func (c *Call) boolArg(at int, name string, absent bool) bool {
 	return absent
 }
 
-// textFilter makes a filter of a function whose result is not much longer than its
-// argument.
+// maxCase is how many times as long a text may be in another case: U+0390 has three
+// characters in upper case, and a byte that is no UTF-8 becomes U+FFFD.
+const maxCase = 3
+
+// textFilter makes a filter of a function that changes the case of a text.
 func textFilter(fn func(string) string) builtin {
 	return func(c *Call) (Value, error) {
 		if err := c.accept("s"); err != nil {
@@ -102,7 +106,7 @@ func textFilter(fn func(string) string) builtin {
 		if err != nil {
 			return nil, err
 		}
-		return fn(s), c.takeMany(3, len(s))
+		return c.convert(s, maxCase, fn)
 	}
 }
 
@@ -151,7 +155,10 @@ func attrFilter(c *Call) (Value, error) {
 func lengthFilter(c *Call) (Value, error) {
 	switch v := c.value().(type) {
 	case string:
-		return int64(len([]rune(v))), c.takeMany(4, len(v))
+		if err := c.scan(len(v)); err != nil {
+			return nil, err
+		}
+		return int64(utf8.RuneCountInString(v)), nil
 	case *List:
 		return int64(len(v.Items)), nil
 	case *Dict:
@@ -187,8 +194,9 @@ func listFilter(c *Call) (Value, error) {
 }
 
 // newList copies items into a list of their own.
-func (m *meter) newList(items []Value) (Value, error) {
-	return &List{Items: slices.Clone(items)}, m.takeMany(bytesPerItem, len(items))
+func (m *meter) newList(items []Value) (*List, error) {
+	items, err := m.clone(items)
+	return &List{Items: items}, err
 }
 
 func itemsFilter(c *Call) (Value, error) {
@@ -202,8 +210,8 @@ func itemsFilter(c *Call) (Value, error) {
 }
 
 // pairs returns the keys of a dictionary with their values.
-func (m *meter) pairs(d *Dict) (Value, error) {
-	if err := m.takeMany(4*bytesPerItem, d.Len()); err != nil {
+func (m *meter) pairs(d *Dict) (*List, error) {
+	if err := m.takeMany(4*bytesPerItem, int64(d.Len())); err != nil {
 		return nil, err
 	}
 	out := &List{Items: make([]Value, d.Len())}
@@ -218,20 +226,21 @@ func reverseFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.newList(items)
+	list, err := c.newList(items)
 	if err != nil {
 		return nil, err
 	}
-	list := made.(*List)
 	slices.Reverse(list.Items)
 	if _, ok := c.value().(string); !ok {
 		return list, nil
 	}
-	var b strings.Builder
+	b := builder{meter: c.meter}
 	for _, r := range list.Items {
-		b.WriteString(r.(string))
+		if err := b.write(r.(string)); err != nil {
+			return nil, err
+		}
 	}
-	return b.String(), nil
+	return b.b.String(), nil
 }
 
 func escapeFilter(c *Call) (Value, error) {
@@ -239,7 +248,7 @@ func escapeFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return html.EscapeString(s), c.takeMany(5, len(s))
+	return c.convert(s, int64(len("&#34;")), html.EscapeString)
 }
 
 func floatFilter(c *Call) (Value, error) {
@@ -247,6 +256,9 @@ func floatFilter(c *Call) (Value, error) {
 		return f, nil
 	}
 	if s, ok := c.value().(string); ok {
+		if err := c.takeMany(2, int64(len(s))); err != nil { // errors quote it
+			return nil, err
+		}
 		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
 			return f, nil
 		}
@@ -271,6 +283,9 @@ func intFilter(c *Call) (Value, error) {
 			return int64(v), nil
 		}
 	case string:
+		if err := c.takeMany(4, int64(len(v))); err != nil { // errors quote it
+			return nil, err
+		}
 		if base == 0 || base >= 2 && base <= 36 {
 			digits := strings.TrimSpace(v)
 			if prefix := map[int64]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
@@ -319,7 +334,7 @@ func roundFilter(c *Call) (Value, error) {
 	case "floor":
 		return math.Floor(f*scale) / scale, nil
 	}
-	return nil, fmt.Errorf("no way of rounding is called %q", how)
+	return nil, fmt.Errorf("no way of rounding is called %.40q", how)
 }
 
 func formatFilter(c *Call) (Value, error) {
@@ -331,8 +346,8 @@ func formatFilter(c *Call) (Value, error) {
 		return c.format(s, tuple(c.positional[1:]...))
 	}
 	d := NewDict()
-	for name, v := range c.named {
-		d.Set(name, v)
+	if err := c.setNamed(d); err != nil {
+		return nil, err
 	}
 	return c.format(s, d)
 }

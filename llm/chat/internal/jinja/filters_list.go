@@ -20,7 +20,7 @@ func (m *meter) followOr(item, path, absent Value) (Value, error) {
 		return nil, fmt.Errorf("attribute is %s", kindOf(path))
 	}
 	for part := range strings.SplitSeq(s, ".") {
-		if err := m.step(1); err != nil {
+		if err := m.take(len(part)); err != nil {
 			return nil, err
 		}
 		var key Value = part
@@ -48,17 +48,19 @@ func mapFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.takeMany(bytesPerItem, len(items)); err != nil {
+	out, err := c.items(int64(len(items)))
+	if err != nil {
 		return nil, err
 	}
-	out := make([]Value, len(items))
-	for i, item := range items {
+	for _, item := range items {
 		if err := c.step(1); err != nil {
 			return nil, err
 		}
-		if out[i], err = one(item); err != nil {
+		v, err := one(item)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, v)
 	}
 	return &List{Items: out}, nil
 }
@@ -78,20 +80,29 @@ func (c *Call) mapper() (func(Value) (Value, error), error) {
 	name, _ := c.positional[1].(string)
 	filter := filters[name]
 	if filter == nil {
-		return nil, fmt.Errorf("there is no filter %q", name)
+		return nil, fmt.Errorf("there is no filter %.40q", name)
 	}
 	return func(item Value) (Value, error) {
 		if err := c.enter(); err != nil {
 			return nil, err
 		}
 		defer c.leave()
-		return filter(c.with(item, c.positional[2:]))
+		one, err := c.with(item, c.positional[2:])
+		if err != nil {
+			return nil, err
+		}
+		return filter(one)
 	}, nil
 }
 
 // with is a call with other arguments by position.
-func (c *Call) with(first Value, rest []Value) *Call {
-	return &Call{meter: c.meter, positional: append([]Value{first}, rest...), named: c.named, names: c.names}
+func (c *Call) with(first Value, rest []Value) (*Call, error) {
+	positional, err := c.items(1 + int64(len(rest)))
+	if err != nil {
+		return nil, err
+	}
+	positional = append(append(positional, first), rest...)
+	return &Call{meter: c.meter, positional: positional, named: c.named, names: c.names}, nil
 }
 
 // picker makes select, reject, selectattr and rejectattr.
@@ -115,10 +126,9 @@ func picker(keep, byAttribute bool) builtin {
 				return nil, err
 			}
 			if ok == keep {
-				if err := c.take(bytesPerItem); err != nil {
+				if err := c.push(&out, item); err != nil {
 					return nil, err
 				}
-				out = append(out, item)
 			}
 		}
 		return &List{Items: out}, nil
@@ -142,7 +152,7 @@ func (c *Call) predicate(byAttribute bool) (func(Value) (bool, error), error) {
 		name, _ := rest[0].(string)
 		rest = rest[1:]
 		if holds = tests[name]; holds == nil {
-			return nil, fmt.Errorf("there is no test %q", name)
+			return nil, fmt.Errorf("there is no test %.40q", name)
 		}
 	}
 	return func(item Value) (bool, error) {
@@ -150,7 +160,11 @@ func (c *Call) predicate(byAttribute bool) (func(Value) (bool, error), error) {
 		if err != nil {
 			return false, err
 		}
-		return holds(c.with(v, rest))
+		one, err := c.with(v, rest)
+		if err != nil {
+			return false, err
+		}
+		return holds(one)
 	}, nil
 }
 
@@ -160,7 +174,7 @@ type keyed struct{ key, item Value }
 // keyedBy returns items with their attributes; texts are compared without case,
 // unless that matters.
 func (c *Call) keyedBy(items []Value, path Value, caseMatters bool) ([]keyed, error) {
-	if err := c.takeMany(2*bytesPerItem, len(items)); err != nil {
+	if err := c.takeMany(2*bytesPerItem, int64(len(items))); err != nil {
 		return nil, err
 	}
 	out := make([]keyed, len(items))
@@ -173,10 +187,10 @@ func (c *Call) keyedBy(items []Value, path Value, caseMatters bool) ([]keyed, er
 			}
 		}
 		if s, ok := out[i].key.(string); ok && !caseMatters {
-			if err := c.take(len(s)); err != nil {
+			var err error
+			if out[i].key, err = c.convert(s, maxCase, strings.ToLower); err != nil {
 				return nil, err
 			}
-			out[i].key = strings.ToLower(s)
 		}
 	}
 	return out, nil
@@ -194,30 +208,43 @@ func (c *Call) paths(item, path Value) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, v)
+		if err := c.push(&out.Items, v); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
 
 // sorted sorts stably.
 func (c *Call) sorted(items []keyed, reverse bool) (*List, error) {
-	var failed error
-	slices.SortStableFunc(items, func(a, b keyed) int {
-		if failed != nil {
-			return 0
-		}
+	out, err := c.items(int64(len(items)))
+	if err != nil {
+		return nil, err
+	}
+	err = sortStable(items, func(a, b keyed) (int, error) {
 		if reverse {
 			a, b = b, a
 		}
-		var order int
-		order, failed = c.order(a.key, b.key)
-		return order
+		return c.order(a.key, b.key)
 	})
-	out := &List{Items: make([]Value, len(items))}
-	for i, one := range items {
-		out.Items[i] = one.item
+	for _, one := range items {
+		out = append(out, one.item)
 	}
-	return out, failed
+	return &List{Items: out}, err
+}
+
+// sortStable sorts by an order that may fail.
+func sortStable[T any](items []T, order func(a, b T) (int, error)) error {
+	var failed error
+	slices.SortStableFunc(items, func(a, b T) int {
+		if failed != nil {
+			return 0
+		}
+		var by int
+		by, failed = order(a, b)
+		return by
+	})
+	return failed
 }
 
 // sortFilter is value|sort(reverse, case_sensitive, attribute).
@@ -252,13 +279,13 @@ func dictsortFilter(c *Call) (Value, error) {
 	}
 	at := map[string]Value{"key": int64(0), "value": int64(1)}[by]
 	if at == nil {
-		return nil, fmt.Errorf("by is %q, not key or value", by)
+		return nil, fmt.Errorf("by is %.40q, not key or value", by)
 	}
 	pairs, err := c.pairs(d)
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.keyedBy(pairs.(*List).Items, at, c.boolArg(1, "case_sensitive", false))
+	list, err := c.keyedBy(pairs.Items, at, c.boolArg(1, "case_sensitive", false))
 	if err != nil {
 		return nil, err
 	}
@@ -281,13 +308,15 @@ func uniqueFilter(c *Call) (Value, error) {
 		if _, known := seen.Get(one.key); known {
 			continue
 		}
-		if err := c.take(bytesPerEntry + bytesPerItem); err != nil {
+		if err := c.take(bytesPerEntry); err != nil {
 			return nil, err
 		}
 		if !seen.Set(one.key, true) {
 			return nil, fmt.Errorf("%s cannot be compared quickly", kindOf(one.key))
 		}
-		out.Items = append(out.Items, one.item)
+		if err := c.push(&out.Items, one.item); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -304,6 +333,9 @@ func groupbyFilter(c *Call) (Value, error) {
 	}
 	list, err := c.keyedBy(items, path, true)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.takeMany(4*bytesPerItem, int64(len(list))); err != nil {
 		return nil, err
 	}
 	for i := range list { // sorting keeps the key with the item
@@ -324,13 +356,15 @@ func groupbyFilter(c *Call) (Value, error) {
 			}
 		}
 		if !same {
+			if err := c.take(4 * bytesPerItem); err != nil {
+				return nil, err
+			}
 			group = &List{}
 			out.Items = append(out.Items, tuple(key, group))
 		}
-		if err := c.take(4 * bytesPerItem); err != nil {
+		if err := c.push(&group.Items, item); err != nil {
 			return nil, err
 		}
-		group.Items = append(group.Items, item)
 	}
 	return out, nil
 }
@@ -407,11 +441,10 @@ func (c *Call) pieces(name string, cut func(items []Value, n int, fill Value) []
 	if n < 1 {
 		return nil, fmt.Errorf("%s is %d", name, n)
 	}
-	if err := c.takeMany(4*bytesPerItem, int(min(n, 1<<40))); err != nil {
-		return nil, err
-	}
-	if err := c.takeMany(4*bytesPerItem, len(items)); err != nil {
-		return nil, err
+	for _, count := range []int64{n, int64(len(items))} {
+		if err := c.takeMany(4*bytesPerItem, count); err != nil {
+			return nil, err
+		}
 	}
 	fill, _ := c.arg(2, "fill_with")
 	return &List{Items: cut(items, int(n), fill)}, nil

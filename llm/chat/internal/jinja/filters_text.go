@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,12 +26,15 @@ func trimFilter(c *Call) (Value, error) {
 		}
 		return c.strip(s, chars, true, true)
 	}
-	return strings.TrimFunc(s, unicode.IsSpace), c.scan(len(s))
+	if err := c.scan(len(s)); err != nil {
+		return nil, err
+	}
+	return strings.TrimFunc(s, unicode.IsSpace), nil
 }
 
 // strip takes characters off one or both ends of a text.
 func (m *meter) strip(s, chars string, left, right bool) (Value, error) {
-	if err := m.takeMany(8, len(chars)); err != nil {
+	if err := m.takeMany(bytesPerItem, int64(len(chars))); err != nil {
 		return nil, err
 	}
 	if err := m.scan(len(s)); err != nil {
@@ -85,10 +89,13 @@ func (c *Call) replace(s string) (Value, error) {
 	if most >= 0 {
 		n = int(min(int64(n), most))
 	}
-	if err := c.takeMany(max(len(by), 1), n); err != nil {
+	if err := c.takeMany(int64(len(by)), int64(n)); err != nil {
 		return nil, err
 	}
-	return strings.Replace(s, old, by, n), c.take(len(s))
+	if err := c.take(len(s)); err != nil {
+		return nil, err
+	}
+	return strings.Replace(s, old, by, n), nil
 }
 
 // indentFilter is value|indent(width, first, blank).
@@ -103,50 +110,56 @@ func indentFilter(c *Call) (Value, error) {
 	indent := "    "
 	if v, ok := c.arg(1, "width"); ok {
 		if n, isInt := integer(v); isInt {
-			made, err := c.repeat(" ", n)
-			if err != nil {
+			if indent, err = c.repeatText(" ", n); err != nil {
 				return nil, err
 			}
-			indent = made.(string)
 		} else if indent, ok = v.(string); !ok {
 			return nil, fmt.Errorf("width is %s", kindOf(v))
 		}
 	}
-	if err := c.takeMany(max(len(indent), 1)+1, strings.Count(s, "\n")+1); err != nil {
+	if s, err = c.concat(s, "\n"); err != nil {
 		return nil, err
 	}
-	if err := c.take(len(s)); err != nil {
-		return nil, err
-	}
-	lines := splitLines(s+"\n", false)
-	blank := c.boolArg(3, "blank", false)
-	for i, line := range lines {
-		if i > 0 && (blank || line != "") || i == 0 && c.boolArg(2, "first", false) {
-			lines[i] = indent + line
+	b := builder{meter: c.meter}
+	blank, first := c.boolArg(3, "blank", false), c.boolArg(2, "first", false)
+	start := true
+	for line := range lines(s, false) {
+		between, before := "\n", indent
+		if start {
+			between = ""
 		}
+		if start && !first || !start && !blank && line == "" {
+			before = ""
+		}
+		if err := b.writeAll(between, before, line); err != nil {
+			return nil, err
+		}
+		start = false
 	}
-	return strings.Join(lines, "\n"), nil
+	return b.b.String(), nil
 }
 
-// splitLines is s.splitlines(ends).
-func splitLines(s string, ends bool) []string {
-	var out []string
-	for s != "" {
-		at := strings.IndexFunc(s, isLineEnd)
-		if at < 0 {
-			return append(out, s)
+// lines yields s.splitlines(ends).
+func lines(s string, ends bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := s; s != ""; {
+			at, size := len(s), 0
+			if i := strings.IndexFunc(s, isLineEnd); i >= 0 {
+				at = i
+				_, size = utf8.DecodeRuneInString(s[at:])
+			}
+			if strings.HasPrefix(s[at:], "\r\n") {
+				size = 2
+			}
+			line := s[:at]
+			if ends {
+				line = s[:at+size]
+			}
+			if s = s[at+size:]; !yield(line) {
+				return
+			}
 		}
-		_, size := utf8.DecodeRuneInString(s[at:])
-		if strings.HasPrefix(s[at:], "\r\n") {
-			size = 2
-		}
-		line := s[:at]
-		if ends {
-			line = s[:at+size]
-		}
-		out, s = append(out, line), s[at+size:]
 	}
-	return out
 }
 
 func isLineEnd(r rune) bool {
@@ -189,26 +202,26 @@ func centerFilter(c *Call) (Value, error) {
 
 // pad fills a text up to a width: side is -1 to fill on the left, 1 on the right,
 // 0 on both.
-func (m *meter) pad(s string, width int64, fill string, side int) (Value, error) {
+func (m *meter) pad(s string, width int64, fill string, side int) (string, error) {
 	if utf8.RuneCountInString(fill) != 1 {
-		return nil, fmt.Errorf("%q is not one character", fill)
+		return "", fmt.Errorf("%.40q is not one character", fill)
 	}
 	n := utf8.RuneCountInString(s)
 	if err := m.take(len(s)); err != nil || width <= int64(n) {
 		return s, err
 	}
-	missing := int(width - int64(n))
-	if err := m.takeMany(len(fill), missing); err != nil {
-		return nil, err
+	missing := width - int64(n)
+	if err := m.takeMany(2*int64(len(fill)), missing); err != nil { // twice, as it is copied
+		return "", err
 	}
 	left := missing
 	switch side {
 	case 0:
-		left = missing/2 + missing&int(width)&1
+		left = missing/2 + missing&width&1
 	case 1:
 		left = 0
 	}
-	return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left), nil
+	return strings.Repeat(fill, int(left)) + s + strings.Repeat(fill, int(missing-left)), nil
 }
 
 func wordcountFilter(c *Call) (Value, error) {
@@ -216,8 +229,14 @@ func wordcountFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' })
-	return int64(len(words)), c.takeMany(16, len(s))
+	if err := c.scan(len(s)); err != nil {
+		return nil, err
+	}
+	words := int64(0)
+	for range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' }) {
+		words++
+	}
+	return words, nil
 }
 
 // truncateFilter is value|truncate(length, killwords, end, leeway).
@@ -241,12 +260,14 @@ func truncateFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.takeMany(8, len(s)+len(end)); err != nil {
-		return nil, err
+	for _, part := range []string{s, end} {
+		if err := c.takeMany(8, int64(len(part))); err != nil {
+			return nil, err
+		}
 	}
 	text, tail := []rune(s), int64(utf8.RuneCountInString(end))
 	if leeway < 0 || length < tail {
-		return nil, fmt.Errorf("length %d is less than that of %q, or leeway is negative", length, end)
+		return nil, fmt.Errorf("length %d is less than that of %.40q, or leeway is negative", length, end)
 	}
 	if int64(len(text))-leeway <= length {
 		return s, nil
@@ -263,7 +284,7 @@ func urlencodeFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.takeMany(3, len(s)); err != nil {
+	if err := c.takeMany(3, int64(len(s))); err != nil {
 		return nil, err
 	}
 	var b strings.Builder
@@ -291,28 +312,32 @@ func joinFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	path, byAttribute := c.arg(2, "attribute")
-	texts := make([]string, len(items))
-	for i, item := range items {
+	return c.join(items, between, func(item Value) (string, error) {
 		if byAttribute && path != nil {
 			if item, err = c.follow(item, path); err != nil {
+				return "", err
+			}
+		}
+		return c.text(item)
+	})
+}
+
+// join writes the texts of items with another between them.
+func (m *meter) join(items []Value, between string, text func(Value) (string, error)) (Value, error) {
+	b := builder{meter: m}
+	for i, item := range items {
+		s, err := text(item)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			if err := b.write(between); err != nil {
 				return nil, err
 			}
 		}
-		if texts[i], err = c.text(item); err != nil {
+		if err := b.write(s); err != nil {
 			return nil, err
 		}
 	}
-	return c.join(texts, between)
-}
-
-func (m *meter) join(texts []string, between string) (Value, error) {
-	if err := m.takeMany(len(between)+16, len(texts)); err != nil {
-		return nil, err
-	}
-	for _, s := range texts {
-		if err := m.take(len(s)); err != nil {
-			return nil, err
-		}
-	}
-	return strings.Join(texts, between), nil
+	return b.b.String(), nil
 }

@@ -9,11 +9,10 @@ import (
 
 // arguments of a text with placeholders, in order or by name.
 type placeholders struct {
-	*meter
+	builder
 	values []Value
 	named  *Dict
 	next   int
-	b      strings.Builder
 }
 
 func (p *placeholders) take1() (Value, error) {
@@ -24,14 +23,9 @@ func (p *placeholders) take1() (Value, error) {
 	return p.values[p.next-1], nil
 }
 
-func (p *placeholders) write(s string) error {
-	p.b.WriteString(s)
-	return p.take(len(s))
-}
-
 // format is s % values of Python.
 func (m *meter) format(s string, values Value) (Value, error) {
-	p := &placeholders{meter: m, values: []Value{values}}
+	p := &placeholders{builder: builder{meter: m}, values: []Value{values}}
 	if l, ok := values.(*List); ok && l.tuple {
 		p.values = l.Items
 	}
@@ -70,7 +64,7 @@ func (p *placeholders) directive(s string) (rest string, err error) {
 			return "", fmt.Errorf("a placeholder with a name, but no dictionary")
 		}
 		if v, given = p.named.Get(name); !given {
-			return "", fmt.Errorf("no value is named %q", name)
+			return "", fmt.Errorf("no value is named %.40q", name)
 		}
 		s = after
 	}
@@ -112,7 +106,7 @@ func (p *placeholders) directive(s string) (rest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return s[1:], p.write(padded.(string))
+	return s[1:], p.write(padded)
 }
 
 // digits reads a number that may be absent, which is 0.
@@ -134,12 +128,12 @@ func (p *placeholders) convert(letter byte, flags string, precision int, v Value
 	case 's', 'r':
 		text, err := p.text(v)
 		if letter == 'r' {
-			q := printer{meter: p.meter}
+			q := printer{builder{meter: p.meter}}
 			err = q.repr(v)
 			text = q.b.String()
 		}
-		if runes := []rune(text); precision >= 0 && precision < len(runes) {
-			text = string(runes[:precision])
+		if precision >= 0 {
+			text = firstCharacters(text, precision)
 		}
 		return text, err
 	}
@@ -180,9 +174,20 @@ func (p *placeholders) convert(letter byte, flags string, precision int, v Value
 	return text, nil
 }
 
+// firstCharacters returns the first n characters, or all.
+func firstCharacters(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
 // formatMethod is s.format(…) with placeholders {}, {0} and {name}.
 func formatMethod(c *Call) (Value, error) {
-	p := &placeholders{meter: c.meter, values: c.positional[1:]}
+	p := &placeholders{builder: builder{meter: c.meter}, values: c.positional[1:]}
 	s := c.value().(string)
 	for s != "" {
 		at := strings.IndexAny(s, "{}")
@@ -236,5 +241,5 @@ func (p *placeholders) field(c *Call, field string) (Value, error) {
 	if v, ok := c.named[field]; ok {
 		return v, nil
 	}
-	return nil, fmt.Errorf("placeholder {%s} is not supported, or no value has its name", field)
+	return nil, fmt.Errorf("placeholder {%.40s} is not supported, or no value has its name", field)
 }

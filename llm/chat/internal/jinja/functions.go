@@ -50,10 +50,9 @@ func rangeFunction(c *Call) (Value, error) {
 		if len(out.Items) == maxRange {
 			return nil, fmt.Errorf("range of more than %d numbers", maxRange)
 		}
-		if err := c.take(bytesPerItem); err != nil {
+		if err := c.push(&out.Items, v); err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, v)
 		if next := v + step; (next > v) != (step > 0) {
 			break // beyond the last integer
 		}
@@ -84,7 +83,7 @@ func dictFunction(c *Call) (*Dict, error) {
 }
 
 func (c *Call) fromPairs(d *Dict, pairs *List) error {
-	if err := c.takeMany(bytesPerEntry, len(pairs.Items)); err != nil {
+	if err := c.takeMany(bytesPerEntry, int64(len(pairs.Items))); err != nil {
 		return err
 	}
 	for _, item := range pairs.Items {

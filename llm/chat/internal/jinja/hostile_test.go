@@ -15,11 +15,14 @@ import (
 var hostile = map[string]string{
 	"indent":               `{{ "x\n"|indent(100000000000) }}`,
 	"indent many lines":    `{{ ("\n" * 1000000)|indent(1000000) }}`,
+	"indent at returns":    `{{ ("a\r" * 100000)|indent(100000) }}`,
 	"repeat":               `{{ "x"*10**10 }}`,
 	"repeat the most":      `{{ "x" * 9223372036854775807 }}`,
 	"repeat nothing":       `{{ "" * 9223372036854775807 }}`,
 	"repeat a list":        `{{ [1] * 10**10 }}`,
 	"repeat lists":         `{{ [[]] * 10000000 * 10000000 }}`,
+	"repeat 2^31 times":    `{{ "a" * 2147483648 }}`,
+	"repeat [1] 2^32":      `{{ [1] * 4294967296 }}`,
 	"powers":               `{{ 10**10**10 }}`,
 	"list in itself":       `{% set l = [] %}{% set _ = l.append(l) %}{{ l }}`,
 	"list in itself, ==":   `{% set a = [] %}{% set b = [] %}{% set _ = a.append(b) %}{% set _ = b.append(a) %}{{ a == b }}`,
@@ -52,6 +55,9 @@ var hostile = map[string]string{
 	"centre":               `{{ "x"|center(10**12) }}`,
 	"zeros":                `{{ "1".zfill(10**12) }}`,
 	"columns":              `{{ [1]|slice(10**12)|list|length }}`,
+	"2^32 columns":         `{{ [1]|slice(4294967296)|list|length }}`,
+	"batches of 2^32":      `{{ [1]|batch(4294967296, 0)|list|length }}`,
+	"centre in 2^32":       `{{ "x"|center(4294967296) }}`,
 	"batches":              `{{ [1]|batch(10**12, 0)|list|length }}`,
 	"width":                `{{ "%1000000000000d" % 1 }}`,
 	"precision":            `{{ "%.1000000000000f" % 1 }}`,
@@ -128,4 +134,12 @@ func TestEachLimit(t *testing.T) {
 	text, err := template.Render(t.Context(), nil, Limits{Steps: 1000, Bytes: 2000, Output: 1000, Depth: 100})
 	require.NoError(t, err)
 	require.Len(t, text, 900)
+}
+
+// Arguments by name keep their order.
+func TestNamedArgumentsKeepTheirOrder(t *testing.T) {
+	text, err := renderText(t.Context(), `{% macro m() %}{{ kwargs }}{{ "%s"|format(z=1, y=2, x=3) }}{{ caller() }}{% endmacro %}`+
+		`{% call m(z=1, y=2, x=3, w=4) %}!{% endcall %}{{ "+1".zfill(-9223372036854775807 - 1) }}`)
+	require.NoError(t, err)
+	require.Equal(t, "{'z': 1, 'y': 2, 'x': 3, 'w': 4}{'z': 1, 'y': 2, 'x': 3}!+1", text)
 }

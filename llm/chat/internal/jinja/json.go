@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +22,7 @@ func tojsonFilter(c *Call) (Value, error) {
 	if len(c.positional) != 1 {
 		return nil, fmt.Errorf("options are given by name")
 	}
-	e := encoder{meter: c.meter, indent: -1}
+	e := encoder{builder: builder{meter: c.meter}, indent: -1}
 	for name, v := range c.named {
 		n, isInt := integer(v)
 		switch {
@@ -46,18 +45,9 @@ func tojsonFilter(c *Call) (Value, error) {
 
 // encoder writes JSON as Python does.
 type encoder struct {
-	*meter
-	b      strings.Builder
+	builder
 	indent int // -1: everything on one line
 	sorted bool
-}
-
-func (e *encoder) write(s string) error {
-	if err := e.take(len(s)); err != nil {
-		return err
-	}
-	e.b.WriteString(s)
-	return nil
 }
 
 func (e *encoder) value(v Value, depth int) error {
@@ -91,17 +81,23 @@ func (e *encoder) value(v Value, depth int) error {
 func (e *encoder) dict(d *Dict, depth int) error {
 	keys := d.keys
 	if e.sorted {
-		keys = slices.Clone(keys)
-		slices.SortStableFunc(keys, func(a, b Value) int {
+		var err error
+		if keys, err = e.clone(keys); err != nil {
+			return err
+		}
+		err = sortStable(keys, func(a, b Value) (int, error) {
 			x, _ := a.(string)
 			y, _ := b.(string)
-			return strings.Compare(x, y)
+			return e.orderTexts(x, y)
 		})
+		if err != nil {
+			return err
+		}
 	}
 	return e.sequence("{", "}", len(keys), depth, func(i int) error {
 		key, ok := keys[i].(string)
 		if !ok {
-			name := encoder{meter: e.meter, indent: -1}
+			name := encoder{builder: builder{meter: e.meter}, indent: -1}
 			if err := name.value(keys[i], maxJSONDepth); err != nil {
 				return err
 			}
@@ -130,7 +126,7 @@ func (e *encoder) sequence(open, shut string, n, depth int, item func(int) error
 		case i > 0:
 			comma = ", "
 		}
-		if err := e.write(comma + e.line(depth+1)); err != nil {
+		if err := e.writeAll(comma, e.line(depth+1)); err != nil {
 			return err
 		}
 		if err := item(i); err != nil {
@@ -138,37 +134,40 @@ func (e *encoder) sequence(open, shut string, n, depth int, item func(int) error
 		}
 	}
 	if n > 0 {
-		shut = e.line(depth) + shut
+		if err := e.write(e.line(depth)); err != nil {
+			return err
+		}
 	}
 	return e.write(shut)
 }
+
+// newLine is a line's end and the widest indentation.
+var newLine = "\n" + strings.Repeat(" ", maxIndent*(maxJSONDepth+1))
 
 // line is a new line where there is indentation.
 func (e *encoder) line(depth int) string {
 	if e.indent < 0 {
 		return ""
 	}
-	return "\n" + strings.Repeat(" ", depth*e.indent)
+	return newLine[:1+depth*e.indent]
 }
 
 var jsonEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
 
 func (e *encoder) text(s string) error {
-	if err := e.takeMany(2, len(s)+2); err != nil {
+	if err := e.write(`"`); err != nil {
 		return err
 	}
-	e.b.WriteByte('"')
-	for _, r := range s {
-		if escape, ok := jsonEscapes[r]; ok {
-			e.b.WriteString(escape)
-		} else if r < 0x20 {
-			fmt.Fprintf(&e.b, `\u%04x`, r)
-		} else {
-			e.b.WriteRune(r)
+	err := e.escaped(s, func(r rune) string {
+		if escape, ok := jsonEscapes[r]; ok || r >= 0x20 {
+			return escape
 		}
+		return fmt.Sprintf(`\u%04x`, r)
+	})
+	if err != nil {
+		return err
 	}
-	e.b.WriteByte('"')
-	return nil
+	return e.write(`"`)
 }
 
 func jsonFloat(f float64) string {
@@ -189,7 +188,7 @@ func fromjsonFilter(c *Call) (Value, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is not a text", kindOf(c.value()))
 	}
-	if err := c.takeMany(bytesPerEntry, len(s)); err != nil {
+	if err := c.takeMany(bytesPerEntry, int64(len(s))); err != nil {
 		return nil, err
 	}
 	return FromJSON([]byte(s))

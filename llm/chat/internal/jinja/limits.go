@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Limits bound one rendering. Zero is no limit.
@@ -61,16 +62,20 @@ func (m *meter) step(n int) error {
 func (m *meter) scan(n int) error { return m.step(1 + n/bytesPerStep) }
 
 // take counts n bytes that are about to be allocated. It comes before they are.
-func (m *meter) take(n int) error { return m.takeMany(n, 1) }
+func (m *meter) take(n int) error { return m.takeMany(1, int64(n)) }
 
-// takeMany counts count times n bytes, whose product may overflow.
-func (m *meter) takeMany(n, count int) error {
-	left := m.limits.Bytes - m.bytes
-	if m.limits.Bytes > 0 && count > 0 && int64(n) > left/int64(count) {
-		return fmt.Errorf("%w: values of more than %d bytes", ErrLimit, m.limits.Bytes)
+// takeMany counts size bytes, count times. Once it has let them pass, count and the
+// product are positive numbers that an int can hold, or zero.
+func (m *meter) takeMany(size, count int64) error {
+	size, count = max(size, 1), max(count, 0)
+	if most := m.limits.Bytes; most > 0 && count > (most-m.bytes)/size {
+		return fmt.Errorf("%w: values of more than %d bytes", ErrLimit, most)
 	}
-	m.bytes += int64(n) * int64(count)
-	return m.scan(n * count)
+	if count > math.MaxInt/size {
+		return fmt.Errorf("%w: %d times %d bytes are more than there can be", ErrLimit, count, size)
+	}
+	m.bytes += size * count
+	return m.scan(int(size * count))
 }
 
 // enter goes one level deeper, and leave back.

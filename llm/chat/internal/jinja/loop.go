@@ -3,6 +3,7 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // loop is the variable of that name in a for statement.
@@ -138,8 +139,7 @@ func (s forStatement) filtered(r *render, items []Value) ([]Value, error) {
 			}
 			v, err := r.eval(s.filter)
 			if err == nil && truth(v) {
-				kept = append(kept, item)
-				err = r.take(bytesPerItem)
+				err = r.push(&kept, item)
 			}
 			return err
 		})
@@ -155,16 +155,16 @@ func (s forStatement) filtered(r *render, items []Value) ([]Value, error) {
 func (m *meter) iterate(v Value) ([]Value, error) {
 	switch v := v.(type) {
 	case *List:
-		return v.Items[:len(v.Items):len(v.Items)], m.step(len(v.Items))
+		return slices.Clip(v.Items), m.step(len(v.Items))
 	case *Dict:
-		return v.keys[:len(v.keys):len(v.keys)], m.step(len(v.keys))
+		return slices.Clip(v.keys), m.step(len(v.keys))
 	case Undefined:
 		return nil, nil
 	case string:
-		if err := m.takeMany(bytesPerItem, len(v)); err != nil {
+		out, err := m.items(int64(len(v)))
+		if err != nil {
 			return nil, err
 		}
-		out := make([]Value, 0, len(v))
 		for _, r := range v {
 			out = append(out, string(r))
 		}

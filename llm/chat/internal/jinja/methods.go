@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -32,7 +33,11 @@ func (c *Call) withText(s string, f builtin) (Value, error) {
 	if err := c.scan(len(s)); err != nil {
 		return nil, err
 	}
-	return f(c.with(s, c.positional))
+	one, err := c.with(s, c.positional)
+	if err != nil {
+		return nil, err
+	}
+	return f(one)
 }
 
 // textMethods are the methods of Python's str.
@@ -122,13 +127,7 @@ func splitMethod(fromRight bool) builtin {
 		}
 		sep, ok := c.arg(1, "sep")
 		if !ok || sep == nil {
-			if most >= 0 {
-				return c.texts(splitSpaces(s, int(min(most, int64(len(s)))), fromRight))
-			}
-			if err := c.takeMany(bytesPerItem, len(s)/2+1); err != nil {
-				return nil, err
-			}
-			return c.texts(strings.Fields(s))
+			return c.texts(splitSpaces(s, most, fromRight), fromRight)
 		}
 		by, err := c.textOnly(sep)
 		if err != nil {
@@ -137,68 +136,83 @@ func splitMethod(fromRight bool) builtin {
 		if by == "" {
 			return nil, fmt.Errorf("split by nothing")
 		}
-		n := strings.Count(s, by)
-		if err := c.takeMany(bytesPerItem, n+1); err != nil {
-			return nil, err
-		}
-		if most < 0 || most >= int64(n) {
-			return c.texts(strings.Split(s, by))
-		}
-		if !fromRight {
-			return c.texts(strings.SplitN(s, by, int(most)+1))
-		}
-		parts := strings.Split(s, by)
-		at := len(parts) - int(most)
-		return c.texts(append([]string{strings.Join(parts[:at], by)}, parts[at:]...))
+		return c.texts(splitBy(s, by, most, fromRight), fromRight)
 	}
 }
 
-// splitSpaces splits at runs of white space, most times at most.
-func splitSpaces(s string, most int, fromRight bool) []string {
-	var out []string
+// splitBy splits at most so many times, or everywhere if that is negative. From the
+// right, the last piece comes first.
+func splitBy(s, by string, most int64, fromRight bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		rest, piece, found := s, "", true
+		for left := most; left != 0; left-- {
+			if fromRight {
+				at := strings.LastIndex(rest, by)
+				if found = at >= 0; found {
+					rest, piece = rest[:at], rest[at+len(by):]
+				}
+			} else {
+				var after string
+				if piece, after, found = strings.Cut(rest, by); found {
+					rest = after
+				}
+			}
+			if !found {
+				break
+			}
+			if !yield(piece) {
+				return
+			}
+		}
+		yield(rest)
+	}
+}
+
+// splitSpaces is splitBy at runs of white space.
+func splitSpaces(s string, most int64, fromRight bool) iter.Seq[string] {
 	trim, cut := strings.TrimLeftFunc, strings.IndexFunc
 	if fromRight {
 		trim, cut = strings.TrimRightFunc, strings.LastIndexFunc
 	}
-	for s = trim(s, unicode.IsSpace); s != "" && len(out) < most; s = trim(s, unicode.IsSpace) {
-		at := cut(s, unicode.IsSpace)
-		if at < 0 {
-			break
+	return func(yield func(string) bool) {
+		rest := trim(s, unicode.IsSpace)
+		for left := most; rest != "" && left != 0; left-- {
+			at := cut(rest, unicode.IsSpace)
+			if at < 0 {
+				break
+			}
+			word, other := rest[:at], rest[at:]
+			if fromRight {
+				_, size := utf8.DecodeRuneInString(other)
+				word, other = other[size:], word
+			}
+			if !yield(word) {
+				return
+			}
+			rest = trim(other, unicode.IsSpace)
 		}
-		word, rest := s[:at], s[at:]
-		if fromRight {
-			_, size := utf8.DecodeRuneInString(rest)
-			word, rest = rest[size:], s[:at]
+		if rest != "" {
+			yield(rest)
 		}
-		out, s = append(out, word), rest
 	}
-	if s != "" {
-		out = append(out, s)
-	}
-	if fromRight {
-		slices.Reverse(out)
-	}
-	return out
 }
 
-// texts makes a list of texts.
-func (m *meter) texts(of []string) (Value, error) {
-	if err := m.takeMany(bytesPerItem, len(of)); err != nil {
-		return nil, err
+// texts makes a list of texts, which may come in reverse.
+func (m *meter) texts(of iter.Seq[string], reversed bool) (Value, error) {
+	out := &List{}
+	for s := range of {
+		if err := m.push(&out.Items, s); err != nil {
+			return nil, err
+		}
 	}
-	out := make([]Value, len(of))
-	for i, s := range of {
-		out[i] = s
+	if reversed {
+		slices.Reverse(out.Items)
 	}
-	return &List{Items: out}, nil
+	return out, nil
 }
 
 func splitlinesMethod(c *Call) (Value, error) {
-	s := c.value().(string)
-	if err := c.takeMany(bytesPerItem, strings.Count(s, "\n")+1); err != nil {
-		return nil, err
-	}
-	return c.texts(splitLines(s, c.boolArg(1, "keepends", false)))
+	return c.texts(lines(c.value().(string), c.boolArg(1, "keepends", false)), false)
 }
 
 func partitionMethod(find func(s, sub string) int) builtin {
@@ -309,16 +323,7 @@ func joinMethod(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.takeMany(bytesPerItem, len(items)); err != nil {
-		return nil, err
-	}
-	texts := make([]string, len(items))
-	for i, item := range items {
-		if texts[i], err = c.textOnly(item); err != nil {
-			return nil, err
-		}
-	}
-	return c.join(texts, c.value().(string))
+	return c.join(items, c.value().(string), c.textOnly)
 }
 
 func padMethod(side int) builtin {
@@ -344,11 +349,11 @@ func zfillMethod(c *Call) (Value, error) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		s, sign = s[1:], s[:1]
 	}
-	v, err := c.pad(s, width-int64(len(sign)), "0", -1)
+	padded, err := c.pad(s, max(width, 1)-int64(len(sign)), "0", -1)
 	if err != nil {
 		return nil, err
 	}
-	return sign + v.(string), nil
+	return c.concat(sign, padded)
 }
 
 func isMethod(holds func(rune) bool) builtin {

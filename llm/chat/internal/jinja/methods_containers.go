@@ -35,7 +35,7 @@ func insertMethod(c *Call, l *List) (Value, error) {
 	if !ok {
 		return nil, fmt.Errorf("insert at %s", kindOf(c.positional[0]))
 	}
-	if err := c.takeMany(bytesPerItem, len(l.Items)+1); err != nil {
+	if err := c.takeMany(bytesPerItem, int64(len(l.Items))+1); err != nil {
 		return nil, err
 	}
 	if at < 0 {
@@ -60,8 +60,12 @@ func popMethod(c *Call, l *List) (Value, error) {
 		l.Items = l.Items[:at:at]
 		return v, nil
 	}
-	l.Items = slices.Delete(slices.Clone(l.Items), at, at+1)
-	return v, c.takeMany(bytesPerItem, len(l.Items))
+	items, err := c.clone(l.Items)
+	if err != nil {
+		return nil, err
+	}
+	l.Items = slices.Delete(items, at, at+1)
+	return v, nil
 }
 
 func indexMethod(c *Call, l *List) (Value, error) {
@@ -113,9 +117,13 @@ func popKey(c *Call, d *Dict) (Value, error) {
 		}
 		return v, nil
 	}
-	d.keys = slices.Clone(d.keys) // a loop may be reading the old ones
+	keys, err := c.clone(d.keys) // a loop may be reading the old ones
+	if err != nil {
+		return nil, err
+	}
+	d.keys = keys
 	d.remove(c.positional[0])
-	return v, c.takeMany(bytesPerItem, len(d.keys))
+	return v, nil
 }
 
 func updateMethod(c *Call, d *Dict) (Value, error) {
@@ -124,7 +132,7 @@ func updateMethod(c *Call, d *Dict) (Value, error) {
 		if !ok {
 			return nil, fmt.Errorf("update with %s, which is no dictionary", kindOf(v))
 		}
-		if err := c.takeMany(bytesPerEntry, other.Len()); err != nil {
+		if err := c.takeMany(bytesPerEntry, int64(other.Len())); err != nil {
 			return nil, err
 		}
 		for _, key := range other.keys {
@@ -136,7 +144,7 @@ func updateMethod(c *Call, d *Dict) (Value, error) {
 
 // setNamed sets what was given by name, in the order of the names.
 func (c *Call) setNamed(d *Dict) error {
-	if err := c.takeMany(bytesPerEntry, len(c.named)); err != nil {
+	if err := c.takeMany(bytesPerEntry, int64(len(c.named))); err != nil {
 		return err
 	}
 	for _, name := range c.names {
@@ -146,12 +154,12 @@ func (c *Call) setNamed(d *Dict) error {
 }
 
 func valuesMethod(c *Call, d *Dict) (Value, error) {
-	if err := c.takeMany(bytesPerItem, d.Len()); err != nil {
+	out, err := c.items(int64(d.Len()))
+	if err != nil {
 		return nil, err
 	}
-	out := make([]Value, d.Len())
-	for i, key := range d.keys {
-		out[i] = d.value(key)
+	for _, key := range d.keys {
+		out = append(out, d.value(key))
 	}
 	return &List{Items: out}, nil
 }

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -105,8 +106,14 @@ func mismatch(operator string, left, right Value) error {
 	return fmt.Errorf("%s %s %s: these types do not go together", kindOf(left), operator, kindOf(right))
 }
 
-func (m *meter) concat(a, b string) (Value, error) {
-	return a + b, m.take(len(a) + len(b))
+func (m *meter) concat(a, b string) (string, error) {
+	if err := m.take(len(a)); err != nil {
+		return "", err
+	}
+	if err := m.take(len(b)); err != nil {
+		return "", err
+	}
+	return a + b, nil
 }
 
 func (m *meter) joinLists(left, right Value) (Value, error) {
@@ -115,11 +122,11 @@ func (m *meter) joinLists(left, right Value) (Value, error) {
 	if !ok || !also || a.tuple != b.tuple {
 		return nil, mismatch("+", left, right)
 	}
-	if err := m.takeMany(bytesPerItem, len(a.Items)+len(b.Items)); err != nil {
+	items, err := m.items(int64(len(a.Items)) + int64(len(b.Items)))
+	if err != nil {
 		return nil, err
 	}
-	items := append(append(make([]Value, 0, len(a.Items)+len(b.Items)), a.Items...), b.Items...)
-	return &List{Items: items, tuple: a.tuple}, nil
+	return &List{Items: append(append(items, a.Items...), b.Items...), tuple: a.tuple}, nil
 }
 
 // repeat is a text or a list times a number, in either order.
@@ -136,21 +143,21 @@ func (m *meter) repeat(left, right Value) (Value, error) {
 	n = max(n, 0)
 	switch v := of.(type) {
 	case string:
-		if err := m.takeMany(max(len(v), 1), int(n)); err != nil {
-			return nil, err
-		}
-		return strings.Repeat(v, int(n)), nil
+		return m.repeatText(v, n)
 	case *List:
-		if err := m.takeMany(bytesPerItem*max(len(v.Items), 1), int(n)); err != nil {
+		if err := m.takeMany(bytesPerItem*int64(len(v.Items)), n); err != nil {
 			return nil, err
 		}
-		items := make([]Value, 0, len(v.Items)*int(n))
-		for range n {
-			items = append(items, v.Items...)
-		}
-		return &List{Items: items, tuple: v.tuple}, nil
+		return &List{Items: slices.Repeat(v.Items, int(n)), tuple: v.tuple}, nil
 	}
 	return nil, mismatch("*", left, right)
+}
+
+func (m *meter) repeatText(s string, n int64) (string, error) {
+	if err := m.takeMany(int64(len(s)), n); err != nil {
+		return "", err
+	}
+	return strings.Repeat(s, int(n)), nil
 }
 
 var (

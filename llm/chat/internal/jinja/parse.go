@@ -175,15 +175,20 @@ func (p *parser) acceptName(of string) {
 // Render runs the template. It fails with the context's cause once that is done, and
 // with ErrLimit beyond a limit.
 func (t *Template) Render(ctx context.Context, variables map[string]Value, limits Limits) (string, error) {
-	r := &render{meter: &meter{ctx: ctx, limits: limits}, out: &output{}}
+	r := newRender(ctx, variables, limits)
 	if err := r.step(0); err != nil {
 		return "", err
 	}
-	r.scope = &scope{names: globals(), parent: nil}
-	r.scope = &scope{names: variables, parent: r.scope}
-	r.scope = &scope{names: map[string]Value{}, parent: r.scope}
 	if err := r.run(t.body); err != nil {
 		return "", err
 	}
 	return r.out.b.String(), nil
+}
+
+func newRender(ctx context.Context, variables map[string]Value, limits Limits) *render {
+	r := &render{meter: &meter{ctx: ctx, limits: limits}, out: &output{}}
+	for _, names := range []map[string]Value{globals(), variables, {}} {
+		r.scope = &scope{names: names, parent: r.scope}
+	}
+	return r
 }

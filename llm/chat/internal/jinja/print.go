@@ -16,7 +16,7 @@ func (m *meter) text(v Value) (string, error) {
 	case Undefined:
 		return "", nil
 	}
-	p := printer{meter: m}
+	p := printer{builder{meter: m}}
 	if err := p.repr(v); err != nil {
 		return "", err
 	}
@@ -24,19 +24,7 @@ func (m *meter) text(v Value) (string, error) {
 }
 
 // printer writes values as Python's repr does.
-type printer struct {
-	*meter
-	b strings.Builder
-}
-
-// write adds text, once that is paid for.
-func (p *printer) write(s string) error {
-	if err := p.take(len(s)); err != nil {
-		return err
-	}
-	p.b.WriteString(s)
-	return nil
-}
+type printer struct{ builder }
 
 func (p *printer) repr(v Value) error {
 	if err := p.enter(); err != nil {
@@ -69,7 +57,7 @@ func (p *printer) repr(v Value) error {
 		}
 		return p.write(">")
 	case *Function:
-		return p.write("<function " + v.Name + ">")
+		return p.writeAll("<function ", v.Name, ">")
 	}
 	return p.write("<" + kindOf(v) + ">")
 }
@@ -129,29 +117,30 @@ func (p *printer) quoted(s string) error {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
 	}
-	if err := p.takeMany(4, len(s)); err != nil {
+	shut := string(quote)
+	if err := p.write(shut); err != nil {
 		return err
 	}
-	p.b.WriteRune(quote)
-	for _, r := range s {
+	err := p.escaped(s, func(r rune) string {
 		escape, ok := reprEscapes[r]
 		switch {
 		case ok:
-			p.b.WriteString(escape)
+			return escape
 		case r == quote:
-			p.b.WriteString(`\` + string(quote))
+			return `\` + shut
 		case r == ' ' || unicode.IsPrint(r):
-			p.b.WriteRune(r)
+			return ""
 		case r < 0x100:
-			fmt.Fprintf(&p.b, `\x%02x`, r)
+			return fmt.Sprintf(`\x%02x`, r)
 		case r < 0x10000:
-			fmt.Fprintf(&p.b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&p.b, `\U%08x`, r)
+			return fmt.Sprintf(`\u%04x`, r)
 		}
+		return fmt.Sprintf(`\U%08x`, r)
+	})
+	if err != nil {
+		return err
 	}
-	p.b.WriteRune(quote)
-	return nil
+	return p.write(shut)
 }
 
 // formatFloat is repr of a float: the shortest digits that give it back, with an

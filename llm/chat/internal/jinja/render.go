@@ -187,8 +187,11 @@ func (r *render) assign(t target, v Value) error {
 		if !ok {
 			return fmt.Errorf("cannot set an attribute of %s, which is no namespace", t.name)
 		}
+		if err := r.take(bytesPerEntry); err != nil {
+			return err
+		}
 		ns.Set(t.attribute, v)
-		return r.take(bytesPerEntry)
+		return nil
 	}
 	return r.set(t.name, v)
 }
@@ -232,12 +235,9 @@ func (r *render) filtered(filters expression, text string) (Value, error) {
 func (placeholder) evaluate(r *render) (Value, error) { return r.printed, nil }
 
 func (s withStatement) execute(r *render) error {
-	values := make([]Value, len(s.values))
-	for i, e := range s.values {
-		var err error
-		if values[i], err = r.eval(e); err != nil {
-			return err
-		}
+	values, err := r.all(s.values)
+	if err != nil {
+		return err
 	}
 	return r.inScope(r.scope, func() error {
 		for i, name := range s.names {
@@ -302,32 +302,36 @@ func (r *render) bind(m *macro, c *Call) error {
 // refuses what they would hold.
 func (r *render) bindRest(m *macro, c *Call) error {
 	rest := NewDict()
-	for name, v := range c.named {
-		isParameter := slices.ContainsFunc(m.parameters, func(p parameter) bool { return p.name == name })
+	for _, name := range c.names {
+		if err := r.step(1 + len(m.parameters)); err != nil {
+			return err
+		}
 		switch {
-		case isParameter:
+		case slices.ContainsFunc(m.parameters, func(p parameter) bool { return p.name == name }):
 		case name == "caller" && m.uses["caller"]:
-			if err := r.set("caller", v); err != nil {
+			if err := r.set(name, c.named[name]); err != nil {
 				return err
 			}
 		case m.uses["kwargs"]:
-			rest.Set(name, v)
+			if err := r.take(bytesPerEntry); err != nil {
+				return err
+			}
+			rest.Set(name, c.named[name])
 		default:
-			return fmt.Errorf("%s takes no argument named %s", m.name, name)
+			return fmt.Errorf("%s takes no argument named %.40s", m.name, name)
 		}
 	}
 	extra := max(len(c.positional)-len(m.parameters), 0)
 	if extra > 0 && !m.uses["varargs"] {
 		return fmt.Errorf("%s takes %d arguments, not %d", m.name, len(m.parameters), len(c.positional))
 	}
-	if err := r.takeMany(bytesPerEntry, rest.Len()+2); err != nil {
-		return err
-	}
 	if m.uses["varargs"] {
-		r.scope.names["varargs"] = tuple(c.positional[len(c.positional)-extra:]...)
+		if err := r.set("varargs", tuple(c.positional[len(c.positional)-extra:]...)); err != nil {
+			return err
+		}
 	}
 	if m.uses["kwargs"] {
-		r.scope.names["kwargs"] = rest
+		return r.set("kwargs", rest)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func caseTest(wanted, other func(rune) bool) test {
 		if err != nil {
 			return false, err
 		}
-		v, err := is(c.with(s, nil))
+		v, err := c.withText(s, is)
 		return v == true, err
 	}
 }
@@ -116,5 +116,10 @@ func sameasTest(c *Call) (bool, error) {
 		return false, fmt.Errorf("takes one value")
 	}
 	a, b := c.positional[0], c.positional[1]
+	if s, ok := a.(string); ok {
+		if err := c.scan(len(s)); err != nil {
+			return false, err
+		}
+	}
 	return kindOf(a) == kindOf(b) && same(a, b), nil
 }

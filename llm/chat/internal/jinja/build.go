@@ -1,0 +1,87 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Whatever grows with its input is built by what is in this file: it pays first, and
+// builds then. What has a constant size is covered by the step of its expression.
+
+// items returns an empty list with room for n items.
+func (m *meter) items(n int64) ([]Value, error) {
+	if err := m.takeMany(bytesPerItem, n); err != nil {
+		return nil, err
+	}
+	return make([]Value, 0, n), nil
+}
+
+// clone copies items.
+func (m *meter) clone(items []Value) ([]Value, error) {
+	if err := m.takeMany(bytesPerItem, int64(len(items))); err != nil {
+		return nil, err
+	}
+	return slices.Clone(items), nil
+}
+
+// push appends an item to a list that nobody knows how long it will be.
+func (m *meter) push(items *[]Value, v Value) error {
+	if err := m.take(bytesPerItem); err != nil {
+		return err
+	}
+	*items = append(*items, v)
+	return nil
+}
+
+// convert returns what fn makes of a text, which is at most so many times as long.
+func (m *meter) convert(s string, times int64, fn func(string) string) (string, error) {
+	if err := m.takeMany(times, int64(len(s))); err != nil {
+		return "", err
+	}
+	return fn(s), nil
+}
+
+// builder is a text under construction.
+type builder struct {
+	*meter
+	b strings.Builder
+}
+
+func (b *builder) write(s string) error {
+	if err := b.take(len(s)); err != nil {
+		return err
+	}
+	b.b.WriteString(s)
+	return nil
+}
+
+func (b *builder) writeAll(texts ...string) error {
+	for _, s := range texts {
+		if err := b.write(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escaped writes a text in which escape replaces characters; "" keeps one. Bytes that
+// are no UTF-8 become U+FFFD.
+func (b *builder) escaped(s string, escape func(rune) string) error {
+	start := 0 // of what has not been written
+	for i, r := range s {
+		by, size := escape(r), utf8.RuneLen(r)
+		if r == utf8.RuneError {
+			_, size = utf8.DecodeRuneInString(s[i:])
+			by = string(r)
+		}
+		if by == "" {
+			continue
+		}
+		if err := b.writeAll(s[start:i], by); err != nil {
+			return err
+		}
+		start = i + size
+	}
+	return b.write(s[start:])
+}
