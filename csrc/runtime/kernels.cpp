@@ -207,7 +207,7 @@ Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstan
     vk::Pipeline pipeline;
     device_.check(device_.handle().createComputePipelines(cache_.handle(), 1, &info, nullptr, &pipeline),
                   "vkCreateComputePipelines");
-    built_++;
+    cache_.count();
     return Numbered<vk::Pipeline>(pipeline);
 }
 
@@ -224,9 +224,7 @@ std::vector<kpx_variant> Kernels::list() {
 }
 
 void Kernels::save_cache() {
-    const uint64_t now = built_;
-    if (now != saved_ && !device_.lost()) {
-        saved_ = now;
+    if (!device_.lost()) {
         cache_.save();
     }
 }

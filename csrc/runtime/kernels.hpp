@@ -92,7 +92,7 @@ class Kernels {
     Numbered<vk::Pipeline> build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout);
     vk::ShaderModule load(const uint32_t *spirv, size_t bytes);
 
-    uint64_t pipelines_built() const { return built_; }
+    uint64_t pipelines_built() const { return cache_.built(); }
     void save_cache();
 
   private:
@@ -121,8 +121,6 @@ class Kernels {
     std::map<std::pair<uint32_t, uint32_t>, Layout> layouts_;
     std::unordered_map<const EmbeddedKernel *, vk::ShaderModule> modules_;
     std::unordered_map<Key, Pipeline, KeyHash> pipelines_;
-    std::atomic<uint64_t> built_{0};
-    std::atomic<uint64_t> saved_{0}; // pipelines_built when the cache was saved
 };
 
 } // namespace kpx

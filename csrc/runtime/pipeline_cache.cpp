@@ -31,7 +31,7 @@ constexpr char kMagic[8] = {'k', 'p', 'x', 'c', 'a', 'c', 'h', '2'};
 // The largest file that is read; real ones have a few megabytes.
 constexpr off_t kMostBytes = off_t(1) << 30;
 
-// How long no pipeline must have been asked for before the new ones are saved.
+// How long no pipeline must have been built before the new ones are saved.
 constexpr std::chrono::seconds kQuiet{1};
 
 // CRC-64 as in the xz format: it finds every change within 64 neighbouring bits.
@@ -180,12 +180,12 @@ PipelineCache::~PipelineCache() {
     device_.destroyPipelineCache(cache_);
 }
 
-vk::PipelineCache PipelineCache::handle() {
-    if (path_.empty()) {
-        return cache_;
-    }
+void PipelineCache::count() {
     std::lock_guard<std::mutex> lock(mutex_);
-    used_++;
+    built_++;
+    if (path_.empty()) {
+        return;
+    }
     if (!saver_.joinable()) {
         try {
             saver_ = std::thread([this] { save_when_quiet(); });
@@ -194,7 +194,11 @@ vk::PipelineCache PipelineCache::handle() {
         }
     }
     changed_.notify_all();
-    return cache_;
+}
+
+uint64_t PipelineCache::built() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return built_;
 }
 
 // A program may be killed at any time, so pipelines are saved soon after they were
@@ -202,12 +206,12 @@ vk::PipelineCache PipelineCache::handle() {
 void PipelineCache::save_when_quiet() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!closing_) {
-        if (used_ == saved_) {
+        if (built_ == saved_) {
             changed_.wait(lock);
             continue;
         }
-        const uint64_t seen = used_;
-        const auto busy = [&] { return closing_ || used_ != seen; };
+        const uint64_t seen = built_;
+        const auto busy = [&] { return closing_ || built_ != seen; };
         if (changed_.wait_for(lock, kQuiet, busy)) {
             continue;
         }
@@ -223,7 +227,7 @@ void PipelineCache::save() noexcept {
         uint64_t now;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            now = used_;
+            now = built_;
             if (now == saved_) {
                 return;
             }

@@ -23,8 +23,10 @@ class PipelineCache {
     PipelineCache(const PipelineCache &) = delete;
     PipelineCache &operator=(const PipelineCache &) = delete;
 
-    // For building one pipeline.
-    vk::PipelineCache handle();
+    // For building pipelines, each of which is to be counted afterwards.
+    vk::PipelineCache handle() const { return cache_; }
+    void count();
+    uint64_t built() const;
     // Saves what was built since the last time.
     void save() noexcept;
 
@@ -35,13 +37,13 @@ class PipelineCache {
     vk::PipelineCache cache_;
     std::string path_; // empty: not kept
 
-    std::mutex saving_; // held while the file is written; taken before mutex_
-    std::mutex mutex_;  // guards what follows
+    std::mutex saving_;        // held while the file is written; taken before mutex_
+    mutable std::mutex mutex_; // guards what follows
     std::condition_variable changed_;
-    uint64_t used_ = 0;  // calls of handle
-    uint64_t saved_ = 0; // used_ when it was saved
+    uint64_t built_ = 0; // pipelines
+    uint64_t saved_ = 0; // built_ when it was saved
     bool closing_ = false;
-    std::thread saver_; // started by the first call of handle
+    std::thread saver_; // started by the first pipeline
 };
 
 } // namespace kpx

@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include "failing.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -57,6 +59,22 @@ std::string read_file(const std::string &path) {
 
 void write_file(const std::string &path, const std::string &data) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << data;
+}
+
+PFN_vkCreateComputePipelines create;
+PFN_vkGetPipelineCacheData get_data;
+std::atomic<bool> created, saved; // whether a pipeline was, and the cache after that
+
+VkResult create_slowly(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *infos,
+                       const VkAllocationCallbacks *callbacks, VkPipeline *out) {
+    usleep(1'500'000); // longer than the shim waits for more of them
+    const VkResult result = create(device, cache, n, infos, callbacks, out);
+    created = true;
+    return result;
+}
+VkResult watch_data(VkDevice device, VkPipelineCache cache, size_t *bytes, void *data) {
+    saved = saved || created;
+    return get_data(device, cache, bytes, data);
 }
 
 // Opens a device, builds a pipeline, uses it, closes.
@@ -137,6 +155,19 @@ TEST(pipelines_are_saved_while_the_device_is_open) {
         usleep(50'000);
     }
     CHECK(cache.files().size() == 1);
+}
+
+TEST(a_pipeline_that_takes_long_to_compile_is_saved) {
+    CacheDir cache;
+    create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
+    get_data = VULKAN_HPP_DEFAULT_DISPATCHER.vkGetPipelineCacheData;
+    {
+        FAILING(vkCreateComputePipelines, create_slowly);
+        FAILING(vkGetPipelineCacheData, watch_data);
+        created = saved = false;
+        run_once();
+    }
+    CHECK(created && saved);
 }
 
 TEST(a_cache_that_cannot_be_written_is_no_error) {
