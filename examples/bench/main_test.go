@@ -112,7 +112,7 @@ func checkProfile(t *testing.T, p *profile, region work) {
 func TestTables(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--shape", "demo", "--device", "cpu", "-p", "4", "-n", "2", "-r", "1", "--profile", "1"}, &out, io.Discard))
-	for _, want := range []string{"mote-4bit on ", "pp4", "tg2", "region", "eager", "share", "quantized_matmul", "gaps with a barrier", "unplanned"} {
+	for _, want := range []string{"mote-4bit on ", "pp4", "the prompt pp4 by op", "tg2", "region", "eager", "share", "quantized_matmul", "gaps with a barrier", "unplanned"} {
 		require.Contains(t, out.String(), want)
 	}
 }
@@ -202,6 +202,8 @@ func TestProgress(t *testing.T) {
 bench: test 2 of 4: tg2, region
 bench: test 3 of 4: pp2 @ d3, prompt
 bench: test 4 of 4: tg2 @ d3, region
+bench: profile of pp2
+bench: profile of pp2 @ d3
 bench: profile at depth 0
 bench: profile at depth 3
 `, shown.String())

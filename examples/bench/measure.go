@@ -66,7 +66,7 @@ type bench struct {
 
 func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *bench {
 	info := m.Device().Info()
-	runs := len(o.tests())*(o.reps+1)*max(len(o.threads), 1) + len(o.profiled())
+	runs := len(o.tests())*(o.reps+1)*max(len(o.threads), 1) + len(o.profiled()) // profiles of prompts are short
 	return &bench{options: o, folder: f, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
 		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
 		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
@@ -89,7 +89,7 @@ func (b *bench) runAll(ctx context.Context) (*results, error) {
 	return b.results, nil
 }
 
-// runTests runs every test, and then looks into a token at each depth.
+// runTests runs every test, and then looks into each prompt, and a token at each depth.
 func (b *bench) runTests(ctx context.Context) error {
 	tests := b.tests()
 	for i, t := range tests {
@@ -99,6 +99,15 @@ func (b *bench) runTests(ctx context.Context) error {
 			return fmt.Errorf("%s, %s: %w", t.Name, t.Mode, err)
 		}
 		b.results.Tests = append(b.results.Tests, r)
+	}
+	for _, t := range tests {
+		if t.Mode != modePrompt || b.profile == 0 {
+			continue
+		}
+		b.shown.step("profile of " + t.Name)
+		if err := b.lookAtPrompt(ctx, t); err != nil {
+			return fmt.Errorf("profile of %s: %w", t.Name, err)
+		}
 	}
 	for _, depth := range b.profiled() {
 		b.shown.step(fmt.Sprintf("profile at depth %d", depth))

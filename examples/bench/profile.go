@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -179,14 +178,52 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 	if _, err := s.Generate(ctx, append(prompt, r.IDs...), o); err != nil {
 		return err
 	}
-	n := float64(b.profile)
-	for op, t := range s.Stream().Stats().OpTimes {
-		p.EagerOps = append(p.EagerOps, eagerOp{
-			Op: op, Calls: float64(t.Calls) / n, Dispatches: float64(t.Dispatches) / n, Nanos: float64(t.Time/time.Nanosecond) / n,
+	p.EagerOps = eagerOps(s.Stream().Stats(), b.profile)
+	return nil
+}
+
+// eagerOps returns what was measured of ops, for one of n tokens, the longest first.
+func eagerOps(st kompute.StreamStats, n int) (list []eagerOp) {
+	for op, t := range st.OpTimes {
+		list = append(list, eagerOp{
+			Op: op, Calls: float64(t.Calls) / float64(n), Dispatches: float64(t.Dispatches) / float64(n), Nanos: float64(t.Time.Nanoseconds()) / float64(n),
 		})
 	}
-	slices.SortFunc(p.EagerOps, func(a, b eagerOp) int {
+	slices.SortFunc(list, func(a, b eagerOp) int {
 		return cmp.Or(cmp.Compare(b.Nanos, a.Nanos), cmp.Compare(a.Op, b.Op))
 	})
-	return nil
+	return list
+}
+
+// promptProfile is where the device's time of a prompt goes.
+type promptProfile struct {
+	Name string    `json:"name"`
+	Ops  []eagerOp `json:"ops"`
+}
+
+// lookAtPrompt measures the ops of a prompt, which has run before.
+func (b *bench) lookAtPrompt(ctx context.Context, t test) (err error) {
+	s, err := b.session(t.Depth + t.Tokens + 1)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s)
+	prompt := b.tokens(t.Depth)
+	if t.Depth > 0 {
+		if _, err := s.Generate(ctx, prompt, generate.Options{MaxTokens: 1}); err != nil {
+			return err
+		}
+	}
+	err = s.Stream().StartTiming()
+	if err == nil {
+		_, err = s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1})
+	}
+	if errors.Is(err, kompute.ErrUnsupported) {
+		b.results.NoProfile = err.Error()
+		return nil
+	}
+	if err == nil {
+		b.results.Prompts = append(b.results.Prompts, promptProfile{Name: t.Name, Ops: eagerOps(s.Stream().Stats(), 1)})
+	}
+	return err
 }

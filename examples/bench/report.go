@@ -10,17 +10,18 @@ import (
 
 // results holds everything that was measured; --json prints it.
 type results struct {
-	Model          string     `json:"model"`
-	Device         string     `json:"device"`
-	Backend        string     `json:"backend"`
-	Driver         string     `json:"driver"`
-	DisabledFusion string     `json:"disabled_fusion,omitempty"`
-	Repetitions    int        `json:"repetitions"`
-	Memory         memory     `json:"memory"`
-	Tests          []row      `json:"tests,omitempty"`
-	Scaling        []*scaling `json:"scaling,omitempty"` // instead of Tests
-	Profiles       []*profile `json:"profiles,omitempty"`
-	NoProfile      string     `json:"no_profile,omitempty"` // why there is none
+	Model          string          `json:"model"`
+	Device         string          `json:"device"`
+	Backend        string          `json:"backend"`
+	Driver         string          `json:"driver"`
+	DisabledFusion string          `json:"disabled_fusion,omitempty"`
+	Repetitions    int             `json:"repetitions"`
+	Memory         memory          `json:"memory"`
+	Tests          []row           `json:"tests,omitempty"`
+	Scaling        []*scaling      `json:"scaling,omitempty"` // instead of Tests
+	Profiles       []*profile      `json:"profiles,omitempty"`
+	Prompts        []promptProfile `json:"prompts,omitempty"`
+	NoProfile      string          `json:"no_profile,omitempty"` // why there is none
 }
 
 // memory is the memory in use, in bytes.
@@ -59,6 +60,12 @@ func (o *options) print(w io.Writer, r *results) error {
 	}
 	for _, p := range r.Profiles {
 		if err := p.print(w); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.Prompts {
+		fmt.Fprintf(w, "\nthe prompt %s by op:\n", p.Name)
+		if err := printOps(w, p.Ops); err != nil {
 			return err
 		}
 	}
@@ -119,9 +126,13 @@ func (p *profile) print(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\nan eager token at depth %d by op, means of %d:\n", p.Depth, p.Tokens)
+	return printOps(w, p.EagerOps)
+}
+
+func printOps(w io.Writer, ops []eagerOp) error {
 	t := table(w)
 	fmt.Fprintln(t, "calls\tdispatches\tµs\t op")
-	for _, o := range p.EagerOps {
+	for _, o := range ops {
 		fmt.Fprintf(t, "%.1f\t%.1f\t%s\t %s\n", o.Calls, o.Dispatches, micros(o.Nanos), o.Op)
 	}
 	return t.Flush()
