@@ -159,12 +159,17 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := C.CString(strings.Join(disabled, ","))
-	defer C.free(unsafe.Pointer(list))
-	// The options are of C's memory, since they hold a pointer.
+	// The options are of C's memory, since they hold pointers.
 	options := (*C.kpx_device_options)(C.calloc(1, C.sizeof_kpx_device_options))
 	defer C.free(unsafe.Pointer(options))
-	options.memory_budget, options.hang_ns, options.disabled = C.uint64_t(o.budget), C.uint64_t(o.hangLimit), list
+	options.memory_budget, options.hang_ns = C.uint64_t(o.budget), C.uint64_t(o.hangLimit)
+	for _, list := range []struct {
+		to    **C.char
+		names []string
+	}{{&options.disabled, disabled}, {&options.disabled_passes, o.noPasses}, {&options.masked, o.masked}} {
+		*list.to = C.CString(strings.Join(list.names, ","))
+		defer C.free(unsafe.Pointer(*list.to))
+	}
 	var e C.kpx_error
 	var p *C.kpx_device
 	if code := C.kpx_device_open(C.uint32_t(info.Index), options, &p, &e); code != C.KPX_OK {

@@ -3,7 +3,6 @@ package kompute
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -28,18 +27,14 @@ const disabledReason = "disabled"
 //	"coopmat", "lanes", "tiled", …   all kernels whose names end in it
 //	"subgroup", "dot8", "nv", …      all variants with that word in their names
 //
-// Device.Kernels lists kernels and variants. An op that no kernel is left for runs on the CPU, as
-// do elements of 8 and 16 bits without "narrow" variants. A name of nothing makes Open fail with
-// ErrInvalid. On the CPU device the option changes nothing.
+// Device.Kernels lists kernels and variants. An op that no kernel is left for runs on the CPU. A
+// name of nothing makes Open fail with ErrInvalid. On the CPU device the option changes nothing.
 func WithDisabled(names ...string) Option {
 	return func(o *options) { o.disable(names) }
 }
 
 func (o *options) disable(names []string) {
-	for _, name := range names {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
+	for _, name := range trimmed(names) {
 		if o.disabled == nil {
 			o.disabled = make(map[string]bool)
 		}
@@ -47,9 +42,7 @@ func (o *options) disable(names []string) {
 	}
 }
 
-func (o *options) disableFromEnvironment() {
-	o.disable(strings.Split(os.Getenv(disableVariable), ","))
-}
+func (o *options) disableFromEnvironment() { o.disable(listVariable(disableVariable)) }
 
 // resolveDisabled keeps the names of ops in o.disabled, and returns the variants that the others
 // mean.

@@ -32,6 +32,9 @@ func Devices() ([]DeviceInfo, error) {
 // reason, or the driver's.
 func Open(spec string, opts ...Option) (*Device, error) {
 	o := makeOptions(opts)
+	if err := o.checkPasses(); err != nil {
+		return nil, fmt.Errorf("open %q: %w", spec, err)
+	}
 	backend, which, _ := strings.Cut(strings.TrimSpace(spec), ":")
 	switch strings.ToLower(backend) {
 	case "", "auto":

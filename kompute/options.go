@@ -17,6 +17,8 @@ type options struct {
 	disabled    map[string]bool // names as given; resolveDisabled leaves those of ops
 	opTimes     bool
 	trace       *Trace
+	noPasses    []string      // of fusion
+	masked      []string      // features
 	hangLimit   time.Duration // 0: none
 }
 
@@ -83,6 +85,7 @@ func WithStrict() Option {
 func makeOptions(opts []Option) options {
 	o := options{windowOps: defaultWindowOps, windowBytes: defaultWindowBytes, hangLimit: defaultHangLimit}
 	o.disableFromEnvironment()
+	o.noPasses, o.masked = listVariable(noFusionVariable), listVariable(maskVariable)
 	for _, set := range opts {
 		if set != nil {
 			set(&o)

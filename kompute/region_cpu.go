@@ -37,11 +37,11 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	d.mu.Lock()
 	graph := newCPUGraph(c)
 	d.mu.Unlock()
-	out := graph.lower(c.ops)
+	out := graph.lower(c.ops, d.opts.withoutPass)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out.memory = graph.transients(c, out.calls)
-	bytes, unplanned := planTransients(out.memory)
+	bytes, unplanned := planTransients(out.memory, !d.opts.withoutPass(memoryPlan))
 	out.arena = alignedBytes(bytes)
 	for _, t := range out.memory {
 		if t.st != nil {

@@ -62,8 +62,8 @@ func (g *cpuGraph) array(v *View) fusion.Array {
 }
 
 // lower runs the passes and lists what is left, in the order in which it runs.
-func (g *cpuGraph) lower(ops []Op) *cpuRegion {
-	g.Run()
+func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) *cpuRegion {
+	g.Run(disabled)
 	out := &cpuRegion{ops: ops}
 	for _, n := range g.Nodes() {
 		c := cpuCall{Node: n, scratch: -1, operands: make([]*storage, len(n.Arrays))}

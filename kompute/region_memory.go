@@ -1,10 +1,6 @@
 package kompute
 
-import (
-	"slices"
-
-	"github.com/kompute-go/kompute-go/fallback/fusion"
-)
+import "slices"
 
 // transient is memory that only a region's calls use. It is needed from the first
 // level that uses it to the last.
@@ -20,13 +16,12 @@ const arenaAlign = 64
 
 // planTransients gives each transient, in order of first use, the lowest offset
 // that is free during its lifetime. It returns the bytes needed with and
-// without sharing memory. Disabled (KOMPUTE_GO_DISABLE_FUSION), none is shared.
-func planTransients(list []transient) (bytes, unplanned int) {
-	forever := fusion.Disabled("memory_plan")
+// without sharing memory; without share, none is shared.
+func planTransients(list []transient, share bool) (bytes, unplanned int) {
 	var live []int // indices into list, by offset
 	for i := range list {
 		t := &list[i]
-		live = slices.DeleteFunc(live, func(k int) bool { return list[k].last < t.first && !forever })
+		live = slices.DeleteFunc(live, func(k int) bool { return list[k].last < t.first && share })
 		size, at := t.size(), 0
 		position := len(live)
 		for n, k := range live {

@@ -38,7 +38,7 @@ func TestPlannedTransientsAreApart(t *testing.T) {
 				last: first + rapid.IntRange(0, 5).Draw(t, "length"),
 			}
 		}
-		bytes, unplanned := planTransients(list)
+		bytes, unplanned := planTransients(list, true)
 		require.LessOrEqual(t, bytes, unplanned)
 		for i, a := range list {
 			require.LessOrEqual(t, a.offset+a.bytes, bytes)

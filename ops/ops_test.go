@@ -4,10 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/testmodel"
@@ -32,6 +34,7 @@ func TestMain(m *testing.M) {
 
 var (
 	only  = flag.String("device", "", "test this device alone, as kompute.Open takes it")
+	masks = flag.Bool("masks", false, "run all of the suite on lesser devices, not a share")
 	table = flag.String("table", "", "write what was seen, by op and element type, to this file, or - for the output")
 )
 
@@ -77,30 +80,61 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestKernelVariants runs a share of the suite without the best variants of the kernels, so that the
-// others are right as well, on devices of which they are the best ones.
-func TestKernelVariants(t *testing.T) {
+// lesser are devices that a Vulkan device is made to look like: without features, and
+// without kernels. On each other kernels, variants and launches are the best ones.
+var lesser = []struct {
+	masked, disabled []string
+}{
+	{disabled: []string{"lanes"}},
+	{masked: []string{"subgroup", "timestamps", "shared_memory"}, disabled: []string{"lanes", "tiled"}},
+	{masked: []string{"storage16", "float16", "int8", "int16"}, disabled: []string{"lanes"}},
+	{masked: []string{"storage16", "subgroup", "dot8", "coopmat", "shared_memory", "invocations", "queues", "push_constants", "bindings", "memory_budget", "memory_model", "subgroup_size"}},
+}
+
+// TestLesserDevices runs the suite on lesser devices: a share, or with -masks all of it.
+// Each variant of the kernels that ops run must be chosen by some of them.
+func TestLesserDevices(t *testing.T) {
 	for _, spec := range specs(t) {
 		if spec == "cpu" {
 			continue
 		}
-		for _, disabled := range [][]string{{"lanes", "subgroup"}, {"lanes", "narrow"}, {"lanes", "narrow", "subgroup"}} {
-			t.Run(spec+" without "+strings.Join(disabled, ","), func(t *testing.T) {
-				dev, err := kompute.Open(spec, kompute.WithDisabled(disabled...))
+		calls := make(map[string]uint64)
+		usable := make(map[string]bool)
+		for _, l := range lesser {
+			t.Run(fmt.Sprintf("%s without %v", spec, slices.Concat(l.masked, l.disabled)), func(t *testing.T) {
+				dev, err := kompute.Open(spec, kompute.WithMaskedFeatures(l.masked...), kompute.WithDisabled(l.disabled...))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, dev.Close()) }()
-				optest.RunShare(t, dev, 32)
+				of := 64
+				if *masks {
+					of = 1
+				}
+				optest.RunShare(t, dev, of)
 				require.Zero(t, dev.Stats().ValidationMessages)
-				called := 0
 				for _, v := range dev.Kernels() {
-					if v.Calls > 0 && v.Kernel != "transfer" {
-						called++
+					calls[v.String()] += v.Calls
+					usable[v.String()] = usable[v.String()] || v.State == kompute.KernelUsable
+					if v.Calls > 0 {
 						require.Equal(t, kompute.KernelUsable, v.State, v)
-						require.NotContains(t, disabled, v.Variant)
 					}
 				}
-				require.Greater(t, called, 10)
 			})
+		}
+		requireChosen(t, usable, calls)
+	}
+}
+
+// requireChosen checks that of each kernel that was called every usable variant was.
+func requireChosen(t *testing.T, usable map[string]bool, calls map[string]uint64) {
+	called := make(map[string]bool)
+	for variant, n := range calls {
+		kernel, _, _ := strings.Cut(variant, ".")
+		called[kernel] = called[kernel] || n > 0
+	}
+	for variant, n := range calls {
+		kernel, _, _ := strings.Cut(variant, ".")
+		if usable[variant] && called[kernel] {
+			assert.Positive(t, n, "%s is never chosen", variant)
 		}
 	}
 }

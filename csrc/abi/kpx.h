@@ -102,7 +102,10 @@ typedef struct {
      * with KPX_DEVICE_LOST and a message that names the work, and what the work uses is kept until the process ends,
      * since it may run on. 0: no limit. Found out by calls that wait. */
     uint64_t hang_ns;
-    const char *disabled; /* kernel variants to do without, each as kernel.variant, separated by commas; NULL: none */
+    /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
+    const char *disabled;        /* kernel variants to do without, each as kernel.variant */
+    const char *disabled_passes; /* of fusion; also memory_plan and all */
+    const char *masked;          /* features to do without, which are not enabled either: those of runtime/mask.def */
 } kpx_device_options;
 /* options NULL: the defaults. */
 kpx_result kpx_device_open(uint32_t index, const kpx_device_options *options, kpx_device **out, kpx_error *err);

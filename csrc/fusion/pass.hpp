@@ -19,7 +19,7 @@
 // are still open; and one run does not gain back what the passes take.
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -35,14 +35,14 @@ struct Pass {
 #include "fusion/passes.def"
 #undef KPX_PASS
 
-// All passes, in order. Tests may add their own before they create a stream.
+// All passes, in order. Tests may add their own before they open a device.
 std::vector<Pass> &all_passes();
 
-// The passes that a stream runs: all but those that the environment variable
-// KOMPUTE_GO_DISABLE_FUSION names ("name,name" or "all") when it is created.
+// The passes that a device's regions go through.
 class PassSet {
   public:
-    PassSet();
+    // disabled: names of passes to leave out, separated by commas, or all. Throws KPX_INVALID for others.
+    explicit PassSet(std::string_view disabled);
     bool empty() const { return passes_.empty(); }
     void run(Graph &graph) const;
     // Memory of a region is planned, unless "memory_plan" is named too.

@@ -1,20 +1,44 @@
 #include "fusion/pass.hpp"
 
-#include <cstdlib>
-#include <sstream>
+#include <algorithm>
+#include <string>
+
+#include "abi/error.hpp"
 
 namespace kpx {
 
 namespace {
 
-bool disabled(const std::string &list, const std::string &name) {
-    std::istringstream names(list);
-    for (std::string one; std::getline(names, one, ',');) {
-        if (one == name || one == "all") {
+constexpr std::string_view kMemoryPlan = "memory_plan", kAll = "all";
+
+// Whether a list of names separated by commas has one that fits.
+template <typename Fits> bool any_name(std::string_view list, Fits fits) {
+    while (!list.empty()) {
+        const std::string_view name = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), name.size() + 1));
+        if (fits(name)) {
             return true;
         }
     }
     return false;
+}
+
+bool disabled(std::string_view list, std::string_view name) {
+    return any_name(list, [&](std::string_view one) { return one == name || one == kAll; });
+}
+
+void check_names(std::string_view list) {
+    std::string known(kMemoryPlan);
+    for (const Pass &pass : all_passes()) {
+        known += ", " + std::string(pass.name);
+    }
+    any_name(list, [&](std::string_view name) {
+        const auto named = [&](const Pass &pass) { return pass.name == name; };
+        if (name != kAll && name != kMemoryPlan && std::none_of(all_passes().begin(), all_passes().end(), named)) {
+            fail(KPX_INVALID, "no fusion pass {} to disable; there are all, {}", std::string(name), known);
+        }
+        return false;
+    });
 }
 
 } // namespace
@@ -28,11 +52,10 @@ std::vector<Pass> &all_passes() {
     return passes;
 }
 
-PassSet::PassSet() {
-    const char *list = getenv("KOMPUTE_GO_DISABLE_FUSION");
-    plans_memory_ = list == nullptr || !disabled(list, "memory_plan");
+PassSet::PassSet(std::string_view list) : plans_memory_(!disabled(list, kMemoryPlan)) {
+    check_names(list);
     for (const Pass &pass : all_passes()) {
-        if (list == nullptr || !disabled(list, pass.name)) {
+        if (!disabled(list, pass.name)) {
             passes_.push_back(pass);
         }
     }

@@ -22,8 +22,6 @@ void check_operands(const Lowering &lowering, std::initializer_list<const Array 
             continue;
         if (x->dtype < DT_FLOAT32 || x->dtype > DT_UINT8)
             invalid("unknown dtype {}", x->dtype);
-        if (x->element_size() < 4 && !lowering.device().storage16)
-            unsupported("{}: the device lacks 8- and 16-bit storage", dtype_name(x->dtype));
         if (!fits_32_bits(*x))
             unsupported("an operand of {} elements exceeds 32-bit indexing", x->size());
     }

@@ -60,14 +60,12 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
     }
     constants.count = count;
     std::copy_n(spec, count, constants.values.begin());
-    bool narrow = false;
     for (const Binding &binding : bindings) {
         if (!binding.array) {
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
-        narrow = narrow || binding.array.element_size() < 4;
     }
-    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()), narrow);
+    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()));
     for (const Binding &binding : bindings) {
         program_.use(use_of(device_, binding.array, binding.access));
     }

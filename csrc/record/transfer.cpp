@@ -34,7 +34,7 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
     if (params.words == 1) {
         params.first_mask &= params.last_mask;
     }
-    const Pipeline &pipeline = device.kernels().pipeline("transfer", {}, 2, false);
+    const Pipeline &pipeline = device.kernels().pipeline("transfer", {}, 2);
     const uint32_t groups = (params.words + kWordsPerGroup - 1) / kWordsPerGroup;
     program.dispatch(pipeline, "transfer", &params, sizeof params, {groups, 1, 1});
 }

@@ -17,6 +17,10 @@ namespace kpx {
 
 constexpr uint32_t kMostQueues = 4;
 
+static std::string_view text(const char *given) {
+    return given == nullptr ? "" : given;
+}
+
 std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &options) {
     const std::vector<ListedDevice> list = list_devices();
     if (index >= list.size()) {
@@ -30,15 +34,18 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
 }
 
 Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
-    : physical_(std::make_shared<vk::PhysicalDevice>(physical)), limits_(physical.getProperties().limits) {
-    const FeatureChain chain(physical);
+    : physical_(std::make_shared<vk::PhysicalDevice>(physical)), limits_(physical.getProperties().limits),
+      passes_(text(options.disabled_passes)) {
+    const Mask mask(text(options.masked));
+    mask.apply(limits_);
+    const FeatureChain chain(physical, mask);
     features_ = chain.features();
     binding_alignment_ = std::max<uint64_t>(limits_.minStorageBufferOffsetAlignment, 16);
     fill_traits();
-    create_handle(chain);
+    create_handle(chain, mask);
     try {
         memory_ = std::make_unique<Memory>(*this, options.memory_budget);
-        kernels_ = std::make_unique<Kernels>(*this, options.disabled == nullptr ? "" : options.disabled);
+        kernels_ = std::make_unique<Kernels>(*this, text(options.disabled));
         staging_ = std::make_unique<Staging>(*this);
         descriptors_ = std::make_unique<DescriptorPools>(*this);
         semaphores_ = std::make_unique<Semaphores>(*this);
@@ -51,10 +58,10 @@ Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
     }
 }
 
-void Device::create_handle(const FeatureChain &chain) {
+void Device::create_handle(const FeatureChain &chain, const Mask &mask) {
     const int family = compute_family(*physical_);
     const vk::QueueFamilyProperties offered = physical_->getQueueFamilyProperties()[size_t(family)];
-    const std::vector<float> priorities(std::min(offered.queueCount, kMostQueues), 1.0f);
+    const std::vector<float> priorities(mask.queues ? 1 : std::min(offered.queueCount, kMostQueues), 1.0f);
     vk::DeviceQueueCreateInfo queues({}, uint32_t(family), priorities);
     vk::DeviceCreateInfo info({}, queues, {}, chain.extensions());
     info.pNext = chain.head();
@@ -65,7 +72,7 @@ void Device::create_handle(const FeatureChain &chain) {
         auto queue = std::make_unique<Queue>();
         queue->handle = std::make_shared<vk::Queue>(device.getQueue(uint32_t(family), i));
         queue->family = uint32_t(family);
-        queue->timestamp_bits = offered.timestampValidBits;
+        queue->timestamp_bits = mask.timestamps ? 0 : offered.timestampValidBits;
         queues_.push_back(std::move(queue));
     }
 }

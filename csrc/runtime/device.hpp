@@ -11,6 +11,7 @@
 #include <vulkan/vulkan.hpp>
 
 #include "cache/host_memory.hpp"
+#include "fusion/pass.hpp"
 #include "ops/op.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/features.hpp"
@@ -47,6 +48,7 @@ class Device : public std::enable_shared_from_this<Device> {
     const DeviceTraits &traits() const { return traits_; }
     const Features &features() const { return features_; }
     const vk::PhysicalDeviceLimits &limits() const { return limits_; }
+    const PassSet &passes() const { return passes_; } // that regions go through
     uint64_t binding_alignment() const { return binding_alignment_; } // bytes, where a binding may start
 
     Memory &memory() { return *memory_; }
@@ -111,7 +113,7 @@ class Device : public std::enable_shared_from_this<Device> {
   private:
     Device(vk::PhysicalDevice physical, const kpx_device_options &options);
     void leak();
-    void create_handle(const FeatureChain &chain);
+    void create_handle(const FeatureChain &chain, const Mask &mask);
     void fill_traits();
 
     std::shared_ptr<vk::PhysicalDevice> physical_;
@@ -119,6 +121,7 @@ class Device : public std::enable_shared_from_this<Device> {
     Features features_;
     DeviceTraits traits_{};
     vk::PhysicalDeviceLimits limits_;
+    const PassSet passes_;
     uint64_t binding_alignment_ = 0;
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};

@@ -71,7 +71,7 @@ void FeatureChain::link(void *structure) {
     core_.pNext = base;
 }
 
-FeatureChain::FeatureChain(vk::PhysicalDevice device) {
+FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask) {
     const auto all = device.enumerateDeviceExtensionProperties();
     const bool v13 = device.getProperties().apiVersion >= VK_API_VERSION_1_3;
     link(&v11_);
@@ -90,16 +90,39 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device) {
     optional(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, true, &dot_);
     optional(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_nv_);
     optional(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_khr_);
-    features_.memory_budget = offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    features_.memory_budget = !mask.memory_budget && offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (features_.memory_budget) {
         extensions_.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     }
+    device.getFeatures2(&core_);
+    take_away(mask);
     query(device);
+    features_.subgroup = features_.subgroup && !mask.subgroup;
+    features_.subgroup32 = features_.subgroup32 && !mask.subgroup;
     keep_only_needed();
 }
 
+void FeatureChain::take_away(const Mask &mask) {
+    const auto off = [](bool masked, auto &...features) {
+        if (masked) {
+            ((features = VK_FALSE), ...);
+        }
+    };
+    off(mask.storage16, v11_.storageBuffer16BitAccess, v11_.uniformAndStorageBuffer16BitAccess,
+        v12_.storageBuffer8BitAccess, v12_.uniformAndStorageBuffer8BitAccess);
+    off(mask.float16, v12_.shaderFloat16);
+    off(mask.int8, v12_.shaderInt8);
+    off(mask.int16, core_.features.shaderInt16);
+    off(mask.int64, core_.features.shaderInt64);
+    off(mask.float64, core_.features.shaderFloat64);
+    off(mask.subgroup, v12_.shaderSubgroupExtendedTypes);
+    off(mask.subgroup_size, subgroup_size_.subgroupSizeControl, subgroup_size_.computeFullSubgroups);
+    off(mask.dot8, dot_.shaderIntegerDotProduct);
+    off(mask.coopmat, coopmat_nv_.cooperativeMatrix, coopmat_khr_.cooperativeMatrix);
+    off(mask.memory_model, v12_.vulkanMemoryModel, v12_.vulkanMemoryModelDeviceScope);
+}
+
 void FeatureChain::query(vk::PhysicalDevice device) {
-    device.getFeatures2(&core_);
     Features &f = features_;
     f.storage16 = v11_.storageBuffer16BitAccess && v12_.storageBuffer8BitAccess;
     f.float16 = v12_.shaderFloat16;

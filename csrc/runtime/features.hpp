@@ -9,6 +9,7 @@
 #include <vulkan/vulkan.hpp>
 
 #include "runtime/coopmat.hpp"
+#include "runtime/mask.hpp"
 
 namespace kpx {
 
@@ -35,11 +36,11 @@ struct Features {
     static bool known(const std::string &name);
 };
 
-// Everything of Features that the device supports, and the chain that enables
-// it. Chains point into themselves: held by pointer, never copied.
+// Everything of Features that the device supports and that is not masked, and the
+// chain that enables it. Chains point into themselves: held by pointer, never copied.
 class FeatureChain {
   public:
-    explicit FeatureChain(vk::PhysicalDevice device);
+    explicit FeatureChain(vk::PhysicalDevice device, const Mask &mask = {});
     FeatureChain(const FeatureChain &) = delete;
     FeatureChain &operator=(const FeatureChain &) = delete;
 
@@ -49,6 +50,7 @@ class FeatureChain {
 
   private:
     void query(vk::PhysicalDevice device);
+    void take_away(const Mask &mask);
     void keep_only_needed();
     void link(void *structure);
 

@@ -42,7 +42,6 @@ Kernels::Kernels(Device &device, std::string_view disabled)
     for (uint32_t i = 0; i < embedded_kernel_count; i++) {
         const EmbeddedKernel &kernel = embedded_kernels[i];
         Variant &variant = variants_.emplace_back(kernel);
-        variant.narrow = std::string_view(kernel.features).find("storage16") != std::string_view::npos;
         if (!device.features().has_all(kernel.features)) {
             variant.state = KPX_VARIANT_MISSING;
             variant.why = kernel.features;
@@ -95,16 +94,14 @@ bool Kernels::has(std::string_view kernel) const {
     return code(kernel) != nullptr;
 }
 
-const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow) {
+const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings) {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
     }
-    const bool can_be_narrow =
-        std::any_of(family->second.begin(), family->second.end(), [](auto *v) { return v->narrow; });
     const uint64_t refused = refusals_;
     for (Variant *variant : family->second) {
-        if (variant->state != KPX_VARIANT_USABLE || (narrow && can_be_narrow && !variant->narrow)) {
+        if (variant->state != KPX_VARIANT_USABLE) {
             continue;
         }
         if (const Pipeline *made = try_pipeline(*variant, spec, bindings)) {
@@ -115,8 +112,7 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
         throw KernelRefused(KPX_UNSUPPORTED,
                             formatted("the driver refuses every variant of kernel {}", std::string(kernel)));
     }
-    fail(KPX_UNSUPPORTED, "no variant of kernel {} is usable on this device{}", std::string(kernel),
-         narrow && can_be_narrow ? " for elements of 8 or 16 bits" : "");
+    fail(KPX_UNSUPPORTED, "no variant of kernel {} is usable on this device", std::string(kernel));
 }
 
 // nullptr: the driver refuses the variant. Lack of memory and a lost device are no refusals, but errors.

@@ -37,7 +37,6 @@ struct Variant {
     explicit Variant(const EmbeddedKernel &embedded) : code(&embedded) {}
 
     const EmbeddedKernel *code;
-    bool narrow = false; // it reads and writes elements of 8 and 16 bits
     std::atomic<uint32_t> state{KPX_VARIANT_USABLE};
     std::atomic<uint64_t> calls{0}; // dispatches that were submitted
     std::string why;                // it is not usable; guarded by the registry's mutex
@@ -79,9 +78,9 @@ class Kernels {
     bool has(std::string_view kernel) const;
     // The best usable variant, or nullptr.
     const EmbeddedKernel *code(std::string_view kernel) const;
-    // The pipeline of the best usable variant; lives as long as the device. narrow: an operand has elements of 8 or 16
-    // bits. Throws KPX_UNSUPPORTED if no variant is usable, and KernelRefused if that is since this call.
-    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings, bool narrow);
+    // The pipeline of the best usable variant; lives as long as the device. Throws KPX_UNSUPPORTED if no variant is
+    // usable, and KernelRefused if that is since this call.
+    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings);
 
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();

@@ -24,7 +24,8 @@ Buffer::~Buffer() {
 }
 
 Memory::Memory(Device &device, uint64_t budget)
-    : device_(device), budget_(budget), largest_(largest_tensor(device.physical())),
+    : device_(device), budget_(budget),
+      largest_(std::min<uint64_t>(largest_tensor(device.physical()), device.limits().maxStorageBufferRange & ~3u)),
       max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
 
 // Drivers take a millisecond to give 64 MB or to take it back, so a device with

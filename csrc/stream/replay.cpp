@@ -33,7 +33,7 @@ std::shared_ptr<Region> Stream::end_capture() {
         report_refused();
         submit_pending(); // uploads that the region needs
     }
-    auto region = std::make_shared<Region>(device_, queue_, std::move(captured->window), passes_);
+    auto region = std::make_shared<Region>(device_, queue_, std::move(captured->window), device_->passes());
     Lock lock(device_->mutex());
     region->use(std::move(uses));
     return region;

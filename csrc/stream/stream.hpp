@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cache/tensor.hpp"
-#include "fusion/pass.hpp"
 #include "ops/op.hpp"
 #include "record/recording_cache.hpp"
 #include "record/transfer.hpp"
@@ -136,7 +135,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Queue &queue_;
     const uint64_t number_;
     const kpx_stream_kind kind_;
-    const PassSet passes_;
     std::shared_ptr<Timeline> timeline_;
     mutable Counters counters_;
     OpTimes times_;

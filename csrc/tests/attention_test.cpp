@@ -44,15 +44,6 @@ Device open_as_gpu() {
     return open_device();
 }
 
-// What the next stream fuses.
-void set_env(const char *value) {
-    if (value == nullptr) {
-        unsetenv("KOMPUTE_GO_DISABLE_FUSION");
-    } else {
-        setenv("KOMPUTE_GO_DISABLE_FUSION", value, 1);
-    }
-}
-
 // bfloat16 and float32 alone: their bits are those of a float's upper half, or all.
 float decode(const std::vector<uint32_t> &words, uint32_t dtype, size_t i) {
     const uint32_t bits = dtype == KPX_FLOAT32 ? words[i] : (words[i / 2] >> (i % 2 * 16)) << 16;
@@ -79,10 +70,11 @@ std::vector<uint32_t> random_words(Random &random, uint32_t dtype, int64_t n, fl
 // A layer's attention over the C ABI, on a stream with or without fusion.
 class Layer {
   public:
-    Layer(const Device &device, const Case &c, const char *disabled) : device_(device), case_(c) {
-        set_env(disabled);
-        stream = new_stream(device);
-        set_env(nullptr);
+    // disabled: passes, without which it opens a device of its own; nullptr: none.
+    Layer(const Device &device, const Case &c, const char *disabled)
+        : own_(disabled == nullptr ? Device() : open_without_passes(disabled)), device_(own_ ? own_ : device),
+          case_(c) {
+        stream = new_stream(device_);
         const Shape &s = c.shape;
         Random random{7};
         q_ = filled(random, s.q_heads * s.d, 1);
@@ -217,6 +209,7 @@ class Layer {
         REQUIRE_OK(kpx_op(stream.get(), kpx_op_find("slice_update"), arrays, 3, start, sizeof start, &err));
     }
 
+    const Device own_;
     const Device &device_;
     const Case case_;
     int32_t position_ = 0;

@@ -84,12 +84,10 @@ TEST(eager_windows_run_as_they_were_appended) {
 
 TEST(passes_run_over_regions) {
     const WithPass pass;
-    Device device = open_device();
     std::vector<uint32_t> results[2];
     for (bool off : {false, true}) {
-        setenv("KOMPUTE_GO_DISABLE_FUSION", off ? "all" : "", 1);
+        Device device = open_without_passes(off ? "all" : "");
         Stream stream = new_stream(device);
-        unsetenv("KOMPUTE_GO_DISABLE_FUSION");
         Storage x = new_storage(device, kN * 4), y = new_storage(device, kN * 4);
         upload(stream, x, ramp());
         begin_capture(stream);

@@ -25,7 +25,7 @@ struct Dtypes {
 
 class Layer {
   public:
-    // disabled: KOMPUTE_GO_DISABLE_FUSION while the stream is made; nullptr: nothing.
+    // disabled: passes, without which it opens a device of its own; nullptr: none.
     Layer(const Device &device, const char *disabled, Dtypes dtypes = {});
 
     Tensor empty(uint32_t dtype, const std::vector<int64_t> &shape) const;
@@ -41,6 +41,10 @@ class Layer {
     void silu_mul(const Tensor &gate, const Tensor &up, const Tensor &out);
     std::vector<float> read(const Tensor &tensor) const;
 
+  private:
+    const Device own_;
+
+  public:
     const Device &device;
     const Dtypes dtypes;
     Stream stream;
@@ -56,6 +60,6 @@ struct Expected {
     const char *disabled = nullptr; // passes that do not run
     Dtypes dtypes;
 };
-// Replays what build appends, with passes, and without them: the numbers must be
-// the same, within rounding; and it runs it as eager work, which is exactly so.
+// Replays what build appends, with passes, and runs it as eager work, without: the
+// numbers must be the same, within rounding.
 void check_fused(const Device &device, const Build &build, const Expected &expected);

@@ -69,10 +69,9 @@ TEST(transients_share_memory) {
 }
 
 TEST(planning_costs_no_barrier) {
-    Device device = open_device();
     kpx_region_stats planned{}, apart{};
     for (const char *off : {"", "memory_plan"}) {
-        const Setting setting("KOMPUTE_GO_DISABLE_FUSION", off);
+        Device device = open_without_passes(off);
         Stream stream = new_stream(device);
         Storage input = new_storage(device, kWords * 4);
         upload(stream, input, std::vector<uint32_t>(kWords, 1));

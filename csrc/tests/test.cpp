@@ -29,6 +29,12 @@ Device open_device(const kpx_device_options &options) {
     return Device(device);
 }
 
+Device open_without_passes(const char *passes) {
+    kpx_device_options options{};
+    options.disabled_passes = passes;
+    return open_device(options);
+}
+
 Storage new_storage(const Device &device, uint64_t bytes) {
     kpx_error err{};
     kpx_tensor *buffer = nullptr;

@@ -66,6 +66,7 @@ using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algori
 
 Device open_device(uint64_t budget = 0);
 Device open_device(const kpx_device_options &options);
+Device open_without_passes(const char *passes);
 // A tensor's handle.
 Storage new_storage(const Device &device, uint64_t bytes);
 Stream new_stream(const Device &device, kpx_stream_kind kind = KPX_STREAM_COMPUTE);

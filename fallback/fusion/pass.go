@@ -1,10 +1,6 @@
 package fusion
 
 import (
-	"os"
-	"slices"
-	"strings"
-
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
@@ -38,17 +34,10 @@ func Passes() []string {
 	return names
 }
 
-// Disabled reports whether the environment variable KOMPUTE_GO_DISABLE_FUSION
-// names a pass ("name,name" or "all"), or "memory_plan".
-func Disabled(name string) bool {
-	list := strings.Split(os.Getenv("KOMPUTE_GO_DISABLE_FUSION"), ",")
-	return slices.Contains(list, name) || slices.Contains(list, "all")
-}
-
 // Run runs all passes that are not disabled, each once.
-func (g *Graph) Run() {
+func (g *Graph) Run(disabled func(pass string) bool) {
 	for _, p := range passes {
-		if !Disabled(p.name) {
+		if !disabled(p.name) {
 			g.pass = p.name
 			p.run(g)
 		}

@@ -6,8 +6,9 @@
 //   TENSOR_OUT(1, y, 2)
 //   ... y_store(i, 2.0 * x_load(j));
 //
-// Built twice: with NARROW, 8- and 16-bit elements are real types; without it
-// (devices that have no such storage) only 32-bit dtypes may be chosen.
+// Built twice: with NARROW, 8- and 16-bit elements are real types; without it, for
+// devices that have no such storage, they are parts of words. Threads that write
+// neighbours share a word, so its parts are written by atomic operations.
 #ifndef TENSOR_GLSL
 #define TENSOR_GLSL
 
@@ -51,8 +52,28 @@
 #else
 
 #define TENSOR_BLOCKS(slot, name, qualifier) TENSOR_32(slot, name, qualifier)
-#define TENSOR_BITS(name) uint name##_bits(uint i) { return name##_32.data[i]; }
-#define TENSOR_SET_BITS(name) void name##_set_bits(uint i, uint v) { name##_32.data[i] = v; }
+
+#define TENSOR_BITS(name) \
+    uint name##_bits(uint i) { \
+        switch (name##_DT) { \
+        case DT_FLOAT16: case DT_BFLOAT16: return bitfieldExtract(name##_32.data[i >> 1], int(i & 1u) * 16, 16); \
+        case DT_BOOL: case DT_UINT8: return bitfieldExtract(name##_32.data[i >> 2], int(i & 3u) * 8, 8); \
+        default: return name##_32.data[i]; \
+        } \
+    }
+
+#define TENSOR_SET_BITS(name) \
+    void name##_set_part(uint word, uint shift, uint mask, uint v) { \
+        atomicAnd(name##_32.data[word], ~(mask << shift)); \
+        atomicOr(name##_32.data[word], (v & mask) << shift); \
+    } \
+    void name##_set_bits(uint i, uint v) { \
+        switch (name##_DT) { \
+        case DT_FLOAT16: case DT_BFLOAT16: name##_set_part(i >> 1, (i & 1u) * 16u, 0xffffu, v); break; \
+        case DT_BOOL: case DT_UINT8: name##_set_part(i >> 2, (i & 3u) * 8u, 0xffu, v); break; \
+        default: name##_32.data[i] = v; \
+        } \
+    }
 
 #endif
 
