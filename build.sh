@@ -248,7 +248,11 @@ programs() {
     meter=go_meter logged go go_build
 }
 
-go_build() { (cd "$root" && go build -v -o bin/ ./examples/...); }
+# The service is a module of its own.
+go_build() {
+    (cd "$root" && go build -v -o bin/ ./examples/...)
+    (cd "$root/examples/serve" && go build -v -o "$root/bin/serve" .)
+}
 
 # ---- Commands ----
 

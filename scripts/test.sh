@@ -58,6 +58,12 @@ go_tests_with_cgo() {
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
+# The service's tests run on the CPU backend; its clients get a program with everything.
+service() {
+    (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
+        (cd examples/serve/clients && CGO_ENABLED=0 go_test ./... -args -serve "$PWD/bin/serve")
+}
+
 # Compiled only: there may be nothing here that runs them. With the tag nogpu, and
 # for arm, our sources are those of a build that is compiled anyway.
 other_builds() {
@@ -99,6 +105,7 @@ part 'Go tests on every backend, under Vulkan validation' go_tests_with_cgo
 part 'Go tests of threads, under the race detector and Vulkan validation' go_tests_with_race
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
 part 'the plotter, a module of its own' plotter
+part 'the service, a module of its own, and clients of it' service
 part 'builds for other architectures, also of 32 bits' other_builds
 part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 part 'programs' scripts/test_programs.sh

@@ -179,10 +179,18 @@ func Turn(system, user string) []chat.Message {
 // with the errors of the template and of the tokenizer, and with the context's once
 // that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
+	return f.EncodeChatWith(ctx, messages, chat.Options{})
+}
+
+// EncodeChatWith is EncodeChat with what else a template may look at: the tools
+// and variables of o, such as enable_thinking. Its AddGenerationPrompt and Text do
+// not count. The last message may be empty if it has Extra, as the result of a tool
+// has.
+func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o chat.Options) ([]int, error) {
 	switch {
 	case f == nil:
 		return nil, errNilFolder
-	case len(messages) == 0 || messages[len(messages)-1].Content == "":
+	case len(messages) == 0 || messages[len(messages)-1].Content == "" && len(messages[len(messages)-1].Extra) == 0:
 		return nil, &PromptError{"empty"}
 	case f.Template == nil:
 		return nil, &PromptError{f.Name() + " has no chat template; a raw prompt needs none"}
@@ -190,6 +198,9 @@ func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int
 	bytes := 0
 	for _, m := range messages {
 		bytes += len(m.Content)
+	}
+	for _, tool := range o.Tools {
+		bytes += len(tool)
 	}
 	if err := f.checkBytes(bytes); err != nil {
 		return nil, err
@@ -200,7 +211,8 @@ func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int
 		}
 	}
 	marks := &marker{tokenizer: f.Tokenizer}
-	text, err := f.Template.Render(ctx, messages, chat.Options{AddGenerationPrompt: true, Text: marks.add})
+	o.AddGenerationPrompt, o.Text = true, marks.add
+	text, err := f.Template.Render(ctx, messages, o)
 	if err != nil {
 		return nil, err
 	}

@@ -236,6 +236,11 @@ func TestEncode(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.CheckPrompt(ids))
 	require.ErrorIs(t, f.CheckPrompt(slices.Repeat(ids, 1000)), ErrPrompt)
+	quick, err := f.EncodeChatWith(t.Context(), Turn("be brief", "hi"), chat.Options{Variables: map[string]any{"enable_thinking": false}})
+	require.NoError(t, err)
+	require.Equal(t, "<think>\n\n</think>\n\n", f.Tokenizer.Decode(quick[len(ids):], tokenizer.KeepSpecial))
+	_, err = f.EncodeChatWith(t.Context(), []chat.Message{{Role: "tool", Extra: map[string]any{"tool_call_id": "1"}}}, chat.Options{})
+	require.NoError(t, err)
 	plain := *f
 	plain.Template = nil
 	_, err = plain.EncodeChat(t.Context(), Turn("", "hi"))

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+)
+
+// generation is a request that was checked, and is ready to run.
+type generation struct {
+	id       string
+	began    time.Time
+	model    string
+	chat     bool
+	requests []engine.Request // one for each choice
+	prompt   int              // tokens of the prompts
+	thinking bool             // the prompt ends within thoughts
+	tools    bool
+	oneCall  bool // end after the first call of a tool
+	stream   bool
+	usage    bool // in the stream
+}
+
+// chatCompletions is POST /v1/chat/completions.
+func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded) error {
+	began := time.Now()
+	q := new(chatRequest)
+	if err := s.readJSON(w, r, q); err != nil {
+		return err
+	}
+	if err := q.check(m); err != nil {
+		return err
+	}
+	size := 0
+	for _, message := range q.Messages {
+		size += len(message.Content) + len(message.Reasoning)
+		for _, c := range message.ToolCalls {
+			size += len(c.Function.Arguments)
+		}
+	}
+	for _, tool := range q.Tools {
+		size += len(tool)
+	}
+	if err := m.checkSize(size); err != nil {
+		return err
+	}
+	messages, err := q.conversation()
+	if err != nil {
+		return err
+	}
+	variables, err := q.variables(m, s.options.noThink)
+	if err != nil {
+		return err
+	}
+	ids, err := m.folder.EncodeChatWith(r.Context(), messages, chat.Options{Tools: q.Tools, Variables: variables})
+	if err != nil {
+		return err
+	}
+	g := &generation{
+		id: "chatcmpl-" + rand.Text(), began: began, chat: true, thinking: m.thinkingFirst(ids),
+		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
+	}
+	return s.run(w, r, m, g, &q.common, [][]int{ids})
+}
+
+// completions is POST /v1/completions.
+func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) error {
+	began := time.Now()
+	q := new(textRequest)
+	if err := s.readJSON(w, r, q); err != nil {
+		return err
+	}
+	if err := q.check(m); err != nil {
+		return err
+	}
+	prompts := q.Prompt.ids
+	for _, text := range q.Prompt.texts {
+		if err := m.checkSize(len(text)); err != nil {
+			return err
+		}
+		ids, err := m.folder.EncodeText(r.Context(), text)
+		if err != nil {
+			return err
+		}
+		prompts = append(prompts, ids)
+	}
+	if q.MaxTokens == nil {
+		q.MaxTokens = new(16) // OpenAI's default
+	}
+	return s.run(w, r, m, &generation{id: "cmpl-" + rand.Text(), began: began}, &q.common, prompts)
+}
+
+// checkSize refuses a prompt that is too long, before any work on it.
+func (m *loaded) checkSize(bytes int) error {
+	if int64(bytes) > m.maxPrompt {
+		return &apiError{
+			status: http.StatusRequestEntityTooLarge, code: "prompt_too_large",
+			message: fmt.Sprintf("the prompt has %d bytes, and %d are possible", bytes, m.maxPrompt),
+		}
+	}
+	return nil
+}
+
+// prepare makes the engine's requests, n for each prompt.
+func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
+	n := first(c.N, nil, 1)
+	if n*len(prompts) > maxChoices {
+		return bad("n", "%d for each of %d prompts are more than %d", n, len(prompts), maxChoices)
+	}
+	most := m.context
+	if s.options.maxTokens > 0 {
+		most = s.options.maxTokens
+	}
+	g.model, g.stream, g.usage = m.name, c.Stream, c.StreamOptions.IncludeUsage
+	sampling := m.sampling(c)
+	for _, ids := range prompts {
+		if len(ids) > m.context {
+			e := bad("messages", "%d tokens exceed the context of %d", len(ids), m.context)
+			e.code = "context_length_exceeded"
+			return e
+		}
+		g.prompt += len(ids)
+		for range n {
+			g.requests = append(g.requests, engine.Request{
+				Prompt: ids, MaxTokens: min(first(c.MaxTokens, nil, most), most), Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop,
+			})
+			sampling.Seed++
+		}
+	}
+	return nil
+}
+
+// run answers a request.
+func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *generation, c *common, prompts [][]int) error {
+	if err := s.prepare(g, m, c, prompts); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	streams := make([]stream, len(g.requests))
+	for i, q := range g.requests {
+		var err error
+		if streams[i], err = m.submit(ctx, q); err != nil {
+			return err
+		}
+	}
+	var out sink = &whole{choices: make([]wholeChoice, len(streams))}
+	if g.stream {
+		out = &events{w: w, generation: g}
+	}
+	total, err := s.followAll(ctx, cancel, g, streams, out)
+	n := noteOf(r.Context())
+	n.prompt, n.answer, n.finish, n.firstToken = g.prompt, total.tokens, total.finish, total.first
+	if err != nil && r.Context().Err() != nil {
+		err = asAPIError(r.Context(), err)
+	}
+	if err == nil || g.stream {
+		out.end(w, g, total, err)
+	}
+	return err
+}
+
+// counts is what became of one choice, or of all.
+type counts struct {
+	tokens, reasoning int
+	first             time.Duration // until the first token
+	finish            string
+}
+
+// followAll passes on what comes of all choices. The first error ends all of them.
+func (s *server) followAll(ctx context.Context, cancel func(), g *generation, streams []stream, out sink) (total counts, first error) {
+	type result struct {
+		counts
+		err error
+	}
+	results := make(chan result)
+	for i := range streams {
+		go func() {
+			var one result
+			defer func() {
+				if v := recover(); v != nil {
+					s.log.Error("panic", "id", noteOf(ctx).id, "value", v, "stack", string(debug.Stack()))
+					one.err = errPanic
+				}
+				results <- one
+			}()
+			one.counts, one.err = s.follow(g, i, streams[i], out)
+		}()
+	}
+	for range streams {
+		one := <-results
+		if one.err != nil && first == nil {
+			first = one.err
+			cancel()
+		}
+		total.tokens += one.tokens
+		total.reasoning += one.reasoning
+		total.finish = one.finish
+		if total.first == 0 || one.counts.first > 0 && one.counts.first < total.first {
+			total.first = one.counts.first
+		}
+	}
+	return total, first
+}
+
+// delta is what comes of one choice.
+type delta struct {
+	choice int
+	part
+	finish string // with the last one
+}
+
+// sink takes what comes. Deltas come from several goroutines.
+type sink interface {
+	delta(delta) error
+	end(http.ResponseWriter, *generation, counts, error)
+}
+
+// follow passes on what comes of one choice.
+func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts, err error) {
+	if err := out.delta(delta{choice: i}); err != nil {
+		return c, err
+	}
+	text := newParts(g.thinking, g.tools)
+	if !g.chat {
+		text.at = inAnswer
+	}
+	for token, err := range tokens.Tokens() {
+		if err != nil {
+			return c, err
+		}
+		c.tokens++
+		if c.tokens == 1 {
+			c.first = time.Since(g.began)
+			s.metrics.firstToken.Observe(c.first.Seconds())
+		}
+		if text.thinking() {
+			c.reasoning++
+		}
+		c.finish = token.Finish
+		for _, p := range text.push(token.Text, token.Finish != "") {
+			if err := out.delta(delta{choice: i, part: p}); err != nil {
+				return c, err
+			}
+		}
+		if g.oneCall && text.calls > 0 {
+			c.finish = generate.FinishStop
+			break
+		}
+	}
+	if c.tokens > 1 {
+		s.metrics.tokenTime.Observe((time.Since(g.began) - c.first).Seconds() / float64(c.tokens-1))
+	}
+	if text.calls > 0 && c.finish == generate.FinishStop {
+		c.finish = "tool_calls"
+	}
+	return c, out.delta(delta{choice: i, finish: c.finish})
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// apiError is an error in OpenAI's form.
+type apiError struct {
+	status  int
+	code    string // for programs; may be empty
+	param   string // the field that is wrong; may be empty
+	message string
+	retry   int // seconds until another try makes sense; 0 says nothing
+}
+
+func (e *apiError) Error() string { return e.message }
+
+// The errors that have no field to name.
+var (
+	errBusy     = &apiError{status: http.StatusTooManyRequests, code: "queue_full", message: "too many requests are waiting", retry: 1}
+	errTimeout  = &apiError{status: http.StatusGatewayTimeout, code: "timeout", message: "the request took longer than this server allows"}
+	errShutdown = &apiError{status: http.StatusServiceUnavailable, code: "shutting_down", message: "the server is shutting down", retry: 5}
+)
+
+// bad is an error of the client's.
+func bad(param, format string, args ...any) *apiError {
+	return &apiError{status: http.StatusBadRequest, param: param, message: param + ": " + fmt.Sprintf(format, args...)}
+}
+
+// unsupported refuses what is not there.
+func unsupported(param, reason string) *apiError {
+	e := bad(param, "unsupported: %s", reason)
+	e.code = "unsupported"
+	return e
+}
+
+// asAPIError finds out whose fault an error is.
+func asAPIError(ctx context.Context, err error) *apiError {
+	var e *apiError
+	var cause *apiError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &cause): // timeout, shutdown
+		return cause
+	case errors.Is(err, context.Canceled): // the client has gone, and nobody will read this
+		return &apiError{status: 499, code: "cancelled", message: "the client has closed the connection"}
+	case errors.Is(err, engine.ErrBusy):
+		return errBusy
+	case errors.Is(err, kompute.ErrClosed):
+		return errShutdown
+	case errors.Is(err, chat.ErrTemplate):
+		return bad("messages", "%v", err)
+	case errors.Is(err, generate.ErrPrompt), errors.Is(err, tokenizer.ErrEncoding), errors.Is(err, sample.ErrParams):
+		return &apiError{status: http.StatusBadRequest, message: err.Error()}
+	}
+	return &apiError{status: http.StatusInternalServerError, message: "something went wrong here; the server's log says what, under this request's id"}
+}
+
+// kind is OpenAI's name for the group of errors.
+func (e *apiError) kind() string {
+	switch e.status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	}
+	if e.status >= 500 {
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// body is the error as JSON.
+func (e *apiError) body() any {
+	type fields struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	return struct {
+		Error fields `json:"error"`
+	}{fields{e.message, e.kind(), optional(e.param), optional(e.code)}}
+}
+
+// optional is nil for an empty text.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (e *apiError) write(w http.ResponseWriter) {
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	if e.status == http.StatusServiceUnavailable {
+		w.Header().Set("Connection", "close")
+	}
+	writeJSON(w, e.status, e.body())
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.MarshalWrite(w, v) // a client that has gone needs no answer
+}
+
+// jsonError says what is wrong with a request's JSON, and where.
+func jsonError(err error) *apiError {
+	var wrong *json.SemanticError
+	var broken *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &wrong):
+		field := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
+		if own := new(apiError); errors.As(err, &own) {
+			return bad(field, "%s", own.message)
+		}
+		what := fmt.Sprintf("a JSON %s has the wrong type here", wrong.JSONKind)
+		if wrong.Err != nil {
+			what += fmt.Sprintf(" (%v)", wrong.Err)
+		}
+		return bad(field, "%s", what)
+	case errors.As(err, &broken):
+		return &apiError{status: http.StatusBadRequest, message: "the body is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: ")}
+	}
+	return &apiError{status: http.StatusBadRequest, message: "the body cannot be read: " + err.Error()}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+// options is what the command line asks for.
+type options struct {
+	listen, apiKey  string
+	tlsCert, tlsKey string
+	logJSON         bool
+	// The model:
+	dir, name, device string
+	noThink           bool
+	engine            engine.Config
+	// Limits:
+	maxBody, maxPrompt int64 // bytes
+	maxTokens          int
+	timeout            time.Duration // of a request
+	stall              time.Duration // of one read or write
+	drain              time.Duration
+}
+
+// parseFlags reads the command line. It returns flag.ErrHelp after it has printed
+// the help or the version to stdout.
+func parseFlags(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	version := fs.Bool("version", false, "print the version and exit")
+	fs.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
+	fs.StringVar(&o.apiKey, "api-key", os.Getenv("SERVE_API_KEY"), "`key` that requests to /v1 must bring (default: $SERVE_API_KEY, which other users cannot see; none: nobody is asked)")
+	fs.StringVar(&o.tlsCert, "tls-cert", "", "`file` of the certificate, for HTTPS")
+	fs.StringVar(&o.tlsKey, "tls-key", "", "`file` of the certificate's key")
+	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
+	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
+	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking where a request does not say")
+	fs.IntVar(&o.engine.Sequences, "sequences", 32, "most requests that run at once")
+	fs.IntVar(&o.engine.Queue, "queue", 256, "most requests that wait; more are refused")
+	fs.IntVar(&o.engine.Context, "context", 0, "most tokens of a request, prompt and answer (default: the model's context)")
+	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests together hold (default: 1,024 for each that runs, or one context)")
+	fs.Int64Var(&o.maxBody, "max-body", 4<<20, "most bytes of a request")
+	fs.Int64Var(&o.maxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
+	fs.IntVar(&o.maxTokens, "max-tokens", 0, "most tokens of an answer (default: what the context has room for)")
+	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "most time for a request")
+	fs.DurationVar(&o.stall, "stall", 30*time.Second, "most time that a client may take to send a request, or to take the next part of an answer")
+	fs.DurationVar(&o.drain, "drain", 30*time.Second, "most time to finish requests after SIGTERM or Ctrl-C")
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		printHelp(fs, stdout)
+		return nil, flag.ErrHelp
+	case err != nil:
+		return nil, flagError(err)
+	case *version:
+		fmt.Fprintf(stdout, "serve (kompute-go) %s, %s %s/%s\n", kompute.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil, flag.ErrHelp
+	case fs.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return o, o.check()
+}
+
+// check refuses values that cannot be, and fills in defaults that depend on others.
+func (o *options) check() error {
+	switch {
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return errors.New("--tls-cert and --tls-key need each other")
+	case o.maxBody < 1 || o.maxPrompt < 0 || o.maxTokens < 0:
+		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
+	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0:
+		return errors.New("--timeout and --stall must be positive, --drain not negative")
+	case o.engine.Sequences < 1 || o.engine.Queue < 1:
+		return errors.New("--sequences and --queue must be positive")
+	}
+	if o.name == "" {
+		o.name = demomodel.Name
+		if o.dir != "" {
+			o.name = filepath.Base(filepath.Clean(o.dir))
+		}
+	}
+	return nil
+}
+
+// flagError writes a flag in an error as the help does, with two dashes.
+func flagError(err error) error {
+	return errors.New(oneDash.ReplaceAllString(err.Error(), "$1--$2"))
+}
+
+var oneDash = regexp.MustCompile(`((?:flag|defined:|argument:) )-([a-z][a-z0-9-]+)`)
+
+func printHelp(fs *flag.FlagSet, out io.Writer) {
+	fmt.Fprint(out, "usage: serve [flags]\n\nAnswers OpenAI's API with a language model, for many clients at once. A chat page is at /.\n\n")
+	fs.VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(out, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+value), usage)
+		if f.DefValue != "" && f.DefValue != "false" && !strings.Contains(usage, "default") {
+			fmt.Fprintf(out, " (default %s)", f.DefValue)
+		}
+		fmt.Fprintln(out)
+	})
+	fmt.Fprint(out, "  --help\n        print this help and exit\n")
+}

@@ -1,0 +1,136 @@
+// Command serve answers OpenAI's API with a language model, for many clients at
+// once, on a GPU through Vulkan or on the CPU. It is a module of its own that uses
+// kompute-go as any other program would: copy the folder to begin a service.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program: it serves until ctx is cancelled, and then until the requests
+// that it has accepted are answered, or the time for that is over.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseFlags(args, stdout)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	if o.logJSON {
+		log = slog.New(slog.NewJSONHandler(stderr, nil))
+	}
+	s := newServer(o, log)
+	secure, err := o.tls()
+	if err != nil {
+		return err
+	}
+	listener, err := o.listener()
+	if err != nil {
+		return err
+	}
+	working, abandon := context.WithCancelCause(context.Background())
+	defer abandon(nil)
+	h := &http.Server{
+		Handler: s, TLSConfig: secure, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return working },
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	served := make(chan error, 1)
+	go func() { served <- o.serve(h, listener) }()
+	m, err := openModel(ctx, o, log)
+	if err != nil {
+		return errors.Join(ignoreCancel(err), h.Close())
+	}
+	s.model.Store(m)
+	log.Info("serving", "model", m.name, "device", m.device.Info().Name, "address", listener.Addr().String(), "tls", o.tlsCert != "")
+	select {
+	case err = <-served: // only if accepting connections fails
+	case <-ctx.Done():
+		err = s.drain(h, abandon)
+	}
+	return errors.Join(err, m.Close())
+}
+
+// ignoreCancel is nil for a signal while the model is loaded.
+func ignoreCancel(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// listener opens the address before anything that takes long.
+func (o *options) listener() (net.Listener, error) {
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return l, nil
+}
+
+// serve serves until the server is shut down.
+func (o *options) serve(h *http.Server, l net.Listener) error {
+	if h.TLSConfig == nil {
+		return h.Serve(l)
+	}
+	return h.ServeTLS(l, "", "")
+}
+
+// tls reads the certificate; without one the configuration is nil.
+func (o *options) tls() (*tls.Config, error) {
+	if o.tlsCert == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}}, nil
+}
+
+// abandonTime is how long requests that drain has given up have to say so.
+const abandonTime = 2 * time.Second
+
+// drain refuses new requests, waits for those that were accepted as long as
+// --drain allows, and then ends them with an error.
+func (s *server) drain(h *http.Server, abandon context.CancelCauseFunc) error {
+	s.log.Info("draining", "time", s.options.drain)
+	s.draining.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.drain)
+	defer cancel()
+	err := h.Shutdown(ctx)
+	if err == nil {
+		s.log.Info("drained")
+		return nil
+	}
+	s.log.Warn("requests are cut off: the time to drain is over")
+	abandon(errShutdown)
+	ctx, cancel = context.WithTimeout(context.Background(), abandonTime)
+	defer cancel()
+	if h.Shutdown(ctx) != nil {
+		return h.Close()
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+// metrics are what /metrics shows. What the engine counts is read when somebody asks.
+type metrics struct {
+	registry              *prometheus.Registry
+	requests              *prometheus.CounterVec
+	duration              *prometheus.HistogramVec
+	firstToken, tokenTime prometheus.Histogram
+}
+
+func newMetrics(s *server) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kompute_requests_total", Help: "HTTP requests that have ended, by route and status.",
+		}, []string{"route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kompute_request_duration_seconds", Help: "Time from a request to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 2, 18),
+		}, []string{"route"}),
+		firstToken: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kompute_time_to_first_token_seconds", Help: "Time from a request to the first token of each of its choices.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 2, 15),
+		}),
+		tokenTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kompute_time_per_output_token_seconds", Help: "Time per token after the first, of each choice.",
+			Buckets: prometheus.ExponentialBuckets(0.0002, 2, 15),
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.tokenTime,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{s})
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// request counts a request that has ended.
+func (m *metrics) request(r *http.Request, n *note, took time.Duration) {
+	route := r.Pattern // never the path: clients choose that
+	if route == "/" {
+		route = "other"
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(n.status)).Inc()
+	m.duration.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// engineCollector reads the counters of engine and device.
+type engineCollector struct{ server *server }
+
+// The engine's counters by name.
+var engineMetrics = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(engine.Stats) float64
+}{
+	gauge("requests_running", "Requests that are in the batch.", func(s engine.Stats) float64 { return float64(s.Running) }),
+	gauge("requests_waiting", "Requests in the queue.", func(s engine.Stats) float64 { return float64(s.Waiting) }),
+	gauge("pages", "Pages of keys and values.", func(s engine.Stats) float64 { return float64(s.Pages) }),
+	gauge("pages_free", "Pages that no request uses.", func(s engine.Stats) float64 { return float64(s.FreePages) }),
+	counter("steps_total", "Steps of the engine; generated tokens by steps is the mean batch.", func(s engine.Stats) float64 { return float64(s.Steps) }),
+	counter("prompt_tokens_total", "Tokens of prompts that were computed.", func(s engine.Stats) float64 { return float64(s.PromptTokens) }),
+	counter("shared_tokens_total", "Tokens of prompts that were in the cache already.", func(s engine.Stats) float64 { return float64(s.SharedTokens) }),
+	counter("generated_tokens_total", "Tokens that were generated.", func(s engine.Stats) float64 { return float64(s.GeneratedTokens) }),
+	counter("preempted_total", "Times that a request gave its pages up, to be computed again.", func(s engine.Stats) float64 { return float64(s.Preempted) }),
+}
+
+type engineMetric = struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(engine.Stats) float64
+}
+
+func gauge(name, help string, value func(engine.Stats) float64) engineMetric {
+	return engineMetric{prometheus.NewDesc("kompute_"+name, help, nil, nil), prometheus.GaugeValue, value}
+}
+
+func counter(name, help string, value func(engine.Stats) float64) engineMetric {
+	return engineMetric{prometheus.NewDesc("kompute_"+name, help, nil, nil), prometheus.CounterValue, value}
+}
+
+var (
+	memoryDesc   = prometheus.NewDesc("kompute_device_memory_bytes", "Memory of tensors on the device.", nil, nil)
+	fallbackDesc = prometheus.NewDesc("kompute_fallbacks_total", "Ops that a GPU left to the CPU, by op and reason.", []string{"op", "reason"}, nil)
+)
+
+// Describe is for prometheus.Collector.
+func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range engineMetrics {
+		to <- m.desc
+	}
+	to <- memoryDesc
+	to <- fallbackDesc
+}
+
+// Collect is for prometheus.Collector. Before the model is loaded there is nothing.
+func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
+	m := c.server.model.Load()
+	if m == nil {
+		return
+	}
+	stats, device := m.engine.Stats(), m.device.Stats()
+	for _, e := range engineMetrics {
+		to <- prometheus.MustNewConstMetric(e.desc, e.kind, e.value(stats))
+	}
+	to <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(device.LiveBytes))
+	for op, reasons := range device.Fallbacks {
+		for reason, n := range reasons {
+			to <- prometheus.MustNewConstMetric(fallbackDesc, prometheus.CounterValue, float64(n), op, reason)
+		}
+	}
+}

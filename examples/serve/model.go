@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// loaded is a model that answers.
+type loaded struct {
+	name      string
+	created   time.Time
+	folder    *generate.Folder
+	device    *kompute.Device
+	model     model.Model
+	engine    *engine.Engine
+	context   int   // most tokens of a request
+	tools     bool  // whether the chat template shows tools to the model
+	maxPrompt int64 // most bytes of a prompt
+	// submit is engine.Submit; tests put their own answers in its place.
+	submit func(context.Context, engine.Request) (stream, error)
+}
+
+// stream is what of engine.Stream is used.
+type stream interface {
+	Tokens() iter.Seq2[generate.Token, error]
+}
+
+// openModel opens the folder, the device and the engine that the options name.
+func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, err error) {
+	m := &loaded{name: o.name, created: time.Now()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	if o.dir == "" {
+		m.folder, err = generate.OpenFS(demomodel.FS(), demomodel.Name)
+	} else {
+		m.folder, err = generate.Open(o.dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.device, err = kompute.Open(o.device, kompute.WithLogger(log)); err != nil {
+		return nil, fmt.Errorf("--device %s: %w", o.device, err)
+	}
+	if why := m.device.NoGPUReason(); why != "" {
+		log.Warn("running on the CPU", "reason", why)
+	}
+	if m.model, err = m.folder.Load(ctx, m.device, model.Options{Capacity: o.engine.CacheTokens}); err != nil {
+		return nil, err
+	}
+	if m.engine, err = engine.New(m.model, m.folder.Tokenizer, o.engine); err != nil {
+		return nil, err
+	}
+	m.context = m.folder.Limits().Context
+	if o.engine.Context > 0 {
+		m.context = o.engine.Context
+	}
+	if m.maxPrompt = o.maxPrompt; m.maxPrompt == 0 {
+		m.maxPrompt = 16 * int64(m.context)
+	}
+	m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return m.engine.Submit(ctx, r) }
+	m.tools, err = showsTools(ctx, m.folder)
+	return m, err
+}
+
+// showsTools finds out whether a tool changes what the chat template writes.
+func showsTools(ctx context.Context, f *generate.Folder) (bool, error) {
+	if f.Template == nil {
+		return false, nil
+	}
+	tool := json.RawMessage(`{"type":"function","function":{"name":"now","description":"The time.","parameters":{"type":"object","properties":{}}}}`)
+	plain, err := f.Template.Render(ctx, generate.Turn("", "Hi"), chat.Options{AddGenerationPrompt: true})
+	if err != nil {
+		return false, err
+	}
+	with, err := f.Template.Render(ctx, generate.Turn("", "Hi"), chat.Options{AddGenerationPrompt: true, Tools: []json.RawMessage{tool}})
+	if errors.Is(err, chat.ErrTemplate) && ctx.Err() == nil {
+		return false, nil // a template may refuse them
+	}
+	return plain != with, err
+}
+
+// Close ends the engine, which has nothing left to do, and frees everything.
+func (m *loaded) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
+	defer cancel()
+	err := m.engine.Close(ctx)
+	if m.model != nil {
+		err = errors.Join(err, m.model.Close())
+	}
+	if m.device != nil {
+		err = errors.Join(err, m.device.Close())
+	}
+	return errors.Join(err, m.folder.Close())
+}
+
+// sampling is what a request asks for, and else what the model's authors recommend
+// in generation_config.json, with a random seed.
+func (m *loaded) sampling(c *common) sample.Params {
+	g := m.folder.Checkpoint.Generation
+	if !g.DoSample {
+		g = &checkpoint.Generation{Temperature: new(float64)}
+	}
+	p := sample.Params{
+		Temperature: first(c.Temperature, g.Temperature, 1), Seed: rand.Uint64(),
+		TopP: first(c.TopP, g.TopP, 0), MinP: first(c.MinP, g.MinP, 0), TopK: first(c.TopK, g.TopK, 0),
+	}
+	p.TopK = max(p.TopK, 0) // some clients say -1 for all
+	if c.Seed != nil {
+		p.Seed = uint64(*c.Seed)
+	}
+	return p
+}
+
+// first returns the first value that is given.
+func first[T any](given, recommended *T, otherwise T) T {
+	switch {
+	case given != nil:
+		return *given
+	case recommended != nil:
+		return *recommended
+	}
+	return otherwise
+}
+
+// thinkingFirst reports whether a prompt ends in the middle of thoughts: some
+// templates begin them.
+func (m *loaded) thinkingFirst(prompt []int) bool {
+	end := m.folder.Tokenizer.Decode(prompt[max(0, len(prompt)-8):], tokenizer.KeepSpecial)
+	return strings.HasSuffix(strings.TrimSpace(end), thinkTag)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The tags that models of Qwen's kind write around thoughts and calls of tools.
+const (
+	thinkTag, thinkEnd = "<think>", "</think>"
+	callTag, callEnd   = "<tool_call>", "</tool_call>"
+)
+
+const space = " \t\r\n"
+
+// part is a piece of one of an answer's fields.
+type part struct {
+	reasoning, content string
+	call               *toolCall
+}
+
+// place is where in an answer its text is.
+type place int
+
+const (
+	atBegin       place = iota // nothing but white space has come
+	beforeThought              // white space before thoughts
+	inThought
+	beforeAnswer // white space before the answer, or what follows a call
+	inAnswer
+	inCall
+)
+
+// parts divides a text that comes in pieces into thoughts, calls of tools and the
+// answer proper. It holds back what may be the beginning of a tag, and white space
+// that may stand beside one.
+type parts struct {
+	tools bool // whether calls are looked for
+	at    place
+	held  string
+	calls int
+}
+
+func newParts(thinkingFirst, tools bool) *parts {
+	p := &parts{tools: tools}
+	if thinkingFirst {
+		p.at = beforeThought
+	}
+	return p
+}
+
+// thinking reports whether the next text belongs to thoughts.
+func (p *parts) thinking() bool { return p.at == beforeThought || p.at == inThought }
+
+// push adds text, of which nothing follows if end is true, and returns what is
+// certain by then.
+func (p *parts) push(text string, end bool) []part {
+	p.held += text
+	var out []part
+	for more := true; more; {
+		var one part
+		if one, more = p.step(end); one != (part{}) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// step takes one part from what is held; more says that there may be another.
+func (p *parts) step(end bool) (out part, more bool) {
+	switch p.at {
+	case atBegin:
+		return part{}, p.begin(end)
+	case beforeThought, beforeAnswer:
+		p.held = strings.TrimLeft(p.held, space)
+		if p.held != "" {
+			p.at++
+		}
+		return part{}, p.held != ""
+	case inThought:
+		out.reasoning, more = p.until(thinkEnd, beforeAnswer, end)
+	case inAnswer:
+		if !p.tools {
+			out.content, p.held = p.held, ""
+			return out, false
+		}
+		out.content, more = p.until(callTag, inCall, end)
+	case inCall:
+		return p.takeCall(end)
+	}
+	return out, more
+}
+
+// begin looks whether the text begins with thoughts.
+func (p *parts) begin(end bool) bool {
+	text := strings.TrimLeft(p.held, space)
+	switch {
+	case strings.HasPrefix(text, thinkTag):
+		p.held, p.at = text[len(thinkTag):], beforeThought
+	case strings.HasPrefix(thinkTag, text) && !end:
+		return false
+	default:
+		p.at = inAnswer
+	}
+	return true
+}
+
+// until returns the text up to a tag, and goes on to the next place if it is there.
+func (p *parts) until(tag string, next place, end bool) (text string, found bool) {
+	before, after, found := strings.Cut(p.held, tag)
+	if found {
+		p.held, p.at = after, next
+		return strings.TrimRight(before, space), true
+	}
+	if end {
+		text, p.held = p.held, ""
+		return text, false
+	}
+	keep := len(tag) - 1
+	for !strings.HasSuffix(p.held, tag[:keep]) {
+		keep--
+	}
+	text = strings.TrimRight(p.held[:len(p.held)-keep], space)
+	p.held = p.held[len(text):]
+	return text, false
+}
+
+// takeCall takes a call when all of it is there. What is none is text.
+func (p *parts) takeCall(end bool) (part, bool) {
+	body, after, found := strings.Cut(p.held, callEnd)
+	if !found && !end {
+		return part{}, false
+	}
+	p.held = after
+	if call := parseCall(body); call != nil {
+		index := p.calls
+		call.Index = &index
+		p.calls++
+		p.at = beforeAnswer
+		return part{call: call}, true
+	}
+	p.at = inAnswer
+	text := callTag + body
+	if found {
+		text += callEnd
+	}
+	return part{content: text}, true
+}
+
+// parseCall reads {"name": …, "arguments": {…}}; it returns nil for anything else.
+func parseCall(text string) *toolCall {
+	var body struct {
+		Name      string         `json:"name"`
+		Arguments jsontext.Value `json:"arguments"`
+	}
+	if json.Unmarshal([]byte(text), &body) != nil || body.Name == "" {
+		return nil
+	}
+	switch body.Arguments.Kind() {
+	case '{':
+	case 0, 'n':
+		body.Arguments = jsontext.Value("{}")
+	default:
+		return nil
+	}
+	if body.Arguments.Compact() != nil {
+		return nil
+	}
+	call := &toolCall{ID: "call_" + rand.Text(), Type: "function"}
+	call.Function.Name, call.Function.Arguments = body.Name, string(body.Arguments)
+	return call
+}

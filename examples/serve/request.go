@@ -1,0 +1,324 @@
+package main
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+)
+
+// common is what requests for chats and for texts share. A nil field is one that
+// was not given. Fields that are not here are ignored, as OpenAI's clients expect.
+type common struct {
+	Model         string   `json:"model"`
+	MaxTokens     *int     `json:"max_tokens"`
+	Temperature   *float64 `json:"temperature"`
+	TopP          *float64 `json:"top_p"`
+	MinP          *float64 `json:"min_p"`
+	TopK          *int     `json:"top_k"`
+	Seed          *int64   `json:"seed"`
+	N             *int     `json:"n"`
+	Stop          texts    `json:"stop"`
+	Stream        bool     `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	// Refused where they ask for anything:
+	PresencePenalty   float64            `json:"presence_penalty"`
+	FrequencyPenalty  float64            `json:"frequency_penalty"`
+	RepetitionPenalty *float64           `json:"repetition_penalty"`
+	LogitBias         map[string]float64 `json:"logit_bias"`
+}
+
+// chatRequest is the body of /v1/chat/completions.
+type chatRequest struct {
+	common
+	Messages            []message            `json:"messages"`
+	MaxCompletionTokens *int                 `json:"max_completion_tokens"`
+	Tools               []stdjson.RawMessage `json:"tools"`
+	ToolChoice          jsontext.Value       `json:"tool_choice"`
+	ParallelToolCalls   *bool                `json:"parallel_tool_calls"`
+	ReasoningEffort     string               `json:"reasoning_effort"`
+	TemplateArguments   map[string]any       `json:"chat_template_kwargs"`
+	Logprobs            bool                 `json:"logprobs"`
+	TopLogprobs         int                  `json:"top_logprobs"`
+	ResponseFormat      *struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
+	Functions jsontext.Value `json:"functions"`
+	Audio     jsontext.Value `json:"audio"`
+}
+
+// textRequest is the body of /v1/completions.
+type textRequest struct {
+	common
+	Prompt   prompts `json:"prompt"`
+	Logprobs *int    `json:"logprobs"`
+	Echo     bool    `json:"echo"`
+	Suffix   string  `json:"suffix"`
+	BestOf   *int    `json:"best_of"`
+}
+
+// message is one of a chat's.
+type message struct {
+	Role       string     `json:"role"`
+	Content    content    `json:"content"`
+	Name       string     `json:"name"`
+	Reasoning  string     `json:"reasoning_content"`
+	ToolCalls  []toolCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// toolCall is a call of a function that a model has asked for.
+type toolCall struct {
+	Index    *int   `json:"index,omitempty"` // in streams
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON
+	} `json:"function"`
+}
+
+// content is a message's text, which may come in parts.
+type content string
+
+// UnmarshalJSON takes a string, null, or an array of parts of type text.
+func (c *content) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() != '[' {
+		return json.Unmarshal(data, (*string)(c))
+	}
+	var parts []struct {
+		Type, Text string
+	}
+	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type != "text" && p.Type != "" {
+			return fmt.Errorf("a part of type %q is not text, and this model reads nothing else", p.Type)
+		}
+		*c += content(p.Text)
+	}
+	return nil
+}
+
+// texts is one text or several.
+type texts []string
+
+// UnmarshalJSON takes a string, null, or an array of strings.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() != '"' {
+		return json.Unmarshal(data, (*[]string)(t))
+	}
+	*t = make(texts, 1)
+	return json.Unmarshal(data, &(*t)[0])
+}
+
+// prompts are texts, or tokens where ids is not nil.
+type prompts struct {
+	texts texts
+	ids   [][]int
+}
+
+// UnmarshalJSON takes a string, an array of strings, of tokens, or of arrays of
+// tokens.
+func (p *prompts) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &p.ids) == nil && len(p.ids) > 0 {
+		return nil
+	}
+	p.ids = nil
+	var ids []int
+	if json.Unmarshal(data, &ids) == nil && len(ids) > 0 {
+		p.ids = [][]int{ids}
+		return nil
+	}
+	if json.Unmarshal(data, &p.texts) != nil {
+		return errors.New("not a string, an array of strings, of tokens, or of arrays of tokens")
+	}
+	return nil
+}
+
+// readJSON reads a request's body, of which there are only so many bytes and only so
+// much time.
+func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		// Also so that no other site's form can post here from a browser.
+		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is none
+	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, s.options.maxBody), into)
+	_ = control.SetReadDeadline(time.Time{})
+	if large := new(http.MaxBytesError); errors.As(err, &large) {
+		return &apiError{status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: fmt.Sprintf("the body exceeds %d bytes", large.Limit)}
+	}
+	if err != nil {
+		return jsonError(err)
+	}
+	return nil
+}
+
+// Most of what a request may ask for at once.
+const (
+	maxChoices = 32
+	maxStops   = 16
+	maxStop    = 1 << 10 // bytes of all of them
+)
+
+// check refuses what is out of range and what is not there.
+func (c *common) check(m *loaded) error {
+	switch {
+	case c.Model != "" && m.checkName(c.Model) != nil:
+		return m.checkName(c.Model)
+	case c.MaxTokens != nil && *c.MaxTokens < 1:
+		return bad("max_tokens", "%d is less than 1", *c.MaxTokens)
+	case c.N != nil && (*c.N < 1 || *c.N > maxChoices):
+		return bad("n", "%d is not in [1, %d]", *c.N, maxChoices)
+	case c.Temperature != nil && !(*c.Temperature >= 0 && *c.Temperature <= 100):
+		return bad("temperature", "%v is not in [0, 100]", *c.Temperature)
+	case c.TopP != nil && !(*c.TopP >= 0 && *c.TopP <= 1):
+		return bad("top_p", "%v is not in [0, 1]", *c.TopP)
+	case c.MinP != nil && !(*c.MinP >= 0 && *c.MinP <= 1):
+		return bad("min_p", "%v is not in [0, 1]", *c.MinP)
+	case c.TopK != nil && *c.TopK < -1:
+		return bad("top_k", "%d is less than -1", *c.TopK)
+	case len(c.Stop) > maxStops || len(strings.Join(c.Stop, "")) > maxStop:
+		return bad("stop", "more than %d texts, or %d bytes", maxStops, maxStop)
+	case c.PresencePenalty != 0:
+		return unsupported("presence_penalty", "only 0 is possible so far")
+	case c.FrequencyPenalty != 0:
+		return unsupported("frequency_penalty", "only 0 is possible so far")
+	case c.RepetitionPenalty != nil && *c.RepetitionPenalty != 1:
+		return unsupported("repetition_penalty", "only 1 is possible so far")
+	case len(c.LogitBias) > 0:
+		return unsupported("logit_bias", "this server does not change logits so far")
+	}
+	for _, stop := range c.Stop {
+		if stop == "" {
+			return bad("stop", "an empty text")
+		}
+	}
+	return nil
+}
+
+// check refuses what is out of range and what is not there.
+func (q *chatRequest) check(m *loaded) error {
+	if q.MaxCompletionTokens != nil {
+		q.MaxTokens = q.MaxCompletionTokens
+	}
+	if err := q.common.check(m); err != nil {
+		return err
+	}
+	choice := string(q.ToolChoice)
+	switch {
+	case len(q.Messages) == 0:
+		return bad("messages", "there are none")
+	case q.Logprobs || q.TopLogprobs > 0:
+		return unsupported("logprobs", "this server does not return them so far")
+	case q.ResponseFormat != nil && q.ResponseFormat.Type != "text":
+		return unsupported("response_format", "only text is possible so far")
+	case q.Functions != nil && q.Functions.Kind() != 'n':
+		return unsupported("functions", "use tools")
+	case q.Audio != nil && q.Audio.Kind() != 'n':
+		return unsupported("audio", "this model writes text")
+	case choice == `"none"`:
+		q.Tools = nil
+	case choice != "" && choice != "null" && choice != `"auto"`:
+		return unsupported("tool_choice", "only none and auto are possible so far")
+	}
+	if len(q.Tools) > 0 && !m.tools {
+		return unsupported("tools", "this model's chat template does not show tools to the model")
+	}
+	for i, tool := range q.Tools {
+		var t struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		}
+		if json.Unmarshal(tool, &t) != nil || t.Function.Name == "" {
+			return bad(fmt.Sprintf("tools.%d", i), "no function with a name")
+		}
+	}
+	return nil
+}
+
+// check refuses what is out of range and what is not there.
+func (q *textRequest) check(m *loaded) error {
+	switch {
+	case q.Logprobs != nil:
+		return unsupported("logprobs", "this server does not return them so far")
+	case q.Echo:
+		return unsupported("echo", "the answer has what follows the prompt")
+	case q.Suffix != "":
+		return unsupported("suffix", "this model writes forwards only")
+	case q.BestOf != nil && *q.BestOf != 1:
+		return unsupported("best_of", "use n")
+	case len(q.Prompt.texts)+len(q.Prompt.ids) == 0:
+		return bad("prompt", "there is none")
+	}
+	return q.common.check(m)
+}
+
+// roles are what the chat templates of models know, by OpenAI's names.
+var roles = map[string]string{"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+// conversation returns the messages as a chat template takes them.
+func (q *chatRequest) conversation() ([]chat.Message, error) {
+	out := make([]chat.Message, len(q.Messages))
+	for i, m := range q.Messages {
+		role, ok := roles[m.Role]
+		if !ok {
+			return nil, bad(fmt.Sprintf("messages.%d.role", i), "%q is not system, developer, user, assistant or tool", m.Role)
+		}
+		extra := map[string]any{}
+		for name, text := range map[string]string{"name": m.Name, "reasoning_content": m.Reasoning, "tool_call_id": m.ToolCallID} {
+			if text != "" {
+				extra[name] = text
+			}
+		}
+		var calls []any
+		for j, c := range m.ToolCalls {
+			// Templates print an object in their own way, and a text as it is.
+			arguments := stdjson.RawMessage(c.Function.Arguments)
+			if jsontext.Value(arguments).Kind() != '{' || !jsontext.Value(arguments).IsValid() {
+				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
+			}
+			calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Function.Name, "arguments": arguments}})
+		}
+		if calls != nil {
+			extra["tool_calls"] = calls
+		}
+		out[i] = chat.Message{Role: role, Content: string(m.Content), Extra: extra}
+	}
+	return out, nil
+}
+
+// variables returns what the chat template is told beside the messages.
+func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error) {
+	out := map[string]any{}
+	if noThink || q.ReasoningEffort == "none" {
+		out["enable_thinking"] = false
+	}
+	for name, value := range q.TemplateArguments {
+		switch v := value.(type) {
+		case bool, float64:
+		case string: // special tokens are the template's alone
+			if len(m.folder.Tokenizer.SpecialAt(v)) > 0 {
+				return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
+			}
+		default:
+			return nil, bad("chat_template_kwargs."+name, "not a bool, a number or a string")
+		}
+		out[name] = value
+	}
+	return out, nil
+}

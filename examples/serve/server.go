@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// server is the HTTP side: routes, keys, limits, logs and metrics.
+type server struct {
+	options  *options
+	log      *slog.Logger
+	routes   *http.ServeMux
+	metrics  *metrics
+	model    atomic.Pointer[loaded] // nil while it is loaded
+	draining atomic.Bool
+	slots    chan struct{} // one for each request that may be worked on
+	key      [sha256.Size]byte
+}
+
+func newServer(o *options, log *slog.Logger) *server {
+	s := &server{
+		options: o, log: log, routes: http.NewServeMux(),
+		slots: make(chan struct{}, o.engine.Sequences+o.engine.Queue), key: sha256.Sum256([]byte(o.apiKey)),
+	}
+	s.metrics = newMetrics(s)
+	handle := func(pattern string, h func(http.ResponseWriter, *http.Request, *loaded) error) {
+		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := s.guarded(w, r, h); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+	handle("POST /v1/chat/completions", s.working(s.chatCompletions))
+	handle("POST /v1/completions", s.working(s.completions))
+	handle("GET /v1/models", s.listModels)
+	handle("GET /v1/models/{id}", s.showModel)
+	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
+	s.routes.HandleFunc("GET /readyz", s.ready)
+	s.routes.Handle("GET /metrics", s.metrics.handler())
+	s.routes.HandleFunc("GET /{$}", page)
+	s.routes.HandleFunc("GET /page/{file}", page)
+	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, &apiError{status: http.StatusNotFound, message: "there is no " + r.Method + " " + r.URL.Path})
+	})
+	return s
+}
+
+// ready says whether requests would be taken.
+func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
+	switch {
+	case s.draining.Load():
+		writeText(w, http.StatusServiceUnavailable, "draining")
+	case s.model.Load() == nil:
+		writeText(w, http.StatusServiceUnavailable, "loading")
+	default:
+		writeText(w, http.StatusOK, "ready")
+	}
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+}
+
+// guarded calls h with the model, if the request may have it.
+func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *loaded) error) error {
+	if s.options.apiKey != "" {
+		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time says nothing
+		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 {
+			return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
+		}
+	}
+	m := s.model.Load()
+	switch {
+	case s.draining.Load():
+		return errShutdown
+	case m == nil:
+		return &apiError{status: http.StatusServiceUnavailable, code: "loading", message: "the model is being loaded", retry: 5}
+	}
+	return h(w, r, m)
+}
+
+// working takes one of the slots for a request, and refuses it where none is free.
+// It ends the request when its time is over.
+func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) error) func(http.ResponseWriter, *http.Request, *loaded) error {
+	return func(w http.ResponseWriter, r *http.Request, m *loaded) error {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		default:
+			return errBusy
+		}
+		ctx, cancel := context.WithTimeoutCause(r.Context(), s.options.timeout, errTimeout)
+		defer cancel()
+		return h(w, r.WithContext(ctx), m)
+	}
+}
+
+// fail answers with an error, or with nothing where the client has gone.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := asAPIError(r.Context(), err)
+	note := noteOf(r.Context())
+	note.err = err
+	if e.status == http.StatusInternalServerError {
+		s.log.Error("request failed", "id", note.id, "error", err)
+	}
+	if !note.began {
+		e.write(w)
+	}
+}
+
+// note is what the log says of a request; handlers add to it.
+type note struct {
+	id             string
+	status         int
+	began          bool // the answer's header is written
+	err            error
+	prompt, answer int           // tokens
+	firstToken     time.Duration // 0 if there was none
+	finish         string
+}
+
+type noteKey struct{}
+
+// noteOf returns the note of a request that ServeHTTP has begun.
+func noteOf(ctx context.Context) *note {
+	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+		return n
+	}
+	return &note{}
+}
+
+// recorder notes the status of an answer, and gives up a client that takes nothing.
+type recorder struct {
+	http.ResponseWriter
+	note  *note
+	stall time.Duration // most time that the client may take for one write
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if !r.note.began {
+		r.note.status, r.note.began = status, true
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if !r.note.began {
+		r.WriteHeader(http.StatusOK)
+	}
+	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall)) // without deadlines it is TCP's
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// goodID is an id that a client or a proxy may give a request.
+var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// ServeHTTP gives each request an id, logs and counts it, and survives what
+// happens in it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := &note{id: r.Header.Get("X-Request-Id")}
+	if !goodID.MatchString(n.id) {
+		n.id = rand.Text()
+	}
+	start := time.Now()
+	w.Header().Set("X-Request-Id", n.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
+	defer func() {
+		if v := recover(); v != nil {
+			s.log.Error("panic", "id", n.id, "value", v, "stack", string(debug.Stack()))
+			n.err = errPanic
+			if n.began {
+				defer panic(http.ErrAbortHandler) // the client must not take this for the end
+			} else {
+				asAPIError(r.Context(), errPanic).write(&recorder{w, n, s.options.stall})
+			}
+		}
+		s.logRequest(r, n, time.Since(start))
+	}()
+	s.routes.ServeHTTP(&recorder{w, n, s.options.stall}, r)
+}
+
+var errPanic = errors.New("panic")
+
+func (s *server) logRequest(r *http.Request, n *note, took time.Duration) {
+	s.metrics.request(r, n, took)
+	fields := []any{"id", n.id, "method", r.Method, "path", r.URL.Path, "status", n.status, "ms", took.Milliseconds(), "remote", r.RemoteAddr}
+	if n.prompt > 0 {
+		fields = append(fields, "prompt_tokens", n.prompt, "completion_tokens", n.answer, "ttft_ms", n.firstToken.Milliseconds(), "finish", n.finish)
+	}
+	if n.err != nil {
+		fields = append(fields, "error", n.err.Error())
+	}
+	level := slog.LevelDebug // of probes, metrics and the page
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		level = slog.LevelInfo
+	}
+	s.log.Log(r.Context(), level, "request", fields...)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// completion is an answer, or an event of one, in OpenAI's form.
+type completion struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage,omitzero"`
+}
+
+type choice struct {
+	Index   int     `json:"index"`
+	Message *fields `json:"message,omitzero"` // of a chat
+	Delta   *fields `json:"delta,omitzero"`   // of a chat's stream
+	Text    *string `json:"text,omitzero"`    // of a text
+	Finish  *string `json:"finish_reason"`
+}
+
+type fields struct {
+	Role      string         `json:"role,omitzero"`
+	Content   jsontext.Value `json:"content,omitzero"` // a string or null
+	Reasoning string         `json:"reasoning_content,omitzero"`
+	ToolCalls []toolCall     `json:"tool_calls,omitzero"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+	Details    struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+func (g *generation) completion(chatObject string, choices ...choice) *completion {
+	object := "text_completion"
+	if g.chat {
+		object = chatObject
+	}
+	return &completion{ID: g.id, Object: object, Created: g.began.Unix(), Model: g.model, Choices: choices}
+}
+
+func (g *generation) usageOf(c counts) *usage {
+	u := &usage{Prompt: g.prompt, Completion: c.tokens, Total: g.prompt + c.tokens}
+	u.Details.Reasoning = c.reasoning
+	return u
+}
+
+// quoted is a text as JSON.
+func quoted(text string) jsontext.Value {
+	v, err := jsontext.AppendQuote(nil, text)
+	if err != nil {
+		v, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(text, "\uFFFD"))
+	}
+	return v
+}
+
+// whole gathers an answer that is sent in one piece.
+type whole struct {
+	choices []wholeChoice // each is written by one goroutine
+}
+
+type wholeChoice struct {
+	reasoning, content strings.Builder
+	calls              []toolCall
+	finish             string
+}
+
+func (o *whole) delta(d delta) error {
+	c := &o.choices[d.choice]
+	c.reasoning.WriteString(d.reasoning)
+	c.content.WriteString(d.content)
+	if d.call != nil {
+		call := *d.call
+		call.Index = nil
+		c.calls = append(c.calls, call)
+	}
+	c.finish = d.finish
+	return nil
+}
+
+func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) {
+	all := g.completion("chat.completion")
+	for i := range o.choices {
+		from := &o.choices[i]
+		text := from.content.String()
+		one := choice{Index: i, Finish: &from.finish, Text: &text}
+		if g.chat {
+			one.Text = nil
+			one.Message = &fields{Role: "assistant", Content: quoted(text), Reasoning: from.reasoning.String(), ToolCalls: from.calls}
+			if text == "" && from.calls != nil {
+				one.Message.Content = jsontext.Value("null")
+			}
+		}
+		all.Choices = append(all.Choices, one)
+	}
+	all.Usage = g.usageOf(c)
+	writeJSON(w, http.StatusOK, all)
+}
+
+// events sends an answer as it comes, as server-sent events. What the engine
+// generates meanwhile waits in its stream, so a slow reader holds up nobody; one
+// that takes nothing for too long is given up.
+type events struct {
+	mu sync.Mutex
+	w  http.ResponseWriter
+	*generation
+	began bool
+}
+
+func (o *events) delta(d delta) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	one := choice{Index: d.choice, Finish: optional(d.finish)}
+	switch {
+	case !o.chat && d.part == (part{}) && d.finish == "":
+		return nil // a chat tells the role at first, a text nothing
+	case !o.chat:
+		one.Text = &d.content
+	case d.call != nil:
+		one.Delta = &fields{ToolCalls: []toolCall{*d.call}}
+	case d.reasoning != "":
+		one.Delta = &fields{Reasoning: d.reasoning}
+	case d.content != "":
+		one.Delta = &fields{Content: quoted(d.content)}
+	case d.finish != "":
+		one.Delta = &fields{}
+	default:
+		one.Delta = &fields{Role: "assistant", Content: quoted("")}
+	}
+	return o.send(o.completion("chat.completion.chunk", one))
+}
+
+// send sends one event.
+func (o *events) send(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.write(string(data))
+}
+
+func (o *events) write(data string) error {
+	if !o.began {
+		o.began = true
+		o.w.Header().Set("Content-Type", "text/event-stream")
+		o.w.Header().Set("Cache-Control", "no-store")
+		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
+	}
+	if _, err := o.w.Write([]byte("data: " + data + "\n\n")); err != nil {
+		return err
+	}
+	return http.NewResponseController(o.w).Flush()
+}
+
+func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch e := new(apiError); {
+	case err == nil:
+		if g.usage {
+			last := g.completion("chat.completion.chunk")
+			last.Choices, last.Usage = []choice{}, g.usageOf(c)
+			_ = o.send(last) // if the client has gone, so has what follows
+		}
+	case errors.As(err, &e):
+		_ = o.send(e.body())
+	default:
+		_ = o.send(asAPIError(context.Background(), err).body())
+	}
+	_ = o.write("[DONE]")
+}
