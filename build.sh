@@ -65,6 +65,8 @@ missing_packages() {
         [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
     if [ "${want_tests:-}" = 1 ]; then
         compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || echo vulkan-validationlayers
+        # For the chat page of examples/serve; the names are those its test looks for.
+        command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || echo chromium-headless-shell
     fi
 }
 
