@@ -56,7 +56,6 @@ s == s ~ ""
 "%s" % s
 "%r" % s
 "%.9s" % s
-"%80000s" % s
 "{}".format(s)
 [s]|string
 [s]|tojson

@@ -186,3 +186,51 @@ func (m *meter) contains(v, item Value) (bool, error) {
 	}
 	return false, fmt.Errorf("in: %s has no items", kindOf(v))
 }
+
+func (e *comparison) evaluate(r *render) (Value, error) {
+	left, err := r.eval(e.first)
+	if err != nil {
+		return nil, err
+	}
+	for i, op := range e.operators {
+		right, err := r.eval(e.operands[i])
+		if err != nil {
+			return nil, err
+		}
+		holds, err := r.compare(op, left, right)
+		if err != nil || !holds {
+			return false, err
+		}
+		left = right
+	}
+	return true, nil
+}
+
+// compare is left operator right.
+func (m *meter) compare(operator string, left, right Value) (bool, error) {
+	switch operator {
+	case "==":
+		return m.equal(left, right)
+	case "!=":
+		same, err := m.equal(left, right)
+		return !same, err
+	case "in":
+		return m.contains(right, left)
+	case "not in":
+		in, err := m.contains(right, left)
+		return !in, err
+	}
+	order, err := m.order(left, right)
+	if err != nil {
+		return false, err
+	}
+	switch operator {
+	case "<":
+		return order < 0, nil
+	case "<=":
+		return order <= 0, nil
+	case ">":
+		return order > 0 && order != unordered, nil
+	}
+	return order >= 0 && order != unordered, nil
+}

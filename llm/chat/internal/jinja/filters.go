@@ -3,10 +3,7 @@ package jinja
 import (
 	"fmt"
 	"html"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -34,82 +31,6 @@ func init() { // the map refers to functions that look into it
 	}
 }
 
-// arg returns an argument given by position or by name; the value is the first one.
-func (c *Call) arg(at int, name string) (Value, bool) {
-	if at < len(c.positional) {
-		return c.positional[at], true
-	}
-	v, ok := c.named[name]
-	return v, ok
-}
-
-// accept refuses more arguments than there are names.
-func (c *Call) accept(names ...string) error {
-	if len(c.positional) > len(names) {
-		return fmt.Errorf("at most %d arguments, not %d", len(names), len(c.positional))
-	}
-	for name := range c.named {
-		at := slices.Index(names, name)
-		switch {
-		case at < 0:
-			return fmt.Errorf("no argument is named %s", name)
-		case at < len(c.positional):
-			return fmt.Errorf("two values for %s", name)
-		}
-	}
-	return nil
-}
-
-// value is what a filter is applied to.
-func (c *Call) value() Value { return c.positional[0] }
-
-// intArg returns an argument that is an integer, or absent.
-func (c *Call) intArg(at int, name string, absent int64) (int64, error) {
-	v, ok := c.arg(at, name)
-	if !ok {
-		return absent, nil
-	}
-	n, ok := integer(v)
-	if !ok {
-		return 0, fmt.Errorf("%s is %s, not an integer", name, kindOf(v))
-	}
-	return n, nil
-}
-
-// textArg returns an argument as text, or absent.
-func (c *Call) textArg(at int, name, absent string) (string, error) {
-	v, ok := c.arg(at, name)
-	if !ok {
-		return absent, nil
-	}
-	return c.text(v)
-}
-
-func (c *Call) boolArg(at int, name string, absent bool) bool {
-	if v, ok := c.arg(at, name); ok {
-		return truth(v)
-	}
-	return absent
-}
-
-// maxCase is how many times as long a text may be in another case: U+0390 has three
-// characters in upper case, and a byte that is no UTF-8 becomes U+FFFD.
-const maxCase = 3
-
-// textFilter makes a filter of a function that changes the case of a text.
-func textFilter(fn func(string) string) builtin {
-	return func(c *Call) (Value, error) {
-		if err := c.accept("s"); err != nil {
-			return nil, err
-		}
-		s, err := c.text(c.value())
-		if err != nil {
-			return nil, err
-		}
-		return c.convert(s, maxCase, fn)
-	}
-}
-
 func stringFilter(c *Call) (Value, error) { return c.text(c.value()) }
 
 // defaultFilter is value|default(fallback, boolean): the fallback where value is
@@ -126,19 +47,6 @@ func defaultFilter(c *Call) (Value, error) {
 		return v, nil
 	}
 	return "", nil
-}
-
-func absFilter(c *Call) (Value, error) {
-	if n, ok := integer(c.value()); ok {
-		if n < 0 {
-			return integers("-", 0, n)
-		}
-		return n, nil
-	}
-	if f, ok := c.value().(float64); ok {
-		return math.Abs(f), nil
-	}
-	return nil, fmt.Errorf("%s is not a number", kindOf(c.value()))
 }
 
 func attrFilter(c *Call) (Value, error) {
@@ -249,92 +157,6 @@ func escapeFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	return c.convert(s, int64(len("&#34;")), html.EscapeString)
-}
-
-func floatFilter(c *Call) (Value, error) {
-	if f, ok := number(c.value()); ok {
-		return f, nil
-	}
-	if s, ok := c.value().(string); ok {
-		if err := c.takeMany(2, int64(len(s))); err != nil { // errors quote it
-			return nil, err
-		}
-		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-			return f, nil
-		}
-	}
-	if v, ok := c.arg(1, "default"); ok {
-		return v, nil
-	}
-	return 0.0, nil
-}
-
-func intFilter(c *Call) (Value, error) {
-	base, err := c.intArg(2, "base", 10)
-	if err != nil {
-		return nil, err
-	}
-	switch v := c.value().(type) {
-	case bool, int64:
-		n, _ := integer(v)
-		return n, nil
-	case float64:
-		if math.Abs(v) < 1<<63 {
-			return int64(v), nil
-		}
-	case string:
-		if err := c.takeMany(4, int64(len(v))); err != nil { // errors quote it
-			return nil, err
-		}
-		if base == 0 || base >= 2 && base <= 36 {
-			digits := strings.TrimSpace(v)
-			if prefix := map[int64]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
-				digits = strings.TrimPrefix(strings.ToLower(digits), prefix)
-			}
-			if n, err := strconv.ParseInt(digits, int(base), 64); err == nil {
-				return n, nil
-			}
-		}
-		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && math.Abs(f) < 1<<63 {
-			return int64(f), nil
-		}
-	}
-	if v, ok := c.arg(1, "default"); ok {
-		return v, nil
-	}
-	return int64(0), nil
-}
-
-func roundFilter(c *Call) (Value, error) {
-	places, err := c.intArg(1, "precision", 0)
-	if err != nil {
-		return nil, err
-	}
-	how, err := c.textArg(2, "method", "common")
-	if err != nil {
-		return nil, err
-	}
-	f, ok := number(c.value())
-	if !ok || places < -300 || places > 300 {
-		return nil, fmt.Errorf("cannot round %s to %d places", kindOf(c.value()), places)
-	}
-	if n, isInt := integer(c.value()); isInt && how == "common" && places >= 0 {
-		return n, nil
-	}
-	scale := math.Pow(10, float64(places))
-	switch how {
-	case "common":
-		if places >= 0 { // as Python: the decimal digits that are nearest
-			f, err = strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(places), 64), 64)
-			return f, err
-		}
-		return math.RoundToEven(f*scale) / scale, nil
-	case "ceil":
-		return math.Ceil(f*scale) / scale, nil
-	case "floor":
-		return math.Floor(f*scale) / scale, nil
-	}
-	return nil, fmt.Errorf("no way of rounding is called %.40q", how)
 }
 
 func formatFilter(c *Call) (Value, error) {

@@ -91,22 +91,27 @@ func (p *placeholders) directive(s string) (rest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	fill, side := " ", -1
+	return s[1:], p.padded(text, letter, flags, width)
+}
+
+// padded writes a value that has been converted, as wide as its placeholder is.
+func (p *placeholders) padded(text string, letter byte, flags string, width int) error {
+	side := -1
 	switch {
 	case strings.Contains(flags, "-"):
 		side = 1
 	case strings.Contains(flags, "0") && letter != 's' && letter != 'r':
-		padded, err := zfillMethod(&Call{meter: p.meter, positional: []Value{text, int64(width)}})
+		filled, err := zfillMethod(&Call{meter: p.meter, positional: []Value{text, int64(width)}})
 		if err != nil {
-			return "", err
+			return err
 		}
-		return s[1:], p.write(padded.(string))
+		return p.write(filled.(string))
 	}
-	padded, err := p.pad(text, int64(width), fill, side)
+	filled, err := p.pad(text, int64(width), " ", side)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return s[1:], p.write(padded)
+	return p.write(filled)
 }
 
 // digits reads a number that may be absent, which is 0.
@@ -125,17 +130,13 @@ func digits(s string) (int, string) {
 // convert writes a value as a letter asks for.
 func (p *placeholders) convert(letter byte, flags string, precision int, v Value) (string, error) {
 	switch letter {
-	case 's', 'r':
+	case 's':
 		text, err := p.text(v)
-		if letter == 'r' {
-			q := printer{builder{meter: p.meter}}
-			err = q.repr(v)
-			text = q.b.String()
-		}
-		if precision >= 0 {
-			text = firstCharacters(text, precision)
-		}
-		return text, err
+		return firstCharacters(text, precision), err
+	case 'r':
+		q := printer{builder{meter: p.meter}}
+		err := q.repr(v)
+		return firstCharacters(q.b.String(), precision), err
 	}
 	f, ok := number(v)
 	if !ok {
@@ -174,7 +175,7 @@ func (p *placeholders) convert(letter byte, flags string, precision int, v Value
 	return text, nil
 }
 
-// firstCharacters returns the first n characters, or all.
+// firstCharacters returns the first n characters; all, if n is negative.
 func firstCharacters(s string, n int) string {
 	for i := range s {
 		if n == 0 {

@@ -1,0 +1,72 @@
+package jinja
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
+)
+
+// maxCase is how many times as long a text may be in another case: U+0390 has three
+// characters in upper case, and a byte that is no UTF-8 becomes U+FFFD.
+const maxCase = 3
+
+// textFilter makes a filter of a function that changes the case of a text.
+func textFilter(fn func(string) string) builtin {
+	return func(c *Call) (Value, error) {
+		if err := c.accept("s"); err != nil {
+			return nil, err
+		}
+		s, err := c.text(c.value())
+		if err != nil {
+			return nil, err
+		}
+		return c.convert(s, maxCase, fn)
+	}
+}
+
+func upper(s string) string { return cases.Upper(language.Und).String(s) }
+
+func lower(s string) string { return cases.Lower(language.Und).String(s) }
+
+func capitalize(s string) string {
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToTitle(s[:size]) + lower(s[size:])
+}
+
+// title is the filter's: words begin behind spaces, hyphens and opening brackets.
+func title(s string) string {
+	start := true
+	return strings.Map(func(r rune) rune {
+		was := start
+		start = unicode.IsSpace(r) || strings.ContainsRune("-({[<", r)
+		if was {
+			return unicode.ToTitle(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+// titleWords is str.title: words begin behind everything but letters.
+func titleWords(s string) string {
+	start := true
+	return strings.Map(func(r rune) rune {
+		was := start
+		start = !unicode.IsLetter(r)
+		if was {
+			return unicode.ToTitle(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+func swapcase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, s)
+}
