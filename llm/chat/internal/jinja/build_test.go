@@ -23,7 +23,7 @@ l * 3
 s[::-1]
 l[::-1]
 s|capitalize
-s|center(80000)
+s|center(20000)
 s|e
 s|float
 s|format(1)
@@ -44,7 +44,7 @@ s|title
 s|tojson
 s|trim
 s|trim(s)
-s|truncate(9000)
+s|truncate(999)
 s|truncate(9, true, s)
 s|upper
 s|urlencode
@@ -65,10 +65,9 @@ l|join(s)
 s.join([s, s])
 s.join(s)
 s.capitalize()
-s.center(80000)
+s.center(20000)
 s.count("a")
 s.find(s)
-s.ljust(80000)
 s.partition("b")
 s.replace("a", "bcd")
 s.rsplit()
@@ -85,9 +84,9 @@ s.strip(s)
 s.swapcase()
 s.title()
 s.upper()
-s.zfill(80000)
+s.zfill(20000)
 l|batch(2)
-l|batch(200000, 0)
+l|batch(2000000, 0)
 l|dictsort
 l|groupby(0)
 l|list
@@ -99,7 +98,7 @@ l|reverse
 l|select
 l|select("in", *l)
 l|slice(2)
-l|slice(200000)
+l|slice(2000000)
 l|sort
 l|sort(attribute=s)
 l|sort(attribute="a,b,c,d")
@@ -120,12 +119,11 @@ dict(**n)
 range(100000)
 `), "\n")
 
-const textSize = 1 << 15
+const textSize = 1 << 14
 
 // texts have textSize bytes; each is bad for something.
 var texts = map[string]string{
 	"words":   strings.Repeat("a b ", textSize/4),
-	"lines":   strings.Repeat("a\n", textSize/2),
 	"returns": strings.Repeat("a\r", textSize/2),
 	"escapes": strings.Repeat("\x01<", textSize/2),
 	"ffff":    strings.Repeat("\xff", textSize),
@@ -169,18 +167,18 @@ func measureAll(t *testing.T, limits Limits, check func(what string, u used)) {
 	}
 }
 
-// What costs more than is left is not begun.
+// What costs more than is left is not begun, but for values of a constant size.
 func TestPaysFirst(t *testing.T) {
 	measureAll(t, Limits{Steps: 1_000_000, Bytes: 1 << 10, Depth: 100}, func(what string, u used) {
-		assert.LessOrEqual(t, u.allocated, int64(16<<10), "%s: %.99v", what, u.err)
+		assert.LessOrEqual(t, u.allocated, 64*u.steps+12<<10, "%s: %.99v", what, u.err)
 	})
 }
 
 // What is allocated has been paid for, but for constant factors: values of a constant
 // size, buffers that grow, and what Go's own functions throw away.
 func TestPaysForAll(t *testing.T) {
-	measureAll(t, Limits{Steps: 4_000_000, Bytes: 4 << 20, Depth: 100}, func(what string, u used) {
-		assert.LessOrEqual(t, u.allocated, 8*u.paid+64*u.steps+16<<10, "%s: %.99v", what, u.err)
+	measureAll(t, Limits{Steps: 4_000_000, Bytes: 1 << 20, Depth: 100}, func(what string, u used) {
+		assert.LessOrEqual(t, u.allocated, 8*u.paid+64*u.steps+6<<10, "%s: %.99v", what, u.err)
 	})
 }
 

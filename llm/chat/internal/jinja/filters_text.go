@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -116,12 +115,15 @@ func urlencodeFilter(c *Call) (Value, error) {
 	if err := c.takeMany(3, int64(len(s))); err != nil {
 		return nil, err
 	}
+	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {
 		if isName(s[i]) || strings.IndexByte("-.~/", s[i]) >= 0 {
 			b.WriteByte(s[i])
 		} else {
-			fmt.Fprintf(&b, "%%%02X", s[i])
+			b.WriteByte('%')
+			b.WriteByte(digits[s[i]>>4])
+			b.WriteByte(digits[s[i]&15])
 		}
 	}
 	return b.String(), nil
