@@ -3,7 +3,8 @@
 // made one by one, from a region that is replayed and op by op (eager). It shows
 // as well which kernels the time of a token goes into, and what is held in
 // memory. Without --model it makes a checkpoint of a given shape with random
-// weights. With --ops it measures each op instead, as a share of what the device reaches.
+// weights. With --batch it measures an engine with so many clients instead, and with
+// --ops each op, as a share of what the device reaches.
 package main
 
 import (

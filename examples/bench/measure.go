@@ -67,6 +67,9 @@ type bench struct {
 func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *bench {
 	info := m.Device().Info()
 	runs := len(o.tests())*(o.reps+1)*max(len(o.threads), 1) + len(o.profiled()) // profiles of prompts are short
+	if len(o.batch) > 0 {
+		runs = len(o.batch) * (o.reps + 1)
+	}
 	return &bench{options: o, folder: f, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
 		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
 		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
@@ -78,8 +81,11 @@ func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *
 func (b *bench) runAll(ctx context.Context) (*results, error) {
 	defer b.shown.close()
 	run := b.runTests
-	if len(b.threads) > 0 {
+	switch {
+	case len(b.threads) > 0:
 		run = b.runThreads
+	case len(b.batch) > 0:
+		run = b.runBatches
 	}
 	if err := run(ctx); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ type options struct {
 	model, shape, out, device, plot string
 	seed                            uint64
 	prompts, gens, depths, threads  []int
+	batch                           []int // clients at once; empty: one session
 	reps, profile                   int
 	eager, region, json             bool
 	ops                             string // "all", or their names; empty: measure a model
@@ -40,6 +41,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
+	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers so many requests at once")
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
@@ -60,7 +62,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
-	var errs [7]error
+	var errs [8]error
 	if *sizes != "" {
 		o.sizes, errs[4] = counts("sizes", *sizes)
 	}
@@ -71,6 +73,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o.prompts, errs[0] = numbers("n-prompt", *prompts)
 	o.gens, errs[1] = numbers("n-gen", *gens)
 	o.depths, errs[2] = numbers("n-depth", *depths)
+	if *batch != "" {
+		o.batch, errs[7] = counts("batch", *batch)
+	}
 	if *threads != "" {
 		o.threads, errs[3] = numbers("threads", *threads)
 	}
@@ -88,6 +93,10 @@ func (o *options) check() error {
 		return errors.New("--threads is of --device cpu")
 	case len(o.threads) > 0 && (slices.Min(o.threads) < 1 || slices.Max(o.threads) > runtime.NumCPU()):
 		return fmt.Errorf("--threads: this machine has 1 to %d", runtime.NumCPU())
+	case len(o.batch) > 0 && (len(o.prompts) != 1 || len(o.gens) != 1 || o.prompts[0] < 1 || o.gens[0] < 2):
+		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
+	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):
+		return errors.New("--batch excludes --threads, --eager and --n-depth")
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}

@@ -19,6 +19,7 @@ type results struct {
 	Memory         memory          `json:"memory"`
 	Tests          []row           `json:"tests,omitempty"`
 	Scaling        []*scaling      `json:"scaling,omitempty"` // instead of Tests
+	Batches        []*batch        `json:"batches,omitempty"` // instead of Tests
 	Profiles       []*profile      `json:"profiles,omitempty"`
 	Prompts        []promptProfile `json:"prompts,omitempty"`
 	NoProfile      string          `json:"no_profile,omitempty"` // why there is none
@@ -50,9 +51,12 @@ func (o *options) print(w io.Writer, r *results) error {
 	fmt.Fprintf(w, "MB: weights %s, cache %s, transients %s (%s unplanned), peak of open tensors %s, taken from the driver %s\n\n",
 		megabytes(m.Weights), megabytes(m.Cache), megabytes(m.Transient), megabytes(m.TransientUnplanned), megabytes(m.Peak), megabytes(m.Reserved))
 	var err error
-	if len(r.Scaling) > 0 {
+	switch {
+	case len(r.Scaling) > 0:
 		err = printScaling(w, r.Scaling)
-	} else {
+	case len(r.Batches) > 0:
+		err = printBatches(w, r.Batches)
+	default:
 		err = printTests(w, r.Tests)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -29,6 +30,8 @@ type Engine struct {
 	mu        sync.Mutex
 	wake      *sync.Cond
 	scheduler *scheduler
+	flights   flights
+	working   time.Time // since when the host works on steps; zero: it waits
 	closing   bool
 	err       error // why no step can be run any more
 	stats     Stats
@@ -40,7 +43,8 @@ type Stats struct {
 	Pages, FreePages int // of the cache; those that only wait to be found again count as free
 
 	Steps           uint64
-	PromptTokens    uint64 // fed from prompts, or again
+	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing, passing tokens on
+	PromptTokens    uint64        // fed from prompts, or again
 	GeneratedTokens uint64
 	SharedTokens    uint64 // of prompts, that were in the cache already
 	Preempted       uint64 // times a request gave its pages up and was computed again
@@ -64,6 +68,7 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	e.scheduler = newScheduler(&e.config)
 	e.wake = sync.NewCond(&e.mu)
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.resume()
 	go e.loop()
 	return e, nil
 }
@@ -88,10 +93,11 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	own, cancel := context.WithCancel(ctx)
 	q := &sequence{
 		request: &r, ctx: own, stream: newStream(cancel), decoder: e.tokenizer.NewDecoder(tokenizer.SkipSpecial),
-		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt),
+		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt), chooser: newChooser(&r),
 		// The last token is not fed, and needs no place.
 		limit: min(r.MaxTokens, e.config.Context-len(r.Prompt)+1),
 	}
+	copy(q.params[:], r.Sampling.Encode(0))
 	for _, id := range r.Prompt {
 		q.tokens = append(q.tokens, int32(id))
 	}
@@ -167,17 +173,51 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) loop() {
 	defer close(e.ended)
 	for {
-		pieces, tables, ok := e.next()
+		f, ok := e.next()
 		if !ok {
 			return
 		}
-		tokens, err := e.steps.run(e.stopped, pieces, tables)
-		e.finish(pieces, tokens, err)
+		if f != nil {
+			e.fail(e.steps.start(e.stopped, f))
+			continue
+		}
+		f = e.flights.oldest()
+		e.pause()
+		err := e.steps.wait(e.stopped, f)
+		e.resume()
+		if err == nil {
+			err = e.steps.read(e.stopped, f)
+		}
+		if err != nil {
+			e.fail(err)
+			continue
+		}
+		e.finish(f, chooseAll(f, e.model.Limits().Vocabulary))
 	}
 }
 
-// next waits for work, and returns the pieces of the next step.
-func (e *Engine) next() (pieces []piece, tables, ok bool) {
+// pause counts the time that the host has worked on steps.
+func (e *Engine) pause() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.HostTime += time.Since(e.working)
+}
+
+func (e *Engine) resume() { e.working = time.Now() }
+
+// fail notes why no step can be run any more; nil and the end of the engine are no
+// reason.
+func (e *Engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil && e.err == nil && e.stopped.Err() == nil {
+		e.err = fmt.Errorf("engine: %w", err)
+	}
+}
+
+// next waits for work, and returns a step to start, or nil if the oldest one on its
+// way has to end first; ok is false at the end.
+func (e *Engine) next() (f *flight, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
@@ -185,35 +225,45 @@ func (e *Engine) next() (pieces []piece, tables, ok bool) {
 		e.dropCancelled()
 		if e.err != nil || e.stopped.Err() != nil {
 			e.failAll()
-			return nil, false, false
+			return nil, false
 		}
-		if pieces := s.plan(); len(pieces) > 0 {
-			tables, s.tables = s.tables, false
-			return pieces, tables, true
+		if f := e.flights.next(); f != nil && s.plan(f) {
+			f.tables, s.tables = s.tables, false
+			e.flights.started()
+			return f, true
+		}
+		if e.flights.oldest() != nil {
+			return nil, true
 		}
 		if e.closing && len(s.queue) == 0 && len(s.running) == 0 {
-			return nil, false, false
+			return nil, false
 		}
+		e.stats.HostTime += time.Since(e.working)
 		e.wake.Wait()
+		e.resume()
 	}
 }
 
 // dropCancelled ends the requests whose context has ended.
 func (e *Engine) dropCancelled() {
 	s := e.scheduler
-	for _, q := range slices.Clone(s.running) {
-		if err := q.ctx.Err(); err != nil {
-			s.leave(q)
-			q.stream.end(generate.FinishCancelled, err)
+	for _, all := range [][]*sequence{s.running, s.queue} {
+		for i := len(all) - 1; i >= 0; i-- { // end takes them out
+			if err := all[i].ctx.Err(); err != nil {
+				e.end(all[i], generate.FinishCancelled, err)
+			}
 		}
 	}
-	s.queue = slices.DeleteFunc(s.queue, func(q *sequence) bool {
-		err := q.ctx.Err()
-		if err != nil {
-			q.stream.end(generate.FinishCancelled, err)
-		}
-		return err != nil
-	})
+}
+
+// end ends a request, with an error unless its last token was passed on.
+func (e *Engine) end(q *sequence, finish string, err error) {
+	q.ended = true
+	e.scheduler.leave(q)
+	if err != nil {
+		q.stream.end(finish, err)
+	}
+	q.stream.cancel()
 }
 
 // failAll ends every request with the error that has ended the engine, or as
@@ -223,49 +273,44 @@ func (e *Engine) failAll() {
 	if err == nil {
 		err, finish = fmt.Errorf("engine: %w", kompute.ErrClosed), generate.FinishCancelled
 	}
-	for _, q := range slices.Concat(slices.Clone(s.running), s.queue) {
-		q.stream.end(finish, err)
-		q.stream.cancel()
+	for _, q := range slices.Concat(s.running, s.queue) {
+		e.end(q, finish, err)
 	}
-	for len(s.running) > 0 {
-		s.leave(s.running[0])
-	}
-	s.queue = nil
 }
 
-// finish takes in what a step has given.
-func (e *Engine) finish(pieces []piece, tokens []uint32, err error) {
+// finish takes in what a step has given. Sequences that ended while it was on its
+// way are left out.
+func (e *Engine) finish(f *flight, host []choice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err != nil {
-		if e.stopped.Err() == nil {
-			e.err = fmt.Errorf("engine: %w", err)
-		}
-		return
-	}
+	e.flights.landed()
 	e.stats.Steps++
-	for _, p := range pieces {
-		last := p.last()
-		if p.first < p.prompt || !last {
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		if p.chosen == 0 || p.first < p.prompt {
 			e.stats.PromptTokens += uint64(p.count)
 		}
-		e.scheduler.fed(p)
-		if !last {
+		if p.chosen == 0 {
 			continue
 		}
-		id := tokens[0]
-		tokens = tokens[1:]
-		e.stats.GeneratedTokens++
-		ended := false
-		if err := sample.Check(id); err != nil {
-			p.stream.end(generate.FinishError, err)
-			ended = true
-		} else {
-			ended = p.accept(int(id))
+		p.sequence.pending--
+		if p.ended {
+			continue
 		}
-		if ended {
-			e.scheduler.leave(p.sequence)
-			p.stream.cancel()
+		c := choice{id: f.tokens[p.at]}
+		if p.chooser != nil {
+			c = host[p.at]
+		}
+		if c.err == nil {
+			c.err = sample.Check(c.id)
+		}
+		if c.err != nil {
+			e.end(p.sequence, generate.FinishError, c.err)
+			continue
+		}
+		e.stats.GeneratedTokens++
+		if p.accept(int(c.id), c.about) {
+			e.end(p.sequence, "", nil)
 		}
 	}
 }

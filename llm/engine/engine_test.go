@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"sync"
+	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -33,8 +31,24 @@ func eachDemo(t *testing.T, fn func(d demo)) {
 	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
+	eachModel(t, folder, folder.Checkpoint, fn)
+}
+
+// eachSmall gives the demo model's tokenizer a small random model instead, which is
+// quick on every device.
+func eachSmall(t *testing.T, fn func(d demo)) {
+	t.Helper()
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, folder.Close()) })
+	c, _ := testmodel.Small().Open(t)
+	eachModel(t, folder, c, fn)
+}
+
+func eachModel(t *testing.T, folder *generate.Folder, c *checkpoint.Checkpoint, fn func(d demo)) {
+	t.Helper()
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		m, err := folder.Load(t.Context(), dev, model.Options{})
+		m, err := model.Load(t.Context(), dev, c, model.Options{})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, m.Close()) }()
 		fn(demo{t, folder, m})
@@ -59,98 +73,21 @@ func (d demo) close(e *engine.Engine) {
 func TestGoldensTogether(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	eachDemo(t, func(d demo) {
-		e := d.engine(engine.Config{Sequences: 4, Context: 256, PageTokens: 16, ChunkTokens: 24})
+		e := d.engine(engine.Config{Sequences: 4, Context: 256, PageTokens: 4, ChunkTokens: 24})
 		defer d.close(e)
 		var streams []*engine.Stream
-		for range 2 {
-			for _, c := range cases {
-				s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
-				require.NoError(d, err)
-				streams = append(streams, s)
-			}
+		for _, c := range append(cases[:len(cases):len(cases)], cases[0]) {
+			s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
+			require.NoError(d, err)
+			streams = append(streams, s)
 		}
 		for i, s := range streams {
 			got, err := s.Result(d.Context())
 			require.NoError(d, err)
 			require.Equal(d, cases[i%len(cases)].GeneratedIDs, got.IDs, "case %d", i)
 		}
-		require.Positive(d, e.Stats().SharedTokens, "the second round finds the first one's prompts")
+		require.Positive(d, e.Stats().SharedTokens, "prompts begin alike, and the last one is the first one")
 		require.Equal(d, e.Stats().Pages, e.Stats().FreePages)
-	})
-}
-
-// randomRequest makes a request that may begin like others.
-func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
-	prompt := append([]int(nil), prefixes[r.IntN(len(prefixes))]...)
-	for range 1 + r.IntN(20) {
-		prompt = append(prompt, 10+r.IntN(200))
-	}
-	q := engine.Request{Prompt: prompt, MaxTokens: 1 + r.IntN(24)}
-	if r.IntN(2) == 0 {
-		q.Sampling = sample.Params{Temperature: 0.5 + r.Float64(), TopK: r.IntN(50), TopP: 0.5 + r.Float64()/2, Seed: r.Uint64()}
-	}
-	return q
-}
-
-// Whatever else is in the batch, whenever it arrives, and however little memory
-// there is, a request has the tokens that it has alone.
-func TestSameTokensInAnyCompany(t *testing.T) {
-	const requests = 24
-	eachDemo(t, func(d demo) {
-		r := rand.New(rand.NewPCG(7, 1))
-		prefixes := [][]int{nil, make([]int, 17), make([]int, 33)}
-		for _, p := range prefixes {
-			for i := range p {
-				p[i] = 10 + r.IntN(200)
-			}
-		}
-		alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: 128})
-		defer d.close(alone)
-		all := make([]engine.Request, requests)
-		want := make([]*generate.Result, requests)
-		for i := range all {
-			all[i] = randomRequest(r, prefixes)
-			s, err := alone.Submit(d.Context(), all[i])
-			require.NoError(d, err)
-			want[i], err = s.Result(d.Context())
-			require.NoError(d, err)
-		}
-		// Memory for two long requests only: some must give their pages up.
-		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16})
-		defer d.close(e)
-		var wg sync.WaitGroup
-		for i := range all {
-			time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
-			ctx, cancel := context.WithCancel(d.Context())
-			defer cancel()
-			s, err := e.Submit(ctx, all[i])
-			require.NoError(d, err)
-			if i%5 == 4 {
-				wg.Go(func() {
-					time.Sleep(2 * time.Millisecond)
-					cancel()
-					got, err := s.Result(d.Context())
-					if err == nil { // it was faster
-						require.Equal(d, want[i].IDs, got.IDs)
-						return
-					}
-					require.ErrorIs(d, err, context.Canceled)
-					require.True(d, slices.Equal(want[i].IDs[:len(got.IDs)], got.IDs), "request %d", i)
-				})
-				continue
-			}
-			wg.Go(func() {
-				got, err := s.Result(d.Context())
-				require.NoError(d, err)
-				require.Equal(d, want[i], got, "request %d", i)
-			})
-		}
-		wg.Wait()
-		stats := e.Stats()
-		require.Equal(d, stats.Pages, stats.FreePages)
-		require.Zero(d, stats.Running+stats.Waiting)
-		d.Logf("%+v", stats)
-		require.Positive(d, stats.Preempted)
 	})
 }
 
@@ -214,8 +151,14 @@ func TestRefusals(t *testing.T) {
 	e := d.engine(engine.Config{Sequences: 1, Context: 64, Queue: 1})
 	for want, r := range map[error][]engine.Request{
 		generate.ErrPrompt: {{}, {Prompt: make([]int, 65)}, {Prompt: []int{-1}}, {Prompt: []int{1 << 30}}},
-		kompute.ErrInvalid: {{Prompt: []int{1}, MaxTokens: -1}, {Prompt: []int{1}, Stop: []string{""}}},
-		sample.ErrParams:   {{Prompt: []int{1}, Sampling: sample.Params{Temperature: -1}}},
+		kompute.ErrInvalid: {
+			{Prompt: []int{1}, MaxTokens: -1}, {Prompt: []int{1}, Stop: []string{""}}, {Prompt: []int{1}, MinTokens: -1},
+			{Prompt: []int{1}, MaxTokens: 2, MinTokens: 3}, {Prompt: []int{1}, RepetitionPenalty: -1}, {Prompt: []int{1}, PresencePenalty: math.NaN()},
+			{Prompt: []int{1}, FrequencyPenalty: math.Inf(1)}, {Prompt: []int{1}, LogitBias: map[int]float64{-1: 1}},
+			{Prompt: []int{1}, LogitBias: map[int]float64{1: math.Inf(1)}}, {Prompt: []int{1}, TopLogprobs: 1},
+			{Prompt: []int{1}, Logprobs: true, TopLogprobs: engine.MaxTopLogprobs + 1},
+		},
+		sample.ErrParams: {{Prompt: []int{1}, Sampling: sample.Params{Temperature: -1}}},
 	} {
 		for _, q := range r {
 			_, err := e.Submit(d.Context(), q)

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -12,7 +14,16 @@ import (
 // ErrBusy says that so many requests wait that another one is refused.
 var ErrBusy = errors.New("too many requests are waiting")
 
+// MaxTopLogprobs is the most of the likeliest tokens that a request can ask for.
+const MaxTopLogprobs = 20
+
 // Request is a prompt and how to continue it.
+//
+// Plain requests, those with nothing but a prompt, MaxTokens, Sampling, EOS and
+// Stop, choose their tokens on the device, and the next step is enqueued while one
+// runs. The fields from MinTokens on need a row of logits on the host for each
+// token, so a step with such a request is waited for. What a request gets is the
+// same either way, and does not depend on what else runs.
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens
@@ -20,6 +31,29 @@ type Request struct {
 	EOS       []int // tokens that end the turn
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
+
+	// MinTokens is how many tokens come before one of EOS may be chosen. Stop ends
+	// the text nevertheless.
+	MinTokens int
+	// RepetitionPenalty divides positive logits of tokens that the prompt or the
+	// answer contains, and multiplies negative ones (Keskar et al., 2019). Positive;
+	// 0 and 1 change nothing.
+	RepetitionPenalty float64
+	// PresencePenalty is taken from the logits of tokens that the answer contains,
+	// and FrequencyPenalty as often as it does. Both are finite; 0 changes nothing.
+	PresencePenalty, FrequencyPenalty float64
+	// LogitBias is added to the logits of these tokens. math.Inf(-1) forbids one.
+	LogitBias map[int]float64
+	// Logits, if not nil, may change the logits before a token is chosen, after the
+	// fields above. tokens are the prompt and the answer so far, and must not be
+	// changed. An error ends the request with it. It is called by goroutines of the
+	// engine, which waits for it, once for each token.
+	Logits func(tokens []int32, logits []float32) error
+	// Logprobs adds to each token the logarithm of its probability, and the
+	// TopLogprobs likeliest tokens with theirs; at most MaxTopLogprobs. They are the
+	// model's own, at temperature 1, before any other field has changed them.
+	Logprobs    bool
+	TopLogprobs int
 }
 
 // check refuses a request that cannot run, and fills in defaults.
@@ -33,20 +67,52 @@ func (e *Engine) check(r *Request) error {
 	if err := r.Sampling.Validate(); err != nil {
 		return err
 	}
-	for _, stop := range r.Stop {
-		if stop == "" {
-			return fmt.Errorf("%w: an empty stop string", kompute.ErrInvalid)
+	if slices.Contains(r.Stop, "") {
+		return fmt.Errorf("%w: an empty stop string", kompute.ErrInvalid)
+	}
+	vocabulary := e.model.Limits().Vocabulary
+	if err := r.checkChoice(vocabulary); err != nil {
+		return err
+	}
+	return e.checkPrompt(r.Prompt, vocabulary)
+}
+
+// checkChoice checks what changes how tokens are chosen.
+func (r *Request) checkChoice(vocabulary int) error {
+	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	switch {
+	case r.MinTokens < 0 || r.MinTokens > r.MaxTokens:
+		return fmt.Errorf("%w: MinTokens %d is not in 0 … MaxTokens, %d", kompute.ErrInvalid, r.MinTokens, r.MaxTokens)
+	case !finite(r.RepetitionPenalty) || r.RepetitionPenalty < 0:
+		return fmt.Errorf("%w: RepetitionPenalty %v is not a positive number", kompute.ErrInvalid, r.RepetitionPenalty)
+	case !finite(r.PresencePenalty) || !finite(r.FrequencyPenalty):
+		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
+	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
+		return fmt.Errorf("%w: TopLogprobs %d is not in 0 … %d", kompute.ErrInvalid, r.TopLogprobs, MaxTopLogprobs)
+	case r.TopLogprobs > 0 && !r.Logprobs:
+		return fmt.Errorf("%w: TopLogprobs without Logprobs", kompute.ErrInvalid)
+	}
+	for id, bias := range r.LogitBias {
+		switch {
+		case id < 0 || id >= vocabulary:
+			return fmt.Errorf("%w: LogitBias of token %d, outside the vocabulary of %d", kompute.ErrInvalid, id, vocabulary)
+		case math.IsNaN(bias) || math.IsInf(bias, 1):
+			return fmt.Errorf("%w: LogitBias %v of token %d is neither finite nor -Inf", kompute.ErrInvalid, bias, id)
 		}
 	}
-	switch n := len(r.Prompt); {
+	return nil
+}
+
+func (e *Engine) checkPrompt(prompt []int, vocabulary int) error {
+	switch n := len(prompt); {
 	case n == 0:
 		return &generate.PromptError{Reason: "empty"}
 	case n > e.config.Context:
 		return &generate.PromptError{Reason: fmt.Sprintf("%d tokens exceed the context of %d", n, e.config.Context)}
 	}
-	for i, id := range r.Prompt {
-		if id < 0 || id >= e.model.Limits().Vocabulary {
-			return &generate.PromptError{Reason: fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, e.model.Limits().Vocabulary)}
+	for i, id := range prompt {
+		if id < 0 || id >= vocabulary {
+			return &generate.PromptError{Reason: fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, vocabulary)}
 		}
 	}
 	return nil

@@ -9,10 +9,14 @@ import (
 type piece struct {
 	*sequence
 	first, count int // of its tokens
+	// chosen is how many tokens are chosen behind its last rows, and at the first of
+	// them among those of the step. draw counts the tokens chosen before it.
+	chosen, at int
+	draw       int
+	// pending and source are the sequence's when the step was planned: whether the
+	// last token that is fed is one that only the device knows, and where.
+	pending, source int
 }
-
-// last reports whether a token is chosen behind the piece.
-func (p *piece) last() bool { return p.first+p.count == len(p.tokens) }
 
 // scheduler decides what each step feeds. It is used under the engine's lock.
 type scheduler struct {
@@ -23,6 +27,7 @@ type scheduler struct {
 	rows    []int       // of the page table, that are free
 	tables  bool        // whether the page table has changed
 	plans   uint64      // so far
+	order   []*sequence // what plan works with
 
 	shared, preempted uint64 // tokens that were not computed again; requests that gave their pages up
 }
@@ -35,31 +40,76 @@ func newScheduler(c *Config) *scheduler {
 	return s
 }
 
-// plan returns what the next step feeds: one token of each sequence that
+// plan sets the pieces of the next step: one token of each sequence that
 // generates, and up to ChunkTokens tokens of prompts, those first that were not
-// fed for the longest time. It has pages for all of them.
-func (s *scheduler) plan() []piece {
+// fed for the longest time. It has pages for all of them. It reports false if
+// there is nothing to feed, or nothing before the steps in flight are done.
+func (s *scheduler) plan(f *flight) bool {
+	f.pieces = f.pieces[:0]
+	if slices.ContainsFunc(s.running, (*sequence).undecided) {
+		return false
+	}
 	s.admit()
 	s.plans++
-	order := slices.Clone(s.running)
-	slices.SortStableFunc(order, func(a, b *sequence) int {
+	s.order = append(s.order[:0], s.running...)
+	slices.SortStableFunc(s.order, func(a, b *sequence) int {
 		return cmp.Or(min(a.waiting(), 2)-min(b.waiting(), 2), cmp.Compare(a.turn, b.turn))
 	})
-	var pieces []piece
 	room := s.config.ChunkTokens
-	for _, q := range order {
+	for _, q := range s.order {
 		count := q.waiting()
 		if count > 1 {
 			count = min(count, room)
 			room -= count
 		}
-		if count > 0 && slices.Contains(s.running, q) && s.reserve(q, q.fed+count) {
-			pieces = append(pieces, piece{q, q.fed, count})
+		if count > 0 && q.running && s.reserve(q, q.fed+count) {
+			f.pieces = append(f.pieces, piece{sequence: q, first: q.fed, count: count})
 			q.turn = s.plans
 		}
 	}
 	// Some may have given their pages up for others behind them.
-	return slices.DeleteFunc(pieces, func(p piece) bool { return !slices.Contains(s.running, p.sequence) })
+	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return !p.running })
+	s.number(f)
+	for i := range f.pieces {
+		s.enqueue(&f.pieces[i])
+	}
+	return len(f.pieces) > 0
+}
+
+// number puts the pieces first whose tokens the host chooses, and says behind which
+// ones tokens are chosen.
+func (s *scheduler) number(f *flight) {
+	order := func(p piece) int {
+		if p.chooser != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(f.pieces, func(a, b piece) int { return order(a) - order(b) })
+	f.rows, f.chosen, f.onHost = 0, 0, 0
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		f.rows += p.count
+		if p.first+p.count == len(p.tokens)+p.sequence.pending {
+			p.chosen, p.at = 1, f.chosen
+			f.chosen++
+			if p.chooser != nil {
+				f.onHost = f.chosen
+			}
+		}
+	}
+}
+
+// enqueue notes that a piece is on its way, and lets others find the pages that it
+// fills: whoever reads them does so in a later step.
+func (s *scheduler) enqueue(p *piece) {
+	q := p.sequence
+	p.pending, p.source, p.draw = q.pending, q.at, q.generated()+q.pending
+	q.fed += p.count
+	if p.chosen > 0 {
+		q.pending, q.at = q.pending+1, p.at
+	}
+	s.publish(q)
 }
 
 // admit lets waiting sequences run while there is a row of the table for them and
@@ -67,6 +117,9 @@ func (s *scheduler) plan() []piece {
 func (s *scheduler) admit() {
 	for len(s.queue) > 0 && len(s.rows) > 0 {
 		q := s.queue[0]
+		if q.pending > 0 {
+			return // it gave its pages up; its last token comes soon
+		}
 		shared := s.pages.share(q.tokens)
 		if s.config.pagesFor(len(q.tokens)+1)-len(shared) > s.pages.available() && len(s.running) > 0 {
 			s.pages.release(shared)
@@ -75,9 +128,10 @@ func (s *scheduler) admit() {
 		s.queue = s.queue[1:]
 		n := len(s.rows) - 1
 		q.row, s.rows = s.rows[n], s.rows[:n]
-		q.pages, q.fed = shared, len(shared)*s.config.PageTokens
+		q.pages, q.published, q.fed = shared, len(shared), len(shared)*s.config.PageTokens
 		s.shared += uint64(q.fed)
 		s.tables = s.tables || len(shared) > 0
+		q.running = true
 		s.running = append(s.running, q)
 	}
 }
@@ -109,25 +163,29 @@ func (s *scheduler) preempt(q *sequence) {
 	s.preempted++
 }
 
-// leave ends a running sequence's part in the steps.
+// leave ends a sequence's part in the steps. Steps in flight may still write to its
+// pages; whoever gets them writes later.
 func (s *scheduler) leave(q *sequence) {
+	if !q.running {
+		s.queue = slices.DeleteFunc(s.queue, func(r *sequence) bool { return r == q })
+		return
+	}
 	s.running = slices.DeleteFunc(s.running, func(r *sequence) bool { return r == q })
+	q.running = false
 	s.pages.release(q.pages)
 	q.pages = nil
 	s.rows = append(s.rows, q.row)
 }
 
-// fed notes that a piece is in the pages, and lets others find those that are
-// full.
-func (s *scheduler) fed(p piece) {
+// publish lets others find the pages that are full of tokens that the host knows.
+func (s *scheduler) publish(q *sequence) {
 	size := s.config.PageTokens
-	from := p.fed / size
-	p.sequence.fed += p.count
-	for i := from; (i+1)*size <= p.sequence.fed; i++ {
+	for valid := min(q.fed, len(q.tokens)); (q.published+1)*size <= valid; q.published++ {
+		i := q.published
 		var before *page
 		if i > 0 {
-			before = p.pages[i-1]
+			before = q.pages[i-1]
 		}
-		s.pages.publish(p.pages[i], before, p.tokens[i*size:(i+1)*size])
+		s.pages.publish(q.pages[i], before, q.tokens[i*size:(i+1)*size])
 	}
 }

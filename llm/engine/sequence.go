@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
@@ -15,27 +16,46 @@ type sequence struct {
 	ctx     context.Context
 	decoder *tokenizer.Decoder
 	stops   stopper
-	limit   int // the most tokens to generate
+	chooser *chooser // nil: the device chooses
+	// How the device chooses, but for the number of the draw.
+	params [opdef.SampleParamsSize]uint32
+	limit  int // the most tokens to generate
+	ended  bool
 
-	tokens []int32 // the prompt and what was generated
+	tokens []int32 // the prompt and what was generated, as far as the host knows
 	prompt int     // how many of them are the prompt
+	// How many more the steps in flight choose, and where the device keeps the last
+	// of them.
+	pending, at int
 	// While it runs:
-	fed   int     // tokens whose keys and values are in pages
-	pages []*page // of those tokens, and of the next ones
-	row   int     // of the page table
-	turn  uint64  // the plan that fed it last
+	running   bool
+	fed       int     // tokens whose keys and values are in pages, once the steps in flight are done
+	pages     []*page // of those tokens, and of the next ones
+	published int     // of pages, that others may find
+	row       int     // of the page table
+	turn      uint64  // the plan that fed it last
 }
 
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
-// waiting returns how many tokens are to be fed.
-func (s *sequence) waiting() int { return len(s.tokens) - s.fed }
+// waiting returns how many tokens are to be fed. The last one that may be
+// generated never is.
+func (s *sequence) waiting() int {
+	if s.generated()+s.pending >= s.limit {
+		return 0
+	}
+	return len(s.tokens) + s.pending - s.fed
+}
+
+// undecided reports whether the host has to see what a step in flight gives before
+// it can go on with the sequence.
+func (s *sequence) undecided() bool { return s.pending > 0 && s.chooser != nil }
 
 // accept takes the token that was chosen and passes it on. It reports whether the
 // answer ends with it.
-func (s *sequence) accept(id int) bool {
+func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	s.tokens = append(s.tokens, int32(id))
-	token := generate.Token{ID: id}
+	token := generate.Token{ID: id, Logprob: about}
 	switch {
 	case slices.Contains(s.request.EOS, id):
 		token.Finish = generate.FinishStop

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -15,15 +16,18 @@ type Stream struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	change chan struct{} // closed when there is more to read
+	more   sync.Cond // there is more to read
 	tokens []generate.Token
-	result generate.Result
+	text   strings.Builder
+	finish string
 	ended  bool
 	err    error
 }
 
 func newStream(cancel context.CancelFunc) *Stream {
-	return &Stream{cancel: cancel, change: make(chan struct{})}
+	s := &Stream{cancel: cancel}
+	s.more.L = &s.mu
+	return s
 }
 
 // Tokens returns the tokens from the first one on, as they come. An error comes
@@ -48,40 +52,44 @@ func (s *Stream) Tokens() iter.Seq2[generate.Token, error] {
 
 // at waits for token i; ok is false if the answer has ended before it.
 func (s *Stream) at(i int) (token generate.Token, ok bool, err error) {
-	for {
-		s.mu.Lock()
-		if i < len(s.tokens) {
-			defer s.mu.Unlock()
-			return s.tokens[i], true, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i >= len(s.tokens) {
+		if s.ended {
+			return token, false, s.err
 		}
-		ended, err, change := s.ended, s.err, s.change
-		s.mu.Unlock()
-		if ended {
-			return token, false, err
-		}
-		<-change
+		s.more.Wait()
 	}
+	return s.tokens[i], true, nil
 }
 
 // Result waits for the end of the answer and returns all of it. If the request was
 // cancelled or failed, it is what was reached, with the error. If ctx ends first,
 // the result is nil and the request runs on.
 func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
-	for {
+	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
-		if s.ended {
-			defer s.mu.Unlock()
-			result := s.result
-			return &result, s.err
+		defer s.mu.Unlock()
+		s.more.Broadcast()
+	})
+	defer stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.ended {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		change := s.change
-		s.mu.Unlock()
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		s.more.Wait()
+	}
+	result := &generate.Result{Text: s.text.String(), Finish: s.finish}
+	for i := range s.tokens {
+		t := &s.tokens[i]
+		result.IDs = append(result.IDs, t.ID)
+		if t.Logprob != nil {
+			result.Logprobs = append(result.Logprobs, *t.Logprob)
 		}
 	}
+	return result, s.err
 }
 
 // Cancel ends the request; its result is what was reached, with
@@ -93,10 +101,9 @@ func (s *Stream) push(t generate.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens = append(s.tokens, t)
-	s.result.IDs = append(s.result.IDs, t.ID)
-	s.result.Text += t.Text
-	s.result.Finish = t.Finish
-	s.changed()
+	s.text.WriteString(t.Text)
+	s.finish = t.Finish
+	s.more.Broadcast()
 }
 
 // end closes the stream; err is nil after a token with a reason to finish.
@@ -108,12 +115,7 @@ func (s *Stream) end(finish string, err error) {
 	}
 	s.ended, s.err = true, err
 	if err != nil {
-		s.result.Finish = finish
+		s.finish = finish
 	}
-	s.changed()
-}
-
-func (s *Stream) changed() {
-	close(s.change)
-	s.change = make(chan struct{})
+	s.more.Broadcast()
 }

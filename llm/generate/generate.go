@@ -33,6 +33,15 @@ type Result struct {
 	IDs    []int  // generated tokens, with the one that ended the turn
 	Text   string // their text, without special tokens
 	Finish string // FinishStop, FinishLength, FinishCancelled or FinishError
+	// Logprobs has one entry for each token, if they were asked for.
+	Logprobs []Logprob
+}
+
+// Logprob is the natural logarithm of a token's probability.
+type Logprob struct {
+	ID    int
+	Value float64
+	Top   []Logprob // the likeliest tokens in its place, the likeliest first
 }
 
 // Token is one token as it is generated.
@@ -41,6 +50,8 @@ type Token struct {
 	Text string // what is now complete of the text, in whole characters; often ""
 	// Finish is FinishStop or FinishLength at the last token, else "".
 	Finish string
+	// Logprob is the token's, if it was asked for.
+	Logprob *Logprob
 }
 
 // Generate continues the prompt, token by token, until the model ends its turn,

@@ -24,6 +24,7 @@ type results struct {
 	}
 	Profiles []profile
 	Ops      []opRate // of --ops, instead of Tests
+	Batches  []batch  // of --batch, instead of Tests
 }
 
 // profile is where a token's device time goes at one depth.
@@ -79,7 +80,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("standard input is not what bench --json prints: %w", err)
 	}
-	if len(r.Tests) == 0 && len(r.Ops) == 0 {
+	if len(r.Tests)+len(r.Ops)+len(r.Batches) == 0 {
 		return errors.New("standard input holds no tests")
 	}
 	return r.write(args[0])

@@ -38,6 +38,11 @@ func (r *results) panels() ([]panel, error) {
 	if err != nil {
 		return nil, err
 	}
+	batches, err := r.batchPanels()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, batches...)
 	for _, prompts := range []bool{true, false} {
 		p, err := r.rates(prompts)
 		if err != nil {

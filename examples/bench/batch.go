@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+// batch is what so many clients of one engine get who ask at the same moment. Each
+// number is the median of the repetitions.
+type batch struct {
+	Clients int `json:"clients"`
+	Prompt  int `json:"prompt"` // tokens of each
+	Tokens  int `json:"tokens"` // generated for each
+	// Rate is tokens generated per second from the moment at which every client has
+	// its first until one has all; Low and High are the extremes of the repetitions.
+	// Overall counts from the start to the last token.
+	Rate    float64 `json:"tokens_per_second"`
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Overall float64 `json:"overall_tokens_per_second"`
+	// Step is the mean time of a step in that part, and Host what the host spends on
+	// a step of the whole run.
+	Step float64 `json:"step_ns"`
+	Host float64 `json:"host_ns"`
+	// Time to the first token, and from a token to the next.
+	FirstP50 float64 `json:"first_token_p50_ns"`
+	FirstP99 float64 `json:"first_token_p99_ns"`
+	NextP50  float64 `json:"next_token_p50_ns"`
+	NextP99  float64 `json:"next_token_p99_ns"`
+}
+
+// runBatches measures every number of clients.
+func (b *bench) runBatches(ctx context.Context) error {
+	for _, clients := range b.batch {
+		b.shown.step(fmt.Sprintf("%d clients", clients))
+		r, err := b.runBatch(ctx, clients)
+		if err != nil {
+			return fmt.Errorf("%d clients: %w", clients, err)
+		}
+		b.results.Batches = append(b.results.Batches, r)
+	}
+	return nil
+}
+
+// runBatch makes an engine for so many clients, which ask once without counting
+// and then reps times.
+func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err error) {
+	prompt, tokens := b.prompts[0], b.gens[0]
+	before := b.model.Device().Stats().LiveBytes
+	each := (prompt+tokens)/64*64 + 64
+	e, err := engine.New(b.model, b.folder.Tokenizer, engine.Config{
+		Sequences: clients, Context: prompt + tokens, CacheTokens: each * clients, Queue: clients,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
+	b.results.Memory.Cache = max(b.results.Memory.Cache, b.model.Device().Stats().LiveBytes-before)
+	var runs []*batch
+	for i := range b.reps + 1 {
+		r, err := b.ask(ctx, e, clients)
+		if err != nil {
+			return nil, err
+		}
+		b.shown.ran()
+		if i > 0 {
+			runs = append(runs, r)
+		}
+	}
+	out = medians(runs)
+	out.Prompt, out.Tokens = prompt, tokens
+	return out, nil
+}
+
+// ask has clients ask at once, and waits for all answers.
+func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch, error) {
+	requests := make([]engine.Request, clients)
+	for i := range requests {
+		requests[i] = engine.Request{Prompt: b.tokens(b.prompts[0]), MaxTokens: b.gens[0], Sampling: b.sampling}
+	}
+	times := make([][]time.Time, clients)
+	errs := make([]error, clients)
+	var wg sync.WaitGroup
+	before, start := e.Stats(), time.Now()
+	for i := range requests {
+		wg.Go(func() { times[i], errs[i] = tokenTimes(ctx, e, requests[i]) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	after := e.Stats()
+	return summarize(start, times, after.Steps-before.Steps, after.HostTime-before.HostTime), nil
+}
+
+// tokenTimes returns when each token of an answer was there.
+func tokenTimes(ctx context.Context, e *engine.Engine, r engine.Request) ([]time.Time, error) {
+	out := make([]time.Time, 0, r.MaxTokens)
+	s, err := e.Submit(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, err := range s.Tokens() {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, time.Now())
+	}
+	return out, nil
+}
+
+// summarize makes the numbers of a run out of the times of all tokens.
+func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Duration) *batch {
+	out := &batch{Clients: len(times), Host: float64(host) / float64(max(steps, 1))}
+	var first, next []float64
+	from, to, end := start, times[0][len(times[0])-1], start
+	total := 0
+	for _, t := range times {
+		total += len(t)
+		last := t[len(t)-1]
+		if t[0].After(from) {
+			from = t[0]
+		}
+		if last.Before(to) {
+			to = last
+		}
+		if last.After(end) {
+			end = last
+		}
+		first = append(first, float64(t[0].Sub(start)))
+		for i := 1; i < len(t); i++ {
+			next = append(next, float64(t[i].Sub(t[i-1])))
+		}
+	}
+	inside := 0
+	for _, t := range times {
+		for _, at := range t {
+			if at.After(from) && !at.After(to) {
+				inside++
+			}
+		}
+	}
+	if inside > 0 {
+		out.Rate = float64(inside) / to.Sub(from).Seconds()
+		out.Step = 1e9 * float64(len(times)) / out.Rate
+	}
+	out.Overall = float64(total) / end.Sub(start).Seconds()
+	out.FirstP50, out.FirstP99 = percentile(first, 0.5), percentile(first, 0.99)
+	out.NextP50, out.NextP99 = percentile(next, 0.5), percentile(next, 0.99)
+	return out
+}
+
+// percentile returns the smallest of x that a part of them does not exceed.
+func percentile(x []float64, part float64) float64 {
+	slices.Sort(x)
+	return x[min(int(part*float64(len(x))), len(x)-1)]
+}
+
+// medians returns the median of each number.
+func medians(runs []*batch) *batch {
+	out := *runs[0]
+	of := func(field func(*batch) *float64) float64 {
+		var all []float64
+		for _, r := range runs {
+			all = append(all, *field(r))
+		}
+		return percentile(all, 0.5)
+	}
+	for _, field := range []func(*batch) *float64{
+		func(r *batch) *float64 { return &r.Overall }, func(r *batch) *float64 { return &r.Step },
+		func(r *batch) *float64 { return &r.Host }, func(r *batch) *float64 { return &r.FirstP50 },
+		func(r *batch) *float64 { return &r.FirstP99 }, func(r *batch) *float64 { return &r.NextP50 },
+		func(r *batch) *float64 { return &r.NextP99 },
+	} {
+		*field(&out) = of(field)
+	}
+	var rates []float64
+	for _, r := range runs {
+		rates = append(rates, r.Rate)
+	}
+	slices.Sort(rates)
+	out.Low, out.Rate, out.High = rates[0], percentile(rates, 0.5), rates[len(rates)-1]
+	return &out
+}
+
+func printBatches(w io.Writer, all []*batch) error {
+	t := table(w)
+	fmt.Fprintln(t, "clients\tprompt\ttokens\ttokens/s\tlow\thigh\toverall\tstep ms\thost µs\tfirst token p50 ms\tp99\tnext token p50 ms\tp99\t")
+	ms := func(ns float64) float64 { return ns / 1e6 }
+	for _, r := range all {
+		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.3f\t%s\t%.1f\t%.1f\t%.3f\t%.3f\t\n", r.Clients, r.Prompt, r.Tokens, r.Rate, r.Low, r.High,
+			r.Overall, ms(r.Step), micros(r.Host), ms(r.FirstP50), ms(r.FirstP99), ms(r.NextP50), ms(r.NextP99))
+	}
+	return t.Flush()
+}

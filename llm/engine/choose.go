@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// chooser chooses the tokens of a request on the host, from logits that processors
+// have changed. sample.Sampler draws as the device does, so a chooser without
+// processors gives the tokens that the device gives.
+type chooser struct {
+	sampler    *sample.Sampler
+	processors []processor
+	logprobs   bool
+	top        int
+}
+
+// processor changes logits before the next token of a sequence is chosen.
+type processor func(q *sequence, logits []float32) error
+
+// newChooser returns the chooser of a request that was checked, or nil if the
+// device can choose.
+func newChooser(r *Request) *chooser {
+	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs}
+	if p := r.RepetitionPenalty; p != 0 && p != 1 {
+		c.processors = append(c.processors, repetition(float32(p)))
+	}
+	if r.PresencePenalty != 0 || r.FrequencyPenalty != 0 {
+		c.processors = append(c.processors, occurrence(float32(r.PresencePenalty), float32(r.FrequencyPenalty)))
+	}
+	if len(r.LogitBias) > 0 {
+		c.processors = append(c.processors, biases(r.LogitBias))
+	}
+	if r.Logits != nil {
+		c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
+	}
+	if r.MinTokens > 0 && len(r.EOS) > 0 {
+		c.processors = append(c.processors, notBefore(r.MinTokens, r.EOS))
+	}
+	if len(c.processors) == 0 && !c.logprobs {
+		return nil
+	}
+	c.sampler, _ = sample.New(r.Sampling) // was checked
+	return c
+}
+
+// choose returns the next token of q, and what to tell about it.
+func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logprob, error) {
+	var about *generate.Logprob
+	var norm float64
+	raw := logits
+	if c.logprobs {
+		norm = logSumExp(logits)
+		about = &generate.Logprob{Top: likeliest(logits, norm, c.top)}
+	}
+	if len(c.processors) > 0 {
+		logits = slices.Clone(logits)
+	}
+	for _, p := range c.processors {
+		if err := p(q, logits); err != nil {
+			return 0, nil, err
+		}
+	}
+	id, err := c.sampler.Sample(logits, uint64(q.generated()))
+	if err == nil && about != nil {
+		about.ID, about.Value = int(id), float64(raw[id])-norm
+	}
+	return id, about, err
+}
+
+// repetition implements Request.RepetitionPenalty.
+func repetition(penalty float32) processor {
+	seen, counted := map[int32]struct{}{}, 0
+	return func(q *sequence, logits []float32) error {
+		for ; counted < len(q.tokens); counted++ {
+			seen[q.tokens[counted]] = struct{}{}
+		}
+		for id := range seen {
+			if logits[id] > 0 {
+				logits[id] /= penalty
+			} else {
+				logits[id] *= penalty
+			}
+		}
+		return nil
+	}
+}
+
+// occurrence implements Request.PresencePenalty and FrequencyPenalty.
+func occurrence(presence, frequency float32) processor {
+	count, counted := map[int32]int{}, 0
+	return func(q *sequence, logits []float32) error {
+		for counted = max(counted, q.prompt); counted < len(q.tokens); counted++ {
+			count[q.tokens[counted]]++
+		}
+		for id, n := range count {
+			logits[id] -= presence + frequency*float32(n)
+		}
+		return nil
+	}
+}
+
+// biases implements Request.LogitBias.
+func biases(by map[int]float64) processor {
+	return func(_ *sequence, logits []float32) error {
+		for id, v := range by {
+			logits[id] += float32(v)
+		}
+		return nil
+	}
+}
+
+// notBefore implements Request.MinTokens.
+func notBefore(tokens int, eos []int) processor {
+	return func(q *sequence, logits []float32) error {
+		if q.generated() < tokens {
+			for _, id := range eos {
+				if id >= 0 && id < len(logits) {
+					logits[id] = float32(math.Inf(-1))
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// logSumExp returns the logarithm of the sum of exponentials.
+func logSumExp(logits []float32) float64 {
+	largest, sum := float64(slices.Max(logits)), 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v) - largest)
+	}
+	return largest + math.Log(sum)
+}
+
+// likeliest returns the n likeliest tokens, the lower id first among equals.
+func likeliest(logits []float32, norm float64, n int) []generate.Logprob {
+	if n == 0 {
+		return nil
+	}
+	type entry struct {
+		id int
+		v  float32
+	}
+	best := make([]entry, 0, n+1)
+	for id, v := range logits {
+		if len(best) == n && v <= best[n-1].v {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, v, func(b entry, v float32) int {
+			return cmp.Or(cmp.Compare(v, b.v), -1) // behind its equals
+		})
+		best = slices.Insert(best, at, entry{id, v})
+		best = best[:min(len(best), n)]
+	}
+	out := make([]generate.Logprob, len(best))
+	for i, b := range best {
+		out[i] = generate.Logprob{ID: b.id, Value: float64(b.v) - norm}
+	}
+	return out
+}
+
+// choice is what the host has chosen for a piece.
+type choice struct {
+	id    uint32
+	about *generate.Logprob
+	err   error
+}
+
+// chooseAll chooses the tokens of the pieces that need it, from their rows of
+// logits, side by side.
+func chooseAll(f *flight, vocabulary int) []choice {
+	if f.onHost == 0 {
+		return nil
+	}
+	out := make([]choice, f.onHost)
+	var wg sync.WaitGroup
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		if p.chooser == nil || p.chosen == 0 || p.ended {
+			continue
+		}
+		row := f.logits[p.at*vocabulary:][:vocabulary]
+		wg.Go(func() {
+			c := &out[p.at]
+			c.id, c.about, c.err = p.chooser.choose(p.sequence, row)
+		})
+	}
+	wg.Wait()
+	return out
+}

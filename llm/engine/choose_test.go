@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// Processors change logits as their fields' definitions say, whenever they begin
+// to look at a sequence.
+func TestProcessors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const vocabulary = 6
+		tokens := rapid.SliceOfN(rapid.Int32Range(0, vocabulary-1), 1, 8).Draw(t, "tokens")
+		r := Request{
+			RepetitionPenalty: rapid.Float64Range(0.5, 2).Draw(t, "repetition"),
+			PresencePenalty:   rapid.Float64Range(-1, 1).Draw(t, "presence"),
+			FrequencyPenalty:  rapid.Float64Range(-1, 1).Draw(t, "frequency"),
+			LogitBias:         map[int]float64{2: rapid.Float64Range(-3, 3).Draw(t, "bias")},
+			MinTokens:         rapid.IntRange(0, 4).Draw(t, "least"),
+			EOS:               []int{1, -1, vocabulary},
+		}
+		q := &sequence{tokens: tokens, prompt: rapid.IntRange(1, len(tokens)).Draw(t, "prompt"), request: &r}
+		logits := rapid.SliceOfN(rapid.Float32Range(-4, 4), vocabulary, vocabulary).Draw(t, "logits")
+		got := slices.Clone(logits)
+		for _, p := range newChooser(&r).processors {
+			require.NoError(t, p(q, got))
+		}
+		for id, v := range logits {
+			want, count := float64(v), 0
+			if slices.Contains(tokens, int32(id)) {
+				want = max(want, 0)/float64(float32(r.RepetitionPenalty)) + min(want, 0)*float64(float32(r.RepetitionPenalty))
+			}
+			for _, other := range tokens[q.prompt:] {
+				if other == int32(id) {
+					count++
+				}
+			}
+			if count > 0 {
+				want -= r.PresencePenalty + r.FrequencyPenalty*float64(count)
+			}
+			want += r.LogitBias[id]
+			if id == 1 && q.generated() < r.MinTokens {
+				want = math.Inf(-1)
+			}
+			require.InDelta(t, want, float64(got[id]), 1e-5, "token %d", id)
+		}
+	})
+}
+
+// Log-probabilities are those of the logits as they come, and the likeliest tokens
+// are in order, the lower number first among equals.
+func TestLogprobs(t *testing.T) {
+	r := Request{Logprobs: true, TopLogprobs: 3, LogitBias: map[int]float64{4: 100}}
+	logits := []float32{1, 3, 2, 3, -1}
+	id, about, err := newChooser(&r).choose(&sequence{request: &r}, logits)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, id, "the bias decides")
+	sum := 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v))
+	}
+	require.InDelta(t, -1-math.Log(sum), about.Value, 1e-12)
+	var ids []int
+	for _, l := range about.Top {
+		ids = append(ids, l.ID)
+		require.InDelta(t, float64(logits[l.ID])-math.Log(sum), l.Value, 1e-12)
+	}
+	require.Equal(t, []int{1, 3, 2}, ids)
+}
+
+// What cannot be chosen from is an error, as is a hook's own.
+func TestChoiceFails(t *testing.T) {
+	own := errors.New("own")
+	r := Request{Logits: func([]int32, []float32) error { return own }}
+	_, _, err := newChooser(&r).choose(&sequence{request: &r}, []float32{1, 2})
+	require.ErrorIs(t, err, own)
+	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}}
+	_, _, err = newChooser(&r).choose(&sequence{request: &r}, []float32{1, 2})
+	require.ErrorIs(t, err, sample.ErrLogits)
+	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1}), "the device can choose")
+}

@@ -1,0 +1,123 @@
+package engine_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+const smallVocabulary = 96
+
+// randomRequest makes a request of any kind that may begin like others.
+func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
+	token := func() int { return r.IntN(smallVocabulary) }
+	prompt := slices.Clone(prefixes[r.IntN(len(prefixes))])
+	for range 1 + r.IntN(20) {
+		prompt = append(prompt, token())
+	}
+	q := engine.Request{Prompt: prompt, MaxTokens: 1 + r.IntN(24), EOS: []int{token(), token(), token()}}
+	if r.IntN(2) == 0 {
+		q.Sampling = sample.Params{Temperature: 0.5 + r.Float64(), TopK: r.IntN(50), TopP: 0.5 + r.Float64()/2, Seed: r.Uint64()}
+	}
+	switch r.IntN(8) {
+	case 0:
+		q.RepetitionPenalty, q.Logprobs, q.TopLogprobs = 1.3, true, 2
+	case 1:
+		q.PresencePenalty, q.FrequencyPenalty = 0.5, 0.25
+	case 2:
+		q.MinTokens, q.LogitBias = q.MaxTokens/2, map[int]float64{token(): 2, token(): math.Inf(-1)}
+	case 3:
+		banned := token()
+		q.Logits = func(tokens []int32, logits []float32) error {
+			logits[(banned+len(tokens))%len(logits)] += 3
+			return nil
+		}
+	}
+	return q
+}
+
+// requireSame compares answers. Products of different numbers of rows may round
+// differently, so log-probabilities are only close.
+func requireSame(d demo, want, got *generate.Result) {
+	d.Helper()
+	require.Equal(d, want.IDs, got.IDs)
+	require.Equal(d, want.Text, got.Text)
+	require.Equal(d, want.Finish, got.Finish)
+	require.Len(d, got.Logprobs, len(want.Logprobs))
+	for i, l := range got.Logprobs {
+		require.Equal(d, got.IDs[i], l.ID)
+		require.InDelta(d, want.Logprobs[i].Value, l.Value, 1e-4)
+	}
+}
+
+// Whatever else is in the batch, whenever it arrives, and however little memory
+// there is, a request has the tokens that it has alone.
+func TestSameTokensInAnyCompany(t *testing.T) {
+	const requests = 40
+	eachSmall(t, func(d demo) {
+		r := rand.New(rand.NewPCG(7, 1))
+		prefixes := [][]int{nil, make([]int, 17), make([]int, 33)}
+		for _, p := range prefixes {
+			for i := range p {
+				p[i] = r.IntN(smallVocabulary)
+			}
+		}
+		alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: 128})
+		defer d.close(alone)
+		all := make([]engine.Request, requests)
+		want := make([]*generate.Result, requests)
+		for i := range all {
+			all[i] = randomRequest(r, prefixes)
+			s, err := alone.Submit(d.Context(), all[i])
+			require.NoError(d, err)
+			want[i], err = s.Result(d.Context())
+			require.NoError(d, err)
+		}
+		// Memory for two long requests only: some must give their pages up.
+		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16})
+		defer d.close(e)
+		var wg sync.WaitGroup
+		for i := range all {
+			time.Sleep(time.Duration(r.IntN(2)) * time.Millisecond)
+			ctx, cancel := context.WithCancel(d.Context())
+			defer cancel()
+			s, err := e.Submit(ctx, all[i])
+			require.NoError(d, err)
+			if i%5 == 4 {
+				wg.Go(func() {
+					time.Sleep(2 * time.Millisecond)
+					cancel()
+					got, err := s.Result(d.Context())
+					if err == nil { // it was faster
+						require.Equal(d, want[i].IDs, got.IDs)
+						return
+					}
+					require.ErrorIs(d, err, context.Canceled)
+					require.True(d, slices.Equal(want[i].IDs[:len(got.IDs)], got.IDs), "request %d", i)
+				})
+				continue
+			}
+			wg.Go(func() {
+				got, err := s.Result(d.Context())
+				require.NoError(d, err)
+				requireSame(d, want[i], got)
+			})
+		}
+		wg.Wait()
+		stats := e.Stats()
+		require.Equal(d, stats.Pages, stats.FreePages)
+		require.Zero(d, stats.Running+stats.Waiting)
+		d.Logf("%+v", stats)
+		require.Positive(d, stats.Preempted)
+	})
+}
