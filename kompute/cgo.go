@@ -323,10 +323,10 @@ func (d *cgoDevice) freeCall(m *callMemory) {
 func (d *cgoDevice) op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error {
 	at := C.uintptr_t(uintptr(m.at))
 	code := C.call_op(C.uintptr_t(uintptr(stream)), C.int32_t(op), at+errorRoom, C.uint32_t(arrays), at+C.uintptr_t(m.paramsAt()), C.uint32_t(params), at)
+	d.noteRefusals((*C.kpx_error)(m.at))
 	if code != C.KPX_OK {
 		return goError(code, (*C.kpx_error)(m.at))
 	}
-	d.noteRefusals((*C.kpx_error)(m.at))
 	return nil
 }
 

@@ -26,10 +26,11 @@ func (d *cgoDevice) beginCapture(stream unsafe.Pointer) error {
 func (d *cgoDevice) endCapture(stream unsafe.Pointer) (unsafe.Pointer, error) {
 	var e C.kpx_error
 	var p *C.kpx_region
-	if code := C.kpx_capture_end((*C.kpx_stream)(stream), &p, &e); code != C.KPX_OK {
+	code := C.kpx_capture_end((*C.kpx_stream)(stream), &p, &e)
+	d.noteRefusals(&e)
+	if code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
-	d.noteRefusals(&e)
 	return unsafe.Pointer(p), nil
 }
 

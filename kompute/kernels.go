@@ -10,7 +10,7 @@ const (
 	KernelUsable   KernelState = iota // of a kernel's usable variants, the first one runs
 	KernelMissing                     // the device lacks a feature that it needs
 	KernelDisabled                    // by WithDisabled or KOMPUTE_GO_DISABLE
-	KernelRefused                     // by the driver, which built no pipeline of it
+	KernelRefused                     // by the driver, for some calls or all; other variants serve those
 )
 
 // KernelVariant is one compiled form of a kernel, on a device.

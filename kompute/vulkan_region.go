@@ -30,11 +30,11 @@ func (q *vulkanQueue) captured(op Op, err error) error {
 func (q *vulkanQueue) endCapture(r *Region, _ *capture) error {
 	q.submitted = false
 	handle, err := q.b.native.endCapture(q.handle)
+	q.b.logRefusals()
 	if err != nil {
 		return err
 	}
 	r.handle = handle
-	q.b.logRefusals()
 	r.stats = q.b.native.regionStats(handle)
 	return nil
 }

@@ -28,11 +28,22 @@ template <typename Handle> auto &object_of(Handle *handle, const char *what) {
     return handle->object;
 }
 
-void note_refusals(const Stream &stream, kpx_error *err) {
-    if (err != nullptr) {
-        err->refusals = uint32_t(stream.device()->kernels().refusals());
+// Tells the caller in the end, also of a call that fails, how many variants the driver has refused.
+class NoteRefusals {
+  public:
+    NoteRefusals(const Stream &stream, kpx_error *err) : kernels_(stream.device()->kernels()), err_(err) {}
+    ~NoteRefusals() {
+        if (err_ != nullptr) {
+            err_->refusals = uint32_t(kernels_.refusals());
+        }
     }
-}
+    NoteRefusals(const NoteRefusals &) = delete;
+    NoteRefusals &operator=(const NoteRefusals &) = delete;
+
+  private:
+    const Kernels &kernels_;
+    kpx_error *err_;
+};
 
 } // namespace
 
@@ -119,10 +130,10 @@ uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
 }
 
 const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words) {
-    const EmbeddedKernel *code = nullptr;
-    (void)guarded(nullptr, [&] { code = device_of(device)->kernels().code(kernel); });
-    *words = code == nullptr ? 0 : code->bytes / sizeof(uint32_t);
-    return code == nullptr ? nullptr : code->spirv;
+    const Variant *best = nullptr;
+    (void)guarded(nullptr, [&] { best = device_of(device)->kernels().best(kernel); });
+    *words = best == nullptr ? 0 : best->code->bytes / sizeof(uint32_t);
+    return best == nullptr ? nullptr : best->code->spirv;
 }
 
 kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err) {
@@ -231,8 +242,8 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint3
                   uint32_t size, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
+        const NoteRefusals note(*target, err);
         target->op(op, arrays, n, params, size);
-        note_refusals(*target, err);
     });
 }
 
@@ -322,8 +333,8 @@ kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err) {
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
+        const NoteRefusals note(*target, err);
         *out = new kpx_region{target->end_capture()};
-        note_refusals(*target, err);
     });
 }
 

@@ -37,7 +37,7 @@ typedef enum {
 typedef struct {
     kpx_result code;
     uint32_t of_content; /* 1: the error of the work that should have made a tensor's content, not of this call */
-    uint32_t refusals;   /* set by kpx_op and kpx_capture_end, also with KPX_OK: see kpx_device_stats */
+    uint32_t refusals;   /* set by kpx_op and kpx_capture_end, whatever they return: see kpx_device_stats */
     uint32_t reserved;
     uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
@@ -131,7 +131,7 @@ typedef enum {
     KPX_VARIANT_USABLE = 0,
     KPX_VARIANT_MISSING = 1,  /* the device lacks a feature that it needs: why lists all of them */
     KPX_VARIANT_DISABLED = 2, /* by kpx_device_open */
-    KPX_VARIANT_REFUSED = 3   /* by the driver, which built no pipeline of it: why is its error */
+    KPX_VARIANT_REFUSED = 3   /* by the driver, for some calls or all, which other variants serve: why is its error */
 } kpx_variant_state;
 typedef struct {
     char kernel[40], variant[40];

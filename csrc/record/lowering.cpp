@@ -1,10 +1,12 @@
 #include "record/lowering.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "abi/error.hpp"
 #include "abi/text.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
-#include "runtime/kernels.hpp"
 
 namespace kpx {
 
@@ -44,7 +46,7 @@ Array ProgramLowering::counters(int64_t n) {
 }
 
 bool ProgramLowering::has_kernel(const char *kernel) const {
-    return device_.kernels().has(kernel);
+    return device_.kernels().best(kernel, without_) != nullptr;
 }
 
 void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count,
@@ -65,25 +67,37 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
     }
-    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()));
+    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()), without_);
     for (const Binding &binding : bindings) {
         program_.use(use_of(device_, binding.array, binding.access));
     }
     program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid);
 }
 
+// Whether one of them was not there yet.
+static bool add_new(Variants &to, const Variants &more) {
+    const size_t before = to.size();
+    std::copy_if(more.begin(), more.end(), std::back_inserter(to),
+                 [&](const Variant *v) { return std::find(to.begin(), to.end(), v) == to.end(); });
+    return to.size() > before;
+}
+
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log) {
     const Program::Mark mark = program.mark();
+    Variants without; // grows every time, so that this ends
     for (;;) {
         try {
-            ProgramLowering lowering(device, program, log);
+            ProgramLowering lowering(device, program, log, without);
             lower_op(op, lowering, call);
             return;
-        } catch (const KernelRefused &) {
+        } catch (const KernelRefused &refused) {
+            if (!add_new(without, refused.variants())) {
+                throw; // it chose the same kernel again
+            }
             if (log != nullptr) {
                 log->drop_scratch();
             }
-            program.cut(mark); // the device has one kernel less, so that this ends
+            program.cut(mark);
         }
     }
 }

@@ -5,14 +5,15 @@
 #include "record/call_log.hpp"
 #include "record/program.hpp"
 #include "runtime/device.hpp"
+#include "runtime/kernels.hpp"
 
 namespace kpx {
 
 class ProgramLowering : public Lowering {
   public:
-    // log: where the memory is noted that the lowering takes for itself, or null.
-    ProgramLowering(Device &device, Program &program, CallLog *log = nullptr)
-        : device_(device), program_(program), log_(log) {}
+    // log: where the memory is noted that the lowering takes for itself, or null. without: variants to leave out.
+    ProgramLowering(Device &device, Program &program, CallLog *log, const Variants &without)
+        : device_(device), program_(program), log_(log), without_(without) {}
 
     const DeviceTraits &device() const override { return device_.traits(); }
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
@@ -27,10 +28,11 @@ class ProgramLowering : public Lowering {
     Device &device_;
     Program &program_;
     CallLog *log_;
+    const Variants &without_;
 };
 
-// Appends the dispatches of one call. Where the driver refuses the kernels that the op's lowering chooses first, it
-// chooses again. Throws what the lowering throws.
+// Appends the dispatches of one call. Where the driver refuses what the op's lowering chooses, it chooses again. Throws
+// what the lowering throws.
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log = nullptr);
 
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws

@@ -80,72 +80,68 @@ Kernels::~Kernels() {
     }
 }
 
-const EmbeddedKernel *Kernels::code(std::string_view kernel) const {
+Variant *Kernels::best(std::string_view kernel, const Variants &without) const {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         return nullptr;
     }
-    const auto usable = [](const Variant *v) { return v->state == KPX_VARIANT_USABLE; };
-    const auto found = std::find_if(family->second.begin(), family->second.end(), usable);
-    return found == family->second.end() ? nullptr : (*found)->code;
+    const Family &all = family->second;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Variant *v) {
+        return v->state == KPX_VARIANT_USABLE && std::find(without.begin(), without.end(), v) == without.end();
+    });
+    return found == all.end() ? nullptr : *found;
 }
 
-bool Kernels::has(std::string_view kernel) const {
-    return code(kernel) != nullptr;
-}
-
-const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings) {
+const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                                  const Variants &without) {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
     }
-    const uint64_t refused = refusals_;
-    for (Variant *variant : family->second) {
-        if (variant->state != KPX_VARIANT_USABLE) {
-            continue;
-        }
-        if (const Pipeline *made = try_pipeline(*variant, spec, bindings)) {
-            return *made;
-        }
+    Variant *chosen = best(kernel, without);
+    if (chosen == nullptr) {
+        throw KernelRefused({family->second.begin(), family->second.end()},
+                            formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
-    if (refusals_ != refused && !has(kernel)) {
-        throw KernelRefused(KPX_UNSUPPORTED,
-                            formatted("the driver refuses every variant of kernel {}", std::string(kernel)));
-    }
-    fail(KPX_UNSUPPORTED, "no variant of kernel {} is usable on this device", std::string(kernel));
-}
-
-// nullptr: the driver refuses the variant. Lack of memory and a lost device are no refusals, but errors.
-const Pipeline *Kernels::try_pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
+    const Key key{chosen, bindings, spec};
     try {
-        return &pipeline(variant, spec, bindings);
+        return pipeline(key);
     } catch (...) {
         const Error error = current_error();
         if (error.code == KPX_OUT_OF_MEMORY || error.code == KPX_DEVICE_LOST) {
-            throw;
+            throw; // no refusal
         }
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (variant.state == KPX_VARIANT_USABLE) {
-            variant.why = error.message;
-            variant.state = KPX_VARIANT_REFUSED;
-            refusals_++;
-        }
-        return nullptr;
+        note_refusal(key, error.what());
+        throw KernelRefused({chosen}, error.what());
     }
 }
 
-const Pipeline &Kernels::pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
-    const Key key{&variant, bindings, spec};
+void Kernels::note_refusal(const Key &key, const std::string &why) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!refused_.insert(key).second) {
+        return;
+    }
+    if (key.variant->why.empty()) {
+        key.variant->why = why;
+        refusals_++;
+    } else if (key.variant->why == why) {
+        key.variant->state = KPX_VARIANT_REFUSED;
+    }
+}
+
+const Pipeline &Kernels::pipeline(const Key &key) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        auto it = pipelines_.find(key);
-        if (it != pipelines_.end()) {
+        if (const auto it = pipelines_.find(key); it != pipelines_.end()) {
             return it->second;
+        }
+        if (refused_.count(key) != 0) {
+            fail(KPX_UNSUPPORTED, "{}", key.variant->why);
         }
     }
     // Built outside the lock: compiling can take long, and others need not wait.
-    Pipeline made{{}, layout(bindings, kPushBytes), &variant};
-    made.handle = build(module(*variant.code), spec, made.layout);
+    Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
+    made.handle = build(module(*key.variant->code), key.spec, made.layout);
     std::lock_guard<std::mutex> lock(mutex_);
     auto entry = pipelines_.emplace(key, made);
     if (!entry.second) { // another thread was faster
@@ -212,7 +208,8 @@ std::vector<kpx_variant> Kernels::list() {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const Variant &variant : variants_) {
         out.push_back(describe(*variant.code));
-        out.back().state = variant.state;
+        const bool refused = variant.state == KPX_VARIANT_USABLE && !variant.why.empty();
+        out.back().state = refused ? uint32_t(KPX_VARIANT_REFUSED) : variant.state.load();
         out.back().calls = variant.calls;
         copy_text(out.back().why, variant.why);
     }

@@ -1,5 +1,6 @@
 // The kernel registry: the variants of each kernel that this device can run, and their pipelines, built on first use
-// and shared by all streams. A variant that the driver refuses gives way to the next one.
+// and shared by all streams. A variant that the driver refuses with some constants gives way to the next one in the
+// calls that need them, and in all calls once it was refused for the same reason with others.
 #pragma once
 
 #include <array>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <vulkan/vulkan.hpp>
@@ -39,7 +42,7 @@ struct Variant {
     const EmbeddedKernel *code;
     std::atomic<uint32_t> state{KPX_VARIANT_USABLE};
     std::atomic<uint64_t> calls{0}; // dispatches that were submitted
-    std::string why;                // it is not usable; guarded by the registry's mutex
+    std::string why;                // it is not usable, or was refused; guarded by the registry's mutex
 };
 
 struct Pipeline {
@@ -48,11 +51,17 @@ struct Pipeline {
     Variant *variant = nullptr; // the device's; nullptr: of the caller's own shader
 };
 
-// The driver has refused the last usable variant of a kernel, which the device has no longer: a lowering that starts
-// again chooses another one.
+using Variants = std::vector<const Variant *>;
+
+// What a lowering chose cannot be built: a lowering that starts again without these variants chooses something else.
 class KernelRefused : public Error {
   public:
-    using Error::Error;
+    KernelRefused(Variants variants, const std::string &why)
+        : Error(KPX_UNSUPPORTED, why), variants_(std::move(variants)) {}
+    const Variants &variants() const { return variants_; }
+
+  private:
+    Variants variants_;
 };
 
 // Values of specialization constants 0, 1, ….
@@ -74,17 +83,15 @@ class Kernels {
     Kernels(const Kernels &) = delete;
     Kernels &operator=(const Kernels &) = delete;
 
-    // Whether a variant of the kernel is usable.
-    bool has(std::string_view kernel) const;
-    // The best usable variant, or nullptr.
-    const EmbeddedKernel *code(std::string_view kernel) const;
-    // The pipeline of the best usable variant; lives as long as the device. Throws KPX_UNSUPPORTED if no variant is
-    // usable, and KernelRefused if that is since this call.
-    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings);
+    // The best usable variant that is not among `without`, or nullptr.
+    Variant *best(std::string_view kernel, const Variants &without = {}) const;
+    // Its pipeline, which lives as long as the device. Throws KernelRefused if there is none or the driver refuses it.
+    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                             const Variants &without = {});
 
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();
-    uint64_t refusals() const { return refusals_; } // variants that the driver refused
+    uint64_t refusals() const { return refusals_; } // variants that the driver refused, with some constants or all
 
     // For user code: layouts are shared, the pipeline is the caller's to destroy.
     Layout layout(uint32_t bindings, uint32_t push_bytes);
@@ -98,7 +105,7 @@ class Kernels {
     using Family = std::vector<Variant *>; // the best first
 
     struct Key {
-        const Variant *variant;
+        Variant *variant;
         uint32_t bindings;
         SpecConstants spec;
         bool operator==(const Key &other) const;
@@ -107,8 +114,8 @@ class Kernels {
         size_t operator()(const Key &key) const;
     };
     void disable(std::string_view names);
-    const Pipeline &pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
-    const Pipeline *try_pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
+    const Pipeline &pipeline(const Key &key);
+    void note_refusal(const Key &key, const std::string &why);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 
     Device &device_;
@@ -120,6 +127,7 @@ class Kernels {
     std::map<std::pair<uint32_t, uint32_t>, Layout> layouts_;
     std::unordered_map<const EmbeddedKernel *, vk::ShaderModule> modules_;
     std::unordered_map<Key, Pipeline, KeyHash> pipelines_;
+    std::unordered_set<Key, KeyHash> refused_;
 };
 
 } // namespace kpx

@@ -35,10 +35,12 @@ size_t first_usable(const std::vector<kpx_variant> &variants) {
     return size_t(std::find_if(variants.begin(), variants.end(), usable) - variants.begin());
 }
 
-// 1 to 4 through softmax, which has several variants on every device that has subgroups.
-kpx_result softmax(const Stream &stream, const Storage &x, const Storage &y, kpx_error *err) {
-    kpx_array in = words_of(x, 4, KPX_READ), out = words_of(y, 4, KPX_WRITE);
-    in.dtype = out.dtype = KPX_FLOAT32;
+// A row of n through softmax, which has several variants on every device that has subgroups.
+kpx_result softmax(const Stream &stream, const Storage &x, const Storage &y, kpx_error *err, int64_t n = 4,
+                   uint32_t out_dtype = KPX_FLOAT32) {
+    kpx_array in = words_of(x, n, KPX_READ), out = words_of(y, n, KPX_WRITE);
+    in.dtype = KPX_FLOAT32;
+    out.dtype = out_dtype;
     const uint32_t none = 0;
     return append_op(stream, "softmax", {in, out}, &none, 4, err);
 }
@@ -74,6 +76,34 @@ TEST(a_variant_that_the_driver_refuses_gives_way_to_the_next) {
     CHECK(first_usable(variants) == best + 1 && variants[best + 1].calls == 1);
 }
 
+TEST(a_refusal_is_of_one_set_of_constants_until_it_comes_again) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage x = new_storage(device, 4 * 4096), y = new_storage(device, 4 * 4096);
+    upload(stream, x, std::vector<uint32_t>(4096, 0));
+    const size_t best = first_usable(variants_of(device, "softmax"));
+    const auto calls = [&] { return variants_of(device, "softmax")[best].calls; };
+    const auto run = [&](int64_t n, uint32_t dtype, int refuse) {
+        FAILING(vkCreateComputePipelines, refuse_at_first);
+        refused = refuse;
+        REQUIRE_OK(softmax(stream, x, y, &err, n, dtype));
+        flush(stream);
+        CHECK(refused <= 0);
+    };
+    create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
+    run(4, KPX_FLOAT32, 1);
+    CHECK(calls() == 0);
+    run(2000, KPX_FLOAT32, 0); // other constants, which the driver takes
+    CHECK(calls() == 1);
+    run(4, KPX_FLOAT32, 0); // not tried again
+    CHECK(calls() == 1);
+    run(4, KPX_FLOAT16, 1);
+    CHECK(stats_of(device).refusals == 1); // still of one variant
+    run(2000, KPX_FLOAT16, 0);             // which no call tries any more
+    CHECK(calls() == 1);
+}
+
 TEST(without_a_variant_left_an_op_is_unsupported) {
     kpx_error err{};
     Device device = open_device();
@@ -85,6 +115,7 @@ TEST(without_a_variant_left_an_op_is_unsupported) {
         FAILING(vkCreateComputePipelines, refuse_at_first);
         refused = 100;
         REQUIRE_CODE(KPX_UNSUPPORTED, softmax(stream, x, y, &err));
+        CHECK(err.refusals > 1 && err.refusals == stats_of(device).refusals);
     }
     REQUIRE_CODE(KPX_UNSUPPORTED, softmax(stream, x, y, &err)); // the refused ones are not tried again
     const std::vector<kpx_variant> variants = variants_of(device, "softmax");
