@@ -197,12 +197,9 @@ func (q *cpuQueue) run(item cpuItem) error {
 	for _, a := range item.op.Args {
 		q.arrays = append(q.arrays, a.View.hostArray())
 	}
-	err := item.op.CPU(q.arrays)
+	err := q.s.runOnHost(item.op, q.arrays)
 	clear(q.arrays)
-	if err != nil {
-		return q.s.located(item.op, "", err)
-	}
-	return nil
+	return err
 }
 
 // inputsErr returns the error of another stream that failed to make an operand.

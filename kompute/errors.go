@@ -36,7 +36,8 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrInvalid: an argument is nil or makes no sense.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrInternal: any other failure of the native library.
+	// ErrInternal: any other failure of the native library, and a panic of an op
+	// that runs on the CPU; the device's logger gets its stack.
 	ErrInternal = errors.New("internal error")
 )
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +37,14 @@ var testOps = map[string]func([]array.Array) error{
 		return each(a, func(x ...float32) float32 { return x[0] + x[1] })
 	},
 	"fail": func([]array.Array) error { return errTest },
+	"panic": func([]array.Array) error {
+		workers.For(64, 1e6, func(lo, hi int) {
+			if lo <= 40 && 40 < hi {
+				panic("broken on purpose")
+			}
+		})
+		return nil
+	},
 	"only_on_the_cpu": func(a []array.Array) error {
 		return each(a, func(x ...float32) float32 { return -x[0] })
 	},

@@ -22,7 +22,7 @@ func (c *cpuRegion) prepare(s *Stream) error {
 			return err
 		}
 		for stage, p := range parts {
-			p.Run = c.measured(next, p.Run)
+			p.Run = c.measured(s, next, p.Run)
 			next++
 			level := c.calls[i].level + stage
 			for len(levels) <= level {
@@ -49,10 +49,7 @@ func (c *cpuRegion) partsOf(s *Stream, i int) ([]workers.Part, error) {
 	if call.stages == nil {
 		op := c.ops[call.Call]
 		return []workers.Part{{Units: 1, Cost: 500 + float64(bytes)/16, Run: func(*workers.Context, int, int) error {
-			if err := op.CPU(arrays); err != nil {
-				return s.located(op, "", err)
-			}
-			return nil
+			return s.runOnHost(op, arrays)
 		}}}, nil
 	}
 	var scratch []float32
@@ -67,15 +64,18 @@ func (c *cpuRegion) partsOf(s *Stream, i int) ([]workers.Part, error) {
 	return parts, nil
 }
 
-// measured runs a loop of a dispatch, and measures it if that is wanted.
-func (c *cpuRegion) measured(dispatch int, run func(*workers.Context, int, int) error) func(*workers.Context, int, int) error {
-	return func(w *workers.Context, lo, hi int) error {
+// measured runs a loop of a dispatch, and measures it if that is wanted. A panic
+// becomes the replay's error.
+func (c *cpuRegion) measured(s *Stream, dispatch int, run func(*workers.Context, int, int) error) func(*workers.Context, int, int) error {
+	op := &Op{Name: c.dispatches[dispatch].kernel}
+	return func(w *workers.Context, lo, hi int) (err error) {
+		defer s.recovered(op, &err)
 		p := c.timed
 		if p == nil {
 			return run(w, lo, hi)
 		}
 		start := processClock()
-		err := run(w, lo, hi)
+		err = run(w, lo, hi)
 		p.note(dispatch, start, processClock())
 		return err
 	}

@@ -26,7 +26,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 	if err := f.bringDown(q.s.context()); err != nil {
 		return err
 	}
-	if err := op.CPU(f.arrays); err != nil {
+	if err := q.s.runOnHost(op, f.arrays); err != nil {
 		return err
 	}
 	return f.bringUp(q.s.context())

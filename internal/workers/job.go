@@ -23,7 +23,6 @@ type job struct {
 	failed atomic.Bool
 	mu     sync.Mutex
 	err    error
-	panic  any
 
 	_        [64]byte
 	state    atomic.Uint64 // turn<<16 | shares; no shares: nothing to do
@@ -64,19 +63,19 @@ func (j *job) run(times int) error {
 	first := (j.state.Load()>>16/n + 1) * n
 	j.end = first + uint64(times)*n
 	j.failed.Store(false)
-	j.err, j.panic = nil, nil
+	j.err = nil
 	// What j has is visible to others only from here on, but for late workers of
 	// earlier runs, who find nothing to do.
 	me := j.attach()
 	j.open(first)
-	place := j.post()
-	callWorkers(int(j.wanted.Load()) - 1)
-	j.serve(me, true)
+	var place *atomic.Pointer[job]
+	if missing := j.room(); missing > 0 {
+		place = j.post()
+		callWorkers(missing)
+	}
+	j.serve(me, caller)
 	j.detach(me)
 	unpost(place)
-	if j.panic != nil {
-		panic(j.panic)
-	}
 	return j.err
 }
 
@@ -144,11 +143,11 @@ func (j *job) adjust() {
 }
 
 // fail keeps the first error.
-func (j *job) fail(err error, panicked any) {
+func (j *job) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err == nil && j.panic == nil {
-		j.err, j.panic = err, panicked
+	if j.err == nil {
+		j.err = err
 	}
 	j.failed.Store(true)
 }
@@ -157,7 +156,7 @@ func (j *job) fail(err error, panicked any) {
 func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 	defer func() {
 		if p := recover(); p != nil {
-			j.fail(nil, p)
+			j.fail(panicError(p))
 		}
 	}()
 	c.turn = turn
@@ -169,7 +168,7 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 			continue
 		}
 		if err := p.run(c, a, last); err != nil {
-			j.fail(err, nil)
+			j.fail(err)
 		}
 		a = last
 	}

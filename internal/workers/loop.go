@@ -3,19 +3,46 @@ package workers
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
-// loops are jobs of one step for For. Late workers may still look at one that is
+// loop is a job of one step, for For. Late workers may still look at one that is
 // used again, which they may: see job.
-var loops = sync.Pool{New: func() any {
-	l := &loop{}
-	l.job = newJob([][]part{{{Part: Part{Run: l.piece}}}}, 2*max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
-	return l
-}}
-
 type loop struct {
 	job *job
 	run func(lo, hi int)
+}
+
+func newLoop() *loop {
+	l := &loop{}
+	l.job = newJob([][]part{{{Part: Part{Run: l.piece}}}}, 2*max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	return l
+}
+
+// Loops that follow one another, such as those of a stream's ops, use mainLoop, in
+// which workers wait for the next one. Others that run at once, or inside of a
+// piece, take a loop of their own.
+var (
+	mainLoop   = newLoop()
+	mainInUse  atomic.Bool
+	otherLoops = sync.Pool{New: func() any { return newLoop() }}
+)
+
+// takeLoop returns a loop that nobody else uses; give it back with give.
+func takeLoop() *loop {
+	if !mainInUse.Load() && mainInUse.CompareAndSwap(false, true) {
+		return mainLoop
+	}
+	return otherLoops.Get().(*loop)
+}
+
+func (l *loop) give() {
+	l.run = nil
+	if l == mainLoop {
+		mainInUse.Store(false)
+		return
+	}
+	otherLoops.Put(l)
 }
 
 func (l *loop) piece(_ *Context, lo, hi int) error {
@@ -25,7 +52,8 @@ func (l *loop) piece(_ *Context, lo, hi int) error {
 
 // For calls run for ranges that together are [0, n), at once on several
 // goroutines. cost is what one unit takes, in nanoseconds or so: small loops run
-// in the calling goroutine. A panic of run goes on in the caller.
+// in the calling goroutine. A panic of run elsewhere goes on in the caller, as a
+// PanicError.
 func For(n int, cost float64, run func(lo, hi int)) {
 	if n <= 0 {
 		return
@@ -36,12 +64,13 @@ func For(n int, cost float64, run func(lo, hi int)) {
 		run(0, n)
 		return
 	}
-	l := loops.Get().(*loop)
-	defer loops.Put(l)
+	l := takeLoop()
+	defer l.give()
 	l.run = run
 	p := &l.job.steps[0][0]
 	p.Units, p.Cost = n, cost
 	p.cut(max(worthwhile, total/float64(16*threads)))
-	_ = l.job.run(1)
-	l.run = nil
+	if err := l.job.run(1); err != nil {
+		panic(err) // only a panic of run makes one
+	}
 }

@@ -67,13 +67,19 @@ func TestForConcurrentAndNested(t *testing.T) {
 func TestForHandsPanicsOn(t *testing.T) {
 	withThreads(t, 4, func() {
 		for range 10 {
-			require.PanicsWithValue(t, "broken", func() {
+			func() {
+				defer func() {
+					var got *PanicError
+					require.ErrorAs(t, recover().(error), &got)
+					require.Equal(t, "broken", got.Value)
+					require.Contains(t, string(got.Stack), "TestForHandsPanicsOn")
+				}()
 				For(100, 1e6, func(lo, hi int) {
 					if hi == 100 {
-						panic("broken")
+						For(100, 1e6, func(lo, hi int) { panic("broken") })
 					}
 				})
-			})
+			}()
 			n := 0
 			For(1, 1e6, func(lo, hi int) { n += hi - lo })
 			require.Equal(t, 1, n)

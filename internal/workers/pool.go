@@ -137,12 +137,27 @@ func poll() {
 
 // join works on a job that find returned.
 func (j *job) join() {
-	me := j.attach()
-	if missing := int(j.wanted.Load() - j.attached.Load()); missing > 0 {
-		callWorkers(missing)
+	for {
+		me := j.attach()
+		if missing := j.room(); missing > 0 {
+			callWorkers(missing)
+		}
+		j.serve(me, member)
+		j.detach(me)
+		// A job that began while this worker was about to leave has counted on it.
+		if j.room() <= 0 || tooMany() {
+			return
+		}
 	}
-	j.serve(me, false)
-	j.detach(me)
+}
+
+// room returns how many more workers the job can use, if a turn is under way.
+func (j *job) room() int {
+	room := int32(j.state.Load() & 0xffff)
+	if j.long && room > 0 {
+		room = j.wanted.Load()
+	}
+	return int(room - j.attached.Load())
 }
 
 // find returns a job that can use another worker, and has turns to come. Inside
@@ -156,11 +171,7 @@ func find(inside *job) *job {
 		if j == nil || j == inside || inside != nil && j.long {
 			continue
 		}
-		room := int32(j.state.Load() & 0xffff)
-		if j.long && room > 0 {
-			room = j.wanted.Load()
-		}
-		if j.attached.Load() < room {
+		if j.room() > 0 {
 			return j
 		}
 	}
@@ -174,7 +185,7 @@ func help(inside *job) bool {
 		return false
 	}
 	me := j.attach()
-	j.serve(me, false)
+	j.serve(me, helper)
 	j.detach(me)
 	return true
 }

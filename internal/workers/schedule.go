@@ -30,8 +30,8 @@ func NewSchedule(steps []Step) *Schedule {
 }
 
 // Run runs all steps so many times in a row, and returns when they are done, or
-// one has failed: then none that follows has begun. A panic of a part goes on in
-// the caller. Only one Run of a schedule may be under way.
+// one has failed: then none that follows has begun. A panic of a part is a failure,
+// a *PanicError. Only one Run of a schedule may be under way.
 //
 // It allocates nothing, unless workers must be started.
 func (s *Schedule) Run(times int) error {

@@ -7,8 +7,8 @@ import (
 
 const (
 	// patience is how often a worker looks for the next step before it takes what
-	// others have not begun, some microsecond.
-	patience = 24
+	// others have not begun, less than half a microsecond.
+	patience = 8
 	// politeTime is how long a worker runs or waits before it lets other goroutines
 	// have its place once.
 	politeTime = 2 * time.Millisecond
@@ -16,6 +16,15 @@ const (
 	// parkTime how long before it parks.
 	spinTime = 20 * time.Microsecond
 	parkTime = 100 * time.Microsecond
+)
+
+// role is how a worker takes part in a job.
+type role int
+
+const (
+	caller role = iota // it runs the job, and serves to the end
+	member             // it stays for what follows, until nothing has for pollTime
+	helper             // it waits in another job, and is back there soon
 )
 
 // turnOf is what a worker knows of the turn under way.
@@ -47,17 +56,20 @@ func (t *turnOf) share(i int) (lo, hi int) {
 
 // serve works on the job until it ends. A worker that is not the caller leaves
 // earlier if there are too many.
-func (j *job) serve(me int, caller bool) {
+func (j *job) serve(me int, as role) {
 	polite := now()
 	for {
 		t, ok := j.look()
 		if !ok {
-			return
+			if as != member || j.long || !j.linger(t.state) {
+				return
+			}
+			continue
 		}
 		if me < t.shares {
 			j.done(t.turn, me, j.work(me, &t, me))
 		}
-		if !j.long && !caller {
+		if as == helper {
 			for j.steal(me, &t, false) {
 			}
 			return
@@ -65,16 +77,38 @@ func (j *job) serve(me int, caller bool) {
 		if at := now(); at-polite > politeTime {
 			runtime.Gosched()
 			polite = at
-			if !caller && j.crowded(me) {
+			if as != caller && j.crowded(me) {
 				j.wakeParked() // for the turn that this worker may just have opened
 				return
 			}
 		}
-		if !j.await(me, &t, caller) {
+		if !j.await(me, &t, as) {
 			j.wakeParked()
 			return
 		}
 	}
+}
+
+// linger waits for the next run of a loop that is done. It returns false if none
+// comes for a while, or other work does.
+func (j *job) linger(state uint64) bool {
+	since := now()
+	for i := 1; j.state.Load() == state; i++ {
+		if other := find(nil); other != nil && other != j {
+			return false
+		}
+		if i%64 == 0 { // some microseconds
+			waited := now() - since
+			if waited > pollTime || tooMany() {
+				return false
+			}
+			if waited > spinTime {
+				runtime.Gosched()
+			}
+		}
+		pause()
+	}
+	return true
 }
 
 // crowded reports whether the worker should leave.
@@ -115,7 +149,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 
 // await returns when the turn is over: false if the worker shall leave. What
 // others have not begun it takes at once if they are absent, else after a while.
-func (j *job) await(me int, t *turnOf, caller bool) bool {
+func (j *job) await(me int, t *turnOf, as role) bool {
 	var since time.Duration
 	absent := int(j.attached.Load()) < t.shares
 	look := patience
@@ -126,18 +160,22 @@ func (j *job) await(me int, t *turnOf, caller bool) bool {
 		}
 		if i == look {
 			look *= 2 // looking disturbs those that work
-			if j.steal(me, t, false) || help(j) {
+			found := false
+			for j.steal(me, t, false) {
+				found = true
+			}
+			if found || help(j) {
 				i, look, since = 0, patience, 0
 				continue
 			}
 		}
-		if i%(4*patience) == 0 { // several microseconds
+		if i%100 == 0 { // several microseconds
 			at := now()
 			switch {
 			case since == 0:
 				since = at
 			case at-since > parkTime:
-				if !caller && j.crowded(me) {
+				if as != caller && j.crowded(me) {
 					return false
 				}
 				j.park(t)
@@ -158,6 +196,7 @@ func (j *job) park(t *turnOf) {
 		return
 	}
 	<-j.wake
+	j.wakeParked()
 }
 
 // unpark takes one of those parked off the count.
@@ -173,9 +212,13 @@ func (j *job) unpark() bool {
 	}
 }
 
-// wakeParked wakes all that are parked.
+// wakeParked wakes all that are parked: two, each of which wakes two more, so that
+// who opens a turn soon begins its own work.
 func (j *job) wakeParked() {
-	for j.unpark() {
+	for range 2 {
+		if !j.unpark() {
+			return
+		}
 		j.wake <- struct{}{}
 	}
 }
