@@ -5,6 +5,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // LayerNorm computes out = (x - mean) / sqrt(mean((x - mean)²) + eps) · weight +
@@ -48,9 +49,10 @@ func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
 func standardize(dst, x []float32, eps float32) {
 	mean := sumLong(x) / float32(len(x))
 	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = v - mean
-	}
+	shift := borrow(1) // a variable of its own would be allocated each time
+	defer shift.release()
+	shift.f[0] = mean
+	binaryFloatRow(opdef.BinarySub, dst, x, shift.f)
 	variance := simd.Dot(dst, dst) / float32(len(x))
 	simd.Scale(dst, float32(1/math.Sqrt(float64(variance+eps))))
 }
@@ -66,15 +68,9 @@ func sumLong(row []float32) float32 {
 
 func scaleAndShift(x, weight, bias []float32) {
 	if weight != nil {
-		weight = weight[:len(x)]
-		for i := range x {
-			x[i] *= weight[i]
-		}
+		binaryFloatRow(opdef.BinaryMul, x, x, weight)
 	}
 	if bias != nil {
-		bias = bias[:len(x)]
-		for i := range x {
-			x[i] += bias[i]
-		}
+		binaryFloatRow(opdef.BinaryAdd, x, x, bias)
 	}
 }

@@ -40,11 +40,10 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 
 func normalize(dst, x, weight []float32, eps float32) {
 	mean := simd.Dot(x, x) / float32(len(x))
-	f := borrow(1) // a variable of its own would be allocated each time
-	defer f.release()
-	f.f[0] = float32(1 / math.Sqrt(float64(mean+eps)))
-	binaryFloatRow(opdef.BinaryMul, dst[:len(x)], x, f.f)
+	dst = dst[:len(x)]
+	copy(dst, x)
+	simd.Scale(dst, float32(1/math.Sqrt(float64(mean+eps))))
 	if weight != nil {
-		binaryFloatRow(opdef.BinaryMul, dst[:len(x)], dst, weight)
+		binaryFloatRow(opdef.BinaryMul, dst, dst, weight)
 	}
 }

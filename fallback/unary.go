@@ -89,11 +89,12 @@ var vectorUnary = map[opdef.UnaryKind]simd.Unary{
 	opdef.UnaryNeg: simd.Neg, opdef.UnaryAbs: simd.Abs, opdef.UnarySquare: simd.Square, opdef.UnarySqrt: simd.Sqrt,
 	opdef.UnaryRsqrt: simd.Rsqrt, opdef.UnaryLog: simd.Log,
 	opdef.UnaryExp: simd.Exp, opdef.UnarySigmoid: simd.Sigmoid, opdef.UnarySiLU: simd.SiLU,
+	opdef.UnarySin: simd.Sin, opdef.UnaryCos: simd.Cos, opdef.UnaryTanh: simd.Tanh, opdef.UnaryErf: simd.Erf,
 	opdef.UnaryFloor: simd.Floor, opdef.UnaryCeil: simd.Ceil, opdef.UnaryRound: simd.Round,
 }
 
-// unaryFloat returns the function of one kind. Transcendental functions are
-// computed in float64 and rounded.
+// unaryFloat returns the function of one kind, for numbers that no vector form
+// takes. Transcendental functions are computed in float64 and rounded.
 func unaryFloat(kind opdef.UnaryKind) func(float32) float32 {
 	switch kind {
 	case opdef.UnaryNeg:

@@ -29,6 +29,7 @@ func elementwiseFamily() {
 		compareLoop(c.name, c.predicate)
 	}
 	unaryLoops()
+	wideLoops()
 	sumLanes()
 }
 

@@ -1,5 +1,7 @@
 package simd
 
+import "math"
+
 // Binary is an element-wise function of two rows.
 type Binary int
 
@@ -35,6 +37,10 @@ const (
 	Floor
 	Ceil
 	Round
+	Sin
+	Cos
+	Tanh
+	Erf
 )
 
 // BinaryRow sets the first elements of z to f of those of x and y, and returns how
@@ -65,9 +71,57 @@ func CompareRow(f Compare, z []byte, x, y []float32) int {
 }
 
 // UnaryRow is BinaryRow for one operand. Exp, Sigmoid and SiLU are exact to about
-// 2e-7 of the result, Log to 1e-7 of it or of 1; to give an element the same result wherever it lies, they do
-// the whole row.
+// 2e-7 of the result, Log to 1e-7 of it or of 1; Sin, Cos, Tanh and Erf are
+// computed in float64. To give an element the same result wherever it lies, they
+// do the whole row.
 func UnaryRow(f Unary, z, x []float32) int {
+	if (f == Sin || f == Cos) && eights(8) > 0 {
+		anglesRow(f, z, x)
+		return len(x)
+	}
+	return unaryRow(f, z, x)
+}
+
+// mostAngle is up to where the vector forms of Sin and Cos count the turns.
+const mostAngle = 1 << 30
+
+// anglesRow is unaryRow for Sin and Cos, of which larger angles are computed one
+// by one.
+func anglesRow(f Unary, z, x []float32) {
+	one := math.Sin
+	if f == Cos {
+		one = math.Cos
+	}
+	var piece [256]float32 // z may be x
+	for i := 0; i < len(x); i += len(piece) {
+		n := copy(piece[:], x[i:])
+		unaryRow(f, z[i:i+n], piece[:n])
+		if largest(piece[:n]) <= mostAngle {
+			continue
+		}
+		for k, v := range piece[:n] {
+			if v > mostAngle || v < -mostAngle {
+				z[i+k] = float32(one(float64(v)))
+			}
+		}
+	}
+}
+
+// largest returns the largest magnitude but for NaNs, where there are vectors.
+func largest(x []float32) (most float32) {
+	n := eights(len(x))
+	if n > 0 {
+		most = largestVector(&x[0], n)
+	}
+	for _, v := range x[n:] {
+		if v = float32(math.Abs(float64(v))); v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+func unaryRow(f Unary, z, x []float32) int {
 	n := eights(len(x))
 	if n > 0 {
 		_ = z[n-1]

@@ -11,6 +11,9 @@ var compareRows = [...]func(z *byte, x, y *float32, n int){
 var unaryRows = [...]func(z, x *float32, n int){
 	Neg: negRowAVX2, Abs: absRowAVX2, Square: squareRowAVX2, Sqrt: sqrtRowAVX2, Rsqrt: rsqrtRowAVX2, Log: logRowAVX2, Exp: expRowAVX2,
 	Sigmoid: sigmoidRowAVX2, SiLU: siluRowAVX2, Floor: floorRowAVX2, Ceil: ceilRowAVX2, Round: roundRowAVX2,
+	Sin: sinRowAVX2, Cos: cosRowAVX2, Tanh: tanhRowAVX2, Erf: erfRowAVX2,
 }
+
+func largestVector(x *float32, n int) float32 { return largestAVX2(x, n) }
 
 func sumLanesVector(sums, x *float32, n int) { sumLanesAVX2(sums, x, n) }

@@ -81,6 +81,7 @@ func TestUnaryRow(t *testing.T) {
 			{Sqrt, func(v float64) float64 { return float64(float32(math.Sqrt(v))) }, 0, 0},
 			{Rsqrt, func(v float64) float64 { return 1 / math.Sqrt(v) }, 2e-7, 0}, {Log, math.Log, 2e-7, 1e-7},
 			{Exp, math.Exp, 3e-7, 2e-45}, {Sigmoid, sigmoid, 4e-7, 1e-38}, {SiLU, func(v float64) float64 { return v * sigmoid(v) }, 4e-7, 1e-36},
+			{Sin, math.Sin, 7e-8, 1e-45}, {Cos, math.Cos, 7e-8, 1e-45}, {Tanh, math.Tanh, 7e-8, 1e-45}, {Erf, math.Erf, 7e-8, 1e-45},
 			{Floor, math.Floor, 0, 0}, {Ceil, math.Ceil, 0, 0}, {Round, math.RoundToEven, 0, 0},
 		} {
 			for i := range UnaryRow(f.f, z, x) {

@@ -114,6 +114,31 @@ func ceilRowAVX2(z *float32, x *float32, n int)
 //go:noescape
 func roundRowAVX2(z *float32, x *float32, n int)
 
+// sinRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func sinRowAVX2(z *float32, x *float32, n int)
+
+// cosRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func cosRowAVX2(z *float32, x *float32, n int)
+
+// tanhRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func tanhRowAVX2(z *float32, x *float32, n int)
+
+// erfRowAVX2 sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func erfRowAVX2(z *float32, x *float32, n int)
+
+// largestAVX2 returns the largest magnitude of x but for NaNs; n is a multiple of 8.
+//
+//go:noescape
+func largestAVX2(x *float32, n int) float32
+
 // sumLanesAVX2 sets sums to the sums of every eighth of x; n is a multiple of 8.
 //
 //go:noescape

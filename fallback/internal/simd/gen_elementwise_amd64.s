@@ -981,6 +981,596 @@ loop:
 	VZEROUPPER
 	RET
 
+// func sinRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sinRowAVX2(SB), NOSPLIT, $0-24
+	MOVQ z+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VMULPD       sinconstants<>+0(SB), Y0, Y2
+	VROUNDPD     $0x08, Y2, Y2
+	VFNMADD231PD sinconstants<>+32(SB), Y2, Y0
+	VFNMADD231PD sinconstants<>+64(SB), Y2, Y0
+	VCVTPD2DQY   Y2, X2
+	VPMOVSXDQ    X2, Y2
+	VPADDQ       sinconstantswords<>+0(SB), Y2, Y2
+	VMULPD       Y0, Y0, Y3
+	VMULPD       Y0, Y3, Y4
+	VMOVUPD      sinconstants<>+96(SB), Y5
+	VFMADD213PD  sinconstants<>+128(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+160(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+192(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+224(SB), Y3, Y5
+	VFMADD213PD  Y0, Y4, Y5
+	VMOVUPD      sinconstants<>+256(SB), Y0
+	VFMADD213PD  sinconstants<>+288(SB), Y3, Y0
+	VFMADD213PD  sinconstants<>+320(SB), Y3, Y0
+	VFMADD213PD  sinconstants<>+352(SB), Y3, Y0
+	VFMADD213PD  sinconstants<>+384(SB), Y3, Y0
+	VFMADD213PD  sinconstants<>+416(SB), Y3, Y0
+	VPSLLQ       $0x3f, Y2, Y3
+	VBLENDVPD    Y3, Y0, Y5, Y5
+	VPSLLQ       $0x3e, Y2, Y2
+	VANDPD       sinconstantswords<>+32(SB), Y2, Y2
+	VXORPD       Y2, Y5, Y0
+	VCVTPD2PSY   Y0, X0
+	VMOVUPS      X0, (AX)
+	VMULPD       sinconstants<>+0(SB), Y1, Y0
+	VROUNDPD     $0x08, Y0, Y0
+	VFNMADD231PD sinconstants<>+32(SB), Y0, Y1
+	VFNMADD231PD sinconstants<>+64(SB), Y0, Y1
+	VCVTPD2DQY   Y0, X0
+	VPMOVSXDQ    X0, Y0
+	VPADDQ       sinconstantswords<>+0(SB), Y0, Y0
+	VMULPD       Y1, Y1, Y2
+	VMULPD       Y1, Y2, Y3
+	VMOVUPD      sinconstants<>+96(SB), Y4
+	VFMADD213PD  sinconstants<>+128(SB), Y2, Y4
+	VFMADD213PD  sinconstants<>+160(SB), Y2, Y4
+	VFMADD213PD  sinconstants<>+192(SB), Y2, Y4
+	VFMADD213PD  sinconstants<>+224(SB), Y2, Y4
+	VFMADD213PD  Y1, Y3, Y4
+	VMOVUPD      sinconstants<>+256(SB), Y1
+	VFMADD213PD  sinconstants<>+288(SB), Y2, Y1
+	VFMADD213PD  sinconstants<>+320(SB), Y2, Y1
+	VFMADD213PD  sinconstants<>+352(SB), Y2, Y1
+	VFMADD213PD  sinconstants<>+384(SB), Y2, Y1
+	VFMADD213PD  sinconstants<>+416(SB), Y2, Y1
+	VPSLLQ       $0x3f, Y0, Y2
+	VBLENDVPD    Y2, Y1, Y4, Y4
+	VPSLLQ       $0x3e, Y0, Y0
+	VANDPD       sinconstantswords<>+32(SB), Y0, Y0
+	VXORPD       Y0, Y4, Y1
+	VCVTPD2PSY   Y1, X0
+	VMOVUPS      X0, 16(AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+DATA sinconstants<>+0(SB)/8, $0x3fe45f306dc9c883
+DATA sinconstants<>+8(SB)/8, $0x3fe45f306dc9c883
+DATA sinconstants<>+16(SB)/8, $0x3fe45f306dc9c883
+DATA sinconstants<>+24(SB)/8, $0x3fe45f306dc9c883
+DATA sinconstants<>+32(SB)/8, $0x3ff921fb54442d18
+DATA sinconstants<>+40(SB)/8, $0x3ff921fb54442d18
+DATA sinconstants<>+48(SB)/8, $0x3ff921fb54442d18
+DATA sinconstants<>+56(SB)/8, $0x3ff921fb54442d18
+DATA sinconstants<>+64(SB)/8, $0x3c91a62633145c07
+DATA sinconstants<>+72(SB)/8, $0x3c91a62633145c07
+DATA sinconstants<>+80(SB)/8, $0x3c91a62633145c07
+DATA sinconstants<>+88(SB)/8, $0x3c91a62633145c07
+DATA sinconstants<>+96(SB)/8, $0xbe5ae64567f544e4
+DATA sinconstants<>+104(SB)/8, $0xbe5ae64567f544e4
+DATA sinconstants<>+112(SB)/8, $0xbe5ae64567f544e4
+DATA sinconstants<>+120(SB)/8, $0xbe5ae64567f544e4
+DATA sinconstants<>+128(SB)/8, $0x3ec71de3a556c734
+DATA sinconstants<>+136(SB)/8, $0x3ec71de3a556c734
+DATA sinconstants<>+144(SB)/8, $0x3ec71de3a556c734
+DATA sinconstants<>+152(SB)/8, $0x3ec71de3a556c734
+DATA sinconstants<>+160(SB)/8, $0xbf2a01a01a01a01a
+DATA sinconstants<>+168(SB)/8, $0xbf2a01a01a01a01a
+DATA sinconstants<>+176(SB)/8, $0xbf2a01a01a01a01a
+DATA sinconstants<>+184(SB)/8, $0xbf2a01a01a01a01a
+DATA sinconstants<>+192(SB)/8, $0x3f81111111111111
+DATA sinconstants<>+200(SB)/8, $0x3f81111111111111
+DATA sinconstants<>+208(SB)/8, $0x3f81111111111111
+DATA sinconstants<>+216(SB)/8, $0x3f81111111111111
+DATA sinconstants<>+224(SB)/8, $0xbfc5555555555555
+DATA sinconstants<>+232(SB)/8, $0xbfc5555555555555
+DATA sinconstants<>+240(SB)/8, $0xbfc5555555555555
+DATA sinconstants<>+248(SB)/8, $0xbfc5555555555555
+DATA sinconstants<>+256(SB)/8, $0xbe927e4fb7789f5c
+DATA sinconstants<>+264(SB)/8, $0xbe927e4fb7789f5c
+DATA sinconstants<>+272(SB)/8, $0xbe927e4fb7789f5c
+DATA sinconstants<>+280(SB)/8, $0xbe927e4fb7789f5c
+DATA sinconstants<>+288(SB)/8, $0x3efa01a01a01a01a
+DATA sinconstants<>+296(SB)/8, $0x3efa01a01a01a01a
+DATA sinconstants<>+304(SB)/8, $0x3efa01a01a01a01a
+DATA sinconstants<>+312(SB)/8, $0x3efa01a01a01a01a
+DATA sinconstants<>+320(SB)/8, $0xbf56c16c16c16c17
+DATA sinconstants<>+328(SB)/8, $0xbf56c16c16c16c17
+DATA sinconstants<>+336(SB)/8, $0xbf56c16c16c16c17
+DATA sinconstants<>+344(SB)/8, $0xbf56c16c16c16c17
+DATA sinconstants<>+352(SB)/8, $0x3fa5555555555555
+DATA sinconstants<>+360(SB)/8, $0x3fa5555555555555
+DATA sinconstants<>+368(SB)/8, $0x3fa5555555555555
+DATA sinconstants<>+376(SB)/8, $0x3fa5555555555555
+DATA sinconstants<>+384(SB)/8, $0xbfe0000000000000
+DATA sinconstants<>+392(SB)/8, $0xbfe0000000000000
+DATA sinconstants<>+400(SB)/8, $0xbfe0000000000000
+DATA sinconstants<>+408(SB)/8, $0xbfe0000000000000
+DATA sinconstants<>+416(SB)/8, $0x3ff0000000000000
+DATA sinconstants<>+424(SB)/8, $0x3ff0000000000000
+DATA sinconstants<>+432(SB)/8, $0x3ff0000000000000
+DATA sinconstants<>+440(SB)/8, $0x3ff0000000000000
+GLOBL sinconstants<>(SB), RODATA|NOPTR, $448
+
+DATA sinconstantswords<>+0(SB)/8, $0x0000000000000000
+DATA sinconstantswords<>+8(SB)/8, $0x0000000000000000
+DATA sinconstantswords<>+16(SB)/8, $0x0000000000000000
+DATA sinconstantswords<>+24(SB)/8, $0x0000000000000000
+DATA sinconstantswords<>+32(SB)/8, $0x8000000000000000
+DATA sinconstantswords<>+40(SB)/8, $0x8000000000000000
+DATA sinconstantswords<>+48(SB)/8, $0x8000000000000000
+DATA sinconstantswords<>+56(SB)/8, $0x8000000000000000
+GLOBL sinconstantswords<>(SB), RODATA|NOPTR, $64
+
+// func cosRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·cosRowAVX2(SB), NOSPLIT, $0-24
+	MOVQ z+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VMULPD       cosconstants<>+0(SB), Y0, Y2
+	VROUNDPD     $0x08, Y2, Y2
+	VFNMADD231PD cosconstants<>+32(SB), Y2, Y0
+	VFNMADD231PD cosconstants<>+64(SB), Y2, Y0
+	VCVTPD2DQY   Y2, X2
+	VPMOVSXDQ    X2, Y2
+	VPADDQ       cosconstantswords<>+0(SB), Y2, Y2
+	VMULPD       Y0, Y0, Y3
+	VMULPD       Y0, Y3, Y4
+	VMOVUPD      cosconstants<>+96(SB), Y5
+	VFMADD213PD  cosconstants<>+128(SB), Y3, Y5
+	VFMADD213PD  cosconstants<>+160(SB), Y3, Y5
+	VFMADD213PD  cosconstants<>+192(SB), Y3, Y5
+	VFMADD213PD  cosconstants<>+224(SB), Y3, Y5
+	VFMADD213PD  Y0, Y4, Y5
+	VMOVUPD      cosconstants<>+256(SB), Y0
+	VFMADD213PD  cosconstants<>+288(SB), Y3, Y0
+	VFMADD213PD  cosconstants<>+320(SB), Y3, Y0
+	VFMADD213PD  cosconstants<>+352(SB), Y3, Y0
+	VFMADD213PD  cosconstants<>+384(SB), Y3, Y0
+	VFMADD213PD  cosconstants<>+416(SB), Y3, Y0
+	VPSLLQ       $0x3f, Y2, Y3
+	VBLENDVPD    Y3, Y0, Y5, Y5
+	VPSLLQ       $0x3e, Y2, Y2
+	VANDPD       cosconstantswords<>+32(SB), Y2, Y2
+	VXORPD       Y2, Y5, Y0
+	VCVTPD2PSY   Y0, X0
+	VMOVUPS      X0, (AX)
+	VMULPD       cosconstants<>+0(SB), Y1, Y0
+	VROUNDPD     $0x08, Y0, Y0
+	VFNMADD231PD cosconstants<>+32(SB), Y0, Y1
+	VFNMADD231PD cosconstants<>+64(SB), Y0, Y1
+	VCVTPD2DQY   Y0, X0
+	VPMOVSXDQ    X0, Y0
+	VPADDQ       cosconstantswords<>+0(SB), Y0, Y0
+	VMULPD       Y1, Y1, Y2
+	VMULPD       Y1, Y2, Y3
+	VMOVUPD      cosconstants<>+96(SB), Y4
+	VFMADD213PD  cosconstants<>+128(SB), Y2, Y4
+	VFMADD213PD  cosconstants<>+160(SB), Y2, Y4
+	VFMADD213PD  cosconstants<>+192(SB), Y2, Y4
+	VFMADD213PD  cosconstants<>+224(SB), Y2, Y4
+	VFMADD213PD  Y1, Y3, Y4
+	VMOVUPD      cosconstants<>+256(SB), Y1
+	VFMADD213PD  cosconstants<>+288(SB), Y2, Y1
+	VFMADD213PD  cosconstants<>+320(SB), Y2, Y1
+	VFMADD213PD  cosconstants<>+352(SB), Y2, Y1
+	VFMADD213PD  cosconstants<>+384(SB), Y2, Y1
+	VFMADD213PD  cosconstants<>+416(SB), Y2, Y1
+	VPSLLQ       $0x3f, Y0, Y2
+	VBLENDVPD    Y2, Y1, Y4, Y4
+	VPSLLQ       $0x3e, Y0, Y0
+	VANDPD       cosconstantswords<>+32(SB), Y0, Y0
+	VXORPD       Y0, Y4, Y1
+	VCVTPD2PSY   Y1, X0
+	VMOVUPS      X0, 16(AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+DATA cosconstants<>+0(SB)/8, $0x3fe45f306dc9c883
+DATA cosconstants<>+8(SB)/8, $0x3fe45f306dc9c883
+DATA cosconstants<>+16(SB)/8, $0x3fe45f306dc9c883
+DATA cosconstants<>+24(SB)/8, $0x3fe45f306dc9c883
+DATA cosconstants<>+32(SB)/8, $0x3ff921fb54442d18
+DATA cosconstants<>+40(SB)/8, $0x3ff921fb54442d18
+DATA cosconstants<>+48(SB)/8, $0x3ff921fb54442d18
+DATA cosconstants<>+56(SB)/8, $0x3ff921fb54442d18
+DATA cosconstants<>+64(SB)/8, $0x3c91a62633145c07
+DATA cosconstants<>+72(SB)/8, $0x3c91a62633145c07
+DATA cosconstants<>+80(SB)/8, $0x3c91a62633145c07
+DATA cosconstants<>+88(SB)/8, $0x3c91a62633145c07
+DATA cosconstants<>+96(SB)/8, $0xbe5ae64567f544e4
+DATA cosconstants<>+104(SB)/8, $0xbe5ae64567f544e4
+DATA cosconstants<>+112(SB)/8, $0xbe5ae64567f544e4
+DATA cosconstants<>+120(SB)/8, $0xbe5ae64567f544e4
+DATA cosconstants<>+128(SB)/8, $0x3ec71de3a556c734
+DATA cosconstants<>+136(SB)/8, $0x3ec71de3a556c734
+DATA cosconstants<>+144(SB)/8, $0x3ec71de3a556c734
+DATA cosconstants<>+152(SB)/8, $0x3ec71de3a556c734
+DATA cosconstants<>+160(SB)/8, $0xbf2a01a01a01a01a
+DATA cosconstants<>+168(SB)/8, $0xbf2a01a01a01a01a
+DATA cosconstants<>+176(SB)/8, $0xbf2a01a01a01a01a
+DATA cosconstants<>+184(SB)/8, $0xbf2a01a01a01a01a
+DATA cosconstants<>+192(SB)/8, $0x3f81111111111111
+DATA cosconstants<>+200(SB)/8, $0x3f81111111111111
+DATA cosconstants<>+208(SB)/8, $0x3f81111111111111
+DATA cosconstants<>+216(SB)/8, $0x3f81111111111111
+DATA cosconstants<>+224(SB)/8, $0xbfc5555555555555
+DATA cosconstants<>+232(SB)/8, $0xbfc5555555555555
+DATA cosconstants<>+240(SB)/8, $0xbfc5555555555555
+DATA cosconstants<>+248(SB)/8, $0xbfc5555555555555
+DATA cosconstants<>+256(SB)/8, $0xbe927e4fb7789f5c
+DATA cosconstants<>+264(SB)/8, $0xbe927e4fb7789f5c
+DATA cosconstants<>+272(SB)/8, $0xbe927e4fb7789f5c
+DATA cosconstants<>+280(SB)/8, $0xbe927e4fb7789f5c
+DATA cosconstants<>+288(SB)/8, $0x3efa01a01a01a01a
+DATA cosconstants<>+296(SB)/8, $0x3efa01a01a01a01a
+DATA cosconstants<>+304(SB)/8, $0x3efa01a01a01a01a
+DATA cosconstants<>+312(SB)/8, $0x3efa01a01a01a01a
+DATA cosconstants<>+320(SB)/8, $0xbf56c16c16c16c17
+DATA cosconstants<>+328(SB)/8, $0xbf56c16c16c16c17
+DATA cosconstants<>+336(SB)/8, $0xbf56c16c16c16c17
+DATA cosconstants<>+344(SB)/8, $0xbf56c16c16c16c17
+DATA cosconstants<>+352(SB)/8, $0x3fa5555555555555
+DATA cosconstants<>+360(SB)/8, $0x3fa5555555555555
+DATA cosconstants<>+368(SB)/8, $0x3fa5555555555555
+DATA cosconstants<>+376(SB)/8, $0x3fa5555555555555
+DATA cosconstants<>+384(SB)/8, $0xbfe0000000000000
+DATA cosconstants<>+392(SB)/8, $0xbfe0000000000000
+DATA cosconstants<>+400(SB)/8, $0xbfe0000000000000
+DATA cosconstants<>+408(SB)/8, $0xbfe0000000000000
+DATA cosconstants<>+416(SB)/8, $0x3ff0000000000000
+DATA cosconstants<>+424(SB)/8, $0x3ff0000000000000
+DATA cosconstants<>+432(SB)/8, $0x3ff0000000000000
+DATA cosconstants<>+440(SB)/8, $0x3ff0000000000000
+GLOBL cosconstants<>(SB), RODATA|NOPTR, $448
+
+DATA cosconstantswords<>+0(SB)/8, $0x0000000000000001
+DATA cosconstantswords<>+8(SB)/8, $0x0000000000000001
+DATA cosconstantswords<>+16(SB)/8, $0x0000000000000001
+DATA cosconstantswords<>+24(SB)/8, $0x0000000000000001
+DATA cosconstantswords<>+32(SB)/8, $0x8000000000000000
+DATA cosconstantswords<>+40(SB)/8, $0x8000000000000000
+DATA cosconstantswords<>+48(SB)/8, $0x8000000000000000
+DATA cosconstantswords<>+56(SB)/8, $0x8000000000000000
+GLOBL cosconstantswords<>(SB), RODATA|NOPTR, $64
+
+// func tanhRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·tanhRowAVX2(SB), NOSPLIT, $0-24
+	MOVQ z+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VANDPD       tanhwords<>+0(SB), Y0, Y3
+	VCMPPD       $0x01, tanhconstants<>+64(SB), Y3, Y3
+	VMOVAPD      Y0, Y4
+	VMOVUPD      tanhconstants<>+0(SB), Y2
+	VMINPD       Y0, Y2, Y0
+	VMOVUPD      tanhconstants<>+32(SB), Y2
+	VMAXPD       Y0, Y2, Y0
+	VADDPD       Y0, Y0, Y0
+	VMULPD       tanhconstants<>+96(SB), Y0, Y2
+	VROUNDPD     $0x08, Y2, Y2
+	VFNMADD231PD tanhconstants<>+128(SB), Y2, Y0
+	VFNMADD231PD tanhconstants<>+160(SB), Y2, Y0
+	VMOVUPD      tanhconstants<>+192(SB), Y5
+	VFMADD213PD  tanhconstants<>+224(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+256(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+288(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+320(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+352(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+384(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+416(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+448(SB), Y0, Y5
+	VFMADD213PD  tanhconstants<>+480(SB), Y0, Y5
+	VCVTPD2DQY   Y2, X0
+	VPMOVSXDQ    X0, Y0
+	VPADDQ       tanhwords<>+32(SB), Y0, Y0
+	VPSLLQ       $0x34, Y0, Y0
+	VMULPD       Y0, Y5, Y5
+	VADDPD       tanhconstants<>+480(SB), Y5, Y0
+	VSUBPD       tanhconstants<>+480(SB), Y5, Y5
+	VDIVPD       Y0, Y5, Y5
+	VBLENDVPD    Y3, Y4, Y5, Y0
+	VCVTPD2PSY   Y0, X0
+	VMOVUPS      X0, (AX)
+	VANDPD       tanhwords<>+0(SB), Y1, Y2
+	VCMPPD       $0x01, tanhconstants<>+64(SB), Y2, Y2
+	VMOVAPD      Y1, Y3
+	VMOVUPD      tanhconstants<>+0(SB), Y0
+	VMINPD       Y1, Y0, Y1
+	VMOVUPD      tanhconstants<>+32(SB), Y0
+	VMAXPD       Y1, Y0, Y1
+	VADDPD       Y1, Y1, Y1
+	VMULPD       tanhconstants<>+96(SB), Y1, Y0
+	VROUNDPD     $0x08, Y0, Y0
+	VFNMADD231PD tanhconstants<>+128(SB), Y0, Y1
+	VFNMADD231PD tanhconstants<>+160(SB), Y0, Y1
+	VMOVUPD      tanhconstants<>+192(SB), Y4
+	VFMADD213PD  tanhconstants<>+224(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+256(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+288(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+320(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+352(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+384(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+416(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+448(SB), Y1, Y4
+	VFMADD213PD  tanhconstants<>+480(SB), Y1, Y4
+	VCVTPD2DQY   Y0, X0
+	VPMOVSXDQ    X0, Y0
+	VPADDQ       tanhwords<>+32(SB), Y0, Y0
+	VPSLLQ       $0x34, Y0, Y0
+	VMULPD       Y0, Y4, Y4
+	VADDPD       tanhconstants<>+480(SB), Y4, Y0
+	VSUBPD       tanhconstants<>+480(SB), Y4, Y4
+	VDIVPD       Y0, Y4, Y4
+	VBLENDVPD    Y2, Y3, Y4, Y1
+	VCVTPD2PSY   Y1, X0
+	VMOVUPS      X0, 16(AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+DATA tanhconstants<>+0(SB)/8, $0x4034000000000000
+DATA tanhconstants<>+8(SB)/8, $0x4034000000000000
+DATA tanhconstants<>+16(SB)/8, $0x4034000000000000
+DATA tanhconstants<>+24(SB)/8, $0x4034000000000000
+DATA tanhconstants<>+32(SB)/8, $0xc034000000000000
+DATA tanhconstants<>+40(SB)/8, $0xc034000000000000
+DATA tanhconstants<>+48(SB)/8, $0xc034000000000000
+DATA tanhconstants<>+56(SB)/8, $0xc034000000000000
+DATA tanhconstants<>+64(SB)/8, $0x3f30000000000000
+DATA tanhconstants<>+72(SB)/8, $0x3f30000000000000
+DATA tanhconstants<>+80(SB)/8, $0x3f30000000000000
+DATA tanhconstants<>+88(SB)/8, $0x3f30000000000000
+DATA tanhconstants<>+96(SB)/8, $0x3ff71547652b82fe
+DATA tanhconstants<>+104(SB)/8, $0x3ff71547652b82fe
+DATA tanhconstants<>+112(SB)/8, $0x3ff71547652b82fe
+DATA tanhconstants<>+120(SB)/8, $0x3ff71547652b82fe
+DATA tanhconstants<>+128(SB)/8, $0x3fe62e42fee00000
+DATA tanhconstants<>+136(SB)/8, $0x3fe62e42fee00000
+DATA tanhconstants<>+144(SB)/8, $0x3fe62e42fee00000
+DATA tanhconstants<>+152(SB)/8, $0x3fe62e42fee00000
+DATA tanhconstants<>+160(SB)/8, $0x3dea39ef35793c76
+DATA tanhconstants<>+168(SB)/8, $0x3dea39ef35793c76
+DATA tanhconstants<>+176(SB)/8, $0x3dea39ef35793c76
+DATA tanhconstants<>+184(SB)/8, $0x3dea39ef35793c76
+DATA tanhconstants<>+192(SB)/8, $0x3ec71de3a556c734
+DATA tanhconstants<>+200(SB)/8, $0x3ec71de3a556c734
+DATA tanhconstants<>+208(SB)/8, $0x3ec71de3a556c734
+DATA tanhconstants<>+216(SB)/8, $0x3ec71de3a556c734
+DATA tanhconstants<>+224(SB)/8, $0x3efa01a01a01a01a
+DATA tanhconstants<>+232(SB)/8, $0x3efa01a01a01a01a
+DATA tanhconstants<>+240(SB)/8, $0x3efa01a01a01a01a
+DATA tanhconstants<>+248(SB)/8, $0x3efa01a01a01a01a
+DATA tanhconstants<>+256(SB)/8, $0x3f2a01a01a01a01a
+DATA tanhconstants<>+264(SB)/8, $0x3f2a01a01a01a01a
+DATA tanhconstants<>+272(SB)/8, $0x3f2a01a01a01a01a
+DATA tanhconstants<>+280(SB)/8, $0x3f2a01a01a01a01a
+DATA tanhconstants<>+288(SB)/8, $0x3f56c16c16c16c17
+DATA tanhconstants<>+296(SB)/8, $0x3f56c16c16c16c17
+DATA tanhconstants<>+304(SB)/8, $0x3f56c16c16c16c17
+DATA tanhconstants<>+312(SB)/8, $0x3f56c16c16c16c17
+DATA tanhconstants<>+320(SB)/8, $0x3f81111111111111
+DATA tanhconstants<>+328(SB)/8, $0x3f81111111111111
+DATA tanhconstants<>+336(SB)/8, $0x3f81111111111111
+DATA tanhconstants<>+344(SB)/8, $0x3f81111111111111
+DATA tanhconstants<>+352(SB)/8, $0x3fa5555555555555
+DATA tanhconstants<>+360(SB)/8, $0x3fa5555555555555
+DATA tanhconstants<>+368(SB)/8, $0x3fa5555555555555
+DATA tanhconstants<>+376(SB)/8, $0x3fa5555555555555
+DATA tanhconstants<>+384(SB)/8, $0x3fc5555555555555
+DATA tanhconstants<>+392(SB)/8, $0x3fc5555555555555
+DATA tanhconstants<>+400(SB)/8, $0x3fc5555555555555
+DATA tanhconstants<>+408(SB)/8, $0x3fc5555555555555
+DATA tanhconstants<>+416(SB)/8, $0x3fe0000000000000
+DATA tanhconstants<>+424(SB)/8, $0x3fe0000000000000
+DATA tanhconstants<>+432(SB)/8, $0x3fe0000000000000
+DATA tanhconstants<>+440(SB)/8, $0x3fe0000000000000
+DATA tanhconstants<>+448(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+456(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+464(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+472(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+480(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+488(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+496(SB)/8, $0x3ff0000000000000
+DATA tanhconstants<>+504(SB)/8, $0x3ff0000000000000
+GLOBL tanhconstants<>(SB), RODATA|NOPTR, $512
+
+DATA tanhwords<>+0(SB)/8, $0x7fffffffffffffff
+DATA tanhwords<>+8(SB)/8, $0x7fffffffffffffff
+DATA tanhwords<>+16(SB)/8, $0x7fffffffffffffff
+DATA tanhwords<>+24(SB)/8, $0x7fffffffffffffff
+DATA tanhwords<>+32(SB)/8, $0x00000000000003ff
+DATA tanhwords<>+40(SB)/8, $0x00000000000003ff
+DATA tanhwords<>+48(SB)/8, $0x00000000000003ff
+DATA tanhwords<>+56(SB)/8, $0x00000000000003ff
+GLOBL tanhwords<>(SB), RODATA|NOPTR, $64
+
+// func erfRowAVX2(z *float32, x *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·erfRowAVX2(SB), NOSPLIT, $0-24
+	MOVQ z+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VCVTPS2PD   (CX), Y0
+	VCVTPS2PD   16(CX), Y1
+	VMOVUPD     erfconstants<>+0(SB), Y2
+	VMINPD      Y0, Y2, Y0
+	VMOVUPD     erfconstants<>+32(SB), Y2
+	VMAXPD      Y0, Y2, Y0
+	VMULPD      Y0, Y0, Y2
+	VMOVUPD     erfconstants<>+64(SB), Y3
+	VFMADD213PD erfconstants<>+96(SB), Y2, Y3
+	VFMADD213PD erfconstants<>+128(SB), Y2, Y3
+	VFMADD213PD erfconstants<>+160(SB), Y2, Y3
+	VFMADD213PD erfconstants<>+192(SB), Y2, Y3
+	VFMADD213PD erfconstants<>+224(SB), Y2, Y3
+	VFMADD213PD erfconstants<>+256(SB), Y2, Y3
+	VMOVUPD     erfconstants<>+288(SB), Y4
+	VFMADD213PD erfconstants<>+320(SB), Y2, Y4
+	VFMADD213PD erfconstants<>+352(SB), Y2, Y4
+	VFMADD213PD erfconstants<>+384(SB), Y2, Y4
+	VFMADD213PD erfconstants<>+416(SB), Y2, Y4
+	VFMADD213PD erfconstants<>+448(SB), Y2, Y4
+	VMULPD      Y0, Y3, Y3
+	VDIVPD      Y4, Y3, Y0
+	VCVTPD2PSY  Y0, X0
+	VMOVUPS     X0, (AX)
+	VMOVUPD     erfconstants<>+0(SB), Y0
+	VMINPD      Y1, Y0, Y1
+	VMOVUPD     erfconstants<>+32(SB), Y0
+	VMAXPD      Y1, Y0, Y1
+	VMULPD      Y1, Y1, Y0
+	VMOVUPD     erfconstants<>+64(SB), Y2
+	VFMADD213PD erfconstants<>+96(SB), Y0, Y2
+	VFMADD213PD erfconstants<>+128(SB), Y0, Y2
+	VFMADD213PD erfconstants<>+160(SB), Y0, Y2
+	VFMADD213PD erfconstants<>+192(SB), Y0, Y2
+	VFMADD213PD erfconstants<>+224(SB), Y0, Y2
+	VFMADD213PD erfconstants<>+256(SB), Y0, Y2
+	VMOVUPD     erfconstants<>+288(SB), Y3
+	VFMADD213PD erfconstants<>+320(SB), Y0, Y3
+	VFMADD213PD erfconstants<>+352(SB), Y0, Y3
+	VFMADD213PD erfconstants<>+384(SB), Y0, Y3
+	VFMADD213PD erfconstants<>+416(SB), Y0, Y3
+	VFMADD213PD erfconstants<>+448(SB), Y0, Y3
+	VMULPD      Y1, Y2, Y2
+	VDIVPD      Y3, Y2, Y1
+	VCVTPD2PSY  Y1, X0
+	VMOVUPS     X0, 16(AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, AX
+	SUBQ        $0x08, DX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+DATA erfconstants<>+0(SB)/8, $0x4010000000000000
+DATA erfconstants<>+8(SB)/8, $0x4010000000000000
+DATA erfconstants<>+16(SB)/8, $0x4010000000000000
+DATA erfconstants<>+24(SB)/8, $0x4010000000000000
+DATA erfconstants<>+32(SB)/8, $0xc010000000000000
+DATA erfconstants<>+40(SB)/8, $0xc010000000000000
+DATA erfconstants<>+48(SB)/8, $0xc010000000000000
+DATA erfconstants<>+56(SB)/8, $0xc010000000000000
+DATA erfconstants<>+64(SB)/8, $0xbe4c5a37ffb2eefc
+DATA erfconstants<>+72(SB)/8, $0xbe4c5a37ffb2eefc
+DATA erfconstants<>+80(SB)/8, $0xbe4c5a37ffb2eefc
+DATA erfconstants<>+88(SB)/8, $0xbe4c5a37ffb2eefc
+DATA erfconstants<>+96(SB)/8, $0x3ed3a64e91bad666
+DATA erfconstants<>+104(SB)/8, $0x3ed3a64e91bad666
+DATA erfconstants<>+112(SB)/8, $0x3ed3a64e91bad666
+DATA erfconstants<>+120(SB)/8, $0x3ed3a64e91bad666
+DATA erfconstants<>+128(SB)/8, $0x3f38e0d9409f3f9b
+DATA erfconstants<>+136(SB)/8, $0x3f38e0d9409f3f9b
+DATA erfconstants<>+144(SB)/8, $0x3f38e0d9409f3f9b
+DATA erfconstants<>+152(SB)/8, $0x3f38e0d9409f3f9b
+DATA erfconstants<>+160(SB)/8, $0x3f6f896159bbab09
+DATA erfconstants<>+168(SB)/8, $0x3f6f896159bbab09
+DATA erfconstants<>+176(SB)/8, $0x3f6f896159bbab09
+DATA erfconstants<>+184(SB)/8, $0x3f6f896159bbab09
+DATA erfconstants<>+192(SB)/8, $0x3fabcf7678bfe5f4
+DATA erfconstants<>+200(SB)/8, $0x3fabcf7678bfe5f4
+DATA erfconstants<>+208(SB)/8, $0x3fabcf7678bfe5f4
+DATA erfconstants<>+216(SB)/8, $0x3fabcf7678bfe5f4
+DATA erfconstants<>+224(SB)/8, $0x3fc7b4cab954cbde
+DATA erfconstants<>+232(SB)/8, $0x3fc7b4cab954cbde
+DATA erfconstants<>+240(SB)/8, $0x3fc7b4cab954cbde
+DATA erfconstants<>+248(SB)/8, $0x3fc7b4cab954cbde
+DATA erfconstants<>+256(SB)/8, $0x3ff20dd750df3373
+DATA erfconstants<>+264(SB)/8, $0x3ff20dd750df3373
+DATA erfconstants<>+272(SB)/8, $0x3ff20dd750df3373
+DATA erfconstants<>+280(SB)/8, $0x3ff20dd750df3373
+DATA erfconstants<>+288(SB)/8, $0x3f108b5246663d79
+DATA erfconstants<>+296(SB)/8, $0x3f108b5246663d79
+DATA erfconstants<>+304(SB)/8, $0x3f108b5246663d79
+DATA erfconstants<>+312(SB)/8, $0x3f108b5246663d79
+DATA erfconstants<>+320(SB)/8, $0x3f556c6f605e3ab6
+DATA erfconstants<>+328(SB)/8, $0x3f556c6f605e3ab6
+DATA erfconstants<>+336(SB)/8, $0x3f556c6f605e3ab6
+DATA erfconstants<>+344(SB)/8, $0x3f556c6f605e3ab6
+DATA erfconstants<>+352(SB)/8, $0x3f8faaaca7d4b3c2
+DATA erfconstants<>+360(SB)/8, $0x3f8faaaca7d4b3c2
+DATA erfconstants<>+368(SB)/8, $0x3f8faaaca7d4b3c2
+DATA erfconstants<>+376(SB)/8, $0x3f8faaaca7d4b3c2
+DATA erfconstants<>+384(SB)/8, $0x3fbd2c6d1869ccdf
+DATA erfconstants<>+392(SB)/8, $0x3fbd2c6d1869ccdf
+DATA erfconstants<>+400(SB)/8, $0x3fbd2c6d1869ccdf
+DATA erfconstants<>+408(SB)/8, $0x3fbd2c6d1869ccdf
+DATA erfconstants<>+416(SB)/8, $0x3fdfd67f7f85f5f8
+DATA erfconstants<>+424(SB)/8, $0x3fdfd67f7f85f5f8
+DATA erfconstants<>+432(SB)/8, $0x3fdfd67f7f85f5f8
+DATA erfconstants<>+440(SB)/8, $0x3fdfd67f7f85f5f8
+DATA erfconstants<>+448(SB)/8, $0x3ff0000000000000
+DATA erfconstants<>+456(SB)/8, $0x3ff0000000000000
+DATA erfconstants<>+464(SB)/8, $0x3ff0000000000000
+DATA erfconstants<>+472(SB)/8, $0x3ff0000000000000
+GLOBL erfconstants<>(SB), RODATA|NOPTR, $480
+
+// func largestAVX2(x *float32, n int) float32
+// Requires: AVX, AVX2, SSE
+TEXT ·largestAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y2
+	VXORPS       Y1, Y1, Y1
+
+loop:
+	VANDPS       (AX), Y2, Y0
+	VMAXPS       Y1, Y0, Y1
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, CX
+	JNZ          loop
+	VEXTRACTF128 $0x01, Y1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	MOVSS        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func sumLanesAVX2(sums *float32, x *float32, n int)
 // Requires: AVX
 TEXT ·sumLanesAVX2(SB), NOSPLIT, $0-24
