@@ -20,11 +20,11 @@ class Error : public std::exception {
     kpx_result code;
     uint64_t requested; // bytes
     uint64_t available;
-    bool of_content = false; // the work that was to make a tensor's content failed so
+    bool of_content = false; // the failure of work that was to write a tensor
     std::string message;
 };
 
-// fail() without types.
+// fail() with its arguments type-erased.
 [[noreturn]] void throw_error(kpx_result code, fmt::string_view pattern, fmt::format_args args);
 
 // Throws an Error with that message, whose arguments the compiler checks.

@@ -1,5 +1,5 @@
-// The wall between C++ and C: the body of every extern "C" function that can
-// fail runs inside guarded(), which turns whatever is thrown into a kpx_error.
+// The body of every extern "C" function that can fail runs inside guarded(),
+// which turns every exception into a kpx_error.
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@ inline kpx_result report(kpx_error *err, const Error &e) noexcept {
     return e.code;
 }
 
-// The exception that is being handled, as an Error.
+// The exception being handled, as an Error.
 inline Error current_error() noexcept {
     try {
         throw;

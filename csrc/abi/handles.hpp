@@ -1,4 +1,4 @@
-// What stands behind the opaque pointers of kpx.h: each owns a share of an object.
+// The types behind the opaque pointers of kpx.h: each shares ownership of an object.
 #pragma once
 
 #include <memory>

@@ -98,9 +98,9 @@ kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error 
 /* All zero: the defaults. */
 typedef struct {
     uint64_t memory_budget; /* bytes; 0: the device's memory */
-    /* How long the driver may have work without finishing any. Then the device hangs: it counts as lost, all waits end
-     * with KPX_DEVICE_LOST and a message that names the work, and what the work uses is kept until the process ends,
-     * since it may run on. 0: no limit. Found out by calls that wait. */
+    /* How long the device may have work without finishing any of it; 0: no limit. After that it hangs and counts as
+     * lost: all waits end with KPX_DEVICE_LOST and a message that names the work, and everything that the work uses is
+     * kept until the process ends, since the work may still be running. Calls that wait detect this. */
     uint64_t hang_ns;
     /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
     const char *disabled;        /* kernel variants to do without, each as kernel.variant */
@@ -143,8 +143,8 @@ typedef struct {
 /* Writes at most n of the kernels' variants, of each kernel the best first, and returns their total number. device
  * NULL: those of this library, on no device. */
 uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n);
-/* The SPIR-V of a kernel's best variant that is usable on the device, for kpx_algorithm_create; it lives as long as the
- * program. NULL if there is none. Meant for the kernels that no op runs: probes of what a device reaches. */
+/* The SPIR-V of a kernel's best variant that is usable on the device, for kpx_algorithm_create; it is valid until the
+ * program ends. NULL if there is none. Meant for kernels that no op runs: probes that measure a device's peak rates. */
 const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words);
 
 /* ---- Tensors: storage with a host copy and a device copy ----
@@ -155,9 +155,9 @@ kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **ou
 /* Wraps the caller's memory, which must stay readable, unchanged and in place until kpx_tensor_destroy returns. The
  * tensor is read-only. */
 kpx_result kpx_tensor_wrap(kpx_device *device, const void *memory, uint64_t bytes, kpx_tensor **out, kpx_error *err);
-/* Both copies are the same zeroed memory, which host and device see, at *memory as long as the handle lives. Meant for
- * a few bytes that a region writes in every replay: what work up to a value wrote is visible once kpx_wait has returned
- * for that value. */
+/* Both copies are the same zeroed memory, which host and device see, at *memory until the handle is destroyed. Meant
+ * for a few bytes that a region writes in every replay: once kpx_wait has returned for a value, what the work up to
+ * that value wrote is visible. */
 kpx_result kpx_tensor_create_mapped(kpx_device *device, uint64_t bytes, kpx_tensor **out, void **memory,
                                     kpx_error *err);
 /* The memory is freed at once, or after its last use on the device. */
@@ -180,8 +180,8 @@ typedef enum { KPX_READ_APPEND = 0, KPX_READ_SOON = 1 } kpx_read_when;
 kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,
                            kpx_read **out, kpx_error *err);
 /* Waits until the bytes are available at *data, which is valid as long as the handle lives. Submits the work that the
- * copy was appended to. If all of the tensor was read and it was not written since, the host's copy is up to date from
- * then on. Returns KPX_TIMEOUT after timeout_ns and may be called again. The handle may outlive stream, tensor and
+ * copy was appended to. If all of the tensor was read and has not been written since, the host's copy is then up to
+ * date. Returns KPX_TIMEOUT after timeout_ns and may be called again. The handle may outlive stream, tensor and
  * device. */
 kpx_result kpx_read_wait(kpx_read *read, uint64_t timeout_ns, const void **data, kpx_error *err);
 /* Whether the bytes had to be copied from the device. */

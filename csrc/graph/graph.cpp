@@ -67,7 +67,7 @@ Graph::Id Graph::previous(Id before) const {
     return kNone;
 }
 
-// Built when a pass first asks; passes that find nothing of interest cost nothing.
+// Built when a pass first asks, so that passes without a match cost nothing.
 void Graph::index() const {
     if (indexed_) {
         return;

@@ -1,6 +1,6 @@
 // Op calls as a graph, before they are recorded. A stream appends nodes in the
-// order of the calls, each with the dispatches that its lowering gave; passes
-// (csrc/fusion) replace groups of nodes by one; what is left becomes a Program.
+// order of the calls, each with the dispatches that its lowering appended; passes
+// (csrc/fusion) replace groups of nodes by one; the result becomes a Program.
 // Edges are not stored: they follow from the bytes that nodes read and write.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace kpx {
 
 class Device;
 
-// One op call, or something opaque (a transfer, a user's dispatch) that no pass
-// looks into but whose arrays still order it.
+// One op call, or opaque work (a transfer, a user's dispatch) that passes do not
+// look into but whose arrays still order it.
 struct OpNode {
     static constexpr int32_t kOpaque = -1;
 
@@ -29,16 +29,16 @@ struct OpNode {
 
     // Set by Graph.
     const char *pass = nullptr;   // the pass that made this node
-    std::vector<int32_t> fused;   // and the ops it stands for
+    std::vector<int32_t> fused;   // the ops that it replaced
     bool removed = false;         // by a pass
-    bool from_pass = false;       // which program holds its dispatches
-    uint32_t first = 0, last = 0; // they are [first, last)
+    bool from_pass = false;       // its dispatches are in lowered_, not in the window's program
+    uint32_t first = 0, last = 0; // its dispatches: [first, last)
 
-    void clear();                         // keeps its lists' memory
-    bool is(std::string_view name) const; // an op of that name
+    void clear();                         // keeps the lists' capacity
+    bool is(std::string_view name) const; // whether it is the op of that name
     bool reads(size_t array) const { return arrays[array] && (access[array] & KPX_READ); }
     bool writes(size_t array) const { return arrays[array] && (access[array] & KPX_WRITE); }
-    // The call of the op that Call stands for, if it is one. It refers to this node.
+    // This node as a Call, if it is of Call's op. The result refers to this node.
     template <typename Call> std::optional<Call> as() const {
         using Params = typename Call::Params;
         if (op != Call::kOp || params.size() != sizeof(Params) || arrays.size() < std::size(Call::kOperands)) {
@@ -48,7 +48,7 @@ struct OpNode {
     }
 };
 
-// A node of the op that Call stands for, with those parameters. Operands that are not set are absent.
+// A node of Call's op with these parameters. Operands that are not set are absent.
 template <typename Call> class NodeOf {
   public:
     explicit NodeOf(const typename Call::Params &op) {
@@ -79,31 +79,31 @@ class Graph {
     };
 
     // ---- Walking: for (Id i = g.next(Graph::kNone); i != Graph::kNone; i = g.next(i)) ----
-    Id next(Id after) const; // kNone starts, and ends
+    Id next(Id after) const; // kNone as argument: the first node; as result: no more nodes
     Id previous(Id before) const;
     const OpNode &node(Id id) const { return nodes_[id]; }
     const Array &array(const Touch &touch) const { return nodes_[touch.node].arrays[touch.array]; }
 
     // ---- Questions ----
-    // Whose write of bytes of the view the node `reader` sees last; none if that was before this graph.
+    // The last write of any byte of the view before the node `reader`; none if it was before this graph.
     std::optional<Touch> producer(Id reader, const Array &view) const;
     // Uses of bytes of the view by nodes after `id`, in order.
     std::vector<Touch> uses_after(Id id, const Array &view) const;
     // All uses of the view's buffer, in order.
     std::vector<Touch> uses(const Array &view) const;
-    // Whether the view's buffer is seen by these nodes only: its handle is
-    // destroyed, no other node touches it, and the first of them that does
-    // writes all of it. Such an intermediate may be fused away.
+    // Whether only these nodes see the view's buffer: its handle is destroyed, no
+    // other node touches it, and the first of them that does writes all of it.
+    // Such an intermediate may be fused away.
     bool internal(const Array &view, const std::vector<Id> &group) const;
 
     // Whether the first node that touches the view's buffer writes all of it, so
-    // that nothing comes in from before. True as well if none does.
+    // that no earlier content is read. Also true if no node touches it.
     bool starts_written(const Array &view) const { return view && starts_written(*view.buffer); }
     bool starts_written(const Buffer &buffer) const;
 
     // ---- Rewriting ----
-    // Replaces the group by one node, which runs where one of the group did.
-    // Answers false, and changes nothing, if
+    // Replaces the group by one node, which runs in the place of one of the group.
+    // Returns false, and changes nothing, if
     // - the fused op's lowering does not support these operands on this device,
     // - something that the group writes is neither written by `fused` nor internal,
     // - `fused` reads what only the group wrote, or touches what the group does not,
@@ -113,7 +113,7 @@ class Graph {
     bool remove(Id id);
 
     // ---- For the stream and the runner ----
-    // replayed: it becomes a region, not an eager window that runs once.
+    // replayed: the graph becomes a region, not an eager window that runs once.
     explicit Graph(Device &device, bool replayed = false) : device_(&device), replayed_(replayed) {}
     bool replayed() const { return replayed_; }
     bool empty() const { return size_ == 0; }
@@ -122,10 +122,10 @@ class Graph {
     OpNode &spare();
     void keep_spare();
     void append(OpNode node);
-    void clear();                                     // keeps memory for the nodes that follow
-    void set_pass(const char *name) { pass_ = name; } // whose replacements follow
+    void clear();                                     // keeps memory for later nodes
+    void set_pass(const char *name) { pass_ = name; } // the pass that makes the next replacements
     bool changed() const { return changed_; }
-    // The dispatches of what is left, from `trial` and from what passes lowered.
+    // The dispatches of the remaining nodes, from `trial` and from what passes lowered.
     Program program(const Program &trial) const;
 
   private:
@@ -142,30 +142,30 @@ class Graph {
 
     Device *device_;
     bool replayed_;
-    std::vector<OpNode> nodes_; // the first size_ of them, then ones to use again
+    std::vector<OpNode> nodes_; // the first size_ are in use, the others are kept for reuse
     size_t size_ = 0;
     Program lowered_; // of fused nodes
     const char *pass_ = nullptr;
     bool changed_ = false;
-    mutable bool indexed_ = false; // built when a pass first asks
+    mutable bool indexed_ = false; // by_buffer_ is built when a pass first asks
     mutable std::unordered_map<const Buffer *, std::vector<Touch>> by_buffer_;
 };
 
 // ---- Views ----
 // The same elements in the same order and shape (strides of axes of size 1 do not count).
 bool same_view(const Array &a, const Array &b);
-// Both contiguous, and of the same bytes and dtype: one is a reshape of the other.
+// Both contiguous, with the same bytes and dtype: one is a reshape of the other.
 bool same_data(const Array &a, const Array &b);
-// Whether any byte between the first and last element of one is between those of the other.
+// Whether the byte ranges of the two views, from first to last element, overlap.
 bool overlaps(const Array &a, const Array &b);
 // Every byte of the buffer belongs to exactly one element (padding after the last does not count).
 bool covers_buffer(const Array &a);
-// Where in the buffer its elements lie, gaps included; empty if it has none.
+// The range of its elements in the buffer, gaps included; empty if it has none.
 struct ByteRange {
     uint64_t start, end;
 };
 ByteRange bytes_of(const Array &a);
-// The handle of its buffer is destroyed: only work appended before sees it.
+// The buffer's handle is destroyed: only work appended before that sees it.
 bool is_transient(const Array &a);
 
 } // namespace kpx

@@ -47,7 +47,7 @@ void MemoryPlan::list(Program &program, const Graph &graph, bool share) {
     }
 }
 
-// The largest first, each at the lowest place that is free during its phases.
+// The largest first, each at the lowest offset that is free during its phases.
 void MemoryPlan::place(uint64_t largest_arena) {
     std::vector<uint32_t> order(tensors_.size());
     std::iota(order.begin(), order.end(), 0u);

@@ -1,4 +1,4 @@
-// Replacing groups of nodes, and what makes that right.
+// Replacing groups of nodes, and the conditions for it.
 #include <algorithm>
 
 #include "abi/error.hpp"
@@ -11,7 +11,7 @@ namespace kpx {
 
 namespace {
 
-// Whether some array of the node with that access spans the view's bytes.
+// Whether an array that the node accesses in that way spans the view's bytes.
 bool spans(const OpNode &node, const Array &view, kpx_access access) {
     const ByteRange wanted = bytes_of(view);
     for (size_t i = 0; i < node.arrays.size(); i++) {
@@ -41,8 +41,8 @@ bool Graph::keeps_results(const std::vector<Id> &group, const OpNode &fused) con
     return true;
 }
 
-// The fused node touches nothing but what the group does in that way, and reads
-// nothing that is no longer written.
+// The fused node reads and writes only what the group reads and writes, and reads
+// nothing that would no longer be written.
 bool Graph::keeps_operands(const std::vector<Id> &group, const OpNode &fused) const {
     for (size_t i = 0; i < fused.arrays.size(); i++) {
         const Array &view = fused.arrays[i];
@@ -77,8 +77,8 @@ bool Graph::conflict(Id a, Id b) const {
     return false;
 }
 
-// The member in whose place the whole group may run, or kNone: on the way there
-// no member may pass a node that it depends on, or that depends on it.
+// The member in whose place the whole group may run, or kNone. Moving there, no
+// member may pass a node that it depends on or that depends on it.
 Graph::Id Graph::place(const std::vector<Id> &group) const {
     const auto member = [&](Id id) { return std::find(group.begin(), group.end(), id) != group.end(); };
     for (auto at = group.rbegin(); at != group.rend(); ++at) {
@@ -155,7 +155,7 @@ bool Graph::remove(Id id) {
         if (!old.writes(i)) {
             continue;
         }
-        // A replay may read at its start what the one before wrote last.
+        // A replay may read at its start what the previous one wrote at its end.
         const Array &view = old.arrays[i];
         const std::vector<Touch> &all = touches(view);
         const bool alone = all.front().node == id && all.back().node == id;

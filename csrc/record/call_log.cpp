@@ -9,12 +9,12 @@ namespace kpx {
 
 void CallWords::describe(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
     constexpr size_t kOfArray = 6 + 2 * KPX_MAX_RANK;
-    words_.resize(2 + (size + 7) / 8 + n * kOfArray); // as many as there may be
+    words_.resize(2 + (size + 7) / 8 + n * kOfArray); // the most that may be needed
     uint64_t *to = words_.data();
     *to++ = uint64_t(uint32_t(op)) << 32 | n;
     *to++ = size;
     if (size > 0) {
-        to[(size - 1) / 8] = 0; // the last word may be filled in part
+        to[(size - 1) / 8] = 0; // the last word may be only partly filled
         memcpy(to, params, size);
         to += (size + 7) / 8;
     }

@@ -11,11 +11,11 @@
 
 namespace kpx {
 
-// What a region does with a tensor of the caller's.
+// What a region does with a tensor of the caller.
 struct RegionUse {
     std::shared_ptr<Tensor> tensor;
-    bool needs;  // the content from before a replay matters
-    bool writes; // some of it
+    bool needs;  // it reads content from before the replay
+    bool writes; // it writes at least part of it
 };
 
 class Capture {
@@ -29,7 +29,8 @@ class Capture {
             uses_[at->second].writes |= writes;
         }
     }
-    // Lets go of all tensors. Those whose handles are gone and that have no content are the region's own.
+    // Releases all tensors and returns the caller's. Those whose handles are gone and that have no content are the
+    // region's own.
     std::vector<RegionUse> take_uses() {
         std::vector<RegionUse> open;
         for (RegionUse &use : uses_) {

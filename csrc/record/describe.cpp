@@ -1,4 +1,4 @@
-// A region as JSON, in the form of kompute.RegionDescription, which documents it.
+// A region as JSON, in the form that kompute.RegionDescription documents.
 #include "abi/error.hpp"
 #include "ops/lowering_util.hpp"
 #include "ops/op_table.hpp"
@@ -82,7 +82,7 @@ void write_tensor(JsonWriter &json, const MemoryPlan::Tensor &tensor) {
 
 } // namespace
 
-// The uses of a dispatch with that access.
+// The uses of a dispatch that have that access.
 void Region::write_uses(JsonWriter &json, const Node &node, kpx_access access) const {
     json.array([&] {
         for (uint32_t i = 0; i < node.layout.bindings; i++) {

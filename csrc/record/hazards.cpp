@@ -1,4 +1,4 @@
-// Hazards: which dispatches must wait for the ones before them.
+// Hazards: which dispatches must wait for earlier ones.
 #include <unordered_map>
 
 #include "record/program.hpp"
@@ -7,7 +7,7 @@ namespace kpx {
 
 namespace {
 
-// What the dispatches since the last barrier touched.
+// The ranges that dispatches touched since the last barrier.
 class Touched {
   public:
     bool conflicts(const Use &use) const {
@@ -27,7 +27,7 @@ class Touched {
     void add(const Use &use) {
         const Range range{use.offset, use.offset + use.bytes, (use.access & KPX_WRITE) != 0};
         std::vector<Range> &list = ranges_[use.buffer.serial];
-        for (const Range &old : list) { // weights are read by many
+        for (const Range &old : list) { // many dispatches read the same weights
             if (old.start == range.start && old.end == range.end && old.written == range.written) {
                 return;
             }

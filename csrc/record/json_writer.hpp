@@ -1,5 +1,5 @@
-// Writes one JSON value into a string. Brackets, commas, quotes and escapes are
-// the writer's: what callers write is well formed whatever names it holds.
+// Writes one JSON value into a string. The writer adds brackets, commas, quotes
+// and escapes, so the result is well formed whatever names it contains.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace kpx {
 
 class JsonWriter {
   public:
-    // An object, whose members body writes by key(), each followed by one value.
+    // An object. body writes its members: key(), then one value.
     template <typename Body> void object(Body &&body) { between('{', '}', body); }
-    // An array, whose elements body writes.
+    // An array. body writes its elements.
     template <typename Body> void array(Body &&body) { between('[', ']', body); }
     JsonWriter &key(std::string_view name);
     void value(std::string_view text);
@@ -46,11 +46,11 @@ class JsonWriter {
         out_ += close;
         first_ = false;
     }
-    void separate(); // from the element before, if there is one
+    void separate(); // writes a comma if an element precedes
     void quote(std::string_view text);
 
     std::string out_;
-    bool first_ = true; // nothing stands before the next value in its object or array
+    bool first_ = true; // the next value is the first of its object or array
 };
 
 } // namespace kpx

@@ -11,7 +11,7 @@ void Program::cut(const Mark &mark) {
 }
 
 void Program::begin_call(int32_t op) {
-    if (nodes_.capacity() == 0) { // most windows fit, and grow no list
+    if (nodes_.capacity() == 0) { // reserves enough for most windows
         nodes_.reserve(kFewNodes);
         uses_.reserve(5 * kFewNodes);
         push_.reserve(64 * kFewNodes);

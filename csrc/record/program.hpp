@@ -16,40 +16,40 @@ namespace kpx {
 // A range of a Vulkan buffer that a node binds.
 struct Use {
     Numbered<vk::Buffer> buffer;
-    uint64_t offset; // bytes, aligned as the device asks
+    uint64_t offset; // bytes, aligned as the device requires
     uint64_t bytes;
     kpx_access access;
     std::shared_ptr<const void> owner; // keeps the memory
-    const Buffer *storage = nullptr;   // what owner is, unless it is a staging block
+    const Buffer *storage = nullptr;   // the owner as a Buffer, unless it is a staging block
 };
 
 // One dispatch. Its uses and push constants are slices of the program's lists.
 struct Node {
     Numbered<vk::Pipeline> pipeline;
     Layout layout;
-    Variant *variant;                  // the pipeline's
-    const char *kernel;                // its name, static
+    Variant *variant;                  // of the pipeline
+    const char *kernel;                // name, static
     std::shared_ptr<const void> owner; // of the pipeline, unless the device owns it
     uint32_t first_use = 0;
     uint32_t first_push = 0, push_bytes = 0;
-    int32_t op = -1;   // that it is a part of, OpNode::kOpaque: none
-    uint32_t call = 0; // counts those
+    int32_t op = -1;   // the op that it is part of; OpNode::kOpaque: none
+    uint32_t call = 0; // number of the op call in the program
     Grid grid;
     bool barrier = false; // set by plan(): wait for what ran before
 };
 
 class Program {
   public:
-    // Where a program can be cut back to when an op fails half-way.
+    // A position to cut the program back to when an op fails half-way.
     struct Mark {
         size_t nodes, uses, push;
     };
     Mark mark() const { return {nodes_.size(), uses_.size(), push_.size()}; }
     void cut(const Mark &mark);
 
-    // Starts another call of that op, to which work appended from now on belongs.
+    // Starts a call of that op; work appended from now on belongs to it.
     void begin_call(int32_t op);
-    // Appends a dispatch; its uses are given before, one per binding.
+    // Appends a use of the next dispatch, one per binding, and then the dispatch.
     void use(Use use);
     void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
                   std::shared_ptr<const void> owner = nullptr);
@@ -57,12 +57,12 @@ class Program {
     void append(const Program &other, size_t first, size_t last);
     // Keeps memory that the dispatches use, beside the owners of their uses.
     void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
-    void keep_many(size_t owners) { kept_.reserve(owners); } // that many will follow
-    // A copy that keeps no memory: what it does, not what it does it with.
+    void keep_many(size_t owners) { kept_.reserve(owners); } // makes room for that many
+    // A copy that keeps no memory alive.
     Program outline() const;
-    // Puts the outline's dispatches up to the mark into this program, which has none; the caller keeps the memory.
+    // Copies the outline's dispatches up to the mark into this empty program; the caller keeps the memory.
     void start_with(const Program &outline, const Mark &end, bool to_host);
-    // The host reads what was written: the recording ends with a barrier to it.
+    // The host reads what was written: the recording ends with a barrier for it.
     void read_by_host() { read_by_host_ = true; }
 
     bool empty() const { return nodes_.empty(); }

@@ -11,7 +11,7 @@
 
 namespace kpx {
 
-// Our entry into Kompute's recording: it is handed the command buffer.
+// Kompute's way to record: it passes the command buffer to this operation.
 class RecordOp : public kp::OpBase {
   public:
     RecordOp(Recording &recording, const Program &program) : recording_(&recording), program_(&program) {}
@@ -23,7 +23,7 @@ class RecordOp : public kp::OpBase {
     void postEval(const vk::CommandBuffer &) override {}
 
   private:
-    // Of the one call: the sequence keeps this object, but never asks it again.
+    // Valid during record(): the sequence keeps this object, but never calls it again.
     Recording *recording_;
     const Program *program_;
 };
@@ -62,8 +62,8 @@ Recording::~Recording() {
     device_->sequences().give_back(std::move(sequence_));
 }
 
-// The first barrier orders this work after the queue's earlier submissions,
-// which belong to this stream too, or are the same recording.
+// The first barrier orders this work after the queue's earlier submissions: those
+// of this stream and earlier runs of this recording.
 void Recording::record(const vk::CommandBuffer &commands, const Program &program) {
     if (stamps_) {
         stamps_->reset(commands);
@@ -155,7 +155,7 @@ std::vector<Recording::Span> Recording::spans() const {
     return out;
 }
 
-// The sets of all nodes, written by one call of the driver.
+// The descriptor sets of all nodes, written by one driver call.
 std::vector<vk::DescriptorSet> Recording::bind(const Program &program) {
     std::vector<DescriptorArena::Wanted> wanted;
     size_t uses = 0;
@@ -166,7 +166,7 @@ std::vector<vk::DescriptorSet> Recording::bind(const Program &program) {
     const std::vector<vk::DescriptorSet> sets = descriptors_.allocate(wanted);
     std::vector<vk::DescriptorBufferInfo> buffers;
     std::vector<vk::WriteDescriptorSet> writes;
-    buffers.reserve(uses); // writes point into it
+    buffers.reserve(uses); // writes hold pointers into it
     writes.reserve(sets.size());
     for (size_t i = 0; i < sets.size(); i++) {
         const Node &node = program.nodes()[i];
@@ -175,7 +175,7 @@ std::vector<vk::DescriptorSet> Recording::bind(const Program &program) {
             const Use &use = program.uses(node)[k];
             buffers.emplace_back(use.buffer, use.offset, use.bytes);
         }
-        // Bindings of one type follow each other, so one write fills them all.
+        // All bindings have the same type, so one write fills a set.
         writes.emplace_back(sets[i], 0, 0, node.layout.bindings, vk::DescriptorType::eStorageBuffer, nullptr,
                             buffers.data() + first);
         counts_.descriptor_writes += node.layout.bindings;

@@ -22,19 +22,18 @@ class Recording {
     };
 
     enum class Runs { once, many };
-    // What it takes the device's time of. each: every dispatch, which then waits for the one before. whole: from start
-    // to end.
+    // What is timed. each: every dispatch, which then waits for the previous one. whole: from start to end.
     enum class Timed { no, whole, each };
-    // When something ran, in nanoseconds of the device's clock.
+    // In nanoseconds of the device's clock.
     struct Span {
         uint64_t start, end;
     };
 
-    // Plans and records the program. many: it may be submitted while it runs;
-    // else again when it has run. The memory that the program names is the
-    // caller's to keep, as long as the device may touch it. Throws an Error;
-    // nothing was submitted then. A timed one throws KPX_UNSUPPORTED if the
-    // device writes no timestamps.
+    // Plans and records the program. Runs::many: it may be submitted while it
+    // runs; Runs::once: only after it has run. The caller keeps the program's
+    // memory for as long as the device may touch it. Throws an Error, having
+    // submitted nothing; KPX_UNSUPPORTED if it is to be timed and the device
+    // does not support timestamps.
     Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed = Timed::no);
     ~Recording();
     Recording(const Recording &) = delete;
@@ -42,12 +41,12 @@ class Recording {
 
     vk::CommandBuffer commands() const { return commands_; }
     const Counts &counts() const { return counts_; }
-    // How many dispatches it has, and of which kernels, for people.
+    // The number of dispatches, in all and by kernel, for messages.
     std::string describe() const;
-    // Counts that many runs for the kernel variants that it dispatches.
+    // Adds that many runs to the counts of the kernel variants that it dispatches.
     void count_calls(uint64_t runs) const;
 
-    // Of the last run, which is done, if this was asked for.
+    // Times of the last run, which must be done; only for a recording that is timed.
     bool times_each() const { return timed_ == Timed::each; }
     Span whole() const;
     std::vector<Span> spans() const; // one per dispatch
@@ -66,7 +65,7 @@ class Recording {
     DescriptorArena descriptors_;
     Sequences::Entry sequence_; // freed before what its commands use
     vk::CommandBuffer commands_;
-    vk::Pipeline bound_; // while it is recorded
+    vk::Pipeline bound_; // used during recording
     Counts counts_;
     std::vector<std::pair<Variant *, uint64_t>> calls_; // dispatches of each variant
 };

@@ -29,8 +29,8 @@ uint64_t word_of(uint64_t high, uint64_t low) {
 
 } // namespace
 
-// A pipeline's number stands for its layout too. Offsets and sizes have 32 bits, since no tensor has 4 GiB
-// (make_tensor); a serial number has two to spare.
+// A pipeline's number also determines its layout. Offsets and sizes fit into 32 bits, since every tensor is smaller
+// than 4 GiB (make_tensor); a serial number has two bits to spare.
 void RecordingCache::describe(const Program &program) {
     key_.clear();
     key_.push_back(program.ends_at_host());
@@ -41,7 +41,7 @@ void RecordingCache::describe(const Program &program) {
         put_bytes(key_, program.push(node), node.push_bytes);
         const Use *uses = program.uses(node);
         for (uint32_t i = 0; i < node.layout.bindings; i++) {
-            key_.push_back(uses[i].buffer.serial << 2 | uses[i].access); // barriers follow from the access
+            key_.push_back(uses[i].buffer.serial << 2 | uses[i].access); // the access determines barriers
             key_.push_back(word_of(uses[i].offset, uses[i].bytes));
         }
     }

@@ -17,7 +17,7 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
     list_ops(window.graph());
     {
-        const Window dropped = std::move(window); // and with it the memory of what was planned
+        const Window dropped = std::move(window); // frees the memory of planned tensors
     }
     memory_.allocate(*device_, program_);
     recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);

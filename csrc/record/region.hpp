@@ -22,7 +22,7 @@ class Region {
     // An operand of an op as it was recorded.
     struct Operand {
         uint32_t index; // among the op's operands; absent ones are left out
-        int64_t tensor; // of the memory plan; -1: no dispatch touches it
+        int64_t tensor; // index in the memory plan; -1: no dispatch touches it
         kpx_access access;
         uint32_t dtype, rank;
         std::array<int64_t, KPX_MAX_RANK> shape, strides;
@@ -31,8 +31,8 @@ class Region {
     // An op as it was recorded.
     struct Op {
         int32_t op;
-        const char *pass;           // that made it, or nullptr
-        std::vector<int32_t> fused; // from these
+        const char *pass;           // the pass that made it, or nullptr
+        std::vector<int32_t> fused; // the ops that it replaced
         std::vector<Operand> operands;
         uint32_t dispatches;
     };
@@ -48,24 +48,25 @@ class Region {
     // The same work with timestamps, recorded when first asked for. The caller holds profiling.
     std::mutex profiling;
     const std::shared_ptr<Recording> &timed(const Queue &queue, Recording::Timed timed);
-    // Such a recording was submitted, and ends at that value. The caller holds profiling.
+    // Notes that such a recording was submitted and ends at that value. The caller holds profiling.
     void profiled(std::shared_ptr<Recording> recording, uint64_t submitted_ns, std::shared_ptr<Timeline> timeline,
                   uint64_t value);
-    // When it ran, and in spans, unless null, when each of its n dispatches did. Throws KPX_INVALID before it has.
+    // When the last of them ran; spans, unless null, gets the times of its n dispatches. Throws KPX_INVALID if none was
+    // submitted.
     kpx_span times(kpx_span *spans, uint64_t n);
 
     // ---- Guarded by the device's mutex ----
-    // The tensors of the caller's that it uses.
+    // The caller's tensors that it uses.
     void use(std::vector<RegionUse> uses);
     const std::vector<RegionUse> &uses() const { return uses_; }
-    // The last replay, which the next one of another stream must wait for: both use the region's memory. Null before.
+    // The last replay, or null. A replay on another stream must wait for it, since both use the region's memory.
     std::shared_ptr<Point> last;
     bool marked = false;               // its tensors remember `last`
     uint64_t seen_state = 0;           // Device::cache_state() when the tensors were ready
-    std::shared_ptr<Timeline> seen_by; // for the stream of this one
+    std::shared_ptr<Timeline> seen_by; // of the stream that they were ready for
 
     kpx_region_stats stats() const;
-    // As JSON; csrc/record/describe.cpp.
+    // As JSON; implemented in csrc/record/describe.cpp.
     std::string describe() const;
 
   private:
@@ -77,7 +78,7 @@ class Region {
 
     std::shared_ptr<Device> device_;
     std::vector<RegionUse> uses_;
-    uint64_t appended_ = 0; // ops
+    uint64_t appended_ = 0; // number of ops before the passes
     std::vector<Op> ops_;
     MemoryPlan memory_;
     Program program_; // freed after its recording

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kWordsPerGroup = 256; // of shaders/transfer.comp
 
-// The binding that covers bytes at offset, and the word in it where they start.
+// The binding that covers the bytes at offset, and the word in it where they start.
 Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_access access, uint32_t *word) {
     const uint64_t base = end.offset - end.offset % device.binding_alignment();
     *word = uint32_t((end.offset - base) / 4);

@@ -16,13 +16,13 @@ struct TransferEnd {
     Numbered<vk::Buffer> buffer;
     uint64_t offset; // bytes
     std::shared_ptr<const void> owner;
-    const Buffer *storage = nullptr; // what owner is, unless it is a staging block
+    const Buffer *storage = nullptr; // the owner as a Buffer, unless it is a staging block
 };
 
-// Appends a dispatch that copies bytes; the offsets agree modulo 4.
+// Appends a dispatch that copies bytes; the offsets must be equal modulo 4.
 void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes);
 
-// Makes an empty node what the copy is to the passes.
+// Fills an empty node with the copy as the passes see it.
 void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes,
                    kpx_access access);
 

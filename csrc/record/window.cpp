@@ -29,7 +29,7 @@ bool Window::repeat(const CallWords &call, Memory &memory, bool &has_dispatch) {
     }
     scratch_.clear();
     if (!log.take_scratch(followed_, memory, scratch_)) {
-        scratch_.clear(); // lowering takes it anew
+        scratch_.clear(); // the lowering allocates it again
         return false;
     }
     for (std::shared_ptr<Buffer> &buffer : scratch_) {

@@ -1,8 +1,8 @@
 // Work that was appended and is not recorded yet: what a stream collects until
-// it is flushed, or until a capture ends. Every op is lowered when it comes, so
-// that "unsupported" is answered at once; if passes rewrite the graph later,
-// only what they made is lowered anew. A window that begins like one that was
-// recorded follows it: as long as the calls are the same, nothing is lowered.
+// it is flushed, or until a capture ends. Every op is lowered when it is appended,
+// so that "unsupported" is reported at once; if passes rewrite the graph later,
+// only the nodes that they made are lowered. A window that begins like a recorded
+// one follows it: as long as the calls are the same, nothing is lowered.
 #pragma once
 
 #include "graph/graph.hpp"
@@ -24,9 +24,9 @@ class Window {
     // captured: the window of a capture, which keeps the graph for the passes.
     Window(Device &device, bool captured) : graph_(device, captured), keep_graph_(captured) {}
 
-    // fill(node) makes an empty node the call, lower(node, program) appends its
-    // dispatches. Nothing stays when one of them throws. Returns whether there is a dispatch: work on no elements has
-    // none. call: the op call that it is, null if it is something else.
+    // fill(node) fills an empty node with the call, lower(node, program) appends its dispatches. If one of them throws,
+    // nothing was appended. call: the op call, or null for other work. Returns whether there is a dispatch; work on no
+    // elements has none.
     template <typename Fill, typename Lower> bool append(Fill fill, Lower lower, const CallWords *call = nullptr) {
         leave();
         const Program::Mark mark = program_.mark();
@@ -61,7 +61,7 @@ class Window {
     void follow(std::shared_ptr<const KnownWindow> known);
     bool follows() const { return known_ != nullptr; }
     // Appends the call if it is the next one of the known window. The caller then calls keep() for each operand.
-    // has_dispatch: what append() returns.
+    // has_dispatch: as append() returns it.
     bool repeat(const CallWords &call, Memory &memory, bool &has_dispatch);
     void keep(const std::shared_ptr<Buffer> &memory);
     // The known window that this one repeats from the first to the last call, or null.
@@ -72,24 +72,24 @@ class Window {
         leave();
         return std::move(program_);
     }
-    // What keeps the memory of a window that is repeated().
+    // A program without dispatches that keeps the memory of a window that is repeated().
     Program take_kept() { return std::move(program_); }
-    // The same after the passes; the graph is what they came from until clear().
+    // The dispatches after the passes; the graph keeps its nodes until clear().
     Program finish(const PassSet &passes);
-    // Empties the window, and keeps memory for the next calls.
+    // Empties the window, and keeps its capacity.
     void clear();
 
   private:
-    // Stops following, and takes over the dispatches of the calls so far.
+    // Stops following, and copies the dispatches of the calls so far.
     void leave();
 
     Graph graph_;
     Program program_;
     bool keep_graph_;
-    CallLog log_; // of the calls so far; not kept while following
+    CallLog log_; // of the calls so far; not maintained while following
     std::shared_ptr<const KnownWindow> known_;
-    size_t followed_ = 0; // of its calls
-    uint64_t number_ = 0; // of a window that follows another: no other window has it
+    size_t followed_ = 0; // how many of its calls were repeated
+    uint64_t number_ = 0; // unique to this window; only set while following
     std::vector<std::shared_ptr<Buffer>> scratch_;
 };
 
