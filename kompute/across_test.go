@@ -55,7 +55,7 @@ func TestStreamsOfTwoDevicesWaitForEachOther(t *testing.T) {
 			cancel()
 		}
 		require.False(t, ran.Load() || ev.Done())
-		after := closing(t, run(free, "copy", behind)) // held with what it reads
+		after := closing(t, run(free, "copy", behind)) // held back with its operand
 		require.NoError(t, free.Flush())
 		open()
 		require.NoError(t, last.Synchronize(bg))
@@ -66,7 +66,7 @@ func TestStreamsOfTwoDevicesWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A read of what is held back, and given up, stands in no other read's way.
+// An abandoned read of work that is held back does not delay other reads.
 func TestReadsPassWorkThatIsHeldBack(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
@@ -140,7 +140,7 @@ func TestRingsOfStreamsComeToAnEnd(t *testing.T) {
 	})
 }
 
-// An event behind a wait lies behind what was waited for, also without work.
+// An event after a wait comes after what was waited for, even without work between.
 func TestEventsBehindWaits(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")
@@ -170,14 +170,14 @@ func TestCloseWaitsForHeldWork(t *testing.T) {
 		require.NoError(t, g.Close())
 		require.Equal(t, float32(-9), read(t, y)[9])
 
-		// Nothing behind the wait, and the device goes at once.
+		// With nothing after the wait, the device closes at once.
 		g = newStream(t, d)
 		hostOp(c, func() { time.Sleep(20 * time.Millisecond) })
 		g.Wait(c.Record())
 	})
 }
 
-// A poisoned stream's event is reached all the same.
+// The event of a poisoned stream is reached nevertheless.
 func TestErrorsOfAnotherDevicesEvent(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		cpu := openTest(t, "cpu")

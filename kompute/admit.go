@@ -31,7 +31,7 @@ func (s *Stream) admit(op Op) error {
 			return s.located(op, fmt.Sprintf("operand %d belongs to a region that another stream captures", i), ErrCapture)
 		}
 		if s.capture != nil {
-			continue // a replay asks for the content
+			continue // replays check the content
 		}
 		if err := a.View.st.contentErr(); err != nil && !a.overwrites() {
 			return err

@@ -31,15 +31,15 @@ type backend interface {
 }
 
 // queue executes the work of one stream in the order in which it was appended.
-// Values of the stream's timeline tell what is done.
+// The value that the stream's timeline has reached tells what is done.
 type queue interface {
 	// append adds op. The stream's append lock is held, the device's is not.
 	append(op Op) error
 	// upload copies storage to the device if its copy there is stale. Locks as
 	// for append.
 	upload(st *storage) error
-	// hold makes work appended from now on start after m, which is submitted; its stream may be of
-	// any device. Locks as for append.
+	// hold makes work appended from now on start after m, which must be submitted; its stream may be
+	// of any device. Locks as for append.
 	hold(m mark) error
 	// read appends a copy of bytes lo to hi of st to the host; the caller has
 	// st in use. Locks as for append.
@@ -51,7 +51,7 @@ type queue interface {
 	// return errBusy, having done nothing, if too much of the stream's work is
 	// under way.
 	flush() (uint64, error)
-	// waitForRoom waits until they would not, or ctx is done. No lock is held.
+	// waitForRoom waits until flush and replay would not return errBusy, or until ctx is done. No lock is held.
 	waitForRoom(ctx context.Context) error
 	// wait returns when value, which flush returned, is reached, or ctx is done.
 	wait(ctx context.Context, value uint64) error

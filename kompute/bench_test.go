@@ -37,8 +37,7 @@ func benchmarkToken(b *testing.B, d *Device, op Op) {
 	}
 }
 
-// measured runs a benchmark with nothing measured, which must cost what it would
-// if nothing could be, and with what there is.
+// measured runs a benchmark without measurements and with each kind of them.
 func measured(b *testing.B, spec string, op Op) {
 	for name, opts := range map[string][]Option{
 		"unmeasured": nil, "op times": {WithOpTimes()}, "trace": {WithTrace(NewTrace())},
@@ -60,7 +59,7 @@ func BenchmarkTokenOnVulkan(b *testing.B) {
 }
 
 // BenchmarkReplay replays a region with as many weights as a model of 28 layers
-// has tensors. Weights were brought up by another stream.
+// has tensors. Another stream has uploaded the weights.
 func BenchmarkReplay(b *testing.B) {
 	d, err := Open("vulkan")
 	if err != nil {

@@ -98,8 +98,8 @@ func TestARegionsResultWithoutElements(t *testing.T) {
 	})
 }
 
-// Who enqueues on a stream while another goroutine captures on it does not get
-// a result, and is told so instead of being given whatever the memory held.
+// A goroutine that enqueues on a stream while another one captures on it gets an
+// error instead of undefined content.
 func TestUsingAStreamDuringItsCaptureGivesAnError(t *testing.T) {
 	everyDevice(t, func(t *testing.T, d *kompute.Device) {
 		s, err := d.NewStream()

@@ -10,7 +10,7 @@ import (
 // The model's steps that have to do with streams: reads under way, events,
 // regions, and streams that come and go.
 
-// cacheReading is a read under way and what it must give.
+// cacheReading is a pending read and its expected result.
 type cacheReading struct {
 	*Reading[float32]
 	v       *cacheView
@@ -36,8 +36,8 @@ func (m *cacheModel) Take(rt *rapid.T) {
 	m.take(rt, rapid.IntRange(0, len(m.readings)-1).Draw(rt, "reading"))
 }
 
-// take waits for a reading and compares it. What it read of a whole storage that
-// nothing has changed since, the host keeps.
+// take waits for a reading and compares it. If it read a whole storage that has not
+// changed since, the host has the content.
 func (m *cacheModel) take(rt *rapid.T, i int) {
 	r := m.readings[i]
 	m.readings = slices.Delete(m.readings, i, i+1)
@@ -107,7 +107,7 @@ type cacheRegion struct {
 	*Region
 	s         *Stream
 	v, w, to  *cacheView
-	overwrite bool // to is written whole, and its content does not matter
+	overwrite bool // to is written entirely, so its earlier content is not read
 	out       *cacheView
 	replayed  bool // out is one of the model's views
 }
@@ -150,7 +150,7 @@ func (m *cacheModel) region(rt *rapid.T) *cacheRegion {
 	return m.regions[rapid.IntRange(0, len(m.regions)-1).Draw(rt, "region")]
 }
 
-// Replay replays a region. One of whose tensors was closed gives an error.
+// Replay replays a region, which is an error if one of its tensors was closed.
 func (m *cacheModel) Replay(rt *rapid.T) {
 	r := m.region(rt)
 	times := rapid.IntRange(1, 3).Draw(rt, "times")
@@ -176,7 +176,7 @@ func (m *cacheModel) Replay(rt *rapid.T) {
 	}
 }
 
-// step does what one replay does.
+// step applies one replay to the model.
 func (r *cacheRegion) step() {
 	x, y := r.v.values(), r.w.values()
 	for i := range x {

@@ -14,8 +14,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// cacheNumbers are what tensors hold: no subnormal numbers, which a device may
-// take for zero.
+// cacheNumbers are the values of tensors, without subnormal numbers, which a device
+// may flush to zero.
 var cacheNumbers = rapid.Map(rapid.IntRange(-512, 512), func(i int) float32 { return float32(i) / 64 })
 
 // modelSteps is how many steps the model test takes on each device, unless
@@ -23,8 +23,8 @@ var cacheNumbers = rapid.Map(rapid.IntRange(-512, 512), func(i int) float32 { re
 const modelSteps = 2000
 
 // TestTensorCacheAgainstAModel drives random work over several streams and
-// compares every read with plain Go slices. KOMPUTE_GO_MODEL_SEED repeats a run
-// that another one's log names.
+// compares every read with plain Go slices. KOMPUTE_GO_MODEL_SEED repeats the run
+// whose log named that seed.
 func TestTensorCacheAgainstAModel(t *testing.T) {
 	steps, seed := modelSteps, time.Now().UnixNano()
 	if s := os.Getenv("KOMPUTE_GO_MODEL_STEPS"); s != "" {
@@ -68,8 +68,8 @@ func withRapidFlag(t *testing.T, name, value string) {
 	t.Cleanup(func() { require.NoError(t, flag.Set(name, before)) })
 }
 
-// cacheModel is what the tensor cache should hold: numbers, and which side has
-// them.
+// cacheModel is what the tensor cache should hold: values, and whether host or
+// device has them.
 type cacheModel struct {
 	d        *Device
 	streams  []*Stream
@@ -81,14 +81,14 @@ type cacheModel struct {
 	taken    *int // steps so far, over all runs
 
 	uploads   uint64 // of this step
-	downloads uint64 // at most; parts that were read may be there already
+	downloads uint64 // upper bound: parts that were read need no second download
 }
 
 // cacheStorage is memory that views share.
 type cacheStorage struct {
 	data         []float32
 	host, device bool // which side has the newest content
-	mapped       bool // there is one side only
+	mapped       bool // host and device share the memory
 	views        int  // open ones
 	version      int  // of the content
 }
@@ -158,8 +158,8 @@ func (v *cacheView) meets(w *cacheView) bool {
 	return v.st == w.st && slices.ContainsFunc(v.at, func(at int) bool { return slices.Contains(w.at, at) })
 }
 
-// actions are the model's, each counted once it is done, and each followed by a
-// look at what was copied.
+// actions are those of the model. Each is counted, and is followed by a check of
+// what was copied.
 func (m *cacheModel) actions() map[string]func(*rapid.T) {
 	all := rapid.StateMachineActions(m)
 	for name, action := range all {
@@ -182,7 +182,7 @@ func (m *cacheModel) actions() map[string]func(*rapid.T) {
 // Check is part of the state machine.
 func (m *cacheModel) Check(*rapid.T) {}
 
-// finish compares everything that is left, and closes it.
+// finish compares everything that is still open, and closes it.
 func (m *cacheModel) finish(rt *rapid.T) {
 	for len(m.readings) > 0 {
 		m.take(rt, 0)
@@ -206,8 +206,8 @@ func (m *cacheModel) compare(rt *rapid.T, v *cacheView) {
 	require.Equal(rt, v.values(), got)
 }
 
-// readBy notes that the host reads a view at once: a copy, unless it has it. What
-// it read of a whole storage it keeps.
+// readBy notes that the host reads a view at once: a download, unless the host has
+// the content. After reading a whole storage it has it.
 func (m *cacheModel) readBy(v *cacheView) {
 	m.download(v.st)
 	if v.spans() && !v.st.mapped {
@@ -215,14 +215,14 @@ func (m *cacheModel) readBy(v *cacheView) {
 	}
 }
 
-// download notes that content comes down, unless the host has it.
+// download notes a download, unless the host has the content.
 func (m *cacheModel) download(st *cacheStorage) {
 	if m.owns && !st.host {
 		m.downloads++
 	}
 }
 
-// needDevice notes that the device must have the content: a copy, unless it has.
+// needDevice notes that the device needs the content: an upload, unless it has it.
 func (m *cacheModel) needDevice(st *cacheStorage) {
 	if m.owns && !st.device {
 		m.uploads++
@@ -283,7 +283,7 @@ func (m *cacheModel) alike(rt *rapid.T, v *cacheView) *cacheView {
 	return fit[rapid.IntRange(0, len(fit)-1).Draw(rt, "other view")]
 }
 
-// room leaves out steps that make views when there are many.
+// room skips steps that make views when there are already many.
 func (m *cacheModel) room(rt *rapid.T) {
 	if len(m.views) >= 16 {
 		rt.Skip("enough views")
@@ -294,167 +294,4 @@ func (m *cacheModel) add(rt *rapid.T, x *Tensor[float32], st *cacheStorage) {
 	require.NoError(rt, x.Err())
 	st.views++
 	m.views = append(m.views, &cacheView{x, st, places(x.View().Layout())})
-}
-
-// New makes a tensor from the host.
-func (m *cacheModel) New(rt *rapid.T) {
-	m.room(rt)
-	shape := rapid.SampledFrom([][]int{{4, 6}, {4, 6}, {2, 3, 4}, {6, 4}, {5}, {150}}).Draw(rt, "shape")
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	data := rapid.SliceOfN(cacheNumbers, n, n).Draw(rt, "data")
-	x, err := New(m.d, data, shape...)
-	require.NoError(rt, err)
-	m.add(rt, x, &cacheStorage{data: slices.Clone(data), host: true})
-}
-
-// View makes a view of a view.
-func (m *cacheModel) View(rt *rapid.T) {
-	v := m.view(rt)
-	m.room(rt)
-	var x *Tensor[float32]
-	axis := rapid.IntRange(0, max(v.Rank()-1, 0)).Draw(rt, "axis")
-	switch kind := rapid.IntRange(0, 4).Draw(rt, "kind"); {
-	case kind == 0 || v.Rank() == 0:
-		x = v.Transpose()
-	case kind == 1:
-		lo := rapid.IntRange(0, v.Dim(axis)).Draw(rt, "start")
-		x = v.Slice(axis, lo, rapid.IntRange(lo, v.Dim(axis)).Draw(rt, "stop"))
-	case kind == 2:
-		x = v.SliceStep(axis, 0, v.Dim(axis), rapid.IntRange(1, 3).Draw(rt, "step"))
-	case kind == 3:
-		if x = v.Reshape(-1); x.Err() != nil {
-			rt.Skip("it needs a copy")
-		}
-	default:
-		x = v.ExpandDims(axis)
-	}
-	if x.Rank() > 5 || x.Size() == 0 {
-		_ = x.Close()
-		rt.Skip("nothing to see")
-	}
-	m.add(rt, x, v.st)
-}
-
-// Op makes a tensor by an op on views.
-func (m *cacheModel) Op(rt *rapid.T) {
-	v := m.view(rt)
-	w := m.alike(rt, v)
-	m.room(rt)
-	m.needDevice(v.st)
-	m.needDevice(w.st)
-	out := &cacheStorage{device: true}
-	x, y := v.values(), w.values()
-	for i := range x {
-		out.data = append(out.data, x[i]+y[i])
-	}
-	m.add(rt, run(m.stream(rt), "add", v.Tensor, w.Tensor), out)
-}
-
-// Copy makes a tensor of what a view shows.
-func (m *cacheModel) Copy(rt *rapid.T) {
-	v := m.view(rt)
-	m.room(rt)
-	m.needDevice(v.st)
-	m.add(rt, run(m.stream(rt), "copy", v.Tensor), &cacheStorage{data: v.values(), device: true})
-}
-
-// NewMapped makes a tensor in memory that both sides see.
-func (m *cacheModel) NewMapped(rt *rapid.T) {
-	m.room(rt)
-	x, err := NewMapped[float32](m.d, 4, 6)
-	require.NoError(rt, err)
-	st := &cacheStorage{data: make([]float32, 24), device: true, mapped: true}
-	m.add(rt, x.Tensor(), st)
-	v := m.views[len(m.views)-1]
-	data := rapid.SliceOfN(cacheNumbers, 24, 24).Draw(rt, "data")
-	require.NoError(rt, x.Tensor().Write(bg, data))
-	m.hostWrites(v, data)
-}
-
-// Write lets an op write through a view, which may be a part of what it reads.
-func (m *cacheModel) Write(rt *rapid.T) {
-	from := m.view(rt)
-	to := m.alike(rt, from)
-	if from.meets(to) && !slices.Equal(from.at, to.at) {
-		rt.Skip("they overlap")
-	}
-	m.needDevice(from.st)
-	m.needDevice(to.st)
-	runInto(m.stream(rt), "neg", to.Tensor, from.Tensor)
-	to.set(negatives(from.values()))
-	to.st.deviceWrote()
-}
-
-func negatives(values []float32) []float32 {
-	out := make([]float32, len(values))
-	for i, v := range values {
-		out[i] = -v
-	}
-	return out
-}
-
-// Overwrite lets an op write a whole storage: nothing of it goes up first.
-func (m *cacheModel) Overwrite(rt *rapid.T) {
-	from := m.view(rt)
-	to := m.alike(rt, from)
-	if from.st == to.st || !to.whole() {
-		rt.Skip("not all of another storage")
-	}
-	m.needDevice(from.st)
-	m.stream(rt).Enqueue(makeOp("copy", In(from.Tensor.View()), Out(to.Tensor.View())))
-	to.set(from.values())
-	to.st.deviceWrote()
-}
-
-// HostWrite writes through a view from the host.
-func (m *cacheModel) HostWrite(rt *rapid.T) {
-	v := m.view(rt)
-	data := rapid.SliceOfN(cacheNumbers, len(v.at), len(v.at)).Draw(rt, "data")
-	m.hostWrites(v, data)
-	require.NoError(rt, v.Tensor.Write(bg, data))
-}
-
-// Read compares a view, which is all of its storage or a part.
-func (m *cacheModel) Read(rt *rapid.T) { m.compare(rt, m.view(rt)) }
-
-// ReadInto does so into memory of the caller's.
-func (m *cacheModel) ReadInto(rt *rapid.T) {
-	v := m.view(rt)
-	m.readBy(v)
-	got := make([]float32, len(v.at))
-	require.NoError(rt, v.Tensor.ReadInto(bg, got))
-	require.Equal(rt, v.values(), got)
-}
-
-// Fallback negates a view by an op that only the CPU can run.
-func (m *cacheModel) Fallback(rt *rapid.T) {
-	v := m.view(rt)
-	m.download(v.st) // two operands, read before either is taken
-	m.readBy(v)
-	view := v.Tensor.View()
-	m.stream(rt).Enqueue(Op{Name: "only_on_the_cpu", Args: []Arg{In(view), InOut(view)}, CPU: testOps["neg"]})
-	m.hostWrites(v, negatives(v.values()))
-}
-
-// Upload brings a tensor to the device early.
-func (m *cacheModel) Upload(rt *rapid.T) {
-	v := m.view(rt)
-	m.needDevice(v.st)
-	m.stream(rt).Upload(v.Tensor)
-}
-
-// Close closes a view, perhaps the last of its storage, perhaps with work on it
-// pending.
-func (m *cacheModel) Close(rt *rapid.T) {
-	v := m.view(rt)
-	if len(m.views) < 12 && rapid.IntRange(0, 2).Draw(rt, "seldom") != 0 {
-		rt.Skip("few views")
-	}
-	require.NoError(rt, v.Tensor.Close())
-	v.st.views--
-	i := slices.Index(m.views, v)
-	m.views = slices.Delete(m.views, i, i+1)
 }

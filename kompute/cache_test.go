@@ -8,7 +8,7 @@ import (
 )
 
 // A reshaped alias of what the device has just written must neither read stale
-// host bytes nor send them up over the fresh ones.
+// host bytes nor upload them over the fresh ones.
 func TestReshapeOfAFreshArray(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)

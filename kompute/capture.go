@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrCapture is what a CaptureError wraps.
+// ErrCapture is the error that every CaptureError wraps.
 var ErrCapture = errors.New("cannot be captured")
 
 // CaptureError reports which operation made a capture fail, and why. It wraps

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Everything that a region cannot hold fails the capture with the operation's
-// name; then nothing has run, and the stream works on.
+// An operation that a region cannot hold makes the capture fail with the operation's
+// name; then nothing has run, and the stream remains usable.
 func TestCapturesThatFail(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -126,8 +126,8 @@ func TestCaptureOfWhatFallsBack(t *testing.T) {
 	require.Equal(t, upTo(3), read(t, out))
 }
 
-// While a region is captured, the host reads what it does not write, and other
-// streams keep away from what it writes.
+// While a region is captured, the host may read what it does not write, and other
+// streams may not use what it writes.
 func TestOthersDuringACapture(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s, other, bad := newStream(t, d), newStream(t, d), newStream(t, d)

@@ -110,8 +110,8 @@ func (s *Stream) lastFlush() mark {
 // Close waits for all work, closes the streams, and frees the device and the
 // memory of every tensor on it. Streams and tensors that are still open return
 // ErrClosed from then on. Closing again does nothing. It returns the first error
-// that poisoned one of the streams. Shutdown is Close with a deadline. A device
-// that hangs keeps it no longer than its streams: see Stream.Close.
+// that poisoned one of the streams. Shutdown is Close with a deadline. On a device
+// that hangs it returns as Stream.Close does.
 func (d *Device) Close() error { return d.Shutdown(context.Background()) }
 
 // Shutdown closes the device like Close, but waits no longer than ctx allows. It

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// endsInTime calls f with a context that ends soon, and wants its error at once.
+// endsInTime calls f with a context that ends soon, and requires its error at once.
 func endsInTime(t *testing.T, what string, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := contextFor(20)
@@ -96,7 +96,7 @@ func TestShutdownOfABusyDevice(t *testing.T) {
 	})
 }
 
-// The error of a stream comes from whoever waits for the end, however late.
+// Every call that waits for the end returns the stream's error, however late.
 func TestShutdownTellsTheStreamsErrors(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -105,7 +105,7 @@ func TestShutdownTellsTheStreamsErrors(t *testing.T) {
 		s.Fail(errTest)
 		ctx, cancel := contextFor(20)
 		defer cancel()
-		require.Error(t, s.Shutdown(ctx)) // of the two, whichever comes first
+		require.Error(t, s.Shutdown(ctx)) // either error
 		open()
 		require.ErrorIs(t, s.Close(), errTest)
 	})

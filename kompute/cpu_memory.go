@@ -6,15 +6,15 @@ import (
 	"unsafe"
 )
 
-// Results of ops get memory that earlier ones have freed: new memory must be
+// Results of ops reuse memory that earlier ones have freed: new memory must be
 // zeroed, and the system hands it out page by page, which took a third of a
-// prompt's time. Blocks are kept by size until the garbage collector has found
-// them unused twice.
+// prompt's time. Blocks are kept by size; the garbage collector drops those that
+// stay unused for two cycles.
 
-// leastRecycled is the least size, in bytes, of blocks that are kept.
+// leastRecycled is the smallest size, in bytes, of blocks that are kept.
 const leastRecycled = 1 << 16
 
-// freed are blocks by class of size: four to each power of two.
+// freed holds blocks by size class, four classes to each power of two.
 var freed [4 * 64]sync.Pool
 
 // classOf returns the smallest class for n bytes, and its size.
@@ -36,7 +36,7 @@ func recycledBytes(n int) []byte {
 	return alignedBytes(size)[:n:n]
 }
 
-// recycle takes bytes of recycledBytes back, which nobody uses any more.
+// recycle takes back memory from recycledBytes that is no longer used.
 func recycle(b []byte) {
 	if len(b) >= leastRecycled {
 		class, _ := classOf(len(b))

@@ -23,8 +23,8 @@ func TestClassesOfMemory(t *testing.T) {
 	})
 }
 
-// Memory of closed results comes back with other content, and memory that is to
-// be zero does not.
+// Results may get the memory of closed ones with its old content, but memory that
+// must be zero is zero.
 func TestMemoryOfResultsIsUsedAgain(t *testing.T) {
 	d := openTest(t, "cpu")
 	s := newStream(t, d)

@@ -21,7 +21,7 @@ type cpuQueue struct {
 	submits uint64
 	// replayed counts ops that regions ran.
 	replayed uint64
-	barriers uint64 // between them
+	barriers uint64 // between these ops
 	timing   timing
 	opTimes  map[string]OpTime
 
@@ -33,7 +33,7 @@ type cpuQueue struct {
 // without an op it only waits.
 type cpuItem struct {
 	op     Op
-	region *Region // instead of op, replayed so many times
+	region *Region // instead of op; replayed this many times
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
 	read   *cpuRead    // instead of op

@@ -150,8 +150,8 @@ func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 	return t
 }
 
-// output is a tensor and what it consists of, in one allocation: a decode step
-// makes hundreds.
+// output is a tensor and all its parts in one allocation: a decode step makes
+// hundreds.
 type output[T Element] struct {
 	tensor  Tensor[T]
 	storage storage
@@ -159,8 +159,8 @@ type output[T Element] struct {
 }
 
 // makeOutput sets v to a contiguous view of st, and makes st storage of the
-// innermost open scope. It reports false, and has done nothing, where that is not as
-// simple: without a scope, or if something is wrong, which create then reports.
+// innermost open scope. It returns false, having done nothing, in less simple cases:
+// without a scope, or on an error, which create then reports.
 func (s *Stream) makeOutput(v *View, st *storage, lengths []int, dtype DType, shape []int) bool {
 	d := s.dev
 	l, err := array.ContiguousIn(lengths, shape)

@@ -59,7 +59,7 @@ type Device struct {
 	resources  *resource                // live ones
 	reads      map[*vulkanRead]struct{} // with a native handle
 	freed      []uintptr                // native handles to destroy
-	freesLater bool                     // several at once, by freeNative
+	freesLater bool                     // freeNative will destroy several at once
 	live       int
 	liveBytes  int64
 	peakBytes  int64
@@ -185,8 +185,8 @@ func collect() {
 	time.Sleep(collectStep) // cleanups run on their own goroutines
 }
 
-// The time limits for cleanups of collected tensors and for the work that still
-// uses some.
+// The time limits for cleanups of collected tensors and for work that still uses
+// them.
 const (
 	collectStep  = 2 * time.Millisecond
 	collectSteps = 5

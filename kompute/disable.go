@@ -16,8 +16,8 @@ const disableVariable = "KOMPUTE_GO_DISABLE"
 const disabledReason = "disabled"
 
 // WithDisabled leaves out native ops and kernels, as the environment variable KOMPUTE_GO_DISABLE
-// does for every device. It helps to find what causes a problem, and forces a kernel in tests: what
-// is left does the work. A name is the first of these that exists:
+// does for every device. It helps to find the cause of a problem, and tests use it to force a kernel:
+// the remaining ones do the work. A name means the first of these that exists:
 //
 //	"sdpa"                           the op of that basename runs on the CPU, with the same results,
 //	                                 and counts as a fallback with the reason "disabled"; fusion
@@ -44,8 +44,8 @@ func (o *options) disable(names []string) {
 
 func (o *options) disableFromEnvironment() { o.disable(listVariable(disableVariable)) }
 
-// resolveDisabled keeps the names of ops in o.disabled, and returns the variants that the others
-// mean.
+// resolveDisabled keeps only the names of ops in o.disabled, and returns the variants that the other
+// names mean.
 func (o *options) resolveDisabled(variants []KernelVariant) ([]string, error) {
 	ops := make(map[string]bool)
 	var out []string
@@ -72,7 +72,7 @@ func isOp(name string) bool {
 	return slices.ContainsFunc(opdef.Ops, func(op *opdef.Op) bool { return op.Name == name })
 }
 
-// transferKernel moves bytes between host and device, which no device can do without.
+// transferKernel moves bytes between host and device. It cannot be disabled.
 const transferKernel = "transfer"
 
 // named reports whether a name given to WithDisabled means v.
@@ -84,7 +84,7 @@ func (v *KernelVariant) named(name string) bool {
 		slices.Contains(strings.Split(v.Variant, "_"), name)
 }
 
-// namesToDisable lists what WithDisabled knows.
+// namesToDisable lists the names that WithDisabled accepts.
 func namesToDisable(variants []KernelVariant) string {
 	ops, kernels, words := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, op := range opdef.Ops {

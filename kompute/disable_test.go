@@ -40,8 +40,8 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
-// What the host writes over a fallback's result, and what the device does, move
-// nothing for that fallback.
+// Host writes over a fallback's result, and work on the device, do not count as
+// copies of that fallback.
 func TestFallbackMovesEndWithTheContent(t *testing.T) {
 	d := vulkanOrSkip(t, WithDisabled("unary"))
 	s := newStream(t, d)
@@ -86,7 +86,7 @@ func TestDisabledKernels(t *testing.T) {
 	for disabled, variant := range map[string]string{
 		"subgroup":             "softmax.narrow_subgroup",
 		"vec":                  "quantized_matmul_vec.base",
-		"projection":           "projection.base", // the op of that name is no op of Go's
+		"projection":           "projection.base", // Go has no op of that name
 		"sdpa_tiled":           "sdpa_tiled.base",
 		"rms_norm.base":        "rms_norm.base",
 		"quantized_matmul_vec": "quantized_matmul_vec.base",

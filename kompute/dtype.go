@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// The vocabulary of element types, layouts and host arrays is shared with packages
-// that this one builds on. These are its names for users.
+// Element types, layouts and host arrays are defined in a package that other
+// packages of this module share. These are their public names.
 type (
 	// DType names an element type. The zero DType names none.
 	DType = array.DType
@@ -46,19 +46,19 @@ const (
 // MaxRank is the largest number of axes of a tensor.
 const MaxRank = array.MaxRank
 
-// ErrLayout is what errors of Layout's methods, ContiguousLayout, NewArray and
-// ArrayOf wrap. Tensors' view operations give ErrShape instead.
+// ErrLayout is wrapped by errors of Layout's methods, ContiguousLayout, NewArray and
+// ArrayOf. View operations of tensors return ErrShape instead.
 var ErrLayout = array.ErrLayout
 
 // DTypeOf returns the element type of the Go type T.
 func DTypeOf[T Element]() DType { return array.DTypeOf[T]() }
 
-// Float16FromFloat32 rounds to the nearest Float16, ties to even. What is too
-// large becomes infinite.
+// Float16FromFloat32 rounds to the nearest Float16, ties to even. Numbers that are
+// too large become infinite.
 func Float16FromFloat32(f float32) Float16 { return array.F16FromFloat32(f) }
 
-// BFloat16FromFloat32 rounds to the nearest BFloat16, ties to even. A NaN stays
-// one, and becomes quiet.
+// BFloat16FromFloat32 rounds to the nearest BFloat16, ties to even. A NaN becomes a
+// quiet NaN.
 func BFloat16FromFloat32(f float32) BFloat16 { return array.BF16FromFloat32(f) }
 
 // ContiguousLayout returns the row-major layout of shape at offset 0. The error
@@ -67,7 +67,7 @@ func BFloat16FromFloat32(f float32) BFloat16 { return array.BF16FromFloat32(f) }
 func ContiguousLayout(shape ...int) (Layout, error) { return array.Contiguous(shape...) }
 
 // NewArray returns a contiguous host array of zeros. The error is ErrLayout as
-// for ContiguousLayout, and for a DType that is none.
+// for ContiguousLayout, or for an invalid DType.
 func NewArray(dtype DType, shape ...int) (Array, error) { return array.New(dtype, shape...) }
 
 // ArrayOf returns a contiguous host array in the memory of data, which is not

@@ -19,8 +19,8 @@ var (
 	// ErrOutOfMemory: the device or the memory budget has too little memory
 	// left. The error is a *MemoryError if both sizes are known.
 	ErrOutOfMemory = errors.New("out of memory")
-	// ErrDeviceLost: the driver reported the device as lost. Nothing on it can
-	// be read any more; open it again.
+	// ErrDeviceLost: the driver reported the device as lost, or it hangs (see
+	// WithHangLimit). Nothing on it can be read any more; open it again.
 	ErrDeviceLost = errors.New("the device was lost")
 	// ErrClosed: the tensor, stream or device was closed.
 	ErrClosed = errors.New("closed")

@@ -9,8 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// A counter that lives on the device: each replay adds to it, and writes its
-// square where the host can look while later replays run.
+// A counter on the device: each replay adds to it, and writes its square to memory
+// that the host can read while later replays run.
 func ExampleStream_Capture() {
 	if err := squares(context.Background()); err != nil {
 		log.Fatal(err)
@@ -44,7 +44,7 @@ func squares(ctx context.Context) error {
 		return err
 	}
 	for _, times := range []int{4, 3} {
-		if err := region.ReplayN(ctx, times); err != nil { // does not wait
+		if err := region.ReplayN(ctx, times); err != nil { // does not wait for the device
 			return err
 		}
 		if err := s.Record().Wait(ctx); err != nil {

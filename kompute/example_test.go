@@ -21,7 +21,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer x.Close()
-	columns := x.Transpose() // a view: nothing moves
+	columns := x.Transpose() // a view: nothing is copied
 	defer columns.Close()
 
 	data, err := columns.Read(context.Background())
@@ -33,7 +33,7 @@ func ExampleNew() {
 }
 
 func ExampleOpen() {
-	// Asking for something by name never gives something else.
+	// A device requested by name is never replaced by another.
 	_, err := kompute.Open("vulkan:a device that nobody has")
 	fmt.Println(errors.Is(err, kompute.ErrNoDevice) || errors.Is(err, kompute.ErrNoVulkan))
 	// Output: true
@@ -60,7 +60,7 @@ func ExampleStream_Scope() {
 	// Output: 1 1 1 0
 }
 
-// An op of one's own runs on the CPU, in order with all others.
+// A custom op runs on the CPU, in order with all others.
 func ExampleStream_Enqueue() {
 	dev, err := kompute.Open("cpu")
 	if err != nil {

@@ -108,7 +108,7 @@ func TestFallbacksOnSharedTensors(t *testing.T) {
 	}
 }
 
-// A fallback of a stream with a context waits no longer than that.
+// A fallback on a stream with a context waits no longer than the context allows.
 func TestAFallbackHonoursAContext(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		ctx, cancel := context.WithCancel(bg)
@@ -123,7 +123,7 @@ func TestAFallbackHonoursAContext(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, cancel)
 		var z *Tensor[float32]
 		quickly(t, func() { z = closing(t, run(s, "only_on_the_cpu", y)) })
-		if d.Backend() == "cpu" { // enqueueing waits for nothing there
+		if d.Backend() == "cpu" { // where enqueueing never waits
 			require.NoError(t, s.Err())
 			open()
 			require.Equal(t, upTo(4), read(t, z))

@@ -42,8 +42,8 @@ func TestOpenByIndexNameAndUUID(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoDevice)
 }
 
-// "auto" opens the best GPU, and the CPU backend where only CPU drivers are:
-// those are opened by name alone.
+// "auto" opens the best GPU, or the CPU backend if there are only CPU drivers: those
+// are opened only by name.
 func TestAutoNeverOpensACPUDriver(t *testing.T) {
 	list, err := Devices()
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var bg = context.Background()
 
-// How long what must happen may take, and how often it is looked for.
+// The time limit for something that must happen, and how often to check for it.
 const (
 	waitLimit = 10 * time.Second
 	waitStep  = time.Millisecond
@@ -113,8 +113,8 @@ func runInto(s *Stream, name string, out *Tensor[float32], in ...*Tensor[float32
 	s.Enqueue(makeOp(name, append(args, InOut(out.View()))...))
 }
 
-// onDevices runs a test on the CPU, and on Vulkan if it was built in: then a
-// machine without a device fails.
+// onDevices runs a test on the CPU, and on Vulkan if it was built in, where a
+// machine without a Vulkan device fails the test.
 func onDevices(t *testing.T, test func(t *testing.T, d *Device), opts ...Option) {
 	t.Run("cpu", func(t *testing.T) { test(t, openTest(t, "cpu", opts...)) })
 	if _, err := vulkanDevices(); !errors.Is(err, errNotBuilt) {
@@ -140,8 +140,8 @@ func vulkanOrSkip(t testing.TB, opts ...Option) *Device {
 	return openTest(t, "vulkan", opts...)
 }
 
-// holdBack has what s gets from here on wait for a stream of the CPU, until open
-// is called.
+// holdBack makes work enqueued on s from now on wait for a CPU stream, until open is
+// called.
 func holdBack(t testing.TB, s *Stream) (open func()) {
 	gate := make(chan struct{})
 	open = sync.OnceFunc(func() { close(gate) })
@@ -167,7 +167,7 @@ func openTest(t testing.TB, spec string, opts ...Option) *Device {
 
 func closeTest(t testing.TB, d *Device) {
 	before := d.Stats()
-	_ = d.Close() // a poisoned stream may be what the test is about
+	_ = d.Close() // the test may have poisoned a stream
 	require.Zero(t, before.ValidationMessages, "messages of the validation layer")
 	if !t.Failed() {
 		require.Zero(t, before.LiveTensors, "tensors were not closed")

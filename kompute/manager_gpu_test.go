@@ -50,7 +50,7 @@ func openManager(t testing.TB) *Manager {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		before := mgr.Device().Stats()
-		_ = mgr.Close() // a failed sequence may be what the test is about
+		_ = mgr.Close() // the test may have made a sequence fail
 		require.Zero(t, before.ValidationMessages)
 		require.Zero(t, before.LiveTensors)
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// A tensor that lives long remembers no closed stream: neither their memory stays
-// nor does enqueueing get slower.
+// A long-lived tensor does not keep closed streams: their memory is freed, and
+// enqueueing does not get slower.
 func TestATensorRemembersNoClosedStream(t *testing.T) {
 	const streams = 20_000
 	everyDevice(t, func(t *testing.T, d *kompute.Device) {

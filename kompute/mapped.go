@@ -30,8 +30,8 @@ func NewMapped[T Element](d *Device, shape ...int) (*Mapped[T], error) {
 	return &Mapped[T]{t}, nil
 }
 
-// Tensor returns the tensor in that memory, the same one each time, for ops and
-// for all else that a tensor can do. It is nil for a nil or zero Mapped.
+// Tensor returns the tensor in that memory, the same one each time. It is nil for
+// a nil or zero Mapped.
 func (m *Mapped[T]) Tensor() *Tensor[T] {
 	if m == nil {
 		return nil
@@ -45,7 +45,7 @@ func (m *Mapped[T]) View() *View { return m.Tensor().View() }
 // Err tells why the tensor is unusable, or nil, as Tensor.Err does.
 func (m *Mapped[T]) Err() error { return m.Tensor().Err() }
 
-// Close gives the tensor up, as Tensor.Close does; Peek fails from then on.
+// Close closes the tensor, as Tensor.Close does; Peek fails from then on.
 // Closing again does nothing.
 func (m *Mapped[T]) Close() error { return m.Tensor().Close() }
 

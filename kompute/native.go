@@ -30,9 +30,9 @@ type native interface {
 	destroyStream(stream unsafe.Pointer)
 	// findOp returns the index of an op, or a negative number.
 	findOp(name string) int32
-	// op appends an op with so many arrays and bytes of parameters of m.
+	// op appends an op; arrays and params are how many arrays and bytes of parameters it has in m.
 	op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error
-	// growCall gives m room for so many arrays and bytes of parameters.
+	// growCall makes room in m for that many arrays and bytes of parameters.
 	growCall(m *callMemory, arrays, params int)
 	freeCall(m *callMemory)
 	dispatch(stream, algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32, push []uint32) error
@@ -43,7 +43,7 @@ type native interface {
 	openGate(gate unsafe.Pointer)
 	// flush and replay return errBusy, having done nothing, if too much of the stream's work is under way.
 	flush(stream unsafe.Pointer) (value uint64, err error)
-	// waitForRoom reports whether they would not, within the timeout.
+	// waitForRoom waits until flush and replay would not return errBusy; false: the timeout came first.
 	waitForRoom(stream unsafe.Pointer, timeoutNanoseconds uint64) (bool, error)
 	// wait reports whether the stream reached value within the timeout.
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
@@ -55,10 +55,10 @@ type native interface {
 	endCapture(stream unsafe.Pointer) (region unsafe.Pointer, err error)
 	abortCapture(stream unsafe.Pointer)
 	replay(stream, region unsafe.Pointer, times int) (value uint64, err error)
-	// startProfile replays a region with timestamps, of each dispatch too if asked.
+	// startProfile replays a region with timestamps, with each also of every dispatch.
 	startProfile(stream, region unsafe.Pointer, each bool) (value uint64, err error)
-	// profileTimes tells when the replay ran, which is done, and fills spans, one for each dispatch,
-	// unless they are nil.
+	// profileTimes returns when the replay, which must be done, ran, and fills spans, one for each
+	// dispatch, unless they are nil.
 	profileTimes(region unsafe.Pointer, spans []span) (whole span, err error)
 	regionStats(region unsafe.Pointer) RegionStats
 	describeRegion(region unsafe.Pointer) []byte
@@ -71,7 +71,7 @@ type native interface {
 	// now returns the time of the clock that spans use.
 	now() uint64
 	deviceStats(*DeviceStats)
-	// hang tells which work hangs, if the device counts as lost for that.
+	// hang names the work that hangs, if the device counts as lost because of it.
 	hang() string
 	// kernels lists the kernels' variants; refusals is how many of them the driver is known to have refused.
 	kernels() []KernelVariant
@@ -82,11 +82,11 @@ type native interface {
 	close()
 }
 
-// callMemory is memory of the native library's for the arguments of an op, so that
-// no Go memory is passed: room for an error, arrays, and parameters.
+// callMemory is the native library's memory for the arguments of an op, so that no
+// Go memory is passed: room for an error, arrays, and parameters.
 type callMemory struct {
 	at             unsafe.Pointer
-	arrays, params int // room for so many arrays and bytes
+	arrays, params int // capacity: number of arrays, bytes of parameters
 }
 
 // errorRoom is the bytes before the arrays.
@@ -123,7 +123,7 @@ type nativeArray struct {
 // strides beyond the rank stay what they were.
 func (a *nativeArray) set(arg Arg) {
 	if arg.View == nil {
-		a.tensor = 0 // nothing else is looked at
+		a.tensor = 0 // the other fields are then ignored
 		return
 	}
 	v := arg.View

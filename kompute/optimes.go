@@ -7,7 +7,7 @@ import (
 
 // OpTime is the time that a stream's calls of one op took.
 type OpTime struct {
-	Calls      uint64 // that ran anything on the device
+	Calls      uint64 // those that ran something on the device
 	Dispatches uint64
 	Time       time.Duration // on the device, from start to end of each dispatch, added up
 	// Host is the host's time to enqueue the calls: checks, the choice of kernels, and submitting a

@@ -56,22 +56,22 @@ func WithWindow(ops int, bytes int64) Option {
 // defaultHangLimit is longer than any work that a driver lets run.
 const defaultHangLimit = 10 * time.Minute
 
-// WithHangLimit sets how long a Vulkan device may work without finishing any of what
-// it was given; the default is ten minutes. Then it hangs: it counts as lost, every
-// call that waits for it returns ErrDeviceLost, the error, the log and
-// DeviceStats.Hang name the work that does not end, and what that work uses is kept
-// until the program ends. Whoever waits finds it out: nothing runs in the background.
-// A value below 1 means no limit: calls without a context then wait for ever.
+// WithHangLimit sets how long a Vulkan device may work without finishing anything; the
+// default is ten minutes. After that it hangs and counts as lost: every call that waits
+// for it returns ErrDeviceLost; the error, the log and DeviceStats.Hang name the work
+// that does not end; and everything that this work uses is kept until the program ends.
+// The calls that wait detect this: nothing runs in the background. A value below 1 means
+// no limit: calls without a context then wait for ever.
 //
-// One submission must be able to end within the limit, which on a CPU driver of
-// Vulkan means a ReplayN of many replays.
+// One submission, which may be a ReplayN of many replays, must be able to end within
+// the limit, also on a CPU driver of Vulkan.
 func WithHangLimit(limit time.Duration) Option {
 	return func(o *options) { o.hangLimit = max(limit, 0) }
 }
 
-// WithLogger sets the logger for what makes work slower than it could be: ops that
-// fall back to the CPU, once for each op and reason, for a device that is lost, and
-// for what packages above log to [Device.Logger]. Without it nothing is logged.
+// WithLogger sets the logger for ops that fall back to the CPU, once for each op and
+// reason, kernels that the driver refuses, the loss of the device, and what other
+// packages log to [Device.Logger]. Without it nothing is logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }

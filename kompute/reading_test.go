@@ -51,7 +51,7 @@ func TestReadingsKeepWhatTheyHaveRead(t *testing.T) {
 	})
 }
 
-// What the host has needs no device, and an order of elements is kept.
+// Content that the host has is read without the device, in the order of the view.
 func TestReadingsOfHostContent(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -196,8 +196,8 @@ func TestForgottenReadingsAreFreed(t *testing.T) {
 	}, waitLimit, waitStep)
 }
 
-// The copy goes with the work that makes the tensor, or alone if that is under
-// way: one submission.
+// The copy is submitted together with the work that makes the tensor, or alone if
+// that work is already running: one submission.
 func TestReadIsOneSubmission(t *testing.T) {
 	d := vulkanOrSkip(t)
 	s, transfers := newStream(t, d), d.backend.(*vulkanBackend).transfers
@@ -219,8 +219,8 @@ func TestReadIsOneSubmission(t *testing.T) {
 	require.NoError(t, s.Synchronize(bg))
 }
 
-// Reads of all and writes of a part, from several goroutines: a read has what was
-// before a write or behind it.
+// Reads of all and writes of a part, from several goroutines: a read sees the
+// content from before a write or from after it.
 func TestReadsBesidePartialWrites(t *testing.T) {
 	const n, rounds = 100, 50
 	onDevices(t, func(t *testing.T, d *Device) {

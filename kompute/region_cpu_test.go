@@ -64,8 +64,9 @@ func (p program) run(s *Stream, callers []*Tensor[float32]) {
 	}
 }
 
-// Whatever runs side by side, shares memory or is merged: a region of the CPU
-// gives what its ops give one by one, also while the number of threads changes.
+// However calls run in parallel, share memory or are merged, a region on the CPU
+// gives the results of its ops run one by one, also while the number of threads
+// changes.
 func TestScheduledRegionsEqualEagerOps(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	stop := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A profile replays the region, twice for each time asked, and lists every
-// dispatch with what it took.
+// A profile replays the region, twice for each requested run, and lists the time of
+// every dispatch.
 func TestProfileTimesEachDispatch(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -44,7 +44,7 @@ func TestProfileTimesEachDispatch(t *testing.T) {
 	})
 }
 
-// The op that takes long is the one that the profile shows.
+// The profile shows the op that takes long.
 func TestProfileFindsTheSlowOp(t *testing.T) {
 	d := openTest(t, "cpu")
 	s := newStream(t, d)

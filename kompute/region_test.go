@@ -64,8 +64,8 @@ func TestReplaysEqualEagerRuns(t *testing.T) {
 	})
 }
 
-// What the host writes into an input, and into what is updated in place, is
-// seen by the next replay; replays before it are not disturbed.
+// The next replay sees what the host wrote into an input or a tensor that is updated
+// in place; earlier replays do not.
 func TestHostWritesBetweenReplays(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -163,7 +163,7 @@ func TestReplayRefuses(t *testing.T) {
 	})
 }
 
-// Two regions on two streams share weights and hand a tensor to and fro; the
+// Two regions on two streams share weights and pass a tensor back and forth; the
 // device keeps the order of the calls.
 func TestRegionsOnTwoStreams(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
@@ -263,8 +263,8 @@ func manyWeights(t *testing.T, s *Stream, x *Tensor[float32]) (*Region, []*Tenso
 	}), weights
 }
 
-// Steady replays look at no tensor: nothing is allocated, and none is asked
-// whether it is where it is needed.
+// Steady replays check no tensors: nothing is allocated, and no tensor's state is
+// looked up.
 func TestSteadyReplaysLookAtNoTensor(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
@@ -285,7 +285,7 @@ func TestSteadyReplaysLookAtNoTensor(t *testing.T) {
 	})
 }
 
-// But all that happens to one of its tensors is seen by the next replay.
+// But the next replay sees everything that happens to one of its tensors.
 func TestSteadyReplaysNoticeWhatHappens(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s, other := newStream(t, d), newStream(t, d)
@@ -337,7 +337,7 @@ func TestSteadyReplaysNoticeWhatHappens(t *testing.T) {
 		runInto(bad, "copy", weights[3], weights[4])
 		steady()
 		check("an input that is made by another stream")
-		require.NoError(t, s.Synchronize(bg)) // replays that run later would fail
+		require.NoError(t, s.Synchronize(bg)) // later replays would fail
 		bad.Fail(errTest)
 		require.ErrorIs(t, r.Replay(bg), errTest, "the stream that makes an input has failed")
 		require.NoError(t, s.Err())

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Eight goroutines on four streams of a device, regions replayed among eager
-// work, with sums whose rounding depends on their order: the same bits every
-// time.
+// Eight goroutines on four streams of a device replay regions between eager work,
+// with sums whose rounding depends on their order: the result has the same bits
+// every time.
 func TestTwentyRepeatsGiveTheSameBits(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		var want [8]uint64
@@ -63,8 +63,8 @@ func repeatOnce(t *testing.T, d *Device) (hashes [8]uint64) {
 	return hashes
 }
 
-// repeatWork is one goroutine's: its own sum, by its region and by eager ops on
-// all streams in turn, and what it has read.
+// repeatWork is the work of one goroutine: its sum, updated by its region and by
+// eager ops on all streams in turn, and what it has read.
 func repeatWork(t *testing.T, streams [4]*Stream, region *Region, sum, shared *Tensor[float32], g int) (seen []float32) {
 	var readings []*Reading[float32]
 	for round := range 12 {
@@ -96,7 +96,7 @@ func repeatWork(t *testing.T, streams [4]*Stream, region *Region, sum, shared *T
 	return seen
 }
 
-// sevenths are numbers whose sums round.
+// sevenths are numbers whose sums are rounded.
 func sevenths(n int) []float32 {
 	out := make([]float32, n)
 	for i := range out {

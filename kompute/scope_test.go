@@ -36,7 +36,7 @@ func TestScopeClosesWhatOpsCreated(t *testing.T) {
 	})
 }
 
-// Work that was enqueued in a scope runs though its tensors are closed.
+// Work that was enqueued in a scope runs although its tensors are closed.
 func TestScopeClosesBeforeItsWorkIsDone(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)

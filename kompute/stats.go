@@ -9,7 +9,7 @@ import (
 type DeviceStats struct {
 	LiveTensors    int    // storages that were not closed; views do not count
 	LiveBytes      int64  // of them
-	PeakBytes      int64  // the most they ever were
+	PeakBytes      int64  // the maximum of LiveBytes so far
 	ReservedBytes  int64  // allocated from the driver
 	HostBytes      int64  // of host copies of Vulkan tensors, wrapped memory not counted
 	Allocations    uint64 // so far: device memory, staging, and pools of commands and descriptors
@@ -20,7 +20,7 @@ type DeviceStats struct {
 	// RefusedKernels are the variants that the driver did not accept, with its error. The next best
 	// variants, or other kernels, do their work.
 	RefusedKernels map[string]string
-	// Hang is which work did not end, if the device counts as lost for that: see WithHangLimit.
+	// Hang names the work that did not end, if the device counts as lost because of it: see WithHangLimit.
 	Hang               string
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1
 	Uploads            uint64
@@ -70,8 +70,8 @@ type StreamStats struct {
 	Replays          uint64 // of regions: what they run counts as Dispatches and Barriers
 	RecordTime       time.Duration
 	SubmitTime       time.Duration
-	// OpTimes is the time by op, on the device of work that is done; see StartTiming.
-	// What moves between host and device is "transfer", an Algorithm "custom".
+	// OpTimes is the time by op; on the device, only of work that is done: see StartTiming.
+	// Copies between host and device count as "transfer", an Algorithm as "custom".
 	OpTimes map[string]OpTime
 	// Fallbacks counts ops of a Vulkan device that ran on the CPU, by op and
 	// reason.

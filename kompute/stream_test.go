@@ -75,7 +75,7 @@ func TestStreamsDependOnEachOther(t *testing.T) {
 				s = b
 			}
 			y = closing(t, run(s, "neg", y))
-			runInto(s, "add", y, y, x) // b reads what a wrote, and the other way round
+			runInto(s, "add", y, y, x) // b reads what a wrote, and vice versa
 		}
 		require.True(t, slices.Equal(upTo(1000), read(t, y)), "x - x and back, ten times")
 		// A writer waits for another stream's reader.
@@ -182,7 +182,7 @@ func TestPoison(t *testing.T) {
 		}
 		require.Equal(t, upTo(4), read(t, x), "which the stream did not write")
 
-		// It spreads by data, and by nothing else.
+		// Errors spread only with data.
 		other := newStream(t, d)
 		fine := closing(t, run(other, "neg", x))
 		require.NoError(t, other.Synchronize(bg))

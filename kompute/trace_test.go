@@ -43,8 +43,7 @@ func countEvents(events []traceEvent, category, name string) (n int) {
 	return n
 }
 
-// A trace has what the host did and each dispatch, in order and within the time
-// in which it can have been.
+// A trace has the host's events and each dispatch, in order and at plausible times.
 func TestTraceHasHostAndDevice(t *testing.T) {
 	trace := NewTrace()
 	onDevices(t, func(t *testing.T, d *Device) {
@@ -100,7 +99,7 @@ func countCopies(t *testing.T, r *Region) (n int) {
 	return n
 }
 
-// What streams measured stays in the device's sums when they are closed.
+// Times that streams measured stay in the device's sums after they are closed.
 func TestDeviceAddsUpOpTimes(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
@@ -141,12 +140,12 @@ func TestDeviceAddsUpWhatStreamsDid(t *testing.T) {
 	require.Equal(t, sum, d.Stats(), "asking changes nothing")
 }
 
-// Content that is where it is needed is a hit, and what has to be moved a miss.
+// Content that is already where it is needed is a hit; content that must be copied is a miss.
 func TestCacheHitsAndMisses(t *testing.T) {
 	d := vulkanOrSkip(t)
 	s := newStream(t, d)
 	x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
-	runInto(s, "copy", y, x) // both go up
+	runInto(s, "copy", y, x) // both are uploaded
 	require.EqualValues(t, 2, d.Stats().CacheMisses)
 	require.Zero(t, d.Stats().CacheHits)
 	runInto(s, "copy", y, x)

@@ -64,7 +64,7 @@ func TestReadAndWriteCheckTheirLengths(t *testing.T) {
 	require.ErrorIs(t, wide.Write(bg, upTo(6)), ErrShape)
 }
 
-// modelView is a view in the plainest form: the place of each element.
+// modelView is a view in its simplest form: the index of each element.
 type modelView struct {
 	shape  []int
 	places []int
@@ -154,8 +154,8 @@ func upToInts(n int) []int {
 	return out
 }
 
-// Whatever chain of views leads to it, a read gives what the model says, and a
-// write through it changes those elements and no others.
+// Through any chain of views, a read returns what the model says, and a write
+// changes those elements and no others.
 func TestChainsOfViewsReadAndWrite(t *testing.T) {
 	d := openTest(t, "cpu")
 	rapid.Check(t, func(rt *rapid.T) {

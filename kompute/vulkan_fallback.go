@@ -65,7 +65,7 @@ func (f *hostRun) bringDown(ctx context.Context) error {
 			if err := f.await(ctx, i, r); err != nil {
 				return err
 			}
-		} else if a.Access == AccessRead { // of no elements: it is present, but nothing is read
+		} else if a.Access == AccessRead { // it has no elements, so nothing is read
 			f.arrays[i] = array.Array{DType: a.View.dtype, Layout: array.Layout{Shape: a.View.layout.Shape, Strides: a.View.layout.Strides}}
 		}
 		if a.Access&AccessWrite != 0 {

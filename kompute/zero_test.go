@@ -10,7 +10,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// nothings are nil and zero values of all types that have methods and can be had
+// nothings are nil and zero values of all types with methods that can be made
 // without their constructors.
 func nothings() map[string]any {
 	return map[string]any{
@@ -30,8 +30,8 @@ func nothings() map[string]any {
 	}
 }
 
-// No method of a nil or zero value panics. Closing it is fine, and whatever else
-// can fail does so with ErrInvalid.
+// No method of a nil or zero value panics. Closing it succeeds; everything else that
+// can fail fails with ErrInvalid.
 func TestMethodsOfNothing(t *testing.T) {
 	noError := map[string]bool{
 		"zero sequence.EvalAwait": true, // nothing was started
@@ -93,7 +93,7 @@ func argumentsFor(method reflect.Type) []reflect.Value {
 	return in
 }
 
-// Functions that take streams, devices and tensors refuse nothing alike.
+// Functions that take streams, devices and tensors reject nil in the same way.
 func TestFunctionsOfNothing(t *testing.T) {
 	for _, s := range []*Stream{nil, {}} {
 		require.ErrorIs(t, Output[float32](s, 1).Err(), ErrInvalid)

@@ -24,14 +24,14 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         stride *= array.shape[size_t(axis)];
     }
     array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
-    array.buffer->close(); // it has no handle
+    array.buffer->close(); // nothing else uses it
     if (log_ != nullptr) {
         log_->add_scratch(*array.buffer, false);
     }
     return array;
 }
 
-// The buffer is not closed, so that no memory plan shares it.
+// Its buffer is not closed, so that no memory plan lets others write there.
 Array ProgramLowering::counters(int64_t n) {
     Array array;
     array.dtype = DT_UINT32;

@@ -35,8 +35,8 @@ class ProgramLowering : public Lowering {
 // what the lowering throws.
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log = nullptr);
 
-// Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the size of an element in bytes;
-// throws KPX_INVALID.
+// Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
+// KPX_INVALID.
 uint64_t check_view(const kpx_array &view);
 
 // The array of the C ABI, checked; its tensor is ready on this device. An absent one stays absent.
