@@ -7,9 +7,10 @@ import (
 )
 
 // Mapped is a tensor in memory that the device and the host both see. It is an
-// operand like any other, as Tensor. In addition, Peek reads it without any work on the
-// device. It is meant for a few values that a region writes in each replay and
-// that the host reads while the next replays run.
+// operand like any other, as Tensor. In addition, Peek reads it and Poke writes it
+// without any work on the device. It is meant for a few values that a region writes
+// in each replay and that the host reads while the next replays run, or the other
+// way round.
 //
 // The memory may be slow for the device, so do not use it for large tensors.
 // Read and Write of Tensor wait for all work that uses it. A nil or zero Mapped
@@ -55,22 +56,35 @@ func (m *Mapped[T]) Close() error { return m.Tensor().Close() }
 // undefined values. Errors are ErrClosed, ErrShape and, during a capture that
 // writes the tensor, ErrCapture.
 func (m *Mapped[T]) Peek(dst []T, from int) error {
+	return m.access("peek", from, len(dst), func(elements []T) { copy(dst, elements) })
+}
+
+// Poke copies src to the elements from index from on, in memory order. It neither
+// waits for nor submits work: work that is submitted afterwards sees what it wrote,
+// and what work that is not done yet sees there is undefined. Errors are as for
+// Peek.
+func (m *Mapped[T]) Poke(src []T, from int) error {
+	return m.access("poke", from, len(src), func(elements []T) { copy(elements, src) })
+}
+
+// access calls f with n elements from index from on.
+func (m *Mapped[T]) access(what string, from, n int, f func(elements []T)) error {
 	t := m.Tensor()
 	if err := t.Err(); err != nil {
 		return err
 	}
 	st := t.v.st
-	if from < 0 || from > t.Size()-len(dst) {
-		return &OpError{Op: "peek", Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", len(dst), from), Err: ErrShape}
+	if from < 0 || from > t.Size()-n {
+		return &OpError{Op: what, Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", n, from), Err: ErrShape}
 	}
 	st.dev.mu.Lock() // keeps the memory from being freed
 	defer st.dev.mu.Unlock()
 	if err := t.v.usable(); err != nil {
 		return err
 	}
-	if err := st.hostAccess("peek"); err != nil {
+	if err := st.hostAccess(what); err != nil {
 		return err
 	}
-	copy(dst, array.Storage[T](array.Array{Data: st.mapped})[from:])
+	f(array.Storage[T](array.Array{Data: st.mapped})[from : from+n])
 	return nil
 }

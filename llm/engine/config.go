@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
@@ -28,6 +29,8 @@ type Config struct {
 	Queue int
 }
 
+const mostSequences = 1 << 14
+
 // fill sets defaults and checks the configuration for a model.
 func (c *Config) fill(m model.Model) error {
 	limit := m.Limits().Context
@@ -41,7 +44,7 @@ func (c *Config) fill(m model.Model) error {
 	set(&c.PageTokens, 64)
 	set(&c.ChunkTokens, 256)
 	set(&c.Queue, 256)
-	set(&c.CacheTokens, max(c.Context, 1024*c.Sequences))
+	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
 	for name, v := range map[string]int{
 		"Sequences": c.Sequences, "Context": c.Context, "PageTokens": c.PageTokens,
 		"CacheTokens": c.CacheTokens, "ChunkTokens": c.ChunkTokens, "Queue": c.Queue,
@@ -51,6 +54,8 @@ func (c *Config) fill(m model.Model) error {
 		}
 	}
 	switch {
+	case c.Sequences > mostSequences || c.Queue > math.MaxInt32 || c.ChunkTokens > limit+mostSequences || c.PageTokens > limit+mostSequences || c.CacheTokens > math.MaxInt32-c.PageTokens:
+		return fmt.Errorf("%w: engine: more than %d Sequences, or more tokens than can be numbered: %+v", kompute.ErrInvalid, mostSequences, *c)
 	case c.Context > limit:
 		return fmt.Errorf("%w: engine: Context %d exceeds the model's %d", kompute.ErrInvalid, c.Context, limit)
 	case c.CacheTokens < c.Context:

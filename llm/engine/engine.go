@@ -26,6 +26,10 @@ type Engine struct {
 	stop      context.CancelFunc // ends the step that is under way
 	stopped   context.Context
 	ended     chan struct{} // closed when the goroutine has ended
+	free      sync.Once
+	freeErr   error
+	closed    chan struct{} // and when the memory is free
+	closeErr  error         // of that
 
 	mu        sync.Mutex
 	wake      *sync.Cond
@@ -43,6 +47,7 @@ type Stats struct {
 	Pages, FreePages int // of the cache; those that only wait to be found again count as free
 
 	Steps           uint64
+	StepRequests    uint64        // requests in all steps: their mean is this by Steps
 	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing, passing tokens on
 	PromptTokens    uint64        // fed from prompts, or again
 	GeneratedTokens uint64
@@ -140,15 +145,27 @@ func (e *Engine) Stats() Stats {
 	return out
 }
 
+// Err returns why the engine can run no step any more, such as a lost device; nil
+// while it can.
+func (e *Engine) Err() error {
+	if e == nil {
+		return fmt.Errorf("engine: %w", kompute.ErrClosed)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
 // Close refuses new requests, waits until those that were accepted have their
 // answers, and frees the memory. If ctx ends first, it cancels the rest, and
-// returns the context's error. Closing a nil engine, or one twice, does nothing.
+// returns the context's error as well. It returns the error that has ended the
+// engine, if one has. Every call waits until the memory is free; closing a nil
+// engine does nothing.
 func (e *Engine) Close(ctx context.Context) error {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
-	first := !e.closing
 	e.closing = true
 	e.wake.Signal()
 	e.mu.Unlock()
@@ -161,11 +178,13 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.wakeUp()
 		<-e.ended
 	}
-	if first {
+	e.free.Do(func() {
 		e.stop()
-		err = errors.Join(err, e.steps.close())
-	}
-	return err
+		if e.freeErr = e.steps.close(); e.err != nil {
+			e.freeErr = e.err // which the stream repeats
+		}
+	})
+	return errors.Join(err, e.freeErr)
 }
 
 // loop runs steps until the engine is closed and nothing is left to do, or until a
@@ -228,7 +247,6 @@ func (e *Engine) next() (f *flight, ok bool) {
 			return nil, false
 		}
 		if f := e.flights.next(); f != nil && s.plan(f) {
-			f.tables, s.tables = s.tables, false
 			e.flights.started()
 			return f, true
 		}
@@ -261,7 +279,7 @@ func (e *Engine) end(q *sequence, finish string, err error) {
 	q.ended = true
 	e.scheduler.leave(q)
 	if err != nil {
-		q.stream.end(finish, err)
+		q.abort(finish, err)
 	}
 	q.stream.cancel()
 }
@@ -285,6 +303,7 @@ func (e *Engine) finish(f *flight, host []choice) {
 	defer e.mu.Unlock()
 	e.flights.landed()
 	e.stats.Steps++
+	e.stats.StepRequests += uint64(len(f.pieces))
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		if p.chosen == 0 || p.first < p.prompt {

@@ -6,9 +6,8 @@ import "github.com/kompute-go/kompute-go/kompute"
 type flight struct {
 	pieces       []piece
 	rows, chosen int
-	onHost       int  // of the chosen ones, that the host chooses: the first
-	tables       bool // page tables have changed
-	slot         int  // of the ring of chosen tokens
+	onHost       int // of the chosen ones, that the host chooses: the first
+	slot         int // which of the steps on their way it is
 	step         *step
 	done         kompute.Event
 	tokens       []uint32

@@ -3,8 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -56,7 +58,8 @@ type Request struct {
 	TopLogprobs int
 }
 
-// check refuses a request that cannot run, and fills in defaults.
+// check refuses a request that cannot run, fills in defaults, and copies what the
+// caller may change.
 func (e *Engine) check(r *Request) error {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = generate.DefaultMaxTokens
@@ -67,9 +70,12 @@ func (e *Engine) check(r *Request) error {
 	if err := r.Sampling.Validate(); err != nil {
 		return err
 	}
-	if slices.Contains(r.Stop, "") {
-		return fmt.Errorf("%w: an empty stop string", kompute.ErrInvalid)
+	for _, stop := range r.Stop {
+		if stop == "" || !utf8.ValidString(stop) {
+			return fmt.Errorf("%w: the stop string %q is empty or not valid UTF-8", kompute.ErrInvalid, stop)
+		}
 	}
+	r.EOS, r.Stop, r.LogitBias = slices.Clone(r.EOS), slices.Clone(r.Stop), maps.Clone(r.LogitBias)
 	vocabulary := e.model.Limits().Vocabulary
 	if err := r.checkChoice(vocabulary); err != nil {
 		return err

@@ -20,24 +20,19 @@ type piece struct {
 
 // scheduler decides what each step feeds. It is used under the engine's lock.
 type scheduler struct {
-	config  *Config
-	pages   *allocator
-	queue   []*sequence // wait, the next one first
-	running []*sequence // in the order in which they were admitted
-	rows    []int       // of the page table, that are free
-	tables  bool        // whether the page table has changed
-	plans   uint64      // so far
-	order   []*sequence // what plan works with
+	config     *Config
+	pages      *allocator
+	queue      []*sequence // wait, the next one first
+	running    []*sequence // in the order in which they were admitted
+	plans      uint64      // so far
+	admissions uint64
+	order      []*sequence // what plan works with
 
 	shared, preempted uint64 // tokens that were not computed again; requests that gave their pages up
 }
 
 func newScheduler(c *Config) *scheduler {
-	s := &scheduler{config: c, pages: newAllocator(c.pagesFor(c.CacheTokens), c.PageTokens)}
-	for i := c.Sequences - 1; i >= 0; i-- {
-		s.rows = append(s.rows, i)
-	}
-	return s
+	return &scheduler{config: c, pages: newAllocator(c.pagesFor(c.CacheTokens), c.PageTokens)}
 }
 
 // plan sets the pieces of the next step: one token of each sequence that
@@ -112,28 +107,40 @@ func (s *scheduler) enqueue(p *piece) {
 	s.publish(q)
 }
 
-// admit lets waiting sequences run while there is a row of the table for them and
-// pages for all that they are to be fed, and one more.
+// admit lets waiting sequences run while there are fewer than Sequences and pages
+// for all that they are to be fed, and one more token, beside those that running
+// ones still lack. They are fed after those that wait for it longer.
 func (s *scheduler) admit() {
-	for len(s.queue) > 0 && len(s.rows) > 0 {
+	for len(s.queue) > 0 && len(s.running) < s.config.Sequences {
 		q := s.queue[0]
 		if q.pending > 0 {
 			return // it gave its pages up; its last token comes soon
 		}
 		shared := s.pages.share(q.tokens)
-		if s.config.pagesFor(len(q.tokens)+1)-len(shared) > s.pages.available() && len(s.running) > 0 {
+		if len(s.running) > 0 && s.lacks(q)-len(shared)+s.lackedByRunning() > s.pages.available() {
 			s.pages.release(shared)
 			return
 		}
 		s.queue = s.queue[1:]
-		n := len(s.rows) - 1
-		q.row, s.rows = s.rows[n], s.rows[:n]
+		s.admissions++
+		q.admission, q.turn, q.running = s.admissions, s.plans, true
 		q.pages, q.published, q.fed = shared, len(shared), len(shared)*s.config.PageTokens
 		s.shared += uint64(q.fed)
-		s.tables = s.tables || len(shared) > 0
-		q.running = true
 		s.running = append(s.running, q)
 	}
+}
+
+// lacks returns how many pages a sequence needs for its tokens and one more, beside
+// those that it has.
+func (s *scheduler) lacks(q *sequence) int {
+	return max(s.config.pagesFor(len(q.tokens)+1)-len(q.pages), 0)
+}
+
+func (s *scheduler) lackedByRunning() (pages int) {
+	for _, q := range s.running {
+		pages += s.lacks(q)
+	}
+	return pages
 }
 
 // reserve sees to it that q has pages for n tokens. Where there are none left, the
@@ -142,7 +149,6 @@ func (s *scheduler) reserve(q *sequence, n int) bool {
 	for len(q.pages) < s.config.pagesFor(n) {
 		if p := s.pages.take(); p != nil {
 			q.pages = append(q.pages, p)
-			s.tables = true
 			continue
 		}
 		latest := s.running[len(s.running)-1]
@@ -174,7 +180,6 @@ func (s *scheduler) leave(q *sequence) {
 	q.running = false
 	s.pages.release(q.pages)
 	q.pages = nil
-	s.rows = append(s.rows, q.row)
 }
 
 // publish lets others find the pages that are full of tokens that the host knows.

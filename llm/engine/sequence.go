@@ -32,7 +32,7 @@ type sequence struct {
 	fed       int     // tokens whose keys and values are in pages, once the steps in flight are done
 	pages     []*page // of those tokens, and of the next ones
 	published int     // of pages, that others may find
-	row       int     // of the page table
+	admission uint64  // counts when it was let run: its pages only grow until the next one
 	turn      uint64  // the plan that fed it last
 }
 
@@ -77,7 +77,17 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	}
 	s.stream.push(token)
 	if token.Finish != "" {
-		s.stream.end(token.Finish, nil)
+		s.stream.end(token.Finish, "", nil)
 	}
 	return token.Finish != ""
+}
+
+// abort ends the answer with an error; text that was held back counts.
+func (s *sequence) abort(finish string, err error) {
+	rest := s.decoder.Flush()
+	rest, stopped := s.stops.push(rest)
+	if !stopped {
+		rest += s.stops.flush()
+	}
+	s.stream.end(finish, rest, err)
 }

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
+	"log/slog"
 	"math/bits"
 	"slices"
 
@@ -15,20 +15,20 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// stepper runs steps: it owns the pool, the page table, and a captured step for
-// each size that was needed. It belongs to the engine's goroutine.
+// stepper runs steps: it owns the pool, and a captured step for each size that was
+// needed. It belongs to the engine's goroutine.
 type stepper struct {
 	model  model.Model
 	config *Config
 	stream *kompute.Stream
 	pool   model.Pool
-	table  *kompute.Tensor[int32] // [Sequences, pages of a sequence]
-	pages  []int32                // its content
 	// ring [flights, Sequences] holds the tokens that the last steps have chosen, for
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
 	sizes map[size]*step
 	idle  []uint32 // the sampling parameters of a row that is not used
+	// uncaptured: the device cannot capture steps.
+	uncaptured bool
 }
 
 // mode is how the tokens of a step are chosen.
@@ -40,37 +40,49 @@ const (
 	withLogits             // likewise, and the host gets logits to choose itself
 )
 
-// size is how many rows a step has, of how many a token is chosen, and how.
+// size is how many rows a step has, of how many a token is chosen, and how. Two
+// steps on their way have operands of their own, and so regions of their own.
 type size struct {
 	rows, chosen int
 	mode         mode
+	slot         int
 }
 
-// step is a captured step of one size, and its operands.
+// step is a captured step of one size, and its operands, which the host writes where
+// the device reads them.
 type step struct {
 	size
-	region *kompute.Region
+	region *kompute.Region // nil where the device cannot capture it: then it is recorded anew
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
-	// ring and of words, which of them choose a token, and where in the ring those go.
-	places *kompute.Tensor[int32] // [5*rows + chosen + 2]
+	// ring and of words, which of them choose a token, and the pages of sequences.
+	places *kompute.Mapped[int32] // [5*rows + chosen + sequences*pages of each]
 	// The rows' tokens that the host knows, and how each chosen one is sampled.
-	words  *kompute.Tensor[uint32]  // [rows + chosen*SampleParamsSize]
+	words  *kompute.Mapped[uint32]  // [rows + chosen*SampleParamsSize]
 	logits *kompute.Tensor[float32] // [chosen, V], with mode withLogits
 
 	hostPlaces []int32
 	hostWords  []uint32
+	listed     []listed // what the rows of the page table hold
+}
+
+// listed is a row of a page table.
+type listed struct {
+	admission uint64 // of the sequence that it belongs to
+	pages     int    // of it
 }
 
 func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
-	perSequence := c.pagesFor(c.Context)
-	t.pages = make([]int32, c.Sequences*perSequence)
-	var errs [4]error
+	var errs [3]error
 	t.stream, errs[0] = m.Device().NewStream()
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens)
-	t.table, errs[2] = kompute.Zeros[int32](m.Device(), c.Sequences, perSequence)
-	t.ring, errs[3] = kompute.NewMapped[uint32](m.Device(), mostFlights, c.Sequences)
-	if err := errors.Join(errs[:]...); err != nil {
+	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), mostFlights, c.Sequences)
+	err := errors.Join(errs[:]...)
+	// The largest steps stand in for smaller ones that find no memory.
+	for slot := 0; slot < mostFlights && err == nil; slot++ {
+		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, slot})
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
@@ -79,7 +91,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
 // that are generated, powers of four with pieces of prompts among them.
 func (t *stepper) sizeFor(f *flight) size {
-	z := size{mode: greedy}
+	z := size{mode: greedy, slot: f.slot}
 	switch {
 	case f.onHost > 0:
 		z.mode = withLogits
@@ -109,19 +121,18 @@ func (t *stepper) start(ctx context.Context, f *flight) error {
 		return err
 	}
 	f.step = c
-	t.fill(c, f)
-	err = errors.Join(c.places.Write(ctx, c.hostPlaces), c.words.Write(ctx, c.hostWords))
-	if err == nil && f.tables {
-		err = t.writeTable(ctx, f.pieces)
-	}
-	if err != nil {
+	if err := errors.Join(t.fill(c, f), t.list(c, f)); err != nil {
 		return err
 	}
-	if err := c.region.Replay(ctx); err != nil {
-		return err
+	if c.region != nil {
+		err = c.region.Replay(ctx)
+	} else {
+		sc := t.stream.Scope()
+		t.record(t.stream, c)
+		sc.Close()
 	}
 	t.stream.RecordInto(&f.done)
-	return nil
+	return errors.Join(err, t.stream.Err())
 }
 
 // wait waits for a step.
@@ -138,26 +149,37 @@ func (t *stepper) read(ctx context.Context, f *flight) error {
 	return errors.Join(rows.ReadInto(ctx, f.logits), rows.Close())
 }
 
-// writeTable brings the device's page table up to date.
-func (t *stepper) writeTable(ctx context.Context, pieces []piece) error {
-	perSequence := len(t.pages) / t.config.Sequences
-	for i := range pieces {
-		own := t.pages[pieces[i].row*perSequence:]
-		for j, p := range pieces[i].pages {
-			own[j] = p.number
+// list brings the step's page table up to date: row i is of piece i.
+func (t *stepper) list(c *step, f *flight) error {
+	table, perSequence := 5*c.rows+c.chosen, t.config.pagesFor(t.config.Context)
+	for i := range f.pieces {
+		p, l := &f.pieces[i], &c.listed[i]
+		if l.admission != p.admission {
+			*l = listed{admission: p.admission}
+		}
+		from := table + i*perSequence + l.pages
+		if l.pages == len(p.pages) {
+			continue
+		}
+		added := c.hostPlaces[from:][:len(p.pages)-l.pages]
+		for j := range added {
+			added[j] = p.pages[l.pages+j].number
+		}
+		l.pages = len(p.pages)
+		if err := c.places.Poke(added, from); err != nil {
+			return err
 		}
 	}
-	return t.table.Write(ctx, t.pages)
+	return nil
 }
 
-// fill writes the operands of a step.
-func (t *stepper) fill(c *step, f *flight) {
+// fill writes the other operands of a step.
+func (t *stepper) fill(c *step, f *flight) error {
 	n, page, ring := c.rows, int32(t.config.PageTokens), mostFlights*t.config.Sequences
-	positions, lengths, slots := c.hostPlaces[:n], c.hostPlaces[n:2*n], c.hostPlaces[2*n:3*n]
-	sequences, sources := c.hostPlaces[3*n:4*n], c.hostPlaces[4*n:5*n]
-	chosen, start := c.hostPlaces[5*n:5*n+c.chosen], c.hostPlaces[5*n+c.chosen:]
-	tokens, params := c.hostWords[:n], c.hostWords[n:]
-	clear(c.hostPlaces)
+	places := c.hostPlaces[:5*n+c.chosen]
+	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
+	chosen, tokens, params := places[5*n:], c.hostWords[:n], c.hostWords[n:]
+	clear(places)
 	for k := range c.chosen {
 		copy(params[k*ops.SampleParamsSize:], t.idle)
 	}
@@ -171,7 +193,7 @@ func (t *stepper) fill(c *step, f *flight) {
 			} else {
 				sources[row] = int32((1-f.slot)*t.config.Sequences + p.source)
 			}
-			positions[row], lengths[row], sequences[row] = int32(at), int32(at+1), int32(p.row)
+			positions[row], lengths[row], sequences[row] = int32(at), int32(at+1), int32(i)
 			slots[row] = p.pages[at/int(page)].number*page + int32(at)%page
 			row++
 		}
@@ -185,48 +207,77 @@ func (t *stepper) fill(c *step, f *flight) {
 	for ; row < n; row++ { // not used
 		slots[row], sources[row], tokens[row] = -1, int32(ring+row), 0
 	}
-	start[0] = int32(f.slot)
+	return errors.Join(c.places.Poke(places, 0), c.words.Poke(c.hostWords, 0))
 }
 
 // captured returns the step of a size, which is captured when it is first needed.
+// Where there is no memory for it, it is a larger one. Where the device cannot
+// capture a step, its ops are enqueued each time.
 func (t *stepper) captured(z size) (*step, error) {
 	if c := t.sizes[z]; c != nil {
 		return c, nil
 	}
-	d := t.model.Device()
-	c := &step{size: z, hostPlaces: make([]int32, 5*z.rows+z.chosen+2), hostWords: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize)}
-	var errs [4]error
-	c.places, errs[0] = kompute.Zeros[int32](d, len(c.hostPlaces))
-	c.words, errs[1] = kompute.Zeros[uint32](d, len(c.hostWords))
+	c, err := t.capture(z)
+	switch {
+	case errors.Is(err, kompute.ErrOutOfMemory):
+		for other, larger := range t.sizes {
+			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && other.slot == z.slot {
+				c, err = larger, nil
+			}
+		}
+	case err == nil && c.region == nil:
+		t.uncaptured = true
+	}
+	if err == nil {
+		t.sizes[z] = c
+	}
+	return c, err
+}
+
+func (t *stepper) capture(z size) (*step, error) {
+	d, sequences, perSequence := t.model.Device(), min(z.rows, t.config.Sequences), t.config.pagesFor(t.config.Context)
+	c := &step{
+		size: z, listed: make([]listed, sequences),
+		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*perSequence), hostWords: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
+	}
+	var errs [3]error
+	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
+	c.words, errs[1] = kompute.NewMapped[uint32](d, len(c.hostWords))
 	if z.mode == withLogits {
 		c.logits, errs[2] = kompute.Zeros[float32](d, z.chosen, t.model.Limits().Vocabulary)
 	}
-	if errs[3] = errors.Join(errs[:3]...); errs[3] == nil {
-		c.region, errs[3] = t.stream.Capture(func(s *kompute.Stream) { t.record(s, c) })
+	err := errors.Join(errs[:]...)
+	if err == nil && !t.uncaptured {
+		c.region, err = t.stream.Capture(func(s *kompute.Stream) { t.record(s, c) })
+		if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
+			d.Logger().Warn("steps are computed op by op: they cannot be captured",
+				slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
+			err = nil
+		}
 	}
-	if errs[3] != nil {
-		return nil, errors.Join(errs[3], c.close())
+	if err != nil {
+		return nil, errors.Join(err, c.close())
 	}
-	t.sizes[z] = c
 	return c, nil
 }
 
-// record is the step.
+// record is the step. It begins with copies of its operands, which are far from the
+// device.
 func (t *stepper) record(s *kompute.Stream, c *step) {
-	n := c.rows
-	views := viewer{}
-	defer views.close()
-	rows := nn.Rows{
-		Positions: views.int32s(c.places, 0, n), Lengths: views.int32s(c.places, n, n), Slots: views.int32s(c.places, 2*n, n),
-		Sequences: views.int32s(c.places, 3*n, n), Table: t.table,
+	n, k, perSequence := c.rows, c.chosen, t.config.pagesFor(t.config.Context)
+	places, words := ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.words.Tensor())
+	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
+	at := nn.Rows{
+		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
+		Table: part(5*n+k, len(c.listed)*perSequence).Reshape(len(c.listed), perSequence),
 	}
 	ring := t.ring.Tensor().Reshape(mostFlights * t.config.Sequences)
-	views.views = append(views.views, ring)
-	known := ops.Concat(s, 0, ring, views.uint32s(c.words, 0, n))
-	tokens := ops.Gather(s, known, views.int32s(c.places, 4*n, n), 0)
-	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &rows}
-	if c.chosen < n {
-		pass.Logits = views.int32s(c.places, 5*n, c.chosen)
+	defer ring.Close()
+	known := ops.Concat(s, 0, ring, words.Slice(0, 0, n))
+	tokens := ops.Gather(s, known, part(4*n, n), 0)
+	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at}
+	if k < n {
+		pass.Logits = part(5*n, k)
 	}
 	logits := t.model.ForwardRows(s, pass)
 	if c.logits != nil {
@@ -236,36 +287,9 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	if c.mode == greedy {
 		ids = ops.ArgMax(s, logits, -1)
 	} else {
-		ids = ops.Sample(s, logits, views.grid(c.words, n, c.chosen, ops.SampleParamsSize), ops.At(0))
+		ids = ops.Sample(s, logits, words.Slice(0, n, len(c.hostWords)).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	}
-	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, c.chosen), ops.AtDevice(views.int32s(c.places, 5*n+c.chosen, 2)))
-}
-
-// viewer makes views of operands and closes them together.
-type viewer struct{ views []io.Closer }
-
-func (v *viewer) int32s(x *kompute.Tensor[int32], first, n int) *kompute.Tensor[int32] {
-	part := x.Slice(0, first, first+n)
-	v.views = append(v.views, part)
-	return part
-}
-
-func (v *viewer) uint32s(x *kompute.Tensor[uint32], first, n int) *kompute.Tensor[uint32] {
-	part := x.Slice(0, first, first+n)
-	v.views = append(v.views, part)
-	return part
-}
-
-func (v *viewer) grid(x *kompute.Tensor[uint32], first, rows, cols int) *kompute.Tensor[uint32] {
-	grid := v.uint32s(x, first, rows*cols).Reshape(rows, cols)
-	v.views = append(v.views, grid)
-	return grid
-}
-
-func (v *viewer) close() {
-	for _, view := range v.views {
-		_ = view.Close() // closing a view cannot fail
-	}
+	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(c.slot), ops.At(0))
 }
 
 func (c *step) close() error {
@@ -273,12 +297,7 @@ func (c *step) close() error {
 	if c.region != nil {
 		errs = append(errs, c.region.Close())
 	}
-	if c.places != nil {
-		errs = append(errs, c.places.Close())
-	}
-	if c.words != nil {
-		errs = append(errs, c.words.Close())
-	}
+	errs = append(errs, c.places.Close(), c.words.Close())
 	if c.logits != nil {
 		errs = append(errs, c.logits.Close())
 	}
@@ -289,10 +308,7 @@ func (c *step) close() error {
 func (t *stepper) close() error {
 	var errs []error
 	for _, c := range t.sizes {
-		errs = append(errs, c.close())
-	}
-	if t.table != nil {
-		errs = append(errs, t.table.Close())
+		errs = append(errs, c.close()) // one that stands in for others is closed again, which does nothing
 	}
 	errs = append(errs, t.ring.Close())
 	if t.pool != nil {

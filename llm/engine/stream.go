@@ -106,14 +106,16 @@ func (s *Stream) push(t generate.Token) {
 	s.more.Broadcast()
 }
 
-// end closes the stream; err is nil after a token with a reason to finish.
-func (s *Stream) end(finish string, err error) {
+// end closes the stream; err is nil after a token with a reason to finish. rest is
+// text that has come so far and was held back, which only Result gives.
+func (s *Stream) end(finish, rest string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return
 	}
 	s.ended, s.err = true, err
+	s.text.WriteString(rest)
 	if err != nil {
 		s.finish = finish
 	}

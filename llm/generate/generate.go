@@ -105,14 +105,14 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	if err := checkPrompt(limits, prompt); err != nil {
 		return nil, err
 	}
-	if err := s.state.Reserve(s.stream, min(len(prompt)+o.MaxTokens, limits.Context)); err != nil {
+	// The last token is not fed, and needs no place.
+	limit := min(o.MaxTokens, limits.Context-len(prompt)+1)
+	if err := s.state.Reserve(s.stream, min(len(prompt)+limit, limits.Context)); err != nil {
 		return nil, err
 	}
 	g := &generation{
 		Session: s, options: &o, onToken: onToken, text: s.tokenizer.NewDecoder(tokenizer.SkipSpecial),
-		// The last token is not fed, and needs no place.
-		limit: min(o.MaxTokens, limits.Context-len(prompt)+1),
-		meter: s.newMeter(),
+		limit: limit, meter: s.newMeter(),
 	}
 	err := g.run(ctx, prompt)
 	switch {
