@@ -16,6 +16,12 @@ template <typename... Args> std::string formatted(fmt::format_string<Args...> pa
     return vformatted(pattern, fmt::make_format_args(args...));
 }
 
+// Into a field of a C structure, as much as fits.
+template <size_t N> void copy_text(char (&to)[N], const std::string &from) {
+    const size_t length = from.copy(to, N - 1);
+    to[length] = 0;
+}
+
 // Two digits for each byte.
 std::string hex(const uint8_t *bytes, size_t count);
 

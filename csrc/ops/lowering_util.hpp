@@ -12,6 +12,10 @@
 
 namespace kpx {
 
+constexpr uint32_t divide_up(int64_t a, int64_t b) {
+    return uint32_t((a + b - 1) / b);
+}
+
 // ---- Checks. Each throws what is wrong (invalid) or beyond this device (unsupported). ----
 
 const char *dtype_name(uint32_t dtype);
@@ -79,6 +83,16 @@ template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F bod
     }
 }
 
+// Whether what lies at offset, and at every place along these axes, is a multiple of `unit` elements away from the
+// start. A read of `unit` neighbours needs that of all axes but the one that it is along, whose stride must be 1.
+template <typename T> bool aligned(int64_t offset, const T *shape, const T *strides, uint32_t axes, int64_t unit) {
+    bool is = offset % unit == 0;
+    for (uint32_t d = 0; d < axes; d++) {
+        is = is && (shape[d] == 1 || int64_t(strides[d]) % unit == 0);
+    }
+    return is;
+}
+
 // Where four neighbours of `arrays` arrays, of which the last is written, can be
 // taken at once, makes the axes count quads and returns QUADS_*; else 0. Inputs
 // that repeat along the last axis keep counting elements.
@@ -127,6 +141,11 @@ struct RowShape {
     uint32_t threads, items;
 };
 RowShape row_shape(const DeviceTraits &device, int64_t cols);
+
+// Whether four neighbours of a row, from a multiple of 4 on, are one load. Of an array, rows are along its last axis,
+// and their length must be a multiple of 4, too.
+bool quads_in_rows(const Array &x);
+bool quads_in_rows(const RowParams &x);
 
 // Whether rows, and arrays of one row each (absent ones count as such), consist of
 // whole quads that are one load or store each (QUADS in rows.glsl). On a CPU few of

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -110,6 +111,9 @@ class Lowering {
 
     // Whether a variant of the kernel family was built and runs on this device.
     virtual bool has_kernel(const char *kernel) const = 0;
+
+    // Whether that variant, the one that dispatch would run, has the word in its name (shaders/README.md).
+    virtual bool runs_variant(const char *kernel, std::string_view word) const = 0;
 
   protected:
     virtual void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,

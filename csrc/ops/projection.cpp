@@ -9,10 +9,6 @@ namespace kpx {
 
 namespace {
 
-uint32_t divide_up(uint32_t a, uint32_t b) {
-    return (a + b - 1) / b;
-}
-
 // Elements that the kernel reads four at a time.
 bool in_quads(const Array &a) {
     return a.contiguous() && a.offset % 4 == 0;
@@ -122,7 +118,8 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
-bool has_integers(const DeviceTraits &device) {
+// Whether the kernel takes x as integers, if its variant can and codes have 4 bits.
+bool wants_integers(const DeviceTraits &device) {
     return device.dot8 || device.as_gpu;
 }
 
@@ -182,7 +179,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .lanes = l.lanes,
                                        .splits = m.parts.splits,
                                        .head = m.parts.head,
-                                       .integers = has_integers(device),
+                                       .integers = wants_integers(device),
                                        .slots = l.slots,
                                        .abreast = l.abreast,
                                        .piece = l.piece,
@@ -202,8 +199,16 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
         rows += m.w(i).dim(0);
     }
     const DeviceTraits &device = lowering.device();
-    return plan_projection(device, {rows, m.cols, m.x_rows, pair ? 2u : 1u, op.bits == 4 && device.dot8, op.norm != 0,
-                                    op.epilogue == PROJECTION_ARG_MAX});
+    const char *kernel = spec::projection::kKernel;
+    return plan_projection(device,
+                           {.rows = rows,
+                            .cols = m.cols,
+                            .x_rows = m.x_rows,
+                            .paired = pair ? 2u : 1u,
+                            .integers = op.bits == 4 && wants_integers(device) && lowering.runs_variant(kernel, "dot8"),
+                            .norm = op.norm != 0,
+                            .arg_max = op.epilogue == PROJECTION_ARG_MAX,
+                            .subgroup = lowering.runs_variant(kernel, "subgroup")});
 }
 
 } // namespace

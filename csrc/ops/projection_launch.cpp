@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/lowering_util.hpp"
+
 namespace kpx {
 
 namespace {
@@ -19,10 +21,6 @@ constexpr uint32_t kManyRows[] = {256, 40};
 constexpr uint32_t kCpuThreads = 64; // there they run one after another
 constexpr uint32_t kSmall = 64;      // bytes of shared memory that are in no array
 constexpr uint32_t kLeastRows = 8;   // whose results shared memory must hold
-
-uint32_t divide_up(int64_t a, int64_t b) {
-    return uint32_t((a + b - 1) / b);
-}
 
 // The lanes of a slice: as many as leave the fewest without a unit, and of those the most.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
@@ -64,10 +62,10 @@ class Planner {
 
   private:
     // As many columns at a time as fit, beside the results of a few rows. As integers x takes less, which is counted on
-    // only where all columns fit that way: the variant of the kernel that has integers may be disabled.
+    // only where all columns fit that way.
     void find_piece() {
         const uint64_t squares = shape_.norm ? uint64_t(shape_.cols) / 32 * 4 * base_.x_rows : 0;
-        const uint64_t by_thread = (shape_.arg_max ? 8 : 0) + (device_.subgroup_arithmetic ? 0 : 4);
+        const uint64_t by_thread = (shape_.arg_max ? 8 : 0) + (shape_.subgroup ? 0 : 4);
         const uint64_t besides = squares + by_thread * kThreads + kSmall;
         const uint64_t taken = besides + result_bytes() * kLeastRows;
         const uint64_t left = taken < device_.max_shared_bytes ? device_.max_shared_bytes - taken : 0;

@@ -13,6 +13,7 @@ struct ProjectionShape {
     uint32_t paired; // matrices that a workgroup reads at once
     bool integers;   // x as byte_limbs.glsl has it
     bool norm, arg_max;
+    bool subgroup; // lanes add up by subgroup operations, without shared memory
 };
 
 struct ProjectionLaunch {

@@ -49,6 +49,20 @@ bool ProgramLowering::has_kernel(const char *kernel) const {
     return device_.kernels().best(kernel, without_) != nullptr;
 }
 
+// The words of a variant's name are joined by underscores.
+bool ProgramLowering::runs_variant(const char *kernel, std::string_view word) const {
+    const Variant *best = device_.kernels().best(kernel, without_);
+    std::string_view left = best == nullptr ? "" : best->code->variant;
+    while (!left.empty()) {
+        const std::string_view first = left.substr(0, left.find('_'));
+        if (first == word) {
+            return true;
+        }
+        left.remove_prefix(std::min(left.size(), first.size() + 1));
+    }
+    return false;
+}
+
 void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count,
                                      std::initializer_list<Binding> bindings, const void *params, uint32_t size,
                                      Grid grid) {

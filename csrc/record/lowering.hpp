@@ -19,6 +19,7 @@ class ProgramLowering : public Lowering {
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
     Array counters(int64_t n) override;
     bool has_kernel(const char *kernel) const override;
+    bool runs_variant(const char *kernel, std::string_view word) const override;
 
   protected:
     void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,

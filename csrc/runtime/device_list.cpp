@@ -30,10 +30,6 @@ uint32_t rank(vk::PhysicalDeviceType type) {
     }
 }
 
-template <size_t N> void copy_text(char (&out)[N], const std::string &text) {
-    out[text.copy(out, N - 1)] = 0;
-}
-
 std::string why_unusable(vk::PhysicalDevice device, uint32_t api_version) {
     if (api_version < VK_API_VERSION_1_2) {
         return formatted("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),

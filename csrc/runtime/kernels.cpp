@@ -11,11 +11,6 @@ namespace kpx {
 
 constexpr uint32_t kPushBytes = 128; // what every device offers
 
-template <size_t N> static void copy_text(char (&to)[N], const std::string &from) {
-    const size_t length = from.copy(to, N - 1);
-    to[length] = 0;
-}
-
 kpx_variant describe(const EmbeddedKernel &kernel) {
     kpx_variant out{};
     copy_text(out.kernel, kernel.kernel);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gen_kernels.hpp"
@@ -29,12 +31,14 @@ class RecordedLowering : public kpx::Lowering {
                              .dot8 = true,
                              .is_cpu = false,
                              .as_gpu = false};
+    std::set<std::string_view> words = {"narrow", "subgroup", "dot8"}; // of every variant
     std::vector<RecordedDispatch> dispatches;
     uint64_t scratch_bytes = 0;
 
     const kpx::DeviceTraits &device() const override { return traits; }
     kpx::Array counters(int64_t n) override { return array(KPX_UINT32, {n}); }
     bool has_kernel(const char *) const override { return true; }
+    bool runs_variant(const char *, std::string_view word) const override { return words.count(word) != 0; }
     kpx::Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override {
         const kpx::Array made = array(dtype, shape);
         scratch_bytes += uint64_t(made.size()) * made.element_size();

@@ -1,0 +1,60 @@
+// What the projection kernel declares of shared memory, whichever of its variants runs.
+#include <cstring>
+
+#include "ops/gen_ops.hpp"
+#include "recorded_lowering.hpp"
+#include "test.hpp"
+
+using kpx::Array;
+
+namespace {
+
+// The constants of a projection of a row of cols elements by a matrix of 4-bit codes in bfloat16.
+kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
+    const auto array = RecordedLowering::array;
+    Array arrays[15] = {array(KPX_BFLOAT16, {1, cols})};
+    arrays[3] = array(KPX_UINT32, {4096, cols / 8});
+    arrays[4] = arrays[5] = array(KPX_BFLOAT16, {4096, cols / 64});
+    arrays[6] = array(KPX_BFLOAT16, {1, 4096});
+    const kpx::ProjectionOp op{
+        .group_size = 64, .bits = 4, .norm = 0, .epilogue = PROJECTION_STORE, .eps = 0, .dtype = 0};
+    kpx::lower_projection(lowering, kpx::ProjectionCall(arrays, 15, op));
+    kpx::spec::projection spec;
+    const std::vector<uint32_t> &words = lowering.dispatches.front().spec;
+    CHECK(words.size() * sizeof(uint32_t) == sizeof spec);
+    memcpy(&spec, words.data(), sizeof spec);
+    return spec;
+}
+
+// What shaders/projection.comp declares: x and its sums, the parts of results, and without subgroups their lanes.
+uint64_t shared_bytes(const kpx::spec::projection &spec, bool integers, bool subgroup) {
+    const uint64_t units = spec.piece / 32, slices = (spec.cols / 32 + spec.lanes - 1) / spec.lanes;
+    const uint64_t x = spec.x_rows * units * ((integers ? 96 : 128) + 8);
+    const uint64_t parts = spec.x_rows * slices * spec.slots * spec.turns * spec.rows * 4;
+    return x + parts + (subgroup ? 0 : 4 * spec.threads);
+}
+
+} // namespace
+
+TEST(a_projection_declares_the_shared_memory_that_its_variant_needs) {
+    for (int64_t cols : {2560, 9728, 11776, 12288, 14336}) {
+        for (uint32_t bytes : {16384u, 32768u, 49152u}) {
+            for (const std::set<std::string_view> &words :
+                 {std::set<std::string_view>{"narrow", "subgroup", "dot8"}, {"narrow", "subgroup"}, {"narrow"}}) {
+                RecordedLowering lowering;
+                lowering.traits.max_shared_bytes = bytes;
+                lowering.words = words;
+                const kpx::spec::projection spec = projected(lowering, cols);
+                CHECK(shared_bytes(spec, words.count("dot8") != 0, words.count("subgroup") != 0) <= bytes);
+            }
+        }
+    }
+}
+
+TEST(a_row_of_integers_stays_in_one_piece_where_floats_do_not) {
+    RecordedLowering lowering;
+    CHECK(projected(lowering, 12288).piece >= 12288);
+    lowering = RecordedLowering();
+    lowering.words.erase("dot8");
+    CHECK(projected(lowering, 12288).piece < 12288);
+}
