@@ -113,7 +113,7 @@ void main() {
         }
     }
     exact = subgroupAll(exact);
-    uint copies = SMALL_FLOATS ? 0u : X_PARTS == 2 ? (W_PARTS == 2 ? 1u : 2u) : (W_PARTS == 2 ? 2u : 3u);
+    uint copies = SMALL_FLOATS ? 0u : BIAS_COPIES(X_PARTS, W_PARTS);
     for (uint i = copies * p.groups + gl_SubgroupInvocationID; i < p.more; i += gl_SubgroupSize) {
         [[unroll]] for (uint part = 0; part < W_PARTS; part++) {
             more[(part * p.n + n) * p.more + i] = float16_t(0.0);

@@ -91,7 +91,7 @@ void store_more(uint row, uint g, uint groups, float v) {
 
 // Zeros behind the sums, up to a whole run.
 void pad_more(uint row, uint groups) {
-    uint copies = SUMS == 0 ? 0u : PARTS == 2 ? (W_PARTS == 2 ? 1u : 2u) : (W_PARTS == 2 ? 2u : 3u);
+    uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
     for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.more; i += gl_WorkGroupSize.x) {
         [[unroll]] for (uint part = 0; part < PARTS; part++) {
             more[(part * p.x.rows + row) * (p.x.cols + p.more) + p.x.cols + i] = float16_t(0.0);

@@ -37,8 +37,7 @@ bool is_gain(const Array &x, int64_t d) {
 
 // Whether the kernel may read it by quads.
 bool is_cache(const Array &x, int64_t heads, int64_t d) {
-    return x.rank == 4 && x.dim(0) == 1 && x.dim(1) == heads && x.dim(3) == d && x.stride(3) == 1 &&
-           x.stride(1) % 4 == 0 && x.stride(2) % 4 == 0 && x.offset % 4 == 0;
+    return x.rank == 4 && x.dim(0) == 1 && x.dim(1) == heads && x.dim(3) == d && quads_in_rows(x);
 }
 
 void check_shapes(const Step &s) {

@@ -16,7 +16,7 @@ static bool fits_32_bits(const Array &x) {
     return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
 }
 
-void check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays) {
+void check_operands(const Lowering &, std::initializer_list<const Array *> arrays) {
     for (const Array *x : arrays) {
         if (!*x)
             continue;
@@ -86,13 +86,7 @@ Axes collapse(std::initializer_list<const Array *> arrays, int axes) {
 // Whether array k has aligned quads along the last axis.
 static bool quads_along_last(const Axes &axes, uint32_t k) {
     const uint32_t last = axes.rank - 1;
-    if (axes.strides[k][last] != 1 || axes.offset[k] % 4 != 0)
-        return false;
-    for (uint32_t d = 0; d < last; d++) {
-        if (axes.strides[k][d] % 4 != 0)
-            return false;
-    }
-    return true;
+    return axes.strides[k][last] == 1 && aligned(axes.offset[k], axes.shape.data(), axes.strides[k].data(), last, 4);
 }
 
 uint32_t make_quads(Axes &axes, uint32_t arrays) {
@@ -198,12 +192,19 @@ RowShape row_shape(const DeviceTraits &device, int64_t cols) {
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
 
+bool quads_in_rows(const Array &x) {
+    return x.stride(-1) == 1 && x.dim(-1) % 4 == 0 &&
+           aligned(x.offset, x.shape.data(), x.strides.data(), x.rank - 1, 4);
+}
+
+bool quads_in_rows(const RowParams &x) {
+    return x.col_stride == 1 && aligned(x.offset, x.shape, x.strides, 3, 4);
+}
+
 uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initializer_list<const Array *> others) {
     if (device.is_cpu && int64_t(rows.rows) * rows.cols < 1 << 16)
         return 0;
-    bool quads = rows.col_stride == 1 && rows.cols % 4 == 0 && rows.offset % 4 == 0;
-    for (uint32_t d = 0; d < 3; d++)
-        quads = quads && (rows.shape[d] == 1 || rows.strides[d] % 4 == 0);
+    bool quads = rows.cols % 4 == 0 && quads_in_rows(rows);
     for (const Array *x : others)
         quads = quads && (!*x || (x->stride(-1) == 1 && x->offset % 4 == 0));
     return quads;

@@ -35,12 +35,9 @@ struct Product {
 // Whether each row of b (along k) can be read by 16 bytes.
 bool wide(const Product &x) {
     const int64_t elements = 16 / x.b.element_size();
-    bool even = x.p.b_strides[0] == 1 && x.p.k % elements == 0 && x.p.b_strides[1] % elements == 0 &&
-                x.p.b_offset % elements == 0;
-    for (uint32_t stride : x.p.b_batch) {
-        even = even && stride % elements == 0;
-    }
-    return even;
+    return x.p.b_strides[0] == 1 && x.p.k % elements == 0 &&
+           aligned(x.p.b_offset, &x.p.n, &x.p.b_strides[1], 1, elements) &&
+           aligned(0, x.p.shape, x.p.b_batch, 3, elements);
 }
 
 void dispatch_vec(Lowering &lowering, const Product &x) {

@@ -33,15 +33,6 @@ void check_paged(const PagedSDPACall &call) {
         invalid("the table is not [S, M], or sequences and lengths are not [R]");
 }
 
-// Whether every row of x can be read by four elements.
-uint32_t by_quads(const Array &x) {
-    bool even = x.stride(3) == 1 && x.dim(3) % 4 == 0 && x.offset % 4 == 0;
-    for (int axis = 0; axis < 3; axis++) {
-        even = even && (x.dim(axis) == 1 || x.stride(axis) % 4 == 0);
-    }
-    return even;
-}
-
 // Query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
     const int64_t most = std::min<int64_t>(kMostHeads, std::max<int64_t>(1, kHeadQuads / quads));
@@ -128,8 +119,8 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
                                        .k_dtype = k.dtype,
                                        .v_dtype = k.dtype,
                                        .y_dtype = to.dtype,
-                                       .k_vector = by_quads(k),
-                                       .v_vector = by_quads(call.values()),
+                                       .k_vector = quads_in_rows(k),
+                                       .v_vector = quads_in_rows(call.values()),
                                        .k_quads = uint32_t(k_quads),
                                        .v_quads = uint32_t(v_quads),
                                        .heads = heads,

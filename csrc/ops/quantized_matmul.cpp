@@ -80,7 +80,7 @@ Array copy_of(Lowering &lowering, const Array &x) {
 
 void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
     Array rows_of_x = x.x, w = x.w;
-    if (by_quads(x.p.x) == 0) {
+    if (!quads_in_rows(x.p.x)) {
         rows_of_x = copy_of(lowering, x.x);
         x.p.x = rows_of(lowering, rows_of_x);
     }

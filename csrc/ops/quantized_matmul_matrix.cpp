@@ -24,7 +24,7 @@ struct MatrixPlan {
         tiles = MatrixTiles::plan(device, x.p.x.rows, x_parts, w_parts, true);
         const int64_t cols = x.p.x.cols;
         groups = cols >> x.p.group_shift;
-        const int64_t copies = !affine ? 0 : x_parts == 2 ? 3 - w_parts : 4 - w_parts;
+        const int64_t copies = affine ? BIAS_COPIES(x_parts, w_parts) : 0;
         more = tiles.padded(cols + copies * groups) - cols;
         splits = x.p.n % 4 == 0 ? tiles.splits(x.p.x.rows, x.p.n, cols + more) : 1;
     }
@@ -47,7 +47,7 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
     lowering.dispatch(spec::quantized_matmul_split{.threads = row_threads(device, cols / 8),
                                                    .x_dtype = x.x.dtype,
                                                    .parts = plan.x_parts,
-                                                   .vector = by_quads(x.p.x),
+                                                   .vector = quads_in_rows(x.p.x),
                                                    .w_parts = plan.w_parts,
                                                    .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE)},
                       {{x.x, KPX_READ}, {out.x_parts, KPX_WRITE}, {out.x_exponents, KPX_WRITE}}, s,

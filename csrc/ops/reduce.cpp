@@ -59,15 +59,13 @@ struct Halves {
 
 // Whether every quad of columns from a multiple of 4 on is one aligned load.
 static bool has_quads(const Halves &x) {
-    const Axes &inner = x.inner;
-    if (inner.rank == 0 || inner.strides[0][inner.rank - 1] != 1 || x.outer.offset[0] % 4 != 0)
+    const Axes &inner = x.inner, &outer = x.outer;
+    if (inner.rank == 0)
         return false;
-    bool aligned = inner.rank == 1 || inner.shape[inner.rank - 1] % 4 == 0;
-    for (uint32_t d = 0; d + 1 < inner.rank; d++)
-        aligned = aligned && inner.strides[0][d] % 4 == 0;
-    for (uint32_t d = 0; d < x.outer.rank; d++)
-        aligned = aligned && x.outer.strides[0][d] % 4 == 0;
-    return aligned;
+    const uint32_t last = inner.rank - 1;
+    return inner.strides[0][last] == 1 && (last == 0 || inner.shape[last] % 4 == 0) &&
+           aligned(0, inner.shape.data(), inner.strides[0].data(), last, 4) &&
+           aligned(outer.offset[0], outer.shape.data(), outer.strides[0].data(), outer.rank, 4);
 }
 
 // Whether neighbouring rows lie closer together than neighbouring columns.

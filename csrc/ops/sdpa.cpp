@@ -83,15 +83,6 @@ uint32_t mask_kind(const Attention &a) {
     return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2;
 }
 
-// Whether every row of x can be read by four elements.
-uint32_t by_quads(const Array &x) {
-    bool even = x.stride(3) == 1 && x.dim(3) % 4 == 0 && x.offset % 4 == 0;
-    for (int axis = 0; axis < 3; axis++) {
-        even = even && (x.dim(axis) == 1 || x.stride(axis) % 4 == 0);
-    }
-    return even;
-}
-
 // Over how many workgroups the keys of a query are spread. By the capacity of
 // the cache, since the length is known on the device alone.
 int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
@@ -151,7 +142,7 @@ Parts split(Lowering &lowering, const Array &x, uint32_t group) {
     const uint32_t count = x.dtype == DT_FLOAT32 ? 2 : 1;
     Parts out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}), lowering.scratch(DT_INT32, {rows}),
               count};
-    lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = by_quads(x)},
+    lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = quads_in_rows(x)},
                       {{x, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), (rows + 7) / 8));
     return out;
@@ -204,8 +195,8 @@ void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
                          .v_dtype = a.v.dtype,
                          .mask_dtype = mask.dtype,
                          .y_dtype = a.out.dtype,
-                         .k_vector = by_quads(a.k),
-                         .v_vector = by_quads(a.v),
+                         .k_vector = quads_in_rows(a.k),
+                         .v_vector = quads_in_rows(a.v),
                          .mask_kind = mask_kind(a),
                          .has_length = uint32_t(bool(a.length)),
                          .dv_tiles = (p.dv + kTile - 1) / kTile},
@@ -241,8 +232,8 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
                    .v_dtype = a.v.dtype,
                    .mask_dtype = mask.dtype,
                    .y_dtype = to.dtype,
-                   .k_vector = by_quads(a.k),
-                   .v_vector = by_quads(a.v),
+                   .k_vector = quads_in_rows(a.k),
+                   .v_vector = quads_in_rows(a.v),
                    .k_quads = uint32_t(k_quads),
                    .v_quads = uint32_t(v_quads),
                    .mask_kind = mask_kind(a),

@@ -138,6 +138,8 @@ struct QuantizedMatMulMatrixParams {
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
     uint split_runs; // of them that a workgroup takes
 };
+// How often the columns for the biases are repeated: for each product of parts, of x and of w, but of two low ones.
+#define BIAS_COPIES(x_parts, w_parts) (5u - (x_parts) - (w_parts))
 // The exponent of a row that has infinities or NaNs.
 #define NOT_FINITE 0x7fffffff
 
