@@ -119,7 +119,7 @@ typedef struct {
     uint64_t uploads, upload_bytes;                /* of all streams */
     uint64_t cache_hits, cache_misses; /* operands whose content was already where it was needed, and others */
     uint64_t pipelines_built;
-    uint64_t refusals;            /* kernel variants that the driver refused, and others took the place of */
+    uint64_t refusals;            /* kernel variants that the driver refused, for some calls or all */
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;

@@ -545,10 +545,10 @@ class PagedUpdateCall : public CallOf<PagedUpdateOp> {
 };
 void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 
-// x [..., K] of one row, gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones
-// are the last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are
-// two matrices of one shape and one out, the first; with arg_max one matrix, and out is uint32 [1]: where the largest
-// product is.
+// x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
+// last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are two
+// matrices of one shape and one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the
+// largest product is.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
     static constexpr int32_t kOp = 16;

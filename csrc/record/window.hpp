@@ -57,7 +57,6 @@ class Window {
     CallLog &log() { return log_; }
 
     // ---- Following a known window ----
-    bool may_follow() const { return known_ != nullptr || program_.empty(); }
     void follow(std::shared_ptr<const KnownWindow> known);
     bool follows() const { return known_ != nullptr; }
     // Appends the call if it is the next one of the known window. The caller then calls keep() for each operand.

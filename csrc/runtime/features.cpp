@@ -108,8 +108,7 @@ void FeatureChain::take_away(const Mask &mask) {
             ((features = VK_FALSE), ...);
         }
     };
-    off(mask.storage16, v11_.storageBuffer16BitAccess, v11_.uniformAndStorageBuffer16BitAccess,
-        v12_.storageBuffer8BitAccess, v12_.uniformAndStorageBuffer8BitAccess);
+    off(mask.storage16, v11_.storageBuffer16BitAccess, v12_.storageBuffer8BitAccess);
     off(mask.float16, v12_.shaderFloat16);
     off(mask.int8, v12_.shaderInt8);
     off(mask.int16, core_.features.shaderInt16);
@@ -164,13 +163,11 @@ void FeatureChain::keep_only_needed() {
 
     vk::PhysicalDeviceVulkan11Features v11;
     v11.storageBuffer16BitAccess = v11_.storageBuffer16BitAccess;
-    v11.uniformAndStorageBuffer16BitAccess = v11_.uniformAndStorageBuffer16BitAccess;
     v11.pNext = v11_.pNext;
     v11_ = v11;
 
     vk::PhysicalDeviceVulkan12Features v12;
     v12.storageBuffer8BitAccess = v12_.storageBuffer8BitAccess;
-    v12.uniformAndStorageBuffer8BitAccess = v12_.uniformAndStorageBuffer8BitAccess;
     v12.shaderFloat16 = v12_.shaderFloat16;
     v12.shaderInt8 = v12_.shaderInt8;
     v12.shaderSubgroupExtendedTypes = v12_.shaderSubgroupExtendedTypes;

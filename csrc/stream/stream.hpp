@@ -70,8 +70,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void finish() noexcept;
     kpx_stream_stats stats() const;
 
-    // ---- For the tensor cache; the caller holds the device's mutex ---- Throws, once, the error of a window that was
-    // refused when another stream's call submitted it.
+    // ---- For the tensor cache; the caller holds the device's mutex. ----
+
+    // Throws, once, the error of a window that was refused when another stream's call submitted it.
     void report_refused();
     bool capturing() const { return capture_ != nullptr; }
     // The point of the pending window, which must not be empty.

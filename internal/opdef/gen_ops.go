@@ -702,10 +702,10 @@ type ProjectionParams struct {
 
 // Projection is the op projection and its operands.
 //
-// x [..., K] of one row, gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones
-// are the last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are
-// two matrices of one shape and one out, the first; with arg_max one matrix, and out is uint32 [1]: where the largest
-// product is.
+// x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
+// last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are two
+// matrices of one shape and one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the
+// largest product is.
 var Projection = struct {
 	Op
 	X, Gain, Residual, W, Scales, Biases, Out Operand

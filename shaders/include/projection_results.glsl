@@ -57,7 +57,7 @@ void store_winner(uint m, uvec2 winner) {
             winners[thread_index()] = winner;
         }
     }
-    if (thread_index() == 0) {
+    if (thread_index() == 0 && first_row < p.sets[0].n) { // a folded grid has workgroups without rows
         uint at = p.sets[0].out_offset + 2 * (x_row(m) * gl_NumWorkGroups.x * gl_NumWorkGroups.y + group);
         y0_32.data[at] = winner.x;
         y0_32.data[at + 1] = winner.y;

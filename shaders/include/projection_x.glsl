@@ -132,7 +132,7 @@ void stage(uint piece) {
     }
 }
 
-// The lane's unit of a slice of the piece into registers; zeros behind the last.
+// The lane's unit of a slice of the piece into registers; behind the last it is the last, of which nothing is kept.
 void take_x(uint m, uint slice) {
     uint unit = slice * LANES + lane();
     uint last = min(UNITS, PIECE_UNITS) - 1;
