@@ -29,9 +29,9 @@ type projection struct {
 const (
 	// projectionBlock is how many products are computed at a time.
 	projectionBlock = 128
-	// projectionAlign is a line of the cache: finer than Grain, because the rows of a
-	// small matrix are few for many workers.
-	projectionAlign = 16
+	// projectionCodes is about how many codes of a matrix are the smallest piece of
+	// work: the rows of a small matrix are few for many workers.
+	projectionCodes = 8192
 	// argMaxBlock is how many products of arg_max have one largest.
 	argMaxBlock = 256
 )
@@ -131,6 +131,7 @@ func (p *projection) units() int {
 
 func (p *projection) parts() []workers.Part {
 	cost := p.matrices[0].cost(1)
+	align := min(max(projectionCodes/max(p.matrices[0].K(), 1)/4*4, 4), 16)
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
@@ -140,11 +141,11 @@ func (p *projection) parts() []workers.Part {
 			{Units: 1, Cost: float64(len(p.best)), Run: p.joinArgMax},
 		}
 	case opdef.ProjectionSiLUMul:
-		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+		return []workers.Part{{Units: p.units(), Align: align, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
 	case opdef.ProjectionResidual:
-		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.addResidual)}}
+		return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.addResidual)}}
 	}
-	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
+	return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.store)}}
 }
 
 // each calls f for blocks, once the row is prepared. f has room for two blocks.

@@ -75,31 +75,69 @@ func (m *QuantizedRows) products(x, out *array.Array, rows int) {
 	m.Reset(p, rows)
 	last := len(x.Shape) - 1
 	l := newLoop(last, x, out)
-	l.each(0.3*float64(m.cols), func(at cursor, lo, hi int) {
-		scratch := borrow(m.cols)
-		defer scratch.release()
-		for i := lo; i < hi; i++ {
-			p.Set(i, floats(x, at.off[0], x.Strides[last], m.cols, scratch.f))
-			at.next()
-		}
-	})
-	n, stride := m.N(), out.Strides[last]
-	unit := Grain
-	if rows > maxLimbRows { // the more columns, the less often x is read
-		unit = min(max(n/(2*runtime.GOMAXPROCS(0))/Grain*Grain, Grain), chunk)
+	for again := true; again; again = p.Again() {
+		l.each(0.3*float64(m.cols), func(at cursor, lo, hi int) {
+			scratch := borrow(m.cols)
+			defer scratch.release()
+			for i := lo; i < hi; i++ {
+				p.Set(i, floats(x, at.off[0], x.Strides[last], m.cols, scratch.f))
+				at.next()
+			}
+		})
 	}
+	n, stride := m.N(), out.Strides[last]
+	height, width := m.blocks(rows)
+	across := (n + width - 1) / width
+	down := (rows + height - 1) / height
 	flat := flatten(out, rows)
 	direct := flat != nil && flat.DType == array.Float32 && flat.Strides[1] == 1
-	parallel((n+unit-1)/unit, m.cost(rows)*float64(unit), func(lo, hi int) {
-		for lo, hi := lo*unit, min(hi*unit, n); lo < hi; lo += chunk {
-			end := min(lo+chunk, hi)
+	// Neighbours have the same rows of x, which are then in a core's cache.
+	parallel(down*across, m.cost(height)*float64(width), func(lo, hi int) {
+		for unit := lo; unit < hi; unit++ {
+			first, column := unit/across*height, unit%across*width
+			end, columns := min(first+height, rows), min(column+width, n)
 			if direct {
-				m.Multiply(storage[float32](flat)[flat.Offset+lo:], flat.Strides[0], p, lo, end)
+				to := storage[float32](flat)[flat.Offset+first*flat.Strides[0]+column:]
+				m.MultiplyRows(to, flat.Strides[0], p, first, end, column, columns)
 				continue
 			}
-			m.store(out, &l, p, lo, end, stride)
+			m.store(out, &l, p, first, end, column, columns, stride)
 		}
 	})
+}
+
+// blocks chooses how many rows of x and of w make a unit of work. The larger, the
+// less often x is read and w made into tiles; but there should be several units
+// for each thread.
+func (m *QuantizedRows) blocks(rows int) (height, width int) {
+	if rows <= maxLimbRows {
+		return rows, Grain
+	}
+	height, width = min(2*chunk, rows), chunk
+	if m.tiled() {
+		height = min(chunk/2, rows)
+		if m.cols > 1536 { // a megabyte of tiles of x and of w is what a core's cache holds
+			width = chunk / 2
+		}
+	}
+	height = (height + Grain - 1) / Grain * Grain
+	const enough = 4 // units for each thread
+	for threads := runtime.GOMAXPROCS(0); ; {
+		switch units := (rows + height - 1) / height * ((m.N() + width - 1) / width); {
+		case units >= enough*threads:
+			return height, width
+		case width > 2*Grain:
+			width /= 2
+		case height > 2*Grain:
+			height = max(height/2/Grain*Grain, 2*Grain)
+		case width > Grain:
+			width /= 2
+		case units < (enough-1)*threads && height > Grain:
+			height /= 2
+		default:
+			return height, width
+		}
+	}
 }
 
 // preparedRows are kept for reuse.
@@ -114,13 +152,13 @@ func (m *QuantizedRows) cost(rows int) float64 {
 	return cost
 }
 
-// store computes columns [lo, hi) of out.
-func (m *QuantizedRows) store(out *array.Array, l *loop, p *PreparedRows, lo, hi, stride int) {
-	sums := borrow(p.rows * (hi - lo))
+// store computes rows [first, end) and columns [lo, hi) of out.
+func (m *QuantizedRows) store(out *array.Array, l *loop, p *PreparedRows, first, end, lo, hi, stride int) {
+	sums := borrow((end - first) * (hi - lo))
 	defer sums.release()
-	m.Multiply(sums.f, hi-lo, p, lo, hi)
-	at := l.seek(l.rank, 0)
-	for i := range p.rows {
+	m.MultiplyRows(sums.f, hi-lo, p, first, end, lo, hi)
+	at := l.seek(l.rank, first)
+	for i := range end - first {
 		storeFloats(out, at.off[1]+lo*stride, stride, sums.f[i*(hi-lo):(i+1)*(hi-lo)])
 		at.next()
 	}

@@ -14,12 +14,13 @@ import (
 //	var p PreparedRows
 //	m.Reset(&p, rows)        // once, sizes memory
 //	p.Set(i, row)            // each row of x, K float32 numbers
+//	p.Again()                // if true, set every row again
 //	m.Multiply(out, ld, &p, lo, hi)
 //
 // None of these starts a goroutine. Set may run at once for different rows, and
 // Multiply for different ranges, once every row is set; a PreparedRows serves
-// every matrix that m.SharesRows reports. The results do not depend on how [0, N)
-// is divided; ranges that begin at multiples of Grain are fastest.
+// every matrix that m.SharesRows reports. The results do not depend on how the rows
+// of x and [0, N) are divided; ranges that begin at multiples of Grain are fastest.
 //
 // A QuantizedRows is constant after NewQuantizedRows, and keeps no copy: the
 // arrays must stay as they are.
@@ -59,7 +60,7 @@ type PreparedRows struct {
 	stride  int          // bytes between them
 	bytes   []byte
 	floats  []float32 // many rows, one after the other
-	tiled   bool      // they are in tiles, too
+	tiled   bool      // they are in tiles instead
 	tiles   simd.Tiles
 	group   int         // of tiles
 	endless atomic.Bool // a row is not finite, so that tiles cannot have it
@@ -96,12 +97,13 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	p.rows, p.k, p.order = rows, m.cols, m.order()
 	p.limbs, p.tiled = p.limbs[:0], false
 	if rows > maxLimbRows || !m.integers() {
-		p.floats = grown(p.floats, rows*p.k)
 		if m.tiled() {
 			p.tiled, p.group = true, m.GroupSize
 			p.tiles.Reset(rows, p.k, p.group)
 			p.endless.Store(false)
+			return
 		}
+		p.floats = grown(p.floats, rows*p.k)
 		return
 	}
 	p.stride = simd.LimbSpace(p.k, p.order)
@@ -136,26 +138,46 @@ func (p *PreparedRows) Set(i int, x []float32) {
 		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x[:p.k], p.order)
 		return
 	}
-	copy(p.floats[i*p.k:(i+1)*p.k], x)
-	if p.tiled && !p.tiles.Set(i, x) {
+	if !p.tiled {
+		copy(p.floats[i*p.k:(i+1)*p.k], x)
+	} else if !p.tiles.Set(i, x) {
 		p.endless.Store(true)
 	}
+}
+
+// Again is to be called when every row is set. It reports whether they must be set
+// once more, for products of another kind: one of them is not finite, and tiles
+// cannot have it.
+func (p *PreparedRows) Again() bool {
+	if !p.tiled || !p.endless.Load() {
+		return false
+	}
+	p.tiled = false
+	p.floats = grown(p.floats, p.rows*p.k)
+	return true
 }
 
 // Multiply sets out[i*ld+j-lo] to the product of row i of x with row j of the
 // matrix, for every i and for lo <= j < hi.
 func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi int) {
+	m.MultiplyRows(out, ld, p, 0, p.rows, lo, hi)
+}
+
+// MultiplyRows is Multiply for rows [first, end) of x, the first of which goes to
+// the beginning of out. First is a multiple of Grain, as is end if it is not the
+// number of rows.
+func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
 	switch {
-	case lo >= hi || p.rows == 0:
+	case lo >= hi || first >= end:
 	case p.k == 0:
-		for i := range p.rows {
+		for i := range end - first {
 			clear(out[i*ld : i*ld+hi-lo])
 		}
 	case len(p.limbs) > 0:
-		m.multiplyLimbs(out, ld, p, lo, hi)
-	case p.tiled && !p.endless.Load():
-		m.multiplyTiles(out, ld, p, lo, hi)
+		m.multiplyLimbs(out, ld, p, first, end, lo, hi)
+	case p.tiled:
+		m.multiplyTiles(out, ld, p, first, end, lo, hi)
 	default:
-		m.multiplyPanels(out, ld, p, lo, hi)
+		m.multiplyPanels(out, ld, p, first, end, lo, hi)
 	}
 }

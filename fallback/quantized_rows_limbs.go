@@ -11,7 +11,7 @@ import (
 const limbBlock = 64
 
 // multiplyLimbs multiplies codes with whole numbers.
-func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, lo, hi int) {
+func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
 	scratch := borrow(2 * limbBlock * m.groups)
 	defer scratch.release()
 	var unpacked []byte
@@ -23,11 +23,11 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, lo
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
-		for i := range p.limbs {
-			simd.CodeDots(out[i*ld+first-lo:], &codes, &p.limbs[i], rows)
+		for i := from; i < end; i++ {
+			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
 		}
 		for _, row := range large {
-			m.multiplyFloats(out[row-lo:], ld, p, row)
+			m.multiplyFloats(out[row-lo:], ld, p.limbs[from:end], row)
 		}
 	}
 }
@@ -57,13 +57,13 @@ func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte)
 }
 
 // multiplyFloats sets the products with one row, from the dequantized row.
-func (m *QuantizedRows) multiplyFloats(out []float32, ld int, p *PreparedRows, row int) {
+func (m *QuantizedRows) multiplyFloats(out []float32, ld int, x []simd.Limbs, row int) {
 	scratch := borrow(2 * m.cols)
 	defer scratch.release()
 	w := scratch.f[m.cols:]
 	m.values(w, m.w.Offset+row*m.w.Strides[0], m.scales.Offset+row*m.scales.Strides[0], 0, m.groups)
-	for i := range p.limbs {
-		out[i*ld] = simd.Dot(w, p.limbs[i].Floats(scratch.f))
+	for i := range x {
+		out[i*ld] = simd.Dot(w, x[i].Floats(scratch.f))
 	}
 }
 

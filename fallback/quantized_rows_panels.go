@@ -17,7 +17,7 @@ const blockRows = 96
 
 // multiplyPanels multiplies floats with panels of w that are dequantized once for
 // all rows of x.
-func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, lo, hi int) {
+func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	width := simd.PanelWidth()
 	size := panelK * width
 	scratch := borrow(blockRows*width + chunk*panelK + size + 2*width*m.groups)
@@ -31,10 +31,10 @@ func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, l
 			for j := n0; j < end; j += width {
 				m.panel(panels[(j-n0)*panelK:][:kn*width], space, j, min(width, end-j), k0, kn)
 			}
-			for first := 0; first < p.rows; first += blockRows {
-				rows := min(blockRows, p.rows-first)
+			for first := from; first < to; first += blockRows {
+				rows := min(blockRows, to-first)
 				for j := n0; j < end; j += width {
-					m.addPanel(out[first*ld+j-lo:], ld, p.floats[first*p.k+k0:], rows, panels[(j-n0)*panelK:], min(width, end-j), kn, k0 > 0, part)
+					m.addPanel(out[(first-from)*ld+j-lo:], ld, p.floats[first*p.k+k0:], rows, panels[(j-n0)*panelK:], min(width, end-j), kn, k0 > 0, part)
 				}
 			}
 		}
@@ -98,40 +98,26 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 }
 
 // multiplyTiles multiplies tiles of x with tiles of codes.
-func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, lo, hi int) {
+func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	const width = 32
+	most := min(chunk, hi-lo+width-1) / width // panels at a time
 	numbers, factors := simd.TileNumbers(p.k), m.groups*width
-	panels := chunk / width
-	scratch := borrow(15 + panels*(numbers+2*factors) + simd.TileSpace + blockRows*width + (p.k*m.Bits/32+3*m.groups)*width)
+	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + (p.k*m.Bits/32+3*m.groups)*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
-	tiles := cut(&space, panels*numbers)
-	scales, biases := cut(&space, panels*factors), cut(&space, panels*factors)
-	work, part := cut(&space, simd.TileSpace), cut(&space, blockRows*width)
-	for n0 := lo; n0 < hi; n0 += chunk {
-		end := min(n0+chunk, hi)
-		for j := n0; j < end; j += width {
-			i := (j - n0) / width
+	w := simd.TilePanels{Tiles: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
+	work := cut(&space, simd.TileSpace(most))
+	for n0 := lo; n0 < hi; n0 += most * width {
+		end := min(n0+most*width, hi)
+		w.Count = (end - n0 + width - 1) / width
+		for i := range w.Count {
+			j := n0 + i*width
 			codes, s, b := m.wordPanel(space, j, min(width, end-j), 0, p.k)
-			simd.ExpandTiles(tiles[i*numbers:], codes, p.k, m.Bits)
-			copy(scales[i*factors:], s)
-			copy(biases[i*factors:], b)
+			simd.ExpandTiles(w.Tiles[i*numbers:], codes, p.k, m.Bits)
+			copy(w.Scales[i*factors:], s)
+			copy(w.Biases[i*factors:], b)
 		}
-		for first := 0; first < p.rows; first += blockRows {
-			last := min(first+blockRows, p.rows)
-			for j := n0; j < end; j += width {
-				i, nn := (j-n0)/width, min(width, end-j)
-				to := out[first*ld+j-lo:]
-				if nn == width {
-					p.tiles.Multiply(to, ld, first, last, tiles[i*numbers:], scales[i*factors:], biases[i*factors:], work)
-					continue
-				}
-				p.tiles.Multiply(part, width, first, last, tiles[i*numbers:], scales[i*factors:], biases[i*factors:], work)
-				for row := range last - first {
-					copy(to[row*ld:], part[row*width:row*width+nn])
-				}
-			}
-		}
+		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
 	}
 }
 

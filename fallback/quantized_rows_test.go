@@ -79,7 +79,7 @@ func TestQuantizedRows(t *testing.T) {
 			plain, err := array.New(array.Float32, n, k)
 			require.NoError(t, err)
 			require.NoError(t, Dequantize(w, scales, biases, plain, q))
-			for _, rows := range []int{1, 3, 20} {
+			for _, rows := range []int{1, 3, 20, 70} {
 				checkRows(t, rng, m, storage[float32](&plain), rows, fmt.Sprintf("%v: %+v, %d rows, %d×%d", level, q, rows, n, k))
 			}
 		}
@@ -95,14 +95,18 @@ func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, 
 	}
 	var p PreparedRows
 	m.Reset(&p, rows)
-	for i := range rows {
-		p.Set(i, x[i*k:(i+1)*k])
+	for again := true; again; again = p.Again() {
+		for i := range rows {
+			p.Set(i, x[i*k:(i+1)*k])
+		}
 	}
 	whole, pieces := make([]float32, rows*n), make([]float32, rows*n)
 	m.Multiply(whole, n, &p, 0, n)
 	for lo := 0; lo < n; {
 		hi := min(n, lo+1+rng.IntN(40))
-		m.Multiply(pieces[lo:], n, &p, lo, hi)
+		cut := Grain * rng.IntN((rows+Grain-1)/Grain)
+		m.MultiplyRows(pieces[lo:], n, &p, 0, cut, lo, hi)
+		m.MultiplyRows(pieces[cut*n+lo:], n, &p, cut, rows, lo, hi)
 		lo = hi
 	}
 	for i := range rows {

@@ -182,8 +182,9 @@ func (j *job) done(turn uint64, share, pieces int) {
 	}
 }
 
-// take takes some of the pieces that are left of a share [lo, hi): half of them,
-// so that the others find some until the end.
+// take takes some of the pieces that are left of a share [lo, hi): a quarter of
+// them, so that the others find some until the end, also where this worker turns out
+// to be slow.
 func (s *slot) take(turn uint64, lo, hi int) (a, b int) {
 	const countBits = 24
 	mark := turn << countBits
@@ -198,7 +199,7 @@ func (s *slot) take(turn uint64, lo, hi int) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := (hi - at + 1) / 2
+		n := max((hi-at)/4, 1)
 		if s.taken.CompareAndSwap(word, mark|uint64(at+n-lo)) {
 			return at, at + n
 		}

@@ -11,7 +11,7 @@ import (
 // for work for a while before it sleeps, because waking a thread takes longer
 // than many loops.
 const (
-	pollTime = 50 * time.Microsecond
+	pollTime = 100 * time.Microsecond
 	idleTime = 20 * time.Millisecond
 )
 
@@ -115,6 +115,7 @@ func poll() {
 	polling.Add(1)
 	defer polling.Add(-1)
 	since := now()
+	yielded := since
 	for i := 1; ; i++ {
 		if j := find(nil); j != nil {
 			polling.Add(-1)
@@ -123,13 +124,11 @@ func poll() {
 			since = now()
 		}
 		if i%64 == 0 { // some microseconds
-			waited := now() - since
-			if waited > pollTime {
+			at := now()
+			if at-since > pollTime {
 				return
 			}
-			if waited > spinTime {
-				runtime.Gosched()
-			}
+			yielded = yield(yielded, at)
 		}
 		pause()
 	}

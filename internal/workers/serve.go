@@ -12,10 +12,11 @@ const (
 	// politeTime is how long a worker runs or waits before it lets other goroutines
 	// have its place once.
 	politeTime = 2 * time.Millisecond
-	// spinTime is how long it waits before it lets them have it again and again, and
-	// parkTime how long before it parks.
+	// spinTime is how long it waits before it lets them have it again and again, as
+	// far apart, and parkTime how long before it parks: to wake it takes that long,
+	// where a machine's processors are virtual.
 	spinTime = 20 * time.Microsecond
-	parkTime = 100 * time.Microsecond
+	parkTime = 300 * time.Microsecond
 )
 
 // role is how a worker takes part in a job.
@@ -93,22 +94,30 @@ func (j *job) serve(me int, as role) {
 // comes for a while, or other work does.
 func (j *job) linger(state uint64) bool {
 	since := now()
+	yielded := since
 	for i := 1; j.state.Load() == state; i++ {
 		if other := find(nil); other != nil && other != j {
 			return false
 		}
 		if i%64 == 0 { // some microseconds
-			waited := now() - since
-			if waited > pollTime || tooMany() {
+			at := now()
+			if at-since > pollTime || tooMany() {
 				return false
 			}
-			if waited > spinTime {
-				runtime.Gosched()
-			}
+			yielded = yield(yielded, at)
 		}
 		pause()
 	}
 	return true
+}
+
+// yield lets other goroutines run if that was spinTime ago. It returns when it was.
+func yield(last, at time.Duration) time.Duration {
+	if at-last <= spinTime {
+		return last
+	}
+	runtime.Gosched()
+	return now()
 }
 
 // crowded reports whether the worker should leave.
@@ -150,7 +159,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 // await returns when the turn is over: false if the worker shall leave. What
 // others have not begun it takes at once if they are absent, else after a while.
 func (j *job) await(me int, t *turnOf, as role) bool {
-	var since time.Duration
+	var since, yielded time.Duration
 	absent := int(j.attached.Load()) < t.shares
 	look := patience
 	for i := 1; j.state.Load() == t.state; i++ {
@@ -173,15 +182,15 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 			at := now()
 			switch {
 			case since == 0:
-				since = at
+				since, yielded = at, at
 			case at-since > parkTime:
 				if as != caller && j.crowded(me) {
 					return false
 				}
 				j.park(t)
 				since = 0
-			case at-since > spinTime:
-				runtime.Gosched()
+			default:
+				yielded = yield(yielded, at)
 			}
 		}
 		pause()

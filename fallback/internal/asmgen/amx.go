@@ -52,20 +52,47 @@ func amxFamily(a *amx) {
 	a.expand8()
 }
 
-// product writes the product of 32 rows of x, in three parts, with 32 rows of w.
+// product writes the product of 32 rows of x, in three parts, with panels of 32
+// rows of w. A group of x meets all panels before the next one, so that it is read
+// from the nearest cache for all but the first.
 func (a *amx) product() {
-	a.begin("amxProduct", "adds to 32 rows and columns of c, ldc bytes apart, the products of x with scale·code + bias. x has three parts, part bytes apart, of rows ldx bytes apart; b has tiles of codes, and scales and biases 32 numbers for each group; sums are those of the groups of x, in rows ldsums bytes apart; a group has 32 times steps elements; space is 4 KiB.",
-		"(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte)", 14)
+	a.begin("amxProduct", "adds to 32 rows of c, ldc bytes apart, and to 32 columns for each panel the products of x with scale·code + bias. x has three parts, part bytes apart, of rows ldx bytes apart; b has tiles of codes, panels stride bytes apart; scales and biases have 32 numbers for each group, panels factors bytes apart; sums are those of the groups of x, in rows ldsums bytes apart; a group has 32 times steps elements; space is 4 KiB.",
+		"(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte, panels int, stride int, factors int)", 17)
 	for _, p := range []struct {
 		name string
 		at   int
 		reg  string
-	}{{"x", 16, "SI"}, {"ldx", 24, "R8"}, {"b", 40, "DI"}, {"groups", 80, "R9"}, {"config", 104, "AX"}} {
+	}{{"x", 16, "SI"}, {"ldx", 24, "R8"}, {"groups", 80, "R9"}, {"config", 104, "AX"}} {
 		a.line("MOVQ %s+%d(FP), %s", p.name, p.at, p.reg)
 	}
 	a.configure("AX")
 	a.line("MOVQ $64, R15")
 	a.label("group")
+	a.line("MOVQ b+40(FP), R12") // of the panel
+	a.line("MOVQ panels+112(FP), R11")
+	a.label("panel")
+	a.line("MOVQ R12, DI")
+	a.line("MOVQ SI, R13")
+	a.steps()
+	a.combine()
+	a.line("ADDQ stride+120(FP), R12")
+	a.line("ADDQ $128, c+0(FP)")
+	a.line("MOVQ factors+128(FP), AX")
+	a.line("ADDQ AX, scales+48(FP)")
+	a.line("ADDQ AX, biases+56(FP)")
+	a.line("DECQ R11")
+	a.line("JNZ panel")
+	a.nextGroup()
+	a.line("DECQ R9")
+	a.line("JNZ group")
+	a.release()
+	a.line("VZEROUPPER")
+	a.line("RET")
+}
+
+// steps sets tiles 0 to 3 to the sums of a group: of x from R13 on and of w from DI
+// on, both of which it moves behind the group.
+func (a *amx) steps() {
 	for tile := range byte(4) {
 		a.zero(tile)
 	}
@@ -74,7 +101,7 @@ func (a *amx) product() {
 	a.load(6, "DI", "R15")
 	a.line("LEAQ 1024(DI), BX")
 	a.load(7, "BX", "R15")
-	a.line("MOVQ SI, AX")
+	a.line("MOVQ R13, AX")
 	a.line("MOVQ R8, CX")
 	a.line("SHLQ $4, CX")
 	for part := range 3 {
@@ -89,16 +116,27 @@ func (a *amx) product() {
 		a.dot(2, 5, 6)
 		a.dot(3, 5, 7)
 	}
-	a.line("ADDQ $64, SI")
+	a.line("ADDQ $64, R13")
 	a.line("ADDQ $2048, DI")
 	a.line("DECQ R10")
 	a.line("JNZ step")
-	a.combine()
-	a.line("DECQ R9")
-	a.line("JNZ group")
-	a.release()
-	a.line("VZEROUPPER")
-	a.line("RET")
+}
+
+// nextGroup goes back to the first panel, and on to the next group.
+func (a *amx) nextGroup() {
+	a.line("MOVQ R13, SI")
+	a.line("MOVQ panels+112(FP), AX")
+	a.line("MOVQ AX, BX")
+	a.line("SHLQ $7, BX")
+	a.line("SUBQ BX, c+0(FP)")
+	a.line("IMULQ factors+128(FP), AX")
+	a.line("SUBQ $128, AX")
+	a.line("SUBQ AX, scales+48(FP)")
+	a.line("SUBQ AX, biases+56(FP)")
+	a.line("MOVQ steps+88(FP), AX")
+	a.line("SHLQ $11, AX")
+	a.line("ADDQ AX, b+40(FP)")
+	a.line("ADDQ $4, sums+64(FP)")
 }
 
 // combine adds a group's sums, in tiles 0 to 3, to c.
@@ -115,11 +153,8 @@ func (a *amx) combine() {
 	a.line("VMOVUPS 64(BX), Z1")
 	a.line("VMOVUPS (CX), Z2")
 	a.line("VMOVUPS 64(CX), Z3")
-	a.line("ADDQ $128, scales+48(FP)")
-	a.line("ADDQ $128, biases+56(FP)")
 	a.line("MOVQ c+0(FP), BX")
 	a.line("MOVQ sums+64(FP), CX")
-	a.line("ADDQ $4, sums+64(FP)")
 	a.line("MOVQ $32, R10")
 	a.label("row")
 	a.line("VBROADCASTSS (CX), Z4")

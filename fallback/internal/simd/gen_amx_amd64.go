@@ -2,10 +2,10 @@
 
 package simd
 
-// amxProduct adds to 32 rows and columns of c, ldc bytes apart, the products of x with scale·code + bias. x has three parts, part bytes apart, of rows ldx bytes apart; b has tiles of codes, and scales and biases 32 numbers for each group; sums are those of the groups of x, in rows ldsums bytes apart; a group has 32 times steps elements; space is 4 KiB.
+// amxProduct adds to 32 rows of c, ldc bytes apart, and to 32 columns for each panel the products of x with scale·code + bias. x has three parts, part bytes apart, of rows ldx bytes apart; b has tiles of codes, panels stride bytes apart; scales and biases have 32 numbers for each group, panels factors bytes apart; sums are those of the groups of x, in rows ldsums bytes apart; a group has 32 times steps elements; space is 4 KiB.
 //
 //go:noescape
-func amxProduct(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte)
+func amxProduct(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte, panels int, stride int, factors int)
 
 // amxExpand4 makes tiles of codes as bfloat16 numbers from a panel of words, 32 elements at a time.
 //

@@ -2,17 +2,22 @@
 
 #include "textflag.h"
 
-// func amxProduct(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte)
-TEXT ·amxProduct(SB), NOSPLIT, $0-112
+// func amxProduct(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte, panels int, stride int, factors int)
+TEXT ·amxProduct(SB), NOSPLIT, $0-136
 	MOVQ x+16(FP), SI
 	MOVQ ldx+24(FP), R8
-	MOVQ b+40(FP), DI
 	MOVQ groups+80(FP), R9
 	MOVQ config+104(FP), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00; // ldtilecfg (AX)
 	MOVQ $64, R15
 
 group:
+	MOVQ b+40(FP), R12
+	MOVQ panels+112(FP), R11
+
+panel:
+	MOVQ R12, DI
+	MOVQ SI, R13
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0; // tilezero tmm0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8; // tilezero tmm1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0; // tilezero tmm2
@@ -23,7 +28,7 @@ step:
 	BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x3f; // tileloadd tmm6, (DI)(R15*1)
 	LEAQ 1024(DI), BX
 	BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x3b; // tileloadd tmm7, (BX)(R15*1)
-	MOVQ SI, AX
+	MOVQ R13, AX
 	MOVQ R8, CX
 	SHLQ $4, CX
 	LEAQ (AX)(CX*1), DX
@@ -49,7 +54,7 @@ step:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xcc; // tdpbf16ps tmm1, tmm4, tmm7
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x4a; BYTE $0x5c; BYTE $0xd5; // tdpbf16ps tmm2, tmm5, tmm6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x42; BYTE $0x5c; BYTE $0xdd; // tdpbf16ps tmm3, tmm5, tmm7
-	ADDQ $64, SI
+	ADDQ $64, R13
 	ADDQ $2048, DI
 	DECQ R10
 	JNZ step
@@ -69,11 +74,8 @@ step:
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (CX), Z2
 	VMOVUPS 64(CX), Z3
-	ADDQ $128, scales+48(FP)
-	ADDQ $128, biases+56(FP)
 	MOVQ c+0(FP), BX
 	MOVQ sums+64(FP), CX
-	ADDQ $4, sums+64(FP)
 	MOVQ $32, R10
 
 row:
@@ -91,6 +93,26 @@ row:
 	ADDQ ldsums+72(FP), CX
 	DECQ R10
 	JNZ row
+	ADDQ stride+120(FP), R12
+	ADDQ $128, c+0(FP)
+	MOVQ factors+128(FP), AX
+	ADDQ AX, scales+48(FP)
+	ADDQ AX, biases+56(FP)
+	DECQ R11
+	JNZ panel
+	MOVQ R13, SI
+	MOVQ panels+112(FP), AX
+	MOVQ AX, BX
+	SHLQ $7, BX
+	SUBQ BX, c+0(FP)
+	IMULQ factors+128(FP), AX
+	SUBQ $128, AX
+	SUBQ AX, scales+48(FP)
+	SUBQ AX, biases+56(FP)
+	MOVQ steps+88(FP), AX
+	SHLQ $11, AX
+	ADDQ AX, b+40(FP)
+	ADDQ $4, sums+64(FP)
 	DECQ R9
 	JNZ group
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0; // tilerelease

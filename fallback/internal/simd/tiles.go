@@ -60,8 +60,8 @@ func (t *Tiles) Set(i int, x []float32) bool {
 // TileNumbers is how many float32 numbers Expand needs for k elements of 32 rows.
 func TileNumbers(k int) int { return 16 * k }
 
-// TileSpace is how many float32 numbers Multiply needs as space.
-const TileSpace = 2 * tileRows * tileRows
+// TileSpace is how many float32 numbers Multiply needs as space for so many panels.
+func TileSpace(panels int) int { return tileRows * tileRows * (1 + panels) }
 
 // ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes
 // of 4 or 8 bits in each column. dst, of TileNumbers, begins at a multiple of 64
@@ -76,27 +76,33 @@ func Aligned(s []float32) []float32 {
 	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
 }
 
-// Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of a
-// matrix, for lo <= i < hi and j < 32. lo is a multiple of 32, as is hi unless it
-// is the end. The matrix has tiles, and panels of scales and biases with a row for
-// each group.
-func (t *Tiles) Multiply(c []float32, ldc, lo, hi int, tiles, scales, biases, space []float32) {
-	b := unsafe.Slice((*uint16)(unsafe.Pointer(&tiles[0])), 32*t.k)
-	sums, part := space[:tileRows*tileRows], space[tileRows*tileRows:]
-	groups := t.k / t.groupSize
+// TilePanels are panels of 32 rows of a matrix: tiles of TileNumbers for each, and
+// for each scales and biases with a row of 32 for each group.
+type TilePanels struct {
+	Count                 int
+	Tiles, Scales, Biases []float32
+}
+
+// Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of the
+// panels, for lo <= i < hi and j < columns, which end in the last panel. lo is a
+// multiple of 32, as is hi unless it is the end.
+func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, space []float32) {
+	width := tileRows * w.Count
+	sums, part := space[:tileRows*tileRows], space[tileRows*tileRows:TileSpace(w.Count)]
 	for first := lo; first < hi; first += tileRows {
 		rows := min(tileRows, hi-first)
 		to, ld := c[(first-lo)*ldc:], ldc
-		if rows < tileRows {
-			to, ld = part, tileRows
+		whole := rows == tileRows && columns == width
+		if !whole {
+			to, ld = part, width
 		}
 		for i := range tileRows {
-			clear(to[i*ld : i*ld+tileRows])
+			clear(to[i*ld : i*ld+width])
 		}
-		t.product(to, ld, first, b, scales, biases, groups, sums)
-		if rows < tileRows {
+		t.product(to, ld, first, w, sums)
+		if !whole {
 			for i := range rows {
-				copy(c[(first-lo+i)*ldc:], part[i*tileRows:(i+1)*tileRows])
+				copy(c[(first-lo+i)*ldc:], part[i*width:i*width+columns])
 			}
 		}
 	}

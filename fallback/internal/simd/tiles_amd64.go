@@ -3,6 +3,7 @@ package simd
 import (
 	"runtime"
 	"syscall"
+	"unsafe"
 )
 
 // tileConfig says that every tile has 16 rows of 64 bytes.
@@ -47,8 +48,11 @@ func expandTiles(dst []uint16, codes []float32, steps, bits int) {
 }
 
 // product adds the products of 32 rows from first on to c.
-func (t *Tiles) product(c []float32, ldc, first int, b []uint16, scales, biases []float32, groups int, space []float32) {
-	_, _, _, _ = c[31*ldc+31], t.parts[2*t.part+(first+31)*t.ld+t.k-1], b[32*t.k-1], space[1023]
-	_, _, _ = scales[32*groups-1], biases[32*groups-1], t.sums[(first+32)*groups-1]
-	amxProduct(&c[0], 4*ldc, &t.parts[first*t.ld], 2*t.ld, 2*t.part, &b[0], &scales[0], &biases[0], &t.sums[first*groups], 4*groups, groups, t.groupSize/32, &space[0], &tileConfig[0])
+func (t *Tiles) product(c []float32, ldc, first int, w *TilePanels, space []float32) {
+	groups := t.k / t.groupSize
+	_, _, _ = c[31*ldc+32*w.Count-1], t.parts[2*t.part+(first+31)*t.ld+t.k-1], t.sums[(first+32)*groups-1]
+	_, _, _, _ = w.Tiles[TileNumbers(t.k)*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[tileRows*tileRows-1]
+	b := (*uint16)(unsafe.Pointer(&w.Tiles[0]))
+	amxProduct(&c[0], 4*ldc, &t.parts[first*t.ld], 2*t.ld, 2*t.part, b, &w.Scales[0], &w.Biases[0], &t.sums[first*groups], 4*groups, groups, t.groupSize/32, &space[0], &tileConfig[0],
+		w.Count, 4*TileNumbers(t.k), 128*groups)
 }

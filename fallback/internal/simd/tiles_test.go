@@ -44,16 +44,29 @@ func TestTiles(t *testing.T) {
 				scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
 			}
 		}
-		c := make([]float32, rows*33)
-		tiles := Aligned(make([]float32, TileNumbers(k)+15))
+		// Two panels, of the same numbers, of which the second is used in part.
+		const ldc = 65
+		columns := 33 + rng.IntN(32)
+		c := make([]float32, rows*ldc)
+		tiles := Aligned(make([]float32, 2*TileNumbers(k)+15))
 		ExpandTiles(tiles, words, k, bits)
+		ExpandTiles(tiles[TileNumbers(k):], words, k, bits)
 		if HasTiles(bits) {
-			x.Multiply(c, 33, 0, min(32, rows), tiles, scales, biases, make([]float32, TileSpace))
+			panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...)}
+			space := make([]float32, TileSpace(2))
+			x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 			if rows > 32 {
-				x.Multiply(c[32*33:], 33, 32, rows, tiles, scales, biases, make([]float32, TileSpace))
+				x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
+			}
+			for i := range c {
+				if j := i % ldc; j >= 32 && j < columns {
+					require.Equal(t, c[i-32], c[i])
+				} else if j >= columns {
+					require.Zero(t, c[i])
+				}
 			}
 		} else {
-			multiplyTiles(c, 33, &x, tiles, scales, biases)
+			multiplyTiles(c, ldc, &x, tiles, scales, biases)
 		}
 		for i := range rows {
 			for j := range 32 {
@@ -63,7 +76,7 @@ func TestTiles(t *testing.T) {
 					want += term
 					most += math.Abs(term) + math.Abs(float64(w.Scales[j*groups+l/size])*float64(w.Data[j*w.Stride+l])*float64(numbers[i*k+l]))
 				}
-				require.InDelta(t, want, c[i*33+j], 2e-6*most+1e-30, "%d bits, row %d of %d, %d, k %d", bits, i, rows, j, k)
+				require.InDelta(t, want, c[i*ldc+j], 2e-6*most+1e-30, "%d bits, row %d of %d, %d, k %d", bits, i, rows, j, k)
 			}
 		}
 	}
@@ -109,10 +122,13 @@ func BenchmarkTiles(b *testing.B) {
 	for i := range rows {
 		x.Set(i, randomNumbers(rng, k))
 	}
-	words, factors, c := randomNumbers(rng, 32*k/8), randomNumbers(rng, 32*k/size), make([]float32, rows*32)
-	tiles, space := Aligned(make([]float32, TileNumbers(k)+15)), make([]float32, TileSpace)
-	fastest(b, rows*32*k, func() {
-		ExpandTiles(tiles, words, k, 4)
-		x.Multiply(c, 32, 0, rows, tiles, factors, factors, space)
+	const panels, width = 4, 4 * 32
+	words, factors, c := randomNumbers(rng, 32*k/8), randomNumbers(rng, width*k/size), make([]float32, rows*width)
+	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), make([]float32, TileSpace(panels))
+	fastest(b, rows*width*k, func() {
+		for i := range panels {
+			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 4)
+		}
+		x.Multiply(c, width, 0, rows, width, &TilePanels{panels, tiles, factors, factors}, space)
 	})
 }
