@@ -133,7 +133,7 @@ func (m *QuantizedRows) blocks(rows int) (height, width int) {
 		case width > Grain:
 			width /= 2
 		case units < (enough-1)*threads && height > Grain:
-			height /= 2
+			height = max(height/2/Grain*Grain, Grain)
 		default:
 			return height, width
 		}

@@ -130,7 +130,7 @@ func TestMatrices(t *testing.T) {
 		return out
 	}
 	forLevels(t, func(t *testing.T) {
-		for range 400 {
+		for range 150 {
 			m, n, k := 1+rng.IntN(9), 1+rng.IntN(150), 1+rng.IntN(60)
 			lda, ldb, ldt, ldc := k+rng.IntN(3), n+rng.IntN(3), k+rng.IntN(3), n+rng.IntN(3)
 			a, b, bt, c := random(m*lda), random(k*ldb), random(n*ldt), random(m*ldc)
@@ -173,7 +173,7 @@ func TestMatrices(t *testing.T) {
 // that end where the storage does.
 func TestDequantize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	for range 300 {
+	for range 150 {
 		bits := []int{2, 3, 4, 5, 6, 8}[rng.IntN(6)]
 		size := 32 << rng.IntN(3)
 		rows, groups := 1+rng.IntN(11), 1+rng.IntN(4)

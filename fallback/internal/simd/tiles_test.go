@@ -16,7 +16,7 @@ func TestTiles(t *testing.T) {
 		t.Skip("needs AVX-512")
 	}
 	rng := rand.New(rand.NewPCG(12, 12))
-	for range 40 {
+	for range 15 {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
 		groups, rows := 1+rng.IntN(5), 1+rng.IntN(70)
 		k := groups * size
