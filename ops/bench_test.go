@@ -10,8 +10,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// BenchmarkCall measures what one call costs the host on the CPU device: checks,
-// the result and the queue, of tensors so small that the work does not count.
+// BenchmarkCall measures the host's cost of one call on the CPU device (checks, the
+// result and the queue), with tensors so small that the work itself is negligible.
 func BenchmarkCall(b *testing.B) {
 	dev, err := kompute.Open("cpu")
 	require.NoError(b, err)

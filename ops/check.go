@@ -25,11 +25,11 @@ func bytesOf(shape []int, size int) uint64 {
 	return n
 }
 
-// call is an op call being checked. The first error is kept; later checks may
-// still be made, and are ignored.
+// call is an op call being checked. The first error is kept; errors of later checks
+// are ignored.
 type call struct {
 	op     opdef.Op
-	label  string // what errors call it
+	label  string // its name in errors
 	stream *kompute.Stream
 	args   []kompute.Arg // in the order of op's operands
 	err    error
@@ -68,7 +68,7 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 	}
 	if err := t.Err(); err != nil {
 		if c.err == nil {
-			c.err = err // it tells already which op refused what
+			c.err = err // it already names the op and the reason
 		}
 		return array.Layout{}
 	}
@@ -100,8 +100,8 @@ func argOf(o opdef.Operand, v *kompute.View) kompute.Arg {
 	}
 }
 
-// optional is input for an operand that may be nil; present reports whether it
-// is not.
+// optional is input for an operand that may be nil; present reports whether it is
+// given.
 func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) (l array.Layout, present bool) {
 	if t == nil {
 		return array.Layout{}, false

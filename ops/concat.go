@@ -16,7 +16,7 @@ func newConcat(s *kompute.Stream, n int) call {
 	return c
 }
 
-// concatX is operand i of them.
+// concatX is the i-th of these operands.
 func concatX(i int) opdef.Operand {
 	o := opdef.Concat.X
 	o.Index = i

@@ -47,5 +47,5 @@
 //     types do not rule it out
 //   - kompute.ErrTooLarge: an operand or the result has more elements than 32
 //     bits can count
-//   - the error of a failed operand, if one is the result of a refused call
+//   - the error of a failed operand, if one is the result of a rejected call
 package ops

@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// open returns a stream of the CPU device; any other works alike.
+// open returns a stream of the CPU device; any other device works the same way.
 func open() (*kompute.Device, *kompute.Stream) {
 	dev, err := kompute.Open("cpu")
 	if err != nil {
@@ -47,8 +47,7 @@ func ExampleAdd() {
 	// [2 3] [0.5 1 1.5 2 2.5 3] <nil>
 }
 
-// An op that is called with what it cannot take poisons its stream: all later
-// results have its error.
+// An op with invalid operands poisons its stream: all later results have its error.
 func ExampleMatMul_error() {
 	dev, s := open()
 	defer dev.Close()

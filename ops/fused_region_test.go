@@ -18,8 +18,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// layer is a random decoder layer for one token, with a head: what fusion passes
-// look for, in forms that they must tell apart.
+// layer is a random decoder layer for one token, with a head: the patterns that
+// fusion passes look for, in variations that they must distinguish.
 type layer[T kompute.Float] struct {
 	t                          require.TestingT
 	dev                        *kompute.Device
@@ -62,7 +62,7 @@ func newLayer[T kompute.Float](r *rapid.T, dev *kompute.Device, seed uint64) *la
 	return l
 }
 
-// fill makes the tensors, the same ones for the same seed.
+// fill makes the tensors; the same seed gives the same ones.
 func (l *layer[T]) fill() {
 	for _, shape := range [][2]int{{l.heads * l.d, l.hidden}, {l.kvHeads * l.d, l.hidden}, {l.kvHeads * l.d, l.hidden},
 		{l.hidden, l.heads * l.d}, {l.inner, l.hidden}, {l.inner, l.hidden}, {l.hidden, l.inner}, {l.vocab, l.hidden}} {
@@ -185,7 +185,7 @@ func (l *layer[T]) close() {
 	}
 }
 
-// state is all that a step leaves behind.
+// state is everything that a step has written.
 func (l *layer[T]) state() (all [][]T, token []uint32) {
 	tensors := []*kompute.Tensor[T]{l.x, l.keyCache, l.valueCache, l.out}
 	if l.seen {
@@ -201,7 +201,7 @@ func (l *layer[T]) state() (all [][]T, token []uint32) {
 	return all, token
 }
 
-// requireClose bounds how far numbers are apart by a part of the largest.
+// requireClose bounds the difference of numbers relative to the largest.
 func requireClose[T kompute.Float](t require.TestingT, want, got [][]T) {
 	wide := func(v T) float64 {
 		switch v := any(v).(type) {
@@ -223,8 +223,8 @@ func requireClose[T kompute.Float](t require.TestingT, want, got [][]T) {
 	}
 }
 
-// A region gives what its ops give one by one, to the bit, whatever the passes
-// made of it; attention over many keys, to rounding.
+// A region gives the same bits as its ops one by one, whatever the passes replaced;
+// attention over many keys differs by rounding.
 func fusedEqualsEager[T kompute.Float](r *rapid.T, dev *kompute.Device) {
 	seed := rapid.Uint64().Draw(r, "seed")
 	eager := newLayer[T](r, dev, seed)
@@ -288,7 +288,7 @@ func TestFusedRegionsEqualEagerOps(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// The passes have the names of those for native devices, and none is missing.
+// The passes have the same names as those for native devices, and none is missing.
 func TestPassesOfBothBackends(t *testing.T) {
 	require.Equal(t, []string{"dead_ops", "attention", "gate_up", "qkv", "residual", "norm_projection", "attention_projection", "projection_arg_max"}, fusion.Passes())
 	require.Equal(t, []string{"attention_projection", "attention_step", "projection"}, opdef.FusedOps)
@@ -335,7 +335,7 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Groups that only look like what passes fuse are left alone: the fused loops walk
+// Groups that only resemble what passes fuse are not fused: the fused loops walk
 // rows, and have one position for all heads.
 func TestPassesRefuseOtherViews(t *testing.T) {
 	dev, err := kompute.Open("cpu")

@@ -42,7 +42,7 @@ func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Ten
 }
 
 // along resolves the op's axis and returns the common shape of x and indices,
-// whose length along that axis has no meaning.
+// whose length along that axis is not meaningful.
 func (c *call) along(x, indices array.Layout, axis int) (int, []int) {
 	if c.err != nil {
 		return 0, nil
@@ -59,7 +59,7 @@ func (c *call) along(x, indices array.Layout, axis int) (int, []int) {
 	a[axis], b[axis] = 1, 1
 	shape, err := array.BroadcastShapes(a, b)
 	if err != nil {
-		c.fail(kompute.ErrShape, "but for axis %d, shapes %v and %v do not broadcast", axis, x.Shape, indices.Shape)
+		c.fail(kompute.ErrShape, "shapes %v and %v do not broadcast outside axis %d", x.Shape, indices.Shape, axis)
 		return 0, nil
 	}
 	return axis, shape

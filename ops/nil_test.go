@@ -67,7 +67,7 @@ func nilCalls(s *kompute.Stream) map[string]errorer {
 	return calls
 }
 
-// Nil tensors are refused by every op, on a stream and on none.
+// Every op rejects nil tensors, on a stream and on a nil stream.
 func TestNilTensors(t *testing.T) {
 	dev, err := kompute.Open("cpu")
 	require.NoError(t, err)

@@ -112,8 +112,8 @@ func mergeSpans(all []span) []span {
 }
 
 // reach reports whether target is a sum of the spans. Each step tries only those
-// multiples of the largest stride from which the rest can still get there; for
-// views of one tensor these are one or two.
+// multiples of the largest stride from which the remaining spans can still reach
+// target; for views of one tensor these are one or two.
 func reach(target int, all []span, steps *int) bool {
 	if *steps--; *steps < 0 {
 		return true
@@ -121,7 +121,7 @@ func reach(target int, all []span, steps *int) bool {
 	if len(all) == 0 {
 		return target == 0
 	}
-	lo, hi := 0, 0 // what the rest can add
+	lo, hi := 0, 0 // the range that the remaining spans can add
 	for _, s := range all[1:] {
 		lo += s.lo * s.stride
 		hi += s.hi * s.stride

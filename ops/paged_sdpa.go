@@ -31,13 +31,13 @@ type PagedSDPAParams struct {
 //
 // with q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of
 // L tokens, to [R, Hq, Dv]. Hq is a multiple of Hkv, and query head h reads key
-// head h / (Hq/Hkv). Rows that decode and rows of a prompt are alike: a prompt's
-// token sees the tokens before it because its length says so, once [PagedUpdate]
-// has put all of them into the pages.
+// head h / (Hq/Hkv). Generated tokens and tokens of a prompt are treated alike: once
+// [PagedUpdate] has put all tokens of a prompt into the pages, each row's length
+// determines which of them it sees.
 //
-// A page number outside 0 ≤ page < P has no keys, and a sequence outside 0 ≤
-// sequence < S none at all. A row that sees no key gives zeros: that is how a
-// batch of fixed size leaves rows unused.
+// A page number outside 0 ≤ page < P has no keys, nor does a sequence outside 0 ≤
+// sequence < S. A row that sees no key gives zeros; a batch of fixed size uses this
+// for unused rows.
 //
 // Scores and sums are float32 for every T and C. The result of a row depends, to
 // the last bit, on its query, its keys, and the shapes of Table and keys, not on

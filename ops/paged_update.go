@@ -14,10 +14,10 @@ import (
 //
 //	pages[slots[r]/L, h, slots[r]%L, d] = rows[r, h, d]
 //
-// A row whose slot is negative, or lies past the last page, is written nowhere:
-// that is how a batch of fixed size leaves rows unused. The other slots must all
-// be different; which of two rows in one slot stays is not defined. pages may be
-// of a narrower type than rows, which are rounded to it.
+// A row whose slot is negative, or lies past the last page, is not written; a batch
+// of fixed size uses this for unused rows. The other slots must all be different: if
+// two rows have one slot, it is undefined which of them it gets. pages may be of a
+// narrower type than rows, which are rounded to it.
 //
 // # Errors
 //

@@ -65,7 +65,7 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 		}
 	}
 	if w.Err() != nil || scales.Err() != nil || affine && biases.Err() != nil || l.Size() == 0 {
-		return w, scales, biases // what failed has poisoned the stream
+		return w, scales, biases // the failed call has poisoned the stream
 	}
 	params := opdef.QuantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	c.args[opdef.Quantize.W.Index], c.args[opdef.Quantize.Scales.Index] = kompute.Out(w.View()), kompute.Out(scales.View())

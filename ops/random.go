@@ -35,7 +35,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 	dtype := array.DTypeOf[T]()
 	low, high = dtype.Round(low), dtype.Round(high)
 	if width := high - low; !(width > 0) || math.IsInf(float64(width), 0) {
-		c.fail(kompute.ErrInvalid, "there is nothing from %v up to %v in %v", low, high, dtype)
+		c.fail(kompute.ErrInvalid, "there is no number from %v up to %v in %v", low, high, dtype)
 	}
 	return random[T](&c, state, shape, fallback.RandomParams{
 		Kind: opdef.RandomUniform, First: low, Scale: high - low, Limit: below(dtype, high),
@@ -99,7 +99,7 @@ func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], 
 	return c.sample(l, 0)
 }
 
-// below returns the largest number of an element type below v, which is of that
+// below returns the largest number of an element type below v, a number of that
 // type.
 func below(dtype array.DType, v float32) float32 {
 	step := uint32(1)

@@ -22,7 +22,7 @@ var reduceCPU = func() (cpu [opdef.NumReduceKinds]func([]array.Array) error) {
 // reduction holds the options of a reduction.
 type reduction struct {
 	axes  []int
-	named bool // whether axes were given; without, all are meant
+	named bool // whether axes were given; if not, all axes are reduced
 	keep  bool
 }
 
@@ -64,7 +64,7 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *k
 		}
 	}
 	if needs && l.Size() == 0 && !slices.Contains(shape, 0) {
-		c.fail(kompute.ErrShape, "there is no result of no elements")
+		c.fail(kompute.ErrShape, "there are no elements to reduce")
 	}
 	c.relayout(opdef.Reduce.X, ordered)
 	return resultAs[R](&c, shape, kept.Shape, opdef.ReduceParams{Kind: kind}, reduceCPU[kind])
@@ -131,12 +131,12 @@ func Sum[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...R
 	return reduce[T](s, opdef.ReduceSum, x, false, options)
 }
 
-// SumBools counts what is true, as Sum: the result is int32, as MLX has it.
+// SumBools counts true elements, as Sum: the result is int32, as in MLX.
 func SumBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
 	return reduce[int32](s, opdef.ReduceSum, x, false, options)
 }
 
-// SumBytes adds up uint8s, as Sum: the result is uint32, as MLX has it.
+// SumBytes adds up uint8s, as Sum: the result is uint32, as in MLX.
 func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
 	return reduce[uint32](s, opdef.ReduceSum, x, false, options)
 }
@@ -149,7 +149,7 @@ func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...R
 	return reduce[T](s, opdef.ReduceMean, x, false, options)
 }
 
-// MeanFloat32 is the mean of what is no float, in float32, to a few units in the
+// MeanFloat32 is the mean of integers or bools, in float32, to a few units in the
 // last place. (MLX's sum of int32s wraps around before it is divided.)
 func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[float32] {
 	return reduce[float32](s, opdef.ReduceMean, x, false, options)
@@ -205,7 +205,7 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 		return kompute.Failed[R](s, c.err)
 	}
 	c.label = opdef.ReduceKind(kind).String()
-	c.fail(kompute.ErrDType, "of %v it is %v, not %v", array.DTypeOf[T](), want, got)
+	c.fail(kompute.ErrDType, "the result for %v is %v, not %v", array.DTypeOf[T](), want, got)
 	return kompute.Failed[R](s, c.err)
 }
 
@@ -234,12 +234,12 @@ func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...
 	return reduce[T](s, opdef.ReduceProd, x, false, options)
 }
 
-// ProdBools is 1 where all are true, as Prod: the result is int32, as MLX has it.
+// ProdBools is 1 where all elements are true, as Prod: the result is int32, as in MLX.
 func ProdBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
 	return reduce[int32](s, opdef.ReduceProd, x, false, options)
 }
 
-// ProdBytes multiplies uint8s, as Prod: the result is uint32, as MLX has it.
+// ProdBytes multiplies uint8s, as Prod: the result is uint32, as in MLX.
 func ProdBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
 	return reduce[uint32](s, opdef.ReduceProd, x, false, options)
 }
@@ -297,7 +297,7 @@ func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompu
 		c := newCall(s, opdef.Reduce.Op)
 		c.label = kind.String()
 		input(&c, opdef.Reduce.X, x)
-		c.fail(kompute.ErrInvalid, "the option Axes does not go with an index along one axis")
+		c.fail(kompute.ErrInvalid, "the option Axes cannot be used for an index along one axis")
 		return kompute.Failed[uint32](s, c.err)
 	}
 	return reduce[uint32](s, kind, x, true, append(options[:len(options):len(options)], Axes(axis)))

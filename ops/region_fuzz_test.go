@@ -15,12 +15,12 @@ import (
 const (
 	width     = 64
 	heads     = 2
-	programs  = 12 // most steps of one
-	remembers = 3  // times that one runs
+	programs  = 12 // maximum number of steps of a program
+	remembers = 3  // how often a program runs
 )
 
-// FuzzRegion has random programs run op by op and as a replayed region, on every
-// device, with every fusion: what they give must be the same but for rounding.
+// FuzzRegion runs random programs op by op and as a replayed region, on every
+// device, with every fusion: the results must be the same except for rounding.
 func FuzzRegion(f *testing.F) {
 	f.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	devices, all := make(map[string]*kompute.Device), specs(f)
@@ -62,13 +62,13 @@ func FuzzRegion(f *testing.F) {
 	})
 }
 
-// compareRuns allows for what rounding in other places adds up to.
+// compareRuns allows for accumulated differences in rounding.
 func compareRuns(t *testing.T, want, got []float32, what string) {
 	t.Helper()
 	largest := 0.0
 	for _, v := range want {
 		if math.IsNaN(float64(v)) || math.Abs(float64(v)) > 1e6 {
-			return // such numbers are not worth comparing, nor those that come from them
+			return // such numbers, and all computed from them, cannot be compared
 		}
 		largest = max(largest, math.Abs(float64(v)))
 	}
@@ -79,7 +79,7 @@ func compareRuns(t *testing.T, want, got []float32, what string) {
 	}
 }
 
-// machine is what a program works on.
+// machine holds the tensors that a program works on.
 type machine struct {
 	s       *kompute.Stream
 	rows    int
@@ -96,7 +96,7 @@ type machine struct {
 
 var packing = ops.Quantization{GroupSize: 32, Bits: 4}
 
-// runProgram runs a program several times, and returns what it gives each time.
+// runProgram runs a program several times, and returns the results of each run.
 func runProgram(t *testing.T, d *kompute.Device, program []byte, replayed bool) [][]float32 {
 	s, err := d.NewStream()
 	require.NoError(t, err)
@@ -153,9 +153,9 @@ func (m *machine) fill(t *testing.T, d *kompute.Device) {
 	}
 }
 
-// run is the program: each step takes three bytes, what it does and to which of the
-// values so far. Values that no step uses again are closed, so that passes may do
-// without them.
+// run runs the program: each step takes three bytes, which select an operation and
+// two of the values so far. Values that no step uses again are closed, so that passes
+// may remove them.
 func (m *machine) run(s *kompute.Stream) {
 	sc := s.Scope()
 	defer sc.Close()

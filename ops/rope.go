@@ -56,7 +56,7 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 		c.ropeOffset(offset.device, l.Dim(0))
 	} else {
 		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-l.Dim(2) {
-			c.fail(kompute.ErrInvalid, "the offset %d leaves 32 bits", offset.host)
+			c.fail(kompute.ErrInvalid, "the offset %d does not fit 32 bits", offset.host)
 		}
 	}
 	if fl, present := optional(&c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {

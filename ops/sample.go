@@ -24,9 +24,10 @@ const NoToken = fallback.NoToken
 // returns: temperature, top-k, top-p, min-p, seed, and the number of the first
 // draw. They are read when the op runs, so that one recorded region serves any
 // of them. For logits [N, V] they may be [N, SampleParamsSize], one for each row,
-// which then draws as it would alone, whatever its number. step counts from there: At(n), or AtDevice of an int32 tensor [1] that a
-// region advances by itself. The random numbers are those of Philox 4x32-10 for
-// the seed, the number of the draw and the row.
+// which then draws as it would alone, whatever its number. step is added to the
+// number of the first draw: At(n), or AtDevice of an int32 tensor [1] that a region
+// advances by itself. The random numbers are those of Philox 4x32-10 for the seed,
+// the number of the draw and the row.
 //
 // Package sample documents the filters. At temperature 0 the result is the largest logit, the first
 // if several are equal. A row with a NaN or +Inf, or without a finite logit, gives [NoToken].
@@ -38,7 +39,8 @@ const NoToken = fallback.NoToken
 // # Errors
 //
 // ErrShape if logits has rank 0, rows have no elements or at least 2^24, params is neither
-// [SampleParamsSize] nor, for two axes of logits, [N, SampleParamsSize], or a device step is not [1]; ErrInvalid if a host step does not fit 32 bits.
+// [SampleParamsSize] nor, for two axes of logits, [N, SampleParamsSize], or a device step is not
+// [1]; ErrInvalid if a host step does not fit 32 bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
@@ -51,7 +53,7 @@ func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], param
 		c.shape("the step", input(&c, opdef.Sample.Step.Called("the step"), step.device), 1)
 	} else {
 		if step.host < math.MinInt32 || step.host > math.MaxInt32 {
-			c.fail(kompute.ErrInvalid, "the step %d leaves 32 bits", step.host)
+			c.fail(kompute.ErrInvalid, "the step %d does not fit 32 bits", step.host)
 		}
 	}
 	return c.sample(l, int32(step.host))

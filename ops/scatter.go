@@ -98,7 +98,7 @@ func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tens
 
 func (c *call) mode(mode ScatterMode) {
 	if mode >= opdef.NumScatterModes {
-		c.fail(kompute.ErrInvalid, "there is no mode %d", mode)
+		c.fail(kompute.ErrInvalid, "there is no scatter mode %d", mode)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 //
 //   - nothing: the first element,
 //   - one At per axis,
-//   - one AtDevice of an int32 tensor [rank]. As nobody can check that in time,
-//     each number of it is clamped so that the part fits, as in XLA. (MLX leaves
-//     that undefined.)
+//   - one AtDevice of an int32 tensor [rank]. It is known only when the op runs,
+//     so each number of it is clamped so that the part fits, as in XLA. (MLX
+//     leaves that undefined.)
 //
 // For example, row t of a table [capacity, D], where at holds [t, 0] on the
 // device:

@@ -18,8 +18,8 @@ import (
 //
 //   - nothing: the first element,
 //   - one At per axis,
-//   - one AtDevice of an int32 tensor [rank]. As nobody can check that in time,
-//     each number of it is clamped so that the update fits, as in XLA.
+//   - one AtDevice of an int32 tensor [rank]. It is known only when the op runs,
+//     so each number of it is clamped so that the update fits, as in XLA.
 //
 // To append step t to a cache [B, H, capacity, D]:
 //

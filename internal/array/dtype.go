@@ -1,5 +1,5 @@
-// Package array holds what every layer agrees on: element types, layouts
-// (shape, strides, offset) and host arrays. It knows no device.
+// Package array holds what all layers share: element types, layouts (shape,
+// strides, offset) and host arrays. It is independent of devices.
 package array
 
 import (
@@ -109,7 +109,7 @@ func (d DType) String() string {
 // MarshalText returns String's name, for encoding/json. It fails for an unknown type.
 func (d DType) MarshalText() ([]byte, error) {
 	if d.Size() == 0 {
-		return nil, fmt.Errorf("%v is no element type", d)
+		return nil, fmt.Errorf("%v is not an element type", d)
 	}
 	return []byte(d.String()), nil
 }
@@ -122,7 +122,7 @@ func (d *DType) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no element type", text)
+	return fmt.Errorf("%q is not an element type", text)
 }
 
 // F16FromFloat32 rounds to the nearest binary16, ties to even.

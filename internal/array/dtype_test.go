@@ -34,7 +34,7 @@ func TestDTypes(t *testing.T) {
 	require.Equal(t, "DType(99)", DType(99).String())
 }
 
-// Every 16-bit number survives the way through float32 and back.
+// Every 16-bit number survives conversion to float32 and back.
 func TestNarrowFloatsRoundTrip(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := F16(bits)
@@ -56,7 +56,7 @@ func TestNarrowFloatsRoundTrip(t *testing.T) {
 	}
 }
 
-// Rounding goes to the nearer neighbour, and to the even one in the middle.
+// Rounding goes to the nearer neighbour, and halfway to the even one.
 func TestNarrowFloatsRoundToNearestEven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := rapid.Uint16Range(0, 0x7bfe).Draw(rt, "half")

@@ -10,7 +10,7 @@ import (
 // MaxRank is the largest number of dimensions of a layout.
 const MaxRank = opdef.MaxRank
 
-// ErrLayout is wrapped by the error of every view operation that is refused.
+// ErrLayout is wrapped by the error of every view operation that fails.
 var ErrLayout = errors.New("invalid layout")
 
 // Layout places the elements of an n-dimensional array in flat storage:
@@ -30,8 +30,8 @@ func Contiguous(shape ...int) (Layout, error) {
 	return l.rowMajor()
 }
 
-// ContiguousIn is Contiguous in memory of the caller's, which the layout keeps if
-// shape and strides fit.
+// ContiguousIn is Contiguous in the caller's memory, which the layout keeps if shape
+// and strides fit.
 func ContiguousIn(memory []int, shape []int) (Layout, error) {
 	n := len(shape)
 	if 2*n > len(memory) {

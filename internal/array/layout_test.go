@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// places lists where the elements of a layout are, in row-major order: the
-// plainest reading of what a Layout means.
+// places lists where the elements of a layout are, in row-major order: the simplest
+// implementation of what a Layout means.
 func places(l Layout) []int {
 	out := []int{l.Offset}
 	for i, d := range l.Shape {
@@ -133,8 +133,8 @@ func TestCollapseKeepsTheElements(t *testing.T) {
 	})
 }
 
-// A reshape either keeps the elements in their order, or is refused; of what
-// is contiguous, none of the right size is refused.
+// A reshape either keeps the elements in their order, or fails; a reshape of a
+// contiguous layout to a shape of its size never fails.
 func TestReshape(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := drawLayout(rt)
@@ -168,7 +168,7 @@ func factors(rt *rapid.T, n int) []int {
 	return append(shape, n)
 }
 
-// What a copy is not needed for must be a view: splitting and merging axes of a
+// A reshape that needs no copy must be a view: splitting and merging axes of a
 // transposed or broadcast layout.
 func TestReshapeOfStridedLayouts(t *testing.T) {
 	l, _ := Contiguous(4, 6)
@@ -343,7 +343,7 @@ func TestExpandAndSqueeze(t *testing.T) {
 	require.ErrorIs(t, err, ErrLayout)
 }
 
-// Views must not share slices with what they come from.
+// Views must not share slices with the layout that they come from.
 func TestViewsAreIndependent(t *testing.T) {
 	l, _ := Contiguous(2, 1, 3)
 	views := []func() (Layout, error){

@@ -54,8 +54,8 @@ func (l Layout) inferShape(shape []int) error {
 	return nil
 }
 
-// splitStrides gives out the strides of the collapsed layout c, and reports
-// whether every collapsed axis splits evenly into axes of out.
+// splitStrides sets out's strides from the collapsed layout c, and reports whether
+// every collapsed axis splits evenly into axes of out.
 func splitStrides(c, out Layout) bool {
 	k := len(c.Shape) - 1
 	left, stride := 1, 1
@@ -79,7 +79,7 @@ func splitStrides(c, out Layout) bool {
 }
 
 // Collapse returns the same elements in the same order with as few axes as
-// possible: axes of length 1 go, neighbours that follow one another merge.
+// possible: axes of length 1 are removed, neighbours that follow one another merged.
 func (l Layout) Collapse() Layout {
 	out := Layout{Offset: l.Offset}
 	for i, d := range l.Shape {
@@ -157,7 +157,7 @@ func (l Layout) clone() Layout {
 }
 
 // Broadcast repeats axes of length 1 (stride 0), and adds axes in front, until
-// the shape is as asked for.
+// the shape is as requested.
 func (l Layout) Broadcast(shape ...int) (Layout, error) {
 	pad := len(shape) - len(l.Shape)
 	if pad < 0 || len(shape) > MaxRank {

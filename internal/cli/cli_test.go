@@ -115,7 +115,7 @@ func TestCheckOutput(t *testing.T) {
 	}
 }
 
-// What is written is the user's alone, and goes through no link.
+// Files can be read only by the user, and are not written through links.
 func TestCreateOutput(t *testing.T) {
 	dir := t.TempDir()
 	old, fresh, link := filepath.Join(dir, "old"), filepath.Join(dir, "fresh"), filepath.Join(dir, "link")

@@ -1,5 +1,5 @@
-// Package cli is what the command lines of this module's programs have in
-// common: help, version, flags in one style, checks of output files, progress.
+// Package cli has the common parts of this module's command lines: help, version,
+// flags in one style, checks of output files, progress.
 package cli
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Flags are the flags of a program. A flag has one name, which the help shows
-// with two dashes, and may have a single letter with one dash beside it.
+// with two dashes, and may have a single letter with one dash as well.
 type Flags struct {
 	*flag.FlagSet
 	summary string
@@ -42,8 +42,8 @@ func (f *Flags) Letter(letter, name string) {
 	f.letters[name] = letter
 }
 
-// Parse reads the command line. Asked for help or the version, it prints that
-// to stdout and returns flag.ErrHelp, and the program ends with success.
+// Parse reads the command line. For --help and --version it prints that to stdout
+// and returns flag.ErrHelp, and the program should end with success.
 func (f *Flags) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -62,8 +62,8 @@ func (f *Flags) Parse(args []string, stdout io.Writer) error {
 	return nil
 }
 
-// NoArguments refuses what is left of the command line behind the flags; hint
-// may say where it belongs.
+// NoArguments returns an error if arguments follow the flags; hint may say where
+// they belong.
 func (f *Flags) NoArguments(hint string) error {
 	if f.NArg() == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (f *Flags) NoArguments(hint string) error {
 	return fmt.Errorf("unexpected argument %q%s", f.Arg(0), hint)
 }
 
-// named finds flags in the messages of package flag, which have one dash.
+// named matches flags in the messages of package flag, which have one dash.
 var named = regexp.MustCompile(`((?:flag|defined:|argument:) )-([a-z][a-z0-9-]+)`)
 
 // dashes writes the flags of a message as the help does.

@@ -29,15 +29,15 @@ func Main(flags *Flags, run func(ctx context.Context) error) {
 }
 
 // Interruptible returns a context that the first SIGINT or SIGTERM cancels; a
-// second one ends the program at once. stop gives the signals back.
+// second one ends the program at once. stop restores the signals' default.
 func Interruptible(ctx context.Context) (interruptible context.Context, stop func()) {
 	interruptible, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(interruptible, stop)
 	return interruptible, stop
 }
 
-// ExitInterrupted is the exit code of a program that a signal has ended early: what
-// shells say of one that SIGINT has killed.
+// ExitInterrupted is the exit code of a program that a signal has ended early: the
+// one that shells report for a program killed by SIGINT.
 const ExitInterrupted = 130
 
 // ExitCode is the exit status of a program after err: 0 for none and for

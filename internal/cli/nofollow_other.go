@@ -2,5 +2,5 @@
 
 package cli
 
-// noFollow is nothing where opening cannot refuse a symbolic link.
+// noFollow is 0: opening cannot refuse a symbolic link here.
 const noFollow = 0

@@ -4,5 +4,5 @@ package cli
 
 import "syscall"
 
-// noFollow has opening fail at a symbolic link.
+// noFollow makes opening a symbolic link fail.
 const noFollow = syscall.O_NOFOLLOW

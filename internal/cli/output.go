@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CheckOutput finds out before long work whether CreateOutput can write the file
-// that a flag names. What the file holds stays as it is, and none is left where
-// there was none. An empty path is none, and fine.
+// CheckOutput checks, before long work, whether CreateOutput can write the file that
+// a flag names. It neither changes an existing file nor leaves a new one. An empty
+// path means no file, and is accepted.
 func CheckOutput(flagName, path string) error {
 	if path == "" {
 		return nil
@@ -22,10 +22,10 @@ func CheckOutput(flagName, path string) error {
 	return nil
 }
 
-// CreateOutput opens the file that a flag names for writing, as os.Create does,
-// but so that only the user may read it, for it may tell of prompts, and not
-// through a symbolic link, which somebody else may have put there. Links in /dev
-// are the system's own: /dev/stdout is one.
+// CreateOutput opens the file that a flag names for writing, as os.Create does, with
+// two differences: only the user may read it, since it may contain prompts, and it
+// is not opened through a symbolic link, which somebody else may have put there.
+// Links in /dev, such as /dev/stdout, are allowed: they belong to the system.
 func CreateOutput(path string) (*os.File, error) {
 	if err := refuseLink(path); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func CreateOutput(path string) (*os.File, error) {
 	return f, nil
 }
 
-// refuseLink says in plain words what opening would refuse.
+// refuseLink returns a clear error for what opening would refuse.
 func refuseLink(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !inDev(path) {

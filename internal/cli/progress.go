@@ -28,7 +28,7 @@ func NewBar(out io.Writer, what string) *Bar {
 	return &Bar{out: out, what: what, start: time.Now()}
 }
 
-// AtOnce has the bar shown from the first Set on, however short the work is. It
+// AtOnce makes the bar appear at the first Set, however short the work is. It
 // returns b.
 func (b *Bar) AtOnce() *Bar {
 	if b != nil {
@@ -67,7 +67,7 @@ func (b *Bar) Describe(what string) {
 	}
 }
 
-// Close takes the bar away.
+// Close removes the bar.
 func (b *Bar) Close() {
 	if b != nil && b.shown != nil {
 		_ = b.shown.Clear()

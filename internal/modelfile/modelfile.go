@@ -23,9 +23,9 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%d bytes, more than the %d allowed", e.Bytes, e.Most)
 }
 
-// Folder is a folder of the operating system. Symbolic links in it may lead to other
-// places in it, and nowhere else. There is one exception: a snapshot in Hugging
-// Face's cache is made of links to the blobs beside the snapshots.
+// Folder is a folder of the operating system. Symbolic links in it must not lead out
+// of it, with one exception: a snapshot in Hugging Face's cache consists of links to
+// the blobs beside the snapshots.
 type Folder struct {
 	root *os.Root
 	dir  string // of the folder, in root
@@ -51,7 +51,7 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{r, inside}, nil
 }
 
-// Open opens a file, and does not wait where that is a pipe. It implements fs.FS.
+// Open opens a file, without waiting if it is a pipe. It implements fs.FS.
 func (f *Folder) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -71,7 +71,8 @@ func (f *Folder) Stat(name string) (fs.FileInfo, error) {
 func (f *Folder) Close() error { return f.root.Close() }
 
 // Open opens a plain file and returns its size. It fails with ErrNotPlain for
-// anything else, before that is opened and again once it is, in case it has changed.
+// anything else; it checks before opening, and again afterwards in case the file was
+// replaced.
 func Open(fsys fs.FS, name string) (fs.File, int64, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -94,7 +95,7 @@ func Open(fsys fs.FS, name string) (fs.File, int64, error) {
 }
 
 // Read reads a plain file of at most that many bytes. It fails with SizeError for a
-// larger one, which is not read, and with what Open fails with.
+// larger one, which is not read, and with the errors of Open.
 func Read(fsys fs.FS, name string, most int64) ([]byte, error) {
 	f, size, err := Open(fsys, name)
 	if err != nil {
@@ -105,7 +106,7 @@ func Read(fsys fs.FS, name string, most int64) ([]byte, error) {
 		return nil, &SizeError{size, most}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most { // it grows, or tells no size
+	if err == nil && int64(len(data)) > most { // it has grown, or reports no size
 		err = &SizeError{int64(len(data)), most}
 	}
 	if err != nil {

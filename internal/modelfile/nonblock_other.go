@@ -2,5 +2,5 @@
 
 package modelfile
 
-// nonBlock is nothing where opening cannot be told not to wait.
+// nonBlock is 0: opening always waits here.
 const nonBlock = 0

@@ -4,5 +4,5 @@ package modelfile
 
 import "syscall"
 
-// nonBlock has opening a pipe return at once.
+// nonBlock makes opening a pipe return at once.
 const nonBlock = syscall.O_NONBLOCK

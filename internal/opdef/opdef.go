@@ -1,6 +1,6 @@
-// Package opdef is what the ops' Go, C++ and GLSL have in common: element types,
-// kinds, operands and parameters. csrc/ops/ops.def says it once; gen_ops.go,
-// csrc/ops/gen_ops.hpp and shaders/include/gen_kinds.h are made of it.
+// Package opdef has the definitions that Go, C++ and GLSL share: element types,
+// kinds, operands and parameters of ops. csrc/ops/ops.def defines them once;
+// gen_ops.go, csrc/ops/gen_ops.hpp and shaders/include/gen_kinds.h are generated.
 package opdef
 
 //go:generate go run ./gen
@@ -23,14 +23,14 @@ type Operand struct {
 	Optional bool
 }
 
-// Called returns the operand under the name that a Go function has for it.
+// Called returns the operand with the name that a Go function gives it.
 func (o Operand) Called(name string) Operand {
 	o.Name = name
 	return o
 }
 
-// Op is an op's basename and its operands in their order. Of the first operand of
-// concat there may be several.
+// Op is an op's basename and its operands in order. The first operand of concat may
+// be repeated.
 type Op struct {
 	Name     string
 	Operands []Operand

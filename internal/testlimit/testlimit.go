@@ -12,11 +12,10 @@ import (
 
 const heap = "/memory/classes/heap/objects:bytes"
 
-// Run calls fn, and fails the test unless fn returns within the time, counted on the
-// processor because tests share machines, and the heap grows by no more than the
-// bytes. It may wait ten times as long, and under the race detector it may take ten
-// times as much of each. It logs what was used: the peak is sampled every
-// millisecond.
+// Run calls fn, and fails the test unless fn returns within the given processor time
+// (tests share machines) and the heap grows by no more than the given bytes. The
+// wall-clock limit is ten times as long, and under the race detector all limits are
+// ten times as large. It logs what was used; the peak is sampled every millisecond.
 func Run(t testing.TB, most time.Duration, bytes uint64, fn func()) {
 	t.Helper()
 	if raceEnabled {

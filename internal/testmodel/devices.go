@@ -10,9 +10,9 @@ import (
 )
 
 // EachDevice runs fn as a subtest on the CPU backend and on every usable Vulkan
-// device, opened with the given options; where Vulkan is compiled in, there has
-// to be one. It checks that nothing stays alive,
-// and that the validation layer, where it is on, had nothing to say.
+// device, opened with the given options; if Vulkan is compiled in, there must be
+// one. It checks that no tensor stays alive and that the validation layer, if it is
+// on, reported nothing.
 func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...kompute.Option) {
 	t.Helper()
 	devices, err := kompute.Devices()

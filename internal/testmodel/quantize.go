@@ -9,9 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
-// quantize encodes rows of in weights by MLX's affine rule with scales and
-// biases of type dtype, and returns the three tensors (without names) and what
-// they decode to.
+// quantize encodes rows of in weights by MLX's affine rule with scales and biases of
+// type dtype, and returns the three tensors (without names) and the decoded values.
 func quantize(w []float32, in int, q checkpoint.Packing, dtype array.DType) (codes []uint32, scales, biases, decoded []float32) {
 	words := in * q.Bits / 32
 	codes = make([]uint32, len(w)/in*words)
@@ -69,8 +68,8 @@ func put(words []uint32, at, bits int, c uint32) {
 
 var modes = map[string]opdef.Mode{"mxfp4": opdef.ModeMXFP4, "nvfp4": opdef.ModeNVFP4, "mxfp8": opdef.ModeMXFP8}
 
-// small adds a module in a mode without biases. The CPU ops make it, which are
-// held to MLX's own vectors elsewhere.
+// small adds a module in a mode without biases, made by the CPU ops, which other
+// tests compare with MLX's own vectors.
 func (w *writer) small(path string, v []float32, out, in int, p checkpoint.Packing) {
 	q := fallback.Quantization{GroupSize: p.GroupSize, Bits: p.Bits, Mode: modes[p.Mode]}
 	codes, scales, decoded := make([]uint32, out*in*p.Bits/32), make([]uint8, out*in/p.GroupSize), make([]float32, len(v))

@@ -1,5 +1,5 @@
-// Package testmodel makes small random checkpoints for tests, and computes what
-// a model with their weights must give.
+// Package testmodel makes small random checkpoints for tests, and computes the
+// expected results of a model with their weights.
 package testmodel
 
 import (
@@ -186,7 +186,7 @@ func (s Spec) writeTensors(t testing.TB, dir string, tensors []checkpoint.Tensor
 	require.NoError(t, f.Close())
 }
 
-// block is how config.json describes a quantization.
+// block is a quantization as config.json describes it.
 func block(p Module) map[string]any {
 	out := map[string]any{"group_size": p.GroupSize, "bits": p.Bits}
 	if p.Mode != "" {

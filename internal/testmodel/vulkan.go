@@ -3,5 +3,5 @@
 package testmodel
 
 // VulkanBuilt says that Vulkan is compiled in: a test that then finds no Vulkan
-// device has to fail, or it would pass on the CPU alone and nobody would see.
+// device must fail, since passing on the CPU alone would go unnoticed.
 const VulkanBuilt = true

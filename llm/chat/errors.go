@@ -19,8 +19,8 @@ var (
 )
 
 // TemplateError reports a template that could not be parsed or rendered. It wraps
-// ErrTemplate; and ErrLimit, context.Canceled or context.DeadlineExceeded where that
-// is why.
+// ErrTemplate, and also ErrLimit, context.Canceled or context.DeadlineExceeded if
+// that is the reason.
 type TemplateError struct {
 	Stage  string // "parse" or "render"
 	Reason string // for raise_exception, the template's own message
@@ -57,8 +57,7 @@ func (e *FormatError) Error() string {
 // Unwrap returns ErrFormat.
 func (e *FormatError) Unwrap() error { return ErrFormat }
 
-// FileError reports a file that cannot be read as the part of a model that it should
-// be. It wraps the cause.
+// FileError reports a file of a model that cannot be read. It wraps the cause.
 type FileError struct {
 	File string
 	Err  error
@@ -70,11 +69,11 @@ func (e *FileError) Error() string { return fmt.Sprintf("%s: %v", e.File, e.Err)
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// NoTemplateError reports a model without the template asked for. It wraps
+// NoTemplateError reports a model without the requested template. It wraps
 // ErrNoTemplate.
 type NoTemplateError struct {
-	Name  string   // the name asked for, or empty
-	Known []string // the names there are
+	Name  string   // the requested name, or empty
+	Known []string // the available names
 }
 
 // Error names the template and the available ones.

@@ -11,8 +11,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/chat"
 )
 
-// The bounds of every hostile template: a quarter of a gigabyte of values, what
-// grows them, and 20 million steps.
+// The bounds of every hostile template: enough for a quarter of a gigabyte of values,
+// the garbage of growing them, and 20 million steps.
 const (
 	hostileTime   = 12 * time.Second
 	hostileMemory = 1 << 30

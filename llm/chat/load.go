@@ -29,7 +29,7 @@ const maxConfig = 16 << 20
 // Open finds the default template of a model folder: chat_template.jinja, which
 // newer models have, or else tokenizer_config.json. It fails with
 // NoTemplateError, FormatError or TemplateError, and with FileError for a file that
-// cannot be read, is no plain file or is too large.
+// cannot be read, is not a plain file or is too large.
 func Open(fsys fs.FS) (*Template, error) {
 	config, err := modelfile.Read(fsys, TokenizerConfigFile, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +125,8 @@ func templates(raw json.RawMessage) (map[string]string, error) {
 	return out, nil
 }
 
-// compile parses a template and adds the special tokens, which templates know
-// by name: bos_token, eos_token, pad_token, …
+// compile parses a template and adds the special tokens, which templates use by
+// name: bos_token, eos_token, pad_token, …
 func compile(source string, fields map[string]json.RawMessage) (*Template, error) {
 	t, err := Parse(source)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 type Message struct {
 	Role    string // "system", "user", "assistant", "tool"
 	Content string
-	// Extra holds further fields that a template may look at, such as
+	// Extra holds further fields that a template may use, such as
 	// "tool_calls" or "reasoning_content". See Options.Variables for its types.
 	Extra map[string]any
 }
@@ -70,9 +70,9 @@ func Parse(source string) (*Template, error) {
 	return &Template{compiled: compiled}, nil
 }
 
-// Render returns the text of a conversation. It fails with TemplateError, also
-// where the template itself refuses the conversation; with ErrLimit as well where it
-// exceeds a limit; and with the context's error as well once that is done.
+// Render returns the text of a conversation. It fails with TemplateError, also if the
+// template itself refuses the conversation. The error also wraps ErrLimit if a limit
+// was exceeded, and the context's error once that is done.
 func (t *Template) Render(ctx context.Context, messages []Message, o Options) (string, error) {
 	if t == nil {
 		return "", &TemplateError{Stage: "render", Reason: "the template is nil"}
@@ -90,7 +90,7 @@ func (t *Template) Render(ctx context.Context, messages []Message, o Options) (s
 	return text, nil
 }
 
-// shorten keeps a message readable that holds text of the template's.
+// shorten limits the length of a message that contains text of the template.
 func shorten(message string) string {
 	if len(message) <= maxMessage {
 		return message
@@ -98,7 +98,7 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
-// cause returns what an error of the engine wraps that callers may look for.
+// cause returns the error that callers may test for, if the engine's error wraps one.
 func cause(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -22,7 +22,7 @@ func readJSON(t testing.TB, name string, into any) {
 	require.NoError(t, json.Unmarshal(data, into))
 }
 
-// TestGoldens holds the demo model's template against what transformers rendered.
+// TestGoldens compares the demo model's template with what transformers rendered.
 func TestGoldens(t *testing.T) {
 	var goldens struct {
 		Cases []struct{ Prompt, Rendered string }
@@ -66,7 +66,7 @@ func (r run) conversation(t testing.TB, now time.Time) ([]chat.Message, chat.Opt
 	return out, chat.Options{AddGenerationPrompt: r.AddGenerationPrompt, Variables: r.Variables, Tools: r.Tools, Now: now}
 }
 
-// TestVectors holds templates against Jinja; testdata/vectors.py made them.
+// TestVectors compares templates with Jinja; testdata/vectors.py made the vectors.
 func TestVectors(t *testing.T) {
 	var vectors struct {
 		Now       string
@@ -102,7 +102,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestExpressions holds single expressions and statements against Jinja.
+// TestExpressions compares single expressions and statements with Jinja.
 func TestExpressions(t *testing.T) {
 	var vectors struct {
 		Variables map[string]json.RawMessage

@@ -6,7 +6,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Config is config.json. What every model has in common is read into fields; the
+// Config is config.json. Settings that all models share are read into fields; the
 // rest depends on the architecture, whose package reads it through Fields. It is
 // immutable and safe for concurrent use.
 type Config struct {

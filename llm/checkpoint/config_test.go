@@ -16,7 +16,7 @@ import (
 const moteDir = "../demomodel/mote-4bit"
 
 // changed returns the demo model's config.json with some fields replaced; a nil
-// value takes the field out, null is json.RawMessage("null").
+// value removes the field, null is json.RawMessage("null").
 func changed(t testing.TB, changes map[string]any) []byte {
 	t.Helper()
 	data, err := os.ReadFile(moteDir + "/config.json")
@@ -92,7 +92,7 @@ func TestConfigRejects(t *testing.T) {
 	}
 }
 
-// Fields reads by type, names the place of what is wrong, and keeps the first error.
+// Fields reads by type, names the place of an error, and keeps the first one.
 func TestFields(t *testing.T) {
 	parse := func(text string) *checkpoint.Fields {
 		c, err := checkpoint.ParseConfig("dir/config.json", []byte(text))

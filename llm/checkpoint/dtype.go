@@ -12,8 +12,8 @@ type stored struct {
 	dtype array.DType // the element type of this module, or 0 where it has none
 }
 
-// storedTypes are all dtypes of the format. Those without an array.DType can be
-// listed and read as raw bytes, and nothing else.
+// storedTypes are all dtypes of the format. Those without an array.DType can only be
+// listed and read as raw bytes.
 var storedTypes = map[string]stored{
 	"F32":     {32, array.Float32},
 	"F16":     {16, array.Float16},

@@ -33,7 +33,7 @@ func (e *FormatError) Error() string {
 	return where(e.File, e.Tensor) + ErrFormat.Error() + ": " + e.Reason
 }
 
-// where starts a message: the file and the tensor, as far as they are known.
+// where returns the start of a message: the file and the tensor, if known.
 func where(file, tensor string) string {
 	s := ""
 	if file != "" {

@@ -46,12 +46,11 @@ type Checkpoint struct {
 	bytes   int64
 }
 
-// Open opens the model folder at a path. Every file of it must be a plain file in it:
-// symbolic links may not lead out of it, but from a snapshot in Hugging Face's cache
-// to the blobs beside. Its weights are memory-mapped: they
-// take no memory until they are read, and must not shrink while open. Besides
-// the errors of the parts it fails with MissingError for a file that is not
-// there.
+// Open opens the model folder at a path. All its files must be plain files in it:
+// symbolic links must not lead out of it, except from a snapshot in Hugging Face's
+// cache to the blobs beside it. The weights are memory-mapped: they take no memory
+// until they are read, and the files must not shrink while open. Besides the errors
+// of the parts it fails with MissingError for a missing file.
 func Open(dir string) (*Checkpoint, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -119,9 +118,9 @@ func (c *Checkpoint) openWeights() error {
 	return c.openShards(weights)
 }
 
-// openShards opens every shard of the weight map. The map decides: a tensor
-// must lie in the shard that it names and in no other; tensors that it does not
-// name are left alone.
+// openShards opens every shard of the weight map. A tensor must be in the shard that
+// the map names for it and in no other; tensors that the map does not name are
+// ignored.
 func (c *Checkpoint) openShards(weights map[string]string) error {
 	shards := slices.Compact(slices.Sorted(maps.Values(weights)))
 	open := make(map[string]*File, len(shards))
@@ -204,7 +203,7 @@ func (c *Checkpoint) Name() string {
 // Names returns the names of all tensors, sorted.
 func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
 
-// Bytes returns the size of all tensors together.
+// Bytes returns the total size of all tensors.
 func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Has reports whether there is a tensor of that name.

@@ -171,7 +171,7 @@ func TestWriteIndex(t *testing.T) {
 }
 
 // module opens a checkpoint that holds these tensors, with the demo model's
-// config.json but for its quantization.
+// config.json except for its quantization.
 func module(t *testing.T, quantization any, tensors ...checkpoint.Tensor) *checkpoint.Checkpoint {
 	t.Helper()
 	for i := range tensors {

@@ -31,8 +31,8 @@ func manyTensors(n int) []byte {
 	return raw(b.String(), 0)
 }
 
-// A header of more tensors than any model has is refused soon; one of as many as a
-// large model has is read soon.
+// A header with more tensors than any model has is refused quickly; one with as many
+// as a large model has is read quickly.
 func TestManyTensors(t *testing.T) {
 	data := manyTensors(900_000)
 	testlimit.Run(t, 3*time.Second, 256<<20, func() {
@@ -58,8 +58,8 @@ func TestManyTensors(t *testing.T) {
 	})
 }
 
-// Every file of a folder is read with the same care: no pipe is waited for, no
-// device and no giant is read, and no link leads out of the folder.
+// Every file of a folder is read with the same care: no pipe is waited for, no device
+// or oversized file is read, and no link leads out of the folder.
 func TestHostileFolders(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs pipes, devices and sparse files")

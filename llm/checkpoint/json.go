@@ -11,13 +11,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxMembers is the most members that an object may have, which bounds the tensors of
-// a file: reading that many takes a fraction of a second. The largest models have a
-// hundred thousand.
+// maxMembers bounds the members of an object, and so the tensors of a file: reading
+// that many takes a fraction of a second. The largest models have a hundred thousand.
 const maxMembers = 200_000
 
 // object parses a JSON object, one level deep. At every depth it refuses what
-// encoding/json lets pass: two members of one name, and broken UTF-8.
+// encoding/json accepts: two members of one name, and invalid UTF-8.
 func object(raw jsontext.Value) (map[string]jsontext.Value, error) {
 	if raw.Kind() != '{' && raw.IsValid() || len(raw) == 0 {
 		return nil, fmt.Errorf("%s is not an object", brief(raw))
@@ -78,10 +77,10 @@ func (n *natural) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// maxNaturals is the most numbers in an array: no tensor has that many dimensions.
+// maxNaturals bounds the numbers in an array: no tensor has that many dimensions.
 const maxNaturals = 64
 
-// naturals parses an array of them, by hand: a header has hundreds of thousands.
+// naturals parses an array of them without reflection: a header has hundreds of thousands.
 func naturals(raw jsontext.Value) ([]int, error) {
 	if raw.Kind() != '[' {
 		return nil, fmt.Errorf("%s is not an array", brief(raw))

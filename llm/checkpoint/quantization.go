@@ -86,8 +86,8 @@ func readBlock(f *Fields, name string) *Quantization {
 	return q
 }
 
-// readOverride reads what the block says of one module: false, true (nil: as
-// the default) or an object.
+// readOverride reads the block's value for one module: false, true (nil: as the
+// default) or an object.
 func readOverride(f *Fields, module string) (*Packing, bool) {
 	raw, ok := f.get(module)
 	if !ok {
@@ -109,8 +109,9 @@ func readOverride(f *Fields, module string) (*Packing, bool) {
 	return nil, false
 }
 
-// readPacking reads group_size, bits and mode. A mode without biases tells the
-// other two, which may lack then; without a mode it is affine, in overrides too.
+// readPacking reads group_size, bits and mode. A mode without biases determines the
+// other two, which may then be missing; without a mode it is affine, also in
+// overrides.
 func readPacking(f *Fields) Packing {
 	mode := f.Text("mode")
 	if fixed, known := packings[mode]; known {

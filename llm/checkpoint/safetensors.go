@@ -28,7 +28,7 @@ type File struct {
 	source   *source
 }
 
-// Parse reads a safetensors file that lies in memory; name is for messages.
+// Parse reads a safetensors file in memory; name is for messages.
 // The tensors share data, which must stay unchanged. It fails with FormatError.
 func Parse(name string, data []byte) (*File, error) {
 	header, body, err := splitHeader(name, data)

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestMalformed has one entry per way of lying that the reader must notice.
+// TestMalformed has one entry for each kind of false header that must be detected.
 func TestMalformed(t *testing.T) {
 	one := func(dtype, shape, offsets string, n int) []byte {
 		return raw(`{"t":{"dtype":`+dtype+`,"shape":`+shape+`,"data_offsets":`+offsets+`}}`, n)
@@ -184,7 +184,7 @@ func tensors(t *rapid.T) []checkpoint.Tensor {
 	return out
 }
 
-// TestWriteThenParse: what is written comes back, aligned.
+// TestWriteThenParse: written tensors are read back, aligned.
 func TestWriteThenParse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := tensors(t)

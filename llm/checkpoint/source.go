@@ -65,7 +65,7 @@ func openPlain(fsys fs.FS, root, name string) (fs.File, int64, error) {
 	return f, size, nil
 }
 
-// fileError gives an error of reading a file its type.
+// fileError converts an error of reading a file to a typed one.
 func fileError(file string, err error) error {
 	var size *modelfile.SizeError
 	switch {
@@ -94,7 +94,7 @@ func readSmall(fsys fs.FS, root, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// OpenFile maps one safetensors file. Close it when its tensors are done with.
+// OpenFile maps one safetensors file. Close it when its tensors are no longer needed.
 func OpenFile(name string) (*File, error) {
 	dir, base := path.Split(filepath.ToSlash(name))
 	if dir == "" {

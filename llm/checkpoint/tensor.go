@@ -36,8 +36,8 @@ func (t Tensor) Size() int {
 // String returns type and shape, e.g. "BF16 [2048 256]".
 func (t Tensor) String() string { return fmt.Sprintf("%s %v", t.Stored, t.Shape) }
 
-// Aligned returns Data where it may be read as elements, and otherwise a copy
-// that may be: the format does not promise any alignment.
+// Aligned returns Data if it is aligned for its elements, and otherwise an aligned
+// copy: the format does not guarantee any alignment.
 func (t Tensor) Aligned() []byte {
 	if len(t.Data) == 0 {
 		return t.Data

@@ -33,9 +33,9 @@ func FromArray(name string, a array.Array) (Tensor, error) {
 
 // Write writes a safetensors file. The widest elements come first, and the
 // header is padded with spaces to a multiple of eight bytes, so that every
-// tensor of the file is aligned. Of a Tensor it uses Name, Stored (or DType
-// where Stored is empty), Shape and Data. It fails with FormatError on a
-// duplicate or reserved name, an unknown type or data of the wrong length.
+// tensor of the file is aligned. It uses a Tensor's Name, Stored (or DType if
+// Stored is empty), Shape and Data. It fails with FormatError on a duplicate or
+// reserved name, an unknown type or data of the wrong length.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	ordered := slices.Clone(tensors)
 	slices.SortStableFunc(ordered, func(a, b Tensor) int {
@@ -146,8 +146,8 @@ func checkWrite(t Tensor, seen map[string]bool) error {
 	return nil
 }
 
-// WriteIndex writes model.safetensors.index.json for tensors that lie in the
-// named shards (tensor → shard) and take size bytes together.
+// WriteIndex writes model.safetensors.index.json for tensors in the named shards
+// (tensor → shard), size bytes in total.
 func WriteIndex(w io.Writer, weights map[string]string, size int64) error {
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		if !plainName(weights[name]) {

@@ -14,7 +14,7 @@ import (
 // Limits are the numbers of a model that its callers must respect.
 type Limits struct {
 	Vocabulary int // token ids are below it
-	Context    int // the most tokens of a sequence
+	Context    int // the maximum number of tokens of a sequence
 }
 
 // Config is an architecture's own configuration.
@@ -81,8 +81,8 @@ var registry = struct {
 	byType, byClass map[string]registered
 }{byType: map[string]registered{}, byClass: map[string]registered{}}
 
-// Register makes an architecture known to [Load] and [Inspect]. It panics where
-// one of its names is taken: two packages would then read the same checkpoints.
+// Register makes an architecture known to [Load] and [Inspect]. It panics if one of
+// its names is taken: two packages would then read the same checkpoints.
 func Register[C Config](a Architecture[C]) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -92,7 +92,7 @@ func Register[C Config](a Architecture[C]) {
 	registry.byType[a.Type], registry.byClass[a.Class] = a, a
 }
 
-// Types returns the model_type of every architecture that is known, sorted.
+// Types returns the model_type of every registered architecture, sorted.
 func Types() []string {
 	registry.RLock()
 	defer registry.RUnlock()
@@ -132,7 +132,7 @@ func find(c *checkpoint.Config) (registered, error) {
 
 // Spec describes a checkpoint's model before anything is loaded.
 type Spec struct {
-	Type   string // model_type, whether the checkpoint gives it or not
+	Type   string // model_type, even if the checkpoint does not give it
 	Config Config // of the architecture's own type
 	arch   registered
 }

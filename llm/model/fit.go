@@ -29,8 +29,8 @@ func (e *FitError) Error() string {
 // Unwrap returns ErrFit.
 func (e *FitError) Unwrap() error { return ErrFit }
 
-// formatBytes writes a size with the exact number, which tells sizes apart that
-// round to the same.
+// formatBytes writes a size with its exact number, which distinguishes sizes that
+// round to the same number of MiB.
 func formatBytes(n int64) string {
 	const mib = 1 << 20
 	return fmt.Sprintf("%d bytes (%.1f MiB)", n, float64(n)/mib)

@@ -15,10 +15,10 @@ import (
 
 // Loader turns tensors of a checkpoint into parts of a model, by the paths that
 // the checkpoint gives them. It keeps the first error, such as a tensor that is
-// missing or of another shape; after one, what it returns is unusable.
+// missing or of another shape; what it returns after an error is unusable.
 //
-// A loader may only plan: then it checks every tensor and adds up the memory, and
-// touches neither device nor data.
+// A loader may only plan: it then checks every tensor and adds up the memory, without
+// touching device or data.
 type Loader[T kompute.Float] struct {
 	ctx      context.Context
 	weights  *checkpoint.Checkpoint
@@ -45,7 +45,7 @@ func (l *Loader[T]) grow(t checkpoint.Tensor, bytes int64) {
 	l.bytes += bytes
 }
 
-// report reports how much has been loaded.
+// report calls Progress with the amount loaded so far.
 func (l *Loader[T]) report() {
 	if l.progress != nil {
 		l.progress(l.bytes)
@@ -159,8 +159,8 @@ func (l *Loader[T]) BiasedLinear(path string, out, in int) nn.Linear[T] {
 	return l.Linear(path, out, in)
 }
 
-// Embedding loads the table at path of one row of width elements per token. It
-// is never nil, so that its Tied can be asked for at once.
+// Embedding loads the table at path, which has one row of width elements for each
+// token. It is never nil, so that Tied can be called at once.
 func (l *Loader[T]) Embedding(path string, tokens, width int) nn.Embedding[T] {
 	m := l.module(path, tokens, width)
 	if l.err != nil {
@@ -188,7 +188,7 @@ func (l *Loader[T]) Constants(values []float32) *kompute.Tensor[float32] {
 	return t
 }
 
-// table loads the matrix of a module in the form it has.
+// table loads the matrix of a module, dense or quantized.
 func (l *Loader[T]) table(m checkpoint.Module) nn.Embedding[T] {
 	if !m.Quantized {
 		return &nn.DenseEmbedding[T]{Dense: l.matrix(m.Weight)}

@@ -7,10 +7,9 @@
 //	state, err := m.NewState(1024)
 //	logits := m.Forward(stream, model.Pass{Tokens: tokens, State: state})
 //
-// Forward only enqueues: it waits for nothing, and what goes wrong comes back
-// when the logits are read. Where the tokens stand in the sequence is known to
-// the host, or kept in device memory ([Pass].At), so that the same recorded work
-// serves every position.
+// Forward only enqueues: it waits for nothing, and reading the logits returns any
+// error. The tokens' position in the sequence is known to the host, or kept in device
+// memory ([Pass].At), so that the same recorded work serves every position.
 //
 // An architecture is a package of its own, which reads its configuration and
 // builds its [Network] from the parts in package nn; [Register] makes it known.
@@ -31,13 +30,12 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Model is a language model on a device, of any architecture and with any type
-// of its activations. It is safe for concurrent use on several streams with a
-// state each.
+// Model is a language model on a device, of any architecture and with any type of
+// activations. It is safe for concurrent use on several streams with a state each.
 type Model interface {
-	// Limits returns what the model can take.
+	// Limits returns the model's vocabulary size and context length.
 	Limits() Limits
-	// Device returns where the model lives.
+	// Device returns the model's device.
 	Device() *kompute.Device
 	// DType returns the type of the activations.
 	DType() kompute.DType
@@ -50,10 +48,10 @@ type Model interface {
 	// Forward enqueues a pass on s and returns its logits, which belong to the
 	// innermost open scope of s. A pass that cannot be made poisons s.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
-	// NewPool returns a pool of pages of so many tokens each, for many sequences. It
+	// NewPool returns a pool of pages, each of that many tokens, for many sequences. It
 	// fails with an error that wraps nn.ErrCache or the device's reason.
 	NewPool(pages, tokens int) (Pool, error)
-	// PageBytes returns the memory of a page of so many tokens.
+	// PageBytes returns the memory of a page of that many tokens.
 	PageBytes(tokens int) int64
 	// ForwardRows enqueues a pass over tokens of many sequences on s and returns
 	// logits [K, V], which belong to the innermost open scope of s. The result of a
@@ -71,15 +69,15 @@ type Model interface {
 type DecodeState interface {
 	// Len returns the number of tokens that are remembered.
 	Len() int
-	// Capacity returns how many there is room for. Work that was recorded over the
-	// state is of no use once it has changed.
+	// Capacity returns the number of tokens that there is room for. Once it has changed,
+	// work that was recorded with the state must not be used any more.
 	Capacity() int
 	// Truncate forgets the tokens from position n on; 0 <= n <= Len.
 	Truncate(n int) error
-	// Extend counts n more tokens, which passes at a cursor have put there; n >= 0
-	// and they fit.
+	// Extend counts n more tokens, which passes at a cursor have added; n >= 0, and
+	// they must fit.
 	Extend(n int) error
-	// Reserve makes room for n tokens in all. It copies what is there on s.
+	// Reserve makes room for n tokens in all. It copies the content on s.
 	Reserve(s *kompute.Stream, n int) error
 	// Close frees the memory once the device is done with it; later calls do nothing.
 	Close() error
@@ -91,13 +89,13 @@ type Rows int
 const (
 	LastRow Rows = iota // of the last token: [1, 1, V]
 	AllRows             // of every token: [1, T, V]
-	NoRows              // of none, only the state is brought forward: Forward gives nil
+	NoRows              // of none: only the state is updated, and Forward returns nil
 )
 
 // Pass is one run of a model over T new tokens of a sequence.
 type Pass struct {
 	Tokens *kompute.Tensor[uint32] // [1, T], T >= 1, each below the vocabulary's size
-	// State remembers the tokens before these, and gets these.
+	// State holds the earlier tokens; the pass adds these.
 	State DecodeState
 	// At is the place of one token, kept on the device; State.Len does not change
 	// then (see [DecodeState].Extend), and nothing checks the capacity. Nil: the
@@ -111,10 +109,10 @@ type Options struct {
 	// DType is the type of activations and state; 0 takes float32 for a quantized
 	// checkpoint and the type of the weights for a dense one.
 	DType kompute.DType
-	// Capacity is how many tokens a state will have room for, for the check whether
-	// all of it fits the device.
+	// Capacity is the number of tokens that a state will have room for, used to check
+	// whether model and state fit the device.
 	Capacity int
-	// Progress, if not nil, is told the bytes loaded so far and of how many.
+	// Progress, if not nil, is called with the bytes loaded so far and in all.
 	Progress func(done, total int64)
 }
 
@@ -193,8 +191,8 @@ type loaded[T kompute.Float] struct {
 	owned   []io.Closer
 }
 
-// NetworkOf returns the network of a model, to look at states between its parts;
-// nil if its activations are of another type than T.
+// NetworkOf returns the network of a model, to inspect states between its parts; nil
+// if its activations are of another type than T.
 func NetworkOf[T kompute.Float](m Model) Network[T] {
 	if own, ok := m.(*loaded[T]); ok {
 		return own.network
@@ -230,7 +228,7 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	defer sc.Close()
 	x := m.network.Hidden(s, p.Tokens, cache.At(&at))
 	if p.At == nil {
-		_ = cache.Extend(n) // check has seen that they fit
+		_ = cache.Extend(n) // check has made sure that they fit
 	}
 	switch p.Rows {
 	case NoRows:
@@ -257,7 +255,7 @@ func (m *loaded[T]) check(p Pass) (*nn.KVCache[T], error) {
 	return cache, cache.Room(p.Tokens.Dim(1))
 }
 
-// toFloat32 widens logits, without work where they are float32 already.
+// toFloat32 widens logits; float32 ones are returned as they are.
 func toFloat32[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[float32] {
 	if same, ok := any(x).(*kompute.Tensor[float32]); ok {
 		return same

@@ -21,7 +21,7 @@ import (
 	_ "github.com/kompute-go/kompute-go/llm/qwen3"
 )
 
-// With 16-bit activations the logits are those of float32 but for rounding.
+// With 16-bit activations the logits are those of float32 except for rounding.
 func TestNarrowActivations(t *testing.T) {
 	cases, file := testmodel.Goldens(t)
 	c := testmodel.OpenMote(t)
@@ -204,7 +204,7 @@ func TestLoadErrors(t *testing.T) {
 type object = map[string]any
 
 // changed opens a small checkpoint with some fields of config.json replaced; a
-// nil value takes the field out.
+// nil value removes the field.
 func changed(t *testing.T, changes object) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := t.TempDir()
@@ -225,7 +225,7 @@ func changed(t *testing.T, changes object) *checkpoint.Checkpoint {
 	return c
 }
 
-// A cancelled load gives the context's error and leaves nothing behind.
+// A cancelled load returns the context's error and leaves nothing allocated.
 func TestLoadCancelled(t *testing.T) {
 	c, _ := testmodel.Small().Open(t)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
@@ -243,7 +243,7 @@ func TestLoadCancelled(t *testing.T) {
 	})
 }
 
-// What is nil can be closed, and asked.
+// Nil values can be closed, and their methods called.
 func TestNil(t *testing.T) {
 	var cache *nn.KVCache[float32]
 	require.NoError(t, cache.Close())

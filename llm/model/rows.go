@@ -23,7 +23,7 @@ type Pool interface {
 type RowsPass struct {
 	Tokens *kompute.Tensor[uint32] // [1, R], each below the vocabulary's size
 	Pool   Pool                    // of this model
-	At     *nn.Rows                // where the tokens stand
+	At     *nn.Rows                // the tokens' positions and sequences
 	// Logits [K] are the rows whose logits are computed, in this order; nil: all.
 	Logits *kompute.Tensor[int32]
 }
@@ -47,7 +47,7 @@ func (m *loaded[T]) ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[f
 	pages, ok := p.Pool.(*nn.Pages[T])
 	switch {
 	case p.Tokens == nil || p.Tokens.Err() != nil || p.Tokens.Rank() != 2 || p.Tokens.Dim(0) != 1 || p.Tokens.Dim(1) < 1 || p.At == nil:
-		return kompute.Failed[float32](s, fmt.Errorf("%w: a pass over rows takes tokens [1, R] with R >= 1, and where they stand", kompute.ErrShape))
+		return kompute.Failed[float32](s, fmt.Errorf("%w: a pass over rows takes tokens [1, R] with R >= 1, and their positions", kompute.ErrShape))
 	case !ok || !pages.Open() || pages.Device() != m.device || pages.Shape() != m.config.Cache():
 		return kompute.Failed[float32](s, fmt.Errorf("%w: the pool is closed, or made by another model", nn.ErrCache))
 	}

@@ -61,8 +61,8 @@ func runRows(t *testing.T, f *testmodel.Fixture, pool model.Pool, rows []token) 
 	return out
 }
 
-// Tokens of two sequences in one pass, prompts in chunks, and rows that are not
-// used give the logits of each sequence alone.
+// Tokens of two sequences in one pass, prompts in chunks, and unused rows: the logits
+// are those of each sequence alone.
 func TestForwardRows(t *testing.T) {
 	spec := testmodel.Small()
 	c, weights := spec.Open(t)
@@ -105,7 +105,7 @@ func TestForwardRows(t *testing.T) {
 	})
 }
 
-// What cannot be run is an error of the stream that names the reason.
+// An invalid pass is an error of the stream that names the reason.
 func TestForwardRowsRefuses(t *testing.T) {
 	c, _ := testmodel.Small().Open(t)
 	d, err := kompute.Open("cpu")

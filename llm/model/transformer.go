@@ -25,9 +25,8 @@ type Transformer struct {
 
 const maxLayers = 1 << 14
 
-// ReadTransformer reads those fields. A value that is wrong, and an activation
-// other than SiLU or an attention window, which would change the formula, is f's
-// error then.
+// ReadTransformer reads those fields. Wrong values, and settings that would change
+// the formula (an activation other than SiLU, an attention window), become f's error.
 func ReadTransformer(f *checkpoint.Fields) Transformer {
 	t := Transformer{
 		HiddenSize:        f.Size("hidden_size"),
@@ -77,9 +76,9 @@ func readTheta(f *checkpoint.Fields) float64 {
 	return theta
 }
 
-// RopeScaling returns the object that says how RoPE is scaled, and the name of
-// its form, such as "llama3"; nil and "default" where it is not. The caller
-// reads the form's own fields, or refuses it.
+// RopeScaling returns the object that describes how RoPE is scaled, and the name of
+// its form, such as "llama3"; nil and "default" if it is not scaled. The caller reads
+// the form's own fields, or rejects it.
 func RopeScaling(f *checkpoint.Fields) (kind string, scaling *checkpoint.Fields) {
 	for _, name := range []string{"rope_scaling", "rope_parameters"} {
 		inner := f.Object(name)
@@ -97,7 +96,7 @@ func RopeScaling(f *checkpoint.Fields) (kind string, scaling *checkpoint.Fields)
 	return "default", nil
 }
 
-// checkVariants refuses options that change the formula.
+// checkVariants rejects options that change the formula.
 func checkVariants(f *checkpoint.Fields) {
 	const silu = "silu"
 	if act := f.Text("hidden_act"); act != "" && act != silu {

@@ -13,14 +13,14 @@ type Attention[T kompute.Float] struct {
 	Scale          float32 // of the scores, usually 1/sqrt(D)
 }
 
-// KV is the state of one layer that attention needs in one pass: where the pass's tokens
-// stand, and the keys and values of the tokens before them. A [KVCache] has those
-// of one sequence, and [Pages] those of many.
+// KV is the state of one layer that attention needs in one pass: the positions of the
+// pass's tokens, and the keys and values of earlier tokens. A [KVCache] has those of
+// one sequence, and [Pages] those of many.
 type KV[T kompute.Float] interface {
-	// Rotate turns heads [1, T, n, D] by the positions of their tokens. The result
+	// Rotate rotates heads [1, T, n, D] by the positions of their tokens. The result
 	// has the shape that Attend takes.
 	Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T]
-	// Attend adds the tokens' keys k and values v to those before them, and returns
+	// Attend adds the tokens' keys k and values v to the earlier ones, and returns
 	// the attention of each token over its own sequence up to itself, [1, T, Hq*D]. q
 	// and k are Rotate's results, v is [1, T, Hkv, D]; scale multiplies the scores.
 	Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T]

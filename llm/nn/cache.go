@@ -86,8 +86,8 @@ func (c *KVCache[T]) allocate(capacity int) ([]LayerCache[T], error) {
 }
 
 // zeroedLayers makes tensors of a shape for the keys and values of n layers. They
-// are zeroed on the device: bytes that never were numbers could be NaN, which no
-// mask takes out of a sum. After an error, the caller closes what was made.
+// are zeroed on the device: uninitialized memory could contain NaN, which no mask
+// removes from a sum. After an error, the caller closes the tensors that were made.
 func zeroedLayers[T kompute.Float](s *kompute.Stream, d *kompute.Device, n int, shape ...int) ([]LayerCache[T], error) {
 	layers := make([]LayerCache[T], n)
 	zero, err := kompute.Zeros[T](d, 1, 1, 1, 1)
@@ -107,10 +107,10 @@ func zeroedLayers[T kompute.Float](s *kompute.Stream, d *kompute.Device, n int, 
 	return layers, nil
 }
 
-// Device returns where the cache lives.
+// Device returns the cache's device.
 func (c *KVCache[T]) Device() *kompute.Device { return c.device }
 
-// Shape returns what the cache was made for.
+// Shape returns the shape that the cache was made with.
 func (c *KVCache[T]) Shape() CacheShape { return c.shape }
 
 // Len returns the number of tokens in the cache.
@@ -149,8 +149,8 @@ func (c *KVCache[T]) Truncate(n int) error {
 	return nil
 }
 
-// Extend counts n more tokens, whose keys and values passes have put there;
-// n >= 0, and they fit.
+// Extend counts n more tokens, whose keys and values passes have added; n >= 0, and
+// they must fit.
 func (c *KVCache[T]) Extend(n int) error {
 	if err := c.Room(0); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (c *KVCache[T]) Extend(n int) error {
 	return nil
 }
 
-// Reserve makes room for n tokens in all. It copies what is there on s. Work that
-// was recorded over the cache is of no use once Capacity has changed.
+// Reserve makes room for n tokens in all. It copies the content on s. Work that was
+// recorded with the cache must not be used any more once Capacity has changed.
 func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
 	if err := c.Room(0); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// At returns the cache's layers for a pass over tokens that stand there.
+// At returns the cache's layers for a pass over tokens at that place.
 func (c *KVCache[T]) At(at *Place) Layers[T] { return &placedCache[T]{c, at} }
 
 // placedCache is a cache, and where the tokens of a pass go in it.
@@ -27,8 +27,8 @@ func (l *placedLayer[T]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Te
 	return r.Forward(s, byHead(heads), l.at.position())
 }
 
-// Attend implements [KV]. Where the device knows the place, attention sees the
-// whole cache, and a length.
+// Attend implements [KV]. If the place is on the device, attention gets the whole
+// cache and a length.
 func (l *placedLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
 	ops.SliceUpdate(s, l.keys, k, l.at.cacheStart()...)
 	ops.SliceUpdate(s, l.values, byHead(v), l.at.cacheStart()...)
@@ -48,7 +48,7 @@ func byHead[T kompute.Float](x *kompute.Tensor[T]) *kompute.Tensor[T] {
 }
 
 // join puts the heads of a token side by side: [1, n, T, D] to [1, T, n*D].
-// For one token this moves nothing.
+// For one token this copies nothing.
 func join[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	tokens := x.Dim(2)
 	if x = byHead(x); tokens > 1 {

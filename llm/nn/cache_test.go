@@ -25,7 +25,7 @@ func TestExtend(t *testing.T) {
 	require.Equal(t, 20, c.Len())
 }
 
-// A cache that is nil or closed holds nothing and takes nothing.
+// A cache that is nil or closed holds no tokens and accepts none.
 func TestNilAndClosedCache(t *testing.T) {
 	d, err := kompute.Open("cpu")
 	require.NoError(t, err)

@@ -7,14 +7,14 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Place says where the new tokens of a pass go. Either the host knows, or the
-// device does, and then the same work, recorded once, serves every position.
+// Place is where the new tokens of a pass go. The host knows it, or it is in device
+// memory, so that the same work, recorded once, serves every position.
 type Place struct {
 	first int // position of the first new token, from the host
 	// From the device, or all nil:
-	rope  *kompute.Tensor[int32] // [1], where RoPE starts to count
+	rope  *kompute.Tensor[int32] // [1], the first position for RoPE
 	start *kompute.Tensor[int32] // [4], where the cache is updated
-	keys  *kompute.Tensor[int32] // [1], how many keys there are then
+	keys  *kompute.Tensor[int32] // [1], the number of keys after that
 }
 
 // At returns the place from position first on, counted from 0, which the host
@@ -23,7 +23,7 @@ func At(first int) Place { return Place{first: first} }
 
 func (p *Place) onDevice() bool { return p.start != nil }
 
-// position is where RoPE starts to count.
+// position is the first position for RoPE.
 func (p *Place) position() ops.Position {
 	if p.onDevice() {
 		return ops.AtDevice(p.rope)
@@ -39,7 +39,7 @@ func (p *Place) cacheStart() []ops.Position {
 	return []ops.Position{ops.At(0), ops.At(0), ops.At(p.first), ops.At(0)}
 }
 
-// Close gives up what the place views; the cursor that it came from stays.
+// Close closes the place's views; the cursor that it came from stays open.
 func (p *Place) Close() {
 	if p.onDevice() {
 		closeAll(p.rope, p.start, p.keys)

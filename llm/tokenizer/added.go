@@ -69,14 +69,14 @@ func (a *addedSet) anySpecial(text string) bool {
 	return false
 }
 
-// section is a stretch of text: plain where token is nil.
+// section is a stretch of text: plain text if token is nil.
 type section struct {
 	text  string
 	token *addedToken
 }
 
-// split cuts the added tokens out of text and appends the sections to out, but for
-// those that are text where they stand.
+// split cuts the added tokens out of text, except those to be taken as plain text,
+// and appends the sections to out.
 func (a *addedSet) split(out []section, text string, plain func(at int, token *addedToken) bool) []section {
 	done := 0 // what lies before is in out
 	for i := 0; i < len(text); {
@@ -96,10 +96,10 @@ func (a *addedSet) split(out []section, text string, plain func(at int, token *a
 			start = max(start, done)
 		}
 		if token.RStrip {
-			// What lies before done is white space that the token before has taken.
+			// Text before done is white space that the previous token has taken.
 			stop = len(text) - len(strings.TrimLeftFunc(text[max(stop, done):], unicode.IsSpace))
 		}
-		if start < done { // white space that the token before has taken
+		if start < done { // white space that the previous token has taken
 			continue
 		}
 		if done < start {

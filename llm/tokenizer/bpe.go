@@ -9,7 +9,7 @@ import (
 type bpe struct {
 	symbols [256]int32 // the token of each single byte, or -1
 	merges  map[uint64]merge
-	whole   map[string]int32 // pieces that are tokens as they stand (ignore_merges), or nil
+	whole   map[string]int32 // pieces that are tokens without merging (ignore_merges), or nil
 }
 
 // merge is one line of the merge list: its rank and the token it makes.

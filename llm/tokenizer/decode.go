@@ -10,9 +10,9 @@ const (
 	SkipSpecial                // they are left out
 )
 
-// Decode returns the text of ids. Ids that are no token, as a model whose
-// vocabulary is padded may produce, stand for nothing. Bytes that are not UTF-8
-// become U+FFFD, one per maximal invalid sequence. A nil tokenizer knows no token.
+// Decode returns the text of ids. Ids without a token, which a model with a padded
+// vocabulary may produce, are skipped. Bytes that are not UTF-8 become U+FFFD, one
+// per maximal invalid sequence. A nil tokenizer has no tokens.
 func (t *Tokenizer) Decode(ids []int, special Special) string {
 	d := t.NewDecoder(special)
 	var out []byte
@@ -39,7 +39,7 @@ func (t *Tokenizer) NewDecoder(special Special) *Decoder {
 // Push takes the next id and returns the text that is now complete, maybe "".
 func (d *Decoder) Push(id int) string { return string(d.push(nil, id)) }
 
-// Flush ends the stream: what is still incomplete comes as U+FFFD.
+// Flush ends the stream: an incomplete character becomes U+FFFD.
 func (d *Decoder) Flush() string {
 	if d == nil || len(d.pending) == 0 {
 		return ""

@@ -57,7 +57,7 @@ func TestEncodeHonoursContext(t *testing.T) {
 	})
 }
 
-// A special token is text where that is asked for, and nowhere else.
+// A special token is plain text only where that is requested.
 func TestPlainAt(t *testing.T) {
 	tok := mote(t)
 	text := "a<|im_end|>b<|im_end|>"

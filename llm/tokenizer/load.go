@@ -158,7 +158,7 @@ func (t *Tokenizer) addVocab(token string, id int) error {
 }
 
 // loadMerges turns the merge list into pairs of ids. The position in the list is
-// the rank; of two equal pairs the later counts.
+// the rank; of two equal pairs the later one counts.
 func (t *Tokenizer) loadMerges(lines []mergeLine) error {
 	t.bpe.merges = make(map[uint64]merge, len(lines))
 	for rank, line := range lines {

@@ -51,9 +51,9 @@ func normalize(form norm.Form, s string) string {
 	return form.String(s)
 }
 
-// longRun reports whether so many combining characters follow one another that
-// package norm might put a U+034F between them: it writes the stream-safe
-// format, which breaks a run after 30, and one character can expand to three.
+// longRun reports whether a run of combining characters is so long that package norm
+// might insert a U+034F: it writes the stream-safe format, which breaks a run after
+// 30, and one character can expand to three.
 func longRun(s string) bool {
 	run := 0
 	for i := 0; i < len(s); {
@@ -70,8 +70,8 @@ func longRun(s string) bool {
 	return false
 }
 
-// normalizeLong is UAX #15 as written: decompose, order by combining class,
-// compose. It needs package norm only for single characters and pairs.
+// normalizeLong follows UAX #15: decompose, order by combining class, compose. It
+// uses package norm only for single characters and pairs.
 func normalizeLong(form norm.Form, s string) string {
 	apart, compose := norm.NFD, form == norm.NFC || form == norm.NFKC
 	if form == norm.NFKC || form == norm.NFKD {

@@ -10,7 +10,7 @@ import (
 type postProcessor struct {
 	Type       string
 	Processors []json.RawMessage
-	// Of TemplateProcessing: what a text becomes, and the ids of its special tokens.
+	// For TemplateProcessing: the template of a text, and the ids of its special tokens.
 	Single        []templatePiece
 	SpecialTokens map[string]struct{ IDs []int } `json:"special_tokens"`
 }
@@ -21,8 +21,8 @@ type templatePiece struct {
 	SpecialToken *struct{ ID string }
 }
 
-// loadPostProcessor reads what is put around every text. ByteLevel puts nothing
-// there. Of a Sequence each member wraps what the one before has made.
+// loadPostProcessor reads what is put around every text. ByteLevel adds nothing.
+// Each member of a Sequence wraps the result of the previous one.
 func (t *Tokenizer) loadPostProcessor(raw json.RawMessage, depth int) error {
 	const field = "post_processor"
 	if isNull(raw) {
@@ -100,7 +100,7 @@ func (t *Tokenizer) Prefix() []int {
 	return slices.Clone(t.prefix)
 }
 
-// Suffix returns the ids that belong behind every text; usually none.
+// Suffix returns the ids that belong after every text; usually none.
 func (t *Tokenizer) Suffix() []int {
 	if t == nil {
 		return nil

@@ -67,7 +67,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestNil: a nil tokenizer encodes nothing and knows no token.
+// TestNil: a nil tokenizer encodes nothing and has no tokens.
 func TestNil(t *testing.T) {
 	var tok *tokenizer.Tokenizer
 	_, err := tok.Encode("a")

@@ -8,8 +8,7 @@ import (
 
 // scanner splits exactly as the pattern of Qwen 2 and 3 or that of Llama 3 does,
 // in linear time and without a regular expression. They differ in how many digits
-// make a piece: one, or up to three. A test holds scanner and patterns against
-// each other.
+// make a piece: one, or up to three. Tests compare the scanner with the patterns.
 func scanner(digits int) splitter {
 	return func(_ context.Context, out []string, text string) ([]string, error) {
 		for len(text) > 0 {
@@ -82,8 +81,8 @@ func contraction(s string) int {
 	return 0
 }
 
-// spacePiece matches `\s*[\r\n]+|\s+(?!\S)|\s+`: white space up to its last
-// line end; else all of it, but for the last character where text follows.
+// spacePiece matches `\s*[\r\n]+|\s+(?!\S)|\s+`: white space up to its last line
+// end; without one, all of it, except for the last character if text follows.
 func spacePiece(s string) int {
 	end, last, newline := 0, 0, 0 // of the run; start of its last rune; after its last line end
 	for end < len(s) {

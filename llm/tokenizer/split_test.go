@@ -53,8 +53,8 @@ func TestScanEveryRune(t *testing.T) {
 	}
 }
 
-// uniform reports whether the 64 characters from r on are all of one kind, as in
-// the large blocks of ideographs, of which every sixteenth row will do.
+// uniform reports whether the 64 characters from r on are all of one kind, as in the
+// large blocks of ideographs, where testing every sixteenth row is enough.
 func uniform(r rune) bool {
 	for i := range rune(64) {
 		if kindOf(r+i) != kindOf(r) {

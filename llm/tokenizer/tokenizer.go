@@ -14,13 +14,13 @@ type Tokenizer struct {
 	bpe        bpe
 	forms      []norm.Form
 	splitters  []splitter
-	raw        *addedSet // added tokens found in the text as it is
+	raw        *addedSet // added tokens found in the text before normalization
 	normalized *addedSet // added tokens found after normalization
 	tokens     map[int]entry
 	ids        map[string]int
 	limit      int // one more than the largest id
 	longest    int // bytes of the longest token
-	// What the post-processor puts around every text.
+	// Ids that the post-processor puts around every text.
 	prefix, suffix []int
 }
 
@@ -41,15 +41,14 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 
 // EncodeOptions are the options of EncodeWith.
 type EncodeOptions struct {
-	// PlainAt are places in the text, in bytes, in ascending order. A special token
-	// that begins there is text, as somebody's may be who quotes it.
+	// PlainAt are byte offsets in the text, in ascending order. A special token that
+	// begins there is encoded as plain text, as when a user quotes it.
 	PlainAt []int
 }
 
-// EncodeWith is Encode with options. The time it takes is proportional to the text's
-// length, but for the logarithm of the longest word's, whatever the text is; patterns
-// of a file that this package does not know may take longer. It fails with the
-// context's error once that is done.
+// EncodeWith is Encode with options. For any text of n bytes it takes time O(n log w),
+// where w is the length of the longest word; patterns of a file that this package
+// does not know may take longer. It fails with the context's error once that is done.
 func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions) ([]int, error) {
 	if t == nil {
 		return nil, &EncodingError{Offset: -1, Reason: "the tokenizer is nil"}
@@ -75,9 +74,9 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 	return ids, nil
 }
 
-// sections cuts out the added tokens and normalizes the rest. Normalizing moves the
-// places where special tokens are text, so text with such a place in it has none that
-// are recognized after normalization.
+// sections cuts out the added tokens and normalizes the rest. Normalization moves the
+// offsets of PlainAt, so if there are any, no special tokens are recognized after
+// normalization.
 func (t *Tokenizer) sections(text string, plainAt []int) []section {
 	var out []section
 	for _, s := range t.raw.split(nil, text, func(at int, token *addedToken) bool {
@@ -116,8 +115,8 @@ func (t *Tokenizer) SpecialAt(text string) []int {
 	return out
 }
 
-// Longest returns the length in bytes of the longest token: no text of n tokens is
-// longer than n times that, but for what normalization takes away.
+// Longest returns the length in bytes of the longest token: a text of n tokens is, once
+// normalized, at most n times as long.
 func (t *Tokenizer) Longest() int {
 	if t == nil {
 		return 0

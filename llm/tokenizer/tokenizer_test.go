@@ -50,7 +50,7 @@ func TestInvalidUTF8(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: byte-level BPE loses nothing but what NFC changes.
+// TestRoundTrip: byte-level BPE changes nothing except by NFC.
 func TestRoundTrip(t *testing.T) {
 	tok := mote(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -46,7 +46,7 @@ func (c textCase) check(t *testing.T, tok *tokenizer.Tokenizer) {
 	require.Equal(t, c.Decoded, tok.Decode(ids, tokenizer.KeepSpecial), "text %q", c.Text)
 }
 
-// TestGoldens holds the demo tokenizer against what transformers computed.
+// TestGoldens compares the demo tokenizer with what transformers computed.
 func TestGoldens(t *testing.T) {
 	var goldens struct {
 		Cases []struct {
@@ -72,8 +72,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestVectors holds many texts and variants of tokenizer.json against Hugging
-// Face tokenizers; testdata/vectors.py made them.
+// TestVectors compares many texts and variants of tokenizer.json with Hugging Face
+// tokenizers; testdata/vectors.py made the vectors.
 func TestVectors(t *testing.T) {
 	var vectors struct {
 		Variants []struct {

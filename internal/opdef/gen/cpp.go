@@ -115,7 +115,7 @@ func (t *table) ctype(name string) string {
 	return name
 }
 
-// call writes the class by which C++ knows the operands of an op.
+// call writes the C++ class for the operands of an op.
 func (o *op) call(b *strings.Builder, number int) {
 	fmt.Fprintf(b, "\n%sclass %sCall : public CallOf<%sOp> {\n  public:\n", comment("", o.doc), o.goName, o.goName)
 	fmt.Fprintf(b, "    static constexpr int32_t kOp = %d;\n", number)

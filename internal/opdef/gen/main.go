@@ -1,4 +1,4 @@
-// Gen makes of csrc/ops/ops.def what Go, C++ and GLSL have in common. It is run by
+// Gen generates from csrc/ops/ops.def what Go, C++ and GLSL share. It is run by
 // go generate ./internal/opdef.
 package main
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is committed was made from the table as it is.
+// The committed files are up to date with the table.
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := generate(root)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// table is what csrc/ops/ops.def says.
+// table is the content of csrc/ops/ops.def.
 type table struct {
 	constants []constant
 	kinds     []kinds
@@ -37,7 +37,7 @@ type op struct {
 	doc          []string
 	name, goName string
 	fused        bool
-	operands     []operand // groups and other ops' operands written out
+	operands     []operand // with groups and other ops' operands expanded
 	group        group
 	fields       []field
 }
@@ -59,7 +59,7 @@ type field struct {
 	length int // of an array, or 0
 }
 
-// acronyms are words that Go names spell in their own way; the others get a capital letter.
+// acronyms are words with their own spelling in Go names; other words are capitalized.
 var acronyms = map[string]string{"bfloat16": "BFloat16"}
 
 func camel(name string) string {
@@ -113,7 +113,7 @@ func (t *table) begin(words, doc []string) error {
 	case (words[0] == "op" || words[0] == "fused") && len(words) > 3 && strings.HasSuffix(words[2], ":"):
 		o := op{doc: doc, name: words[1], goName: strings.TrimSuffix(words[2], ":"), fused: words[0] == "fused"}
 		if n := len(t.ops); n > 0 && t.ops[n-1].name >= o.name {
-			return fmt.Errorf("%s does not stand in its alphabetical place", o.name)
+			return fmt.Errorf("%s is not in alphabetical order", o.name)
 		}
 		t.ops = append(t.ops, o)
 		return nil
