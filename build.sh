@@ -27,6 +27,8 @@ usage: ./build.sh COMMAND
   fuzz [--time TIME] [--target NAME]
              fuzz every target, or one, for 10m, 2h, … in all (default 1h), with a corpus that
              grows from run to run; for every night
+  faults     make each call of each Vulkan function fail with each result that it may return,
+             and show what became of it; takes hours on a CPU driver
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
@@ -346,6 +348,18 @@ cmd_fuzz() {
         "${KOMPUTE_GO_FUZZ:-${XDG_CACHE_HOME:-$HOME/.cache}/kompute-go/fuzz}" "$target"
 }
 
+cmd_faults() {
+    want_tests=1 deps
+    native all
+    go_env
+    local table status=0
+    table=$(mktemp)
+    (cd "$root" && KOMPUTE_GO_FAULTS=all KOMPUTE_GO_FAULTS_TABLE=$table go test -count=1 -timeout 24h -run '^TestFaults$' ./internal/faulttest "$@") || status=$?
+    cat "$table"
+    rm -f "$table"
+    return "$status"
+}
+
 cmd_install() {
     local prefix=/usr/local
     while [ $# -gt 0 ]; do
@@ -377,7 +391,7 @@ cmd_clean() {
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | microbench | conformance | fuzz | install | env | clean) "cmd_$command" "$@" ;;
+demo | test | build | check | bench | microbench | conformance | faults | fuzz | install | env | clean) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac

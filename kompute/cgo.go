@@ -166,7 +166,7 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	for _, list := range []struct {
 		to    **C.char
 		names []string
-	}{{&options.disabled, disabled}, {&options.disabled_passes, o.noPasses}, {&options.masked, o.masked}} {
+	}{{&options.disabled, disabled}, {&options.disabled_passes, o.noPasses}, {&options.features, o.features}, {&options.masked, o.masked}} {
 		*list.to = C.CString(strings.Join(list.names, ","))
 		defer C.free(unsafe.Pointer(*list.to))
 	}

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -102,7 +103,9 @@ func (v *View) hostArray() array.Array {
 
 // read implements backend.
 func (cpuBackend) read(ctx context.Context, st *storage, lo, _ int, f func(mem []byte, base int)) error {
-	return st.onHost(ctx, AccessRead, func(mem []byte) { f(mem, 0) })
+	var fault error
+	err := st.onHost(ctx, AccessRead, func(mem []byte) { fault = touching(func() { f(mem, 0) }) })
+	return errors.Join(err, fault)
 }
 
 // write implements backend.

@@ -73,7 +73,8 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // copying it. data must hold exactly the elements of shape, and must not change
 // until the view and all views of it are closed; owner is kept alive until
 // then. The view is read-only for Write and for ops. Data that is not aligned
-// for dtype is copied. Errors are as for New, and ErrDType.
+// for dtype is copied. Errors are as for New, and ErrDType. If data is a mapped file
+// that shrinks, work and reads that need it fail with ErrFault.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
 	if dtype.Size() == 0 {
 		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: "no element type", Err: ErrDType}

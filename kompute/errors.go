@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/fault"
 )
 
 // Errors of this package, of package ops and of the native library wrap one of
@@ -36,6 +38,9 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrInvalid: an argument is nil or makes no sense.
 	ErrInvalid = errors.New("invalid argument")
+	// ErrFault: memory passed to Wrap cannot be read, because it is that of a
+	// mapped file which has shrunk.
+	ErrFault = fault.Err
 	// ErrInternal: any other failure of the native library, and a panic of an op
 	// that runs on the CPU; the device's logger gets its stack.
 	ErrInternal = errors.New("internal error")

@@ -27,6 +27,17 @@ func WithMaskedFeatures(names ...string) Option {
 	return func(o *options) { o.masked = append(o.masked, trimmed(names)...) }
 }
 
+// WithFeatures enables what a shader of the caller's needs and no kernel of this
+// library does, on a Vulkan device: atomic_float32 and atomic_float64 (additions to
+// floats in buffers), atomic_int64, variable_pointers, subgroup_clustered and
+// subgroup_quad. Features that are enabled wherever a device has them can be asked for
+// too, such as int64, float64, int16, float16, storage16, subgroup and subgroup_size. If
+// the device lacks one, Open fails with ErrUnsupported and its name; another name is
+// ErrInvalid. On the CPU device, which runs no shaders, the option changes nothing.
+func WithFeatures(names ...string) Option {
+	return func(o *options) { o.features = append(o.features, trimmed(names)...) }
+}
+
 // WithoutFusion leaves out fusion passes, as the environment variable
 // KOMPUTE_GO_DISABLE_FUSION does for every device: by the names in
 // csrc/fusion/passes.def, "memory_plan" for the sharing of a region's memory, or "all".

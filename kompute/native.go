@@ -148,6 +148,7 @@ const (
 	codeNoVulkan    = 6
 	codeTooLarge    = 8
 	codeStale       = 9
+	codeUnreadable  = 10
 )
 
 // errStale: only the device's copy is current, and the host's copy must be
@@ -209,6 +210,8 @@ func nativeKind(code int, requested, available uint64, message string) error {
 		kind = ErrNoVulkan
 	case codeTooLarge:
 		kind = ErrTooLarge
+	case codeUnreadable:
+		return ErrFault
 	}
 	return fmt.Errorf("%w: %s", kind, message)
 }

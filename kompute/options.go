@@ -19,6 +19,7 @@ type options struct {
 	trace       *Trace
 	noPasses    []string      // of fusion
 	masked      []string      // features
+	features    []string      // to enable
 	hangLimit   time.Duration // 0: none
 }
 

@@ -30,8 +30,9 @@ typedef enum {
     KPX_TIMEOUT = 5,
     KPX_NO_VULKAN = 6, /* no loader, no driver or no device */
     KPX_INTERNAL = 7,
-    KPX_TOO_LARGE = 8, /* more than one tensor can hold on this device; requested and available are set */
-    KPX_STALE = 9      /* the host's copy is stale and must be up to date */
+    KPX_TOO_LARGE = 8,  /* more than one tensor can hold on this device; requested and available are set */
+    KPX_STALE = 9,      /* the host's copy is stale and must be up to date */
+    KPX_UNREADABLE = 10 /* wrapped memory, such as a mapped file's that has shrunk */
 } kpx_result;
 
 typedef struct {
@@ -105,6 +106,8 @@ typedef struct {
     /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
     const char *disabled;        /* kernel variants to do without, each as kernel.variant */
     const char *disabled_passes; /* of fusion; also memory_plan and all */
+    const char *features;        /* to enable for callers' own SPIR-V: those of runtime/features.cpp; KPX_UNSUPPORTED
+                                  * if the device lacks one */
     const char *masked;          /* features to do without, which are not enabled either: those of runtime/mask.def */
 } kpx_device_options;
 /* options NULL: the defaults. */

@@ -111,7 +111,7 @@ bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
                 stream.throttle();
             }
             const uint64_t part = std::min(bytes - done, Staging::kLarge - 4);
-            stream.append_upload(buffer, offset + done, data + done, part);
+            stream.append_upload(buffer, offset + done, data + done, part, tensor.read_only);
             done += part;
         }
     } catch (...) {

@@ -1,7 +1,16 @@
 #include "cache/host_memory.hpp"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+
+#ifdef __linux__
+#include <sys/uio.h>
+#include <unistd.h>
+#endif
+
+#include "abi/error.hpp"
 
 namespace kpx {
 
@@ -71,6 +80,30 @@ void HostPool::give_back(void *memory, uint64_t capacity) {
     }
     spare_[capacity].push_back(memory);
     spare_bytes_ += capacity;
+}
+
+void copy_wrapped(void *to, const void *from, uint64_t bytes) {
+#ifdef __linux__
+    auto *target = static_cast<uint8_t *>(to);
+    const auto *source = static_cast<const uint8_t *>(from);
+    while (bytes > 0) {
+        const iovec here{target, bytes};
+        const iovec there{const_cast<uint8_t *>(source), bytes};
+        const ssize_t copied = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+        if (copied < 0 && errno != EFAULT) {
+            break; // not allowed in this container
+        }
+        if (copied <= 0) {
+            fail(KPX_UNREADABLE, "wrapped memory cannot be read: has a mapped file shrunk?");
+        }
+        target += copied;
+        source += copied;
+        bytes -= uint64_t(copied);
+    }
+    memcpy(target, source, bytes);
+#else
+    memcpy(to, from, bytes);
+#endif
 }
 
 } // namespace kpx

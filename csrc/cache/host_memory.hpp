@@ -42,4 +42,8 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
     std::atomic<uint64_t> in_use_{0};
 };
 
+// Copies the caller's memory, which may be a mapped file: if that has shrunk, touching it would end the process, so the
+// kernel copies it. Throws KPX_UNREADABLE.
+void copy_wrapped(void *to, const void *from, uint64_t bytes);
+
 } // namespace kpx

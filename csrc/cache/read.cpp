@@ -82,7 +82,7 @@ void Read::take_host() {
     }
     if (t.read_only) { // the caller may free the memory once the tensor is closed
         memory_ = device_->host_memory().take(bytes_);
-        memcpy(memory_->data, t.host->data + offset_, bytes_);
+        copy_wrapped(memory_->data, t.host->data + offset_, bytes_);
         data_ = memory_->data;
         return;
     }

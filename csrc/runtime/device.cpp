@@ -38,7 +38,7 @@ Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
       passes_(text(options.disabled_passes)) {
     const Mask mask(text(options.masked));
     mask.apply(limits_);
-    const FeatureChain chain(physical, mask);
+    const FeatureChain chain(physical, mask, text(options.features));
     features_ = chain.features();
     binding_alignment_ = std::max<uint64_t>(limits_.minStorageBufferOffsetAlignment, 16);
     fill_traits();

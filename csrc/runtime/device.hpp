@@ -48,7 +48,7 @@ class Device : public std::enable_shared_from_this<Device> {
     const DeviceTraits &traits() const { return traits_; }
     const Features &features() const { return features_; }
     const vk::PhysicalDeviceLimits &limits() const { return limits_; }
-    const PassSet &passes() const { return passes_; } // that regions go through
+    const PassSet &passes() const { return passes_; }                 // that regions go through
     uint64_t binding_alignment() const { return binding_alignment_; } // bytes, where a binding may start
 
     Memory &memory() { return *memory_; }

@@ -1,7 +1,10 @@
 #include "runtime/features.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
+
+#include "abi/error.hpp"
 
 namespace kpx {
 
@@ -24,6 +27,12 @@ const struct {
     {"memory_model", &Features::memory_model},
     {"coopmat_khr", &Features::coopmat_khr},
     {"coopmat_nv", &Features::coopmat_nv},
+    {"atomic_float32", &Features::atomic_float32},
+    {"atomic_float64", &Features::atomic_float64},
+    {"atomic_int64", &Features::atomic_int64},
+    {"variable_pointers", &Features::variable_pointers},
+    {"subgroup_clustered", &Features::subgroup_clustered},
+    {"subgroup_quad", &Features::subgroup_quad},
 };
 
 bool offers(const std::vector<vk::ExtensionProperties> &all, const char *name) {
@@ -71,7 +80,7 @@ void FeatureChain::link(void *structure) {
     core_.pNext = base;
 }
 
-FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask) {
+FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask, std::string_view wanted) {
     const auto all = device.enumerateDeviceExtensionProperties();
     const bool v13 = device.getProperties().apiVersion >= VK_API_VERSION_1_3;
     link(&v11_);
@@ -88,6 +97,7 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask) {
     };
     optional(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, true, &subgroup_size_);
     optional(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, true, &dot_);
+    optional(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME, false, &atomic_float_);
     optional(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_nv_);
     optional(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_khr_);
     features_.memory_budget = !mask.memory_budget && offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
@@ -99,6 +109,7 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask) {
     query(device);
     features_.subgroup = features_.subgroup && !mask.subgroup;
     features_.subgroup32 = features_.subgroup32 && !mask.subgroup;
+    want(wanted);
     keep_only_needed();
 }
 
@@ -150,6 +161,38 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.subgroup = (subgroup.supportedOperations & wanted) == wanted &&
                  (subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute) && subgroup.subgroupSize > 1;
     f.subgroup32 = f.subgroup && subgroup.subgroupSize >= 32;
+    f.subgroup_clustered = f.subgroup && (subgroup.supportedOperations & Op::eClustered);
+    f.subgroup_quad = f.subgroup && (subgroup.supportedOperations & Op::eQuad);
+    f.atomic_float32 = atomic_float_.shaderBufferFloat32AtomicAdd;
+    f.atomic_float64 = atomic_float_.shaderBufferFloat64AtomicAdd;
+    f.atomic_int64 = v12_.shaderBufferInt64Atomics && f.int64;
+    f.variable_pointers = v11_.variablePointersStorageBuffer;
+}
+
+// Of what no kernel needs, leaves what is wanted.
+void FeatureChain::want(std::string_view names) {
+    Features asked;
+    while (!names.empty()) {
+        const std::string name(names.substr(0, names.find(',')));
+        names.remove_prefix(std::min(names.size(), name.size() + 1));
+        const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](auto &n) { return n.name == name; });
+        if (found == std::end(kNames)) {
+            std::string known;
+            for (const auto &one : kNames) {
+                known.append(known.empty() ? "" : " ").append(one.name);
+            }
+            fail(KPX_INVALID, "no feature {} to enable; there are {}", name, known);
+        }
+        if (!(features_.*found->flag)) {
+            fail(KPX_UNSUPPORTED, "the device lacks the feature {}", name);
+        }
+        asked.*found->flag = true;
+    }
+    for (bool Features::*optional :
+         {&Features::atomic_float32, &Features::atomic_float64, &Features::atomic_int64, &Features::variable_pointers,
+          &Features::subgroup_clustered, &Features::subgroup_quad}) {
+        features_.*optional = asked.*optional;
+    }
 }
 
 // Enabling unused features can cost speed (robust buffer access does), so only
@@ -163,6 +206,7 @@ void FeatureChain::keep_only_needed() {
 
     vk::PhysicalDeviceVulkan11Features v11;
     v11.storageBuffer16BitAccess = v11_.storageBuffer16BitAccess;
+    v11.variablePointersStorageBuffer = features_.variable_pointers;
     v11.pNext = v11_.pNext;
     v11_ = v11;
 
@@ -174,8 +218,17 @@ void FeatureChain::keep_only_needed() {
     v12.timelineSemaphore = v12_.timelineSemaphore;
     v12.vulkanMemoryModel = v12_.vulkanMemoryModel;
     v12.vulkanMemoryModelDeviceScope = v12_.vulkanMemoryModelDeviceScope;
+    v12.shaderBufferInt64Atomics = features_.atomic_int64;
     v12.pNext = v12_.pNext;
     v12_ = v12;
+
+    vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float;
+    atomic_float.shaderBufferFloat32AtomicAdd = features_.atomic_float32;
+    atomic_float.shaderBufferFloat32Atomics = features_.atomic_float32 && atomic_float_.shaderBufferFloat32Atomics;
+    atomic_float.shaderBufferFloat64AtomicAdd = features_.atomic_float64;
+    atomic_float.shaderBufferFloat64Atomics = features_.atomic_float64 && atomic_float_.shaderBufferFloat64Atomics;
+    atomic_float.pNext = atomic_float_.pNext;
+    atomic_float_ = atomic_float;
 
     coopmat_nv_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     coopmat_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <vulkan/vulkan.hpp>
@@ -28,6 +29,13 @@ struct Features {
     bool memory_model = false;  // Vulkan memory model, with device scope
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
     bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise
+    // Only if they are asked for: no kernel of this library needs them.
+    bool atomic_float32 = false; // additions to floats in buffers
+    bool atomic_float64 = false;
+    bool atomic_int64 = false;       // in buffers
+    bool variable_pointers = false;  // to storage buffers
+    bool subgroup_clustered = false; // operations of a part of a subgroup
+    bool subgroup_quad = false;
     bool timeline = false;
     bool memory_budget = false; // VK_EXT_memory_budget
 
@@ -40,7 +48,8 @@ struct Features {
 // chain that enables it. Chains point into themselves: held by pointer, never copied.
 class FeatureChain {
   public:
-    explicit FeatureChain(vk::PhysicalDevice device, const Mask &mask = {});
+    // wanted: names of features, separated by commas. Throws KPX_UNSUPPORTED if the device lacks one.
+    explicit FeatureChain(vk::PhysicalDevice device, const Mask &mask = {}, std::string_view wanted = "");
     FeatureChain(const FeatureChain &) = delete;
     FeatureChain &operator=(const FeatureChain &) = delete;
 
@@ -52,6 +61,7 @@ class FeatureChain {
     void query(vk::PhysicalDevice device);
     void take_away(const Mask &mask);
     void keep_only_needed();
+    void want(std::string_view names);
     void link(void *structure);
 
     Features features_;
@@ -61,6 +71,7 @@ class FeatureChain {
     vk::PhysicalDeviceVulkan12Features v12_;
     vk::PhysicalDeviceSubgroupSizeControlFeatures subgroup_size_;
     vk::PhysicalDeviceShaderIntegerDotProductFeatures dot_;
+    vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float_;
     vk::PhysicalDeviceCooperativeMatrixFeaturesNV coopmat_nv_;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_khr_{kCooperativeMatrixFeaturesKHR, nullptr, VK_FALSE,
                                                               VK_FALSE};

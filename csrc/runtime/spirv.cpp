@@ -19,7 +19,8 @@ constexpr uint32_t kMostVersion = 0x00010500; // 1.5, as Vulkan 1.2 takes it
 constexpr uint32_t kHeaderWords = 5;          // of a module
 
 // What a shader may ask for: of every device without a feature, else of one that has
-// it. Features are enabled wherever a device has them.
+// it. Features that kernels use are enabled wherever a device has them, others if they
+// were asked for when it was opened.
 const struct {
     spv::Capability capability;
     bool Features::*feature; // null: every device has it
@@ -46,6 +47,12 @@ const struct {
     {spv::CapabilityDotProductInputAll, &Features::dot8, "integer dot products"},
     {spv::CapabilityDotProductInput4x8Bit, &Features::dot8, "integer dot products"},
     {spv::CapabilityDotProductInput4x8BitPacked, &Features::dot8, "integer dot products"},
+    {spv::CapabilityInt64Atomics, &Features::atomic_int64, "the feature atomic_int64"},
+    {spv::CapabilityAtomicFloat32AddEXT, &Features::atomic_float32, "the feature atomic_float32"},
+    {spv::CapabilityAtomicFloat64AddEXT, &Features::atomic_float64, "the feature atomic_float64"},
+    {spv::CapabilityVariablePointersStorageBuffer, &Features::variable_pointers, "the feature variable_pointers"},
+    {spv::CapabilityGroupNonUniformClustered, &Features::subgroup_clustered, "the feature subgroup_clustered"},
+    {spv::CapabilityGroupNonUniformQuad, &Features::subgroup_quad, "the feature subgroup_quad"},
     {spv::CapabilityCooperativeMatrixNV, &Features::coopmat_nv, "cooperative matrices"},
     {spv::Capability(6022), &Features::coopmat_khr,
      "cooperative matrices"}, // CooperativeMatrixKHR, which Debian 12's headers lack
@@ -56,17 +63,11 @@ const struct {
     spv::Capability capability;
     const char *name;
 } kRefused[] = {
-    {spv::CapabilityInt64Atomics, "Int64Atomics"},
-    {spv::CapabilityAtomicFloat32AddEXT, "AtomicFloat32AddEXT"},
-    {spv::CapabilityAtomicFloat64AddEXT, "AtomicFloat64AddEXT"},
     {spv::CapabilityAtomicFloat16AddEXT, "AtomicFloat16AddEXT"},
     {spv::CapabilityAtomicFloat32MinMaxEXT, "AtomicFloat32MinMaxEXT"},
     {spv::CapabilityAtomicFloat64MinMaxEXT, "AtomicFloat64MinMaxEXT"},
     {spv::CapabilityAtomicFloat16MinMaxEXT, "AtomicFloat16MinMaxEXT"},
-    {spv::CapabilityGroupNonUniformClustered, "GroupNonUniformClustered"},
-    {spv::CapabilityGroupNonUniformQuad, "GroupNonUniformQuad"},
     {spv::CapabilityVariablePointers, "VariablePointers"},
-    {spv::CapabilityVariablePointersStorageBuffer, "VariablePointersStorageBuffer"},
     {spv::CapabilityPhysicalStorageBufferAddresses, "PhysicalStorageBufferAddresses"},
     {spv::CapabilityUniformAndStorageBuffer16BitAccess, "UniformAndStorageBuffer16BitAccess"},
     {spv::CapabilityUniformAndStorageBuffer8BitAccess, "UniformAndStorageBuffer8BitAccess"},
@@ -83,7 +84,8 @@ void check_capability(const Device &device, uint32_t capability) {
             continue;
         }
         if (allowed.feature != nullptr && !(device.features().*allowed.feature)) {
-            fail(KPX_UNSUPPORTED, "the shader needs {}, which this device does not have", allowed.what);
+            fail(KPX_UNSUPPORTED, "the shader needs {}, which this device does not have, or was not opened with",
+                 allowed.what);
         }
         return;
     }

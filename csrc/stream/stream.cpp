@@ -219,10 +219,15 @@ Stream::Staged Stream::stage(uint64_t bytes, uint64_t phase) {
     return {block, offset};
 }
 
-void Stream::append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes) {
+void Stream::append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes,
+                           bool wrapped) {
     const uint64_t to = buffer->offset() + offset;
     const Staged staged = stage(bytes, to % 4);
-    memcpy(staged.block->data + staged.offset, data, bytes);
+    if (wrapped) {
+        copy_wrapped(staged.block->data + staged.offset, data, bytes);
+    } else {
+        memcpy(staged.block->data + staged.offset, data, bytes);
+    }
     const auto fill = [&](OpNode &node) { fill_transfer(node, buffer, offset, bytes, KPX_WRITE); };
     window_.append(fill, [&](const OpNode &, Program &program) {
         append_transfer(*device_, program, {staged.block->buffer, staged.offset, staged.block},

@@ -83,7 +83,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // the tensor again.
     bool follow(const std::shared_ptr<Point> &point);
     // Appends a copy from staging memory to the buffer, or the other way.
-    void append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes);
+    // wrapped: the data is the caller's memory, see copy_wrapped.
+    void append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes,
+                       bool wrapped = false);
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
                      uint64_t block_offset, uint64_t bytes);
     // Whether enough staging bytes are pending that they should be submitted.

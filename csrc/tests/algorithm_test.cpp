@@ -43,10 +43,10 @@ TEST(capabilities_that_are_not_enabled_are_refused_by_name) {
     kpx_error err{};
     Device device = open_device();
     CHECK(create(device, asking_for(1), 1, 4, &err) == KPX_OK); // Shader, again
-    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(6033), 1, 4, &err));
-    CHECK(err.message == std::string("the shader needs the capability AtomicFloat32AddEXT, which is not enabled"));
-    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(12), 1, 4, &err));
-    CHECK(err.message == std::string("the shader needs the capability Int64Atomics, which is not enabled"));
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(6095), 1, 4, &err));
+    CHECK(err.message == std::string("the shader needs the capability AtomicFloat16AddEXT, which is not enabled"));
+    REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(6), 1, 4, &err));
+    CHECK(err.message == std::string("the shader needs the capability Kernel, which is not enabled"));
     REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(12345), 1, 4, &err));
     CHECK(err.message == std::string("the shader needs the capability 12345 of SPIR-V, which is not enabled"));
 }
@@ -154,4 +154,39 @@ TEST(unknown_ops_are_refused) {
     CHECK(kpx_op_find("no_such_op") == -1 && kpx_op_find("") == -1 && kpx_op_find(nullptr) == -1);
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), -1, nullptr, 0, nullptr, 0, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), 10000, nullptr, 0, nullptr, 0, &err));
+}
+
+// A shader may use what the device was opened with, and no more.
+TEST(features_are_enabled_if_they_are_asked_for) {
+    kpx_error err{};
+    kpx_device_options options{};
+    kpx_device *opened = nullptr;
+    options.features = "atomic_float32,warp_drive";
+    REQUIRE_CODE(KPX_INVALID, kpx_device_open(0, &options, &opened, &err));
+    options.features = "storage16";
+    options.masked = "storage16";
+    REQUIRE_CODE(KPX_UNSUPPORTED, kpx_device_open(0, &options, &opened, &err));
+    CHECK(strstr(err.message, "storage16") != nullptr);
+
+    const Device plain = open_device();
+    kpx_algorithm *refused = nullptr;
+    REQUIRE_CODE(KPX_UNSUPPORTED, kpx_algorithm_create(plain.get(), spirv_atomic_sum.data(), spirv_atomic_sum.size(), 1,
+                                                       nullptr, 0, 0, &refused, &err));
+    CHECK(strstr(err.message, "atomic_float32") != nullptr);
+    options = {};
+    options.features = "atomic_float32";
+    const kpx_result result = kpx_device_open(0, &options, &opened, &err);
+    if (result == KPX_UNSUPPORTED) {
+        return; // the device has no such atomics
+    }
+    REQUIRE_OK(result);
+    const Device device(opened);
+    const Stream stream = new_stream(device);
+    const Algorithm sum = new_algorithm(device, spirv_atomic_sum, 1, {}, 0);
+    const Storage x = new_storage(device, 64 * 4);
+    upload(stream, x, std::vector<uint32_t>(64, 0x3f800000u)); // 1
+    const kpx_array array = words_of(x, 64, KPX_READ_WRITE);
+    const uint32_t grid[3] = {1, 1, 1};
+    REQUIRE_OK(kpx_dispatch(stream.get(), sum.get(), &array, 1, grid, nullptr, 0, &err));
+    CHECK(download(stream, x, 1)[0] == 0x42800000u); // 64
 }

@@ -3,6 +3,9 @@
 const std::vector<uint32_t> spirv_add_one =
 #include "spirv/add_one.inc"
     ;
+const std::vector<uint32_t> spirv_atomic_sum =
+#include "spirv/atomic_sum.inc"
+    ;
 const std::vector<uint32_t> spirv_mix_neighbours =
 #include "spirv/mix_neighbours.inc"
     ;

@@ -93,7 +93,8 @@ func onCPU(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float3
 type workload struct {
 	name   string
 	run    func(j *job) error
-	mostly []string // the functions that normal runs make fail; none: all
+	mostly []string // the functions that normal runs make fail; none: a share of all
+	long   bool     // takes seconds: some calls are made to fail, not all
 }
 
 var workloads = []workload{
@@ -109,7 +110,9 @@ var workloads = []workload{
 	{name: "fallback on parts", run: fallsBackOnParts},
 	{name: "profile", run: profile},
 	{name: "open and close", run: opens},
-	{name: "large", run: large, mostly: []string{"vkQueueSubmit", "vkMapMemory"}},
+	{name: "large", run: large, mostly: []string{"vkMapMemory"}},
+	{name: "decode", run: decode, mostly: []string{"vkQueueSubmit"}, long: true},
+	{name: "engine", run: serve, mostly: []string{"vkWaitSemaphores"}, long: true},
 }
 
 func eager(j *job) error {

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -154,6 +155,7 @@ func (j *job) fail(err error) {
 
 // runPieces runs pieces [a, b) of a turn, which are taken.
 func (j *job) runPieces(c *Context, turn uint64, a, b int) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of mapped files that have shrunk
 	defer func() {
 		if p := recover(); p != nil {
 			j.fail(panicError(p))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edsrzf/mmap-go"
 
+	"github.com/kompute-go/kompute-go/internal/fault"
 	"github.com/kompute-go/kompute-go/internal/modelfile"
 )
 
@@ -34,8 +35,9 @@ func (s *source) Close() error {
 	return s.err
 }
 
-// openSource maps a file of the operating system and reads any other. A mapped
-// file must not shrink while it is open.
+// openSource maps a file of the operating system and reads any other. If a mapped
+// file shrinks while it is open, touching what is gone is a fault, which package
+// fault makes an error of.
 func openSource(fsys fs.FS, root, name string) (*source, error) {
 	f, size, err := openPlain(fsys, root, name)
 	if err != nil {
@@ -108,7 +110,11 @@ func openFile(fsys fs.FS, root, name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := Parse(path.Join(root, name), src.data)
+	var f *File
+	err = fault.Guard(func() error {
+		f, err = Parse(path.Join(root, name), src.data)
+		return err
+	})
 	if err != nil {
 		src.Close()
 		return nil, err

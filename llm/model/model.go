@@ -24,6 +24,7 @@ import (
 	"io"
 
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/fault"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/nn"
@@ -121,7 +122,19 @@ type Options struct {
 // checkpoint, and the memory, with [FitError]. Cancelling ctx stops it with the
 // context's error, and what was loaded is freed. The checkpoint must stay open
 // until the model is closed.
-func Load(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
+func Load(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (m Model, err error) {
+	guarded := fault.Guard(func() error {
+		m, err = loadAs(ctx, d, c, o)
+		return err
+	})
+	if guarded != nil && err == nil { // a file of the checkpoint has shrunk
+		return nil, guarded
+	}
+	return m, err
+}
+
+// loadAs is Load, which may find that a file of the checkpoint has shrunk.
+func loadAs(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
 	spec, err := Inspect(c)
 	if err != nil {
 		return nil, err
