@@ -123,6 +123,10 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.MarshalWrite(w, v) // a client that has gone needs no answer
 }
 
+var kinds = map[jsontext.Kind]string{
+	0: "something", 'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "this number", '{': "an object", '[': "an array",
+}
+
 // jsonError says what is wrong with a request's JSON, and where.
 func jsonError(err error) *apiError {
 	var wrong *json.SemanticError
@@ -133,7 +137,7 @@ func jsonError(err error) *apiError {
 		if own := new(apiError); errors.As(err, &own) {
 			return bad(field, "%s", own.message)
 		}
-		what := fmt.Sprintf("a JSON %s has the wrong type here", wrong.JSONKind)
+		what := kinds[wrong.JSONKind] + " is wrong here"
 		if wrong.Err != nil {
 			what += fmt.Sprintf(" (%v)", wrong.Err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -157,14 +158,17 @@ func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is none
 	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, s.options.maxBody), into)
-	_ = control.SetReadDeadline(time.Time{})
-	if large := new(http.MaxBytesError); errors.As(err, &large) {
+	large := new(http.MaxBytesError)
+	switch {
+	case err == nil: // else the deadline also limits what the rest of the body may take
+		_ = control.SetReadDeadline(time.Time{})
+		return nil
+	case errors.As(err, &large):
 		return &apiError{status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: fmt.Sprintf("the body exceeds %d bytes", large.Limit)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &apiError{status: http.StatusRequestTimeout, message: "the body came too slowly"}
 	}
-	if err != nil {
-		return jsonError(err)
-	}
-	return nil
+	return jsonError(err)
 }
 
 // Most of what a request may ask for at once.

@@ -30,7 +30,7 @@ func start(t *testing.T, change func(*loaded), flags ...string) service {
 	t.Helper()
 	o, err := parseFlags(append([]string{"--device", "cpu"}, flags...), io.Discard)
 	require.NoError(t, err)
-	log := slog.New(slog.NewTextHandler(&testLog{t: t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := newTestLog(t)
 	s := newServer(o, log)
 	m, err := openModel(t.Context(), o, log)
 	require.NoError(t, err)
@@ -44,6 +44,10 @@ func start(t *testing.T, change func(*loaded), flags ...string) service {
 		require.NoError(t, m.Close())
 	})
 	return service{t, s, h.URL, h}
+}
+
+func newTestLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(&testLog{t: t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // testLog is a log that a failing test shows.

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCompletions(t *testing.T) {
+	s := start(t, nil)
+	a := s.post("/v1/completions", `{"prompt":["One two","Hello"],"n":2,"max_tokens":5,"temperature":0}`)
+	require.Equal(t, http.StatusOK, a.status)
+	require.Equal(t, "text_completion", a.Object)
+	require.Len(t, a.Choices, 4)
+	for i, c := range a.Choices {
+		require.Equal(t, i, c.Index)
+		require.Equal(t, "length", c.Finish)
+		require.Equal(t, a.Choices[i/2*2].Text, c.Text)
+	}
+	require.Equal(t, 20, a.Usage.Completion)
+	// The same from tokens, streamed: each choice's pieces are its text.
+	ids, err := s.model.Load().folder.EncodeText(t.Context(), "One two")
+	require.NoError(t, err)
+	events := s.events("/v1/completions", fmt.Sprintf(`{"prompt":%s,"max_tokens":5,"temperature":0,"stream":true,"n":2}`, strings.Join(strings.Fields(fmt.Sprint(ids)), ",")))
+	text := [2]string{}
+	for _, e := range events {
+		text[e.Choices[0].Index] += e.Choices[0].Text
+	}
+	require.Equal(t, [2]string{a.Choices[0].Text, a.Choices[0].Text}, text)
+	// OpenAI's default is 16 tokens.
+	require.Equal(t, 16, s.post("/v1/completions", `{"prompt":"Hello","temperature":0}`).Usage.Completion)
+}
+
+// A seed repeats an answer; without one, answers differ, and so do choices.
+func TestSeeds(t *testing.T) {
+	s := start(t, nil)
+	ask := func(more string) answered {
+		return s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Tell me a story."}],"temperature":1.5,"top_p":1,"top_k":-1,"n":2,"max_tokens":40`+more+`}`)
+	}
+	one, two := ask(`,"seed":7`), ask(`,"seed":7`)
+	require.Equal(t, one.Choices, two.Choices)
+	require.NotEqual(t, one.Choices[0].Message, one.Choices[1].Message)
+	require.NotEqual(t, ask("").Choices[0].Message, ask("").Choices[0].Message)
+}
+
+func TestStopAndLimit(t *testing.T) {
+	s := start(t, nil)
+	quick := `,"chat_template_kwargs":{"enable_thinking":false},` + question + `}`
+	for _, body := range []string{`{"stop":" tiny"` + quick, `{"stop":["never","tiny"," tiny"],"reasoning_effort":"none"` + quick} {
+		a := s.post("/v1/chat/completions", body)
+		require.Equal(t, "My name is Mote. I am a", a.Choices[0].Message.Content)
+		require.Equal(t, "stop", a.Choices[0].Finish)
+	}
+	for _, body := range []string{`{"max_tokens":3` + quick, `{"max_completion_tokens":3` + quick} {
+		a := s.post("/v1/chat/completions", body)
+		require.Equal(t, "length", a.Choices[0].Finish)
+		require.Equal(t, 3, a.Usage.Completion)
+	}
+}
+
+// The options of the server: answers without thoughts, and no longer than it allows.
+func TestServerDefaults(t *testing.T) {
+	s := start(t, nil, "--no-think", "--max-tokens", "4", "--name", "mine", "--context", "64")
+	a := s.post("/v1/chat/completions", `{"model":"mine","max_tokens":50,`+question+`}`)
+	require.Equal(t, "mine", a.Model)
+	require.Equal(t, 4, a.Usage.Completion)
+	require.Equal(t, "My name is Mote", a.Choices[0].Message.Content)
+	a = s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":true},`+question+`}`)
+	require.NotEmpty(t, a.Choices[0].Message.Reasoning)
+	long := `{"messages":[{"role":"user","content":"` + strings.Repeat("one ", 70) + `"}]}`
+	a = s.post("/v1/chat/completions", long)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Equal(t, "context_length_exceeded", a.Error.Code)
+}
+
+func TestModelsAndProbes(t *testing.T) {
+	s := start(t, nil)
+	for path, want := range map[string]string{
+		"/v1/models": `"id":"mote-4bit"`, "/v1/models/mote-4bit": `"max_model_len":4096`,
+		"/healthz": "ok", "/readyz": "ready", "/": `<script src="page/chat.js"`, "/page/chat.js": `"use strict"`, "/page/chat.css": ":root",
+	} {
+		status, body := s.get(path)
+		require.Equal(t, http.StatusOK, status, path)
+		require.Contains(t, body, want, path)
+	}
+	for _, path := range []string{"/v1/models/other", "/v1/nothing", "/v1/chat/completions", "/page/none.js"} {
+		status, body := s.get(path)
+		require.Equal(t, http.StatusNotFound, status, path)
+		if strings.HasPrefix(path, "/v1") {
+			require.Contains(t, body, `"type":"invalid_request_error"`)
+		}
+	}
+	status, _ := s.get("/page/..%2fmain.go")
+	require.Equal(t, http.StatusBadRequest, status)
+	s.post("/v1/completions", `{"prompt":"Hello","temperature":0}`)
+	_, body := s.get("/metrics")
+	for _, want := range []string{
+		`kompute_requests_total{route="POST /v1/completions",status="200"} 1`, `kompute_requests_total{route="other",status="404"} 2`,
+		"kompute_generated_tokens_total 16", "kompute_requests_waiting 0", "kompute_pages_free ", "kompute_time_to_first_token_seconds_count 1",
+		"kompute_time_per_output_token_seconds_count 1", "kompute_device_memory_bytes ",
+	} {
+		require.True(t, strings.Contains(body, want), want)
+	}
+}
+
+// What is wrong with a request is a 4xx that says so.
+func TestBadRequests(t *testing.T) {
+	s := start(t, func(m *loaded) { m.tools = true })
+	chats := map[string]string{
+		``:              "not valid JSON",
+		`{`:             "not valid JSON",
+		`[]`:            "an array is wrong",
+		`{"n":1,"n":2}`: "duplicate",
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}": "UTF-8",
+		`{}`:              "messages: there are none",
+		`{"messages":{}}`: "messages: an object is wrong",
+		`{"messages":[{"role":"user","content":3}]}`:                               "messages.0.content: this number is wrong",
+		`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`:          `"image_url" is not text`,
+		`{"messages":[{"role":"robot","content":"x"}]}`:                            `messages.0.role: "robot"`,
+		`{"messages":[{"role":"user","content":""}]}`:                              "empty",
+		`{"temperature":NaN,` + question + `}`:                                     "not valid JSON",
+		`{"messages":[],"temperature":1e999}`:                                      "temperature",
+		`{"model":"gpt",` + question + `}`:                                         `there is no "gpt"`,
+		`{"top_p":1.5,` + question + `}`:                                           "top_p: 1.5",
+		`{"top_p":"1",` + question + `}`:                                           "top_p: a string is wrong",
+		`{"min_p":-1,` + question + `}`:                                            "min_p: -1",
+		`{"top_k":-2,` + question + `}`:                                            "top_k: -2",
+		`{"top_k":1.5,` + question + `}`:                                           "top_k",
+		`{"n":0,` + question + `}`:                                                 "n: 0",
+		`{"n":1000,` + question + `}`:                                              "n: 1000",
+		`{"max_tokens":0,` + question + `}`:                                        "max_tokens: 0",
+		`{"max_completion_tokens":-1,` + question + `}`:                            "max_tokens: -1",
+		`{"stop":"",` + question + `}`:                                             "stop: an empty text",
+		`{"stop":[1],` + question + `}`:                                            "stop",
+		`{"stop":"` + strings.Repeat("x", 2000) + `",` + question + `}`:            "stop: more than",
+		`{"stream":1,` + question + `}`:                                            "stream: this number is wrong",
+		`{"chat_template_kwargs":{"a":{}},` + question + `}`:                       "chat_template_kwargs.a",
+		`{"chat_template_kwargs":{"a":"<|im_end|>"},` + question + `}`:             "special tokens",
+		`{"tools":[{"type":"function"}],` + question + `}`:                         "tools.0: no function",
+		`{"tools":[3],` + question + `}`:                                           "tools.0",
+		`{"tools":[{"function":{"name":"f"}}],"tool_choice":"x",` + question + `}`: "tool_choice",
+		`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"no"}}]}]}`: "messages.0.tool_calls.0.function.arguments",
+		`{"functions":[],` + question + `}`:                                     "functions: unsupported",
+		`{"audio":{},` + question + `}`:                                         "audio: unsupported",
+		`{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`: "depth",
+	}
+	texts := map[string]string{
+		`{}`:                          "prompt: there is none",
+		`{"prompt":""}`:               "empty",
+		`{"prompt":[]}`:               "prompt",
+		`{"prompt":[-1]}`:             "token -1",
+		`{"prompt":[999999]}`:         "token 999999",
+		`{"prompt":{"a":1}}`:          "prompt: ",
+		`{"prompt":"x","echo":true}`:  "echo: unsupported",
+		`{"prompt":"x","suffix":"y"}`: "suffix: unsupported",
+		`{"prompt":"x","best_of":2}`:  "best_of: unsupported",
+		`{"prompt":["x","y"],"n":32}`: "n: 32 for each of 2",
+	}
+	for path, bodies := range map[string]map[string]string{"/v1/chat/completions": chats, "/v1/completions": texts} {
+		for body, want := range bodies {
+			a := s.post(path, body)
+			require.GreaterOrEqual(t, a.status, 400, body)
+			require.Less(t, a.status, 500, body)
+			require.NotNil(t, a.Error, body)
+			require.Contains(t, a.Error.Message, want, body)
+			require.Equal(t, "invalid_request_error", a.Error.Type)
+			require.NotEmpty(t, a.header.Get("X-Request-Id"))
+		}
+	}
+	// Fields that are not known, and null for one that is, are no errors.
+	a := s.post("/v1/chat/completions", `{"user":"me","store":false,"metadata":{"a":[1]},"stop":null,"n":null,"logit_bias":null,"tools":null,"stream_options":null,"seed":-1,"tool_choice":"none","max_tokens":1,`+question+`}`)
+	require.Equal(t, http.StatusOK, a.status)
+	response, err := s.http.Client().Post(s.url+"/v1/completions", "text/plain", strings.NewReader(`{}`))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnsupportedMediaType, s.read(response).status)
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+)
+
+// scripted is an answer that the test writes: what it yields, until the request
+// is cancelled.
+type scripted struct {
+	ctx  context.Context
+	text iter.Seq[string]
+}
+
+// Tokens yields the texts as tokens; the end of the script is the end of the turn.
+func (s scripted) Tokens() iter.Seq2[generate.Token, error] {
+	return func(yield func(generate.Token, error) bool) {
+		for text := range s.text {
+			if err := s.ctx.Err(); err != nil {
+				yield(generate.Token{}, err)
+				return
+			}
+			if !yield(generate.Token{Text: text}, nil) {
+				return
+			}
+		}
+		if err := s.ctx.Err(); err != nil {
+			yield(generate.Token{}, err)
+			return
+		}
+		yield(generate.Token{Finish: generate.FinishStop}, nil)
+	}
+}
+
+// script has the model answer what the test writes.
+func script(text func(context.Context, engine.Request) iter.Seq[string]) func(*loaded) {
+	return func(m *loaded) {
+		m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return scripted{ctx, text(ctx, r)}, nil }
+	}
+}
+
+// untilCancelled says one word, and then nothing.
+func untilCancelled(ctx context.Context, _ engine.Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if yield("word") {
+			<-ctx.Done()
+		}
+	}
+}
+
+const ask, askStream = `{"messages":[{"role":"user","content":"Hi"}]}`, `{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`
+
+// idle waits until no request is worked on.
+func (s service) idle() {
+	s.Helper()
+	require.Eventually(s, func() bool { return len(s.slots) == 0 }, 10*time.Second, time.Millisecond)
+}
+
+func TestBusy(t *testing.T) {
+	s := start(t, script(untilCancelled), "--sequences", "1", "--queue", "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 2 {
+		require.Equal(t, http.StatusOK, s.request(ctx, "/v1/chat/completions", askStream).StatusCode)
+	}
+	a := s.post("/v1/chat/completions", ask)
+	require.Equal(t, http.StatusTooManyRequests, a.status)
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	require.Equal(t, "rate_limit_error", a.Error.Type)
+	status, _ := s.get("/v1/models")
+	require.Equal(t, http.StatusOK, status, "what costs nothing is answered")
+	cancel() // the clients go away
+	s.idle()
+
+	s.model.Load().submit = func(context.Context, engine.Request) (stream, error) { return nil, engine.ErrBusy }
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/chat/completions", ask).status)
+}
+
+// A client that goes away leaves nothing in the engine.
+func TestClientGoesAway(t *testing.T) {
+	s := start(t, nil)
+	e := s.model.Load().engine
+	for _, body := range []string{ask, askStream} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(`{"temperature":100,"top_p":1,"top_k":0,`+body[1:]))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if response, err := s.http.Client().Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+		}()
+		require.Eventually(t, func() bool { return e.Stats().Running > 0 }, 10*time.Second, time.Millisecond)
+		cancel()
+		<-done
+		require.Eventually(t, func() bool { return e.Stats().Running == 0 }, 10*time.Second, time.Millisecond)
+		s.idle()
+	}
+	require.Equal(t, e.Stats().Pages, e.Stats().FreePages)
+}
+
+func TestTimeout(t *testing.T) {
+	s := start(t, script(untilCancelled), "--timeout", "50ms")
+	a := s.post("/v1/chat/completions", ask)
+	require.Equal(t, http.StatusGatewayTimeout, a.status)
+	require.Equal(t, "timeout", a.Error.Code)
+	events := s.events("/v1/chat/completions", askStream)
+	require.Equal(t, "word", events[1].Choices[0].Delta.Content)
+	require.Equal(t, "timeout", events[2].Error.Code)
+}
+
+// A panic ends its request and nothing else, wherever it happens.
+func TestPanics(t *testing.T) {
+	s := start(t, func(m *loaded) {
+		m.submit = func(_ context.Context, r engine.Request) (stream, error) {
+			if r.MaxTokens == 1 {
+				panic("in the handler")
+			}
+			return scripted{t.Context(), func(yield func(string) bool) {
+				yield("word")
+				panic("while it answers")
+			}}, nil
+		}
+	})
+	for _, more := range []string{`{"max_tokens":1,`, `{`} {
+		a := s.post("/v1/chat/completions", more+ask[1:])
+		require.Equal(t, http.StatusInternalServerError, a.status)
+		require.NotContains(t, a.Error.Message, "word")
+	}
+	events := s.events("/v1/chat/completions", askStream)
+	require.Equal(t, "server_error", events[2].Error.Type)
+	s.idle()
+}
+
+// What the engine fails with is the server's fault, and not told to clients.
+func TestEngineFails(t *testing.T) {
+	s := start(t, func(m *loaded) {
+		m.submit = func(context.Context, engine.Request) (stream, error) {
+			return nil, errors.New("device lost, at 0xdead")
+		}
+	})
+	a := s.post("/v1/completions", `{"prompt":"x"}`)
+	require.Equal(t, http.StatusInternalServerError, a.status)
+	require.NotContains(t, a.Error.Message, "0xdead")
+}
+
+// A reader that takes nothing is given up after its time; others are answered
+// meanwhile.
+func TestSlowReader(t *testing.T) {
+	const piece = 1 << 20
+	s := start(t, script(func(ctx context.Context, r engine.Request) iter.Seq[string] {
+		return func(yield func(string) bool) {
+			for text := strings.Repeat("x", piece); r.MaxTokens > 1 && yield(text); {
+			}
+		}
+	}), "--stall", "300ms", "--sequences", "1", "--queue", "1")
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(askStream), askStream)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.slots) == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
+	s.idle()
+	// The connection of one who did read is not hurt by the limit of an earlier answer.
+	time.Sleep(400 * time.Millisecond)
+	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
+}
+
+func TestLargeAndSlowBodies(t *testing.T) {
+	s := start(t, nil, "--max-body", "200000", "--stall", "200ms")
+	a := s.post("/v1/completions", `{"prompt":"`+strings.Repeat("x", 300_000)+`"}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
+	require.Equal(t, "body_too_large", a.Error.Code)
+	long := strings.Repeat("x", 100_000) // more than 16 bytes for each of 4,096 tokens
+	for path, body := range map[string]string{
+		"/v1/completions":      `{"prompt":["` + long + `"]}`,
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"` + long + `"}]}`,
+	} {
+		a = s.post(path, body)
+		require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
+		require.Equal(t, "prompt_too_large", a.Error.Code)
+	}
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "HTTP/1.1 408 ")
+}
+
+func TestKeys(t *testing.T) {
+	s := start(t, nil, "--api-key", "secret")
+	for key, want := range map[string]int{"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer secret2": 401, "Bearer secret": 200} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/models", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", key)
+		response, err := s.http.Client().Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, key)
+	}
+	status, _ := s.get("/readyz")
+	require.Equal(t, http.StatusOK, status)
+}
+
+// Before the model is loaded, and once the server is to end, requests are refused
+// so that they are tried elsewhere.
+func TestNotReady(t *testing.T) {
+	o, err := parseFlags(nil, io.Discard)
+	require.NoError(t, err)
+	s := newServer(o, newTestLog(t))
+	for reason, prepare := range map[string]func(){"loading": func() {}, "draining": func() { s.draining.Store(true) }} {
+		prepare()
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/models": 503, "/metrics": 200} {
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			require.Equal(t, want, w.Code, path)
+			if path == "/v1/models" {
+				require.Equal(t, "5", w.Header().Get("Retry-After"), reason)
+			}
+		}
+		s.draining.Store(false)
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// output is what a program prints, which several goroutines may read and write.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+var address = regexp.MustCompile(`msg=serving .*address=(\S+)`)
+
+// program runs the program until its context ends.
+type program struct {
+	address string
+	stop    context.CancelFunc
+	log     *output
+	ended   chan error
+}
+
+func runProgram(t *testing.T, flags ...string) *program {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	p := &program{stop: stop, log: &output{}, ended: make(chan error, 1)}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Log(p.log.String())
+		}
+	})
+	go func() {
+		p.ended <- run(ctx, append([]string{"--listen", "127.0.0.1:0", "--device", "cpu"}, flags...), io.Discard, p.log)
+	}()
+	require.Eventually(t, func() bool {
+		m := address.FindStringSubmatch(p.log.String())
+		if m != nil {
+			p.address = m[1]
+		}
+		return m != nil
+	}, 30*time.Second, time.Millisecond)
+	return p
+}
+
+// end waits for the program's end.
+func (p *program) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the program does not end")
+		return nil
+	}
+}
+
+func (p *program) post(t *testing.T, body string) *http.Response {
+	t.Helper()
+	response, err := http.Post("http://"+p.address+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	return response
+}
+
+// long is an answer of some thousand tokens: nothing but thoughts.
+const long = `{"stream":true,"temperature":100,"top_p":1,"top_k":0,"min_p":0,"logit_bias":{},"messages":[{"role":"user","content":"Hi"}]}`
+
+// A signal lets what was accepted be finished, and takes nothing more.
+func TestDrain(t *testing.T) {
+	p := runProgram(t)
+	response := p.post(t, `{"stream":true,`+question+`}`)
+	p.stop()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "Vulkan")
+	require.True(t, strings.HasSuffix(string(text), "data: [DONE]\n\n"))
+	require.NoError(t, p.end(t))
+	require.Contains(t, p.log.String(), "msg=drained")
+	_, err = http.Get("http://" + p.address + "/healthz")
+	require.Error(t, err)
+}
+
+// What takes longer than --drain is told so.
+func TestDrainInTime(t *testing.T) {
+	p := runProgram(t, "--drain", "10ms")
+	response := p.post(t, long)
+	p.stop()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"code":"shutting_down"`)
+	require.NoError(t, p.end(t))
+	require.Contains(t, p.log.String(), "cut off")
+}
+
+func TestTLS(t *testing.T) {
+	cert, key := writeCertificate(t)
+	p := runProgram(t, "--tls-cert", cert, "--tls-key", key, "--log-json=false")
+	roots := x509.NewCertPool()
+	data, err := os.ReadFile(cert)
+	require.NoError(t, err)
+	require.True(t, roots.AppendCertsFromPEM(data))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	response, err := client.Post("https://"+p.address+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream":true,`+question+`}`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, 2, response.ProtoMajor)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "[DONE]")
+	client.CloseIdleConnections()
+	p.stop()
+	require.NoError(t, p.end(t))
+}
+
+func TestCommandLine(t *testing.T) {
+	var out bytes.Buffer
+	require.ErrorIs(t, run(t.Context(), []string{"--help"}, &out, io.Discard), flag.ErrHelp)
+	require.Contains(t, out.String(), "--tls-cert file")
+	out.Reset()
+	require.ErrorIs(t, run(t.Context(), []string{"--version"}, &out, io.Discard), flag.ErrHelp)
+	require.Contains(t, out.String(), "serve (kompute-go) ")
+	for want, args := range map[string][]string{
+		"--nonsense":          {"--nonsense"},
+		"unexpected argument": {"model"},
+		"need each other":     {"--tls-cert", "x"},
+		"--tls-cert":          {"--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"},
+		"--listen":            {"--listen", "nowhere:-1"},
+		"--stall":             {"--stall", "0s"},
+		"--queue":             {"--queue", "0"},
+		"--max-body":          {"--max-body", "-1"},
+		"/nonexistent":        {"--listen", "127.0.0.1:0", "--model", "/nonexistent"},
+		"--device":            {"--listen", "127.0.0.1:0", "--device", "nonsense"},
+		"exceeds the model's": {"--listen", "127.0.0.1:0", "--device", "cpu", "--context", "1000000"},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), want)
+	}
+}
+
+// writeCertificate makes a certificate for 127.0.0.1.
+func writeCertificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	own, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	write := func(file, kind string, der []byte) {
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	}
+	write(cert, "CERTIFICATE", own)
+	write(key, "PRIVATE KEY", der)
+	return cert, key
+}

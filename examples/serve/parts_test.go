@@ -1,0 +1,55 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// divide pushes a text in two pieces, cut at one place, and gathers the fields.
+func divide(text string, cut int, thinkingFirst, tools bool) (reasoning, content string, calls []string) {
+	p := newParts(thinkingFirst, tools)
+	for _, one := range append(p.push(text[:cut], false), p.push(text[cut:], true)...) {
+		reasoning += one.reasoning
+		content += one.content
+		if one.call != nil {
+			calls = append(calls, one.call.Function.Name+one.call.Function.Arguments)
+		}
+	}
+	return reasoning, content, calls
+}
+
+func TestParts(t *testing.T) {
+	const call = `<tool_call>` + "\n" + `{"name": "f", "arguments": {"b": [1, 2], "a": "x"}}` + "\n" + `</tool_call>`
+	for _, c := range []struct {
+		text                 string
+		thinkingFirst, tools bool
+		reasoning, content   string
+		calls                []string
+	}{
+		{text: "Hello", content: "Hello"},
+		{text: "  Hello ", content: "  Hello "},
+		{text: ""},
+		{text: "<think>\nHm.\n</think>\n\nHello", reasoning: "Hm.", content: "Hello"},
+		{text: "<think>\n\n</think>\n\nHello", content: "Hello"},
+		{text: "\nHm.\n</think>\n\nHello", thinkingFirst: true, reasoning: "Hm.", content: "Hello"},
+		{text: "<think>\nHm. </thin", reasoning: "Hm. </thin"},
+		{text: "<thin", content: "<thin"},
+		{text: "a <think> b </think>", content: "a <think> b </think>"},
+		{text: call, content: call},
+		{text: call, tools: true, calls: []string{`f{"b":[1,2],"a":"x"}`}},
+		{text: "<think>a</think>\n\nb\n" + call + "\n" + call + "\n", tools: true, reasoning: "a", content: "b", calls: []string{`f{"b":[1,2],"a":"x"}`, `f{"b":[1,2],"a":"x"}`}},
+		{text: `<tool_call>{"name":"f"}`, tools: true, calls: []string{`f{}`}},
+		{text: `<tool_call>{"name":"f","arg`, tools: true, content: `<tool_call>{"name":"f","arg`},
+		{text: `<tool_call>{"name":3}</tool_call> x`, tools: true, content: `<tool_call>{"name":3}</tool_call> x`},
+		{text: `<tool_call>{"name":"f","arguments":"x"}</tool_call>`, tools: true, content: `<tool_call>{"name":"f","arguments":"x"}</tool_call>`},
+		{text: "x <tool", tools: true, content: "x <tool"},
+	} {
+		for cut := range len(c.text) + 1 {
+			reasoning, content, calls := divide(c.text, cut, c.thinkingFirst, c.tools)
+			require.Equal(t, c.reasoning, reasoning, "%q at %d", c.text, cut)
+			require.Equal(t, c.content, content, "%q at %d", c.text, cut)
+			require.Equal(t, c.calls, calls, "%q at %d", c.text, cut)
+		}
+	}
+}
