@@ -11,6 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // generation is a request that was checked, and is ready to run.
@@ -26,6 +27,9 @@ type generation struct {
 	oneCall  bool // end after the first call of a tool
 	stream   bool
 	usage    bool // in the stream
+	logprobs bool
+	top      int // likeliest tokens beside each one's
+	decode   func(id int) string
 }
 
 // chatCompletions is POST /v1/chat/completions.
@@ -66,6 +70,7 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	g := &generation{
 		id: "chatcmpl-" + rand.Text(), began: began, chat: true, thinking: m.thinkingFirst(ids),
 		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
+		logprobs: q.Logprobs, top: q.TopLogprobs,
 	}
 	return s.run(w, r, m, g, &q.common, [][]int{ids})
 }
@@ -94,7 +99,8 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 	if q.MaxTokens == nil {
 		q.MaxTokens = new(16) // OpenAI's default
 	}
-	return s.run(w, r, m, &generation{id: "cmpl-" + rand.Text(), began: began}, &q.common, prompts)
+	g := &generation{id: "cmpl-" + rand.Text(), began: began, logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0)}
+	return s.run(w, r, m, g, &q.common, prompts)
 }
 
 // checkSize refuses a prompt that is too long, before any work on it.
@@ -119,6 +125,7 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 		most = s.options.maxTokens
 	}
 	g.model, g.stream, g.usage = m.name, c.Stream, c.StreamOptions.IncludeUsage
+	g.decode = func(id int) string { return m.folder.Tokenizer.Decode([]int{id}, tokenizer.KeepSpecial) }
 	sampling := m.sampling(c)
 	for _, ids := range prompts {
 		if len(ids) > m.context {
@@ -128,8 +135,11 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 		}
 		g.prompt += len(ids)
 		for range n {
+			limit := min(first(c.MaxTokens, nil, most), most)
 			g.requests = append(g.requests, engine.Request{
-				Prompt: ids, MaxTokens: min(first(c.MaxTokens, nil, most), most), Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop,
+				Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
+				PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
+				LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
 			})
 			sampling.Seed++
 		}
@@ -151,9 +161,9 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 			return err
 		}
 	}
-	var out sink = &whole{choices: make([]wholeChoice, len(streams))}
+	var out sink = newWhole(len(streams))
 	if g.stream {
-		out = &events{w: w, generation: g}
+		out = &events{w: w, generation: g, offsets: make([]int, len(streams))}
 	}
 	total, err := s.followAll(ctx, cancel, g, streams, out)
 	n := noteOf(r.Context())
@@ -214,7 +224,8 @@ func (s *server) followAll(ctx context.Context, cancel func(), g *generation, st
 type delta struct {
 	choice int
 	part
-	finish string // with the last one
+	finish   string // with the last one
+	logprobs []generate.Logprob
 }
 
 // sink takes what comes. Deltas come from several goroutines.
@@ -228,6 +239,7 @@ func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts
 	if err := out.delta(delta{choice: i}); err != nil {
 		return c, err
 	}
+	var logprobs []generate.Logprob // of text that is held back
 	text := newParts(g.thinking, g.tools)
 	if !g.chat {
 		text.at = inAnswer
@@ -244,11 +256,15 @@ func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts
 		if text.thinking() {
 			c.reasoning++
 		}
+		if token.Logprob != nil {
+			logprobs = append(logprobs, *token.Logprob)
+		}
 		c.finish = token.Finish
 		for _, p := range text.push(token.Text, token.Finish != "") {
-			if err := out.delta(delta{choice: i, part: p}); err != nil {
+			if err := out.delta(delta{choice: i, part: p, logprobs: logprobs}); err != nil {
 				return c, err
 			}
+			logprobs = nil
 		}
 		if g.oneCall && text.calls > 0 {
 			c.finish = generate.FinishStop
@@ -261,5 +277,5 @@ func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts
 	if text.calls > 0 && c.finish == generate.FinishStop {
 		c.finish = "tool_calls"
 	}
-	return c, out.delta(delta{choice: i, finish: c.finish})
+	return c, out.delta(delta{choice: i, finish: c.finish, logprobs: logprobs})
 }

@@ -64,7 +64,7 @@ func runProgram(t *testing.T, flags ...string) *program {
 		}
 	})
 	go func() {
-		p.ended <- run(ctx, append([]string{"--listen", "127.0.0.1:0", "--device", "cpu"}, flags...), io.Discard, p.log)
+		p.ended <- run(ctx, append([]string{"--listen", "127.0.0.1:0", "--device", "cpu", "--sequences", "4"}, flags...), io.Discard, p.log)
 	}()
 	require.Eventually(t, func() bool {
 		m := address.FindStringSubmatch(p.log.String())

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 // common is what requests for chats and for texts share. A nil field is one that
@@ -32,11 +33,11 @@ type common struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	// Refused where they ask for anything:
-	PresencePenalty   float64            `json:"presence_penalty"`
-	FrequencyPenalty  float64            `json:"frequency_penalty"`
-	RepetitionPenalty *float64           `json:"repetition_penalty"`
-	LogitBias         map[string]float64 `json:"logit_bias"`
+	MinTokens         int             `json:"min_tokens"`
+	PresencePenalty   float64         `json:"presence_penalty"`
+	FrequencyPenalty  float64         `json:"frequency_penalty"`
+	RepetitionPenalty float64         `json:"repetition_penalty"`
+	LogitBias         map[int]float64 `json:"logit_bias"` // by token
 }
 
 // chatRequest is the body of /v1/chat/completions.
@@ -176,6 +177,7 @@ const (
 	maxChoices = 32
 	maxStops   = 16
 	maxStop    = 1 << 10 // bytes of all of them
+	maxBiases  = 1 << 10
 )
 
 // check refuses what is out of range and what is not there.
@@ -197,19 +199,37 @@ func (c *common) check(m *loaded) error {
 		return bad("top_k", "%d is less than -1", *c.TopK)
 	case len(c.Stop) > maxStops || len(strings.Join(c.Stop, "")) > maxStop:
 		return bad("stop", "more than %d texts, or %d bytes", maxStops, maxStop)
-	case c.PresencePenalty != 0:
-		return unsupported("presence_penalty", "only 0 is possible so far")
-	case c.FrequencyPenalty != 0:
-		return unsupported("frequency_penalty", "only 0 is possible so far")
-	case c.RepetitionPenalty != nil && *c.RepetitionPenalty != 1:
-		return unsupported("repetition_penalty", "only 1 is possible so far")
-	case len(c.LogitBias) > 0:
-		return unsupported("logit_bias", "this server does not change logits so far")
+	case !within(c.PresencePenalty, 2):
+		return bad("presence_penalty", "%v is not in [-2, 2]", c.PresencePenalty)
+	case !within(c.FrequencyPenalty, 2):
+		return bad("frequency_penalty", "%v is not in [-2, 2]", c.FrequencyPenalty)
+	case c.RepetitionPenalty < 0 || c.RepetitionPenalty > 100:
+		return bad("repetition_penalty", "%v is not in (0, 100]", c.RepetitionPenalty)
+	case c.MinTokens < 0 || c.MaxTokens != nil && c.MinTokens > *c.MaxTokens:
+		return bad("min_tokens", "%d is not in [0, max_tokens]", c.MinTokens)
+	case len(c.LogitBias) > maxBiases:
+		return bad("logit_bias", "more than %d tokens", maxBiases)
 	}
 	for _, stop := range c.Stop {
 		if stop == "" {
 			return bad("stop", "an empty text")
 		}
+	}
+	for id, bias := range c.LogitBias {
+		if id < 0 || id >= m.folder.Limits().Vocabulary || !within(bias, 100) {
+			return bad("logit_bias", "%v for token %d: there are %d tokens, and a bias is in [-100, 100]", bias, id, m.folder.Limits().Vocabulary)
+		}
+	}
+	return nil
+}
+
+// within reports whether v is in [-limit, limit].
+func within(v, limit float64) bool { return -limit <= v && v <= limit }
+
+// checkTop checks how many of the likeliest tokens are asked for.
+func checkTop(param string, n int) error {
+	if n < 0 || n > engine.MaxTopLogprobs {
+		return bad(param, "%d is not in [0, %d]", n, engine.MaxTopLogprobs)
 	}
 	return nil
 }
@@ -226,8 +246,8 @@ func (q *chatRequest) check(m *loaded) error {
 	switch {
 	case len(q.Messages) == 0:
 		return bad("messages", "there are none")
-	case q.Logprobs || q.TopLogprobs > 0:
-		return unsupported("logprobs", "this server does not return them so far")
+	case q.TopLogprobs != 0 && !q.Logprobs:
+		return bad("top_logprobs", "without logprobs")
 	case q.ResponseFormat != nil && q.ResponseFormat.Type != "text":
 		return unsupported("response_format", "only text is possible so far")
 	case q.Functions != nil && q.Functions.Kind() != 'n':
@@ -241,6 +261,9 @@ func (q *chatRequest) check(m *loaded) error {
 	}
 	if len(q.Tools) > 0 && !m.tools {
 		return unsupported("tools", "this model's chat template does not show tools to the model")
+	}
+	if err := checkTop("top_logprobs", q.TopLogprobs); err != nil {
+		return err
 	}
 	for i, tool := range q.Tools {
 		var t struct {
@@ -258,8 +281,6 @@ func (q *chatRequest) check(m *loaded) error {
 // check refuses what is out of range and what is not there.
 func (q *textRequest) check(m *loaded) error {
 	switch {
-	case q.Logprobs != nil:
-		return unsupported("logprobs", "this server does not return them so far")
 	case q.Echo:
 		return unsupported("echo", "the answer has what follows the prompt")
 	case q.Suffix != "":
@@ -268,6 +289,9 @@ func (q *textRequest) check(m *loaded) error {
 		return unsupported("best_of", "use n")
 	case len(q.Prompt.texts)+len(q.Prompt.ids) == 0:
 		return bad("prompt", "there is none")
+	}
+	if err := checkTop("logprobs", first(q.Logprobs, nil, 0)); err != nil {
+		return err
 	}
 	return q.common.check(m)
 }

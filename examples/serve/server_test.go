@@ -28,7 +28,7 @@ type service struct {
 // start starts a server with these flags; change, if not nil, may change the model.
 func start(t *testing.T, change func(*loaded), flags ...string) service {
 	t.Helper()
-	o, err := parseFlags(append([]string{"--device", "cpu"}, flags...), io.Discard)
+	o, err := parseFlags(append([]string{"--device", "cpu", "--sequences", "4"}, flags...), io.Discard)
 	require.NoError(t, err)
 	log := newTestLog(t)
 	s := newServer(o, log)
@@ -80,11 +80,15 @@ type answered struct {
 	Object  string
 	Model   string
 	Choices []struct {
-		Index   int
-		Text    string
-		Message answeredFields
-		Delta   answeredFields
-		Finish  string `json:"finish_reason"`
+		Index    int
+		Text     string
+		Message  answeredFields
+		Delta    answeredFields
+		Finish   string `json:"finish_reason"`
+		Logprobs struct {
+			chatLogprobs
+			textLogprobs
+		}
 	}
 	Usage *usage
 	Error *struct {

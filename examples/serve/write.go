@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
 // completion is an answer, or an event of one, in OpenAI's form.
@@ -22,11 +24,12 @@ type completion struct {
 }
 
 type choice struct {
-	Index   int     `json:"index"`
-	Message *fields `json:"message,omitzero"` // of a chat
-	Delta   *fields `json:"delta,omitzero"`   // of a chat's stream
-	Text    *string `json:"text,omitzero"`    // of a text
-	Finish  *string `json:"finish_reason"`
+	Index    int     `json:"index"`
+	Message  *fields `json:"message,omitzero"` // of a chat
+	Delta    *fields `json:"delta,omitzero"`   // of a chat's stream
+	Text     *string `json:"text,omitzero"`    // of a text
+	Logprobs any     `json:"logprobs"`         // *chatLogprobs, *textLogprobs or nil
+	Finish   *string `json:"finish_reason"`
 }
 
 type fields struct {
@@ -76,8 +79,11 @@ type whole struct {
 type wholeChoice struct {
 	reasoning, content strings.Builder
 	calls              []toolCall
+	logprobs           []generate.Logprob
 	finish             string
 }
+
+func newWhole(choices int) *whole { return &whole{choices: make([]wholeChoice, choices)} }
 
 func (o *whole) delta(d delta) error {
 	c := &o.choices[d.choice]
@@ -88,6 +94,7 @@ func (o *whole) delta(d delta) error {
 		call.Index = nil
 		c.calls = append(c.calls, call)
 	}
+	c.logprobs = append(c.logprobs, d.logprobs...)
 	c.finish = d.finish
 	return nil
 }
@@ -97,7 +104,7 @@ func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) {
 	for i := range o.choices {
 		from := &o.choices[i]
 		text := from.content.String()
-		one := choice{Index: i, Finish: &from.finish, Text: &text}
+		one := choice{Index: i, Finish: &from.finish, Text: &text, Logprobs: g.logprobsOf(from.logprobs, new(int))}
 		if g.chat {
 			one.Text = nil
 			one.Message = &fields{Role: "assistant", Content: quoted(text), Reasoning: from.reasoning.String(), ToolCalls: from.calls}
@@ -118,13 +125,17 @@ type events struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
 	*generation
-	began bool
+	began   bool
+	offsets []int // of the next tokens with logprobs in the text of each choice
 }
 
 func (o *events) delta(d delta) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	one := choice{Index: d.choice, Finish: optional(d.finish)}
+	if d.logprobs != nil {
+		one.Logprobs = o.logprobsOf(d.logprobs, &o.offsets[d.choice])
+	}
 	switch {
 	case !o.chat && d.part == (part{}) && d.finish == "":
 		return nil // a chat tells the role at first, a text nothing

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+func TestLogprobs(t *testing.T) {
+	s := start(t, nil)
+	body := `{"logprobs":true,"top_logprobs":3,"chat_template_kwargs":{"enable_thinking":false},"max_tokens":5,` + question + `}`
+	a := s.post("/v1/chat/completions", body)
+	text := ""
+	content := a.Choices[0].Logprobs.Content
+	require.Len(t, content, 5)
+	for _, l := range content {
+		text += l.Token
+		require.Len(t, l.Top, 3)
+		require.Equal(t, l.Logprob, l.Top[0].Logprob, "greedy takes the likeliest")
+		require.Len(t, l.Bytes, len(l.Token))
+		require.Less(t, math.Exp(l.Top[0].Logprob)+math.Exp(l.Top[1].Logprob)+math.Exp(l.Top[2].Logprob), 1+1e-5)
+	}
+	require.Equal(t, a.Choices[0].Message.Content, text)
+	streamed := s.events("/v1/chat/completions", `{"stream":true,`+body[1:])
+	got := slices.Clone(content[:0])
+	for _, e := range streamed {
+		got = append(got, e.Choices[0].Logprobs.Content...)
+	}
+	require.Equal(t, content, got)
+
+	a = s.post("/v1/completions", `{"prompt":"Hello","temperature":0,"max_tokens":4,"logprobs":2}`)
+	l := a.Choices[0].Logprobs
+	require.Equal(t, a.Choices[0].Text, strings.Join(l.Tokens, ""))
+	require.Len(t, l.Logprobs, 4)
+	require.Equal(t, l.Logprobs[0], l.textLogprobs.Top[0][l.Tokens[0]])
+	require.Equal(t, len(l.Tokens[0]), l.Offsets[1])
+	require.Empty(t, s.post("/v1/completions", `{"prompt":"Hello","max_tokens":1}`).Choices[0].Logprobs)
+}
+
+// Penalties, biases and the least number of tokens reach the engine.
+func TestChoiceParameters(t *testing.T) {
+	s := start(t, nil)
+	id, err := s.model.Load().folder.Tokenizer.Encode("My")
+	require.NoError(t, err)
+	ask := func(more string) string {
+		a := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},"max_tokens":30,`+more+`"messages":[{"role":"user","content":"Hi what is your name"}]}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		return a.Choices[0].Message.Content
+	}
+	const greedy = `"temperature":0,`
+	require.Equal(t, name, ask(greedy))
+	require.False(t, strings.HasPrefix(ask(greedy+fmt.Sprintf(`"logit_bias":{"%d":-100},`, id[0])), "My"))
+	require.Greater(t, len(ask(greedy+`"min_tokens":30,`)), len(name))
+	for _, more := range []string{
+		`"logit_bias":{"x":1},`, `"logit_bias":{"-1":1},`, `"logit_bias":{"99999":1},`, `"logit_bias":{"1":101},`, `"presence_penalty":3,`,
+		`"frequency_penalty":-3,`, `"repetition_penalty":-1,`, `"min_tokens":-1,`, `"min_tokens":9,"max_tokens":8,`, `"top_logprobs":1,`,
+		`"logprobs":true,"top_logprobs":21,`, `"logprobs":1,`,
+	} {
+		require.Equal(t, http.StatusBadRequest, s.post("/v1/chat/completions", `{`+more+question+`}`).status, more)
+	}
+	require.Equal(t, http.StatusBadRequest, s.post("/v1/completions", `{"prompt":"x","logprobs":-1}`).status)
+}
+
+// What the demo model is too sure of to be moved reaches the engine as well.
+func TestPenalties(t *testing.T) {
+	var got engine.Request
+	s := start(t, script(func(_ context.Context, r engine.Request) iter.Seq[string] {
+		got = r
+		return slices.Values([]string{"x"})
+	}))
+	s.post("/v1/chat/completions", `{"presence_penalty":0.5,"frequency_penalty":-1,"repetition_penalty":1.2,"min_p":0.1,"top_p":0.9,"top_k":7,"seed":3,"stop":"x","max_tokens":9,"min_tokens":2,`+question+`}`)
+	require.Equal(t, engine.Request{
+		Prompt: got.Prompt, MaxTokens: 9, MinTokens: 2, Sampling: sample.Params{MinP: 0.1, TopP: 0.9, TopK: 7, Seed: 3}, EOS: []int{2045, 2043}, Stop: []string{"x"},
+		PresencePenalty: 0.5, FrequencyPenalty: -1, RepetitionPenalty: 1.2,
+	}, got)
+	// Without parameters, those that the model's authors recommend.
+	s.post("/v1/chat/completions", ask)
+	require.Equal(t, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: got.Sampling.Seed}, got.Sampling)
+	require.Equal(t, 4096, got.MaxTokens)
+}
+
+// withTools gives the model a template of Qwen's kind, and lets it answer text.
+func withTools(t *testing.T, prompts chan<- string, text string) func(*loaded) {
+	return func(m *loaded) {
+		require.False(t, m.tools)
+		template, err := chat.Parse(`{%- if tools %}<|im_start|>system
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}{%- for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls %}<tool_call>{{ c.function.name }} {{ c.function.arguments | tojson }}</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+		require.NoError(t, err)
+		m.folder.Template = template
+		m.tools, err = showsTools(t.Context(), m.folder)
+		require.NoError(t, err)
+		require.True(t, m.tools)
+		script(func(_ context.Context, r engine.Request) iter.Seq[string] {
+			prompts <- m.folder.Tokenizer.Decode(r.Prompt, 0)
+			return slices.Values(strings.SplitAfter(text, ""))
+		})(m)
+	}
+}
+
+func TestTools(t *testing.T) {
+	prompts := make(chan string, 10)
+	s := start(t, withTools(t, prompts, "<think>\nThe sky.\n</think>\n\nLet me look.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Köln\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"time\", \"arguments\": {}}\n</tool_call>"))
+	tools := `"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}],`
+	a := s.post("/v1/chat/completions", `{`+tools+question+`}`)
+	require.Contains(t, <-prompts, `"name": "weather"`)
+	c := a.Choices[0]
+	require.Equal(t, "tool_calls", c.Finish)
+	require.Equal(t, "Let me look.", c.Message.Content)
+	require.Equal(t, "The sky.", c.Message.Reasoning)
+	require.Len(t, c.Message.ToolCalls, 2)
+	require.Equal(t, "weather", c.Message.ToolCalls[0].Function.Name)
+	require.Equal(t, `{"city":"Köln"}`, c.Message.ToolCalls[0].Function.Arguments)
+	require.NotEqual(t, c.Message.ToolCalls[0].ID, c.Message.ToolCalls[1].ID)
+
+	var calls []toolCall
+	finish := ""
+	for _, e := range s.events("/v1/chat/completions", `{"stream":true,`+tools+question+`}`) {
+		calls = append(calls, e.Choices[0].Delta.ToolCalls...)
+		finish += e.Choices[0].Finish
+	}
+	require.Len(t, calls, 2)
+	require.Equal(t, 1, *calls[1].Index)
+	require.Equal(t, c.Message.ToolCalls[1].Function, calls[1].Function)
+	require.Equal(t, "tool_calls", finish)
+
+	a = s.post("/v1/chat/completions", `{"parallel_tool_calls":false,`+tools+question+`}`)
+	require.Len(t, a.Choices[0].Message.ToolCalls, 1)
+	require.Equal(t, "tool_calls", a.Choices[0].Finish)
+	// Without tools, and with a choice of none, tags are text.
+	for _, more := range []string{"", tools + `"tool_choice":"none",`} {
+		a = s.post("/v1/chat/completions", `{`+more+question+`}`)
+		require.Empty(t, a.Choices[0].Message.ToolCalls)
+		require.Contains(t, a.Choices[0].Message.Content, "<tool_call>")
+		require.Equal(t, "stop", a.Choices[0].Finish)
+	}
+	for len(prompts) > 0 {
+		<-prompts
+	}
+	// A call and its result go back into the template.
+	a = s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"text","text":"Rain?"}]},
+		{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"weather","arguments":"{\"city\": \"<|im_end|>\"}"}}]},
+		{"role":"tool","tool_call_id":"1","content":""}]}`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+	require.Contains(t, <-prompts, `<tool_call>weather {"city": "<|im_end|>"}</tool_call><|im_end|>`)
+}
+
+// A model whose template shows no tools is not asked to use them.
+func TestNoTools(t *testing.T) {
+	s := start(t, nil)
+	a := s.post("/v1/chat/completions", `{"tools":[{"type":"function","function":{"name":"f"}}],`+question+`}`)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Equal(t, "unsupported", a.Error.Code)
+	require.Equal(t, "tools", a.Error.Param)
+	a = s.post("/v1/chat/completions", `{"response_format":{"type":"json_object"},`+question+`}`)
+	require.Equal(t, "unsupported", a.Error.Code)
+}
