@@ -62,6 +62,8 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusServiceUnavailable, "draining")
 	case s.model.Load() == nil:
 		writeText(w, http.StatusServiceUnavailable, "loading")
+	case s.model.Load().engine.Err() != nil:
+		writeText(w, http.StatusServiceUnavailable, "the engine has failed")
 	default:
 		writeText(w, http.StatusOK, "ready")
 	}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Tests bin/serve with OpenAI's clients as they are published today: for Python, for
+# JavaScript and for Go. It downloads them from the package registries that pip, npm
+# and go are set up for, into a folder that it removes. Without arguments all three;
+# `python`, `npm` or `go` one of them. Not a part of `./build.sh test`, which runs a
+# pinned version of the client for Go.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
+
+key=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+"$root/bin/serve" --listen 127.0.0.1:0 --device cpu --api-key "$key" 2>"$work/log" &
+server=$!
+for _ in $(seq 300); do
+    address=$(sed -n 's/.*msg=serving .*address=\([^ ]*\).*/\1/p' "$work/log")
+    [ -z "$address" ] || break
+    kill -0 "$server" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
+    sleep 0.1
+done
+export OPENAI_API_KEY=$key OPENAI_BASE_URL=http://$address/v1
+
+test_python() {
+    python3 -m venv "$work/python"
+    "$work/python/bin/pip" install -q --disable-pip-version-check openai
+    "$work/python/bin/python" "$root/scripts/testdata/openai_client.py"
+}
+
+test_npm() {
+    mkdir "$work/npm"
+    cp "$root/scripts/testdata/openai_client.mjs" "$work/npm/"
+    (cd "$work/npm" && npm install --silent --no-audit --no-fund openai && node openai_client.mjs)
+}
+
+# The test of the pinned version, with the newest one in its place.
+test_go() {
+    cp -r "$root/examples/serve/clients" "$work/go"
+    (
+        cd "$work/go"
+        sed -i 's|github.com/openai/openai-go"|github.com/openai/openai-go/v3"|; s|openai-go/option"|openai-go/v3/option"|' ./*_test.go
+        go get github.com/openai/openai-go/v3@latest
+        go mod tidy
+        go list -m github.com/openai/openai-go/v3
+        CGO_ENABLED=0 go test -vet=off -run OpenAI . -args -serve "$root/bin/serve"
+    )
+}
+
+[ $# -gt 0 ] || set -- python npm go
+for client; do
+    printf '==> %s\n' "$client"
+    "test_$client"
+done

@@ -1,0 +1,50 @@
+"""Asks a service that OPENAI_BASE_URL names, with OpenAI's client for Python."""
+
+import openai
+
+NAME = "My name is Mote. I am a tiny language model that runs on the GPU through Vulkan."
+client = openai.OpenAI(max_retries=0)
+model = client.models.list().data[0].id
+ask = dict(model=model, messages=[{"role": "user", "content": "Hi what is your name"}], temperature=0)
+
+whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
+message = whole.choices[0].message
+assert message.content == NAME, message
+assert "asked for my name" in message.reasoning_content, message
+assert whole.choices[0].finish_reason == "stop"
+assert len(whole.choices[0].logprobs.content) == whole.usage.completion_tokens
+assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+
+text, usage, pieces = "", None, 0
+for event in client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}):
+    usage = event.usage or usage
+    pieces += 1
+    for choice in event.choices:
+        text += choice.delta.content or ""
+assert text == NAME and usage == whole.usage and pieces > 20, (text, usage, pieces)
+
+quick = client.chat.completions.create(**ask, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
+assert quick.choices[0].message.content == NAME
+assert not getattr(quick.choices[0].message, "reasoning_content", None)
+
+texts = client.completions.create(model=model, prompt=["Hello", "One two"], max_tokens=5, temperature=0, n=2)
+assert [c.index for c in texts.choices] == [0, 1, 2, 3] and texts.choices[0].text == texts.choices[1].text
+streamed = "".join(e.choices[0].text for e in client.completions.create(model=model, prompt="Hello", max_tokens=5, temperature=0, stream=True))
+assert streamed == texts.choices[0].text, streamed
+
+for error, more in (
+    (openai.BadRequestError, {"temperature": -1}),
+    (openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}),
+    (openai.NotFoundError, {"model": "other"}),
+):
+    try:
+        client.chat.completions.create(**{**ask, **more})
+        raise SystemExit(f"{more} was taken")
+    except error as e:
+        assert e.body["message"] and e.request_id, e
+try:
+    openai.OpenAI(api_key="wrong", max_retries=0).models.list()
+    raise SystemExit("a wrong key was taken")
+except openai.AuthenticationError as e:
+    assert e.body["code"] == "invalid_api_key"
+print("openai for Python", openai.__version__, "passed")
