@@ -12,9 +12,6 @@ layout(local_size_x_id = 0) in;
 TENSOR_IN(0, a, 1)
 TENSOR_IN(1, b, 2)
 TENSOR_OUT(2, y, 3)
-QUAD_BITS_IN(0, a)
-QUAD_BITS_IN(1, b)
-QUAD_BITS_OUT(2, y)
 layout(constant_id = 4) const uint RANK = 1;
 layout(constant_id = 5) const uint KIND = BINARY_ADD;
 layout(constant_id = 6) const uint QUADS = 0; // with it, the walk counts quads
@@ -24,6 +21,9 @@ layout(push_constant) uniform Push { Walk3Params p; };
 #define WALK_ARRAYS 3
 #define WALK_BATCH BATCH
 #include "walk.glsl"
+WALK_IN(0, a, 0u)
+WALK_IN(1, b, 1u)
+WALK_OUT(2, y)
 
 bool compare(uint u, uint v) {
     bool nan = bits_nan(u, a_DT) || bits_nan(v, a_DT);
@@ -95,43 +95,4 @@ uint binary_bits(uint u, uint v) {
     return float_to_bits(arithmetic_float(bits_to_float(u, a_DT), bits_to_float(v, a_DT)), a_DT);
 }
 
-uvec4 load_a(uint at) {
-    if (QUADS == 0u || (QUADS & QUADS_SINGLE_A) != 0u) {
-        return uvec4(a_bits(at));
-    }
-    return a_quad_bits(4u * at);
-}
-
-uvec4 load_b(uint at) {
-    if (QUADS == 0u || (QUADS & QUADS_SINGLE_B) != 0u) {
-        return uvec4(b_bits(at));
-    }
-    return b_quad_bits(4u * at);
-}
-
-void main() {
-    BATCHES(first) {
-        uvec4 u[MAX_BATCH];
-        uvec4 v[MAX_BATCH];
-        uint to[MAX_BATCH];
-        EACH(k) {
-            uvec3 at = walk(batch_item(first, k));
-            to[k] = at.z;
-            u[k] = load_a(at.x);
-            v[k] = load_b(at.y);
-        }
-        EACH(k) {
-            if (!in_batch(first, k)) {
-                continue;
-            }
-            for (uint i = 0u; i < WIDTH; i++) {
-                u[k][i] = binary_bits(u[k][i], v[k][i]);
-            }
-            if (QUADS == 0u) {
-                y_set_bits(to[k], u[k].x);
-            } else {
-                y_set_quad_bits(4u * to[k], u[k]);
-            }
-        }
-    }
-}
+WALK_2(y, binary_bits, a, b)

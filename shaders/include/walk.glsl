@@ -32,9 +32,65 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 #define EACH(k) [[unroll]] for (uint k = 0u; k < WALK_BATCH; k++)
 #define MAX_BATCH 4
 
-// Elements of an item, for kernels whose items may be quads. A loop over them keeps one copy of the arithmetic in the
-// SPIR-V, which drivers compile anew for each pipeline.
+// Elements of an item, for kernels whose items may be quads (QUADS, one of their specialization constants). A loop over
+// them keeps one copy of the arithmetic in the SPIR-V, which drivers compile anew for each pipeline.
 #define WIDTH (QUADS == 0u ? 1u : 4u)
+
+// Input i of a walk, and its output. An input of which a quad has only one element counts elements all the same.
+#define WALK_IN(slot, name, i) \
+    QUAD_BITS_IN(slot, name) \
+    uvec4 name##_item(uint at) { \
+        if (QUADS == 0u || (QUADS & (QUADS_SINGLE_A << i)) != 0u) { \
+            return uvec4(name##_bits(at)); \
+        } \
+        return name##_quad_bits(4u * at); \
+    }
+#define WALK_OUT(slot, name) \
+    QUAD_BITS_OUT(slot, name) \
+    void name##_set_item(uint at, uvec4 v) { \
+        if (QUADS == 0u) { \
+            name##_set_bits(at, v.x); \
+        } else { \
+            name##_set_quad_bits(4u * at, v); \
+        } \
+    }
+
+// The whole of a kernel whose inputs are a, or a and b, …: y = f(a, …), by the elements' bits.
+#define WALK_EACH(out_name, last, LOADS, result) \
+    BATCHES(first) { \
+        uint to[MAX_BATCH]; \
+        EACH(k) { \
+            WALK_VEC at = walk(batch_item(first, k)); \
+            to[k] = at.last; \
+            LOADS \
+        } \
+        EACH(k) { \
+            if (!in_batch(first, k)) { \
+                continue; \
+            } \
+            uvec4 v; \
+            for (uint i = 0u; i < WIDTH; i++) { \
+                v[i] = result; \
+            } \
+            out_name##_set_item(to[k], v); \
+        } \
+    }
+#define WALK_1(out_name, f, a) \
+    void main() { \
+        uvec4 a_items[MAX_BATCH]; \
+        WALK_EACH(out_name, y, a_items[k] = a##_item(at.x);, f(a_items[k][i])) \
+    }
+#define WALK_2(out_name, f, a, b) \
+    void main() { \
+        uvec4 a_items[MAX_BATCH], b_items[MAX_BATCH]; \
+        WALK_EACH(out_name, z, a_items[k] = a##_item(at.x); b_items[k] = b##_item(at.y);, f(a_items[k][i], b_items[k][i])) \
+    }
+#define WALK_3(out_name, f, a, b, c) \
+    void main() { \
+        uvec4 a_items[MAX_BATCH], b_items[MAX_BATCH], c_items[MAX_BATCH]; \
+        WALK_EACH(out_name, w, a_items[k] = a##_item(at.x); b_items[k] = b##_item(at.y); c_items[k] = c##_item(at.z);, \
+                  f(a_items[k][i], b_items[k][i], c_items[k][i])) \
+    }
 
 // Beyond the end it is the last one, so that loads need no branch.
 uint batch_item(uint first, uint k) { return min(first + k * gl_WorkGroupSize.x, p.n - 1u); }
