@@ -70,38 +70,14 @@ float plain_product(uint m, uint n) {
     return sum;
 }
 
-bool a_flagged(uint m) { return m < p.m && a_exponents[first.x + m] == NOT_FINITE; }
-bool b_flagged(uint n) { return n < p.n && b_exponents[first.y + n] == NOT_FINITE; }
-
+#define RESULT_M p.m
+#define RESULT_N p.n
+#define RESULT_OFFSET p.out_offset
 uint place(uint m, uint n) { return p.out_offset + (z * p.m + m) * p.n + n; }
+int a_exponent(uint m) { return a_exponents[first.x + m]; }
+int b_exponent(uint n) { return b_exponents[first.y + n]; }
 
-void store_plain(uint m, uint n) {
-    if (m < p.m && n < p.n) {
-        y_store(place(m, n), plain_product(m, n));
-    }
-}
-
-// Four neighbouring results, of no flagged row or column.
-void store_results(uint m, uint n, vec4 v) {
-    if (m >= p.m || n >= p.n) {
-        return;
-    }
-    int e = a_exponents[first.x + m];
-    uvec4 bits;
-    [[unroll]] for (uint c = 0; c < 4; c++) {
-        int f = b_exponents[first.y + min(n + c, p.n - 1)];
-        bits[c] = float_to_bits(scale_by(v[c], clamp(e + f, -252, 252)), y_DT);
-    }
-    if (p.n % 4 == 0 && p.out_offset % 4 == 0) {
-        y_set_quad_bits(place(m, n), bits);
-        return;
-    }
-    [[unroll]] for (uint c = 0; c < 4; c++) {
-        if (n + c < p.n) {
-            y_set_bits(place(m, n + c), bits[c]);
-        }
-    }
-}
+#include "matrix_results.glsl"
 
 void main() {
     z = p.batch + gl_WorkGroupID.z;

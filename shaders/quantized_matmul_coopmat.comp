@@ -181,6 +181,6 @@ void main() {
     }
     TILES_STORE(m0, n0, store_sums)
     if (SPLITS == 1) {
-        TILES_STORE_PLAIN(m0, n0, x_flagged, w_flagged, store_plain)
+        TILES_STORE_PLAIN(m0, n0, a_flagged, b_flagged, store_plain)
     }
 }

@@ -42,7 +42,7 @@ void main() {
     uint n = at % quads * 4;
     store_results(m, n, v);
     for (uint c = 0; c < 4; c++) {
-        if (x_flagged(m) || w_flagged(n + c)) {
+        if (a_flagged(m) || b_flagged(n + c)) {
             store_plain(m, n + c);
         }
     }

@@ -43,12 +43,9 @@ float scale_of(uint n, uint g) {
     if (!SMALL_FLOATS) {
         return scales_load(at);
     }
-    float unit = BITS == 4 ? 0.5 : 1.0;
-    if (p.group_shift == 4u) {
-        return e4m3_to_float(scales_bits(at)) * unit;
-    }
     uint code = scales_bits(at);
-    return code < 4u ? make_nan() : uintBitsToFloat(e8m0_bits(code)) * unit; // so small a scale float32 may lose
+    bool lost = p.group_shift != 4u && code < 4u; // float32 may lose so small a scale
+    return lost ? make_nan() : small_scale(code, p.group_shift) * (BITS == 4 ? 0.5 : 1.0);
 }
 
 float bias_of(uint n, uint g, float scale) {

@@ -53,10 +53,7 @@ float code_value(uint code) {
 
 // Scale and bias of a group of 2^group_shift; a scale below 2^-126 may become 0.
 float group_scale(uint at, uint group_shift) {
-    if (!SMALL_FLOATS) {
-        return scales_load(at);
-    }
-    return group_shift == 4u ? e4m3_to_float(scales_bits(at)) : uintBitsToFloat(e8m0_bits(scales_bits(at)));
+    return SMALL_FLOATS ? small_scale(scales_bits(at), group_shift) : scales_load(at);
 }
 float group_bias(uint at) { return SMALL_FLOATS ? 0.0 : biases_load(at); }
 

@@ -39,6 +39,11 @@ uint float_to_e4m3(uint bits) {
 
 uint e8m0_bits(uint code) { return code == 0u ? 0x400000u : code << 23; }
 
+// The scale of a group of 2^group_shift elements; one below 2^-126 may become 0.
+float small_scale(uint code, uint group_shift) {
+    return group_shift == 4u ? e4m3_to_float(code) : uintBitsToFloat(e8m0_bits(code));
+}
+
 // v * 2^(code - 127), exactly; v is a small float's value.
 float times_e8m0(float v, uint code) {
     uint bits = floatBitsToUint(v);

@@ -1,0 +1,44 @@
+// What becomes of a sum of a product on cooperative matrices: it counts in units
+// of 2^(exponent of A's row + exponent of B's row). Rows that float16 parts cannot
+// hold are flagged by the exponent NOT_FINITE, and their results are computed anew
+// in float32.
+//
+// Before the include: TENSOR_OUT and QUAD_BITS_OUT of y; RESULT_M and RESULT_N, the
+// lengths of its axes, and RESULT_OFFSET, where it starts; uint place(m, n), where
+// in y a result is, a multiple of 4 past RESULT_OFFSET where RESULT_N and n are such;
+// int a_exponent(m), int b_exponent(n); and float plain_product(m, n).
+#ifndef MATRIX_RESULTS_GLSL
+#define MATRIX_RESULTS_GLSL
+
+bool a_flagged(uint m) { return m < RESULT_M && a_exponent(m) == NOT_FINITE; }
+bool b_flagged(uint n) { return n < RESULT_N && b_exponent(n) == NOT_FINITE; }
+
+// A result of a flagged row, if it exists.
+void store_plain(uint m, uint n) {
+    if (m < RESULT_M && n < RESULT_N) {
+        y_store(place(m, n), plain_product(m, n));
+    }
+}
+
+// Four neighbouring results, of no flagged row.
+void store_results(uint m, uint n, vec4 v) {
+    if (m >= RESULT_M || n >= RESULT_N) {
+        return;
+    }
+    int e = a_exponent(m);
+    uvec4 bits;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        bits[c] = float_to_bits(scale_by(v[c], clamp(e + b_exponent(min(n + c, RESULT_N - 1)), -252, 252)), y_DT);
+    }
+    if (RESULT_N % 4 == 0 && RESULT_OFFSET % 4 == 0) {
+        y_set_quad_bits(place(m, n), bits);
+        return;
+    }
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        if (n + c < RESULT_N) {
+            y_set_bits(place(m, n + c), bits[c]);
+        }
+    }
+}
+
+#endif
