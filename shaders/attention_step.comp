@@ -18,7 +18,7 @@ layout(constant_id = 1) const uint DT = DT_FLOAT32;
 layout(constant_id = 2) const uint D = 128;      // elements of a head, a multiple of 4
 layout(constant_id = 3) const uint HEADS = 2;    // query heads of a workgroup
 layout(constant_id = 4) const uint SHARE = 1;    // workgroups that share a key head
-layout(constant_id = 5) const uint FLAGS = 0;    // STEP_* of types.h
+layout(constant_id = 5) const uint FLAGS = 0;    // STEP_* of params_attention.h
 layout(constant_id = 6) const uint V_LANES = 32; // threads side by side along a value, a power of two
 layout(constant_id = 7) const uint CHUNK = 64;   // keys that a workgroup takes at a time: 32 or 64
 layout(constant_id = 8) const uint PARTS = 0;    // 1: parts are the result, one of each split

@@ -45,7 +45,7 @@ typedef struct {
     char message[512];
 } kpx_error;
 
-/* Same values as array.DType in Go and DT_* in shaders/include/types.h. */
+/* Same values as array.DType in Go and DT_* in shaders/include/gen_kinds.h. */
 typedef enum { KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8 } kpx_dtype;
 
 /* KPX_WRITE: every element of the view is written and none is read; work that writes only some is KPX_READ_WRITE. */

@@ -1,5 +1,5 @@
 // Frequencies of rotary position embedding. Before the include: the push
-// constants p, with step_high and step_low of RoPEParams (types.h).
+// constants p, with step_high and step_low of RoPEParams (params_attention.h).
 #ifndef ROTARY_GLSL
 #define ROTARY_GLSL
 

@@ -1,0 +1,157 @@
+// Attention, and what goes into it. A part of types.h.
+#ifndef PARAMS_ATTENTION_H
+#define PARAMS_ATTENTION_H
+
+// rope: out [B, H, T, D] is contiguous.
+struct RoPEParams {
+    uint n; // threads that have something to do: B*H*T*(D - dims/2)
+    uint heads;
+    uint steps;
+    uint cols; // D
+    uint dims;
+    uint x_strides[4];
+    uint x_offset;
+    uint out_offset;
+    int offset;           // of the position, where none is read from the device
+    uint position_offset; // of the device's positions, and their stride over B
+    uint position_stride;
+    uint freqs_offset;
+    uint freqs_stride;
+    float scale;
+    float step_high; // exponent of 2 per pair, -2*log2(base)/dims, as a sum;
+    float step_low;  // the high part has 12 bits, so that i * step_high is exact
+};
+
+// sdpa, sdpa_tiled and sdpa_coopmat. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
+struct SDPAParams {
+    uint rows;  // B * Hq * Tq
+    uint heads; // of queries
+    uint group; // query heads per key head
+    uint queries;
+    uint keys; // capacity; the length may be less
+    uint d;    // elements of a head of q and k
+    uint dv;   // of v
+    uint q_strides[4];
+    uint k_strides[4];
+    uint v_strides[4];
+    uint mask_strides[4];
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint mask_offset;
+    uint length_offset;
+    uint out_offset;
+    uint causal;
+    float scale;
+};
+
+// sdpa_split: rows of q, k or v for sdpa_coopmat, [rows, runs of 8 elements].
+struct SDPASplitParams {
+    uint rows;
+    uint cols;
+    uint runs;
+    uint shape[3]; // of the leading axes but the outermost
+    uint strides[4];
+    uint col_stride;
+    uint offset;
+};
+// What is added to the exponent of a row that has infinities or NaNs.
+#define SPLIT_NOT_FINITE 65536
+// The exponent of a row of zeros: below all others.
+#define SPLIT_ZERO (-200)
+
+// attention_step: FLAGS.
+#define STEP_Q_NORM 1
+#define STEP_K_NORM 2
+#define STEP_Q_GAIN 4
+#define STEP_K_GAIN 8
+#define STEP_DEVICE_POSITION 16
+#define STEP_DEVICE_START 32
+#define STEP_DEVICE_LENGTH 64
+#define STEP_FREQS 128
+#define STEP_TRADITIONAL 256
+
+// attention_step: q, k, v and out are rows of heads, the cache [heads, capacity, D].
+struct AttentionStepParams {
+    uint dims;     // of a head that are rotated
+    uint capacity; // of the cache
+    uint keys;     // of it that may exist; the length may be less
+    uint q_offset;
+    uint q_stride; // from head to head
+    uint k_offset;
+    uint k_stride;
+    uint v_offset;
+    uint v_stride;
+    uint q_gain_offset;
+    uint k_gain_offset;
+    uint freqs_offset;
+    uint freqs_stride;
+    uint keys_offset;
+    uint keys_strides[2]; // of heads and tokens
+    uint values_offset;
+    uint values_strides[2];
+    uint out_offset;
+    uint out_stride;
+    int position; // the number itself, or where the device's is in its array
+    int start;
+    int length_at;
+    float scale; // of scores
+    float rope_scale;
+    float step_high; // as in RoPEParams
+    float step_low;
+    float q_eps;
+    float k_eps;
+};
+
+// sdpa_combine: part [rows, splits, dv + 2] to out [rows, dv], both contiguous.
+struct SDPACombineParams {
+    uint rows;
+    uint splits;
+    uint dv;
+    uint out_offset;
+};
+
+// paged_sdpa. Strides are those of R, H, D (of q), P, H, L, D (of keys and values) and S, M (of the table); out and
+// parts are contiguous.
+struct PagedSDPAParams {
+    uint rows;      // R
+    uint key_heads; // Hkv
+    uint group;     // query heads per key head
+    uint d;         // elements of a head of q and keys
+    uint dv;        // of values
+    uint page;      // L
+    uint pages;     // P
+    uint sequences; // S
+    uint capacity;  // M * L
+    uint q_strides[3];
+    uint k_strides[4];
+    uint v_strides[4];
+    uint table_strides[2];
+    uint sequence_stride;
+    uint length_stride;
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint table_offset;
+    uint sequence_offset;
+    uint length_offset;
+    uint out_offset;
+    float scale;
+};
+
+// paged_update. Strides are those of P, H, L, D (of pages) and R, H, D (of rows).
+struct PagedUpdateParams {
+    uint n; // elements of rows
+    uint heads;
+    uint d;
+    uint page;   // L
+    uint places; // P * L
+    uint pages_strides[4];
+    uint rows_strides[3];
+    uint slot_stride;
+    uint pages_offset;
+    uint rows_offset;
+    uint slot_offset;
+};
+
+#endif

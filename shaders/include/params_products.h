@@ -1,0 +1,111 @@
+// Products of matrices, dense and quantized. A part of types.h.
+#ifndef PARAMS_PRODUCTS_H
+#define PARAMS_PRODUCTS_H
+
+// quantized_matmul: out [rows, n] is contiguous.
+struct QuantizedMatMulParams {
+    RowParams x;
+    uint n;
+    uint group_shift;
+    uint w_strides[2]; // of w as it is stored: rows, words
+    uint s_strides[2];
+    uint b_strides[2];
+    uint w_offset;
+    uint s_offset;
+    uint b_offset;
+    uint out_offset;
+    uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
+};
+
+// quantized_matmul_split, quantized_matmul_scales: what quantized_matmul_coopmat reads of x, and of scales and biases.
+struct QuantizedMatMulSplitParams {
+    RowParams x;
+    uint group_shift;
+    uint more; // columns behind those of x, for the biases
+};
+struct QuantizedMatMulScalesParams {
+    uint n;
+    uint groups; // of a row
+    uint group_shift;
+    uint more;
+    uint s_strides[2];
+    uint b_strides[2];
+    uint s_offset;
+    uint b_offset;
+};
+struct QuantizedMatMulMatrixParams {
+    QuantizedMatMulParams product;
+    uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
+    uint split_runs; // of them that a workgroup takes
+};
+// How often the columns for the biases are repeated: for each product of parts, of x and of w, but of two low ones.
+#define BIAS_COPIES(x_parts, w_parts) (5u - (x_parts) - (w_parts))
+// The exponent of a row that has infinities or NaNs.
+#define NOT_FINITE 0x7fffffff
+
+// projection: a matrix of n rows and what it gives.
+struct ProjectionSet {
+    uint n;
+    uint w_offset;
+    uint w_stride; // of rows, as below
+    uint s_offset;
+    uint s_stride;
+    uint b_offset;
+    uint b_stride;
+    uint out_offset;
+};
+struct ProjectionParams {
+    ProjectionSet sets[3];
+    uint starts[2]; // first workgroups of the second and third
+    uint x_rows;
+    uint x_offset;
+    uint x_stride; // of its rows
+    uint gain_offset;
+    uint residual_offset; // its rows and those of the results are one after another
+    float eps;
+};
+
+// matmul: out [batches, m, n] is contiguous.
+struct MatMulParams {
+    uint m;
+    uint n;
+    uint k;
+    uint batch;      // of the first of this dispatch
+    uint shape[3];   // batch axes, the outermost first; unused ones are 1
+    uint a_batch[3]; // strides of the batch axes
+    uint b_batch[3];
+    uint a_strides[2]; // m, k
+    uint b_strides[2]; // k, n
+    uint a_offset;
+    uint b_offset;
+    uint out_offset;
+};
+// matmul_split: rows of one operand for matmul_coopmat.
+struct MatMulSplitParams {
+    uint rows;
+    uint k;
+    uint batches;
+    uint shape[3]; // batch axes, as in MatMulParams, but 1 where the operand is repeated
+    uint batch_strides[3];
+    uint row_stride;
+    uint k_stride;
+    uint offset;
+    uint runs; // of 8 elements, in a row of parts
+};
+struct MatMulMatrixParams {
+    MatMulParams product;
+    uint runs;       // as above
+    uint a_parts[3]; // strides of the batch axes in rows of parts
+    uint b_parts[3];
+    uint a_rows; // of all matrices that were split
+    uint b_rows;
+};
+
+// matmul_vec: a few rows of a times rows of b that are contiguous along k; out
+// [batches, m, n] is contiguous.
+struct MatMulVecParams {
+    MatMulParams matmul;
+    uint rows_per_group; // columns of b that a workgroup takes
+};
+
+#endif

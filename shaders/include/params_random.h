@@ -1,0 +1,45 @@
+// Random numbers, and the choice of tokens. A part of types.h.
+#ifndef PARAMS_RANDOM_H
+#define PARAMS_RANDOM_H
+
+// random: out is contiguous.
+struct RandomParams {
+    uint n;
+    uint state_offset;
+    uint state_stride;
+    uint out_offset;
+    float first;
+    float scale;
+    float limit;
+};
+
+// What sample keeps in scratch memory, for each row: the best token of each
+// part, choices of the levels, histograms, and sums of each part.
+#define SAMPLE_LEVELS 3
+#define SAMPLE_BINS 2048 // of the first two levels; the last has half of them
+#define SAMPLE_CHOICE 8  // words of a choice
+#define SAMPLE_STATE (SAMPLE_CHOICE * (SAMPLE_LEVELS + 1))
+#define SAMPLE_BIN_WORDS 3 // how many there are, and their weight
+#define SAMPLE_HISTOGRAMS (SAMPLE_BIN_WORDS * (2 * SAMPLE_BINS + SAMPLE_BINS / 2))
+#define SAMPLE_PART_WORDS 5
+
+// sample: out is dense.
+struct SampleParams {
+    RowParams x;
+    uint first_row; // of this dispatch
+    uint slots;     // rows of scratch memory
+    uint parts;     // workgroups per row
+    uint run;       // columns of each
+    uint settings_offset;
+    uint settings_stride;
+    uint settings_row; // from one row's to the next one's
+    uint own_settings; // whether each row has its own
+    uint has_step;
+    uint step_offset;
+    int step; // where the device has none
+    uint scratch_offset;
+    uint scratch_stride; // from row to row
+    uint out_offset;
+};
+
+#endif
