@@ -27,9 +27,9 @@ type attentionStep struct {
 }
 
 const (
-	// partKeys is a multiple of which the keys of a part are.
+	// partKeys divides the number of keys of every part but the last.
 	partKeys = 128
-	// mostParts is into how many parts keys are cut.
+	// mostParts is the largest number of parts that keys are divided into.
 	mostParts = 8
 )
 
@@ -147,8 +147,8 @@ func (t *attentionStep) part() workers.Part {
 	}
 }
 
-// attend computes a part of one key head. The one with the new token's place puts
-// its key and value into the caches.
+// attend computes a part of one key head. The part that the new token belongs to
+// also writes its key and value into the caches.
 func (t *attentionStep) attend(l *lane, part, head int) {
 	length := t.length()
 	each, parts := t.split(length)
@@ -183,8 +183,9 @@ func (t *attentionStep) update(l *lane, head, place int, row, space []float32) {
 	storeFloats(t.values, at(t.values), t.values.Strides[3], v)
 }
 
-// headRow sets row to a query or key: normalised, rotated, and each time rounded as
-// its op's result would be. space has room for two rows.
+// headRow sets row to a query or key, normalised and rotated. After each of these
+// steps it is rounded as the result of that op would be. space has room for two
+// rows.
 func (t *attentionStep) headRow(l *lane, x *array.Array, head int, row []float32, norm uint32, gain *array.Array, eps float32, space []float32) {
 	loadFloats(row, x, x.Offset+head*x.Strides[0], x.Strides[1])
 	other := cut(&space, t.d)
@@ -205,9 +206,9 @@ func (t *attentionStep) headRow(l *lane, x *array.Array, head int, row []float32
 	roundFloats(t.dtype, row)
 }
 
-// softmaxSums computes what a part of the keys, [k0, end), gives to the query heads
-// of a key head: their largest score, and relative to it the sum of the weights
-// and the values weighted.
+// softmaxSums computes what a part of the keys, [k0, end), contributes to the query
+// heads of a key head: the largest score and, relative to it, the sum of the
+// weights and the weighted sum of the values.
 func (t *attentionStep) softmaxSums(part, head, k0, end int, rows, space []float32) {
 	scores := cut(&space, t.group*partKeys)
 	first := part*t.queries + head*t.group
@@ -239,7 +240,7 @@ func (t *attentionStep) softmaxSums(part, head, k0, end int, rows, space []float
 
 // weights sets scores to e^(score - largest), and returns the sum.
 func weights(scores []float32, largest float32) float32 {
-	if math.IsInf(float64(largest), -1) { // nothing that counts has been seen
+	if math.IsInf(float64(largest), -1) { // every key so far is masked
 		clear(scores)
 		return 0
 	}

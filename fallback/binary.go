@@ -22,11 +22,12 @@ func boolean(k opdef.BinaryKind) bool {
 // Binary computes out = a (kind) b, element by element. a, b and out have one
 // shape, a and b one type; out has it too, or bool for comparisons and logic.
 //
-// Integers wrap around; they divide rounding down, and x/0 is 0. Mod has the sign
-// of b, but of a where it is zero; x mod 0 is NaN, or 0 for integers. Max and Min
-// hand NaN on, and of equals b. An integer to a negative power is 0. Of a shift
-// the lowest five bits count. Logic takes nonzero as true. Bools have comparisons,
-// logic, Max, Min and the bitwise kinds without shifts.
+// Integers wrap around; their quotients are rounded down, and x/0 is 0. Mod has the
+// sign of b, or that of a where the result is zero; x mod 0 is NaN, or 0 for
+// integers. Max and Min return NaN if either operand is NaN, and b if both are
+// equal. An integer to a negative power is 0. Shifts use the lowest five bits of b.
+// Logic takes nonzero as true. Bools have comparisons, logic, Max, Min and the
+// bitwise kinds except shifts.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
 func Binary(kind opdef.BinaryKind, a, b, out array.Array) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// ErrInvalid is what the error of an op with unfit operands wraps.
+// ErrInvalid is wrapped by the errors of ops whose operands do not fit.
 var ErrInvalid = errors.New("invalid operands")
 
 // checker collects the first complaint about the operands of an op.

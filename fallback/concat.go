@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Concat copies arrays to out, one after another along axis. All have one type
-// and, but for that axis, one shape; out's is as long as theirs together.
+// Concat copies arrays to out, one after another along axis. All have one type and,
+// except for that axis, one shape; along it out is as long as all of them together.
 //
 // Errors: ErrInvalid for other shapes or types, or no arrays.
 func Concat(xs []array.Array, out array.Array, axis int) error {

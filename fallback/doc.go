@@ -1,6 +1,6 @@
-// Package fallback runs every op on the CPU, in Go: the whole CPU backend, and
-// the way out where a device lacks a kernel. One file per op, with the basename
-// that the op has in every layer.
+// Package fallback runs every op on the CPU, in Go. It is the whole CPU backend,
+// and what other devices fall back on where they lack a kernel. Each op has a file
+// of the basename that it has in every layer.
 //
 // Ops take host arrays of any strides and offset; an absent operand is the zero
 // array. Outputs are allocated by the caller and have the right shape; only
@@ -10,8 +10,9 @@
 // Arithmetic on floats runs in float32, whatever the elements are, and is
 // rounded once when it is stored, to the nearest, ties to even.
 //
-// A result depends neither on the number of threads nor, but for MatMul, on the
-// layout of the operands: a view and its copy give the same bits.
+// Results do not depend on the number of threads. Except in MatMul, they do not
+// depend on the layout of the operands either: a view and its copy give the same
+// bits.
 //
 // Every op checks its operands again and returns an error that wraps ErrInvalid,
 // naming the op, the operand and the reason. Large ops use all of GOMAXPROCS;

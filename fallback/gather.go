@@ -7,9 +7,10 @@ import (
 )
 
 // Gather picks slices of x along axis: x [pre…, V, post…] and indices [i…], int32
-// or uint32, give out [pre…, i…, post…], of x's type. axis is V's, and may count
-// from the end. So x [10, 4], indices [3] and axis 0 give [3, 4]. A negative
-// index counts from the end; outside the axis there are zeros.
+// or uint32, give out [pre…, i…, post…], of x's type. axis is the one of length V,
+// and may count from the end. For example, x [10, 4], indices [3] and axis 0 give
+// [3, 4]. A negative index counts from the end; an index outside the axis gives
+// zeros.
 //
 // Errors: ErrInvalid for other shapes or types, or an axis that x lacks.
 func Gather(x, indices, out array.Array, axis int) error {

@@ -7,9 +7,9 @@ import (
 )
 
 // GatherAxis picks elements of x along axis: out[…, i, …] is
-// x[…, indices[…, i, …], …]. indices, int32 or uint32, have out's shape, and so
-// has x but for the axis. A negative index counts from the end; outside the axis
-// there are zeros.
+// x[…, indices[…, i, …], …]. indices, int32 or uint32, have out's shape; x has the
+// same shape except along the axis. A negative index counts from the end; an index
+// outside the axis gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types, or an axis that x lacks.
 func GatherAxis(x, indices, out array.Array, axis int) error {

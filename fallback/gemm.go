@@ -25,11 +25,12 @@ type rowMatrix struct {
 	ld   int
 }
 
-// maxRows is how many rows of A go with one making of a tile.
+// maxRows is the largest number of rows of A that share a tile before it is made
+// again.
 const maxRows = 256
 
-// directRows is up to how many rows of A use tiles of B as they are. For more, it
-// pays to put them in panels.
+// directRows is the largest number of rows of A for which tiles of B are used as
+// they are. For more rows it pays to copy the tiles into panels.
 const directRows = 4
 
 // tileSize returns how much of B is worked on at a time.
@@ -51,7 +52,7 @@ func (g *gemm) run() {
 	tileK, tileN := g.tileSize()
 	tiles := (g.n + tileN - 1) / tileN
 	parts := (g.m + maxRows - 1) / maxRows
-	if g.batches*tiles < 8 { // few tiles: rather make them twice than leave cores idle
+	if g.batches*tiles < 8 { // few tiles: making them twice is better than idle cores
 		parts = max(parts, min(8, g.m/32))
 	}
 	part := (g.m + parts - 1) / parts
@@ -141,7 +142,7 @@ func floatMatrices(a *array.Array) (matrix func(batch int) rowMatrix, release fu
 	return floatCopy(a)
 }
 
-// floatCopy is floatMatrices where there must be a copy.
+// floatCopy is floatMatrices for arrays that must be copied.
 func floatCopy(a *array.Array) (matrix func(batch int) rowMatrix, release func()) {
 	r := len(a.Shape)
 	rows, cols := a.Shape[r-2], a.Shape[r-1]

@@ -53,7 +53,8 @@ func matMul(a, b, out *array.Array) {
 		defer release()
 	}
 	kStride, nStride := b.Strides[r-2], b.Strides[r-1]
-	// Columns of b that are contiguous make dot products, rows make sums of rows.
+	// Where the columns of b are contiguous, elements are dot products; otherwise
+	// rows of b are added up.
 	g.dots = kStride == 1 && nStride != 1
 	uses := g.m
 	if g.m > directRows {
@@ -70,9 +71,9 @@ func matMul(a, b, out *array.Array) {
 	g.run()
 }
 
-// tileRows returns rows of a matrix, uses times: the storage itself, or, where
-// elements must be converted or rows lie so far apart that using them often
-// costs more, a copy in buf.
+// tileRows returns rows of a matrix that are used so many times: the storage
+// itself, or a copy in buf if elements must be converted, or if rows lie so far
+// apart that using them often costs more than the copy.
 func tileRows(b *array.Array, off, rowStride, rows, stride, n, uses int, buf []float32) rowMatrix {
 	if b.DType == array.Float32 && stride == 1 && uses <= 8 {
 		return rowMatrix{storage[float32](b)[off:], rowStride}

@@ -45,8 +45,7 @@ func makeE8M0() (t [256]float32) {
 	return t
 }
 
-// toE4M3 rounds to nearest even; what is 448 or more, infinities and NaN become
-// 448.
+// toE4M3 rounds to nearest even; 448 and more, infinities and NaN become 448.
 func toE4M3(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, a := uint8(bits>>24)&0x80, bits&0x7fffffff
@@ -61,8 +60,8 @@ func toE4M3(v float32) uint8 {
 	return sign | uint8((a+0x7ffff+a>>20&1)>>20)
 }
 
-// toE2M1 returns the code of the nearest value, the first of equally near ones;
-// what is not finite gives 0. Distances are those of float32, as in MLX, whatever the
+// toE2M1 returns the code of the nearest value, and the first of several that are
+// equally near; it returns 0 for numbers that are not finite. Distances are those of float32, as in MLX, whatever the
 // type of v: rounded to bfloat16, those of large v would all be equal.
 func toE2M1(v float32) uint8 {
 	best, distance := 0, abs32(v)

@@ -10,9 +10,9 @@ import (
 )
 
 // projection multiplies one row with quantized matrices: the fused op of that name
-// in csrc/ops/ops.def. Every worker prepares the row for itself, norm included:
-// that takes less time than to wait for one that does it for all. Results are
-// those of the ops that it stands for, to the bit.
+// in csrc/ops/ops.def. Every worker prepares the row for itself, including the norm:
+// waiting for one worker to do it for all would take longer. The results have the
+// same bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
 	dtype    array.DType // of the row, normalised or not, and of the products
@@ -20,19 +20,19 @@ type projection struct {
 	gain     *array.Array
 	residual *array.Array
 	matrices []*QuantizedRows
-	outs     []array.Array // of arg_max none
+	outs     []array.Array // none with arg_max
 	starts   []int         // the first unit of each matrix
-	best     []float32     // of arg_max: key and place of each block
+	best     []float32     // with arg_max: the largest product of each block, and its place
 	index    *array.Array
 }
 
 const (
 	// projectionBlock is how many products are computed at a time.
 	projectionBlock = 128
-	// projectionCodes is about how many codes of a matrix are the smallest piece of
-	// work: the rows of a small matrix are few for many workers.
-	projectionCodes = 8192
-	// argMaxBlock is how many products of arg_max have one largest.
+	// projectionAlign is the number of products in a line of the cache. It is less
+	// than Grain, because a small matrix has few rows for many workers.
+	projectionAlign = 16
+	// argMaxBlock is how many products one entry of best covers.
 	argMaxBlock = 256
 )
 
@@ -117,8 +117,8 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	return nil
 }
 
-// units counts the columns of all matrices side by side. With SiLU two of them go
-// together.
+// units counts the columns of all matrices side by side. With SiLU, a unit is one
+// column of each of the two.
 func (p *projection) units() int {
 	n := 0
 	for i, m := range p.matrices {
@@ -131,7 +131,6 @@ func (p *projection) units() int {
 
 func (p *projection) parts() []workers.Part {
 	cost := p.matrices[0].cost(1)
-	align := min(max(projectionCodes/max(p.matrices[0].K(), 1)/4*4, 4), 16)
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
@@ -141,11 +140,11 @@ func (p *projection) parts() []workers.Part {
 			{Units: 1, Cost: float64(len(p.best)), Run: p.joinArgMax},
 		}
 	case opdef.ProjectionSiLUMul:
-		return []workers.Part{{Units: p.units(), Align: align, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
 	case opdef.ProjectionResidual:
-		return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.addResidual)}}
+		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.addResidual)}}
 	}
-	return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.store)}}
+	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
 }
 
 // each calls f for blocks, once the row is prepared. f has room for two blocks.
@@ -167,7 +166,7 @@ func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*wo
 	}
 }
 
-// prepare makes the row what the matrices multiply.
+// prepare brings the row into the form that the matrices multiply.
 func (p *projection) prepare(l *lane, k int) {
 	space := l.space
 	row := p.row(l, cut(&space, k))

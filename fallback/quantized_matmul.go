@@ -48,7 +48,7 @@ func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, tran
 		(&QuantizedRows{a}).products(&x, &out, rows)
 		return nil
 	}
-	// One matrix of all rows: a tile of w serves every one of them.
+	// All rows become one matrix, so that each tile of w is made once for all.
 	flatX, flatOut := flatten(&x, rows), flatten(&out, rows)
 	if flatX != nil && flatOut != nil {
 		a.product(flatX, flatOut)
@@ -91,7 +91,7 @@ func (m *QuantizedRows) products(x, out *array.Array, rows int) {
 	down := (rows + height - 1) / height
 	flat := flatten(out, rows)
 	direct := flat != nil && flat.DType == array.Float32 && flat.Strides[1] == 1
-	// Neighbours have the same rows of x, which are then in a core's cache.
+	// Neighbouring units use the same rows of x, which then stay in a core's cache.
 	parallel(down*across, m.cost(height)*float64(width), func(lo, hi int) {
 		for unit := lo; unit < hi; unit++ {
 			first, column := unit/across*height, unit%across*width
@@ -106,9 +106,8 @@ func (m *QuantizedRows) products(x, out *array.Array, rows int) {
 	})
 }
 
-// blocks chooses how many rows of x and of w make a unit of work. The larger, the
-// less often x is read and w made into tiles; but there should be several units
-// for each thread.
+// blocks chooses how many rows of x and of w a unit of work has. With large units, x
+// is read and w made into tiles less often; but each thread should have several.
 func (m *QuantizedRows) blocks(rows int) (height, width int) {
 	if rows <= maxLimbRows {
 		return rows, Grain
@@ -116,7 +115,7 @@ func (m *QuantizedRows) blocks(rows int) (height, width int) {
 	height, width = min(2*chunk, rows), chunk
 	if m.tiled() {
 		height = min(chunk/2, rows)
-		if m.cols > 1536 { // a megabyte of tiles of x and of w is what a core's cache holds
+		if m.cols > 1536 { // so that the tiles of x and of w fit in a core's cache
 			width = chunk / 2
 		}
 	}

@@ -28,7 +28,7 @@ type QuantizedRows struct {
 	packed
 }
 
-// Grain is what borders between the ranges of Multiply should be multiples of.
+// Grain divides the borders between ranges for which Multiply is fastest.
 const Grain = 32
 
 // NewQuantizedRows checks w [N, K*bits/32] uint32 and scales and biases
@@ -63,18 +63,19 @@ type PreparedRows struct {
 	tiled   bool      // they are in tiles instead
 	tiles   simd.Tiles
 	group   int         // of tiles
-	endless atomic.Bool // a row is not finite, so that tiles cannot have it
+	endless atomic.Bool // a row is not finite, and tiles hold finite numbers only
 }
 
-// maxLimbRows is up to how many rows of x are multiplied as whole numbers with
-// the codes themselves; for more, products of dequantized tiles are faster.
+// maxLimbRows is the largest number of rows of x that are multiplied as whole
+// numbers with the codes themselves. For more, products of dequantized tiles are
+// faster.
 const maxLimbRows = 8
 
 // integers reports whether the codes, or bytes that stand for them, can be
 // multiplied as whole numbers.
 func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
 
-// order is how rows of x lie for the codes.
+// order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
 	if a.Mode == opdef.ModeAffine && a.Bits == 4 {
 		return simd.Halves
@@ -124,7 +125,8 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// SharesRows reports whether rows that were prepared for m serve other, too.
+// SharesRows reports whether rows that were prepared for m can be multiplied with
+// other as well.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
@@ -145,9 +147,9 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	}
 }
 
-// Again is to be called when every row is set. It reports whether they must be set
-// once more, for products of another kind: one of them is not finite, and tiles
-// cannot have it.
+// Again must be called when every row is set. It reports whether all of them must
+// be set once more, because one is not finite: tiles hold finite numbers only, so
+// the rows are then multiplied as floats.
 func (p *PreparedRows) Again() bool {
 	if !p.tiled || !p.endless.Load() {
 		return false
@@ -163,9 +165,9 @@ func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi 
 	m.MultiplyRows(out, ld, p, 0, p.rows, lo, hi)
 }
 
-// MultiplyRows is Multiply for rows [first, end) of x, the first of which goes to
-// the beginning of out. First is a multiple of Grain, as is end if it is not the
-// number of rows.
+// MultiplyRows is Multiply for rows [first, end) of x; row first goes to the
+// beginning of out. first must be a multiple of Grain, and so must end unless it is
+// the number of rows.
 func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
 	switch {
 	case lo >= hi || first >= end:

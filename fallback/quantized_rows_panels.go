@@ -5,14 +5,15 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// panelK is how many rows a panel of w has.
+// panelK is the largest number of rows of a panel of w.
 const panelK = 512
 
-// chunk is up to how many rows of w are multiplied together: some panels, so that
-// a block of rows of x is in the cache for all but the first of them.
+// chunk is the largest number of rows of w that are multiplied together. They are
+// several panels, so that a block of rows of x is read once and is in the cache for
+// the other panels.
 const chunk = 128
 
-// blockRows is how many rows of x are such a block.
+// blockRows is how many rows of x such a block has.
 const blockRows = 96
 
 // multiplyPanels multiplies floats with panels of w that are dequantized once for

@@ -8,7 +8,7 @@ import (
 // indexed reports whether the result is a place, along one axis.
 func indexed(k opdef.ReduceKind) bool { return k == opdef.ReduceArgMax || k == opdef.ReduceArgMin }
 
-// needsElements reports whether the kind means nothing for no elements.
+// needsElements reports whether the kind is undefined for no elements.
 func needsElements(k opdef.ReduceKind) bool {
 	return indexed(k) || k == opdef.ReduceAMax || k == opdef.ReduceAMin || k == opdef.ReduceLogSumExp
 }
@@ -38,13 +38,13 @@ func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 // Reduce reduces the last axes of x to one element each: out has the shape of
 // x's leading axes. Result types are those of MLX: out has x's type, but uint32
 // for ArgMax and ArgMin, which reduce one axis; bool for All and Any; int32 and
-// uint32 for the sum and product of bool and uint8; float32 for the mean of
-// anything that is no float.
+// uint32 for the sum and product of bool and uint8; float32 for the mean of types
+// other than floats.
 //
 // Integers wrap around. A NaN makes every float result NaN and is the largest and
-// the smallest for ArgMax and ArgMin, where the first of equals wins; it is true
-// for All and Any. Of no elements the sum is 0, the product 1, the mean NaN, All
-// true and Any false. LogSumExp of -Infs is -Inf.
+// the smallest for ArgMax and ArgMin, which return the first of equal elements; it
+// is true for All and Any. Without elements, the sum is 0, the product 1, the mean
+// NaN, All true and Any false. LogSumExp of nothing but -Inf is -Inf.
 //
 // Long sums are added up in pieces and those in pairs, so that errors stay small.
 //

@@ -12,9 +12,9 @@ import (
 // [B, Hq, Tq, Dv] of one float type. Query head h reads key head h/(Hq/Hkv).
 //
 // mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
-// added; it may be absent. keyLength, int32 [1], says how many keys exist; absent,
-// all Tk. causal lets query i see keys up to L - Tq + i, where L is the key
-// length. A query that sees no key gives zeros.
+// added to the scores; it may be absent. keyLength, int32 [1], is the number of keys
+// that exist; if it is absent, all Tk do. With causal, query i sees keys up to
+// L - Tq + i, where L is that number. A query that sees no key gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types.
 func SDPA(q, k, v, mask, keyLength, out array.Array, scale float32, causal bool) error {
@@ -112,7 +112,7 @@ func (a *attention) run() {
 		scratch := borrow(rows*(d+keyRows+dv+2) + keyRows*max(d, dv) + keyRows + max(d, keyRows)*simd.MaxPanelWidth)
 		defer scratch.release()
 		for i := lo; i < hi; i++ {
-			// The last queries see the most keys: they come first.
+			// The last queries see the most keys, so they come first.
 			block, rest := blocks-1-i%blocks, i/blocks
 			headBlock, rest := rest%headBlocks, rest/headBlocks
 			b := queryBlock{attention: a, keyHead: rest % heads, batch: rest / heads, t0: block * perBlock}

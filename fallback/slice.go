@@ -4,7 +4,7 @@ import "github.com/kompute-go/kompute-go/internal/array"
 
 // Slice copies to out the part of x that has out's shape and begins at start.
 // Both have one type and rank, and out is no longer than x along any axis. start
-// is int32 [rank]; if it is absent, at holds instead. A start is clamped so that
+// is int32 [rank]; if it is absent, at is used instead. A start is clamped so that
 // the part fits, as in SliceUpdate.
 //
 // Errors: ErrInvalid for other shapes or types.

@@ -6,7 +6,7 @@ import (
 
 // SliceUpdate writes update into dst at start, in place. Both have one type and
 // rank, and update is no larger than dst along any axis. start is int32 [rank];
-// if it is absent, at holds instead. A start is clamped so that the update fits,
+// if it is absent, at is used instead. A start is clamped so that the update fits,
 // as in XLA.
 //
 // Errors: ErrInvalid for other shapes or types.

@@ -22,8 +22,8 @@ type Stages struct {
 	Make func(arrays []array.Array, scratch []float32) ([]workers.Part, error)
 }
 
-// StagesOf returns the stages of a call, whose arrays need no memory yet; nil if
-// the op has none, and is to be run by its function.
+// StagesOf returns the stages of a call, whose arrays need no memory yet, or nil if
+// the op has none and must be run by its function.
 func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 	switch name {
 	case opdef.Projection.Name:

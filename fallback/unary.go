@@ -15,9 +15,8 @@ func integral(k opdef.UnaryKind) bool {
 
 // Unary computes out = kind(x), element by element. x and out have one shape and
 // type, but Not gives bool and takes anything, nonzero being true. Round goes to
-// the nearest, ties to even; GELU is x·(1 + erf(x/√2))/2. On integers, which
-// wrap around, there are Neg, Abs, Square and, doing nothing, Floor, Ceil and
-// Round.
+// the nearest, ties to even; GELU is x·(1 + erf(x/√2))/2. Integers wrap around, and
+// have Neg, Abs, Square and Not; Floor, Ceil and Round leave them as they are.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
 func Unary(kind opdef.UnaryKind, x, out array.Array) error {

@@ -11,11 +11,11 @@ import (
 // another as turns, which are counted up over all runs: turn t is step t modulo
 // the number of steps.
 //
-// A worker that is late, by however much, must not take part in a turn that is
-// over. So everything that workers decide by carries the turn: state says which
-// one it is and how many shares it has, size how many pieces, and each share how
-// many of its pieces are taken. Steps themselves are read only by who has taken a
-// piece, for until that is done the turn does not end.
+// A late worker must not take part in a turn that is over, however late it is.
+// Therefore every word that workers base decisions on contains the number of the
+// turn: state with the number of shares, size with the number of pieces, and each
+// share with the number of its pieces that are taken. A step itself is read only by
+// workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  [][]part
 	long   bool   // a schedule: workers stay, and those of other jobs do not come
@@ -39,8 +39,8 @@ type job struct {
 
 // slot is the place of one worker.
 type slot struct {
-	// left counts the pieces that are not done of the group of shares that begins
-	// here: with one counter for all, the workers would wait in line for it.
+	// left counts the unfinished pieces of the group of shares that begins here. A
+	// single counter for all shares would be contended.
 	left    atomic.Int64
 	_       [56]byte
 	taken   atomic.Uint64 // turn<<24 | pieces of its share that are taken
@@ -65,8 +65,8 @@ func (j *job) run(times int) error {
 	j.end = first + uint64(times)*n
 	j.failed.Store(false)
 	j.err = nil
-	// What j has is visible to others only from here on, but for late workers of
-	// earlier runs, who find nothing to do.
+	// Other workers see the job from here on. Late workers of earlier runs may have
+	// looked at it before, and found nothing to do.
 	me := j.attach()
 	j.open(first)
 	var place *atomic.Pointer[job]
@@ -98,8 +98,7 @@ func (j *job) detach(me int) {
 	j.attached.Add(-1)
 }
 
-// open begins turns from this one on, up to the first that has something to do,
-// or ends the job.
+// open begins the first turn from this one on that has work, or ends the job.
 func (j *job) open(turn uint64) {
 	for ; turn < j.end && !j.failed.Load(); turn++ {
 		step := j.steps[turn%uint64(len(j.steps))]
@@ -184,10 +183,11 @@ func (j *job) done(turn uint64, share, pieces int) {
 	}
 }
 
-// take takes some of the pieces that are left of a share [lo, hi): a quarter of
-// them, so that the others find some until the end, also where this worker turns out
-// to be slow.
-func (s *slot) take(turn uint64, lo, hi int) (a, b int) {
+// take takes some of the pieces that are left of a share [lo, hi). The rest stays
+// available to others in case this worker turns out to be slow: half of the pieces
+// of a schedule, which are small, and three quarters of those of a loop.
+func (j *job) take(share int, turn uint64, lo, hi int) (a, b int) {
+	s := &j.slots[share]
 	const countBits = 24
 	mark := turn << countBits
 	for {
@@ -201,7 +201,10 @@ func (s *slot) take(turn uint64, lo, hi int) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := max((hi-at)/4, 1)
+		n := (hi - at + 1) / 2
+		if !j.long {
+			n = max((hi-at)/4, 1)
+		}
 		if s.taken.CompareAndSwap(word, mark|uint64(at+n-lo)) {
 			return at, at + n
 		}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// loop is a job of one step, for For. Late workers may still look at one that is
-// used again, which they may: see job.
+// loop is a job of one step, for For. It is used again and again; see job for why
+// late workers do no harm.
 type loop struct {
 	job *job
 	run func(lo, hi int)

@@ -63,11 +63,11 @@ func threadsFor(j *job) int {
 	return n
 }
 
-// tooMany reports whether there are more workers than processors beside a caller.
+// tooMany reports whether the workers and one caller exceed the processors.
 func tooMany() bool { return int(all.Load()) >= runtime.GOMAXPROCS(0) }
 
-// callWorkers sees to it that so many workers look at the board. Each wakes two
-// more, so that the caller soon begins its own work.
+// callWorkers makes sure that so many workers look at the board. It wakes two, each
+// of which wakes two more, so that the caller can soon begin its own work.
 func callWorkers(want int) {
 	want = min(want, runtime.GOMAXPROCS(0)-1)
 	missing := min(want-int(polling.Load()), 2)

@@ -9,12 +9,12 @@ const (
 	// patience is how often a worker looks for the next step before it takes what
 	// others have not begun, less than half a microsecond.
 	patience = 8
-	// politeTime is how long a worker runs or waits before it lets other goroutines
-	// have its place once.
+	// politeTime is how long a worker runs or waits before it yields to other
+	// goroutines once.
 	politeTime = 2 * time.Millisecond
-	// spinTime is how long it waits before it lets them have it again and again, as
-	// far apart, and parkTime how long before it parks: to wake it takes that long,
-	// where a machine's processors are virtual.
+	// spinTime is how long a waiting worker polls before it yields, again and again.
+	// After parkTime it parks. Waking it takes tens of microseconds, and more where
+	// the machine's processors are virtual.
 	spinTime = 20 * time.Microsecond
 	parkTime = 300 * time.Microsecond
 )
@@ -129,7 +129,7 @@ func (j *job) crowded(me int) bool {
 func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 	lo, hi := t.share(share)
 	for {
-		a, b := j.slots[share].take(t.turn, lo, hi)
+		a, b := j.take(share, t.turn, lo, hi)
 		if a == b {
 			return pieces
 		}
@@ -138,8 +138,8 @@ func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 	}
 }
 
-// steal does a part of another's share. It reports whether there was any. Absent
-// asks for shares that nobody has come for only.
+// steal does a part of the share of another worker, and reports whether there was
+// any. With absent, it looks only at shares whose worker has not arrived.
 func (j *job) steal(me int, t *turnOf, absent bool) bool {
 	for k := 1; k <= t.shares && j.state.Load() == t.state; k++ {
 		i := (me + k) % t.shares
@@ -147,7 +147,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 			continue
 		}
 		lo, hi := t.share(i)
-		if a, b := j.slots[i].take(t.turn, lo, hi); a != b {
+		if a, b := j.take(i, t.turn, lo, hi); a != b {
 			j.runPieces(&j.slots[me].context, t.turn, a, b)
 			j.done(t.turn, i, b-a)
 			return true
@@ -156,8 +156,9 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 	return false
 }
 
-// await returns when the turn is over: false if the worker shall leave. What
-// others have not begun it takes at once if they are absent, else after a while.
+// await returns true when the turn is over, and false if the worker must leave.
+// Meanwhile it takes pieces that others have not begun: at once if those workers
+// are absent, else after a while.
 func (j *job) await(me int, t *turnOf, as role) bool {
 	var since, yielded time.Duration
 	absent := int(j.attached.Load()) < t.shares
