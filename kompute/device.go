@@ -37,6 +37,7 @@ type Device struct {
 	info        DeviceInfo
 	noGPUReason string
 	opts        options
+	reopen      func() (*Device, error) // opens it once more
 	backend     backend
 	budget      int64 // the most bytes of live storage; 0: no limit
 	clock       clock // of spans

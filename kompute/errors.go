@@ -22,7 +22,8 @@ var (
 	// left. The error is a *MemoryError if both sizes are known.
 	ErrOutOfMemory = errors.New("out of memory")
 	// ErrDeviceLost: the driver reported the device as lost, or it hangs (see
-	// WithHangLimit). Nothing on it can be read any more; open it again.
+	// WithHangLimit). Nothing on it can be read any more. Device.Reopen
+	// opens it again.
 	ErrDeviceLost = errors.New("the device was lost")
 	// ErrClosed: the tensor, stream or device was closed.
 	ErrClosed = errors.New("closed")

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,34 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	if err := o.checkPasses(); err != nil {
 		return nil, fmt.Errorf("open %q: %w", spec, err)
 	}
+	d, err := open(spec, o)
+	if err != nil {
+		return nil, err
+	}
+	d.reopen = func() (*Device, error) {
+		if uuid := d.info.UUID; uuid != "" {
+			spec = "vulkan:" + uuid
+		}
+		return Open(spec, opts...)
+	}
+	return d, nil
+}
+
+// Reopen closes the device, as Shutdown does, and opens the same one again with the
+// same options: what to do with one that is lost. Nothing that was on it is on the new
+// one. Errors are the context's and those of Open; either way the device is closed.
+func (d *Device) Reopen(ctx context.Context) (*Device, error) {
+	if d = d.made(); d == noDevice {
+		return nil, errNilDevice
+	}
+	_ = d.Shutdown(ctx) // returns the streams' errors
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return d.reopen()
+}
+
+func open(spec string, o options) (*Device, error) {
 	backend, which, _ := strings.Cut(strings.TrimSpace(spec), ":")
 	switch strings.ToLower(backend) {
 	case "", "auto":

@@ -23,7 +23,10 @@ import (
 // The first op that fails poisons the stream. Ops enqueued before it may have
 // run; none after it do. Err, Synchronize and every read of a tensor that the
 // stream wrote return the error, and an op of another stream that uses such a
-// tensor fails with it.
+// tensor fails with it. The way on is a new stream: tensors that the poisoned one
+// has only read are as good as before, and one that it wrote is good again once it is
+// written as a whole, by Write or by an op of another stream. So a stream for each
+// request keeps a failure to that request.
 //
 // A cancelled wait returns at once with the context's error; the work
 // continues.

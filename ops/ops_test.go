@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 
 var (
 	only  = flag.String("device", "", "test this device alone, as kompute.Open takes it")
+	share = flag.Int("share", 1, "run one of so many cases of the tables, and nothing else, as for a slow driver")
 	masks = flag.Bool("masks", false, "run all of the suite on lesser devices, not a share")
 	table = flag.String("table", "", "write what was seen, by op and element type, to this file, or - for the output")
 )
@@ -68,7 +69,9 @@ func TestConformance(t *testing.T) {
 			dev, err := kompute.Open(spec, kompute.WithStrict())
 			require.NoError(t, err)
 			defer func() { require.NoError(t, dev.Close()) }()
-			if *table != "" {
+			if *share > 1 {
+				optest.RunShare(t, dev, *share)
+			} else if *table != "" {
 				report := &optest.Report{}
 				defer func() { require.NoError(t, writeTable(dev, report)) }()
 				optest.Run(t, dev, optest.WithReport(report))

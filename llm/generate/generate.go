@@ -115,6 +115,13 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 		limit: limit, meter: s.newMeter(),
 	}
 	err := g.run(ctx, prompt)
+	for err != nil && s.host != nil {
+		if err = g.replace(ctx, err, len(prompt)); err == nil {
+			err = g.run(ctx, slices.Concat(prompt, g.ids))
+		} else {
+			break
+		}
+	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		g.finish = FinishCancelled
@@ -134,16 +141,38 @@ type generation struct {
 	params  *kompute.Tensor[uint32] // how to sample what is not replayed; nil is greedy
 	text    *tokenizer.Decoder
 	ids     []int
+	first   int             // how many of them there were when run began
+	emitted int             // how many of them were passed on
 	all     strings.Builder // the text so far
 	finish  string
 	meter   *meter
 }
 
-// run reads the prompt and passes on what follows it.
+// replace has a lost device replaced, and passes on the token, if there is one, that
+// came before that was noticed.
+func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
+	m, err := g.host.Replace(ctx, g.model, cause)
+	if err != nil {
+		return err
+	}
+	if err := g.move(m, min(prompt+g.limit, m.Limits().Context)); err != nil {
+		return err
+	}
+	for _, id := range g.ids[g.emitted:] {
+		if err := g.emit(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run reads the prompt, of which the last tokens may have been generated before, and
+// passes on what follows it.
 func (g *generation) run(ctx context.Context, prompt []int) error {
+	g.first = len(g.ids)
 	if !g.options.Sampling.Greedy() {
 		var err error
-		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Encode(0), ops.SampleParamsSize); err != nil {
+		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Encode(uint64(g.first)), ops.SampleParamsSize); err != nil {
 			return err
 		}
 		defer g.params.Close()
@@ -201,6 +230,7 @@ func (g *generation) finished(id int) string {
 
 // emit passes a token on, with the text that is complete with it.
 func (g *generation) emit(id int) error {
+	g.emitted++
 	text := ""
 	if g.finish != FinishStop {
 		text = g.text.Push(id)

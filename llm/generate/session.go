@@ -14,6 +14,7 @@ import (
 // state stays from call to call, so a conversation pays for each of its tokens
 // once. A session serves one goroutine at a time.
 type Session struct {
+	host      *model.Host // nil: a lost device is not replaced
 	model     model.Model
 	tokenizer *tokenizer.Tokenizer
 	stream    *kompute.Stream
@@ -42,6 +43,32 @@ func NewSession(m model.Model, tok *tokenizer.Tokenizer, capacity int) (*Session
 		return nil, errors.Join(err, s.Close())
 	}
 	return &Session{model: m, tokenizer: tok, stream: s, state: state}, nil
+}
+
+// NewHostedSession is NewSession with the model of a host. If the device is lost
+// during a generation, the host replaces it, and the generation goes on where it was:
+// its tokens so far are fed to the new model.
+func NewHostedSession(h *model.Host, tok *tokenizer.Tokenizer, capacity int) (*Session, error) {
+	if h == nil {
+		return nil, fmt.Errorf("%w: a session needs a host", kompute.ErrInvalid)
+	}
+	s, err := NewSession(h.Model(), tok, capacity)
+	if err == nil {
+		s.host = h
+	}
+	return s, err
+}
+
+// move goes over to another model, with an empty state for capacity tokens. What the
+// session has on the device before, which is lost, is given up.
+func (s *Session) move(m model.Model, capacity int) error {
+	fresh, err := NewSession(m, s.tokenizer, capacity)
+	if err != nil {
+		return err
+	}
+	_ = errors.Join(s.closeStep(), s.state.Close(), s.stream.Close())
+	s.model, s.stream, s.state, s.seen, s.uncaptured = m, fresh.stream, fresh.state, nil, nil
+	return nil
 }
 
 // open reports whether the session is neither nil nor zero nor closed.

@@ -69,8 +69,8 @@ func (c *step) begin(g *generation, token *kompute.Tensor[uint32]) error {
 	ops.SliceUpdate(g.stream, c.token, token)
 	c.cursor.Set(g.stream, position)
 	if c.params != nil {
-		// The token after position p is number p + 1 - position.
-		params := g.options.Sampling.Encode(uint64(1 - int64(position)))
+		// The token after position p is number p + 1 - position, counted from the first of this run.
+		params := g.options.Sampling.Encode(uint64(int64(g.first) + 1 - int64(position)))
 		ops.SliceUpdate(g.stream, c.params, kompute.Constant(g.stream, params, ops.SampleParamsSize))
 	}
 	return g.stream.Flush()

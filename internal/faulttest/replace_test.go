@@ -1,0 +1,92 @@
+//go:build cgo && !nogpu
+
+package faulttest
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// A device that is lost during a generation is replaced, and the generation goes on
+// with the tokens that it would have had: greedy or sampled, wherever it was.
+func TestALostDeviceIsReplaced(t *testing.T) {
+	openDemo(t)
+	var log lockedBuffer
+	d, err := kompute.Open("vulkan", kompute.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer func() { _ = d.Close() }()
+	h, err := model.NewHost(bg, d, demo.folder.Checkpoint, model.Options{}, model.HostOptions{Most: 4})
+	require.NoError(t, err)
+	s, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+	require.NoError(t, err)
+	prompt := demo.cases[0].PromptIDs
+	const n = 12
+	for i, params := range []sample.Params{{}, {Temperature: 0.8, Seed: 7}} {
+		text := ""
+		o := generate.Options{MaxTokens: n, Sampling: params, OnText: func(more string) error { text += more; return nil }}
+		want, err := s.Generate(bg, prompt, o)
+		require.NoError(t, err)
+		if i == 0 {
+			require.Equal(t, demo.cases[0].GeneratedIDs[:n], want.IDs)
+		}
+		for _, at := range []struct {
+			function string
+			call     uint64
+		}{{"vkQueueSubmit", 1}, {"vkQueueSubmit", 6}} {
+			before := h.Replaced()
+			text = ""
+			control.Fail(at.function, at.call, 1, deviceLost)
+			got, err := s.Generate(bg, prompt, o)
+			require.NoError(t, err, at)
+			require.EqualValues(t, 1, control.Failed(), at)
+			require.Equal(t, before+1, h.Replaced())
+			require.Equal(t, want.IDs, got.IDs, at)
+			require.Equal(t, want.Text, got.Text)
+			require.Equal(t, want.Text, text, "nothing is said twice")
+		}
+	}
+	require.Equal(t, 4, bytes.Count([]byte(log.String()), []byte("a lost device is replaced")))
+	control.Fail("vkQueueSubmit", 3, 1, deviceLost)
+	_, err = s.Generate(bg, prompt, generate.Options{MaxTokens: n})
+	require.ErrorIs(t, err, kompute.ErrDeviceLost, "often enough")
+	control.Disarm()
+	_ = s.Close()
+	_ = h.Close()
+}
+
+// Where the device cannot be opened again, the CPU takes its place if asked to.
+func TestTheCPUTakesALostDevicesPlace(t *testing.T) {
+	openDemo(t)
+	d, err := kompute.Open("vulkan")
+	require.NoError(t, err)
+	defer func() { _ = d.Close() }()
+	h, err := model.NewHost(bg, d, demo.folder.Checkpoint, model.Options{}, model.HostOptions{OnCPU: true})
+	require.NoError(t, err)
+	s, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+	require.NoError(t, err)
+	lost := h.Model()
+	control.Fail("vkCreateDevice", 1, always, initializationFailed)
+	m, err := h.Replace(bg, lost, kompute.ErrDeviceLost)
+	control.Disarm()
+	require.NoError(t, err)
+	require.Equal(t, "cpu", m.Device().Backend())
+	again, err := h.Replace(bg, lost, kompute.ErrDeviceLost)
+	require.NoError(t, err)
+	require.Same(t, m, again, "once is enough")
+	_ = s.Close()
+	s, err = generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+	require.NoError(t, err)
+	got, err := s.Generate(bg, demo.cases[0].PromptIDs, generate.Options{MaxTokens: tokens})
+	require.NoError(t, err)
+	require.Equal(t, demo.cases[0].GeneratedIDs[:tokens], got.IDs)
+	require.NoError(t, s.Close())
+	require.NoError(t, h.Close())
+}
