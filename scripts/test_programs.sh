@@ -13,9 +13,10 @@ go build -o "$work/bin/" ./examples/...
 CGO_ENABLED=0 go build -o "$work/nogpu/" ./examples/...
 
 (cd examples/bench/plot && CGO_ENABLED=0 go build -o "$work/bin/benchplot" .)
+(cd examples/serve && go build -o "$work/bin/serve" .)
 
 # Help and version go to stdout with success; nonsense is one line on stderr, exit code 1 and nothing on stdout.
-for program in decode bench benchplot streams vector_add custom_shader; do
+for program in decode bench benchplot serve streams vector_add custom_shader; do
     for flag in --help -h; do
         "$work/bin/$program" "$flag" >"$work/out" 2>"$work/err" || fail "$program $flag exited with $?"
         contains "$(cat "$work/out")" 'usage: ' "$program $flag"

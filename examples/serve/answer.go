@@ -44,7 +44,7 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	}
 	size := 0
 	for _, message := range q.Messages {
-		size += len(message.Content) + len(message.Reasoning)
+		size += messageSize + len(message.Content) + len(message.Reasoning)
 		for _, c := range message.ToolCalls {
 			size += len(c.Function.Arguments)
 		}
@@ -102,6 +102,10 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 	g := &generation{id: "cmpl-" + rand.Text(), began: began, logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0)}
 	return s.run(w, r, m, g, &q.common, prompts)
 }
+
+// messageSize is what a message counts without its texts, for there may be very many:
+// templates write some tokens around each.
+const messageSize = bytesPerToken
 
 // checkSize refuses a prompt that is too long, before any work on it.
 func (m *loaded) checkSize(bytes int) error {

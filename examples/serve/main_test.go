@@ -97,8 +97,8 @@ func (p *program) post(t *testing.T, body string) *http.Response {
 	return response
 }
 
-// long is an answer of some thousand tokens: nothing but thoughts.
-const long = `{"stream":true,"temperature":100,"top_p":1,"top_k":0,"min_p":0,"logit_bias":{},"messages":[{"role":"user","content":"Hi"}]}`
+// long asks for an answer of thousands of tokens, drawn almost at random.
+const long = `{"stream":true,"temperature":100,"top_p":1,"top_k":0,"min_tokens":4000,"messages":[{"role":"user","content":"Hi"}]}`
 
 // A signal lets what was accepted be finished, and takes nothing more.
 func TestDrain(t *testing.T) {

@@ -42,6 +42,9 @@ type stream interface {
 	Tokens() iter.Seq2[generate.Token, error]
 }
 
+// bytesPerToken is more than texts have on average, by far.
+const bytesPerToken = 16
+
 // openModel opens the folder, the device and the engine that the options name.
 func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, err error) {
 	m := &loaded{name: o.name, created: time.Now()}
@@ -75,7 +78,7 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 		m.context = o.engine.Context
 	}
 	if m.maxPrompt = o.maxPrompt; m.maxPrompt == 0 {
-		m.maxPrompt = 16 * int64(m.context)
+		m.maxPrompt = bytesPerToken * int64(m.context)
 	}
 	m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return m.engine.Submit(ctx, r) }
 	m.tools, err = showsTools(ctx, m.folder)

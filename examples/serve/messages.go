@@ -1,0 +1,110 @@
+package main
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
+)
+
+// message is one of a chat's.
+type message struct {
+	Role       string     `json:"role"`
+	Content    content    `json:"content"`
+	Name       string     `json:"name"`
+	Reasoning  string     `json:"reasoning_content"`
+	ToolCalls  []toolCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// toolCall is a call of a function that a model has asked for.
+type toolCall struct {
+	Index    *int   `json:"index,omitempty"` // in streams
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON
+	} `json:"function"`
+}
+
+// content is a message's text, which may come in parts.
+type content string
+
+// UnmarshalJSON takes a string, null, or an array of parts of type text.
+func (c *content) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() != '[' {
+		return json.Unmarshal(data, (*string)(c))
+	}
+	var parts []struct {
+		Type, Text string
+	}
+	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type != "text" && p.Type != "" {
+			return fmt.Errorf("a part of type %q is not text, and this model reads nothing else", p.Type)
+		}
+		*c += content(p.Text)
+	}
+	return nil
+}
+
+// roles are what the chat templates of models know, by OpenAI's names.
+var roles = map[string]string{"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+// conversation returns the messages as a chat template takes them.
+func (q *chatRequest) conversation() ([]chat.Message, error) {
+	out := make([]chat.Message, len(q.Messages))
+	for i, m := range q.Messages {
+		role, ok := roles[m.Role]
+		if !ok {
+			return nil, bad(fmt.Sprintf("messages.%d.role", i), "%q is not system, developer, user, assistant or tool", m.Role)
+		}
+		extra := map[string]any{}
+		for name, text := range map[string]string{"name": m.Name, "reasoning_content": m.Reasoning, "tool_call_id": m.ToolCallID} {
+			if text != "" {
+				extra[name] = text
+			}
+		}
+		var calls []any
+		for j, c := range m.ToolCalls {
+			// Templates print an object in their own way, and a text as it is.
+			arguments := stdjson.RawMessage(c.Function.Arguments)
+			if jsontext.Value(arguments).Kind() != '{' || !jsontext.Value(arguments).IsValid() {
+				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
+			}
+			calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Function.Name, "arguments": arguments}})
+		}
+		if calls != nil {
+			extra["tool_calls"] = calls
+		}
+		out[i] = chat.Message{Role: role, Content: string(m.Content), Extra: extra}
+	}
+	return out, nil
+}
+
+// variables returns what the chat template is told beside the messages.
+func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error) {
+	out := map[string]any{}
+	if noThink || q.ReasoningEffort == "none" {
+		out["enable_thinking"] = false
+	}
+	for name, value := range q.TemplateArguments {
+		switch v := value.(type) {
+		case bool, float64:
+		case string: // special tokens are the template's alone
+			if len(m.folder.Tokenizer.SpecialAt(v)) > 0 {
+				return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
+			}
+		default:
+			return nil, bad("chat_template_kwargs."+name, "not a bool, a number or a string")
+		}
+		out[name] = value
+	}
+	return out, nil
+}
