@@ -33,8 +33,8 @@ type recipe struct {
 const recipeFile = "bench.json"
 
 // makeFolder makes a folder, unless an earlier run has made the same one there.
-// One that is not finished, because ctx is cancelled or the disk is full, is
-// removed again if it was made here.
+// An unfinished one, because ctx is cancelled or the disk is full, is removed again
+// if it was made here.
 func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io.Writer) error {
 	want := recipe{s.name, seed}
 	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
@@ -67,9 +67,9 @@ func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io
 	return os.WriteFile(filepath.Join(dir, recipeFile), text, 0o644) // last: the folder is whole
 }
 
-// writeFolder makes a checkpoint folder of that shape with random weights, the
-// same for the same seed. Its tokenizer is the demo model's, so that the folder
-// is whole; text of it means nothing.
+// writeFolder makes a checkpoint folder of that shape with random weights, the same
+// for the same seed. To make the folder complete it has the demo model's tokenizer;
+// generated text is meaningless.
 func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli.Bar) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

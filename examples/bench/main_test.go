@@ -146,7 +146,7 @@ func TestSameSeedMakesTheSameFolder(t *testing.T) {
 	require.False(t, bytes.Equal(one, files(1<<40+1)), "all bits of a seed count")
 }
 
-// A folder is used again only by who asks for the same one.
+// A folder is reused only for the same shape and seed.
 func TestAFolderIsNotTakenForAnother(t *testing.T) {
 	s, err := findShape("tiny")
 	require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestKeysAreSnakeCase(t *testing.T) {
 	}
 }
 
-// asProgram has the tests' binary be the program.
+// asProgram makes the tests' binary run as the program.
 const asProgram = "BENCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -15,7 +15,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// The ways in which tokens are worked on.
+// The ways in which tokens are processed.
 const (
 	modePrompt = "prompt" // many at once
 	modeRegion = "region" // one by one, by replaying a region
@@ -125,7 +125,7 @@ func (b *bench) runTests(ctx context.Context) error {
 	return nil
 }
 
-// run measures a test: one repetition that does not count, then reps that do.
+// run measures a test: one repetition to warm up, then reps that count.
 func (b *bench) run(ctx context.Context, t test) (row, error) {
 	r := row{test: t}
 	var rates []float64
@@ -147,8 +147,8 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	return r, nil
 }
 
-// once fills the cache to the test's depth and runs the test behind it. It
-// returns tokens per second.
+// once fills the cache to the test's depth and then runs the test. It returns tokens
+// per second.
 func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err error) {
 	s, err := b.session(t.Depth + t.Tokens + 1)
 	if err != nil {

@@ -25,7 +25,7 @@ type roofline struct {
 	Device  string `json:"device"`
 	Backend string `json:"backend"`
 	Driver  string `json:"driver"`
-	// What the probes reach, in bytes read and written and in operations a second; 0: there is no such probe here.
+	// The probes' rates, in bytes read and written and in operations a second; 0: this device has no such probe.
 	StreamRate float64       `json:"stream_bytes_per_second"`
 	FloatRate  float64       `json:"float_flop_per_second"`
 	MatrixRate float64       `json:"matrix_flop_per_second"`
@@ -34,13 +34,13 @@ type roofline struct {
 	Calls      []kernelCalls `json:"kernel_calls,omitempty"`
 }
 
-// opRate is one measured call, with its share of what the probe that it is compared with reaches.
+// opRate is one measured call, with its share of the rate of the probe that it is compared with.
 type opRate struct {
 	optest.Measured
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	FLOPPerSecond  float64 `json:"flop_per_second,omitempty"`
-	// Limit is "memory" or "matrix", whichever would take longer at the probes' rates, and Share how near to it the
-	// call comes.
+	// Limit is "memory" or "matrix", whichever would take longer at the probes' rates, and Share is the share of that
+	// rate that the call reaches.
 	Limit string  `json:"limit"`
 	Share float64 `json:"share"`
 }

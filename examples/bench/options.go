@@ -21,7 +21,7 @@ type options struct {
 	batch                           []int // clients at once; empty: one session
 	reps, profile                   int
 	eager, region, json             bool
-	ops                             string // "all", or their names; empty: measure a model
+	ops                             string // "all", or names of ops; empty: measure a model
 	opNames                         []string
 	sizes, rows                     []int
 	sampling                        sample.Params
@@ -82,7 +82,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return o, errors.Join(append(errs[:], fs.NoArguments(""), o.check())...)
 }
 
-// check refuses what cannot be measured, before anything is made.
+// check rejects options that cannot be measured, before any work.
 func (o *options) check() error {
 	switch {
 	case o.reps < 1:
@@ -90,9 +90,9 @@ func (o *options) check() error {
 	case o.profile < 0:
 		return fmt.Errorf("--profile: %d is less than 0", o.profile)
 	case len(o.threads) > 0 && o.device != "cpu":
-		return errors.New("--threads is of --device cpu")
+		return errors.New("--threads requires --device cpu")
 	case len(o.threads) > 0 && (slices.Min(o.threads) < 1 || slices.Max(o.threads) > runtime.NumCPU()):
-		return fmt.Errorf("--threads: this machine has 1 to %d", runtime.NumCPU())
+		return fmt.Errorf("--threads: want 1 to %d on this machine", runtime.NumCPU())
 	case len(o.batch) > 0 && (len(o.prompts) != 1 || len(o.gens) != 1 || o.prompts[0] < 1 || o.gens[0] < 2):
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):

@@ -13,11 +13,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/cli"
 )
 
-// plotter draws results. It is a module of its own, in plot/, so that this one
-// needs no plotting library.
+// plotter is the program that draws results. It is a separate module, in plot/, so
+// that this one needs no plotting library.
 const plotter = "benchplot"
 
-// checkPlot finds out before a long measurement whether it can be drawn.
+// checkPlot checks, before a long measurement, whether it can be drawn.
 func (o *options) checkPlot() error {
 	if o.plot == "" {
 		return nil

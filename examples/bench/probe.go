@@ -13,8 +13,8 @@ import (
 // probeTimes is how often a probe runs; the fastest run counts.
 const probeTimes = 7
 
-// probe measures what the device reaches, by kernels of which no op is made: a stream of as many bytes as the largest
-// ops read and write, float32 arithmetic and tensor cores.
+// probe measures the device's peak rates with kernels that no op uses: a stream of as many bytes as the largest ops
+// read and write, float32 arithmetic and tensor cores.
 func (r *roofline) probe(ctx context.Context, m *kompute.Manager, elements int) error {
 	if r.Backend == "cpu" {
 		rate, err := streamRateOfHost(elements)
@@ -106,7 +106,7 @@ func timeProbe(ctx context.Context, m *kompute.Manager, code []uint32, in, out i
 	return max(slices.Min(times), 1), nil
 }
 
-// streamRateOfHost is what one thread copies.
+// streamRateOfHost is the rate at which one thread copies.
 func streamRateOfHost(elements int) (float64, error) {
 	from, to := make([]uint32, elements), make([]uint32, elements)
 	for i := range from {

@@ -14,7 +14,7 @@ import (
 // profile is where the device's time of a token goes, at one depth.
 type profile struct {
 	Depth  int `json:"depth"`
-	Tokens int `json:"tokens"` // that medians are of
+	Tokens int `json:"tokens"` // number of tokens that the medians are of
 	// Device time of a token: of a replay as it is, and with timestamps around
 	// each dispatch, which is what the kernels and gaps add up to.
 	ReplayNanos int64    `json:"replay_ns"`
@@ -26,7 +26,7 @@ type profile struct {
 	// Gaps lie before a dispatch: with a barrier or without.
 	BarrierGaps gaps `json:"barrier_gaps"`
 	OtherGaps   gaps `json:"other_gaps"`
-	// EagerOps is the same of tokens made op by op.
+	// EagerOps is the time by op of tokens made op by op.
 	EagerOps []eagerOp `json:"eager_ops,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type kernel struct {
 	Grid      [3]uint32 `json:"grid"`
 	Calls     int       `json:"calls"`
 	Nanos     int64     `json:"total_ns"`
-	// WorkNanos is what all workers of the CPU backend worked on it.
+	// WorkNanos is the total time of the CPU backend's workers on it.
 	WorkNanos int64 `json:"work_ns,omitempty"`
 }
 
@@ -55,8 +55,8 @@ type eagerOp struct {
 	Nanos      float64 `json:"total_ns"`
 }
 
-// look measures the parts of a token at a depth. A device without timestamps
-// has none to show.
+// look measures the parts of a token at a depth. A device without timestamps has no
+// profile.
 func (b *bench) look(ctx context.Context, depth int) error {
 	p := &profile{Depth: depth, Tokens: b.profile}
 	err := b.lookAtRegion(ctx, p)

@@ -7,8 +7,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/cli"
 )
 
-// progress tells on stderr what is being done: a bar on a terminal, and a line
-// for each step elsewhere.
+// progress reports on stderr what is being done: a bar on a terminal, otherwise a
+// line for each step.
 type progress struct {
 	out         io.Writer
 	bar         *cli.Bar

@@ -29,8 +29,8 @@ type results struct {
 type memory struct {
 	Weights int64 `json:"weights_bytes"`
 	Cache   int64 `json:"cache_bytes"` // the largest
-	// Transient is what a decode step's own tensors take; TransientUnplanned
-	// what they would if none shared memory.
+	// Transient is the memory of a decode step's own tensors; TransientUnplanned
+	// what it would be if none shared memory.
 	Transient          int64 `json:"transient_bytes"`
 	TransientUnplanned int64 `json:"transient_bytes_unplanned"`
 	Peak               int64 `json:"peak_bytes"`     // of open tensors

@@ -11,11 +11,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// scaling is what one number of threads of the CPU backend gives.
+// scaling is the result for one number of threads of the CPU backend.
 type scaling struct {
 	Threads int `json:"threads"`
-	// MemoryRate is how many bytes per second these threads read from memory, and
-	// do nothing else: measured beside the tests.
+	// MemoryRate is how many bytes per second these threads read from memory if they
+	// do nothing else, measured along with the tests.
 	MemoryRate float64      `json:"memory_bytes_per_second"`
 	Tests      []scalingRow `json:"tests"`
 }
@@ -24,8 +24,8 @@ type scaling struct {
 type scalingRow struct {
 	row
 	Speedup float64 `json:"speedup"` // over the first number of threads
-	// MemoryShare is how much of MemoryRate reading the weights once for each token
-	// takes; for tokens made one by one.
+	// MemoryShare is the share of MemoryRate that reading the weights once for each
+	// token takes; only for tokens made one by one.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	// Waiting is the share of their time that threads wait for each other in a
 	// replayed token.

@@ -1,6 +1,6 @@
 // Command custom_shader runs a GLSL shader of its own on a Vulkan device: two
 // algorithms of the same shader, the second working on what the first writes.
-// No barrier is written anywhere; a sequence sees to that.
+// The program needs no barriers; the sequence inserts them.
 //
 // The shader is compiled by glslc when the program starts.
 package main
@@ -23,7 +23,7 @@ import (
 //go:embed scale.comp
 var scaleSource []byte
 
-// workgroupSize is the number of elements that one workgroup of the shader does.
+// workgroupSize is the number of elements that one workgroup of the shader computes.
 const workgroupSize = 64
 
 func main() {

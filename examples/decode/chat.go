@@ -58,17 +58,17 @@ func (a *app) chat(ctx context.Context, stdin io.Reader) (err error) {
 	}
 }
 
-// clear forgets what was said.
+// clear forgets the conversation.
 func (c *conversation) clear() {
 	turn := generate.Turn(c.system, "")
 	c.messages = turn[:len(turn)-1] // the system message, if any
 }
 
-// commandLine is what a line looks like that is a command: a message may well
-// begin with a slash, as the name of a file does.
+// commandLine matches lines that are commands: a message, too, may begin with a
+// slash, for example with the name of a file.
 var commandLine = regexp.MustCompile(`^/[a-z]*$`)
 
-// command does what a line with a slash asks for. done: the program ends.
+// command runs a line with a slash. done: the program ends.
 func (c *conversation) command(line string) (done bool, err error) {
 	switch line {
 	case "/bye":
@@ -84,9 +84,9 @@ func (c *conversation) command(line string) (done bool, err error) {
 	return false, err
 }
 
-// answer answers a message, which becomes a part of the conversation with the
-// answer. Ctrl-C ends the answer: what there is of it counts. A second Ctrl-C
-// ends the program at once.
+// answer answers a message; message and answer become part of the conversation.
+// Ctrl-C ends the answer, and what was generated so far is kept. A second Ctrl-C ends
+// the program at once.
 func (c *conversation) answer(ctx context.Context, text string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 )
 
-// asProgram has the tests' binary be the program.
+// asProgram makes the tests' binary run as the program.
 const asProgram = "DECODE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestChatCommands(t *testing.T) {
 	require.NotContains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stderr, "no command")
 }
 
-// typist is a person at a terminal with the program.
+// typist simulates a person who runs the program at a terminal.
 type typist struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -120,7 +120,7 @@ func (p *typist) endsWith(code int) {
 	}
 }
 
-// A line can be edited and called back, and what the model thinks is dim.
+// A line can be edited and recalled, and the model's thoughts are dim.
 func TestTypedChat(t *testing.T) {
 	p := chatAt(t, nil)
 	p.types("Hi what si\x7f\x7fis your name\r")

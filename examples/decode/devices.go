@@ -10,8 +10,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// listDevices prints a table of the devices, best first, with what --device
-// takes to choose each, or the same as a JSON array.
+// listDevices prints a table of the devices, best first, with the value of --device
+// that selects each, or the same as a JSON array.
 func listDevices(out io.Writer, asJSON bool) error {
 	devices, why := kompute.Devices()
 	if asJSON {
@@ -33,7 +33,7 @@ func listDevices(out io.Writer, asJSON bool) error {
 	return errors.Join(note, w.Flush())
 }
 
-// deviceSpec is what --device takes to choose a device.
+// deviceSpec is the value of --device that selects a device.
 func deviceSpec(d kompute.DeviceInfo) string {
 	if d.Backend == "vulkan" {
 		return fmt.Sprintf("vulkan:%d", d.Index)

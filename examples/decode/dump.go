@@ -36,7 +36,7 @@ func (a *app) dumpRegion(file string) error {
 	return errors.Join(err, f.Close())
 }
 
-// regionFile is a region in the form that the file's name asks for: JSON, text,
+// regionFile is a region in the form that the file's extension selects: JSON, text,
 // or a drawing.
 func regionFile(file string, region *kompute.RegionDescription, title string) ([]byte, error) {
 	switch strings.ToLower(filepath.Ext(file)) {

@@ -12,13 +12,13 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// demoPrompts are answered, one after the other, where no --prompt is given.
+// demoPrompts are answered, one after the other, if no --prompt is given.
 var demoPrompts = []string{"Hi what is your name", "你好啊"}
 
 // maxPrompt is the longest prompt that is read from stdin, in bytes.
 const maxPrompt = 64 << 20
 
-// options is what the command line asks for.
+// options holds the flags of the command line.
 type options struct {
 	model       string // folder, or empty for the embedded model
 	prompts     []string
@@ -46,7 +46,7 @@ var dtypes = map[string]kompute.DType{
 	"auto": 0, "float32": kompute.DTypeFloat32, "float16": kompute.DTypeFloat16, "bfloat16": kompute.DTypeBFloat16,
 }
 
-// usageError is a command line that asks for something that cannot be.
+// usageError reports an invalid command line.
 type usageError struct{ flag, reason string }
 
 // Error names the flag.
@@ -101,7 +101,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	return o, o.readPrompt(prompt, given["prompt"], stdin)
 }
 
-// check refuses values out of range and flags that exclude each other.
+// check rejects values out of range and flags that exclude each other.
 func (o *options) check(given map[string]bool) error {
 	switch {
 	case o.maxTokens < 1:
@@ -128,7 +128,7 @@ func (o *options) check(given map[string]bool) error {
 	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
 }
 
-// readPrompt settles which prompts to answer.
+// readPrompt determines which prompts to answer.
 func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
 	switch {
 	case o.chat || o.listDevices:

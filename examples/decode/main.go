@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	// Ctrl-C is taken where there is something to end first: see decode and chat.
+	// Ctrl-C is handled where there is something to finish first: see decode and chat.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

@@ -94,11 +94,11 @@ func (m *lineMessages) Close() error {
 	return nil
 }
 
-// typedMessages are typed at a terminal, which is in raw mode only while a line
-// is being typed: meanwhile Ctrl-C is a key, and otherwise a signal.
+// typedMessages are typed at a terminal, which is in raw mode only while a line is
+// being typed: then Ctrl-C is a key, and otherwise a signal.
 type typedMessages struct {
 	*readline.Instance
-	typed bool // something stands in the line
+	typed bool // the line is not empty
 }
 
 func newTypedMessages(stdin io.Reader, stdout io.Writer, prompt string) (*typedMessages, error) {
@@ -115,7 +115,7 @@ func newTypedMessages(stdin io.Reader, stdout io.Writer, prompt string) (*typedM
 	return m, err
 }
 
-// next gives up a line at Ctrl-C, and the chat if the line is empty.
+// next discards a line at Ctrl-C, and ends the chat if the line is empty.
 func (m *typedMessages) next(ctx context.Context) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = m.Close() }) // ReadLine returns io.EOF
 	defer stop()
@@ -134,9 +134,9 @@ func (m *typedMessages) next(ctx context.Context) (string, error) {
 	}
 }
 
-// knownCursor is a terminal that is asked where its cursor is only when it need
-// not answer: prompts begin in the first column. Not every terminal answers, a
-// script's pseudo terminal for one, and the line would wait for it forever.
+// knownCursor answers the line editor's question for the cursor position in place of
+// the terminal: prompts begin in the first column. Not every terminal answers, for
+// example a script's pseudo terminal, and the editor would wait forever.
 type knownCursor struct {
 	in  io.Reader
 	out io.Writer
@@ -150,7 +150,7 @@ var (
 	cursorAnswer   = []byte("\x1b[1;1R")
 )
 
-// Write passes on all but the question.
+// Write passes on everything except the question.
 func (k *knownCursor) Write(p []byte) (int, error) {
 	rest := bytes.ReplaceAll(p, cursorQuestion, nil)
 	if n := (len(p) - len(rest)) / len(cursorQuestion); n > 0 {
@@ -166,7 +166,7 @@ func (k *knownCursor) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read gives answers before keys.
+// Read returns answers before keys.
 func (k *knownCursor) Read(p []byte) (int, error) {
 	k.mu.Lock()
 	n := copy(p, k.answers)

@@ -17,7 +17,7 @@ import (
 func (a *app) compareDevices(ctx context.Context, prompt []int) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	devices, _ := kompute.Devices() // the error tells why there is no Vulkan; the list is good all the same
+	devices, _ := kompute.Devices() // the error is why there is no Vulkan; the list is valid even then
 	for _, d := range otherDevices(devices, a.device.Info()) {
 		line, err := a.timeDevice(ctx, d, prompt)
 		if ctx.Err() != nil {
@@ -40,7 +40,7 @@ func otherDevices(devices []kompute.DeviceInfo, used kompute.DeviceInfo) []kompu
 	})
 }
 
-// timeDevice answers a prompt on a device and tells how fast that was.
+// timeDevice answers a prompt on a device and reports how fast that was.
 func (a *app) timeDevice(ctx context.Context, d kompute.DeviceInfo, prompt []int) (line string, err error) {
 	device, err := kompute.Open(deviceSpec(d))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// After the answers, every other device that works has a line of its own.
+// After the answers there is a line for every other device that works.
 func TestCompareDevices(t *testing.T) {
 	devices, _ := kompute.Devices()
 	others := otherDevices(devices, kompute.DeviceInfo{Backend: "cpu"})

@@ -28,7 +28,7 @@ type report struct {
 	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
 	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
 	PerToken         generate.PerToken         `json:"per_token"` // stats for one token
-	// Uncaptured is why tokens were not replayed though they should have been.
+	// Uncaptured is why tokens were not replayed although they should have been.
 	Uncaptured string `json:"uncaptured,omitempty"`
 }
 

@@ -17,9 +17,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// run is the program. It returns the exit code: 0, or 1 after one line on
-// stderr. Cancelling ctx ends it cleanly with what was reached, and
-// cli.ExitInterrupted.
+// run is the program. It returns the exit code: 0, or 1 after one line on stderr.
+// Cancelling ctx ends it cleanly, with the output so far and cli.ExitInterrupted.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stdin, stdout)
 	switch {
@@ -37,11 +36,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return cli.ExitCode(stderr, "decode", err)
 }
 
-// decode checks everything that files alone can tell, then opens the device,
-// loads the model and answers, until ctx is cancelled or a signal ends that: then
-// what was asked for besides the answers is written too, and the error is
-// context.Canceled. In a chat, Ctrl-C ends answers instead. A second signal ends
-// the program at once.
+// decode checks everything that it can before it needs the device, then opens the
+// device, loads the model and answers, until ctx is cancelled or a signal arrives: it
+// then still writes the other requested outputs, and the error is context.Canceled.
+// In a chat, Ctrl-C ends answers instead. A second signal ends the program at once.
 func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.Writer) (err error) {
 	if !o.chat {
 		var stop func()
@@ -178,8 +176,8 @@ func (a *app) Close() error {
 	return errors.Join(a.session.Close(), a.model.Close())
 }
 
-// generate continues a prompt, and passes its text to onText. What a cancelled
-// one has reached is an answer.
+// generate continues a prompt, and passes its text to onText. If it is cancelled, the
+// text so far is the answer.
 func (a *app) generate(ctx context.Context, prompt []int, onText func(string) error) (*generate.Result, error) {
 	bar := a.bar("prompt")
 	defer bar.Close()
@@ -231,7 +229,7 @@ func (a *app) print(text string) error {
 	return err
 }
 
-// finish ends the text and sums up.
+// finish ends the text and prints the summary.
 func (a *app) finish(prompt int, r *generate.Result) error {
 	if a.quiet {
 		return a.print("\n")

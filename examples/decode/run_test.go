@@ -22,7 +22,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
 
-// output is what a run of the program gave.
+// output is the result of a run of the program.
 type output struct {
 	code           int
 	stdout, stderr string
@@ -46,7 +46,7 @@ func backends() []string {
 	return []string{"cpu"}
 }
 
-// copyDemo writes the demo model to a folder that a test may spoil.
+// copyDemo writes the demo model to a folder that a test may change.
 func copyDemo(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
@@ -144,7 +144,7 @@ func TestSampledRunsAgree(t *testing.T) {
 	require.NotEqual(t, first.stdout, runArgs(t, append(args, "--seed", "6")...).stdout)
 }
 
-// Ctrl-C ends cleanly, with what was reached.
+// Ctrl-C ends cleanly, with the output so far.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var stderr bytes.Buffer
@@ -188,7 +188,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A step that cannot be captured is told of, with the reason.
+// A step that cannot be captured is reported, with the reason.
 func TestUncapturedIsTold(t *testing.T) {
 	if !testmodel.VulkanBuilt {
 		t.Skip("the CPU backend captures every op")

@@ -21,7 +21,7 @@ const (
 	profileTimeout = time.Minute
 )
 
-// deviceOptions are what --stats and --trace ask of the device.
+// deviceOptions are the device options for --stats and --trace.
 func (o *options) deviceOptions() []kompute.Option {
 	var out []kompute.Option
 	if o.stats {
@@ -33,7 +33,7 @@ func (o *options) deviceOptions() []kompute.Option {
 	return out
 }
 
-// writeTrace writes what was traced to the file that --trace names.
+// writeTrace writes the trace to the file that --trace names.
 func (o *options) writeTrace() error {
 	if o.tracing == nil {
 		return nil
@@ -79,7 +79,7 @@ func (a *app) printToken(ctx context.Context, w io.Writer) error {
 	defer stop()
 	p, err := region.Profile(ctx, profileTimes)
 	if errors.Is(err, kompute.ErrUnsupported) {
-		return nil // the device writes no timestamps
+		return nil // the device does not support timestamps
 	}
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func (a *app) printToken(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// printFallbacks prints how often which op ran on the CPU and why, and what that
-// made host and device do; nothing if none did.
+// printFallbacks prints how often each op ran on the CPU and why, and the waits and
+// copies that this caused; nothing if none did.
 func printFallbacks(w io.Writer, s kompute.DeviceStats) {
 	if len(s.Fallbacks) == 0 {
 		return

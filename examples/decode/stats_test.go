@@ -21,7 +21,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// What ran on the CPU instead of the device is told with its reason and cost.
+// Ops that ran on the CPU instead of the device are listed with reason and cost.
 func TestStatsOfFallbacks(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_DISABLE", "rope,rms_norm")
 	for _, device := range backends() {

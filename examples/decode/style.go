@@ -8,8 +8,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/cli"
 )
 
-// style is how text is set apart: by colour on a terminal, and not at all
-// elsewhere.
+// style distinguishes text by colour on a terminal; elsewhere it does nothing.
 type style struct{ colours bool }
 
 // styleOf is the style for an output. NO_COLOR (no-color.org) and a terminal
@@ -21,8 +20,7 @@ func styleOf(out io.Writer) style {
 func (s style) bold(text string) string { return s.set("\x1b[1m", text) }
 func (s style) dim(text string) string  { return s.set("\x1b[2m", text) }
 
-// set begins and ends the attribute, so that whatever is written next, by
-// whomever, is plain.
+// set begins and ends the attribute, so that anything written next is plain.
 func (s style) set(attribute, text string) string {
 	if !s.colours || text == "" {
 		return text
@@ -30,13 +28,13 @@ func (s style) set(attribute, text string) string {
 	return attribute + text + "\x1b[0m"
 }
 
-// The tags around what a model thinks before it answers.
+// The tags around a model's thoughts before its answer.
 const (
 	thinkBegin = "<think>"
 	thinkEnd   = "</think>"
 )
 
-// thoughts writes an answer as it comes, and dims what the model thinks.
+// thoughts writes an answer as it comes, and dims the model's thoughts.
 type thoughts struct {
 	style    style
 	write    func(string) error
@@ -97,7 +95,7 @@ func (t *thoughts) put(text string) error {
 	return t.write(text)
 }
 
-// overlap is the length of the longest end of text that is a beginning of tag.
+// overlap is the length of the longest suffix of text that is a prefix of tag.
 func overlap(text, tag string) int {
 	for n := min(len(text), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(text, tag[:n]) {

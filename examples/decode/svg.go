@@ -23,9 +23,9 @@ const (
 	memoryWidth = 480
 )
 
-// picture is a region being drawn: a row for each phase, which is what runs
-// between two barriers, with a box for each dispatch; and beside it, in the same
-// rows, which part of the region's own memory is in use.
+// picture is a region being drawn: a row for each phase (the dispatches between two
+// barriers), with a box for each dispatch; and beside it, in the same rows, which
+// part of the region's own memory is in use.
 type picture struct {
 	strings.Builder
 	region   *kompute.RegionDescription
@@ -57,7 +57,7 @@ func drawRegion(region *kompute.RegionDescription, title string) []byte {
 // titleScale is how much larger than the rest the title is.
 const titleScale = 1.3
 
-// measure finds how wide boxes must be for their labels, and how many stand in
+// measure computes how wide boxes must be for their labels, and how many there are in
 // the widest row.
 func (p *picture) measure() {
 	column := 0
@@ -81,8 +81,8 @@ func (p *picture) drawRows() {
 	}
 }
 
-// drawDispatches draws the boxes. Those of one op have one colour, and hovering
-// tells everything about them.
+// drawDispatches draws the boxes. Those of one op have one colour, and hovering shows
+// their details.
 func (p *picture) drawDispatches() {
 	column := 0
 	for i, d := range p.region.Dispatches {
@@ -114,7 +114,7 @@ func (p *picture) label(d kompute.RegionDispatch) string {
 	return text
 }
 
-// details is what hovering over a dispatch tells.
+// details is the text shown when hovering over a dispatch.
 func (p *picture) details(d kompute.RegionDispatch) string {
 	op := p.region.Ops[d.OpIndex]
 	lines := []string{op.Name}

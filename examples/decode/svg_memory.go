@@ -8,8 +8,8 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// drawMemory draws the region's own tensors: to the right by place, one arena
-// behind the other, downwards by time, under an axis in bytes.
+// drawMemory draws the region's own tensors under an axis in bytes: horizontally by
+// offset, one arena after the other, and vertically by time.
 func (p *picture) drawMemory() {
 	m := &p.region.Memory
 	fmt.Fprintf(p, `<text x="%.1f" y="48">own memory: %s, %s without sharing</text>`+"\n", p.memory, bytesText(m.TransientBytes), bytesText(m.TransientBytesUnplanned))
@@ -31,14 +31,14 @@ func (p *picture) drawMemory() {
 	}
 }
 
-// lifetime is what hovering over a tensor tells.
+// lifetime is the text shown when hovering over a tensor.
 func (p *picture) lifetime(i int, t kompute.RegionTensor) string {
 	return fmt.Sprintf("%s: %d bytes at %d of arena %d, phases %d to %d",
 		p.region.TensorName(i), t.Bytes, t.Offset, t.Arena, p.phases[t.First], p.phases[t.Last])
 }
 
-// arenaStarts puts arenas behind each other, and returns where each begins and
-// where the last ends.
+// arenaStarts places arenas one after the other, and returns where each begins and
+// where the last one ends.
 func arenaStarts(arenas []int64) (starts []int64, end int64) {
 	for _, bytes := range arenas {
 		starts = append(starts, end)
@@ -82,7 +82,7 @@ func tickStep(bytes, pixels float64) float64 {
 	return math.Max(math.Exp2(math.Ceil(math.Log2(math.Max(least, 1)))), 1)
 }
 
-// bytesText gives bytes in the unit that suits their number.
+// bytesText formats bytes in a suitable unit.
 func bytesText(n int64) string {
 	const kib, mib = 1 << 10, 1 << 20
 	switch {
@@ -94,7 +94,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// trimmed writes a number with at most one digit behind the point.
+// trimmed writes a number with at most one digit after the point.
 func trimmed(v float64) string {
 	if v == math.Trunc(v) {
 		return fmt.Sprintf("%.0f", v)

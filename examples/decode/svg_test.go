@@ -14,7 +14,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// svgPicture is what the tests look at of a drawing.
+// svgPicture is the part of a drawing that the tests check.
 type svgPicture struct {
 	Width  float64   `xml:"width,attr"`
 	Height float64   `xml:"height,attr"`
@@ -64,8 +64,8 @@ func parsePicture(t *testing.T, data []byte) svgPicture {
 	return p
 }
 
-// requireNoOverprinting checks that all text lies in the picture, that of a box
-// in the box, and that no two texts share a place.
+// requireNoOverprinting checks that all text is inside the picture, that labels are
+// inside their boxes, and that no two texts overlap.
 func requireNoOverprinting(t *testing.T, p svgPicture) {
 	t.Helper()
 	all := p.Texts
@@ -116,7 +116,7 @@ func TestDumpRegion(t *testing.T) {
 	}
 }
 
-// The name of the file chooses the form.
+// The file's extension selects the form.
 func TestDumpRegionAsJSONAndText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "region")
 	args := []string{"--quiet", "--prompt", "Hi", "--max-tokens", "4", "--device=cpu", "--dump-region"}
@@ -132,7 +132,7 @@ func TestDumpRegionAsJSONAndText(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(text), "\n"+region.String()), "the same region")
 }
 
-// Regions of any form are drawn without overprinting.
+// Regions of any form are drawn without overlapping text.
 func TestDrawRegion(t *testing.T) {
 	planned := func(arena int, offset, bytes int64, first, last int) kompute.RegionTensor {
 		return kompute.RegionTensor{Kind: kompute.RegionTensorPlanned, Arena: arena, Offset: offset, Bytes: bytes, First: first, Last: last}

@@ -1,8 +1,8 @@
-// Command streams reads batches from the host, works on them and brings the
-// results back: first one after the other on one stream, then on three streams,
-// where the upload of the next batch and the read of the last go beside the work
-// on the current one. At the end a stream of the CPU backend takes part, which
-// waits for an event of the device, and the device for one of it.
+// Command streams uploads batches, computes with them and reads the results: first
+// one after the other on one stream, then on three streams, where the upload of the
+// next batch and the read of the last one overlap the work on the current one. At the
+// end a stream of the CPU backend takes part: it waits for an event of the device, and
+// the device for one of its events.
 package main
 
 import (
@@ -32,20 +32,20 @@ func main() {
 }
 
 // job is what is done: batches of size x size numbers, each multiplied by the
-// same matrix so many times.
+// same matrix this many times.
 type job struct {
 	batches, size, products int
 	weights                 *kompute.Tensor[float32]
 }
 
-// results are the first element of every result, which stand for it, and how
-// long all took.
+// results are the first element of every result, as a sample of it, and the total
+// time.
 type results struct {
 	first   []float32
 	elapsed time.Duration
 }
 
-// check refuses a job without work.
+// check rejects a job without work.
 func (j job) check() error {
 	for name, n := range map[string]int{"batches": j.batches, "size": j.size, "products": j.products} {
 		if n < 1 {
@@ -100,7 +100,7 @@ func (j job) batch(i int) []float32 {
 	return data
 }
 
-// work is what is done with a batch.
+// work enqueues the computation with a batch.
 func (j job) work(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
 	for range j.products {
 		x = ops.MatMul(s, x, j.weights)
@@ -130,9 +130,9 @@ func (j job) serial(ctx context.Context, device *kompute.Device) (r results, err
 	return r, nil
 }
 
-// overlapped uploads on one stream, works on another and reads on a third. What
-// one stream does with a tensor comes after what another did with it, on the
-// device: nothing here waits but for the result of the batch before the last.
+// overlapped uploads on one stream, computes on another and reads on a third. The
+// device orders the streams' work on each tensor; the host waits only for the result
+// of the batch before the last.
 func (j job) overlapped(ctx context.Context, device *kompute.Device) (r results, err error) {
 	var streams [3]*kompute.Stream
 	for i := range streams {
@@ -178,7 +178,7 @@ func (r *results) take(ctx context.Context, reading *kompute.Reading[float32]) e
 	return err
 }
 
-// compare compares the results with what must come out: each batch doubled so many
+// compare compares the results with the expected ones: each batch doubled that many
 // times.
 func (j job) compare(r results) error {
 	want := make([]float32, j.batches)
@@ -191,7 +191,7 @@ func (j job) compare(r results) error {
 	return nil
 }
 
-// withCPU lets a stream of the CPU backend and one of the device wait for each
+// withCPU makes a stream of the CPU backend and one of the device wait for each
 // other, and shows that the caller waits for neither.
 func withCPU(ctx context.Context, out io.Writer, device *kompute.Device) (err error) {
 	cpu, err := kompute.Open("cpu")

@@ -1,5 +1,5 @@
-// Command vector_add adds two vectors on the best device there is, and prints
-// the sum. It is the shortest whole program on this module.
+// Command vector_add adds two vectors on the best available device, and prints the
+// sum. It is the shortest complete program that uses this module.
 package main
 
 import (

@@ -57,8 +57,8 @@ func readJSON(t *testing.T, file string, into any) {
 	require.NoError(t, json.Unmarshal(data, into))
 }
 
-// Prompts become the tokens that transformers makes of them: with a chat template
-// that writes the BOS, of a raw text, and of one that begins with a BOS.
+// Prompts become the same tokens as in transformers: with a chat template that writes
+// the BOS, from a raw text, and from one that begins with a BOS.
 func TestGoldenPrompts(t *testing.T) {
 	for _, name := range folders {
 		f, cases, _ := open(t, name)
@@ -124,8 +124,8 @@ func TestGoldenLogits(t *testing.T) {
 	}
 }
 
-// Greedy output is that of transformers token for token, captured and eager, and
-// no op leaves the device for it.
+// Greedy output is that of transformers token for token, captured and eager, and no
+// op falls back to the CPU.
 func TestGoldenGreedy(t *testing.T) {
 	for _, name := range folders {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestGoldenGreedy(t *testing.T) {
 	}
 }
 
-// The made tokenizer, of Llama 3's kind, against Hugging Face tokenizers.
+// The generated tokenizer, of Llama 3's kind, against Hugging Face tokenizers.
 func TestGoldenTokenizer(t *testing.T) {
 	f, _, _ := open(t, folders[0])
 	var cases []struct {
@@ -196,7 +196,7 @@ func TestSyntheticCheckpoints(t *testing.T) {
 type object = map[string]any
 
 // parse reads the dense checkpoint's config.json with some fields replaced; a nil
-// value takes the field out.
+// value removes the field.
 func parse(t *testing.T, changes object) (llama.Config, error) {
 	t.Helper()
 	fields := object{}

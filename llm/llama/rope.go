@@ -10,8 +10,8 @@ import (
 )
 
 // Scaling is the RoPE scaling of Llama 3.1, "llama3" in config.json: pairs that
-// turn fast keep their frequency, those that turn slowly have it divided by
-// Factor, and between the two it goes over from one to the other.
+// rotate fast keep their frequency, those that rotate slowly have it divided by
+// Factor, and those between are interpolated.
 type Scaling struct {
 	Factor     float64 // >= 1
 	LowFactor  float64 // low_freq_factor: fewer turns than this in the old context are slow

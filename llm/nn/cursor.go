@@ -46,7 +46,7 @@ func (p *Place) Close() {
 	}
 }
 
-// Cursor is a place that the device keeps and moves on by itself, one token at a
+// Cursor is a place that the device keeps and advances by itself, one token at a
 // time, so that a recorded step can be replayed without the host:
 //
 //	region, err := stream.Capture(func(s *kompute.Stream) {
@@ -59,11 +59,11 @@ func (p *Place) Close() {
 // A cursor belongs to one stream at a time.
 type Cursor struct {
 	// The start of the cache update, whose axis 2 is the position, and the number
-	// of keys afterwards. There are two of them, so that the copies at both ends of
-	// a step wait for nothing but what the token waits for, and run beside other
-	// work; with one they would run alone.
+	// of keys afterwards. There are two copies, so that the copies at both ends of a
+	// step add no dependencies and run in parallel with other work; with one they
+	// would run alone.
 	now, next *kompute.Tensor[int32]
-	step      *kompute.Tensor[int32] // what one token adds
+	step      *kompute.Tensor[int32] // the increment for one token
 }
 
 const cursorSize = 5
@@ -83,15 +83,15 @@ func NewCursor(d *kompute.Device) (*Cursor, error) {
 	return c, nil
 }
 
-// Set enqueues that the next step is at a position, counted from 0.
+// Set enqueues setting the position of the next step, counted from 0.
 func (c *Cursor) Set(s *kompute.Stream, position int) {
 	sc := s.Scope()
 	defer sc.Close()
 	ops.SliceUpdate(s, c.next, kompute.Constant(s, cursorAt(position), cursorSize))
 }
 
-// Load enqueues the start of a step: from here on the cursor's place is the one
-// that Set or the last Advance has left.
+// Load enqueues the start of a step: from then on the cursor's place is the one from
+// Set or the last Advance.
 func (c *Cursor) Load(s *kompute.Stream) { ops.SliceUpdate(s, c.now, c.next) }
 
 // Place returns the place of the step, for one token.
@@ -102,7 +102,7 @@ func (c *Cursor) Place() Place {
 // Position returns a view of the step's position, int32 [1].
 func (c *Cursor) Position() *kompute.Tensor[int32] { return c.now.Slice(0, 2, 3) }
 
-// Advance enqueues that the next step is one token further.
+// Advance enqueues moving the next step one token further.
 func (c *Cursor) Advance(s *kompute.Stream) {
 	sc := s.Scope()
 	defer sc.Close()
@@ -124,7 +124,7 @@ func (c *Cursor) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeAll closes views whose storage lives on.
+// closeAll closes views whose storage stays open.
 func closeAll[E kompute.Element](views ...*kompute.Tensor[E]) {
 	for _, v := range views {
 		_ = v.Close() // closing a view cannot fail

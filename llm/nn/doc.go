@@ -1,5 +1,5 @@
-// Package nn holds the parts that language models are made of: small typed
-// structs with their weights, each with a Forward that follows its formula.
+// Package nn has the parts of language models: small typed structs with their
+// weights, each with a Forward that follows its formula.
 //
 // T is the type of activations. In shapes, T is also the number of new tokens,
 // H the hidden width, V the vocabulary, Hq and Hkv the numbers of query and
@@ -7,7 +7,7 @@
 // tokens of a pass are those of one sequence ([KVCache]) or of many ([Pages]).
 //
 // Forward only enqueues on a stream: it waits for nothing, results belong to the
-// innermost open scope of the stream, and what goes wrong comes back when a
-// result is read. The weights are closed by whoever made them. A part may be used
+// innermost open scope of the stream, and reading a result returns any error. The
+// weights are closed by whoever made them. A part may be used
 // on several streams at once; a [KVCache] and a [Cursor] on one.
 package nn

@@ -5,8 +5,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Embedding is a table with one row of H elements per token, with any storage of
-// the rows.
+// Embedding is a table with one row of H elements per token, dense or quantized.
 type Embedding[T kompute.Float] interface {
 	// Forward maps token numbers [...] to rows [..., H].
 	Forward(s *kompute.Stream, tokens *kompute.Tensor[uint32]) *kompute.Tensor[T]

@@ -5,7 +5,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Linear is a projection x·Wᵀ + b of the last axis, with any storage of W.
+// Linear is a projection x·Wᵀ + b of the last axis, with W dense or quantized.
 type Linear[T kompute.Float] interface {
 	// Forward maps [..., in] to [..., out].
 	Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T]
@@ -22,8 +22,8 @@ func (l *Dense[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Ten
 	return ops.MatMul(s, x, l.Transposed)
 }
 
-// Quantized is a projection whose matrix has one of MLX's quantizations, with
-// scales and biases of a type of their own.
+// Quantized is a projection whose matrix has one of MLX's quantizations, with scales
+// and biases of type S.
 type Quantized[T kompute.Float, S ops.Scale] struct {
 	Weight  *kompute.Tensor[uint32] // [out, in*bits/32]
 	Scales  *kompute.Tensor[S]      // [out, in/group size]
@@ -36,7 +36,7 @@ func (l *Quantized[T, S]) Forward(s *kompute.Stream, x *kompute.Tensor[T]) *komp
 	return ops.QuantizedMatMul(s, x, l.Weight, l.Scales, l.Biases, l.Packing, ops.Transposed)
 }
 
-// Biased adds a vector to what another projection gives.
+// Biased adds a vector to the result of another projection.
 type Biased[T kompute.Float] struct {
 	Linear[T]
 	Bias *kompute.Tensor[T] // [out]

@@ -11,8 +11,8 @@ import (
 
 // Pages is a pool of pages for the keys and values of many sequences (Kwon et
 // al., 2023): a page holds PageTokens tokens of one sequence, in every layer, and
-// a table lists the pages of each sequence. Which page belongs to whom is its
-// user's business. One stream at a time may write to it.
+// a table lists the pages of each sequence. The caller decides which page belongs to
+// which sequence. One stream at a time may write to it.
 type Pages[T kompute.Float] struct {
 	device  *kompute.Device
 	shape   CacheShape
@@ -22,13 +22,13 @@ type Pages[T kompute.Float] struct {
 	created bool
 }
 
-// PageBytes returns the memory of one page of so many tokens, with elements of
+// PageBytes returns the memory of one page of that many tokens, with elements of
 // size bytes.
 func (c CacheShape) PageBytes(tokens, size int) int64 {
 	return 2 * int64(c.Layers) * int64(c.KVHeads) * int64(c.HeadDim) * int64(tokens) * int64(size)
 }
 
-// NewPages returns a pool of count pages of so many tokens each. It fails with an
+// NewPages returns a pool of count pages of that many tokens each. It fails with an
 // error that wraps [ErrCache] or the device's reason.
 func NewPages[T kompute.Float](d *kompute.Device, shape CacheShape, count, tokens int) (*Pages[T], error) {
 	if count < 1 || tokens < 1 || int64(count)*int64(tokens) > math.MaxInt32 {
@@ -52,10 +52,10 @@ func (p *Pages[T]) Count() int { return p.count }
 // PageTokens returns how many tokens a page holds.
 func (p *Pages[T]) PageTokens() int { return p.tokens }
 
-// Device returns where the pages live.
+// Device returns the device of the pages.
 func (p *Pages[T]) Device() *kompute.Device { return p.device }
 
-// Shape returns what the pages were made for.
+// Shape returns the shape that the pages were made with.
 func (p *Pages[T]) Shape() CacheShape { return p.shape }
 
 // Open reports whether the pool is neither nil nor closed.
@@ -71,10 +71,10 @@ func (p *Pages[T]) Close() error {
 	return closeLayers(p.layers)
 }
 
-// Rows says where each of R tokens stands, of as many sequences. All of it is
-// read on the device, so the same work, recorded once, serves any of them.
+// Rows gives the positions of R tokens of any number of sequences. All of it is read
+// on the device, so the same work, recorded once, serves any such tokens.
 type Rows struct {
-	// Positions [R] are the tokens' positions in their sequences, counted from 0.
+	// Positions [R] are positions in the tokens' sequences, counted from 0.
 	Positions *kompute.Tensor[int32]
 	// Lengths [R] are how many tokens each one sees: its position plus one, or 0 for
 	// a row that is not used.
@@ -88,7 +88,7 @@ type Rows struct {
 	Table *kompute.Tensor[int32]
 }
 
-// At returns the pool's layers for a pass over tokens that stand there.
+// At returns the pool's layers for a pass over these tokens.
 func (p *Pages[T]) At(rows *Rows) Layers[T] { return &placedPages[T]{p, rows} }
 
 type placedPages[T kompute.Float] struct {

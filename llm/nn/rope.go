@@ -8,15 +8,15 @@ import (
 // RoPE is rotary position embedding of the half-split form (Su et al., 2021).
 type RoPE[T kompute.Float] struct {
 	Dims int // the elements of a head that are rotated, from the first on
-	// Base is θ: pair i turns by θ^(-2i/Dims) radians per position. 0 where
-	// Wavelengths are given.
+	// Base is θ: pair i rotates by θ^(-2i/Dims) radians per position. 0 if Wavelengths
+	// are given.
 	Base float32
 	// Wavelengths [Dims/2] are positions per radian, one for each pair, for models
 	// that scale them; or nil.
 	Wavelengths *kompute.Tensor[float32]
 }
 
-// Forward turns the heads x [B, heads, T, D] by their positions, which begin at
+// Forward rotates the heads x [B, heads, T, D] by their positions, which begin at
 // first, and keeps the shape.
 func (r *RoPE[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], first ops.Position) *kompute.Tensor[T] {
 	return ops.RoPE(s, x, ops.RoPEParams{Dims: r.Dims, Base: r.Base, Freqs: r.Wavelengths}, first)

@@ -147,7 +147,7 @@ func TestSyntheticCheckpoints(t *testing.T) {
 type object = map[string]any
 
 // parse reads the demo model's config.json with some fields replaced; a nil
-// value takes the field out, null is json.RawMessage("null").
+// value removes the field, null is json.RawMessage("null").
 func parse(t *testing.T, changes object) (qwen3.Config, error) {
 	t.Helper()
 	data, err := testmodel.OpenMote(t).ReadFile(checkpoint.ConfigFile)

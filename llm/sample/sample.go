@@ -2,13 +2,13 @@
 // with top-p, min-p and top-k filters.
 //
 // The filters and their order are those of mlx_lm: top-p, then min-p, then
-// top-k, all on the log-probabilities at temperature 1; then one draw from what
-// is left, at the temperature asked for. Random numbers come from a
-// counter-based generator, so a token depends on the logits, the seed and the
-// number of the step, and on nothing else: every backend draws the same tokens.
+// top-k, all on the log-probabilities at temperature 1; then one draw from the
+// remaining tokens, at the requested temperature. Random numbers come from a
+// counter-based generator, so a token depends only on the logits, the seed and the
+// number of the step: every backend draws the same tokens.
 //
-// What is chosen is defined once, in integers, by the op ops.Sample, which draws
-// on the device; [Sampler] does so on the host.
+// The op ops.Sample defines the choice in integers and draws on the device;
+// [Sampler] does the same on the host.
 package sample
 
 import (
@@ -35,8 +35,8 @@ type Params struct {
 	// TopP keeps the smallest set of most likely tokens whose probability
 	// reaches it; 0 and 1 keep all.
 	TopP float64
-	// MinP keeps tokens at least MinP times as likely as the likeliest; 0 keeps
-	// all, as does less than 2^-64.
+	// MinP keeps tokens at least MinP times as likely as the likeliest; 0, or less
+	// than 2^-64, keeps all.
 	MinP float64
 	// TopK keeps the TopK most likely tokens; 0 keeps all.
 	TopK int
@@ -103,8 +103,8 @@ func (s *Sampler) Sample(logits []float32, step uint64) (uint32, error) {
 	return token[0], Check(token[0])
 }
 
-// Check returns an error that wraps [ErrLogits] if a token is what ops.Sample
-// gives where there is nothing to choose from.
+// Check returns an error that wraps [ErrLogits] if a token is the one that ops.Sample
+// returns when there is nothing to choose from.
 func Check(token uint32) error {
 	if token == fallback.NoToken {
 		return fmt.Errorf("%w: they hold a NaN or +Inf, or nothing finite", ErrLogits)

@@ -52,8 +52,8 @@ func TestBadLogits(t *testing.T) {
 	}
 }
 
-// allowed computes which tokens may be drawn, filter after filter over arrays
-// as mlx_lm writes them down.
+// allowed computes which tokens may be drawn, filter after filter over arrays as in
+// mlx_lm.
 func allowed(logits []float32, p Params) map[int]bool {
 	n := len(logits)
 	logp := make([]float64, n)
@@ -100,8 +100,8 @@ func allowed(logits []float32, p Params) map[int]bool {
 	return keep
 }
 
-// At a high temperature all that is kept is nearly equally likely, so that many
-// draws bring out every token of it, and none else.
+// At a high temperature all kept tokens are nearly equally likely, so that many draws
+// return each of them, and no others.
 func TestFiltersKeepWhatTheDefinitionKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// Steps of 1/8 give many equal logits; thresholds stay clear of sums of them.

@@ -6,9 +6,9 @@
 // has one scale and one bias.
 //
 // In the modes without biases the scales are uint8, and an element is scale *
-// value(code): see minifloat.glsl. Which mode it is, BITS and the group size tell:
+// value(code): see minifloat.glsl. BITS and the group size determine the mode:
 // E2M1 codes have 4 bits, E4M3 ones 8; groups of 16 have E4M3 scales, groups of 32
-// E8M0 ones. Nothing is bound for the biases but a stand-in.
+// E8M0 ones. A placeholder is bound for the biases.
 //
 // Before the include: #define AFFINE_SLOT, the binding of the words (scales and
 // biases follow), and AFFINE_SPEC, the first of three specialization constants:

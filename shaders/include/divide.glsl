@@ -20,7 +20,7 @@ uint divide_normal(uint a, out int exponent) {
 }
 
 // The first 25 bits of a / b, and whether anything remains; b/2^23 and a/b are in [1, 2). The device's own division is
-// near enough to begin with; the remainder, which is small then, says what is missing.
+// the first estimate; the remainder, which is then small, corrects it.
 uint divide_mantissas(uint a, uint b, out bool rest) {
     uint q = uint(float(a) / float(b) * 16777216.0);
     int left = int((a << 24) - q * b); // of a * 2^24, modulo 2^32

@@ -8,8 +8,8 @@
 
 #include "math.glsl"
 
-// The nearest number with float16's 11 bits, by the bits: a compiler may take a
-// conversion there and back for nothing.
+// The nearest number with float16's 11 bits, by the bits: a compiler may remove a
+// conversion to float16 and back.
 float high_part(float v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
 vec4 high_part4(vec4 v) { return vec4(high_part(v.x), high_part(v.y), high_part(v.z), high_part(v.w)); }
 

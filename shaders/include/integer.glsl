@@ -46,7 +46,7 @@ uint integer_pow(uint u, uint v, bool is_signed) {
     return result;
 }
 
-// Of the shift the lowest five bits count.
+// Only the lowest five bits of the shift count.
 uint integer_shift_right(uint u, uint v, bool is_signed) {
     v &= 31u;
     return is_signed ? uint(int(u) >> v) : u >> v;

@@ -2,8 +2,7 @@
 // unit of 32 codes, and the codes as floats. Before a use: uint words[…].
 //
 // Codes of 4 bits are converted where they stand in their half word, without
-// being shifted down: what multiplies code 4j + i is divided by 16^i before, by
-// weighted().
+// being shifted down: weighted() first divides the factor of code 4j + i by 16^i.
 #ifndef LANE_CODES_GLSL
 #define LANE_CODES_GLSL
 

@@ -48,7 +48,7 @@ float exp2_pair(vec2 h) {
     return scale_by(q * r + 1.0, int(n));
 }
 
-// 0: y is no integer, 1: an odd one, 2: an even one or infinite.
+// 0: y is not an integer, 1: an odd one, 2: an even one or infinite.
 uint integer_kind(float y) {
     uint u = magnitude_bits(y);
     if (u >= 0x4b800000u || u == 0u) {

@@ -1,5 +1,5 @@
-// The arithmetic of the reduce op: what a partial result is, how an element
-// joins it, how two join, and what comes out. A partial result is two words:
+// The arithmetic of the reduce op: what a partial result is, how an element is added
+// to it, how two are combined, and the final result. A partial result is two words:
 //
 //   sum, mean         a float32 and what rounding took from it, or a wrapping integer
 //   prod              a float32 or a wrapping integer
@@ -70,8 +70,8 @@ uvec2 join_exps(uvec2 a, uvec2 b) {
     return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
 }
 
-// Sums of floats carry what rounding took away from them, so that they are right to the last digits however many
-// elements they have. What an infinite sum carries is of no use: reduction_result knows.
+// Sums of floats carry their rounding error (compensated summation), so that they are accurate however many elements
+// they have. What an infinite sum carries is meaningless, and reduction_result ignores it.
 uvec2 join_sums(uvec2 a, uvec2 b) {
     float x = uintBitsToFloat(a.x);
     float y = uintBitsToFloat(b.x);

@@ -1,5 +1,5 @@
 // Weights of tokens in integers, the same to the last bit on every device:
-// fallback/sample_weight.go says how, and is the same.
+// fallback/sample_weight.go explains how, and computes the same.
 #ifndef SAMPLE_GLSL
 #define SAMPLE_GLSL
 

@@ -110,7 +110,7 @@ void store_head(uint job, float scale) {
 
 void prepare_heads() {
     uint job = thread / TEAM;
-    find_turns(); // while the heads are on their way
+    find_turns(); // while the heads are being loaded
     bool norm = job < HEADS ? has(STEP_Q_NORM) : job == HEADS && has(STEP_K_NORM);
     float scale = head_scale(job < HEADS ? p.q_eps : p.k_eps);
     store_head(job, norm ? scale : 1.0);

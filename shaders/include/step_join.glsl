@@ -1,4 +1,4 @@
-// What threads and workgroups have of the same heads, put together. Part of attention_step.
+// Combines the results of threads and workgroups for the same heads. Part of attention_step.
 #ifndef STEP_JOIN_GLSL
 #define STEP_JOIN_GLSL
 
