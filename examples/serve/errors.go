@@ -34,6 +34,7 @@ func (e *apiError) Error() string { return e.message }
 var (
 	errBusy     = &apiError{status: http.StatusTooManyRequests, code: "queue_full", message: "too many requests are waiting", retry: 1}
 	errTimeout  = &apiError{status: http.StatusGatewayTimeout, code: "timeout", message: "the request took longer than this server allows"}
+	errGone     = &apiError{status: 499, code: "cancelled", message: "the client has gone, or takes nothing"} // nobody will read this
 	errShutdown = &apiError{status: http.StatusServiceUnavailable, code: "shutting_down", message: "the server is shutting down", retry: 5}
 )
 
@@ -58,8 +59,8 @@ func asAPIError(ctx context.Context, err error) *apiError {
 		return e
 	case ctx.Err() != nil && errors.As(context.Cause(ctx), &cause): // timeout, shutdown
 		return cause
-	case errors.Is(err, context.Canceled): // the client has gone, and nobody will read this
-		return &apiError{status: 499, code: "cancelled", message: "the client has closed the connection"}
+	case ctx.Err() != nil:
+		return errGone
 	case errors.Is(err, engine.ErrBusy):
 		return errBusy
 	case errors.Is(err, kompute.ErrClosed):

@@ -113,6 +113,7 @@ func TestClientGoesAway(t *testing.T) {
 		s.idle()
 	}
 	require.Equal(t, e.Stats().Pages, e.Stats().FreePages)
+	require.NotContains(t, s.said.String(), "level=ERROR")
 }
 
 func TestTimeout(t *testing.T) {
@@ -178,6 +179,8 @@ func TestSlowReader(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.slots) == 1 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
 	s.idle()
+	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), errGone.message) }, 10*time.Second, time.Millisecond)
+	require.NotContains(t, s.said.String(), "level=ERROR")
 	// The connection of one who did read is not hurt by the limit of an earlier answer.
 	time.Sleep(400 * time.Millisecond)
 	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
@@ -228,7 +231,7 @@ func TestKeys(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	o, err := parseFlags(nil, io.Discard)
 	require.NoError(t, err)
-	s := newServer(o, newTestLog(t))
+	s := newServer(o, newTestLog(&testLog{t: t}))
 	for reason, prepare := range map[string]func(){"loading": func() {}, "draining": func() { s.draining.Store(true) }} {
 		prepare()
 		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/models": 503, "/metrics": 200} {

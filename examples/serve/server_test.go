@@ -23,6 +23,7 @@ type service struct {
 	*server
 	url  string
 	http *httptest.Server
+	said *testLog
 }
 
 // start starts a server with these flags; change, if not nil, may change the model.
@@ -30,7 +31,8 @@ func start(t *testing.T, change func(*loaded), flags ...string) service {
 	t.Helper()
 	o, err := parseFlags(append([]string{"--device", "cpu", "--sequences", "4"}, flags...), io.Discard)
 	require.NoError(t, err)
-	log := newTestLog(t)
+	lines := &testLog{t: t}
+	log := newTestLog(lines)
 	s := newServer(o, log)
 	m, err := openModel(t.Context(), o, log)
 	require.NoError(t, err)
@@ -43,11 +45,11 @@ func start(t *testing.T, change func(*loaded), flags ...string) service {
 		h.Close()
 		require.NoError(t, m.Close())
 	})
-	return service{t, s, h.URL, h}
+	return service{t, s, h.URL, h, lines}
 }
 
-func newTestLog(t *testing.T) *slog.Logger {
-	return slog.New(slog.NewTextHandler(&testLog{t: t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func newTestLog(l *testLog) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // testLog is a log that a failing test shows.
@@ -55,6 +57,12 @@ type testLog struct {
 	t  *testing.T
 	mu sync.Mutex
 	b  strings.Builder
+}
+
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func (l *testLog) Write(p []byte) (int, error) {

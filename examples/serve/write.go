@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -171,10 +172,14 @@ func (o *events) write(data string) error {
 		o.w.Header().Set("Cache-Control", "no-store")
 		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
 	}
-	if _, err := o.w.Write([]byte("data: " + data + "\n\n")); err != nil {
-		return err
+	_, err := o.w.Write([]byte("data: " + data + "\n\n"))
+	if err == nil {
+		err = http.NewResponseController(o.w).Flush()
 	}
-	return http.NewResponseController(o.w).Flush()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
 }
 
 func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) {
