@@ -7,8 +7,8 @@ import (
 
 const (
 	// patience is how often a worker looks for the next step before it takes what
-	// others have not begun, less than half a microsecond.
-	patience = 8
+	// others have not begun, about a microsecond.
+	patience = 24
 	// politeTime is how long a worker runs or waits before it yields to other
 	// goroutines once.
 	politeTime = 2 * time.Millisecond
