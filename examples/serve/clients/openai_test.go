@@ -43,3 +43,52 @@ func TestOpenAIChat(t *testing.T) {
 	require.Positive(t, whole.Usage.CompletionTokensDetails.ReasoningTokens)
 	require.Contains(t, whole.Choices[0].Message.JSON.ExtraFields["reasoning_content"].Raw(), "asked for my name")
 }
+
+func TestOpenAITexts(t *testing.T) {
+	c := client(t)
+	params := openai.CompletionNewParams{
+		Model: model, Prompt: openai.CompletionNewParamsPromptUnion{OfArrayOfStrings: []string{"Hello", "One two"}},
+		MaxTokens: openai.Int(5), Temperature: openai.Float(0), Logprobs: openai.Int(2),
+	}
+	whole, err := c.Completions.New(t.Context(), params)
+	require.NoError(t, err)
+	require.Len(t, whole.Choices, 2)
+	require.EqualValues(t, 10, whole.Usage.CompletionTokens)
+	require.Len(t, whole.Choices[0].Logprobs.TopLogprobs[0], 2)
+	var texts [2]string
+	stream := c.Completions.NewStreaming(t.Context(), params)
+	for stream.Next() {
+		for _, choice := range stream.Current().Choices {
+			texts[choice.Index] += choice.Text
+		}
+	}
+	require.NoError(t, stream.Err())
+	require.Equal(t, [2]string{whole.Choices[0].Text, whole.Choices[1].Text}, texts)
+}
+
+// The client finds the errors where it looks for them.
+func TestOpenAIErrors(t *testing.T) {
+	c := client(t)
+	models, err := c.Models.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, model, models.Data[0].ID)
+	ask := openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hi")}}
+	check := func(err error, status int, param, code string) {
+		t.Helper()
+		var e *openai.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, []any{status, param, code}, []any{e.StatusCode, e.Param, e.Code})
+		require.NotEmpty(t, e.Message)
+	}
+	bad := ask
+	bad.TopP = openai.Float(2)
+	_, err = c.Chat.Completions.New(t.Context(), bad)
+	check(err, 400, "top_p", "")
+	bad = ask
+	bad.Model = "other"
+	stream := c.Chat.Completions.NewStreaming(t.Context(), bad)
+	require.False(t, stream.Next())
+	check(stream.Err(), 404, "model", "model_not_found")
+	_, err = c.Models.List(t.Context(), option.WithAPIKey("wrong"))
+	check(err, 401, "", "invalid_api_key")
+}
