@@ -58,10 +58,10 @@ go_tests_with_cgo() {
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
-# The service's tests run on the CPU backend; its clients get a program with everything.
+# Its tests run on the CPU backend; those of its clients, on the program as it is built.
 service() {
     (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
-        (cd examples/serve/clients && CGO_ENABLED=0 go_test ./... -args -serve "$PWD/bin/serve")
+        (cd examples/serve/clients && CGO_ENABLED=0 go_test ./...)
 }
 
 # Compiled only: there may be nothing here that runs them. With the tag nogpu, and
