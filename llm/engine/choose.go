@@ -8,6 +8,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // chooser chooses the tokens of a request on the host, from logits that processors
@@ -16,6 +17,7 @@ import (
 type chooser struct {
 	sampler    *sample.Sampler
 	processors []processor
+	constraint *constraint // one of the processors, or nil
 	logprobs   bool
 	top        int
 }
@@ -25,7 +27,7 @@ type processor func(q *sequence, logits []float32) error
 
 // newChooser returns the chooser of a request that was checked, or nil if the
 // device can choose.
-func newChooser(r *Request) *chooser {
+func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
 	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs}
 	if p := r.RepetitionPenalty; p != 0 && p != 1 {
 		c.processors = append(c.processors, repetition(float32(p)))
@@ -42,11 +44,20 @@ func newChooser(r *Request) *chooser {
 	if r.MinTokens > 0 && len(r.EOS) > 0 {
 		c.processors = append(c.processors, notBefore(r.MinTokens, r.EOS))
 	}
+	if r.Grammar != nil {
+		c.constraint = newConstraint(r, t)
+		c.processors = append(c.processors, c.constraint.process)
+	}
 	if len(c.processors) == 0 && !c.logprobs {
 		return nil
 	}
 	c.sampler, _ = sample.New(r.Sampling) // was checked
 	return c
+}
+
+// accept takes the token that was chosen, and reports whether nothing can follow it.
+func (c *chooser) accept(id int) bool {
+	return c != nil && c.constraint != nil && c.constraint.accept(id)
 }
 
 // choose returns the next token of q, and what to tell about it.

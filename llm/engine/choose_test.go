@@ -29,7 +29,7 @@ func TestProcessors(t *testing.T) {
 		q := &sequence{tokens: tokens, prompt: rapid.IntRange(1, len(tokens)).Draw(t, "prompt"), request: &r}
 		logits := rapid.SliceOfN(rapid.Float32Range(-4, 4), vocabulary, vocabulary).Draw(t, "logits")
 		got := slices.Clone(logits)
-		for _, p := range newChooser(&r).processors {
+		for _, p := range newChooser(&r, nil).processors {
 			require.NoError(t, p(q, got))
 		}
 		for id, v := range logits {
@@ -59,7 +59,7 @@ func TestProcessors(t *testing.T) {
 func TestLogprobs(t *testing.T) {
 	r := Request{Logprobs: true, TopLogprobs: 3, LogitBias: map[int]float64{4: 100}}
 	logits := []float32{1, 3, 2, 3, -1}
-	id, about, err := newChooser(&r).choose(&sequence{request: &r}, logits)
+	id, about, err := newChooser(&r, nil).choose(&sequence{request: &r}, logits)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, id, "the bias decides")
 	sum := 0.0
@@ -79,10 +79,10 @@ func TestLogprobs(t *testing.T) {
 func TestChoiceFails(t *testing.T) {
 	own := errors.New("own")
 	r := Request{Logits: func([]int32, []float32) error { return own }}
-	_, _, err := newChooser(&r).choose(&sequence{request: &r}, []float32{1, 2})
+	_, _, err := newChooser(&r, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, own)
 	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}}
-	_, _, err = newChooser(&r).choose(&sequence{request: &r}, []float32{1, 2})
+	_, _, err = newChooser(&r, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
-	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1}), "the device can choose")
+	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1}, nil), "the device can choose")
 }

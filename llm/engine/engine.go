@@ -98,7 +98,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	own, cancel := context.WithCancel(ctx)
 	q := &sequence{
 		request: &r, ctx: own, stream: newStream(cancel), decoder: e.tokenizer.NewDecoder(tokenizer.SkipSpecial),
-		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt), chooser: newChooser(&r),
+		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt), chooser: newChooser(&r, e.tokenizer),
 		// The last token is not fed, and needs no place.
 		limit: min(r.MaxTokens, e.config.Context-len(r.Prompt)+1),
 	}

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +17,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -224,4 +227,50 @@ func TestLeavingTheLoop(t *testing.T) {
 	got, err := s.Result(d.Context())
 	require.ErrorIs(d, err, context.Canceled)
 	require.NotEmpty(d, got.IDs)
+}
+
+// An answer keeps to its grammar, from where that begins, and ends with it.
+func TestGrammar(t *testing.T) {
+	d := cpuDemo(t)
+	v := grammar.NewVocabulary(d.folder.Tokenizer, d.folder.Limits().Vocabulary)
+	g, err := grammar.Compile([]byte(`{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer"}}, "required": ["name", "age"]}`), v, grammar.Options{})
+	require.NoError(t, err)
+	e := d.engine(engine.Config{Sequences: 4, Context: 256})
+	defer d.close(e)
+	prompt, err := d.folder.EncodeChat(t.Context(), generate.Turn("", "Who are you?"))
+	require.NoError(t, err)
+	parse := func(text string) {
+		t.Helper()
+		var got struct {
+			Name *string
+			Age  *json.Number
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &got), text)
+		require.NotNil(t, got.Name, text)
+		require.NotNil(t, got.Age, text)
+	}
+	for seed := range uint64(4) {
+		s, err := e.Submit(t.Context(), engine.Request{
+			Prompt: prompt, MaxTokens: 200, Grammar: g, EOS: d.folder.EOS(), Sampling: sample.Params{Temperature: 1.5, Seed: seed},
+		})
+		require.NoError(t, err)
+		got, err := s.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, generate.FinishStop, got.Finish)
+		parse(got.Text)
+	}
+	s, err := e.Submit(t.Context(), engine.Request{Prompt: prompt, MaxTokens: 200, Grammar: g, GrammarAfter: "</think>"})
+	require.NoError(t, err)
+	got, err := s.Result(t.Context())
+	require.NoError(t, err)
+	before, after, found := strings.Cut(got.Text, "</think>")
+	require.True(t, found)
+	require.Contains(t, before, "<think>")
+	parse(after)
+	_, err = e.Submit(t.Context(), engine.Request{Prompt: prompt, GrammarAfter: "x"})
+	require.ErrorIs(t, err, kompute.ErrInvalid)
+	other, err := grammar.Compile([]byte("true"), grammar.NewVocabulary(d.folder.Tokenizer, 10), grammar.Options{})
+	require.NoError(t, err)
+	_, err = e.Submit(t.Context(), engine.Request{Prompt: prompt, Grammar: other})
+	require.ErrorIs(t, err, kompute.ErrInvalid)
 }

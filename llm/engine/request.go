@@ -10,6 +10,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
@@ -51,6 +52,12 @@ type Request struct {
 	// changed. An error ends the request with it. It is called by goroutines of the
 	// engine, which waits for it, once for each token.
 	Logits func(tokens []int32, logits []float32) error
+	// Grammar, if not nil, allows only tokens that keep to it, after all fields above,
+	// and those of EOS where the text may end; where nothing can follow, the answer
+	// ends. It begins behind the text GrammarAfter, such as "</think>", or at once if
+	// that is empty; before it, tokens are free. Its vocabulary must be the model's.
+	Grammar      *grammar.Grammar
+	GrammarAfter string
 	// Logprobs adds to each token the logarithm of its probability, and the
 	// TopLogprobs likeliest tokens with theirs; at most MaxTopLogprobs. They are the
 	// model's own, at temperature 1, before any other field has changed them.
@@ -95,6 +102,10 @@ func (r *Request) checkChoice(vocabulary int) error {
 		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
 	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
 		return fmt.Errorf("%w: TopLogprobs %d is not in 0 … %d", kompute.ErrInvalid, r.TopLogprobs, MaxTopLogprobs)
+	case r.Grammar != nil && r.Grammar.Vocabulary().Size() != vocabulary:
+		return fmt.Errorf("%w: Grammar is for a vocabulary of %d, not of %d", kompute.ErrInvalid, r.Grammar.Vocabulary().Size(), vocabulary)
+	case r.Grammar == nil && r.GrammarAfter != "":
+		return fmt.Errorf("%w: GrammarAfter without Grammar", kompute.ErrInvalid)
 	case r.TopLogprobs > 0 && !r.Logprobs:
 		return fmt.Errorf("%w: TopLogprobs without Logprobs", kompute.ErrInvalid)
 	}

@@ -56,15 +56,17 @@ func (s *sequence) undecided() bool { return s.pending > 0 && s.chooser != nil }
 func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	s.tokens = append(s.tokens, int32(id))
 	token := generate.Token{ID: id, Logprob: about}
+	text, complete := "", s.chooser.accept(id)
 	switch {
 	case slices.Contains(s.request.EOS, id):
 		token.Finish = generate.FinishStop
-	case s.generated() >= s.limit:
-		token.Finish = generate.FinishLength
-	}
-	text := ""
-	if token.Finish != generate.FinishStop {
+	default:
 		text = s.decoder.Push(id)
+		if complete {
+			token.Finish = generate.FinishStop
+		} else if s.generated() >= s.limit {
+			token.Finish = generate.FinishLength
+		}
 	}
 	if token.Finish != "" {
 		text += s.decoder.Flush()

@@ -186,3 +186,12 @@ func firstInvalid(s string) int {
 	}
 	return len(s)
 }
+
+// Bytes returns the bytes that a token adds to a text, which need not be whole
+// characters; "" for an id that is no token.
+func (t *Tokenizer) Bytes(id int) string {
+	if t == nil {
+		return ""
+	}
+	return t.tokens[id].bytes
+}

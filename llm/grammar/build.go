@@ -1,0 +1,198 @@
+package grammar
+
+import "fmt"
+
+// mostElements bounds a grammar.
+const mostElements = 1 << 17
+
+// builder collects the rules of a grammar.
+type builder struct {
+	rules    []rule
+	elements int
+	named    map[string]int // rules that stand for themselves
+	refs     map[string]int // rules of $ref
+	root     *document
+	depth    int
+}
+
+func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[string]int{}} }
+
+// seq joins what follows each other.
+func seq(parts ...[]element) []element {
+	var out []element
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+// lit is a text as it is.
+func lit(text string) []element {
+	out := make([]element, len(text))
+	for i := range out {
+		out[i].set = &set{}
+		out[i].set.add(text[i], text[i])
+	}
+	return out
+}
+
+// one is a byte of some ranges: one("az09").
+func one(ranges string) []element {
+	s := &set{}
+	for i := 0; i < len(ranges); i += 2 {
+		s.add(ranges[i], ranges[i+1])
+	}
+	return []element{{set: s}}
+}
+
+// or is one of alternatives.
+func (b *builder) or(alternatives ...[]element) []element {
+	i := b.reserve()
+	return b.define(i, alternatives...)
+}
+
+// reserve makes a rule to be defined later, as one that contains itself.
+func (b *builder) reserve() int {
+	b.rules = append(b.rules, nil)
+	return len(b.rules) - 1
+}
+
+func (b *builder) define(i int, alternatives ...[]element) []element {
+	for _, a := range alternatives {
+		b.elements += len(a) + 1
+	}
+	b.rules[i] = alternatives
+	return []element{{rule: i}}
+}
+
+// call is a rule that f makes once.
+func (b *builder) call(name string, f func() []element) []element {
+	if i, ok := b.named[name]; ok {
+		return []element{{rule: i}}
+	}
+	i := b.reserve()
+	b.named[name] = i
+	return b.define(i, f())
+}
+
+func (b *builder) optional(x []element) []element { return b.or(x, nil) }
+
+// any is x any number of times.
+func (b *builder) any(x []element) []element {
+	i := b.reserve()
+	return b.define(i, seq(x, []element{{rule: i}}), nil)
+}
+
+// times is x at least lo and at most hi times; hi < 0 is any number.
+func (b *builder) times(x []element, lo, hi int) []element {
+	var out []element
+	if hi < 0 {
+		out = b.any(x)
+	}
+	for n := lo; n < hi && b.elements < mostElements; n++ {
+		out = b.optional(seq(x, out))
+	}
+	if lo > 1 {
+		x = b.or(x)
+	}
+	all := make([]element, 0, lo*len(x)+len(out))
+	for range lo {
+		all = append(all, x...)
+	}
+	b.elements += lo
+	return append(all, out...)
+}
+
+// grammar checks the rules and makes the automaton.
+func (b *builder) grammar(root []element, v *Vocabulary, o Options) (*Grammar, error) {
+	if b.elements >= mostElements {
+		return nil, &SchemaError{"#", fmt.Sprintf("its grammar has more than %d parts", mostElements)}
+	}
+	if !b.ends(root) {
+		return nil, &SchemaError{"#", "no finite value can meet it"}
+	}
+	if b.leftRecursive() {
+		return nil, &SchemaError{"#", "$ref: a schema refers to itself and to nothing else"}
+	}
+	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules}}
+	g.automaton.forget()
+	first := &state{}
+	g.automaton.expand(first, seq(lit(o.Before), root, lit(o.After)), nil)
+	if g.start = g.automaton.known(first); g.start == nil {
+		return nil, &SchemaError{"#", "nothing can meet it"}
+	}
+	return g, nil
+}
+
+// ends reports whether a finite text has this form.
+func (b *builder) ends(root []element) bool {
+	finite := make([]bool, len(b.rules))
+	all := func(x []element) bool {
+		for _, e := range x {
+			if e.set == nil && !finite[e.rule] {
+				return false
+			}
+		}
+		return true
+	}
+	for changed := true; changed; {
+		changed = false
+		for i, r := range b.rules {
+			for _, alternative := range r {
+				if !finite[i] && all(alternative) {
+					finite[i], changed = true, true
+				}
+			}
+		}
+	}
+	return all(root)
+}
+
+// leftRecursive reports whether a rule can begin with itself before any byte.
+func (b *builder) leftRecursive() bool {
+	empty := make([]bool, len(b.rules))
+	for changed := true; changed; {
+		changed = false
+		for i, r := range b.rules {
+			for _, alternative := range r {
+				blank := true
+				for _, e := range alternative {
+					blank = blank && e.set == nil && empty[e.rule]
+				}
+				if blank && !empty[i] {
+					empty[i], changed = true, true
+				}
+			}
+		}
+	}
+	const under, done = 1, 2
+	mark := make([]byte, len(b.rules))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		if mark[i] != 0 {
+			return mark[i] == under
+		}
+		mark[i] = under
+		for _, alternative := range b.rules[i] {
+			for _, e := range alternative {
+				if e.set != nil {
+					break
+				}
+				if visit(e.rule) {
+					return true
+				}
+				if !empty[e.rule] {
+					break
+				}
+			}
+		}
+		mark[i] = done
+		return false
+	}
+	for i := range b.rules {
+		if visit(i) {
+			return true
+		}
+	}
+	return false
+}

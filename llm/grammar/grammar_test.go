@@ -1,0 +1,279 @@
+package grammar
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// bytesAlone is a vocabulary of every byte, and some longer tokens.
+func bytesAlone(more ...string) *Vocabulary {
+	return newVocabulary(257+len(more), func(id int) string {
+		switch {
+		case id < 256:
+			return string([]byte{byte(id)})
+		case id == 256:
+			return ""
+		}
+		return more[id-257]
+	})
+}
+
+func compile(t require.TestingT, schema string, o Options) *Grammar {
+	g, err := Compile([]byte(schema), bytesAlone(), o)
+	require.NoError(t, err, schema)
+	return g
+}
+
+func accepts(g *Grammar, text string) bool {
+	m := g.Matcher()
+	return m.AcceptText(text) && m.Complete()
+}
+
+func TestForms(t *testing.T) {
+	for schema, texts := range map[string][2][]string{
+		`true`:                {{`{"a": [1, -2.5e3, "x\n\u00e9é\ud7ff", null, true]}`, " 0", "[]", "[ ]", "{}", "\n  0"}, {"", "01", "1.", "{a:1}", "[1,]", "\"\x01\"", "\"\xff\"", `"\ud800"`, "nul", "1 1"}},
+		`{"type": "integer"}`: {{"0", "-17", "123456789012345678"}, {"1.5", "-", "1e3", "1234567890123456789"}},
+		`{"type": "string", "minLength": 2, "maxLength": 3}`:                            {{`"ab"`, `"äöü"`, `"\n\u0041b"`}, {`"a"`, `"abcd"`, `""`}},
+		`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`: {{"[true]", "[true, false]", "[ true ,false ]"}, {"[]", "[true,true,true]", "[1]"}},
+		`{"type": "array", "maxItems": 0}`:                                              {{"[]", "[ ]"}, {"[1]"}},
+		`{"enum": ["a", 1, {"b": []}]}`:                                                 {{`"a"`, "1", `{"b":[]}`}, {`"b"`, "2"}},
+		`{"type": "string", "enum": ["a", 1]}`:                                          {{`"a"`}, {"1"}},
+		`{"const": null}`:                                                               {{"null"}, {"0"}},
+		`{"type": ["null", "integer"]}`:                                                 {{"null", "3"}, {`""`}},
+		`{"anyOf": [{"type": "null"}, {"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"]}]}`: {{"null", `{"a":null}`}, {"{}", `{"a":1}`}},
+		`{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "null"}, "c": true}, "required": ["b"]}`: {
+			{`{"b":null}`, `{"a": 1, "b": null}`, `{"b":null,"c":[{}]}`, "{\n  \"a\": 1,\n  \"b\": null\n}"}, {"{}", `{"a":1}`, `{"a":1,}`, `{,"b":null}`, `{"b":null,"a":1}`, `{"b":null,"d":1}`},
+		},
+		`{"type": "object", "additionalProperties": {"type": "integer"}}`: {{"{}", `{"x":1,"y":2}`}, {`{"x":"1"}`}},
+		`{"type": "object", "additionalProperties": false}`:               {{"{}"}, {`{"x":1}`}},
+		`{"$defs": {"n": {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}}, "required": ["next"]}}, "$ref": "#/$defs/n"}`: {
+			{`{"next":{"next":null}}`}, {`{"next":{}}`},
+		},
+	} {
+		g := compile(t, schema, Options{})
+		for _, text := range texts[0] {
+			require.True(t, accepts(g, text), "%s should take %q", schema, text)
+		}
+		for _, text := range texts[1] {
+			require.False(t, accepts(g, text), "%s should not take %q", schema, text)
+		}
+	}
+	g := compile(t, `{"type":"null"}`, Options{Before: "<call>\n", After: "</call>"})
+	m := g.Matcher()
+	require.True(t, m.AcceptText("<call>\nnull</call>"))
+	require.True(t, m.Ended())
+	require.False(t, m.Accept(' '))
+	require.True(t, accepts(Object(bytesAlone()), `{"a":{"b":[]}}`))
+}
+
+func TestRefusals(t *testing.T) {
+	deep := strings.Repeat(`{"items":`, 80) + "true" + strings.Repeat("}", 80)
+	for schema, reason := range map[string]string{
+		`{`: "#", `1`: "neither", `false`: "neither", `{"type": "text"}`: "none of", `{"type": []}`: "no type",
+		`{"pattern": "a"}`: `"pattern" is not supported`, `{"properties": {"a": {"format": "date"}}}`: "#/properties/a",
+		`{"minimum": 3}`: "minimum", `{"oneOf": [true]}`: "oneOf", `{"allOf": [true]}`: "allOf", `{"not": true}`: "not",
+		`{"minItems": -1}`: "whole", `{"maxLength": 1.5}`: "whole", `{"minLength": 3, "maxLength": 2}`: "exceeds", `{"minItems": 1e9}`: "exceeds",
+		`{"required": ["a"]}`: "not one of", `{"properties": {"a": true}, "additionalProperties": {"type": "null"}}`: "beside properties",
+		`{"$ref": "#"}`: "finite", `{"anyOf": [{"$ref": "#"}, true]}`: "itself", `{"$ref": "other.json"}`: "begin with #", `{"$ref": "#/$defs/x"}`: "not in",
+		`{"enum": []}`: "no value", `{"enum": 1}`: "not a list", `{"anyOf": []}`: "not a list", `{"$ref": "#/$defs/x", "type": "null"}`: "beside",
+		`{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}`: "finite", deep: "levels", `{"type": "null", "type": "null"}`: "duplicate",
+		`{"type": "array", "maxItems": 9000, "items": {"type": "string", "maxLength": 9000}}`:   "",
+		`{"anyOf": [` + strings.Repeat(`{"type": "string", "maxLength": 30000},`, 9) + `true]}`: "large",
+	} {
+		_, err := Compile([]byte(schema), bytesAlone(), Options{})
+		if reason == "" {
+			require.NoError(t, err, schema)
+			continue
+		}
+		require.ErrorIs(t, err, ErrSchema, schema)
+		require.ErrorContains(t, err, reason, schema)
+	}
+}
+
+// randomSchema draws a schema.
+func randomSchema(t *rapid.T, depth int) map[string]any {
+	kinds := []string{"string", "number", "integer", "boolean", "null", "enum", "any"}
+	if depth > 0 {
+		kinds = append(kinds, "object", "object", "array", "anyOf")
+	}
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "any":
+		return map[string]any{}
+	case "enum":
+		return map[string]any{"enum": rapid.SliceOfN(rapid.SampledFrom([]any{"a", "ä\"", 1.0, -2.5, true, nil, []any{1.0}, map[string]any{"k": "v"}}), 1, 3).Draw(t, "values")}
+	case "string":
+		lo := rapid.IntRange(0, 3).Draw(t, "lo")
+		return map[string]any{"type": kind, "minLength": lo, "maxLength": lo + rapid.IntRange(0, 3).Draw(t, "more")}
+	case "array":
+		lo := rapid.IntRange(0, 2).Draw(t, "lo")
+		return map[string]any{"type": kind, "items": randomSchema(t, depth-1), "minItems": lo, "maxItems": lo + rapid.IntRange(0, 2).Draw(t, "more")}
+	case "anyOf":
+		return map[string]any{"anyOf": []any{randomSchema(t, depth-1), randomSchema(t, depth-1)}}
+	case "object":
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "äß", "\"", "long name"}), 1, 4, rapid.ID[string]).Draw(t, "names")
+		props, required := map[string]any{}, []any{}
+		for _, n := range names {
+			props[n] = randomSchema(t, depth-1)
+			if rapid.Bool().Draw(t, "required") {
+				required = append(required, n)
+			}
+		}
+		return map[string]any{"type": kind, "properties": props, "required": required, "additionalProperties": false}
+	default:
+		return map[string]any{"type": kind}
+	}
+}
+
+// valid checks a value by the definitions of the keywords.
+func valid(schema map[string]any, v any) bool {
+	if all, ok := schema["anyOf"]; ok {
+		return slices.ContainsFunc(all.([]any), func(s any) bool { return valid(s.(map[string]any), v) })
+	}
+	if all, ok := schema["enum"]; ok {
+		want, _ := json.Marshal(v)
+		return slices.ContainsFunc(all.([]any), func(s any) bool { got, _ := json.Marshal(s); return string(got) == string(want) })
+	}
+	switch schema["type"] {
+	case "string":
+		s, ok := v.(string)
+		n := utf8.RuneCountInString(s)
+		return ok && n >= schema["minLength"].(int) && n <= schema["maxLength"].(int)
+	case "number":
+		_, ok := v.(float64)
+		return ok
+	case "integer":
+		n, ok := v.(float64)
+		return ok && n == float64(int64(n))
+	case "boolean":
+		_, ok := v.(bool)
+		return ok
+	case "null":
+		return v == nil
+	case "array":
+		a, ok := v.([]any)
+		return ok && len(a) >= schema["minItems"].(int) && len(a) <= schema["maxItems"].(int) &&
+			!slices.ContainsFunc(a, func(x any) bool { return !valid(schema["items"].(map[string]any), x) })
+	case "object":
+		o, ok := v.(map[string]any)
+		for name, value := range o {
+			inner, known := schema["properties"].(map[string]any)[name]
+			ok = ok && known && valid(inner.(map[string]any), value)
+		}
+		for _, name := range schema["required"].([]any) {
+			_, there := o[name.(string)]
+			ok = ok && there
+		}
+		return ok
+	}
+	return true
+}
+
+// write follows a grammar at random until the text may end.
+func write(m *Matcher, r *rand.Rand, most int) (string, bool) {
+	var out []byte
+	for len(out) < most {
+		if m.Complete() && (m.Ended() || r.IntN(4) == 0) {
+			return string(out), true
+		}
+		var allowed []byte
+		for id := range 256 {
+			if m.Mask()[id>>6]>>(id&63)&1 != 0 {
+				allowed = append(allowed, byte(id))
+			}
+		}
+		if len(allowed) == 0 {
+			return string(out), false
+		}
+		b := allowed[r.IntN(len(allowed))]
+		for _, end := range []byte(`"]}`) { // or it hardly ends
+			if slices.Contains(allowed, end) && r.IntN(3) == 0 {
+				b = end
+			}
+		}
+		if !m.Accept(int(b)) {
+			return string(out), false
+		}
+		out = append(out, b)
+	}
+	return "", true
+}
+
+// What is written by the masks of any schema is JSON that the schema allows, and
+// masks agree with what is accepted.
+func TestWhatIsWrittenIsValid(t *testing.T) {
+	finished := 0
+	rapid.Check(t, func(t *rapid.T) {
+		schema := randomSchema(t, 3)
+		data, err := json.Marshal(schema)
+		require.NoError(t, err)
+		g := compile(t, string(data), Options{})
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		text, ok := write(g.Matcher(), r, 400)
+		require.True(t, ok, "%s: nothing may follow %q", data, text)
+		if text == "" {
+			return
+		}
+		finished++
+		require.True(t, jsontext.Value(text).IsValid(), "%s: %q", data, text)
+		var v any
+		require.NoError(t, json.Unmarshal([]byte(text), &v))
+		require.True(t, valid(schema, v), "%s: %s", data, text)
+	})
+	require.Greater(t, finished, 20)
+}
+
+// A mask has the tokens that may follow, whatever they have in common.
+func TestMasks(t *testing.T) {
+	v := bytesAlone(`"a`, `"a"`, `"a":`, `"a": 1`, `"a": 1}`, `"ab`, `{"`, `{"a"`, ` 12`, "é", "\xc3", `},`, `"}`, `: "`)
+	g, err := Compile([]byte(`{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"string"}}}`), v, Options{})
+	require.NoError(t, err)
+	for _, text := range []string{"", "{", `{"`, `{"a`, `{"a"`, `{"a": `, `{"a": 1`, `{"ab":"x`, `{"ab":"x"`, `{"ab":"\u00`} {
+		m := g.Matcher()
+		require.True(t, text == "" || m.AcceptText(text), text)
+		mask := m.Mask()
+		for id := range v.Size() {
+			alone := *m
+			require.Equal(t, alone.Accept(id), mask[id>>6]>>(id&63)&1 != 0, "%q after %q", v.text(id), text)
+		}
+	}
+}
+
+// States are bounded, and texts go on where they were forgotten.
+func TestStatesAreForgotten(t *testing.T) {
+	g := compile(t, `true`, Options{})
+	m := g.Matcher()
+	for range 3 * mostStates {
+		require.True(t, m.AcceptText("["))
+	}
+	require.LessOrEqual(t, len(g.automaton.states), mostStates)
+	require.LessOrEqual(t, len(g.automaton.frames), mostFrames+1)
+	for range 3 * mostStates {
+		require.True(t, m.AcceptText("]"))
+	}
+	require.True(t, m.Complete())
+}
+
+func BenchmarkMaskOfAString(b *testing.B) {
+	var more []string
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 150_000 {
+		more = append(more, fmt.Sprintf("%x", r.Uint32()>>(i%20))+[]string{"", "\"", " x"}[i%3])
+	}
+	v := bytesAlone(more...)
+	for b.Loop() {
+		g, err := Compile([]byte(`{"type":"string"}`), v, Options{})
+		require.NoError(b, err)
+		m := g.Matcher()
+		m.AcceptText(`"`)
+		m.Mask()
+	}
+}

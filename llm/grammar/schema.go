@@ -1,0 +1,336 @@
+package grammar
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The keywords that a schema may have. Those of no type restrict nothing.
+var keywords = map[string]string{
+	"type": "", "enum": "", "const": "", "anyOf": "", "$ref": "", "$defs": "", "definitions": "",
+	"properties": "object", "required": "object", "additionalProperties": "object",
+	"items": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string",
+	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
+	"$comment": "", "$schema": "", "$id": "",
+}
+
+var types = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
+
+// schema compiles a whole schema.
+func (b *builder) schema(data []byte) ([]element, error) {
+	d, err := parse(data)
+	if err != nil {
+		return nil, &SchemaError{"#", err.Error()}
+	}
+	b.root = d
+	root, err := b.compile(d, "#")
+	return seq(b.space(), root), err
+}
+
+// compile returns the form of the values that a part of the schema allows.
+func (b *builder) compile(d *document, path string) ([]element, error) {
+	fail := func(format string, args ...any) ([]element, error) {
+		return nil, &SchemaError{path, fmt.Sprintf(format, args...)}
+	}
+	if b.depth++; b.depth > 4*mostDepth || b.elements > mostElements {
+		return fail("too large")
+	}
+	defer func() { b.depth-- }()
+	switch d.kind {
+	case 't':
+		return b.value(), nil
+	case '{':
+	default:
+		return fail("%s is neither an object nor true", d.raw)
+	}
+	for _, m := range d.members {
+		if _, ok := keywords[m.name]; !ok {
+			return fail("the keyword %q is not supported", m.name)
+		}
+	}
+	for name, alone := range map[string]func(*document, *document, string) ([]element, error){
+		"$ref": b.ref, "anyOf": b.anyOf, "const": b.constant, "enum": b.enum,
+	} {
+		v := d.get(name)
+		if v == nil {
+			continue
+		}
+		for _, m := range d.members {
+			restricts := keywords[m.name] != "" || slices.Contains([]string{"anyOf", "const", "enum", "$ref", "type"}, m.name)
+			if m.name != name && restricts && !(m.name == "type" && (name == "enum" || name == "const")) {
+				return fail("the keyword %q beside %q is not supported", m.name, name)
+			}
+		}
+		return alone(d, v, path+"/"+name)
+	}
+	kinds, err := typesOf(d, path)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]element
+	for _, kind := range kinds {
+		one, err := b.typed(d, kind, path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return b.or(out...), nil
+}
+
+// typesOf returns the types that a schema allows: those that it names, or those of
+// its keywords, or all.
+func typesOf(d *document, path string) ([]string, error) {
+	t := d.get("type")
+	if t == nil {
+		var out []string
+		for _, m := range d.members {
+			if kind := keywords[m.name]; kind != "" && !slices.Contains(out, kind) {
+				out = append(out, kind)
+			}
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+		return []string{"object", "array", "string", "number", "boolean", "null"}, nil
+	}
+	named := []*document{t}
+	if t.kind == '[' {
+		named = t.items
+	}
+	var out []string
+	for _, n := range named {
+		kind, ok := n.text()
+		if !ok || !slices.Contains(types, kind) {
+			return nil, &SchemaError{path + "/type", fmt.Sprintf("%s is none of %s", n.raw, strings.Join(types, ", "))}
+		}
+		out = append(out, kind)
+	}
+	if len(out) == 0 {
+		return nil, &SchemaError{path + "/type", "no type"}
+	}
+	return out, nil
+}
+
+func (b *builder) typed(d *document, kind, path string) ([]element, error) {
+	switch kind {
+	case "object":
+		return b.object(d, path)
+	case "array":
+		return b.array(d, path)
+	case "string":
+		lo, hi, err := bounds(d, "minLength", "maxLength", path)
+		return b.text(lo, hi), err
+	case "number":
+		return b.number(), nil
+	case "integer":
+		return b.integer(), nil
+	case "boolean":
+		return b.or(lit("true"), lit("false")), nil
+	}
+	return lit("null"), nil
+}
+
+// bounds reads a smallest and a largest number; the largest is -1 where there is none.
+func bounds(d *document, low, high, path string) (lo, hi int, err error) {
+	hi = -1
+	for name, to := range map[string]*int{low: &lo, high: &hi} {
+		v := d.get(name)
+		if v == nil {
+			continue
+		}
+		n, err := strconv.ParseFloat(string(v.raw), 64)
+		if v.kind != '0' || err != nil || n < 0 || n != float64(int(n)) {
+			return 0, 0, &SchemaError{path + "/" + name, fmt.Sprintf("%s is not a whole number of at least 0", v.raw)}
+		}
+		if n > mostElements/4 {
+			return 0, 0, &SchemaError{path + "/" + name, fmt.Sprintf("%s exceeds %d", v.raw, mostElements/4)}
+		}
+		*to = int(n)
+	}
+	if hi >= 0 && lo > hi {
+		return 0, 0, &SchemaError{path, fmt.Sprintf("%s %d exceeds %s %d", low, lo, high, hi)}
+	}
+	return lo, hi, nil
+}
+
+func (b *builder) array(d *document, path string) ([]element, error) {
+	lo, hi, err := bounds(d, "minItems", "maxItems", path)
+	if err != nil {
+		return nil, err
+	}
+	item := b.value()
+	if items := d.get("items"); items != nil {
+		if item, err = b.compile(items, path+"/items"); err != nil {
+			return nil, err
+		}
+	}
+	return b.list(item, lo, hi), nil
+}
+
+// property is one member that an object may or must have.
+type property struct {
+	form     []element // name, colon and value
+	required bool
+}
+
+func (b *builder) object(d *document, path string) ([]element, error) {
+	props, extra := d.get("properties"), d.get("additionalProperties")
+	var required []string
+	if r := d.get("required"); r != nil {
+		for _, n := range r.items {
+			name, ok := n.text()
+			if !ok || props == nil || props.get(name) == nil {
+				return nil, &SchemaError{path + "/required", fmt.Sprintf("%s is not one of the properties", n.raw)}
+			}
+			required = append(required, name)
+		}
+		if r.kind != '[' {
+			return nil, &SchemaError{path + "/required", "not a list"}
+		}
+	}
+	if props == nil || len(props.members) == 0 {
+		switch {
+		case props != nil && props.kind != '{':
+			return nil, &SchemaError{path + "/properties", "not an object"}
+		case extra == nil || extra.kind == 't':
+			return b.members(b.value()), nil
+		case extra.kind == 'f':
+			return seq(lit("{"), b.space(), lit("}")), nil
+		}
+		value, err := b.compile(extra, path+"/additionalProperties")
+		return b.members(value), err
+	}
+	if extra != nil && extra.kind != 'f' && extra.kind != 't' {
+		return nil, &SchemaError{path + "/additionalProperties", "a schema beside properties is not supported"}
+	}
+	var all []property
+	for _, m := range props.members {
+		at := path + "/properties/" + m.name
+		value, err := b.compile(m.value, at)
+		if err != nil {
+			return nil, err
+		}
+		name, err := jsontext.AppendQuote(nil, m.name)
+		if err != nil {
+			return nil, &SchemaError{at, err.Error()}
+		}
+		form := b.or(seq(b.space(), lit(string(name)), b.space(), lit(":"), b.space(), value))
+		all = append(all, property{form, slices.Contains(required, m.name)})
+	}
+	return seq(lit("{"), b.rest(all), lit("}")), nil
+}
+
+// rest returns the forms of an object's members, in their order. Behind the first
+// one, there are commas.
+func (b *builder) rest(all []property) []element {
+	first, later := b.space(), b.space()
+	for i := len(all) - 1; i >= 0; i-- {
+		p := all[i]
+		with, withComma := seq(p.form, later), seq(b.space(), lit(","), p.form, later)
+		if p.required {
+			first, later = b.or(with), b.or(withComma)
+		} else {
+			first, later = b.or(with, first), b.or(withComma, later)
+		}
+	}
+	return first
+}
+
+func (b *builder) anyOf(_, v *document, path string) ([]element, error) {
+	if v.kind != '[' || len(v.items) == 0 {
+		return nil, &SchemaError{path, "not a list of schemas"}
+	}
+	var out [][]element
+	for i, item := range v.items {
+		one, err := b.compile(item, fmt.Sprintf("%s/%d", path, i))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return b.or(out...), nil
+}
+
+func (b *builder) constant(d, v *document, path string) ([]element, error) {
+	return b.oneOfValues(d, []*document{v}, path)
+}
+
+func (b *builder) enum(d, v *document, path string) ([]element, error) {
+	if v.kind != '[' {
+		return nil, &SchemaError{path, "not a list"}
+	}
+	return b.oneOfValues(d, v.items, path)
+}
+
+// oneOfValues allows values that are of the schema's type, if it has one.
+func (b *builder) oneOfValues(d *document, values []*document, path string) ([]element, error) {
+	kinds := types
+	if d.get("type") != nil {
+		var err error
+		if kinds, err = typesOf(d, path); err != nil {
+			return nil, err
+		}
+	}
+	var out [][]element
+	for _, v := range values {
+		if slices.ContainsFunc(kinds, v.is) {
+			out = append(out, lit(string(v.raw)))
+		}
+	}
+	if len(out) == 0 {
+		return nil, &SchemaError{path, "no value of the type"}
+	}
+	return b.or(out...), nil
+}
+
+// is reports whether a value is of a type.
+func (d *document) is(kind string) bool {
+	switch d.kind {
+	case '{':
+		return kind == "object"
+	case '[':
+		return kind == "array"
+	case '"':
+		return kind == "string"
+	case 't', 'f':
+		return kind == "boolean"
+	case 'n':
+		return kind == "null"
+	}
+	return kind == "number" || kind == "integer" && !strings.ContainsAny(string(d.raw), ".eE")
+}
+
+// ref compiles a part of the same schema, once.
+func (b *builder) ref(_, v *document, path string) ([]element, error) {
+	target, ok := v.text()
+	if !ok || target != "#" && !strings.HasPrefix(target, "#/") {
+		return nil, &SchemaError{path, fmt.Sprintf("%s does not begin with #", v.raw)}
+	}
+	if i, ok := b.refs[target]; ok {
+		return []element{{rule: i}}, nil
+	}
+	d := b.root
+	for _, name := range strings.Split(target, "/")[1:] {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		if i, err := strconv.Atoi(name); err == nil && d.kind == '[' && i >= 0 && i < len(d.items) {
+			d = d.items[i]
+		} else {
+			d = d.get(name)
+		}
+		if d == nil {
+			return nil, &SchemaError{path, fmt.Sprintf("%s is not in the schema", v.raw)}
+		}
+	}
+	i := b.reserve()
+	b.refs[target] = i
+	inner, err := b.compile(d, target)
+	if err != nil {
+		return nil, err
+	}
+	return b.define(i, inner), nil
+}
