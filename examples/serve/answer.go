@@ -11,6 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
@@ -30,6 +31,7 @@ type generation struct {
 	logprobs bool
 	top      int // likeliest tokens beside each one's
 	decode   func(id int) string
+	grammar  *grammar.Grammar // nil for none
 }
 
 // chatCompletions is POST /v1/chat/completions.
@@ -71,6 +73,9 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 		id: "chatcmpl-" + rand.Text(), began: began, chat: true, thinking: m.thinkingFirst(ids),
 		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
 		logprobs: q.Logprobs, top: q.TopLogprobs,
+	}
+	if ids, err = g.constrain(m, q, ids); err != nil {
+		return err
 	}
 	return s.run(w, r, m, g, &q.common, [][]int{ids})
 }
@@ -145,6 +150,7 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 				PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
 				LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
 			})
+			g.keep(&g.requests[len(g.requests)-1])
 			sampling.Seed++
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
@@ -167,6 +169,57 @@ func TestNoTools(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Equal(t, "unsupported", a.Error.Code)
 	require.Equal(t, "tools", a.Error.Param)
-	a = s.post("/v1/chat/completions", `{"response_format":{"type":"json_object"},`+question+`}`)
-	require.Equal(t, "unsupported", a.Error.Code)
+}
+
+// JSON of a schema, whole and streamed, with thoughts before it and without.
+func TestResponseFormat(t *testing.T) {
+	s := start(t, nil)
+	const format = `"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"name":{"type":"string","maxLength":30},"size":{"enum":["tiny","huge"]}},"required":["name","size"]}}},`
+	for _, more := range []string{"", `"chat_template_kwargs":{"enable_thinking":false},`} {
+		a := s.post("/v1/chat/completions", `{`+format+more+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		var got struct{ Name, Size string }
+		require.NoError(t, json.Unmarshal([]byte(a.Choices[0].Message.Content), &got, json.MatchCaseInsensitiveNames(true)), a.Choices[0].Message.Content)
+		require.Contains(t, []string{"tiny", "huge"}, got.Size)
+		require.Equal(t, "stop", a.Choices[0].Finish)
+		require.Equal(t, more == "", a.Choices[0].Message.Reasoning != "")
+		content := ""
+		for _, e := range s.events("/v1/chat/completions", `{"stream":true,`+format+more+question+`}`) {
+			content += e.Choices[0].Delta.Content
+		}
+		require.Equal(t, a.Choices[0].Message.Content, content)
+	}
+	a := s.post("/v1/chat/completions", `{"max_tokens":400,"response_format":{"type":"json_object"},"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
+	if a.Choices[0].Finish == "stop" {
+		require.True(t, jsontext.Value(a.Choices[0].Message.Content).IsValid(), a.Choices[0].Message.Content)
+	}
+	require.Equal(t, byte('{'), strings.TrimSpace(a.Choices[0].Message.Content)[0])
+	for _, wrong := range []string{`{"type":"yaml"}`, `{"type":"json_schema"}`, `{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`} {
+		a = s.post("/v1/chat/completions", `{"response_format":`+wrong+`,`+question+`}`)
+		require.Equal(t, http.StatusBadRequest, a.status, wrong)
+		require.Contains(t, a.Error.Param, "response_format")
+	}
+}
+
+// A model that knows nothing of tools calls the one that it must.
+func TestForcedTools(t *testing.T) {
+	s := start(t, func(m *loaded) { m.tools = true })
+	tools := `"max_tokens":300,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"days":{"enum":[1,2]}},"required":["days"]}}},{"type":"function","function":{"name":"now"}}],`
+	for choice, want := range map[string][]string{`"required"`: {"weather", "now"}, `{"type":"function","function":{"name":"weather"}}`: {"weather"}} {
+		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		require.Len(t, a.Choices[0].Message.ToolCalls, 1, "%+v", a.Choices[0])
+		call := a.Choices[0].Message.ToolCalls[0].Function
+		require.Contains(t, want, call.Name)
+		if call.Name == "weather" {
+			require.Regexp(t, `^\{"days":[12]\}$`, call.Arguments)
+		}
+		require.Equal(t, "tool_calls", a.Choices[0].Finish)
+		require.Empty(t, a.Choices[0].Message.Content)
+	}
+	for _, choice := range []string{`"x"`, `3`, `{"type":"function","function":{"name":"other"}}`} {
+		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)
+		require.Equal(t, http.StatusBadRequest, a.status, choice)
+		require.Equal(t, "tool_choice", a.Error.Param)
+	}
 }

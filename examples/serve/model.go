@@ -32,7 +32,9 @@ type loaded struct {
 	engine    *engine.Engine
 	context   int   // most tokens of a request
 	tools     bool  // whether the chat template shows tools to the model
+	thinks    bool  // whether the model thinks, unless the template is told not to
 	maxPrompt int64 // most bytes of a prompt
+	grammars  *grammars
 	// submit is engine.Submit; tests put their own answers in its place.
 	submit func(context.Context, engine.Request) (stream, error)
 }
@@ -81,6 +83,10 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 		m.maxPrompt = bytesPerToken * int64(m.context)
 	}
 	m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return m.engine.Submit(ctx, r) }
+	m.grammars = newGrammars(m.folder.Tokenizer, m.folder.Limits().Vocabulary)
+	if m.thinks, err = thinks(ctx, m.folder); err != nil {
+		return nil, err
+	}
 	m.tools, err = showsTools(ctx, m.folder)
 	return m, err
 }
@@ -145,9 +151,26 @@ func first[T any](given, recommended *T, otherwise T) T {
 	return otherwise
 }
 
+// thinks finds out whether the chat template can end thoughts before they begin.
+func thinks(ctx context.Context, f *generate.Folder) (bool, error) {
+	if f.Template == nil {
+		return false, nil
+	}
+	text, err := f.Template.Render(ctx, generate.Turn("", "Hi"), chat.Options{AddGenerationPrompt: true, Variables: map[string]any{"enable_thinking": false}})
+	if errors.Is(err, chat.ErrTemplate) && ctx.Err() == nil {
+		return false, nil
+	}
+	return strings.HasSuffix(strings.TrimSpace(text), thinkEnd), err
+}
+
 // thinkingFirst reports whether a prompt ends in the middle of thoughts: some
 // templates begin them.
-func (m *loaded) thinkingFirst(prompt []int) bool {
+func (m *loaded) thinkingFirst(prompt []int) bool { return m.endsWith(prompt, thinkTag) }
+
+// thinkingOver reports whether a prompt ends behind thoughts, of which there are none.
+func (m *loaded) thinkingOver(prompt []int) bool { return m.endsWith(prompt, thinkEnd) }
+
+func (m *loaded) endsWith(prompt []int, tag string) bool {
 	end := m.folder.Tokenizer.Decode(prompt[max(0, len(prompt)-8):], tokenizer.KeepSpecial)
-	return strings.HasSuffix(strings.TrimSpace(end), thinkTag)
+	return strings.HasSuffix(strings.TrimSpace(end), tag)
 }

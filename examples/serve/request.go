@@ -51,11 +51,9 @@ type chatRequest struct {
 	TemplateArguments   map[string]any       `json:"chat_template_kwargs"`
 	Logprobs            bool                 `json:"logprobs"`
 	TopLogprobs         int                  `json:"top_logprobs"`
-	ResponseFormat      *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	Functions jsontext.Value `json:"functions"`
-	Audio     jsontext.Value `json:"audio"`
+	ResponseFormat      *responseFormat      `json:"response_format"`
+	Functions           jsontext.Value       `json:"functions"`
+	Audio               jsontext.Value       `json:"audio"`
 }
 
 // textRequest is the body of /v1/completions.
@@ -197,22 +195,17 @@ func (q *chatRequest) check(m *loaded) error {
 	if err := q.common.check(m); err != nil {
 		return err
 	}
-	choice := string(q.ToolChoice)
 	switch {
 	case len(q.Messages) == 0:
 		return bad("messages", "there are none")
 	case q.TopLogprobs != 0 && !q.Logprobs:
 		return bad("top_logprobs", "without logprobs")
-	case q.ResponseFormat != nil && q.ResponseFormat.Type != "text":
-		return unsupported("response_format", "only text is possible so far")
 	case q.Functions != nil && q.Functions.Kind() != 'n':
 		return unsupported("functions", "use tools")
 	case q.Audio != nil && q.Audio.Kind() != 'n':
 		return unsupported("audio", "this model writes text")
-	case choice == `"none"`:
+	case string(q.ToolChoice) == `"none"`:
 		q.Tools = nil
-	case choice != "" && choice != "null" && choice != `"auto"`:
-		return unsupported("tool_choice", "only none and auto are possible so far")
 	}
 	if len(q.Tools) > 0 && !m.tools {
 		return unsupported("tools", "this model's chat template does not show tools to the model")
