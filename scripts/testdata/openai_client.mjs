@@ -29,6 +29,11 @@ for await (const event of left) {
   if (event.choices[0].delta.reasoning_content) break;
 }
 
+const schema = { type: "object", properties: { size: { enum: ["tiny", "huge"] } }, required: ["size"] };
+const form = { type: "json_schema", json_schema: { name: "x", schema, strict: true } };
+const sized = await client.chat.completions.parse({ ...ask, response_format: form });
+assert.ok(["tiny", "huge"].includes(JSON.parse(sized.choices[0].message.content).size));
+
 const texts = await client.completions.create({ model, prompt: "Hello", max_tokens: 5, temperature: 0, n: 2 });
 assert.equal(texts.choices.length, 2);
 await assert.rejects(client.chat.completions.create({ ...ask, top_p: 2 }), (e) => e instanceof OpenAI.BadRequestError && e.param === "top_p");

@@ -1,5 +1,7 @@
 """Asks a service that OPENAI_BASE_URL names, with OpenAI's client for Python."""
 
+import json
+
 import openai
 
 NAME = "My name is Mote. I am a tiny language model that runs on the GPU through Vulkan."
@@ -31,6 +33,11 @@ texts = client.completions.create(model=model, prompt=["Hello", "One two"], max_
 assert [c.index for c in texts.choices] == [0, 1, 2, 3] and texts.choices[0].text == texts.choices[1].text
 streamed = "".join(e.choices[0].text for e in client.completions.create(model=model, prompt="Hello", max_tokens=5, temperature=0, stream=True))
 assert streamed == texts.choices[0].text, streamed
+
+schema = {"type": "object", "properties": {"size": {"enum": ["tiny", "huge"]}}, "required": ["size"]}
+form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}
+sized = client.chat.completions.create(**ask, response_format=form)
+assert json.loads(sized.choices[0].message.content)["size"] in ("tiny", "huge"), sized
 
 for error, more in (
     (openai.BadRequestError, {"temperature": -1}),
