@@ -189,7 +189,7 @@ func TestResponseFormat(t *testing.T) {
 		}
 		require.Equal(t, a.Choices[0].Message.Content, content)
 	}
-	a := s.post("/v1/chat/completions", `{"max_tokens":400,"response_format":{"type":"json_object"},"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
+	a := s.post("/v1/chat/completions", `{"max_tokens":60,"response_format":{"type":"json_object"},"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
 	if a.Choices[0].Finish == "stop" {
 		require.True(t, jsontext.Value(a.Choices[0].Message.Content).IsValid(), a.Choices[0].Message.Content)
 	}
@@ -204,7 +204,7 @@ func TestResponseFormat(t *testing.T) {
 // A model that knows nothing of tools calls the one that it must.
 func TestForcedTools(t *testing.T) {
 	s := start(t, func(m *loaded) { m.tools = true })
-	tools := `"max_tokens":300,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"days":{"enum":[1,2]}},"required":["days"]}}},{"type":"function","function":{"name":"now"}}],`
+	tools := `"max_tokens":150,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"days":{"enum":[1,2]}},"required":["days"]}}},{"type":"function","function":{"name":"now"}}],`
 	for choice, want := range map[string][]string{`"required"`: {"weather", "now"}, `{"type":"function","function":{"name":"weather"}}`: {"weather"}} {
 		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)
 		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
