@@ -58,6 +58,16 @@ go_tests_with_cgo() {
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
+# A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
+# compiles slowly, so it runs a share of the ops' cases and of the faults.
+second_driver() (
+    local icd
+    icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { echo 'left out: SwiftShader cannot be had here'; exit 0; }
+    export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd KOMPUTE_GO_VALIDATION=1
+    go_test -run '^TestConformance$' ./ops -args -device=vulkan -share=256 &&
+        KOMPUTE_GO_VALIDATION='' go_test -run '^TestFaults$/^(eager|region|reads)$|Hang' ./internal/faulttest
+)
+
 # Its tests run on the CPU backend; those of its clients, on the program as it is built.
 service() {
     (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
@@ -104,6 +114,7 @@ beside "$build/logs/cpp-tests.log" cpp_parts
 part 'Go tests on every backend, under Vulkan validation' go_tests_with_cgo
 part 'Go tests of threads, under the race detector and Vulkan validation' go_tests_with_race
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
+part 'SwiftShader, a second Vulkan driver' second_driver
 part 'the plotter, a module of its own' plotter
 part 'the service, a module of its own, and clients of it' service
 part 'builds for other architectures, also of 32 bits' other_builds
