@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/sample"
@@ -28,6 +29,9 @@ func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 	q := engine.Request{Prompt: prompt, MaxTokens: 1 + r.IntN(24), EOS: []int{token(), token(), token()}}
 	if r.IntN(2) == 0 {
 		q.Sampling = sample.Params{Temperature: 0.5 + r.Float64(), TopK: r.IntN(50), TopP: 0.5 + r.Float64()/2, Seed: r.Uint64()}
+	}
+	if r.IntN(4) == 0 { // an answer that repeats itself
+		q.EOS, q.LogitBias, q.MaxTokens = nil, nil, 24
 	}
 	switch r.IntN(8) {
 	case 0:
@@ -84,7 +88,7 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 			require.NoError(d, err)
 		}
 		// Memory for two long requests only: some must give their pages up.
-		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16})
+		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4})
 		defer d.close(e)
 		var wg sync.WaitGroup
 		for i := range all {
@@ -119,5 +123,42 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 		require.Zero(d, stats.Running+stats.Waiting)
 		d.Logf("%+v", stats)
 		require.Positive(d, stats.Preempted)
+	})
+}
+
+// Guessing ahead gives the tokens that are chosen one by one, fewer steps where text
+// repeats itself, and other types of pages are told from the outside only.
+func TestDrafts(t *testing.T) {
+	eachSmall(t, func(d demo) {
+		var all []engine.Request
+		for seed := range uint64(3) {
+			all = append(all, engine.Request{
+				Prompt: []int{5, 6, 7, 8, 5, 6, 7, 8, int(seed)}, MaxTokens: 60, Sampling: sample.Params{Temperature: 0.05 * float64(seed), Seed: seed},
+			})
+		}
+		var want []*generate.Result
+		for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}} {
+			c.Sequences, c.Context, c.ChunkTokens = 8, 128, 16
+			e := d.engine(c)
+			for i, r := range all {
+				s, err := e.Submit(d.Context(), r)
+				require.NoError(d, err)
+				got, err := s.Result(d.Context())
+				require.NoError(d, err)
+				if c == (engine.Config{Sequences: 8, Context: 128, ChunkTokens: 16}) {
+					want = append(want, got)
+				} else if c.CacheType == 0 {
+					requireSame(d, want[i], got)
+				}
+				require.Len(d, got.IDs, 60)
+			}
+			stats := e.Stats()
+			d.close(e)
+			d.Logf("%+v", stats)
+			if c.Draft > 0 {
+				require.Positive(d, stats.AcceptedTokens)
+				require.Less(d, stats.Steps, uint64(3*60))
+			}
+		}
 	})
 }

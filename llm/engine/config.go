@@ -22,8 +22,17 @@ type Config struct {
 	// pages; default: Context, or 1,024 for each of Sequences, if that is more. It is
 	// at least Context, so that any accepted request can run alone.
 	CacheTokens int
+	// CacheType is the type of keys and values: 0 is that of the activations, with
+	// which a request has the tokens of a generate.Session; float16 and bfloat16 take
+	// half the memory of float32.
+	CacheType kompute.DType
 	// ChunkTokens is the most tokens of prompts in one step; default 256.
 	ChunkTokens int
+	// Draft is the most tokens that are guessed ahead for a request, from what followed
+	// the same tokens before in its prompt and answer, and verified in one step. 0 is
+	// none. It makes repetitive answers faster where few requests run: as many tokens
+	// are guessed as there is room for in Sequences rows. Answers stay the same.
+	Draft int
 	// Queue is how many requests may wait; default 256. More are refused, with
 	// [ErrBusy].
 	Queue int
@@ -47,7 +56,7 @@ func (c *Config) fill(m model.Model) error {
 	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
 	for name, v := range map[string]int{
 		"Sequences": c.Sequences, "Context": c.Context, "PageTokens": c.PageTokens,
-		"CacheTokens": c.CacheTokens, "ChunkTokens": c.ChunkTokens, "Queue": c.Queue,
+		"CacheTokens": c.CacheTokens, "ChunkTokens": c.ChunkTokens, "Queue": c.Queue, "Draft": c.Draft,
 	} {
 		if v < 0 {
 			return fmt.Errorf("%w: engine: %s is %d", kompute.ErrInvalid, name, v)

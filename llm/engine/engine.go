@@ -52,6 +52,8 @@ type Stats struct {
 	PromptTokens    uint64        // fed from prompts, or again
 	GeneratedTokens uint64
 	SharedTokens    uint64 // of prompts, that were in the cache already
+	DraftedTokens   uint64 // guessed ahead
+	AcceptedTokens  uint64 // of those, guessed right
 	Preempted       uint64 // times a request gave its pages up and was computed again
 }
 
@@ -106,6 +108,10 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	for _, id := range r.Prompt {
 		q.tokens = append(q.tokens, int32(id))
 	}
+	if e.config.Draft > 0 && q.chooser == nil {
+		q.lookup = &lookup{}
+		q.lookup.accept(q.tokens)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -141,7 +147,7 @@ func (e *Engine) Stats() Stats {
 	out, s := e.stats, e.scheduler
 	out.Running, out.Waiting = len(s.running), len(s.queue)
 	out.Pages, out.FreePages = e.config.pagesFor(e.config.CacheTokens), s.pages.available()
-	out.SharedTokens, out.Preempted = s.shared, s.preempted
+	out.SharedTokens, out.Preempted, out.DraftedTokens = s.shared, s.preempted, s.drafted
 	return out
 }
 
@@ -312,24 +318,42 @@ func (e *Engine) finish(f *flight, host []choice) {
 		if p.chosen == 0 {
 			continue
 		}
-		p.sequence.pending--
+		p.sequence.pending -= p.chosen
 		if p.ended {
 			continue
 		}
-		c := choice{id: f.tokens[p.at]}
+		e.take(f, p, host)
+	}
+}
+
+// take passes on the tokens that were chosen behind a piece: one, or with a draft as
+// many as follow from tokens that were guessed right.
+func (e *Engine) take(f *flight, p *piece, host []choice) {
+	for j := range p.chosen {
+		c := choice{id: f.tokens[p.at+j]}
 		if p.chooser != nil {
-			c = host[p.at]
+			c = host[p.at+j]
 		}
 		if c.err == nil {
 			c.err = sample.Check(c.id)
 		}
 		if c.err != nil {
 			e.end(p.sequence, generate.FinishError, c.err)
-			continue
+			return
 		}
 		e.stats.GeneratedTokens++
+		if j > 0 {
+			e.stats.AcceptedTokens++
+		}
 		if p.accept(int(c.id), c.about) {
 			e.end(p.sequence, "", nil)
+			return
 		}
+		if j < len(p.draft) && int32(c.id) != p.draft[j] {
+			break
+		}
+	}
+	if len(p.draft) > 0 && p.running { // what was fed of a wrong guess is fed anew
+		p.fed = len(p.tokens) - 1
 	}
 }

@@ -13,6 +13,9 @@ type piece struct {
 	// them among those of the step. draw counts the tokens chosen before it.
 	chosen, at int
 	draw       int
+	// draft are tokens behind the first that are only guessed: one is chosen behind
+	// each of them too, and those count up to the first that was guessed wrong.
+	draft []int32
 	// pending and source are the sequence's when the step was planned: whether the
 	// last token that is fed is one that only the device knows, and where.
 	pending, source int
@@ -28,6 +31,7 @@ type scheduler struct {
 	admissions uint64
 	order      []*sequence // what plan works with
 
+	drafted           uint64
 	shared, preempted uint64 // tokens that were not computed again; requests that gave their pages up
 }
 
@@ -64,11 +68,35 @@ func (s *scheduler) plan(f *flight) bool {
 	}
 	// Some may have given their pages up for others behind them.
 	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return !p.running })
+	s.draft(f)
 	s.number(f)
 	for i := range f.pieces {
 		s.enqueue(&f.pieces[i])
 	}
 	return len(f.pieces) > 0
+}
+
+// draft adds guesses to the pieces of a step that has no prompts in it, as far as
+// rows and the pages of their sequences have room.
+func (s *scheduler) draft(f *flight) {
+	if s.config.Draft == 0 || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 }) {
+		return
+	}
+	room := s.config.Sequences - len(f.pieces)
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		if p.chooser != nil || p.sequence.pending > 0 || p.first+1 != len(p.tokens) {
+			continue
+		}
+		n := min(s.config.Draft, room, len(p.pages)*s.config.PageTokens-len(p.tokens), p.limit-p.generated()-1)
+		if n < 1 {
+			continue
+		}
+		p.draft = p.lookup.draft(p.tokens, n)
+		p.count += len(p.draft)
+		room -= len(p.draft)
+		s.drafted += uint64(len(p.draft))
+	}
 }
 
 // number puts the pieces first whose tokens the host chooses, and says behind which
@@ -85,9 +113,9 @@ func (s *scheduler) number(f *flight) {
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		f.rows += p.count
-		if p.first+p.count == len(p.tokens)+p.sequence.pending {
-			p.chosen, p.at = 1, f.chosen
-			f.chosen++
+		if p.first+p.count == len(p.tokens)+p.sequence.pending+len(p.draft) {
+			p.chosen, p.at = 1+len(p.draft), f.chosen
+			f.chosen += p.chosen
 			if p.chooser != nil {
 				f.onHost = f.chosen
 			}
@@ -102,7 +130,7 @@ func (s *scheduler) enqueue(p *piece) {
 	p.pending, p.source, p.draw = q.pending, q.at, q.generated()+q.pending
 	q.fed += p.count
 	if p.chosen > 0 {
-		q.pending, q.at = q.pending+1, p.at
+		q.pending, q.at = q.pending+p.chosen, p.at
 	}
 	s.publish(q)
 }

@@ -17,6 +17,7 @@ type sequence struct {
 	decoder *tokenizer.Decoder
 	stops   stopper
 	chooser *chooser // nil: the device chooses
+	lookup  *lookup  // nil: nothing is drafted
 	// How the device chooses, but for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
@@ -49,12 +50,17 @@ func (s *sequence) waiting() int {
 
 // undecided reports whether the host has to see what a step in flight gives before
 // it can go on with the sequence.
-func (s *sequence) undecided() bool { return s.pending > 0 && s.chooser != nil }
+func (s *sequence) undecided() bool {
+	return s.pending > 0 && (s.chooser != nil || s.lookup.drafts())
+}
 
 // accept takes the token that was chosen and passes it on. It reports whether the
 // answer ends with it.
 func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	s.tokens = append(s.tokens, int32(id))
+	if s.lookup != nil {
+		s.lookup.accept(s.tokens)
+	}
 	token := generate.Token{ID: id, Logprob: about}
 	text, complete := "", s.chooser.accept(id)
 	switch {

@@ -75,7 +75,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
 	var errs [3]error
 	t.stream, errs[0] = m.Device().NewStream()
-	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens)
+	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
 	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), mostFlights, c.Sequences)
 	err := errors.Join(errs[:]...)
 	// The largest steps stand in for smaller ones that find no memory.
@@ -188,20 +188,23 @@ func (t *stepper) fill(c *step, f *flight) error {
 		p := &f.pieces[i]
 		for at := p.first; at < p.first+p.count; at++ {
 			sources[row] = int32(ring + row)
-			if at < len(p.tokens) {
+			switch {
+			case at < len(p.tokens):
 				tokens[row] = uint32(p.tokens[at])
-			} else {
+			case len(p.draft) > 0:
+				tokens[row] = uint32(p.draft[at-len(p.tokens)])
+			default:
 				sources[row] = int32((1-f.slot)*t.config.Sequences + p.source)
 			}
 			positions[row], lengths[row], sequences[row] = int32(at), int32(at+1), int32(i)
 			slots[row] = p.pages[at/int(page)].number*page + int32(at)%page
 			row++
 		}
-		if p.chosen > 0 {
-			chosen[p.at] = int32(row - 1)
-			own := params[p.at*ops.SampleParamsSize:][:ops.SampleParamsSize]
+		for j := range p.chosen {
+			chosen[p.at+j] = int32(row - p.chosen + j)
+			own := params[(p.at+j)*ops.SampleParamsSize:][:ops.SampleParamsSize]
 			copy(own, p.params[:])
-			own[opdef.SampleCounter] = uint32(p.draw)
+			own[opdef.SampleCounter] = uint32(p.draw + j)
 		}
 	}
 	for ; row < n; row++ { // not used

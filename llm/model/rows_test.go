@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,30 +79,32 @@ func TestForwardRows(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		f := testmodel.NewFixture(t, d, c, model.Options{}, 8)
 		defer f.Close()
-		pool, err := f.Model.NewPool(7, rowPageTokens)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, pool.Close()) }()
-		of := func(ids []uint32, sequence, at int) token {
-			return token{id: ids[at], sequence: sequence, at: at, logits: true}
+		for dtype, tolerance := range map[kompute.DType]float64{0: 1e-4, kompute.DTypeFloat16: 3e-3, kompute.DTypeBFloat16: 3e-2} {
+			pool, err := f.Model.NewPool(7, rowPageTokens, dtype)
+			require.NoError(t, err)
+			of := func(ids []uint32, sequence, at int) token {
+				return token{id: ids[at], sequence: sequence, at: at, logits: true}
+			}
+			check := func(want [][]float64, at int, got []float32) {
+				t.Helper()
+				testmodel.RequireClose(t, narrow(want[at]), got, tolerance, fmt.Sprintf("logits with pages of type %v", dtype))
+			}
+			// A prompt of five tokens; one of two beside the sixth; then one each, with an unused row between.
+			got := runRows(t, f, pool, []token{of(a, 0, 0), of(a, 0, 1), of(a, 0, 2), of(a, 0, 3), of(a, 0, 4)})
+			for i := range got {
+				check(wantA, i, got[i])
+			}
+			got = runRows(t, f, pool, []token{of(b, 1, 0), of(b, 1, 1), of(a, 0, 5)})
+			check(wantB, 0, got[0])
+			check(wantB, 1, got[1])
+			check(wantA, 5, got[2])
+			got = runRows(t, f, pool, []token{of(a, 0, 6), {unused: true}, of(b, 1, 2)})
+			check(wantA, 6, got[0])
+			check(wantB, 2, got[1])
+			got = runRows(t, f, pool, []token{of(b, 1, 3), of(b, 1, 4)})
+			check(wantB, 4, got[1])
+			require.NoError(t, pool.Close())
 		}
-		check := func(want [][]float64, at int, got []float32) {
-			t.Helper()
-			testmodel.RequireClose(t, narrow(want[at]), got, 1e-4, "logits")
-		}
-		// A prompt of five tokens; one of two beside the sixth; then one each, with an unused row between.
-		got := runRows(t, f, pool, []token{of(a, 0, 0), of(a, 0, 1), of(a, 0, 2), of(a, 0, 3), of(a, 0, 4)})
-		for i := range got {
-			check(wantA, i, got[i])
-		}
-		got = runRows(t, f, pool, []token{of(b, 1, 0), of(b, 1, 1), of(a, 0, 5)})
-		check(wantB, 0, got[0])
-		check(wantB, 1, got[1])
-		check(wantA, 5, got[2])
-		got = runRows(t, f, pool, []token{of(a, 0, 6), {unused: true}, of(b, 1, 2)})
-		check(wantA, 6, got[0])
-		check(wantB, 2, got[1])
-		got = runRows(t, f, pool, []token{of(b, 1, 3), of(b, 1, 4)})
-		check(wantB, 4, got[1])
 	})
 }
 
@@ -114,14 +117,16 @@ func TestForwardRowsRefuses(t *testing.T) {
 	f := testmodel.NewFixture(t, d, c, model.Options{}, 8)
 	defer f.Close()
 	for _, n := range [][2]int{{0, 4}, {4, 0}, {1 << 20, 1 << 20}} {
-		_, err := f.Model.NewPool(n[0], n[1])
+		_, err := f.Model.NewPool(n[0], n[1], 0)
 		require.ErrorIs(t, err, nn.ErrCache)
 	}
-	require.Positive(t, f.Model.PageBytes(16))
+	require.Equal(t, 2*f.Model.PageBytes(16, kompute.DTypeFloat16), f.Model.PageBytes(16, 0))
+	_, err = f.Model.NewPool(2, 4, kompute.DTypeInt32)
+	require.ErrorIs(t, err, kompute.ErrDType)
 	tokens, err := kompute.New(d, []uint32{1}, 1, 1)
 	require.NoError(t, err)
 	defer tokens.Close()
-	closed, err := f.Model.NewPool(2, 4)
+	closed, err := f.Model.NewPool(2, 4, 0)
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	require.NoError(t, closed.Close())

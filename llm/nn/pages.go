@@ -88,31 +88,36 @@ type Rows struct {
 	Table *kompute.Tensor[int32]
 }
 
-// At returns the pool's layers for a pass over these tokens.
-func (p *Pages[T]) At(rows *Rows) Layers[T] { return &placedPages[T]{p, rows} }
+// PlacePages returns the pool's layers for a pass over these tokens, with
+// activations of type T. Keys and values are rounded to the pool's type.
+func PlacePages[T, C kompute.Float](p *Pages[C], rows *Rows) Layers[T] {
+	return &placedPages[T, C]{p, rows}
+}
 
-type placedPages[T kompute.Float] struct {
-	pages *Pages[T]
+type placedPages[T, C kompute.Float] struct {
+	pages *Pages[C]
 	rows  *Rows
 }
 
 // Layer implements [Layers].
-func (p *placedPages[T]) Layer(i int) KV[T] { return &pagedLayer[T]{&p.pages.layers[i], p.rows} }
+func (p *placedPages[T, C]) Layer(i int) KV[T] {
+	return &pagedLayer[T, C]{&p.pages.layers[i], p.rows}
+}
 
-type pagedLayer[T kompute.Float] struct {
-	*LayerCache[T]
+type pagedLayer[T, C kompute.Float] struct {
+	*LayerCache[C]
 	rows *Rows
 }
 
 // Rotate implements [KV]: [1, R, n, D] to [R, n, D].
-func (l *pagedLayer[T]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
+func (l *pagedLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
 	rows, n, d := heads.Dim(1), heads.Dim(2), heads.Dim(3)
 	turned := r.Forward(s, heads.Reshape(rows, n, 1, d), ops.AtDevice(l.rows.Positions))
 	return turned.Reshape(rows, n, d)
 }
 
 // Attend implements [KV].
-func (l *pagedLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
+func (l *pagedLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
 	rows := v.Dim(1)
 	ops.PagedUpdate(s, l.keys, k, l.rows.Slots)
 	ops.PagedUpdate(s, l.values, v.Reshape(rows, v.Dim(2), v.Dim(3)), l.rows.Slots)
