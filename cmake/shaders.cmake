@@ -14,6 +14,7 @@ set(KPX_VARIANT_narrow storage16 -DNARROW)           # elements of 8 and 16 bits
 set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup operations
 set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # products of four bytes at once
 set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR)
+set(KPX_VARIANT_khr8 memory_model int8 coopmat8_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR) # of bytes
 set(KPX_VARIANT_nv coopmat_nv glsl:GL_NV_cooperative_matrix)
 
 include(kernel_spec)

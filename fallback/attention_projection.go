@@ -19,8 +19,8 @@ func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionPara
 		if err != nil {
 			return nil, err
 		}
-		p := &projection{op: op.Projection, dtype: t.dtype, gain: &array.Array{}, residual: &a[o.Residual.Index]}
-		p.row = func(_ *lane, buf []float32) []float32 {
+		p := &projection{op: op.Projection, dtype: t.dtype, rows: 1, gain: &array.Array{}, residual: &a[o.Residual.Index]}
+		p.row = func(_ int, buf []float32) []float32 {
 			for head := range t.queries {
 				t.join(head, buf[head*t.dv:(head+1)*t.dv])
 			}

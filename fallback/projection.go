@@ -9,14 +9,15 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// projection multiplies one row with quantized matrices: the fused op of that name
-// in csrc/ops/ops.def. Every worker prepares the row for itself, including the norm:
-// waiting for one worker to do it for all would take longer. The results have the
-// same bits as those of the ops that it replaces.
+// projection multiplies a few rows with quantized matrices: the fused op of that
+// name in csrc/ops/ops.def. Every worker prepares the rows for itself, including the
+// norm: waiting for one worker to do it for all would take longer. The results have
+// the same bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
-	dtype    array.DType // of the row, normalised or not, and of the products
-	row      func(l *lane, buf []float32) []float32
+	dtype    array.DType // of the rows, normalised or not, and of the products
+	rows     int
+	row      func(i int, buf []float32) []float32
 	gain     *array.Array
 	residual *array.Array
 	matrices []*QuantizedRows
@@ -45,7 +46,7 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		p := &projection{op: op, best: scratch}
-		p.rowOf(&a[o.X.Index])
+		p.rowsOf(&a[o.X.Index])
 		p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
 		for i := range opdef.ProjectionGroups {
 			m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
@@ -63,15 +64,22 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 // projection checks what the loops of one take for granted.
 func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	o := &opdef.Projection
-	if x := &a[o.X.Index]; x.Size() == 0 || x.Size() != x.Dim(-1) {
-		c.fail("x of shape %v is not one row", x.Shape)
+	x := &a[o.X.Index]
+	if x.Size() == 0 || x.Size() > maxLimbRows*x.Dim(-1) {
+		c.fail("x of shape %v has no rows, or more than %d", x.Shape, maxLimbRows)
+		return
 	}
+	rows := x.Size() / x.Dim(-1)
+	if rows > 1 && op.Epilogue == opdef.ProjectionArgMax {
+		c.fail("the largest products of %d rows", rows)
+	}
+	c.asRows("x", x, rows)
 	if op.Epilogue == opdef.ProjectionResidual {
-		c.asRow("residual", &a[o.Residual.Index])
+		c.asRows("residual", &a[o.Residual.Index], rows)
 	}
 	for i := range opdef.ProjectionGroups {
 		if m := a[o.W.Index+i*opdef.ProjectionGroupSize:]; m[0].Present() {
-			c.asRow("out", &m[3])
+			c.asRows("out", &m[3], rows)
 		}
 	}
 }
@@ -79,7 +87,8 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 // argMaxBlocks counts the blocks of n products.
 func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
-// productStages are those of a quantized_matmul of one row; others have none.
+// productStages are those of a quantized_matmul of one row; others have none: one
+// thread prepares their rows for all.
 func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	o := &opdef.QuantizedMatMul
 	x := &a[o.X.Index]
@@ -89,7 +98,7 @@ func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
 		p := &projection{op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits}, gain: &array.Array{}, residual: &array.Array{}}
-		p.rowOf(&a[o.X.Index])
+		p.rowsOf(&a[o.X.Index])
 		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
 			return nil, err
 		}
@@ -98,16 +107,16 @@ func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	return s
 }
 
-// rowOf makes x, of one row, the row.
-func (p *projection) rowOf(x *array.Array) {
+// rowsOf makes those of x the rows.
+func (p *projection) rowsOf(x *array.Array) {
 	n, last := x.Dim(-1), len(x.Shape)-1
-	p.dtype = x.DType
-	p.row = func(_ *lane, buf []float32) []float32 { return floats(x, x.Offset, x.Strides[last], n, buf) }
+	p.dtype, p.rows = x.DType, x.Size()/n
+	p.row = func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
 }
 
 // add adds a matrix and its result, if it has one of its own.
 func (p *projection) add(w, scales, biases, out array.Array) error {
-	m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: int(p.op.GroupSize), Bits: int(p.op.Bits)})
+	m, err := NewQuantizedRows(w, scales, biases, p.quantization(&scales))
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,21 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	p.matrices = append(p.matrices, m)
 	p.outs = append(p.outs, out)
 	return nil
+}
+
+// quantization is that of matrices with such scales.
+func (p *projection) quantization(scales *array.Array) Quantization {
+	q := Quantization{GroupSize: int(p.op.GroupSize), Bits: int(p.op.Bits)}
+	switch {
+	case scales.DType != array.Uint8:
+	case q.Bits == 8:
+		q.Mode = opdef.ModeMXFP8
+	case q.GroupSize == 16:
+		q.Mode = opdef.ModeNVFP4
+	default:
+		q.Mode = opdef.ModeMXFP4
+	}
+	return q
 }
 
 // units counts the columns of all matrices side by side. With SiLU, a unit is one
@@ -130,7 +154,7 @@ func (p *projection) units() int {
 }
 
 func (p *projection) parts() []workers.Part {
-	cost := p.matrices[0].cost(1)
+	cost := p.matrices[0].cost(p.rows)
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
@@ -147,11 +171,12 @@ func (p *projection) parts() []workers.Part {
 	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
 }
 
-// each calls f for blocks, once the row is prepared. f has room for two blocks.
+// each calls f for blocks, once the rows are prepared. f has room for three blocks of
+// every row.
 func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
 	k := p.matrices[0].K()
 	return func(c *workers.Context, lo, hi int) error {
-		l := laneOf(c, 3*k+3*argMaxBlock)
+		l := laneOf(c, 3*k+3*argMaxBlock*p.rows)
 		if !c.Prepared() {
 			p.prepare(l, k)
 		}
@@ -166,44 +191,54 @@ func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*wo
 	}
 }
 
-// prepare brings the row into the form that the matrices multiply.
+// prepare brings the rows into the form that the matrices multiply.
 func (p *projection) prepare(l *lane, k int) {
-	space := l.space
-	row := p.row(l, cut(&space, k))
-	if p.op.Norm != 0 {
-		normed := cut(&space, k)
-		normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
-		roundFloats(p.dtype, normed)
-		row = normed
+	p.matrices[0].Reset(&l.prepared, p.rows)
+	for i := range p.rows {
+		space := l.space
+		row := p.row(i, cut(&space, k))
+		if p.op.Norm != 0 {
+			normed := cut(&space, k)
+			normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
+			roundFloats(p.dtype, normed)
+			row = normed
+		}
+		l.prepared.Set(i, row)
 	}
-	p.matrices[0].Reset(&l.prepared, 1)
-	l.prepared.Set(0, row)
 }
 
 // store stores units [lo, hi), maybe of several matrices.
 func (p *projection) store(l *lane, lo, hi int, space []float32) {
 	for i := range p.matrices {
-		out, start := &p.outs[i], p.starts[i]
+		start := p.starts[i]
 		from, to := max(lo-start, 0), min(hi-start, p.matrices[i].N())
-		if from >= to {
-			continue
+		if from < to {
+			sums := p.products(l, i, from, to, p.placeIn(i, from, to-from, space))
+			p.storeTo(i, from, to-from, sums)
 		}
-		p.storeTo(out, from, p.products(l, i, from, to, p.placeIn(out, from, to-from, space)))
 	}
 }
 
-// placeIn returns where to compute n elements of a result.
-func (p *projection) placeIn(out *array.Array, first, n int, buf []float32) []float32 {
+// placeIn returns where to compute n columns of a result.
+func (p *projection) placeIn(matrix, first, n int, buf []float32) []float32 {
+	if p.rows > 1 {
+		return buf[:p.rows*n]
+	}
+	out := &p.outs[matrix]
 	stride := out.Strides[len(out.Strides)-1]
 	return place(out, out.Offset+first*stride, stride, n, buf)
 }
 
-func (p *projection) storeTo(out *array.Array, first int, x []float32) {
+// storeTo stores n columns of a result, all rows one after another.
+func (p *projection) storeTo(matrix, first, n int, x []float32) {
+	out := &p.outs[matrix]
 	stride := out.Strides[len(out.Strides)-1]
-	storeFloats(out, out.Offset+first*stride, stride, x)
+	for i := range p.rows {
+		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+first)*stride, stride, x[i*n:(i+1)*n])
+	}
 }
 
-// products returns columns [lo, hi) of the row's product with a matrix, in res.
+// products returns columns [lo, hi) of the rows' products with a matrix, in res.
 func (p *projection) products(l *lane, matrix, lo, hi int, res []float32) []float32 {
 	p.matrices[matrix].Multiply(res, hi-lo, &l.prepared, lo, hi)
 	return res
@@ -212,24 +247,28 @@ func (p *projection) products(l *lane, matrix, lo, hi int, res []float32) []floa
 // addResidual is store of one matrix, to which the residual is added.
 func (p *projection) addResidual(l *lane, lo, hi int, space []float32) {
 	n := hi - lo
-	sums := p.products(l, 0, lo, hi, cut(&space, n))
+	sums := p.products(l, 0, lo, hi, cut(&space, p.rows*n))
 	roundFloats(p.dtype, sums)
 	stride := p.residual.Strides[len(p.residual.Strides)-1]
-	for i, v := range floats(p.residual, p.residual.Offset+lo*stride, stride, n, space) {
-		sums[i] += v
+	for i := range p.rows {
+		row := sums[i*n : (i+1)*n]
+		for j, v := range floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+lo)*stride, stride, n, space) {
+			row[j] += v
+		}
 	}
-	p.storeTo(&p.outs[0], lo, sums)
+	p.storeTo(0, lo, n, sums)
 }
 
 // siLUMul stores SiLU of the first matrix' products times the second's.
 func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
-	gate := p.products(l, 0, lo, hi, cut(&space, hi-lo))
-	up := p.products(l, 1, lo, hi, cut(&space, hi-lo))
+	n := hi - lo
+	gate := p.products(l, 0, lo, hi, cut(&space, p.rows*n))
+	up := p.products(l, 1, lo, hi, cut(&space, p.rows*n))
 	roundFloats(p.dtype, gate)
 	roundFloats(p.dtype, up)
-	res := p.placeIn(&p.outs[0], lo, hi-lo, space)
+	res := p.placeIn(0, lo, n, space)
 	simd.SiLUMul(res, gate, up)
-	p.storeTo(&p.outs[0], lo, res)
+	p.storeTo(0, lo, n, res)
 }
 
 // argMax finds the largest of a block.

@@ -32,6 +32,8 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 		return attentionStepStages(arrays, paramsOf[opdef.AttentionStepParams](params))
 	case opdef.AttentionProjection.Name:
 		return attentionProjectionStages(arrays, paramsOf[opdef.AttentionProjectionParams](params))
+	case opdef.PagedHeads.Name:
+		return pagedHeadsStages(paramsOf[opdef.PagedHeadsParams](params))
 	case opdef.QuantizedMatMul.Name:
 		return productStages(arrays, paramsOf[opdef.QuantizedMatMulParams](params))
 	}
@@ -45,6 +47,8 @@ func Supports(name string, arrays []array.Array, params []byte) error {
 	switch name {
 	case opdef.Projection.Name:
 		c.projection(arrays, paramsOf[opdef.ProjectionParams](params))
+	case opdef.PagedHeads.Name:
+		c.pagedHeads(arrays, paramsOf[opdef.PagedHeadsParams](params))
 	case opdef.AttentionStep.Name:
 		c.attentionStep(arrays)
 	case opdef.AttentionProjection.Name:
@@ -61,6 +65,14 @@ func Supports(name string, arrays []array.Array, params []byte) error {
 func (c *checker) asRow(name string, a *array.Array) {
 	if a.Present() && !a.IsContiguous() && a.Size() != a.Dim(-1) {
 		c.fail("%s of shape %v and strides %v is no row", name, a.Shape, a.Strides)
+	}
+}
+
+// asRows checks that the elements of so many rows in all, if a is present, are a
+// constant stride of the last axis apart.
+func (c *checker) asRows(name string, a *array.Array, rows int) {
+	if c.asRow(name, a); c.err == nil && rows > 1 && a.Present() && !a.IsContiguous() {
+		c.fail("%s of shape %v and strides %v is not contiguous", name, a.Shape, a.Strides)
 	}
 }
 

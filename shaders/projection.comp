@@ -30,6 +30,7 @@ layout(local_size_x_id = 0) in; // SLOTS * ABREAST * LANES
 
 #include "quads.glsl"
 #include "math.glsl"
+#include "minifloat.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -55,6 +56,7 @@ layout(constant_id = 19) const uint ABREAST = 1;
 layout(constant_id = 20) const uint PIECE = 1024; // a multiple of 32 * LANES
 layout(constant_id = 21) const uint X_ROWS = 1;   // of a workgroup
 layout(constant_id = 22) const uint HALVES = 0;   // 1: scales and biases are 16 bits each and lie in pairs in words
+                                                  // 2: there are no biases, but two scales to a unit
 
 #define residual_DT y_DT
 TENSOR_BLOCKS(2, residual, readonly)
@@ -73,12 +75,15 @@ const uint PIECES = (SLICES + PIECE_SLICES - 1) / PIECE_SLICES;
 const uint FOLDS = (PIECE_SLICES + ABREAST - 1) / ABREAST; // slices of a piece that a team takes one after another
 const uint GROUP_ROWS = SLOTS * TURNS * ROWS;              // of each matrix, in a workgroup
 
+const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
+
 #ifdef DOT8
-const bool LIMBS = BITS * INTEGERS == 4;
+const bool LIMBS = BITS * INTEGERS == 4 && !SMALL_FLOATS;
 #else
 const bool LIMBS = false;
 #endif
 
+#include "projection_sums.glsl"
 #include "projection_teams.glsl"
 #include "projection_weights.glsl"
 #include "projection_x.glsl"

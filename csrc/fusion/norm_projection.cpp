@@ -1,4 +1,4 @@
-// RMSNorm of one row and the projection that alone reads it: the projection
+// RMSNorm of rows and the projection that alone reads them: the projection
 // normalises. Runs after the passes that make one projection of several products.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
@@ -17,7 +17,8 @@ void pass_norm_projection(Graph &graph) {
         }
         const std::optional<RMSNormCall> norm = graph.node(from->node).as<RMSNormCall>();
         // The norm of a row that is cut into several is another one.
-        if (!norm || !same_data(norm->out(), fused->x) || norm->x().rank == 0 || norm->x().dim(-1) != fused->x.size()) {
+        if (!norm || !same_data(norm->out(), fused->x) || norm->x().rank == 0 ||
+            norm->x().dim(-1) != fused->x.dim(-1)) {
             continue;
         }
         fused->op.norm = 1;

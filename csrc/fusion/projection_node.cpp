@@ -3,8 +3,9 @@
 namespace kpx {
 
 bool Projection::joins(const Projection &other) const {
-    return plain() && other.plain() && same_data(x, other.x) && op.bits == other.op.bits &&
-           op.group_size == other.op.group_size;
+    return plain() && other.plain() && same_data(x, other.x) && x.dim(-1) == other.x.dim(-1) &&
+           op.bits == other.op.bits && op.group_size == other.op.group_size &&
+           bool(matrices[0].biases) == bool(other.matrices[0].biases);
 }
 
 OpNode Projection::node() const {
@@ -23,7 +24,7 @@ OpNode Projection::node() const {
 static std::optional<Projection> from_product(const QuantizedMatMulCall &call) {
     const QuantizedMatMulOp &op = call.op();
     const Array &x = call.x();
-    if (op.mode != QUANTIZATION_AFFINE || op.transpose == 0 || x.rank == 0 || x.size() == 0 || x.size() != x.dim(-1)) {
+    if (op.transpose == 0 || x.rank == 0 || x.size() == 0) {
         return std::nullopt;
     }
     Projection p;

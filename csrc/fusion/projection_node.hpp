@@ -1,4 +1,4 @@
-// A node that multiplies one row with quantized matrices, taken apart: what the
+// A node that multiplies rows with quantized matrices, taken apart: what the
 // passes that grow a projection have in common.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Projection {
     OpNode node() const;
 };
 
-// A quantized_matmul of one row with a transposed matrix, or a projection, as a projection.
+// A quantized_matmul with a transposed matrix, or a projection, as a projection.
 std::optional<Projection> projection_of(const OpNode &node);
 
 // The projection that gives all of the view, and nothing else, to the node `reader`; plain but for a norm.

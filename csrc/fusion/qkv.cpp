@@ -1,4 +1,4 @@
-// Two or three products of one row, as of a hidden state with the matrices of
+// Two or three products of the same rows, as of hidden states with the matrices of
 // queries, keys and values: one projection with as many results.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"

@@ -92,6 +92,19 @@ struct PadOp {
     uint32_t bits;
 };
 
+struct PagedHeadsOp {
+    // Whether there is a norm of q, and of k.
+    uint32_t q_norm;
+    uint32_t k_norm;
+    float q_eps;
+    float k_eps;
+    uint32_t dims;
+    uint32_t traditional;
+    float base;
+    float rope_scale;
+    int32_t position;
+};
+
 struct PagedSDPAOp {
     float scale;
 };
@@ -495,13 +508,50 @@ class PadCall : public CallOf<PadOp> {
 };
 void lower_pad(Lowering &lowering, const PadCall &call);
 
+// q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
+// int32 [R], keys and values [P, Hkv, L, D], out [R, Hq, D]. What rms_norm and rope of q and k, and paged_update of
+// keys and values do: out has the queries. The number here holds where there is no position.
+class PagedHeadsCall : public CallOf<PagedHeadsOp> {
+  public:
+    static constexpr int32_t kOp = 14;
+    enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"k", KPX_READ, false},
+        {"v", KPX_READ, false},
+        {"q_gain", KPX_READ, true},
+        {"k_gain", KPX_READ, true},
+        {"position", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"slots", KPX_READ, false},
+        {"keys", KPX_READ_WRITE, false},
+        {"values", KPX_READ_WRITE, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &k() const { return at(kK); }
+    const Array &v() const { return at(kV); }
+    const Array &q_gain() const { return at(kQGain); }
+    const Array &k_gain() const { return at(kKGain); }
+    const Array &position() const { return at(kPosition); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &slots() const { return at(kSlots); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &call);
+
 // q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens, table int32 [S, M], sequences
 // and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped to 0…M*L) tokens of sequence
 // sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there is no such page, token and
 // sequence do not exist. A row that sees no key gives zeros.
 class PagedSDPACall : public CallOf<PagedSDPAOp> {
   public:
-    static constexpr int32_t kOp = 14;
+    static constexpr int32_t kOp = 15;
     enum Operand : uint32_t { kQ, kKeys, kValues, kTable, kSequences, kLengths, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -529,7 +579,7 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 // slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
 class PagedUpdateCall : public CallOf<PagedUpdateOp> {
   public:
-    static constexpr int32_t kOp = 15;
+    static constexpr int32_t kOp = 16;
     enum Operand : uint32_t { kPages, kRows, kSlots };
     static constexpr OperandInfo kOperands[] = {
         {"pages", KPX_READ_WRITE, false},
@@ -546,12 +596,12 @@ class PagedUpdateCall : public CallOf<PagedUpdateOp> {
 void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 
 // x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
-// last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are two
-// matrices of one shape and one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the
-// largest product is.
+// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike; without biases,
+// scales are uint8 and the mode is the one with such bits and groups. With SiLU there are two matrices of one shape and
+// one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the largest product is.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
-    static constexpr int32_t kOp = 16;
+    static constexpr int32_t kOp = 17;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
@@ -588,7 +638,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call);
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 17;
+    static constexpr int32_t kOp = 18;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -609,7 +659,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 18;
+    static constexpr int32_t kOp = 19;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -633,7 +683,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 20;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -656,7 +706,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 21;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -675,7 +725,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // or bools.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -692,7 +742,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -713,7 +763,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -736,7 +786,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // +Inf or nothing finite. step of the struct holds when the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -758,7 +808,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -778,7 +828,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -801,7 +851,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -826,7 +876,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -846,7 +896,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as slice_update's.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -866,7 +916,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -885,7 +935,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -902,7 +952,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 32;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -919,7 +969,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 33;
+    static constexpr int32_t kOp = 34;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -955,6 +1005,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(layer_norm, LayerNorm) \
     ROW(matmul, MatMul) \
     ROW(pad, Pad) \
+    ROW(paged_heads, PagedHeads) \
     ROW(paged_sdpa, PagedSDPA) \
     ROW(paged_update, PagedUpdate) \
     ROW(projection, Projection) \

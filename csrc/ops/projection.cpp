@@ -9,20 +9,25 @@ namespace kpx {
 
 namespace {
 
-// Elements that the kernel reads four at a time.
-bool in_quads(const Array &a) {
-    return a.contiguous() && a.offset % 4 == 0;
+constexpr int64_t kMostRows = 16; // of x: for more, products of tiles are faster
+
+// The mode that so many bits and such scales and groups are.
+uint32_t mode_of(const ProjectionOp &op, const Array &scales) {
+    if (scales.dtype != DT_UINT8) {
+        return QUANTIZATION_AFFINE;
+    }
+    return op.bits == 8 ? QUANTIZATION_MXFP8 : op.group_size == 16 ? QUANTIZATION_NVFP4 : QUANTIZATION_MXFP4;
 }
 
 void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t i) {
     const Array &w = m.w(i), &scales = m.scales(i), &biases = m.biases(i);
-    check_affine(w, scales, biases, QUANTIZATION_AFFINE, op.bits, op.group_size, m.cols);
+    check_affine(w, scales, biases, mode_of(op, scales), op.bits, op.group_size, m.cols);
     const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load
     if (w.rank != 2 || w.dim(0) == 0 || w.stride(-1) != 1 || w.offset % words != 0 || w.stride(0) % words != 0 ||
-        scales.stride(-1) != 1 || biases.stride(-1) != 1) {
+        scales.stride(-1) != 1 || (biases && biases.stride(-1) != 1)) {
         unsupported("a matrix is no rows that can be read in runs");
     }
-    if (scales.dtype != m.scales(0).dtype || biases.dtype != m.biases(0).dtype) {
+    if (scales.dtype != m.scales(0).dtype || bool(biases) != bool(m.biases(0)) || biases.dtype != m.biases(0).dtype) {
         unsupported("the matrices' scales or biases differ in dtype");
     }
     if (op.epilogue == PROJECTION_ARG_MAX) {
@@ -65,27 +70,14 @@ void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
     }
 }
 
-ProjectionSet set_of(const ProjectionOperands &m, uint32_t i) {
-    ProjectionSet set{};
-    set.n = uint32_t(m.w(i).dim(0));
-    set.w_offset = uint32_t(m.w(i).offset);
-    set.w_stride = uint32_t(m.w(i).stride(0));
-    set.s_offset = uint32_t(m.scales(i).offset);
-    set.s_stride = uint32_t(m.scales(i).stride(0));
-    set.b_offset = uint32_t(m.biases(i).offset);
-    set.b_stride = uint32_t(m.biases(i).stride(0));
-    set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
-    return set;
-}
-
 // The form for CPU drivers (projection_lanes.comp), where a lane has rows of its own and each matrix a dispatch.
 void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t first) {
     const Array &x = m.x, &gain = m.gain, &residual = m.residual;
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const uint32_t second = pair ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), pair ? 4 : 8);
     ProjectionParams p{};
-    p.sets[0] = set_of(m, first);
-    p.sets[1] = set_of(m, second);
+    p.sets[0] = projection_set(m, first);
+    p.sets[1] = projection_set(m, second);
     p.x_offset = uint32_t(x.offset);
     p.gain_offset = gain ? uint32_t(gain.offset) : 0;
     p.residual_offset = residual ? uint32_t(residual.offset) : 0;
@@ -118,11 +110,6 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
-// Whether the kernel takes x as integers, if its variant can and codes have 4 bits.
-bool wants_integers(const DeviceTraits &device) {
-    return device.dot8 || device.as_gpu;
-}
-
 // The workgroups of all matrices; says where those of each start.
 uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const ProjectionLaunch &l, bool pair) {
     uint32_t groups = divide_up(p.sets[0].n, l.group_rows());
@@ -137,7 +124,7 @@ uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const Pr
 bool in_halves(const ProjectionOperands &m) {
     for (uint32_t i = 0; i < m.count; i++) {
         for (const Array *x : {&m.scales(i), &m.biases(i)}) {
-            if (x->element_size() != 2 || x->offset % 2 != 0 || x->stride(0) % 2 != 0) {
+            if (!*x || x->element_size() != 2 || x->offset % 2 != 0 || x->stride(0) % 2 != 0) {
                 return false;
             }
         }
@@ -165,9 +152,9 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
                                        .y_dtype = dtype,
                                        .scales_dtype = m.scales(0).dtype,
-                                       .biases_dtype = m.biases(0).dtype,
+                                       .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
                                        .bits = op.bits,
-                                       .group_shift = group_shift(op.group_size) - 5,
+                                       .group_shift = std::max(group_shift(op.group_size), 5u) - 5,
                                        .cols = uint32_t(m.cols),
                                        .sets = m.count,
                                        .norm = op.norm == 0 ? 0u
@@ -179,12 +166,12 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .lanes = l.lanes,
                                        .splits = m.parts.splits,
                                        .head = m.parts.head,
-                                       .integers = wants_integers(device),
+                                       .integers = takes_integers(lowering),
                                        .slots = l.slots,
                                        .abreast = l.abreast,
                                        .piece = l.piece,
                                        .x_rows = l.x_rows,
-                                       .halves = in_halves(m)},
+                                       .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m))},
                       {read(m.x), read(m.gain), read(m.residual), read(of(0, &Matrix::w)), read(of(0, &Matrix::scales)),
                        read(of(0, &Matrix::biases)), write(out), read(of(1, &Matrix::w)), read(of(1, &Matrix::scales)),
                        read(of(1, &Matrix::biases)), write(of(1, &Matrix::out)), read(of(2, &Matrix::w)),
@@ -200,25 +187,45 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
     }
     const DeviceTraits &device = lowering.device();
     const char *kernel = spec::projection::kKernel;
-    return plan_projection(device,
-                           {.rows = rows,
-                            .cols = m.cols,
-                            .x_rows = m.x_rows,
-                            .paired = pair ? 2u : 1u,
-                            .integers = op.bits == 4 && wants_integers(device) && lowering.runs_variant(kernel, "dot8"),
-                            .norm = op.norm != 0,
-                            .arg_max = op.epilogue == PROJECTION_ARG_MAX,
-                            .subgroup = lowering.runs_variant(kernel, "subgroup")});
+    return plan_projection(device, {.rows = rows,
+                                    .cols = m.cols,
+                                    .x_rows = m.x_rows,
+                                    .paired = pair ? 2u : 1u,
+                                    .integers = op.bits == 4 && m.biases(0) && takes_integers(lowering),
+                                    .norm = op.norm != 0,
+                                    .arg_max = op.epilogue == PROJECTION_ARG_MAX,
+                                    .subgroup = lowering.runs_variant(kernel, "subgroup")});
 }
 
 } // namespace
+
+bool takes_integers(const Lowering &lowering) {
+    const DeviceTraits &device = lowering.device();
+    return (device.dot8 || device.as_gpu) && lowering.runs_variant(spec::projection::kKernel, "dot8");
+}
+
+ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i) {
+    ProjectionSet set{};
+    set.n = uint32_t(m.w(i).dim(0));
+    set.w_offset = uint32_t(m.w(i).offset);
+    set.w_stride = uint32_t(m.w(i).stride(0));
+    set.s_offset = uint32_t(m.scales(i).offset);
+    set.s_stride = uint32_t(m.scales(i).stride(0));
+    set.b_offset = uint32_t(m.biases(i).offset);
+    set.b_stride = uint32_t(m.biases(i).stride(0));
+    set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
+    return set;
+}
 
 void check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (m.gain && (op.norm == 0 || m.gain.size() != m.cols || !is_float(m.gain.dtype))) {
         invalid("gain does not fit x");
     }
-    if (m.gain && !in_quads(m.gain)) {
+    if (m.gain && !rows_in_quads(m.gain)) {
         unsupported("gain cannot be read by quads");
+    }
+    if (m.cols % 32 != 0) {
+        unsupported("rows of {} elements, which are no units of 32", m.cols);
     }
     for (uint32_t i = 0; i < m.count; i++) {
         check_operands(lowering, {&m.w(i), &m.scales(i), &m.biases(i), &m.out(i)});
@@ -227,11 +234,14 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     check_operands(lowering, {&m.gain, &m.residual});
     check_epilogue(op, m);
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
-        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1)) {
-        unsupported("the form for CPU drivers stores products of a row");
+        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
+        unsupported("the form for CPU drivers stores products of a row with a matrix that has biases");
     }
     if (m.x_rows > 1 && op.epilogue == PROJECTION_ARG_MAX) {
         unsupported("the largest products of {} rows", m.x_rows);
+    }
+    if (m.x_rows > kMostRows) {
+        unsupported("{} rows", m.x_rows);
     }
     const DeviceTraits &device = lowering.device();
     if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
@@ -250,10 +260,14 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
         }
         return;
     }
+    if (takes_byte_tiles(lowering, op, m)) {
+        dispatch_byte_tiles(lowering, op, m);
+        return;
+    }
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     ProjectionParams p{};
     for (uint32_t i = 0; i < m.count; i++) {
-        p.sets[i] = set_of(m, i);
+        p.sets[i] = projection_set(m, i);
     }
     const ProjectionLaunch l = plan_launch(lowering, op, m);
     const uint32_t groups = count_groups(p, m, l, pair);
@@ -289,7 +303,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
     if (m.x_rows > lowering.device().max_workgroup_count[2]) {
         unsupported("{} rows of x", m.x_rows);
     }
-    if (!in_quads(x)) {
+    if (!rows_in_quads(x)) {
         unsupported("x cannot be read by quads");
     }
     check_operands(lowering, {&x});

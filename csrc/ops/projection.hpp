@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/gen_ops.hpp"
+#include "types.h"
 
 namespace kpx {
 
@@ -30,7 +31,21 @@ struct ProjectionOperands {
     const Array &out(uint32_t i) const { return *matrices[i].out; }
 };
 
-// Whether the kernel can do it; x is not looked at.
+// Whether a row of x is multiplied as integers where codes of affine matrices have 4 bits.
+bool takes_integers(const Lowering &lowering);
+
+// Matrix i and its result, as the kernels read them.
+ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);
+
+// Projections of several rows by matrices of bytes, which passed check_projection (projection_matrix.cpp).
+bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+
+// Whether the kernels read x as it lies.
+inline bool rows_in_quads(const Array &x) {
+    return x.contiguous() && x.offset % 4 == 0;
+}
+// Throws why the kernels cannot do it; x is not looked at.
 void check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 

@@ -22,18 +22,6 @@ constexpr uint32_t kCpuThreads = 64; // there they run one after another
 constexpr uint32_t kSmall = 64;      // bytes of shared memory that are in no array
 constexpr uint32_t kLeastRows = 8;   // whose results shared memory must hold
 
-// The lanes of a slice: as many as leave the fewest without a unit, and of those the most.
-uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
-    uint32_t most = device.subgroup_arithmetic ? std::min(device.subgroup_size, 32u) : device.is_cpu ? 8 : 32;
-    uint32_t best = most;
-    for (uint32_t lanes = most; lanes >= 8; lanes /= 2) {
-        if (divide_up(units, lanes) * lanes < divide_up(units, best) * best) {
-            best = lanes;
-        }
-    }
-    return best;
-}
-
 // Bytes of shared memory for a unit of 32 columns of a row of x: as floats, and as integers.
 constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 8;
 
@@ -148,6 +136,18 @@ class Planner {
 };
 
 } // namespace
+
+// As many as leave the fewest without a unit, and of those the most.
+uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
+    uint32_t most = device.subgroup_arithmetic ? std::min(device.subgroup_size, 32u) : device.is_cpu ? 8 : 32;
+    uint32_t best = most;
+    for (uint32_t lanes = most; lanes >= 8; lanes /= 2) {
+        if (divide_up(units, lanes) * lanes < divide_up(units, best) * best) {
+            best = lanes;
+        }
+    }
+    return best;
+}
 
 ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape) {
     return Planner(device, shape).best();

@@ -28,6 +28,20 @@ struct ProjectionLaunch {
     uint32_t group_rows() const { return slots * turns * rows; }
 };
 
+// How projection_coopmat is launched; its constants say what these are.
+struct ByteTiles {
+    uint32_t lanes, teams, chunk, tiles, blocks;
+
+    uint32_t threads() const { return teams * 32; }
+    uint32_t shared_bytes(uint32_t group_shift) const; // which is that of the kernel
+    bool fits(const DeviceTraits &device, uint32_t group_shift) const;
+};
+
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift);
+
+// The lanes of a slice of a row of so many units of 32 columns, from which the order of sums follows.
+uint32_t slice_lanes(const DeviceTraits &device, int64_t units);
+
 // Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice.
 ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape);
 

@@ -2,6 +2,7 @@
 
 #include "ops/affine.hpp"
 #include "ops/matvec.hpp"
+#include "ops/projection.hpp"
 #include "ops/tiles.hpp"
 
 namespace kpx {
@@ -134,6 +135,52 @@ void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
         grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
+// Few rows are a projection on a GPU, whether a pass has made one of them or not, so that they give the same bits.
+constexpr int64_t kProjectionRows = 16;
+
+ProjectionOp projection_op(const QuantizedMatMulOp &op) {
+    ProjectionOp projection{};
+    projection.group_size = op.group_size;
+    projection.bits = op.bits;
+    projection.epilogue = PROJECTION_STORE;
+    return projection;
+}
+
+ProjectionOperands projection_operands(const QuantizedMatMulCall &call) {
+    static const Array none;
+    const int64_t cols = call.x().dim(-1);
+    return {call.x(),
+            none,
+            none,
+            {{&call.w(), &call.scales(), &call.biases(), &call.out()}},
+            1,
+            cols,
+            call.x().size() / cols,
+            {}};
+}
+
+bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call) {
+    const Array &x = call.x();
+    if (call.op().transpose == 0 || call.op().bits != 4 || !call.biases() || x.size() == 0 ||
+        x.size() > kProjectionRows * x.dim(-1) || !rows_in_quads(x) ||
+        !lowering.has_kernel(spec::projection::kKernel) || prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
+        return false;
+    }
+    try {
+        check_projection(lowering, projection_op(call.op()), projection_operands(call));
+    } catch (const Error &e) {
+        if (e.code != KPX_UNSUPPORTED) {
+            throw;
+        }
+        return false;
+    }
+    return true;
+}
+
+void project(Lowering &lowering, const QuantizedMatMulCall &call) {
+    dispatch_projection(lowering, projection_op(call.op()), projection_operands(call));
+}
+
 } // namespace
 
 void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call) {
@@ -143,6 +190,10 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
     const Array &biases = bound_biases(scales, call.biases());
     Array rows = call.x();
     if (out.size() == 0) {
+        return;
+    }
+    if (takes_projection(lowering, call)) {
+        project(lowering, call);
         return;
     }
     const Array dense = dense_output(lowering, out);

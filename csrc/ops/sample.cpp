@@ -10,8 +10,8 @@ static int64_t run_length(const DeviceTraits &device) {
     return device.is_cpu ? 16384 : 1024;
 }
 static constexpr int64_t MOST_PARTS = 1024;
-// Rows that fill the device by themselves.
-static constexpr int64_t MANY_ROWS = 128;
+// Rows that keep a device busy although each is a single workgroup's, whose loops over a vocabulary are long.
+static constexpr int64_t MANY_ROWS = 1024;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
 static constexpr uint32_t ALL_STAGES = SAMPLE_LEVELS + 3;
 

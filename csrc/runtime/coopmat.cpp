@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t kSize = 16;
 constexpr uint32_t kFloat16 = 0, kFloat32 = 1; // VkComponentType of both forms
-constexpr uint32_t kSubgroup = 3;              // VkScope of both forms
+constexpr uint32_t kInt8 = 3, kInt32 = 5;
+constexpr uint32_t kSubgroup = 3; // VkScope of both forms
 
 // Both forms' properties have the same members.
 template <typename P> bool serves(const P &p) {
@@ -49,12 +50,28 @@ bool has_matrices_nv(vk::PhysicalDevice device) {
     return false;
 }
 
-bool has_matrices_khr(vk::PhysicalDevice device) {
-    using P = VkCooperativeMatrixPropertiesKHR;
-    const auto query = reinterpret_cast<Query<P>>(VULKAN_HPP_DEFAULT_DISPATCHER.vkGetInstanceProcAddr(
+using PropertiesKHR = VkCooperativeMatrixPropertiesKHR;
+
+static std::vector<PropertiesKHR> properties_khr(vk::PhysicalDevice device) {
+    const auto query = reinterpret_cast<Query<PropertiesKHR>>(VULKAN_HPP_DEFAULT_DISPATCHER.vkGetInstanceProcAddr(
         vulkan_instance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
-    for (const P &p : properties_of<P>(device, query, kCooperativeMatrixPropertiesKHR)) {
+    return properties_of<PropertiesKHR>(device, query, kCooperativeMatrixPropertiesKHR);
+}
+
+bool has_matrices_khr(vk::PhysicalDevice device) {
+    for (const PropertiesKHR &p : properties_khr(device)) {
         if (serves(p) && uint32_t(p.ResultType) == kFloat32 && p.saturatingAccumulation == VK_FALSE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool has_byte_matrices_khr(vk::PhysicalDevice device) {
+    for (const PropertiesKHR &p : properties_khr(device)) {
+        if (p.MSize == kSize && p.NSize == kSize && p.KSize == 2 * kSize && p.AType == kInt8 && p.BType == kInt8 &&
+            p.CType == kInt32 && p.ResultType == kInt32 && p.saturatingAccumulation == VK_FALSE &&
+            p.scope == kSubgroup) {
             return true;
         }
     }

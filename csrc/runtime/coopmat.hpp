@@ -1,5 +1,6 @@
 // Which devices have the cooperative matrices of shaders/include/coopmat.glsl:
-// 16 by 16 by 16, float16 with float32 sums, held by a subgroup.
+// 16 by 16 by 16, float16 with float32 sums, held by a subgroup; and those of
+// byte_tiles.glsl: 16 by 16 by 32, signed bytes with sums of 32 bits.
 #pragma once
 
 #include <vulkan/vulkan.hpp>
@@ -17,7 +18,7 @@ struct VkCooperativeMatrixPropertiesKHR {
     VkStructureType sType;
     void *pNext;
     uint32_t MSize, NSize, KSize;
-    uint32_t AType, BType, CType, ResultType; // components: 0 is float16, 1 float32
+    uint32_t AType, BType, CType, ResultType; // components: 0 is float16, 1 float32, 3 int8, 5 int32
     VkBool32 saturatingAccumulation;
     uint32_t scope; // 3 is the subgroup
 };
@@ -31,5 +32,6 @@ constexpr auto kCooperativeMatrixPropertiesKHR = VkStructureType(1000506001);
 // Whether the device lists the shape in that form of the extension, which it offers.
 bool has_matrices_nv(vk::PhysicalDevice device);
 bool has_matrices_khr(vk::PhysicalDevice device);
+bool has_byte_matrices_khr(vk::PhysicalDevice device);
 
 } // namespace kpx

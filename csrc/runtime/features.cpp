@@ -26,6 +26,7 @@ const struct {
     {"dot8", &Features::dot8},
     {"memory_model", &Features::memory_model},
     {"coopmat_khr", &Features::coopmat_khr},
+    {"coopmat8_khr", &Features::coopmat8_khr},
     {"coopmat_nv", &Features::coopmat_nv},
     {"atomic_float32", &Features::atomic_float32},
     {"atomic_float64", &Features::atomic_float64},
@@ -146,6 +147,7 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.dot8 = dot_.shaderIntegerDotProduct;
     f.coopmat_nv = coopmat_nv_.cooperativeMatrix && has_matrices_nv(device);
     f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
+    f.coopmat8_khr = coopmat_khr_.cooperativeMatrix && has_byte_matrices_khr(device);
 
     vk::PhysicalDeviceSubgroupProperties subgroup;
     vk::PhysicalDeviceShaderIntegerDotProductProperties dot;

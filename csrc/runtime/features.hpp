@@ -28,6 +28,7 @@ struct Features {
     bool fast_dot8 = false;     // of four bytes, by an instruction
     bool memory_model = false;  // Vulkan memory model, with device scope
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
+    bool coopmat8_khr = false;  // the same of bytes
     bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise
     // Only if they are asked for: no kernel of this library needs them.
     bool atomic_float32 = false; // additions to floats in buffers

@@ -166,31 +166,34 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     REQUIRE_CODE(KPX_UNSUPPORTED, run(odd, {}, y));
 }
 
-// Rows of x together give what each gives alone, to the bit.
-TEST(a_projection_takes_several_rows) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+// Rows of x together give what each gives alone, to the bit, in every form of the kernel.
+static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t out, uint32_t group, uint32_t norm) {
     Layer l(device, nullptr);
-    constexpr int64_t kRows = 5, kCols = 352, kOut = 40;
-    const Tensor x = l.random(KPX_FLOAT32, {kRows, kCols}, 1), residual = l.random(KPX_FLOAT32, {kRows, kOut}, 1);
-    const Matrix m = l.matrix(kOut, kCols, 32), up = l.matrix(kOut, kCols, 32);
+    const Tensor x = l.random(KPX_FLOAT32, {rows, cols}, 1), residual = l.random(KPX_FLOAT32, {rows, out}, 1);
+    const Tensor gain = l.random(KPX_FLOAT32, {cols}, 1);
+    const Matrix m = l.matrix(out, cols, group), up = l.matrix(out, cols, group);
     struct {
         uint32_t group_size, bits, norm, epilogue;
         float eps;
         uint32_t dtype;
-    } params{32, 4, 1, 0, 1e-5f, 0};
-    const auto run = [&](kpx_array input, kpx_array added, kpx_array out) {
+    } params{group, 4, norm, 0, 1e-5f, 0};
+    const auto run = [&](kpx_array input, kpx_array added, kpx_array result, kpx_array second) {
         std::vector<kpx_array> arrays(15);
         arrays[0] = input;
+        arrays[1] = norm != 0 ? gain.array : kpx_array{};
         arrays[2] = params.epilogue == 1 ? added : kpx_array{};
         const Matrix *matrices[] = {&m, &up};
-        for (uint32_t i = 0; i < (params.epilogue == 2 ? 2 : 1); i++) {
+        for (uint32_t i = 0; i < (params.epilogue == 1 ? 1 : 2); i++) {
             arrays[3 + 4 * i] = matrices[i]->w.array;
             arrays[4 + 4 * i] = matrices[i]->scales.array;
             arrays[5 + 4 * i] = matrices[i]->biases.array;
         }
-        arrays[6] = out;
+        arrays[6] = result;
         arrays[6].access = KPX_WRITE;
+        if (params.epilogue == 0) {
+            arrays[10] = second;
+            arrays[10].access = KPX_WRITE;
+        }
         kpx_error err{};
         REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), 15, &params, sizeof params, &err));
     };
@@ -201,11 +204,24 @@ TEST(a_projection_takes_several_rows) {
         return a;
     };
     for (params.epilogue = 0; params.epilogue < 3; params.epilogue++) {
-        const Tensor together = l.empty(KPX_FLOAT32, {kRows, kOut}), alone = l.empty(KPX_FLOAT32, {kRows, kOut});
-        run(x.array, residual.array, together.array);
-        for (int64_t row = 0; row < kRows; row++) {
-            run(row_of(x, row), row_of(residual, row), row_of(alone, row));
+        const Tensor together = l.empty(KPX_FLOAT32, {rows, out}), alone = l.empty(KPX_FLOAT32, {rows, out});
+        const Tensor together2 = l.empty(KPX_FLOAT32, {rows, out}), alone2 = l.empty(KPX_FLOAT32, {rows, out});
+        run(x.array, residual.array, together.array, together2.array);
+        for (int64_t row = 0; row < rows; row++) {
+            run(row_of(x, row), row_of(residual, row), row_of(alone, row), row_of(alone2, row));
         }
-        CHECK(l.read(together) == l.read(alone));
+        const bool same =
+            l.read(together) == l.read(alone) && (params.epilogue != 0 || l.read(together2) == l.read(alone2));
+        if (!same) {
+            throw Failure{std::to_string(rows) + " rows of " + std::to_string(cols) + " times " + std::to_string(out) +
+                          ", groups of " + std::to_string(group) + ", epilogue " + std::to_string(params.epilogue)};
+        }
     }
+}
+
+TEST(a_projection_takes_several_rows) {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    Device device = open_device();
+    check_rows(device, 5, 352, 40, 32, 1);
+    check_rows(device, 16, 1024, 17, 128, 0);
 }

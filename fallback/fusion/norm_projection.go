@@ -2,8 +2,8 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// normProjection lets the projection that alone reads an RMSNorm of one row
-// normalise it. It runs after the passes that make one projection of several
+// normProjection lets the projection that alone reads an RMSNorm
+// normalise them. It runs after the passes that make one projection of several
 // products.
 func normProjection(g *Graph) {
 	o := &opdef.RMSNorm
@@ -19,7 +19,7 @@ func normProjection(g *Graph) {
 		norm := g.nodes[from.node]
 		op, is := as[opdef.RMSNormParams](norm, o.Op)
 		// The norm of a row that is cut into several is another one.
-		if !is || !sameData(norm.at(o.Out), fused.x) || norm.at(o.X).Rank() == 0 || norm.at(o.X).Dim(-1) != fused.x.Size() {
+		if !is || !sameData(norm.at(o.Out), fused.x) || norm.at(o.X).Rank() == 0 || norm.at(o.X).Dim(-1) != fused.x.Dim(-1) {
 			return
 		}
 		fused.op.Norm, fused.op.Eps = 1, op.Eps

@@ -17,6 +17,7 @@ type pass struct {
 var passes = []pass{
 	{"dead_ops", deadOps},
 	{"attention", attention},
+	{"paged_heads", pagedHeads},
 	{"gate_up", gateUp},
 	{"qkv", qkv},
 	{"residual", residual},

@@ -2,7 +2,7 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// projection is a node that multiplies one row with quantized matrices, taken
+// projection is a node that multiplies rows with quantized matrices, taken
 // apart: what the passes that grow one have in common.
 type projection struct {
 	op                opdef.ProjectionParams
@@ -12,7 +12,7 @@ type projection struct {
 
 type matrix struct{ w, scales, biases, out Array }
 
-// projectionOf returns a quantized_matmul of one row with a transposed matrix, or a
+// projectionOf returns a quantized_matmul with a transposed matrix, or a
 // projection, as a projection; nil for other nodes.
 func projectionOf(n *Node) *projection {
 	if op, is := as[opdef.QuantizedMatMulParams](n, opdef.QuantizedMatMul.Op); is {
@@ -35,7 +35,7 @@ func projectionOf(n *Node) *projection {
 func fromProduct(n *Node, op opdef.QuantizedMatMulParams) *projection {
 	o := &opdef.QuantizedMatMul
 	x := n.at(o.X)
-	if op.Mode != opdef.ModeAffine || op.Transpose == 0 || x.Rank() == 0 || x.Size() == 0 || x.Size() != x.Dim(-1) {
+	if op.Transpose == 0 || x.Rank() == 0 || x.Size() == 0 {
 		return nil
 	}
 	return &projection{
@@ -50,8 +50,8 @@ func (p *projection) plain() bool { return p.op.Norm == 0 && p.op.Epilogue == op
 // joins reports whether matrices of the other may join: both plain, of one x and in
 // one quantization.
 func (p *projection) joins(other *projection) bool {
-	return p.plain() && other.plain() && sameData(p.x, other.x) && p.op.Bits == other.op.Bits &&
-		p.op.GroupSize == other.op.GroupSize
+	return p.plain() && other.plain() && sameData(p.x, other.x) && p.x.Dim(-1) == other.x.Dim(-1) && p.op.Bits == other.op.Bits &&
+		p.op.GroupSize == other.op.GroupSize && p.matrices[0].biases.Present() == other.matrices[0].biases.Present()
 }
 
 // node makes the call.

@@ -260,7 +260,7 @@ var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "s
 func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNames[:], uint32(k)) }
 
 // FusedOps are the ops that only passes over the graph make.
-var FusedOps = []string{"attention_projection", "attention_step", "projection"}
+var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "projection"}
 
 // Ops lists the other ops.
 var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
@@ -633,6 +633,55 @@ var Pad = struct {
 	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
 }
 
+// PagedHeadsParams are the parameters of paged_heads.
+type PagedHeadsParams struct {
+	// Whether there is a norm of q, and of k.
+	QNorm       uint32
+	KNorm       uint32
+	QEps        float32
+	KEps        float32
+	Dims        uint32
+	Traditional uint32
+	Base        float32
+	RopeScale   float32
+	Position    int32
+}
+
+// PagedHeads is the op paged_heads and its operands.
+//
+// q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
+// int32 [R], keys and values [P, Hkv, L, D], out [R, Hq, D]. What rms_norm and rope of q and k, and paged_update of
+// keys and values do: out has the queries. The number here holds where there is no position.
+var PagedHeads = struct {
+	Op
+	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Out Operand
+}{
+	Op: Op{Name: "paged_heads", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "k", Access: Read, Optional: false},
+		{Index: 2, Name: "v", Access: Read, Optional: false},
+		{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+		{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+		{Index: 5, Name: "position", Access: Read, Optional: true},
+		{Index: 6, Name: "freqs", Access: Read, Optional: true},
+		{Index: 7, Name: "slots", Access: Read, Optional: false},
+		{Index: 8, Name: "keys", Access: Update, Optional: false},
+		{Index: 9, Name: "values", Access: Update, Optional: false},
+		{Index: 10, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:        Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	K:        Operand{Index: 1, Name: "k", Access: Read, Optional: false},
+	V:        Operand{Index: 2, Name: "v", Access: Read, Optional: false},
+	QGain:    Operand{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+	KGain:    Operand{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+	Position: Operand{Index: 5, Name: "position", Access: Read, Optional: true},
+	Freqs:    Operand{Index: 6, Name: "freqs", Access: Read, Optional: true},
+	Slots:    Operand{Index: 7, Name: "slots", Access: Read, Optional: false},
+	Keys:     Operand{Index: 8, Name: "keys", Access: Update, Optional: false},
+	Values:   Operand{Index: 9, Name: "values", Access: Update, Optional: false},
+	Out:      Operand{Index: 10, Name: "out", Access: Write, Optional: false},
+}
+
 // PagedSDPAParams are the parameters of paged_sdpa.
 type PagedSDPAParams struct {
 	Scale float32
@@ -703,9 +752,9 @@ type ProjectionParams struct {
 // Projection is the op projection and its operands.
 //
 // x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
-// last. Products of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike. With SiLU there are two
-// matrices of one shape and one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the
-// largest product is.
+// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike; without biases,
+// scales are uint8 and the mode is the one with such bits and groups. With SiLU there are two matrices of one shape and
+// one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the largest product is.
 var Projection = struct {
 	Op
 	X, Gain, Residual, W, Scales, Biases, Out Operand

@@ -59,7 +59,15 @@ func (f form) quantized(r source, dtype array.DType, k int, lead ...int) map[str
 func (f form) blank(dtype array.DType, k int, lead ...int) map[string]array.Array {
 	with := func(n int) []int { return append(lead[:len(lead):len(lead)], n) }
 	if !f.affine() {
-		return map[string]array.Array{"w": blank(array.Uint32, with(k*f.bits/32)...), "scales": blank(array.Uint8, with(k/f.group)...)}
+		scales := blank(array.Uint8, with(k/f.group)...)
+		one := byte(127) // of E8M0; scales of 2^-127 take ways that no matrix takes
+		if f.mode == ops.ModeNVFP4 {
+			one = 0x38
+		}
+		for i := range scales.Data {
+			scales.Data[i] = one
+		}
+		return map[string]array.Array{"w": blank(array.Uint32, with(k*f.bits/32)...), "scales": scales}
 	}
 	return map[string]array.Array{
 		"w":      blank(array.Uint32, with(k*f.bits/32)...),

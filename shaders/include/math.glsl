@@ -32,14 +32,15 @@ float m_exp(float x) {
         return x;
     }
     x = clamp(x, -104.0, 89.0); // beyond: 0 and infinity
-    float n = floor(x * 1.44269504 + 0.5);
+    // Each fma is written, so that all kernels that use this get the same bits.
+    float n = floor(fma(x, 1.44269504, 0.5));
     precise float r = (x - n * 0.69140625) - n * 0.00174093056; // the first product is exact
     float q = 0.00139269268; // |r| <= ln(2)/2
-    q = q * r + 0.00836377405;
-    q = q * r + 0.0416665487;
-    q = q * r + 0.166665733;
-    q = q * r + 0.5;
-    return scale_by(q * r * r + r + 1.0, int(n));
+    q = fma(q, r, 0.00836377405);
+    q = fma(q, r, 0.0416665487);
+    q = fma(q, r, 0.166665733);
+    q = fma(q, r, 0.5);
+    return scale_by(fma(q * r, r, r) + 1.0, int(n));
 }
 
 // Positive finite x = m * 2^e with sqrt(1/2) <= m < sqrt(2).

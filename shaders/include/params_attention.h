@@ -70,6 +70,7 @@ struct SDPASplitParams {
 #define STEP_DEVICE_LENGTH 64
 #define STEP_FREQS 128
 #define STEP_TRADITIONAL 256
+#define STEP_POSITIONS 512 // paged_heads: each row has its own
 
 // attention_step: q, k, v and out are rows of heads, the cache [heads, capacity, D].
 struct AttentionStepParams {
@@ -137,6 +138,34 @@ struct PagedSDPAParams {
     uint length_offset;
     uint out_offset;
     float scale;
+};
+
+// paged_heads. Strides are those of R, H (of q, k and v) and P, H, L (of keys and values); out is contiguous.
+struct PagedHeadsParams {
+    uint rows;
+    uint q_strides[2];
+    uint k_strides[2];
+    uint v_strides[2];
+    uint keys_strides[3];
+    uint values_strides[3];
+    uint page;   // L
+    uint places; // P * L
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint q_gain_offset;
+    uint k_gain_offset;
+    uint freqs_offset;
+    uint slot_offset;
+    uint keys_offset;
+    uint values_offset;
+    uint out_offset;
+    int position; // the number itself, or where the device's begin in their array
+    float rope_scale;
+    float step_high; // as in RoPEParams
+    float step_low;
+    float q_eps;
+    float k_eps;
 };
 
 // paged_update. Strides are those of P, H, L, D (of pages) and R, H, D (of rows).

@@ -65,6 +65,15 @@ struct ProjectionParams {
     float eps;
 };
 
+// projection_rows: x for projection_coopmat, which takes ProjectionParams; its groups are tiles of rows of matrices.
+struct ProjectionRowsParams {
+    uint x_rows;
+    uint x_offset;
+    uint x_stride; // of its rows
+    uint gain_offset;
+    float eps;
+};
+
 // matmul: out [batches, m, n] is contiguous.
 struct MatMulParams {
     uint m;

@@ -29,13 +29,37 @@ vec4 codes(uint from, uint j) {
     return c;
 }
 
-float dot_floats(uint from) {
-    float sum = 0.0;
-    [[unroll]] for (uint j = 0; j < 8; j++) {
-        vec4 v = uintBitsToFloat(held_x[min(j, X_QUADS - 1)]), c = codes(from, j);
+// The same of the small floats of the modes without biases.
+vec4 small_floats(uint from, uint j) {
+    vec4 c;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uint bit = (4 * j + i) * BITS;
+        uint v = words[from + min(bit >> 5, BITS - 1)] >> (bit & 31u);
+        c[i] = BITS == 4 ? e2m1_to_float(v & 15u) : e4m3_to_float(v & 255u);
+    }
+    return c;
+}
+
+// The products of quads first to first + 3 of a unit, added to sum.
+float dot_floats(uint from, uint first, float sum) {
+    [[unroll]] for (uint j = first; j < first + 4; j++) {
+        vec4 v = uintBitsToFloat(held_x[min(j, X_QUADS - 1)]);
+        vec4 c = SMALL_FLOATS ? small_floats(from, j) : codes(from, j);
         sum = fma(c.w, v.w, fma(c.z, v.z, fma(c.y, v.y, fma(c.x, v.x, sum))));
     }
     return sum;
+}
+
+float small_scale(uint code) { return HALVES == 2 ? e4m3_to_float(code) : uintBitsToFloat(e8m0_bits(code)); }
+
+// What a unit of small floats gives; with two scales, each half has its own.
+float small_result(uint from, uvec2 scales) {
+    float first = dot_floats(from, 0, 0.0);
+    if (HALVES != 2) {
+        return small_scale(scales.x) * dot_floats(from, 4, first);
+    }
+    precise float sum = small_scale(scales.x) * first;
+    return fma(small_scale(scales.y), dot_floats(from, 4, 0.0), sum);
 }
 
 #ifdef DOT8
@@ -60,13 +84,18 @@ void multiply(uint held, uint slice) {
     bool exists = EVEN || slice * LANES + lane() < UNITS;
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
         uint from = (held * STREAMS + s) * BITS;
-#ifdef DOT8
-        float sum = LIMBS ? held_stats.y * dot_integers(from) : dot_floats(from);
-#else
-        float sum = dot_floats(from);
-#endif
         uvec2 bits = affine[held * STREAMS + s];
-        sum = affine_float(bits.x, slice, scales_DT) * sum + affine_float(bits.y, slice, biases_DT) * held_stats.x;
+        if (SMALL_FLOATS) {
+            float small = small_result(from, bits);
+            acc[s] = exists ? small : 0.0;
+            continue;
+        }
+#ifdef DOT8
+        float sum = LIMBS ? held_stats.y * dot_integers(from) : dot_floats(from, 4, dot_floats(from, 0, 0.0));
+#else
+        float sum = dot_floats(from, 4, dot_floats(from, 0, 0.0));
+#endif
+        sum = unit_result(sum, affine_float(bits.x, slice, scales_DT), affine_float(bits.y, slice, biases_DT), held_stats.x);
         acc[s] = exists ? sum : 0.0;
     }
 }

@@ -73,9 +73,9 @@ void finish() {
             if (row >= p.sets[matrix].n || gl_WorkGroupID.z * X_ROWS + m >= p.x_rows) {
                 continue;
             }
-            float v = whole(m, 0, i) * factors[m];
+            float v = scaled_result(whole(m, 0, i), factors[m]);
             if (PAIR) {
-                v = m_silu(v) * (whole(m, 1, i) * factors[m]);
+                v = silu_mul_result(v, scaled_result(whole(m, 1, i), factors[m]));
             }
             if (EPILOGUE == PROJECTION_ARG_MAX) {
                 uint bits = float_to_bits(v, y_DT);

@@ -5,12 +5,13 @@
 #define PROJECTION_WEIGHTS_GLSL
 
 // Of each buffer: BITS words of the unit of each stream, then what scale and bias
-// of each are in. That is the loaded word itself: anything done to it here would
+// (without biases: both scales) of each are in. That is the loaded word itself: anything done to it here would
 // have to wait for it, and so would all that follows.
 uint words[2 * STREAMS * BITS];
 uvec2 affine[2 * STREAMS];
 
-const uint SHARED = 1 + HALVES; // scales in a loaded word
+const uint SHARED = HALVES == 1 ? 2 : 1; // scales in a loaded word
+const uint SCALES = HALVES == 2 ? 2 : 1; // of a unit, where there is less than one to each
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
@@ -31,6 +32,9 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
     uvec2 fetch_affine##i(uint scale_at, uint bias_at) { \
         if (HALVES == 1) { \
             return uvec2(scales##i##_32.data[scale_at], biases##i##_32.data[bias_at]); \
+        } \
+        if (SMALL_FLOATS) { \
+            return uvec2(scales##i##_bits(scale_at), HALVES == 2 ? scales##i##_bits(scale_at + 1) : 0u); \
         } \
         return uvec2(scales##i##_bits(scale_at), biases##i##_bits(bias_at)); \
     } \
@@ -53,7 +57,7 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
     } \
     void fetch##i(uint first, uint unit, uint to) { \
         uint from = p.sets[i].w_offset / RUN + unit * (BITS / RUN); \
-        uint scale_from = (p.sets[i].s_offset + (unit >> GROUP_SHIFT)) / SHARED; \
+        uint scale_from = (p.sets[i].s_offset + (unit >> GROUP_SHIFT) * SCALES) / SHARED; \
         uint bias_from = (p.sets[i].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
         [[unroll]] for (uint r = 0; r < ROWS; r++) { \
             uint row = min(first + r, p.sets[i].n - 1); \

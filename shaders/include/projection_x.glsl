@@ -24,12 +24,7 @@ vec4 x_in(uint m, uint quad) {
     return SPLITS != 1 ? combined_quad(p.x_offset, quad) : x_quad(p.x_offset + x_row(m) * p.x_stride + 4 * quad);
 }
 
-vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? v * gain_quad(p.gain_offset + 4 * quad) : v; }
-
-float squared(vec4 v) {
-    v *= v;
-    return (v.x + v.y) + (v.z + v.w);
-}
+vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? gained(v, gain_quad(p.gain_offset + 4 * quad)) : v; }
 
 // `units` units of row m from the piece's first, number `from` of the row, eight
 // columns to a thread; four threads side by side have a unit. Threads beyond the
@@ -37,7 +32,7 @@ float squared(vec4 v) {
 #ifdef SUBGROUP
 void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
     uint quad = from * 8 + 2 * i;
-    float square = NORM != 0 ? squared(a) + squared(b) : 0.0;
+    float square = NORM != 0 ? squares_of_eight(a, b) : 0.0;
     a = with_gain(a, quad);
     b = with_gain(b, quad + 1);
     vec2 stats = vec2(0.0, 1.0);
@@ -51,8 +46,7 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
         staged[at] = floatBitsToUint(a);
         staged[at + PIECE_UNITS] = floatBitsToUint(b);
     }
-    vec4 sums = a + b;
-    stats.x = (sums.x + sums.y) + (sums.z + sums.w);
+    stats.x = sum_of_eight(a, b);
     [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
         stats.x += subgroupShuffleXor(stats.x, bit);
         if (NORM != 0) {
@@ -91,14 +85,13 @@ void stage_rows(uint from, uint units) {
         [[unroll]] for (uint j = 0; j < 4; j++) {
             uint quad = (from + unit) * 8 + 2 * j;
             vec4 a = x_in(m, quad), b = x_in(m, quad + 1);
-            squares[j] = squared(a) + squared(b);
+            squares[j] = squares_of_eight(a, b);
             a = with_gain(a, quad);
             b = with_gain(b, quad + 1);
             uint at = (m * X_QUADS + 2 * j) * PIECE_UNITS + unit;
             staged[at] = floatBitsToUint(a);
             staged[at + PIECE_UNITS] = floatBitsToUint(b);
-            a += b;
-            sums[j] = (a.x + a.y) + (a.z + a.w);
+            sums[j] = sum_of_eight(a, b);
         }
         unit_stats[m * PIECE_UNITS + unit] = vec2((sums[0] + sums[1]) + (sums[2] + sums[3]), 1.0);
         if (NORM != 0) {
@@ -118,7 +111,7 @@ void find_factors() {
             for (uint unit = lane(); unit < UNITS; unit += LANES) {
                 sum += unit_squares[m * UNITS + unit];
             }
-            factors[m] = inversesqrt(team_sum(sum) / float(COLS) + p.eps);
+            factors[m] = norm_factor(team_sum(sum), COLS, p.eps);
         }
     }
 }

@@ -1,0 +1,147 @@
+// Tokens of many sequences on their way to attention over pages: RMSNorm of the
+// query and key heads, rotary position embedding, and the new keys and values to
+// their places become paged_heads. The norms may lack.
+#include <algorithm>
+
+#include "fusion/pass.hpp"
+
+namespace kpx {
+
+namespace {
+
+bool same_optional(const Array &a, const Array &b) {
+    return bool(a) == bool(b) && (!a || same_view(a, b));
+}
+
+// The op that Call stands for and that wrote just this data as its operand `out`.
+template <typename Call> Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &x, uint32_t out) {
+    const std::optional<Graph::Touch> made = graph.producer(reader, x);
+    if (!made || !graph.node(made->node).as<Call>() || made->array != out || !same_data(graph.array(*made), x)) {
+        return Graph::kNone;
+    }
+    return made->node;
+}
+
+// x, whose elements are contiguous, as [rows, heads, D].
+Array as_rows(const Array &x, int64_t rows, int64_t heads) {
+    Array out = x;
+    const int64_t d = x.size() / std::max<int64_t>(1, rows * heads);
+    out.rank = 3;
+    out.shape = {rows, heads, d};
+    out.strides = {heads * d, d, 1};
+    return out;
+}
+
+// Where a query or key comes from: a rotation, and perhaps a norm before it.
+struct Heads {
+    Array from; // [R, H, D]
+    Graph::Id rope, norm;
+};
+
+std::optional<Heads> trace(const Graph &graph, Graph::Id reader, const Array &x, bool norms) {
+    if (x.rank != 3) {
+        return std::nullopt;
+    }
+    Heads h{{}, maker<RoPECall>(graph, reader, x, RoPECall::kOut), Graph::kNone};
+    if (h.rope == Graph::kNone) {
+        return std::nullopt;
+    }
+    Array from = graph.node(h.rope).as<RoPECall>()->x();
+    // Each row is a sequence of one step.
+    if (from.dim(2) != 1 || from.dim(0) != x.dim(0) || from.dim(1) != x.dim(1)) {
+        return std::nullopt;
+    }
+    h.norm = norms ? maker<RMSNormCall>(graph, h.rope, from, RMSNormCall::kOut) : Graph::kNone;
+    if (h.norm != Graph::kNone) {
+        const Array &before = graph.node(h.norm).as<RMSNormCall>()->x();
+        if (before.rank == 0 || before.dim(-1) != x.dim(2)) {
+            return std::nullopt;
+        }
+        from = before;
+    }
+    if (!from.contiguous()) {
+        return std::nullopt;
+    }
+    h.from = as_rows(from, x.dim(0), x.dim(1));
+    return h;
+}
+
+// The update of the pages that attention reads whole.
+Graph::Id pages_update(const Graph &graph, Graph::Id reader, const Array &pages) {
+    const std::optional<Graph::Touch> made = graph.producer(reader, pages);
+    const auto call = made ? graph.node(made->node).as<PagedUpdateCall>() : std::nullopt;
+    return call && same_view(call->pages(), pages) ? made->node : Graph::kNone;
+}
+
+bool same_rotation(const RoPECall &a, const RoPECall &b) {
+    const RoPEOp &x = a.op(), &y = b.op();
+    return x.dims == y.dims && x.traditional == y.traditional && x.base == y.base && x.scale == y.scale &&
+           (a.offset() || x.offset == y.offset) && same_optional(a.offset(), b.offset()) &&
+           same_optional(a.freqs(), b.freqs());
+}
+
+PagedHeadsOp params_of(const Graph &graph, const Heads &q, const Heads &k) {
+    PagedHeadsOp op{};
+    const auto norm = [&](Graph::Id id, uint32_t &is_there, float &eps) {
+        const auto call = id != Graph::kNone ? graph.node(id).as<RMSNormCall>() : std::nullopt;
+        is_there = call.has_value();
+        eps = call ? call->op().eps : 0;
+    };
+    norm(q.norm, op.q_norm, op.q_eps);
+    norm(k.norm, op.k_norm, op.k_eps);
+    const RoPEOp &rope = graph.node(q.rope).as<RoPECall>()->op();
+    op.dims = rope.dims;
+    op.traditional = rope.traditional;
+    op.base = rope.base;
+    op.rope_scale = rope.scale;
+    op.position = rope.offset;
+    return op;
+}
+
+bool fuse(Graph &graph, Graph::Id id, bool norms) {
+    const PagedSDPACall sdpa = *graph.node(id).as<PagedSDPACall>();
+    const Graph::Id keys_id = pages_update(graph, id, sdpa.keys()), values_id = pages_update(graph, id, sdpa.values());
+    if (keys_id == Graph::kNone || values_id == Graph::kNone || keys_id == values_id ||
+        overlaps(sdpa.keys(), sdpa.values())) {
+        return false;
+    }
+    const PagedUpdateCall keys = *graph.node(keys_id).as<PagedUpdateCall>();
+    const PagedUpdateCall values = *graph.node(values_id).as<PagedUpdateCall>();
+    const auto q = trace(graph, id, sdpa.q(), norms), k = trace(graph, keys_id, keys.rows(), norms);
+    if (!q || !k || !same_view(keys.slots(), values.slots())) {
+        return false;
+    }
+    const RoPECall rope = *graph.node(q->rope).as<RoPECall>();
+    if (!same_rotation(rope, *graph.node(k->rope).as<RoPECall>())) {
+        return false;
+    }
+    using Fused = PagedHeadsCall;
+    NodeOf<Fused> fused(params_of(graph, *q, *k));
+    fused.set(Fused::kQ, q->from).set(Fused::kK, k->from).set(Fused::kV, values.rows());
+    fused.set(Fused::kPosition, rope.offset()).set(Fused::kFreqs, rope.freqs()).set(Fused::kSlots, keys.slots());
+    fused.set(Fused::kKeys, keys.pages()).set(Fused::kValues, values.pages()).set(Fused::kOut, sdpa.q());
+    if (q->norm != Graph::kNone) {
+        fused.set(Fused::kQGain, graph.node(q->norm).as<RMSNormCall>()->weight());
+    }
+    if (k->norm != Graph::kNone) {
+        fused.set(Fused::kKGain, graph.node(k->norm).as<RMSNormCall>()->weight());
+    }
+    std::vector<Graph::Id> group = {q->norm, k->norm, q->rope, k->rope, keys_id, values_id};
+    group.erase(std::remove(group.begin(), group.end(), Graph::kNone), group.end());
+    return graph.replace(std::move(group), std::move(fused.node));
+}
+
+} // namespace
+
+void pass_paged_heads(Graph &graph) {
+    for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
+        if (!graph.node(id).as<PagedSDPACall>()) {
+            continue;
+        }
+        if (!fuse(graph, id, true)) {
+            fuse(graph, id, false); // somebody may want to see the normed heads
+        }
+    }
+}
+
+} // namespace kpx

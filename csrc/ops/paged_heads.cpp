@@ -1,0 +1,131 @@
+#include "ops/lowering_util.hpp"
+#include "ops/rotary.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr int64_t kMostElements = 512; // of a head: two for each thread
+
+// Rows of heads whose elements lie side by side.
+bool is_heads(const Array &x, int64_t rows, int64_t heads, int64_t d) {
+    return x.rank == 3 && x.dim(0) == rows && x.dim(1) == heads && x.dim(2) == d && x.stride(2) == 1;
+}
+
+bool is_pages(const Array &x, int64_t heads, int64_t d) {
+    return x.rank == 4 && x.dim(1) == heads && x.dim(3) == d && x.stride(3) == 1;
+}
+
+// n numbers side by side, or nothing.
+bool is_vector(const Array &x, uint32_t dtype, int64_t n) {
+    return !x || (x.rank == 1 && x.dim(0) == n && x.dtype == dtype && (n == 1 || x.stride(0) == 1));
+}
+
+void check_heads(const Lowering &lowering, const PagedHeadsCall &s) {
+    const Array &q = s.q(), &k = s.k();
+    const DeviceTraits &device = lowering.device();
+    check_operands(lowering, {&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
+    check_operands(lowering, {&s.freqs(), &s.slots(), &s.keys(), &s.values(), &s.out()});
+    for (const Array *x : {&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.out()}) {
+        if (*x && (x->dtype != q.dtype || !is_float(x->dtype))) {
+            unsupported("operands of {} and {}", dtype_name(q.dtype), dtype_name(x->dtype));
+        }
+    }
+    if (!is_float(s.keys().dtype) || s.values().dtype != s.keys().dtype) {
+        invalid("keys of {} and values of {}", dtype_name(s.keys().dtype), dtype_name(s.values().dtype));
+    }
+    const int64_t rows = q.dim(0), d = q.rank == 3 ? q.dim(2) : 0, heads = k.rank == 3 ? k.dim(1) : 0;
+    if (d < 2 || d % 2 != 0 || d > kMostElements || d / 2 > int64_t(device.max_workgroup_invocations) || heads == 0 ||
+        rows == 0 || q.dim(1) == 0) {
+        unsupported("{} rows of heads of {} elements", rows, d);
+    }
+    if (!is_heads(q, rows, q.dim(1), d) || !is_heads(k, rows, heads, d) || !is_heads(s.v(), rows, heads, d) ||
+        !is_pages(s.keys(), heads, d) || !is_pages(s.values(), heads, d) || !s.out().contiguous() ||
+        !same_shape(s.out(), q)) {
+        unsupported("elements of heads are not side by side, or values are no longer or shorter than keys");
+    }
+    if (s.keys().dim(0) != s.values().dim(0) || s.keys().dim(2) != s.values().dim(2)) {
+        invalid("keys and values are of different pages");
+    }
+    const Array &position = s.position();
+    if (!is_vector(s.q_gain(), q.dtype, d) || !is_vector(s.k_gain(), q.dtype, d) ||
+        !is_vector(s.freqs(), DT_FLOAT32, s.op().dims / 2) || !is_vector(s.slots(), DT_INT32, rows) ||
+        (!is_vector(position, DT_INT32, 1) && !is_vector(position, DT_INT32, rows))) {
+        unsupported("gains, freqs, slots or positions are no vectors of that length");
+    }
+    if (s.op().dims % 2 != 0 || s.op().dims > d) {
+        invalid("{} rotated elements of heads of {}", s.op().dims, d);
+    }
+}
+
+uint32_t flags_of(const PagedHeadsCall &s) {
+    const auto flag = [](bool on, uint32_t bit) { return on ? bit : 0; };
+    const PagedHeadsOp &op = s.op();
+    return flag(op.q_norm, STEP_Q_NORM) | flag(op.k_norm, STEP_K_NORM) | flag(bool(s.q_gain()), STEP_Q_GAIN) |
+           flag(bool(s.k_gain()), STEP_K_GAIN) | flag(bool(s.position()), STEP_DEVICE_POSITION) |
+           flag(s.position() && s.position().dim(0) > 1, STEP_POSITIONS) | flag(bool(s.freqs()), STEP_FREQS) |
+           flag(op.traditional, STEP_TRADITIONAL);
+}
+
+PagedHeadsParams params_of(const PagedHeadsCall &s) {
+    const PagedHeadsOp &op = s.op();
+    PagedHeadsParams p{};
+    p.rows = uint32_t(s.q().dim(0));
+    fill(p.q_strides, 2, s.q().strides, 2, 0);
+    fill(p.k_strides, 2, s.k().strides, 2, 0);
+    fill(p.v_strides, 2, s.v().strides, 2, 0);
+    fill(p.keys_strides, 3, s.keys().strides, 3, 0);
+    fill(p.values_strides, 3, s.values().strides, 3, 0);
+    p.page = uint32_t(s.keys().dim(2));
+    p.places = uint32_t(s.keys().dim(0) * s.keys().dim(2));
+    p.q_offset = uint32_t(s.q().offset);
+    p.k_offset = uint32_t(s.k().offset);
+    p.v_offset = uint32_t(s.v().offset);
+    p.q_gain_offset = uint32_t(s.q_gain().offset);
+    p.k_gain_offset = uint32_t(s.k_gain().offset);
+    p.freqs_offset = uint32_t(s.freqs().offset);
+    p.slot_offset = uint32_t(s.slots().offset);
+    p.keys_offset = uint32_t(s.keys().offset);
+    p.values_offset = uint32_t(s.values().offset);
+    p.out_offset = uint32_t(s.out().offset);
+    p.position = s.position() ? int32_t(s.position().offset) : op.position;
+    p.rope_scale = op.rope_scale;
+    rotary_step(op.base, op.dims, p.step_high, p.step_low);
+    p.q_eps = op.q_eps;
+    p.k_eps = op.k_eps;
+    return p;
+}
+
+} // namespace
+
+void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
+    check_heads(lowering, s);
+    const uint32_t heads = uint32_t(s.q().dim(1)), kv_heads = uint32_t(s.k().dim(1)), d = uint32_t(s.q().dim(2));
+    uint32_t threads = 32;
+    while (threads < d / 2) {
+        threads *= 2;
+    }
+    const auto or_q = [&](const Array &x) { return Binding{x ? x : s.q(), KPX_READ}; };
+    lowering.dispatch(spec::paged_heads{.threads = threads,
+                                        .q_dtype = s.q().dtype,
+                                        .keys_dtype = s.keys().dtype,
+                                        .d = d,
+                                        .dims = s.op().dims,
+                                        .heads = heads,
+                                        .kv_heads = kv_heads,
+                                        .flags = flags_of(s)},
+                      {{s.q(), KPX_READ},
+                       {s.k(), KPX_READ},
+                       {s.v(), KPX_READ},
+                       or_q(s.q_gain()),
+                       or_q(s.k_gain()),
+                       or_q(s.position()),
+                       or_q(s.freqs()),
+                       {s.slots(), KPX_READ},
+                       {s.keys(), KPX_READ_WRITE},
+                       {s.values(), KPX_READ_WRITE},
+                       {s.out(), KPX_WRITE}},
+                      params_of(s), grid_1d(lowering.device(), s.q().dim(0) * (heads + 2 * kv_heads)));
+}
+
+} // namespace kpx

@@ -1,0 +1,150 @@
+// Projections of several rows by matrices of bytes (projection_coopmat.comp).
+#include <algorithm>
+
+#include "ops/affine.hpp"
+#include "ops/projection.hpp"
+#include "ops/projection_launch.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Rows of x that it takes: fewer are faster by projection.comp, more by quantized_matmul_coopmat, whose sums are
+// others.
+constexpr int64_t kLeastRows = 5, kMostRows = 16;
+constexpr uint32_t kTeamLanes = 32, kSide = 16;
+
+// What projection_rows.comp makes.
+struct Rows {
+    Array digits, units, factors;
+};
+
+uint32_t norm_of(const ProjectionOp &op, const ProjectionOperands &m) {
+    return op.norm == 0 ? 0 : m.gain ? 2 : 1;
+}
+
+Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t lanes) {
+    const DeviceTraits &device = lowering.device();
+    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, kSide);
+    const Rows out{lowering.scratch(DT_UINT32, {blocks, units, 3, kSide, 8}),
+                   lowering.scratch(DT_FLOAT32, {blocks, units, 2, kSide}),
+                   lowering.scratch(DT_FLOAT32, {blocks, kSide})};
+    const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
+                                 m.gain ? uint32_t(m.gain.offset) : 0, op.eps};
+    lowering.dispatch(spec::projection_rows{.threads = row_threads(device, m.cols / 8, 512),
+                                            .x_dtype = m.x.dtype,
+                                            .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
+                                            .cols = uint32_t(m.cols),
+                                            .norm = norm_of(op, m),
+                                            .lanes = lanes},
+                      {{m.x, KPX_READ},
+                       {m.gain ? m.gain : m.x, KPX_READ},
+                       {out.digits, KPX_WRITE},
+                       {out.units, KPX_WRITE},
+                       {out.factors, KPX_WRITE}},
+                      p, grid_1d(device, blocks * kSide));
+    return out;
+}
+
+} // namespace
+
+uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
+    const uint32_t operands = kSide * (2 * chunk + 1) + std::max(1u, chunk >> group_shift) * 8;
+    return teams * std::max(operands, tiles * blocks * 64) * 16;
+}
+
+bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
+    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes &&
+           teams * chunk >= lanes;
+}
+
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
+    ByteTiles t{};
+    const int64_t units = shape.cols / 32;
+    t.lanes = slice_lanes(device, units);
+    t.teams = 8;
+    t.chunk = 4;  // with 8 registers spill,
+    t.blocks = 1; // and with two blocks
+    t.tiles = shape.paired;
+    if (t.tiles == 1 && shape.rows >= int64_t(device.compute_units) * kSide) {
+        t.tiles = 2;
+    }
+    while (t.teams > 1 && !t.fits(device, group_shift)) {
+        t.teams /= 2;
+    }
+    return t;
+}
+
+static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < (pair ? 1 : m.count); i++) {
+        n += m.w(i).dim(0);
+    }
+    const ProjectionShape shape{.rows = n,
+                                .cols = m.cols,
+                                .x_rows = m.x_rows,
+                                .paired = pair ? 2u : 1u,
+                                .integers = true,
+                                .norm = op.norm != 0,
+                                .arg_max = false,
+                                .subgroup = true};
+    return plan_byte_tiles(lowering.device(), shape, group_shift(op.group_size) - 5);
+}
+
+bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const DeviceTraits &device = lowering.device();
+    return m.x_rows >= kLeastRows && m.x_rows <= kMostRows && op.bits == 4 && m.biases(0) && m.parts.splits == 1 &&
+           op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
+           (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+           lowering.has_kernel(spec::projection_coopmat::kKernel) &&
+           lowering.has_kernel(spec::projection_rows::kKernel) &&
+           plan(lowering, op, m).fits(device, group_shift(op.group_size) - 5);
+}
+
+void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const DeviceTraits &device = lowering.device();
+    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
+    const ByteTiles t = plan(lowering, op, m);
+    const Rows x = make_rows(lowering, op, m, t.lanes);
+    ProjectionParams p{};
+    uint32_t groups = 0;
+    const uint32_t group_rows = t.tiles / (pair ? 2 : 1) * kSide;
+    for (uint32_t i = 0; i < m.count; i++) {
+        p.sets[i] = projection_set(m, i);
+        if (i > 0 && !pair) {
+            p.starts[i - 1] = groups;
+        }
+        groups += i == 0 || !pair ? divide_up(p.sets[i].n, group_rows) : 0;
+    }
+    p.x_rows = uint32_t(m.x_rows);
+    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
+    const Array none;
+    const auto read = [&](const Array &a) { return Binding{a ? a : x.digits, KPX_READ}; };
+    const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
+        return i < m.count ? *(m.matrices[i].*operand) : none;
+    };
+    const auto write = [&](uint32_t i) { return Binding{i < m.count && m.out(i) ? m.out(i) : m.out(0), KPX_WRITE}; };
+    using Matrix = ProjectionOperands::Matrix;
+    lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
+                                               .y_dtype = m.out(0).dtype,
+                                               .scales_dtype = m.scales(0).dtype,
+                                               .biases_dtype = m.biases(0).dtype,
+                                               .group_shift = group_shift(op.group_size) - 5,
+                                               .cols = uint32_t(m.cols),
+                                               .sets = m.count,
+                                               .epilogue = op.epilogue,
+                                               .lanes = t.lanes,
+                                               .teams = t.teams,
+                                               .chunk = t.chunk,
+                                               .tiles = t.tiles,
+                                               .blocks = t.blocks,
+                                               .norm = op.norm},
+                      {read(x.digits), read(x.units), read(x.factors), read(of(0, &Matrix::w)),
+                       read(of(0, &Matrix::scales)), read(of(0, &Matrix::biases)), write(0), read(of(1, &Matrix::w)),
+                       read(of(1, &Matrix::scales)), read(of(1, &Matrix::biases)), write(1), read(of(2, &Matrix::w)),
+                       read(of(2, &Matrix::scales)), read(of(2, &Matrix::biases)), write(2), read(m.residual)},
+                      p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, kSide * t.blocks)));
+}
+
+} // namespace kpx

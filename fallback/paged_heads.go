@@ -1,0 +1,149 @@
+package fallback
+
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
+
+// pagedHeads is the way of new tokens' heads to attention over pages, the fused op
+// of that name in csrc/ops/ops.def. A unit of its loop is all heads of a row, whose
+// angles they share. The results are those of the ops that it stands for.
+type pagedHeads struct {
+	op                            opdef.PagedHeadsParams
+	q, k, v, qGain, kGain, out    *array.Array
+	position, freqs, slots        *array.Array
+	keys, values                  *array.Array
+	waves                         []float32 // radians per position, or positions per radian
+	rows, queries, heads, d, half int
+}
+
+func pagedHeadsStages(op opdef.PagedHeadsParams) *Stages {
+	o := &opdef.PagedHeads
+	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
+		h := newPagedHeads(a, op)
+		return []workers.Part{{Units: h.rows, Cost: float64((h.queries + 2*h.heads) * h.d), Run: h.run}}, nil
+	}
+	return s
+}
+
+// pagedHeads checks what the loop takes for granted, of operands that their ops have taken.
+func (c *checker) pagedHeads(a []array.Array, op opdef.PagedHeadsParams) {
+	o := &opdef.PagedHeads
+	q, k, v := &a[o.Q.Index], &a[o.K.Index], &a[o.V.Index]
+	keys, values, slots := &a[o.Keys.Index], &a[o.Values.Index], &a[o.Slots.Index]
+	for _, x := range []struct {
+		name string
+		of   *array.Array
+		rank int
+	}{{"q", q, 3}, {"k", k, 3}, {"v", v, 3}, {"keys", keys, 4}, {"values", values, 4}, {"out", &a[o.Out.Index], 3}} {
+		c.rank(x.name, x.of, x.rank)
+	}
+	c.rank("slots", slots, 1)
+	if c.err != nil {
+		return
+	}
+	rows, heads, d := q.Shape[0], k.Shape[1], q.Shape[2]
+	c.dtype("k", k, q.DType)
+	c.shape("k", k, []int{rows, heads, d})
+	c.shape("v", v, []int{rows, heads, values.Shape[3]})
+	c.shape("keys", keys, []int{keys.Shape[0], heads, keys.Shape[2], d})
+	c.shape("values", values, []int{keys.Shape[0], heads, keys.Shape[2], values.Shape[3]})
+	c.shape("slots", slots, []int{rows})
+	c.shape("out", &a[o.Out.Index], q.Shape)
+	if op.Dims%2 != 0 || int(op.Dims) > d {
+		c.fail("%d rotated elements in heads of %d", op.Dims, d)
+	}
+	if x := &a[o.Position.Index]; x.Present() && x.Size() != 1 && x.Size() != rows {
+		c.fail("%d positions for %d rows", x.Size(), rows)
+	}
+}
+
+func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
+	o := &opdef.PagedHeads
+	at := func(x opdef.Operand) *array.Array { return &a[x.Index] }
+	h := &pagedHeads{
+		op: op, q: at(o.Q), k: at(o.K), v: at(o.V), qGain: at(o.QGain), kGain: at(o.KGain), out: at(o.Out),
+		position: at(o.Position), freqs: at(o.Freqs), slots: at(o.Slots), keys: at(o.Keys), values: at(o.Values),
+	}
+	h.rows, h.queries, h.heads, h.d, h.half = h.q.Shape[0], h.q.Shape[1], h.k.Shape[1], h.q.Shape[2], int(op.Dims)/2
+	if !h.freqs.Present() {
+		h.waves = make([]float32, h.half)
+		for i := range h.waves {
+			h.waves[i] = float32(math.Pow(float64(op.Base), -2*float64(i)/float64(op.Dims)))
+		}
+	}
+	return h
+}
+
+func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
+	l := laneOf(c, 3*h.d+2*h.half+h.values.Shape[3])
+	for row := lo; row < hi; row++ {
+		space := l.space
+		cos, sin := cut(&space, h.half), cut(&space, h.half)
+		h.angles(row, cos, sin)
+		head := func(x *array.Array, i int, norm uint32, gain *array.Array, eps float32) []float32 {
+			return h.head(x, row, i, norm, gain, eps, cos, sin, space)
+		}
+		for i := range h.queries {
+			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head(h.q, i, h.op.QNorm, h.qGain, h.op.QEps))
+		}
+		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
+		tokens := h.keys.Shape[2]
+		if slot < 0 || slot >= h.keys.Shape[0]*tokens {
+			continue
+		}
+		for i := range h.heads {
+			place := []int{slot / tokens, i, slot % tokens, 0}
+			storeFloats(h.keys, elementAt(h.keys, place), h.keys.Strides[3], head(h.k, i, h.op.KNorm, h.kGain, h.op.KEps))
+			v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.values.Shape[3], space)
+			storeFloats(h.values, elementAt(h.values, place), h.values.Strides[3], v)
+		}
+	}
+	return nil
+}
+
+// angles sets cos and sin of the row's pairs, as RoPE's tables have them.
+func (h *pagedHeads) angles(row int, cos, sin []float32) {
+	at := int(h.op.Position)
+	if h.position.Present() {
+		at = int(storage[int32](h.position)[h.position.Offset+min(row, h.position.Size()-1)*h.position.Strides[0]])
+	}
+	position := float32(at) * h.op.RopeScale
+	for i := range cos {
+		var angle float32
+		if h.freqs.Present() {
+			angle = position / storage[float32](h.freqs)[h.freqs.Offset+i*h.freqs.Strides[0]]
+		} else {
+			angle = position * h.waves[i]
+		}
+		s, c := math.Sincos(float64(angle))
+		sin[i], cos[i] = float32(s), float32(c)
+	}
+}
+
+// head returns a query or key, normalised and rotated, and each time rounded as its
+// op's result would be. space has room for three heads.
+func (h *pagedHeads) head(x *array.Array, row, i int, norm uint32, gain *array.Array, eps float32, cos, sin, space []float32) []float32 {
+	res, other := cut(&space, h.d), cut(&space, h.d)
+	loadFloats(res, x, elementAt(x, []int{row, i, 0}), x.Strides[2])
+	if norm != 0 {
+		normalize(other, res, vector(gain, space[:h.d]), eps)
+		roundFloats(x.DType, other)
+		copy(res, other)
+	}
+	if h.half == 0 {
+		return res
+	}
+	copy(other, res)
+	if h.op.Traditional != 0 {
+		rotateNeighbours(res, other, cos, sin)
+	} else {
+		rotateHalves(res, other, cos, sin)
+	}
+	roundFloats(x.DType, res)
+	return res
+}

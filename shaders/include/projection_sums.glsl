@@ -1,0 +1,54 @@
+// The sums of a projection that several kernels make, in one order and rounded
+// alike: a row gives the same bits whichever of them takes it. So nothing here may
+// be contracted to other products and sums than those that are written.
+#ifndef PROJECTION_SUMS_GLSL
+#define PROJECTION_SUMS_GLSL
+
+vec4 gained(vec4 v, vec4 gain) {
+    precise vec4 r = v * gain;
+    return r;
+}
+
+// The sum of eight neighbours of a row, and that of their squares.
+float sum_of_eight(vec4 a, vec4 b) {
+    precise vec4 sums = a + b;
+    precise float sum = (sums.x + sums.y) + (sums.z + sums.w);
+    return sum;
+}
+
+float squares_of_four(vec4 v) {
+    precise vec4 s = v * v;
+    precise float sum = (s.x + s.y) + (s.z + s.w);
+    return sum;
+}
+
+float squares_of_eight(vec4 a, vec4 b) {
+    precise float sum = squares_of_four(a) + squares_of_four(b);
+    return sum;
+}
+
+// What a unit of 32 columns gives: products are those of codes and x, sum is that of x.
+float unit_result(float products, float scale, float bias, float sum) {
+    precise float rest = bias * sum;
+    return fma(scale, products, rest);
+}
+
+// 1/rms of a row of so many columns.
+float norm_factor(float squares, uint cols, float eps) {
+    precise float mean = squares / float(cols);
+    precise float shifted = mean + eps;
+    return inversesqrt(shifted);
+}
+
+// A product of a row, and what the epilogues make of it.
+float scaled_result(float sum, float factor) {
+    precise float v = sum * factor;
+    return v;
+}
+
+float silu_mul_result(float gate, float up) {
+    precise float v = m_silu(gate) * up;
+    return v;
+}
+
+#endif
