@@ -89,6 +89,7 @@ var lesser = []struct {
 	masked, disabled []string
 }{
 	{disabled: []string{"lanes"}},
+	{masked: []string{"dot8"}, disabled: []string{"lanes"}},
 	{masked: []string{"subgroup", "timestamps", "shared_memory"}, disabled: []string{"lanes", "tiled"}},
 	{masked: []string{"storage16", "float16", "int8", "int16"}, disabled: []string{"lanes"}},
 	{masked: []string{"storage16", "subgroup", "dot8", "coopmat", "shared_memory", "invocations", "queues", "push_constants", "bindings", "memory_budget", "memory_model", "subgroup_size"}},

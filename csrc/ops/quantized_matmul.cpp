@@ -146,28 +146,39 @@ ProjectionOp projection_op(const QuantizedMatMulOp &op) {
     return projection;
 }
 
-ProjectionOperands projection_operands(const QuantizedMatMulCall &call) {
-    static const Array none;
-    const int64_t cols = call.x().dim(-1);
-    return {call.x(),
-            none,
-            none,
-            {{&call.w(), &call.scales(), &call.biases(), &call.out()}},
-            1,
-            cols,
-            call.x().size() / cols,
-            {}};
+// The operands of a product with one matrix.
+struct Product {
+    Array x, w, scales, biases, out;
+
+    ProjectionOperands operands() const {
+        static const Array none;
+        const int64_t cols = x.dim(-1);
+        return {x, none, none, {{&w, &scales, &biases, &out}}, 1, cols, x.size() / cols, {}};
+    }
+};
+
+// x as if its elements lay side by side from the beginning of its memory.
+Array packed(Array x) {
+    x.offset = 0;
+    int64_t stride = 1;
+    for (uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) {
+        x.strides[d] = stride;
+    }
+    return x;
 }
 
+// Whether it is a projection must not depend on how the operands lie: a view gives what its copy gives.
 bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call) {
     const Array &x = call.x();
     if (call.op().transpose == 0 || call.op().bits != 4 || !call.biases() || x.size() == 0 ||
-        x.size() > kProjectionRows * x.dim(-1) || !rows_in_quads(x) ||
-        !lowering.has_kernel(spec::projection::kKernel) || prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
+        x.size() > kProjectionRows * x.dim(-1) || !lowering.has_kernel(spec::projection::kKernel) ||
+        prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
         return false;
     }
     try {
-        check_projection(lowering, projection_op(call.op()), projection_operands(call));
+        const Product product{packed(x), packed(call.w()), packed(call.scales()), packed(call.biases()),
+                              packed(call.out())};
+        check_projection(lowering, projection_op(call.op()), product.operands());
     } catch (const Error &e) {
         if (e.code != KPX_UNSUPPORTED) {
             throw;
@@ -177,8 +188,16 @@ bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call)
     return true;
 }
 
+// What the kernels cannot read as it lies is copied.
 void project(Lowering &lowering, const QuantizedMatMulCall &call) {
-    dispatch_projection(lowering, projection_op(call.op()), projection_operands(call));
+    const auto rows = [&](const Array &x, int64_t unit) {
+        const bool fits = x.stride(-1) == 1 && x.offset % unit == 0 && (x.dim(0) == 1 || x.stride(0) % unit == 0);
+        return fits ? x : copy_of(lowering, x);
+    };
+    const Product product{rows_in_quads(call.x()) ? call.x() : copy_of(lowering, call.x()), rows(call.w(), 4),
+                          rows(call.scales(), 1), rows(call.biases(), 1), dense_output(lowering, call.out())};
+    dispatch_projection(lowering, projection_op(call.op()), product.operands());
+    store_output(lowering, product.out, call.out());
 }
 
 } // namespace

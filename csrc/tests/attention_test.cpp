@@ -38,12 +38,6 @@ uint32_t element_bytes(uint32_t dtype) {
     return dtype == KPX_FLOAT32 ? 4 : 2;
 }
 
-// A device that fuses on a CPU too, where the pass does not pay but can be tested.
-Device open_as_gpu() {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    return open_device();
-}
-
 // bfloat16 and float32 alone: their bits are those of a float's upper half, or all.
 float decode(const std::vector<uint32_t> &words, uint32_t dtype, size_t i) {
     const uint32_t bits = dtype == KPX_FLOAT32 ? words[i] : (words[i / 2] >> (i % 2 * 16)) << 16;

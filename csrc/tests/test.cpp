@@ -16,6 +16,11 @@ Register::Register(const char *name, const char *file, void (*run)()) {
     tests().push_back({name, std::filesystem::path(file).stem().string(), run});
 }
 
+Device open_as_gpu() {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    return open_device();
+}
+
 Device open_device(uint64_t budget) {
     kpx_device_options options{};
     options.memory_budget = budget;

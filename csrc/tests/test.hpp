@@ -66,6 +66,8 @@ using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algori
 
 Device open_device(uint64_t budget = 0);
 Device open_device(const kpx_device_options &options);
+// A device that fuses on a CPU too what does not pay there, but can be tested.
+Device open_as_gpu();
 Device open_without_passes(const char *passes);
 // A tensor's handle.
 Storage new_storage(const Device &device, uint64_t bytes);
