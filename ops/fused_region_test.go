@@ -251,8 +251,9 @@ func fusedEqualsEager[T kompute.Float](r *rapid.T, dev *kompute.Device) {
 	}
 	require.True(r, passes["attention"] || passes["attention_projection"], described)
 	times := rapid.IntRange(1, 4).Draw(r, "tokens")
-	parts := region.keys > 128 // of keys: then sums have another order
-	if parts {
+	parts := region.keys > 128                                    // of keys: then sums have another order
+	grows := !region.norms && array.DTypeOf[T]() == array.Float16 // beyond its largest number; what infinities become is not the same
+	if parts || grows {
 		times = 1
 	}
 	require.NoError(r, captured.ReplayN(context.Background(), times))
