@@ -98,23 +98,37 @@ func (p *parser) dict() (expression, error) {
 
 // postfix reads attributes, subscripts and calls.
 func (p *parser) postfix(e expression) (expression, error) {
-	for {
-		var err error
+	return p.chain(e, func(e expression) (expression, error) {
 		switch {
 		case p.accept("."):
-			e, err = p.attribute(e)
+			return p.attribute(e)
 		case p.accept("["):
-			e, err = p.subscript(e)
-		case p.is(operatorToken, "("):
+			return p.subscript(e)
+		}
+		return nil, nil
+	})
+}
+
+// chain reads calls and what next reads, one behind another, for as long as there
+// are any. next returns nil where it finds nothing of its own.
+func (p *parser) chain(e expression, next func(of expression) (expression, error)) (expression, error) {
+	for {
+		var longer expression
+		var err error
+		if p.is(operatorToken, "(") {
 			c := &callExpression{callee: e}
 			c.arguments, err = p.arguments()
-			e = c
-		default:
+			longer = c
+		} else {
+			longer, err = next(e)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case longer == nil:
 			return e, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		e = longer
 	}
 }
 
@@ -204,24 +218,15 @@ func (p *parser) argument(a *arguments) error {
 
 // filters reads the filters, tests and calls that follow an expression.
 func (p *parser) filters(e expression) (expression, error) {
-	for {
-		var err error
+	return p.chain(e, func(e expression) (expression, error) {
 		switch {
 		case p.accept("|"):
-			e, err = p.filter(e)
+			return p.filter(e)
 		case p.acceptWord("is"):
-			e, err = p.test(e)
-		case p.is(operatorToken, "("):
-			c := &callExpression{callee: e}
-			c.arguments, err = p.arguments()
-			e = c
-		default:
-			return e, nil
+			return p.test(e)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
+		return nil, nil
+	})
 }
 
 func (p *parser) filter(of expression) (expression, error) {
