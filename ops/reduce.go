@@ -155,60 +155,6 @@ func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], opti
 	return reduce[float32](s, opdef.ReduceMean, x, false, options)
 }
 
-// Reduction is a kind of reduction whose result may have another element type than its operand: see
-// [ReduceAs].
-type Reduction int
-
-// The reductions of [ReduceAs].
-const (
-	ReduceSum  Reduction = Reduction(opdef.ReduceSum)
-	ReduceMean Reduction = Reduction(opdef.ReduceMean)
-	ReduceProd Reduction = Reduction(opdef.ReduceProd)
-)
-
-// reducedType returns the element type of a reduction's result.
-func reducedType(kind Reduction, x array.DType) array.DType {
-	switch {
-	case kind == ReduceMean && !x.IsFloat():
-		return array.Float32
-	case kind != ReduceMean && x == array.Bool:
-		return array.Int32
-	case kind != ReduceMean && x == array.Uint8:
-		return array.Uint32
-	}
-	return x
-}
-
-// ReduceAs reduces the elements of x along the given [Axes], or all of them, to
-// elements of R, for those types that cannot hold the result themselves:
-//
-//	count := ops.ReduceAs[int32](s, ops.ReduceSum, mask)
-//
-// Sums and products of bools are int32 and those of uint8s are uint32, as in MLX: a sum counts true
-// elements, and a product is 1 if all are true. The mean of integers and bools is float32, to a few
-// units in the last place. (MLX's sum of int32s wraps around before it is divided.) For other types
-// R is x's type, as in [Sum], [Prod] and [Mean].
-//
-// # Errors
-//
-// Those of Sum; ErrDType for another R, and ErrInvalid for another reduction.
-func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[R] {
-	want, got := reducedType(kind, array.DTypeOf[T]()), array.DTypeOf[R]()
-	known := kind == ReduceSum || kind == ReduceMean || kind == ReduceProd
-	if known && want == got {
-		return reduce[R](s, opdef.ReduceKind(kind), x, false, options)
-	}
-	c := newCall(s, opdef.Reduce.Op)
-	input(&c, opdef.Reduce.X, x)
-	if !known {
-		c.fail(kompute.ErrInvalid, "there is no reduction %d", int(kind))
-		return kompute.Failed[R](s, c.err)
-	}
-	c.label = opdef.ReduceKind(kind).String()
-	c.fail(kompute.ErrDType, "the result for %v is %v, not %v", array.DTypeOf[T](), want, got)
-	return kompute.Failed[R](s, c.err)
-}
-
 // AMax returns the largest elements along the given [Axes], or the largest of
 // all; NaN if any is NaN, and +0 is larger than -0. ([Max] compares two
 // tensors.) For bool it is [Any].
@@ -266,39 +212,4 @@ func Any[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ...
 // As for Sum, and ErrShape if there are no elements to reduce.
 func LogSumExp[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceLogSumExp, x, true, options)
-}
-
-// ArgMax returns the index of the largest element along one axis (negative
-// counts from the end); the result has x's shape without that axis, or with
-// length 1 there under [KeepDims]. The first of equal elements counts, and a
-// NaN is larger than any number. For x [2, 3] = [[1, 5, 5], [7, 0, 2]] it is
-// [1, 0] along axis -1 and [1, 0, 0] along axis 0.
-//
-// # Errors
-//
-// ErrShape if there is no such axis, or it has no elements while the result
-// would have some; ErrInvalid for the option Axes, as there is only one axis.
-func ArgMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
-	return index(s, opdef.ReduceArgMax, x, axis, options)
-}
-
-// ArgMin returns the index of the smallest element along one axis, as ArgMax
-// does of the largest; a NaN is smaller than any number, as in MLX.
-func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
-	return index(s, opdef.ReduceArgMin, x, axis, options)
-}
-
-func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
-	var r reduction
-	for _, o := range options {
-		o(&r)
-	}
-	if r.named {
-		c := newCall(s, opdef.Reduce.Op)
-		c.label = kind.String()
-		input(&c, opdef.Reduce.X, x)
-		c.fail(kompute.ErrInvalid, "the option Axes cannot be used for an index along one axis")
-		return kompute.Failed[uint32](s, c.err)
-	}
-	return reduce[uint32](s, kind, x, true, append(options[:len(options):len(options)], Axes(axis)))
 }
