@@ -11,9 +11,8 @@ import (
 // together.
 func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionParams) *Stages {
 	o := &opdef.AttentionProjection
-	s := &Stages{
-		Kernels: []string{opdef.AttentionStep.Name, opdef.Projection.Name}, Operands: []int{0, o.Residual.Index}, Scratch: stepScratch(a),
-	}
+	product := Loop{Kernel: opdef.Projection.Name, First: o.Residual.Index, Also: []int{o.KeyLength.Index}}
+	s := &Stages{Loops: []Loop{{Kernel: opdef.AttentionStep.Name}, product}, Scratch: stepScratch(a)}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		t, err := newAttentionStep(a, op.Step, scratch)
 		if err != nil {

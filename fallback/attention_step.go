@@ -15,15 +15,15 @@ import (
 // head, with all query heads that read it; the loop that follows puts the parts
 // together. With one part, the results are those of the ops that it stands for.
 type attentionStep struct {
-	op                          opdef.AttentionStepParams
-	q, k, v, qGain, kGain       *array.Array
-	position, start, keyLength  *array.Array
-	freqs, keys, values, out    *array.Array
-	dtype                       array.DType
-	queries, heads, group       int // query heads, key heads, and query heads of one
-	d, dv                       int
-	waves                       []float32 // see rotation
-	largest, totals, weightSums []float32 // of parts [mostParts, queries], and [mostParts, queries, dv]
+	op                         opdef.AttentionStepParams
+	q, k, v, qGain, kGain      *array.Array
+	position, start, keyLength *array.Array
+	freqs, keys, values, out   *array.Array
+	dtype                      array.DType
+	queries, heads, group      int // query heads, key heads, and query heads of one
+	d, dv                      int
+	waves                      ropeWaves
+	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
 }
 
 const (
@@ -36,12 +36,13 @@ const (
 // stepScratch returns how many numbers the parts of all heads take.
 func stepScratch(a []array.Array) int {
 	q, values := &a[opdef.AttentionStep.Q.Index], &a[opdef.AttentionStep.Values.Index]
-	return mostParts * q.Shape[0] * (2 + values.Dim(-1))
+	return runningSoftmaxSize(mostParts*q.Shape[0], values.Dim(-1))
 }
 
 func attentionStepStages(a []array.Array, op opdef.AttentionStepParams) *Stages {
 	o := &opdef.AttentionStep
-	s := &Stages{Kernels: []string{o.Name, "attention_parts"}, Operands: []int{0, o.Out.Index}, Scratch: stepScratch(a)}
+	parts := Loop{Kernel: "attention_parts", First: o.Out.Index, Also: []int{o.KeyLength.Index}}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}, parts}, Scratch: stepScratch(a)}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		t, err := newAttentionStep(a, op, scratch)
 		if err != nil {
@@ -85,13 +86,8 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 		return nil, c.err
 	}
 	t.group = t.queries / t.heads
-	t.waves = make([]float32, op.Dims/2)
-	for i := range t.waves {
-		t.waves[i] = float32(math.Pow(float64(op.Base), -2*float64(i)/float64(op.Dims)))
-	}
-	t.largest = cut(&scratch, mostParts*t.queries)
-	t.totals = cut(&scratch, mostParts*t.queries)
-	t.weightSums = scratch
+	t.waves = newRopeWaves(op.Base, int(op.Dims))
+	t.softmax = newRunningSoftmax(&scratch, mostParts*t.queries, t.dv)
 	return t, nil
 }
 
@@ -212,39 +208,18 @@ func (t *attentionStep) headRow(l *lane, x *array.Array, head int, row []float32
 func (t *attentionStep) softmaxSums(part, head, k0, end int, rows, space []float32) {
 	scores := cut(&space, t.group*partKeys)
 	first := part*t.queries + head*t.group
-	sums := t.weightSums[first*t.dv : (first+t.group)*t.dv]
-	largest, totals := t.largest[first:first+t.group], t.totals[first:first+t.group]
-	clear(sums)
-	clear(totals)
-	for i := range largest {
-		largest[i] = float32(math.Inf(-1))
-	}
+	softmax := t.softmax.rows(first, first+t.group)
+	softmax.reset()
 	for ; k0 < end; k0 += partKeys {
 		n := min(partKeys, end-k0)
 		k := t.tile(t.keys, head, k0, n, t.d, space)
 		simd.Dots(scores, partKeys, rows, t.d, t.group, k.data, k.ld, n, t.d, false)
 		for i := range t.group {
-			row := scores[i*partKeys : i*partKeys+n]
-			if m := simd.Max(row); m > largest[i] {
-				f := simd.Exp32(largest[i] - m)
-				largest[i] = m
-				totals[i] *= f
-				simd.Scale(sums[i*t.dv:(i+1)*t.dv], f)
-			}
-			totals[i] += weights(row, largest[i])
+			softmax.weights(i, scores[i*partKeys:i*partKeys+n])
 		}
 		v := t.tile(t.values, head, k0, n, t.dv, space)
-		simd.MulAdd(sums, t.dv, scores, partKeys, t.group, v.data, v.ld, t.dv, n, true)
+		simd.MulAdd(softmax.sums, t.dv, scores, partKeys, t.group, v.data, v.ld, t.dv, n, true)
 	}
-}
-
-// weights sets scores to e^(score - largest), and returns the sum.
-func weights(scores []float32, largest float32) float32 {
-	if math.IsInf(float64(largest), -1) { // every key so far is masked
-		clear(scores)
-		return 0
-	}
-	return simd.ExpSum(scores, scores, largest)
 }
 
 // tile returns keys k0… of a cache as rows of d numbers.
@@ -257,21 +232,21 @@ func (t *attentionStep) join(head int, row []float32) {
 	_, parts := t.split(t.length())
 	largest := float32(math.Inf(-1))
 	for i := range parts {
-		largest = max(largest, t.largest[i*t.queries+head])
+		largest = max(largest, t.softmax.largest[i*t.queries+head])
 	}
 	clear(row)
 	var total float32
 	for i := range parts {
 		at := i*t.queries + head
-		if t.totals[at] == 0 {
+		if t.softmax.total[at] == 0 {
 			continue
 		}
 		f := float32(1)
-		if t.largest[at] != largest {
-			f = simd.Exp32(t.largest[at] - largest)
+		if t.softmax.largest[at] != largest {
+			f = simd.Exp32(t.softmax.largest[at] - largest)
 		}
-		total += f * t.totals[at]
-		for j, v := range t.weightSums[at*t.dv : (at+1)*t.dv] {
+		total += f * t.softmax.total[at]
+		for j, v := range t.softmax.of(at) {
 			row[j] += f * v
 		}
 	}
@@ -294,14 +269,12 @@ func (t *attentionStep) store(c *workers.Context, lo, hi int) error {
 // rotation is cos and sin of the angles of one position.
 type rotation struct {
 	position float32
-	waves    []float32 // radians per position, or positions per radian
-	inverse  bool
+	waves    ropeWaves
 	cos, sin []float32
 	space    []float32 // for frequencies
 }
 
-// rotation sets r to the angles of the new token, which the layers of a model
-// share. They are rounded to float32 as on a device.
+// rotation sets r to the angles of the new token, which the layers of a model share.
 func (t *attentionStep) rotation(r *rotation) {
 	if t.op.Dims == 0 {
 		return
@@ -310,23 +283,15 @@ func (t *attentionStep) rotation(r *rotation) {
 	if t.position.Present() {
 		offset = int(storage[int32](t.position)[t.position.Offset])
 	}
-	waves, inverse := t.waves, t.freqs.Present()
-	if inverse {
-		r.space = grown(r.space, len(waves))
-		waves = vector(t.freqs, r.space)
-	}
+	half := int(t.op.Dims) / 2
+	r.space = grown(r.space, half)
+	waves := t.waves.or(t.freqs, r.space)
 	position := float32(offset) * t.op.RopeScale
-	if r.position == position && r.inverse == inverse && slices.Equal(r.waves, waves) {
+	if r.position == position && r.waves.inverse == waves.inverse && slices.Equal(r.waves.waves, waves.waves) {
 		return
 	}
-	r.position, r.inverse, r.waves = position, inverse, append(r.waves[:0], waves...)
-	r.cos, r.sin = grown(r.cos, len(waves)), grown(r.sin, len(waves))
-	for i, w := range waves {
-		angle := position * w
-		if inverse {
-			angle = position / w
-		}
-		sin, cos := math.Sincos(float64(angle))
-		r.sin[i], r.cos[i] = float32(sin), float32(cos)
-	}
+	r.position = position
+	r.waves = ropeWaves{waves: append(r.waves.waves[:0], waves.waves...), inverse: waves.inverse}
+	r.cos, r.sin = grown(r.cos, half), grown(r.sin, half)
+	waves.angles(position, r.cos, r.sin)
 }

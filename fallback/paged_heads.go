@@ -1,8 +1,6 @@
 package fallback
 
 import (
-	"math"
-
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/internal/workers"
@@ -16,13 +14,13 @@ type pagedHeads struct {
 	q, k, v, qGain, kGain, out    *array.Array
 	position, freqs, slots        *array.Array
 	keys, values                  *array.Array
-	waves                         []float32 // radians per position, or positions per radian
+	waves                         ropeWaves
 	rows, queries, heads, d, half int
 }
 
 func pagedHeadsStages(op opdef.PagedHeadsParams) *Stages {
 	o := &opdef.PagedHeads
-	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
 		h := newPagedHeads(a, op)
 		return []workers.Part{{Units: h.rows, Cost: float64((h.queries + 2*h.heads) * h.d), Run: h.run}}, nil
@@ -70,21 +68,18 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 		position: at(o.Position), freqs: at(o.Freqs), slots: at(o.Slots), keys: at(o.Keys), values: at(o.Values),
 	}
 	h.rows, h.queries, h.heads, h.d, h.half = h.q.Shape[0], h.q.Shape[1], h.k.Shape[1], h.q.Shape[2], int(op.Dims)/2
-	if !h.freqs.Present() {
-		h.waves = make([]float32, h.half)
-		for i := range h.waves {
-			h.waves[i] = float32(math.Pow(float64(op.Base), -2*float64(i)/float64(op.Dims)))
-		}
-	}
+	h.waves = newRopeWaves(op.Base, int(op.Dims))
 	return h
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
-	l := laneOf(c, 3*h.d+2*h.half+h.values.Shape[3])
+	l := laneOf(c, 3*h.d+3*h.half+h.values.Shape[3])
+	rest := l.space
+	waves := h.waves.or(h.freqs, cut(&rest, h.half))
 	for row := lo; row < hi; row++ {
-		space := l.space
+		space := rest
 		cos, sin := cut(&space, h.half), cut(&space, h.half)
-		h.angles(row, cos, sin)
+		waves.angles(h.positionOf(row), cos, sin)
 		head := func(x *array.Array, i int, norm uint32, gain *array.Array, eps float32) []float32 {
 			return h.head(x, row, i, norm, gain, eps, cos, sin, space)
 		}
@@ -106,23 +101,13 @@ func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 	return nil
 }
 
-// angles sets cos and sin of the row's pairs, as RoPE's tables have them.
-func (h *pagedHeads) angles(row int, cos, sin []float32) {
+// positionOf returns the row's position, scaled.
+func (h *pagedHeads) positionOf(row int) float32 {
 	at := int(h.op.Position)
 	if h.position.Present() {
 		at = int(storage[int32](h.position)[h.position.Offset+min(row, h.position.Size()-1)*h.position.Strides[0]])
 	}
-	position := float32(at) * h.op.RopeScale
-	for i := range cos {
-		var angle float32
-		if h.freqs.Present() {
-			angle = position / storage[float32](h.freqs)[h.freqs.Offset+i*h.freqs.Strides[0]]
-		} else {
-			angle = position * h.waves[i]
-		}
-		s, c := math.Sincos(float64(angle))
-		sin[i], cos[i] = float32(s), float32(c)
-	}
+	return float32(at) * h.op.RopeScale
 }
 
 // head returns a query or key, normalised and rotated, and each time rounded as its

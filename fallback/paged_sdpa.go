@@ -1,8 +1,6 @@
 package fallback
 
 import (
-	"math"
-
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -68,10 +66,10 @@ type pagedAttention struct {
 // pagedUnit is the state of one unit.
 type pagedUnit struct {
 	*pagedAttention
+	runningSoftmax
 	row, keyHead, group int
-	q, scores, sums     []float32 // [group, D], [group, L], [group, Dv]
+	q, scores           []float32 // [group, D], [group, L]
 	buf                 []float32 // a page's keys or values, where they must be copied
-	largest, total      []float32 // [group]: the softmax so far
 }
 
 func (p *pagedAttention) run() {
@@ -79,15 +77,15 @@ func (p *pagedAttention) run() {
 	group := p.q.Shape[1] / heads
 	cost := 0.1 * float64(group*p.meanLength()*(d+dv+30))
 	parallel(p.q.Shape[0]*heads, cost, func(lo, hi int) {
-		scratch := borrow(group*(d+l+dv+2) + l*max(d, dv))
+		scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv))
 		defer scratch.release()
 		for i := lo; i < hi; i++ {
 			space := scratch.f
 			u := pagedUnit{
 				pagedAttention: p, row: i / heads, keyHead: i % heads, group: group,
-				q: cut(&space, group*d), scores: cut(&space, group*l), sums: cut(&space, group*dv),
-				largest: cut(&space, group), total: cut(&space, group), buf: space,
+				q: cut(&space, group*d), scores: cut(&space, group*l), runningSoftmax: newRunningSoftmax(&space, group, dv),
 			}
+			u.buf = space
 			u.attend()
 		}
 	})
@@ -115,10 +113,8 @@ func (p *pagedAttention) length(r int) int {
 // attend computes and stores the unit's part of the row.
 func (u *pagedUnit) attend() {
 	d, l := u.keys.Shape[3], u.keys.Shape[2]
-	clear(u.sums)
-	clear(u.total)
+	u.reset()
 	for h := range u.group {
-		u.largest[h] = float32(math.Inf(-1))
 		row := u.q[h*d : (h+1)*d]
 		loadFloats(row, u.pagedAttention.q, elementAt(u.pagedAttention.q, []int{u.row, u.keyHead*u.group + h, 0}), u.pagedAttention.q.Strides[2])
 		simd.Scale(row, u.scale)
@@ -140,19 +136,7 @@ func (u *pagedUnit) addPage(page, n int) {
 	k := u.tile(u.keys, page, n)
 	simd.Dots(u.scores, l, u.q, d, u.group, k.data, k.ld, n, d, false)
 	for h := range u.group {
-		scores := u.scores[h*l : h*l+n]
-		largest := max(u.largest[h], simd.Max(scores))
-		if math.IsInf(float64(largest), -1) { // products overflowed: no key counts yet
-			clear(scores)
-			continue
-		}
-		if u.largest[h] != largest {
-			f := simd.Exp32(u.largest[h] - largest)
-			u.largest[h] = largest
-			u.total[h] *= f
-			simd.Scale(u.sums[h*dv:(h+1)*dv], f)
-		}
-		u.total[h] += simd.ExpSum(scores, scores, largest)
+		u.weights(h, u.scores[h*l:h*l+n])
 	}
 	v := u.tile(u.values, page, n)
 	simd.MulAdd(u.sums, dv, u.scores, l, u.group, v.data, v.ld, dv, n, true)
@@ -168,12 +152,7 @@ func (u *pagedUnit) tile(a *array.Array, page, n int) rowMatrix {
 
 // store divides by the sum of the weights and rounds.
 func (u *pagedUnit) store() {
-	dv := u.values.Shape[3]
 	for h := range u.group {
-		sums := u.sums[h*dv : (h+1)*dv]
-		if u.total[h] != 0 { // else no key was seen, and the sums are 0
-			simd.Scale(sums, 1/u.total[h])
-		}
-		storeFloats(u.out, elementAt(u.out, []int{u.row, u.keyHead*u.group + h, 0}), u.out.Strides[2], sums)
+		storeFloats(u.out, elementAt(u.out, []int{u.row, u.keyHead*u.group + h, 0}), u.out.Strides[2], u.result(h))
 	}
 }

@@ -39,9 +39,9 @@ const (
 
 func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	o := &opdef.Projection
-	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	if op.Epilogue == opdef.ProjectionArgMax {
-		s.Kernels, s.Operands = append(s.Kernels, "arg_max_join"), append(s.Operands, o.Out.Index)
+		s.Loops = append(s.Loops, Loop{Kernel: "arg_max_join", First: o.Out.Index})
 		s.Scratch = 2 * argMaxBlocks(a[o.W.Index].Dim(0))
 	}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
@@ -95,7 +95,7 @@ func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	if op.Transpose == 0 || op.Mode != opdef.ModeAffine || x.Size() == 0 || x.Size() != x.Dim(-1) {
 		return nil
 	}
-	s := &Stages{Kernels: []string{o.Name}, Operands: []int{0}}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
 		p := &projection{op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits}, gain: &array.Array{}, residual: &array.Array{}}
 		p.rowsOf(&a[o.X.Index])

@@ -1,7 +1,6 @@
 package fallback
 
 import (
-	"math"
 	"sync/atomic"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -107,31 +106,16 @@ func tableFor(p RoPEParams, freqs *array.Array, steps int) *ropeTable {
 	return t
 }
 
-// newTable computes the table. Angles are rounded to float32 as on a device.
+// newTable computes the table.
 func newTable(p RoPEParams, freqs *array.Array, steps int) *ropeTable {
 	half := p.Dims / 2
 	both := make([]float32, 2*steps*half)
 	t := &ropeTable{params: p, steps: steps, cos: both[:steps*half], sin: both[steps*half:]}
-	waves := make([]float32, half) // radians per position, or positions per radian
-	for i := range waves {
-		if freqs.Present() {
-			waves[i] = storage[float32](freqs)[freqs.Offset+i*freqs.Strides[0]]
-		} else {
-			waves[i] = float32(math.Pow(float64(p.Base), -2*float64(i)/float64(p.Dims)))
-		}
-	}
+	waves := newRopeWaves(p.Base, p.Dims).or(freqs, make([]float32, half))
 	parallel(steps, 40*float64(half), func(lo, hi int) {
 		for step := lo; step < hi; step++ {
-			position := float32(p.Offset+step) * p.Scale
-			for i, w := range waves {
-				angle := position * w
-				if freqs.Present() {
-					angle = position / w
-				}
-				sin, cos := math.Sincos(float64(angle))
-				t.sin[step*half+i] = float32(sin)
-				t.cos[step*half+i] = float32(cos)
-			}
+			at := step * half
+			waves.angles(float32(p.Offset+step)*p.Scale, t.cos[at:at+half], t.sin[at:at+half])
 		}
 	})
 	return t

@@ -66,8 +66,7 @@ func (c *checker) attention(q, k, v, out *array.Array) {
 }
 
 // attention is one call: blocks of queries against blocks of keys, with a
-// running softmax (Milakov and Gimelshein, 2018), so that scores never take more
-// than one block. The queries of all heads that read one key head go together.
+// running softmax, so that scores never take more than one block. The queries of all heads that read one key head go together.
 type attention struct {
 	q, k, v, mask, out *array.Array
 	scale              float32
@@ -85,13 +84,13 @@ const (
 // t0 + r%queries of head head0 + r/queries.
 type queryBlock struct {
 	*attention
+	runningSoftmax
 	batch, keyHead     int
 	head0, t0, queries int
 	rows               int
-	q, scores, sums    []float32 // [rows, D], [rows, keyRows], [rows, Dv]
+	q, scores          []float32 // [rows, D], [rows, keyRows]
 	keyBuf, maskBuf    []float32
 	panel              []float32
-	largest, total     []float32 // [rows]: the softmax so far
 }
 
 func (a *attention) run() {
@@ -109,7 +108,7 @@ func (a *attention) run() {
 	rows := headsPer * perBlock
 	cost := 0.1 * float64(rows*a.keys*(d+dv+30))
 	parallel(batches*heads*headBlocks*blocks, cost, func(lo, hi int) {
-		scratch := borrow(rows*(d+keyRows+dv+2) + keyRows*max(d, dv) + keyRows + max(d, keyRows)*simd.MaxPanelWidth)
+		scratch := borrow(rows*(d+keyRows) + runningSoftmaxSize(rows, dv) + keyRows*max(d, dv) + keyRows + max(d, keyRows)*simd.MaxPanelWidth)
 		defer scratch.release()
 		for i := lo; i < hi; i++ {
 			// The last queries see the most keys, so they come first.
@@ -143,16 +142,12 @@ func (b *queryBlock) attend(space []float32) {
 	d, dv := b.attention.q.Shape[3], b.v.Shape[3]
 	b.q = cut(&space, b.rows*d)
 	b.scores = cut(&space, b.rows*keyRows)
-	b.sums = cut(&space, b.rows*dv)
-	b.largest = cut(&space, b.rows)
-	b.total = cut(&space, b.rows)
+	b.runningSoftmax = newRunningSoftmax(&space, b.rows, dv)
+	b.reset()
 	b.maskBuf = cut(&space, keyRows)
 	b.panel = cut(&space, max(d, keyRows)*simd.MaxPanelWidth)
 	b.keyBuf = space
-	clear(b.sums)
-	clear(b.total)
 	for r := range b.rows {
-		b.largest[r] = float32(math.Inf(-1))
 		head, step := b.index(r)
 		row := b.q[r*d : (r+1)*d]
 		loadFloats(row, b.attention.q, elementAt(b.attention.q, []int{b.batch, head, step}), b.attention.q.Strides[3])
@@ -169,7 +164,7 @@ func (b *queryBlock) attend(space []float32) {
 		v := b.keyTile(b.v, k0, n, dv)
 		b.add(v, n, dv)
 	}
-	b.store(dv)
+	b.store()
 }
 
 // score sets the scores of the rows against n keys.
@@ -207,8 +202,7 @@ func (b *queryBlock) keyTile(a *array.Array, k0, n, d int) rowMatrix {
 	return tileRows(a, off, a.Strides[2], n, a.Strides[3], d, 1, b.keyBuf)
 }
 
-// softmax turns the scores of a row against keys k0… into weights, relative to
-// the largest score so far, and rescales what was summed before.
+// softmax turns the scores of a row against keys k0… into weights.
 func (b *queryBlock) softmax(r, k0, n int) {
 	scores := b.scores[r*keyRows : r*keyRows+n]
 	head, step := b.index(r)
@@ -219,19 +213,7 @@ func (b *queryBlock) softmax(r, k0, n int) {
 	for j := max(b.visible(step)-k0, 0); j < n; j++ {
 		scores[j] = hidden
 	}
-	largest := max(b.largest[r], simd.Max(scores))
-	if largest == hidden { // nothing seen yet
-		clear(scores)
-		return
-	}
-	if b.largest[r] != largest {
-		f := simd.Exp32(b.largest[r] - largest)
-		b.largest[r] = largest
-		b.total[r] *= f
-		dv := len(b.sums) / b.rows
-		simd.Scale(b.sums[r*dv:(r+1)*dv], f)
-	}
-	b.total[r] += simd.ExpSum(scores, scores, largest)
+	b.weights(r, scores)
 }
 
 // addMask hides or shifts scores by the mask from an element on.
@@ -252,13 +234,9 @@ func (b *queryBlock) addMask(scores []float32, off int) {
 }
 
 // store divides by the sum of the weights and rounds.
-func (b *queryBlock) store(dv int) {
+func (b *queryBlock) store() {
 	for r := range b.rows {
-		sums := b.sums[r*dv : (r+1)*dv]
-		if b.total[r] != 0 { // else no key was seen, and the sums are 0
-			simd.Scale(sums, 1/b.total[r])
-		}
 		head, step := b.index(r)
-		storeFloats(b.out, elementAt(b.out, []int{b.batch, head, step}), b.out.Strides[3], sums)
+		storeFloats(b.out, elementAt(b.out, []int{b.batch, head, step}), b.out.Strides[3], b.result(r))
 	}
 }

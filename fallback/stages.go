@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
@@ -12,14 +13,26 @@ import (
 // Stages is how a call of a region is run: loops one after another, for workers
 // that stay between them. Fused ops exist in this form only.
 type Stages struct {
-	// Kernels are the names of the loops, Operands where the operands of each begin
-	// among the op's: it touches those up to where the next one's begin.
-	Kernels  []string
-	Operands []int
+	Loops []Loop
 	// Scratch is the float32 numbers that the loops hand on to one another.
 	Scratch int
 	// Make makes the loops for arrays with memory. It keeps them, and scratch.
 	Make func(arrays []array.Array, scratch []float32) ([]workers.Part, error)
+}
+
+// Loop describes one loop of a call.
+type Loop struct {
+	Kernel string
+	// First is where its operands begin among the op's: it touches those up to where
+	// the next loop's begin, and reads those of Also.
+	First int
+	Also  []int
+}
+
+// Touches reports whether loop i touches an operand.
+func (s *Stages) Touches(i, operand int) bool {
+	own := operand >= s.Loops[i].First && (i+1 == len(s.Loops) || operand < s.Loops[i+1].First)
+	return own || slices.Contains(s.Loops[i].Also, operand)
 }
 
 // StagesOf returns the stages of a call, whose arrays need no memory yet, or nil if

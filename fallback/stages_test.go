@@ -18,7 +18,7 @@ func runStages[P any](g *gen, op opdef.Op, params P, arrays []array.Array) {
 	require.NotNil(g, s)
 	parts, err := s.Make(arrays, make([]float32, s.Scratch))
 	require.NoError(g, err)
-	require.Len(g, parts, len(s.Kernels))
+	require.Len(g, parts, len(s.Loops))
 	var steps []workers.Step
 	for _, p := range parts {
 		steps = append(steps, workers.Step{p})

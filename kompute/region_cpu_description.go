@@ -36,10 +36,14 @@ func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 			if st == nil {
 				continue
 			}
-			at := first + call.stageOf(k)
-			tensor := tensors.use(st, r, at)
+			var tensor int // some loop touches every operand
+			for stage := range call.loops() {
+				if call.touches(stage, k) {
+					tensor = tensors.use(st, r, first+stage)
+					call.addUse(&out.Dispatches[first+stage], k, tensor)
+				}
+			}
 			op.Operands = append(op.Operands, call.operand(k, tensor))
-			call.addUse(&out.Dispatches[at], k, tensor)
 		}
 		if call.scratch >= 0 {
 			tensors.addScratch(c.memory[call.scratch], out.Dispatches[first:], first)
@@ -49,13 +53,9 @@ func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 	return out, nil
 }
 
-// stageOf returns which of the call's loops touches an operand.
-func (c *cpuCall) stageOf(operand int) int {
-	stage := 0
-	for stage+1 < c.loops() && operand >= c.stages.Operands[stage+1] {
-		stage++
-	}
-	return stage
+// touches reports whether a loop of the call touches an operand.
+func (c *cpuCall) touches(stage, operand int) bool {
+	return c.stages == nil || c.stages.Touches(stage, operand)
 }
 
 // operand describes an operand, a view of that tensor.

@@ -85,7 +85,7 @@ func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) *cpuRegion {
 		for stage := range c.loops() {
 			d := cpuDispatch{call: i, stage: stage, kernel: c.Name, level: c.level + stage}
 			if c.stages != nil {
-				d.kernel = c.stages.Kernels[stage]
+				d.kernel = c.stages.Loops[stage].Kernel
 			}
 			d.barrier = d.level > last
 			last = max(last, d.level)
@@ -100,7 +100,7 @@ func (c *cpuCall) loops() int {
 	if c.stages == nil {
 		return 1
 	}
-	return len(c.stages.Kernels)
+	return len(c.stages.Loops)
 }
 
 // levels gives each call the earliest level at which what it depends on is done:
