@@ -9,6 +9,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
@@ -26,6 +27,8 @@ type options struct {
 	maxTokens   int
 	sampling    sample.Params
 	device      string
+	replace     int           // how often a lost device is replaced
+	cpuIfLost   bool          // by the CPU, if it cannot be opened again
 	dtype       kompute.DType // 0: auto
 	raw         bool
 	prefillStep int
@@ -68,6 +71,8 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "keep tokens at least this likely, relative to the likeliest")
 	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "seed of the random numbers")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a device that is lost is opened again, to go on where the answer was")
+	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "go on with the CPU where a lost device cannot be opened again")
 	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
@@ -108,6 +113,8 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"max-tokens", fmt.Sprintf("%d is less than 1", o.maxTokens)}
 	case o.prefillStep < 1:
 		return &usageError{"prefill-step", fmt.Sprintf("%d is less than 1", o.prefillStep)}
+	case o.replace < 0:
+		return &usageError{"replace-device", fmt.Sprintf("%d is negative", o.replace)}
 	case o.json && o.quiet:
 		return &usageError{"json", "excludes --quiet"}
 	case o.dump != "" && (o.eager || o.maxTokens == 1):
@@ -126,6 +133,15 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"raw", "excludes --system, which only a chat template can place"}
 	}
 	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
+}
+
+// replacements says what happens if the device is lost.
+func (o *options) replacements() model.HostOptions {
+	h := model.HostOptions{Most: o.replace, OnCPU: o.cpuIfLost}
+	if h.Most == 0 {
+		h.Most = -1 // for which 0 is the default
+	}
+	return h
 }
 
 // readPrompt determines which prompts to answer.

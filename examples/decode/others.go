@@ -49,6 +49,7 @@ func (a *app) timeDevice(ctx context.Context, d kompute.DeviceInfo, prompt []int
 	defer closeInto(&err, device)
 	o := *a.options
 	o.quiet = true // no bars
+	o.replace = 0
 	one := &app{options: &o, folder: a.folder, device: device, stdout: io.Discard, stderr: a.stderr}
 	if err := one.load(ctx, [][]int{prompt}); err != nil {
 		return "", err

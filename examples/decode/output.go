@@ -28,6 +28,8 @@ type report struct {
 	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
 	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
 	PerToken         generate.PerToken         `json:"per_token"` // stats for one token
+	// Replaced is how often the device was lost and replaced.
+	Replaced int `json:"replaced,omitempty"`
 	// Uncaptured is why tokens were not replayed although they should have been.
 	Uncaptured string `json:"uncaptured,omitempty"`
 }
@@ -43,6 +45,7 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 		Fallbacks:       stats.Fallbacks,
 		Stats:           stats.Work,
 		PerToken:        stats.Work.PerToken(),
+		Replaced:        stats.Replaced,
 		Uncaptured:      stats.Uncaptured,
 	}
 	if rep.GeneratedIDs == nil {
@@ -64,6 +67,9 @@ func (a *app) summary(prompt int, r *generate.Result) string {
 	}
 	if r.Finish != generate.FinishStop {
 		parts = append(parts, "ended: "+r.Finish)
+	}
+	if stats.Replaced > 0 {
+		parts = append(parts, fmt.Sprintf("a lost device was replaced %d times", stats.Replaced))
 	}
 	if stats.Uncaptured != "" {
 		parts = append(parts, "op by op, not replayed: "+oneLine(errors.New(stats.Uncaptured)))

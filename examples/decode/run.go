@@ -59,11 +59,15 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fmt.Errorf("--device %s: %w", o.device, err)
 	}
-	defer closeInto(&err, device)
+	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr, style: styleOf(stdout)}
+	defer func() {
+		if e := device.Close(); err == nil && a.device == device { // one that was replaced repeats why
+			err = e
+		}
+	}()
 	if why := device.NoGPUReason(); why != "" && !o.quiet {
 		fmt.Fprintf(stderr, "decode: running on the CPU: %s\n", oneLine(errors.New(why)))
 	}
-	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr, style: styleOf(stdout)}
 	if err := a.load(ctx, prompts); err != nil {
 		return errors.Join(err, o.writeTrace())
 	}
@@ -129,8 +133,8 @@ func encodePrompts(ctx context.Context, f *generate.Folder, o *options) ([][]int
 type app struct {
 	*options
 	folder         *generate.Folder
-	device         *kompute.Device
-	model          model.Model
+	device         *kompute.Device // that the host has its model on
+	host           *model.Host
 	session        *generate.Session
 	loadTime       time.Duration
 	stdout, stderr io.Writer
@@ -159,21 +163,22 @@ func (a *app) load(ctx context.Context, prompts [][]int) error {
 	defer bar.Close()
 	start := time.Now()
 	var err error
-	a.model, err = a.folder.Load(ctx, a.device, model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.Set})
+	a.host, err = model.NewHost(ctx, a.device, a.folder.Checkpoint,
+		model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.Set}, a.replacements())
 	if err != nil {
 		return err
 	}
-	a.session, err = generate.NewSession(a.model, a.folder.Tokenizer, capacity)
+	a.session, err = generate.NewHostedSession(a.host, a.folder.Tokenizer, capacity)
 	a.loadTime = time.Since(start)
 	if err != nil {
-		return errors.Join(err, a.model.Close())
+		return errors.Join(err, a.host.Close())
 	}
 	return nil
 }
 
-// Close frees session and model.
+// Close frees session and model, and a device that has replaced another.
 func (a *app) Close() error {
-	return errors.Join(a.session.Close(), a.model.Close())
+	return errors.Join(a.session.Close(), a.host.Close())
 }
 
 // generate continues a prompt, and passes its text to onText. If it is cancelled, the
@@ -189,6 +194,12 @@ func (a *app) generate(ctx context.Context, prompt []int, onText func(string) er
 		},
 		OnPrefill: func(done, total int) { bar.Set(int64(done), int64(total)) },
 	})
+	if now := a.host.Model().Device(); now != a.device {
+		a.device = now
+		if !a.quiet {
+			fmt.Fprintf(a.stderr, "decode: the device was lost, and %s went on\n", now.Info().Name)
+		}
+	}
 	if r != nil && r.Finish == generate.FinishCancelled {
 		err = nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/model"
 )
 
 // options is what the command line asks for.
@@ -23,9 +24,11 @@ type options struct {
 	tlsCert, tlsKey string
 	logJSON         bool
 	// The model:
-	dir, name, device string
-	noThink           bool
-	engine            engine.Config
+	dir, name string
+	devices   []string
+	noThink   bool
+	hosting   model.HostOptions
+	engine    engine.Config
 	// Limits:
 	maxBody, maxPrompt int64 // bytes
 	maxTokens          int
@@ -48,7 +51,12 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
 	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")
-	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", func(v string) error {
+		o.devices = append(o.devices, strings.Split(v, ",")...)
+		return nil
+	})
+	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a device that is lost is opened again, and its requests go on where they were")
+	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "go on with the CPU where a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking where a request does not say")
 	fs.IntVar(&o.engine.Sequences, "sequences", 32, "most requests that run at once")
 	fs.IntVar(&o.engine.Queue, "queue", 256, "most requests that wait; more are refused")
@@ -84,8 +92,16 @@ func (o *options) check() error {
 		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
 	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0:
 		return errors.New("--timeout and --stall must be positive, --drain not negative")
+	case o.hosting.Most < 0:
+		return errors.New("--replace-device must not be negative")
 	case o.engine.Sequences < 1 || o.engine.Queue < 1:
 		return errors.New("--sequences and --queue must be positive")
+	}
+	if len(o.devices) == 0 {
+		o.devices = []string{"auto"}
+	}
+	if o.hosting.Most == 0 {
+		o.hosting.Most = -1 // for which 0 is the default
 	}
 	if o.name == "" {
 		o.name = demomodel.Name

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.Join(ignoreCancel(err), h.Close())
 	}
 	s.model.Store(m)
-	log.Info("serving", "model", m.name, "device", m.device.Info().Name, "address", listener.Addr().String(), "tls", o.tlsCert != "")
+	log.Info("serving", "model", m.name, "device", m.names(), "address", listener.Addr().String(), "tls", o.tlsCert != "")
 	select {
 	case err = <-served: // only if accepting connections fails
 	case <-ctx.Done():

@@ -76,6 +76,10 @@ var engineMetrics = []struct {
 	counter("prompt_tokens_total", "Tokens of prompts that were computed.", func(s engine.Stats) float64 { return float64(s.PromptTokens) }),
 	counter("shared_tokens_total", "Tokens of prompts that were in the cache already.", func(s engine.Stats) float64 { return float64(s.SharedTokens) }),
 	counter("generated_tokens_total", "Tokens that were generated.", func(s engine.Stats) float64 { return float64(s.GeneratedTokens) }),
+	gauge("devices", "Devices that can run steps.", func(s engine.Stats) float64 { return float64(s.Devices) }),
+	counter("replaced_total", "Times that a device was lost and replaced.", func(s engine.Stats) float64 { return float64(s.Replaced) }),
+	counter("drafted_tokens_total", "Tokens that were guessed ahead.", func(s engine.Stats) float64 { return float64(s.DraftedTokens) }),
+	counter("accepted_tokens_total", "Tokens that were guessed right.", func(s engine.Stats) float64 { return float64(s.AcceptedTokens) }),
 	counter("preempted_total", "Times that a request gave its pages up, to be computed again.", func(s engine.Stats) float64 { return float64(s.Preempted) }),
 }
 
@@ -94,8 +98,8 @@ func counter(name, help string, value func(engine.Stats) float64) engineMetric {
 }
 
 var (
-	memoryDesc   = prometheus.NewDesc("kompute_device_memory_bytes", "Memory of tensors on the device.", nil, nil)
-	fallbackDesc = prometheus.NewDesc("kompute_fallbacks_total", "Ops that a GPU left to the CPU, by op and reason.", []string{"op", "reason"}, nil)
+	memoryDesc   = prometheus.NewDesc("kompute_device_memory_bytes", "Memory of tensors on a device.", []string{"device"}, nil)
+	fallbackDesc = prometheus.NewDesc("kompute_fallbacks_total", "Ops that a GPU left to the CPU, by device, op and reason.", []string{"device", "op", "reason"}, nil)
 )
 
 // Describe is for prometheus.Collector.
@@ -113,14 +117,17 @@ func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	if m == nil {
 		return
 	}
-	stats, device := m.engine.Stats(), m.device.Stats()
+	stats := m.engine.Stats()
 	for _, e := range engineMetrics {
 		to <- prometheus.MustNewConstMetric(e.desc, e.kind, e.value(stats))
 	}
-	to <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(device.LiveBytes))
-	for op, reasons := range device.Fallbacks {
-		for reason, n := range reasons {
-			to <- prometheus.MustNewConstMetric(fallbackDesc, prometheus.CounterValue, float64(n), op, reason)
+	for i, d := range m.devices() {
+		device, index := d.Stats(), strconv.Itoa(i)
+		to <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(device.LiveBytes), index)
+		for op, reasons := range device.Fallbacks {
+			for reason, n := range reasons {
+				to <- prometheus.MustNewConstMetric(fallbackDesc, prometheus.CounterValue, float64(n), index, op, reason)
+			}
 		}
 	}
 }

@@ -27,8 +27,8 @@ type loaded struct {
 	name      string
 	created   time.Time
 	folder    *generate.Folder
-	device    *kompute.Device
-	model     model.Model
+	opened    []*kompute.Device // by the options
+	hosts     []*model.Host     // each on one of them, or on one that has replaced it
 	engine    *engine.Engine
 	context   int   // most tokens of a request
 	tools     bool  // whether the chat template shows tools to the model
@@ -63,16 +63,12 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	if err != nil {
 		return nil, err
 	}
-	if m.device, err = kompute.Open(o.device, kompute.WithLogger(log)); err != nil {
-		return nil, fmt.Errorf("--device %s: %w", o.device, err)
+	for _, spec := range o.devices {
+		if err := m.host(ctx, spec, o, log); err != nil {
+			return nil, fmt.Errorf("--device %s: %w", spec, err)
+		}
 	}
-	if why := m.device.NoGPUReason(); why != "" {
-		log.Warn("running on the CPU", "reason", why)
-	}
-	if m.model, err = m.folder.Load(ctx, m.device, model.Options{Capacity: o.engine.CacheTokens}); err != nil {
-		return nil, err
-	}
-	if m.engine, err = engine.New(m.model, m.folder.Tokenizer, o.engine); err != nil {
+	if m.engine, err = engine.NewHosted(m.hosts, m.folder.Tokenizer, o.engine); err != nil {
 		return nil, err
 	}
 	m.context = m.folder.Limits().Context
@@ -89,6 +85,40 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	}
 	m.tools, err = showsTools(ctx, m.folder)
 	return m, err
+}
+
+// host opens a device and loads the model on it.
+func (m *loaded) host(ctx context.Context, spec string, o *options, log *slog.Logger) error {
+	d, err := kompute.Open(spec, kompute.WithLogger(log))
+	if err != nil {
+		return err
+	}
+	m.opened = append(m.opened, d)
+	if why := d.NoGPUReason(); why != "" {
+		log.Warn("running on the CPU", "reason", why)
+	}
+	h, err := model.NewHost(ctx, d, m.folder.Checkpoint, model.Options{Capacity: o.engine.CacheTokens}, o.hosting)
+	if err == nil {
+		m.hosts = append(m.hosts, h)
+	}
+	return err
+}
+
+// devices returns those in use, one for each of the options.
+func (m *loaded) devices() (out []*kompute.Device) {
+	for _, h := range m.hosts {
+		out = append(out, h.Model().Device())
+	}
+	return out
+}
+
+// names names the devices in use.
+func (m *loaded) names() string {
+	var out []string
+	for _, d := range m.devices() {
+		out = append(out, d.Info().Name)
+	}
+	return strings.Join(out, ", ")
 }
 
 // showsTools finds out whether a tool changes what the chat template writes.
@@ -113,11 +143,15 @@ func (m *loaded) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
 	err := m.engine.Close(ctx)
-	if m.model != nil {
-		err = errors.Join(err, m.model.Close())
+	for i, h := range m.hosts {
+		lost := h.Model().Device() != m.opened[i]
+		err = errors.Join(err, h.Close())
+		if closed := m.opened[i].Close(); !lost { // else it repeats that
+			err = errors.Join(err, closed)
+		}
 	}
-	if m.device != nil {
-		err = errors.Join(err, m.device.Close())
+	for _, d := range m.opened[len(m.hosts):] { // that the model could not be loaded on
+		err = errors.Join(err, d.Close())
 	}
 	return errors.Join(err, m.folder.Close())
 }

@@ -64,6 +64,8 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusServiceUnavailable, "loading")
 	case s.model.Load().engine.Err() != nil:
 		writeText(w, http.StatusServiceUnavailable, "the engine has failed")
+	case s.model.Load().engine.Stats().Devices == 0:
+		writeText(w, http.StatusServiceUnavailable, "a lost device is being replaced")
 	default:
 		writeText(w, http.StatusOK, "ready")
 	}

@@ -193,7 +193,7 @@ func chooseAll(f *flight, vocabulary int) []choice {
 	var wg sync.WaitGroup
 	for i := range f.pieces {
 		p := &f.pieces[i]
-		if p.chooser == nil || p.chosen == 0 || p.ended {
+		if p.chooser == nil || p.chosen == 0 || p.ended.Load() {
 			continue
 		}
 		row := f.logits[p.at*vocabulary:][:vocabulary]

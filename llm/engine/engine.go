@@ -11,40 +11,34 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
-	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // Engine generates for many requests at once. Its methods may be called by any
-// number of goroutines. One goroutine of its own runs the steps, and sleeps while
-// there is nothing to do.
+// number of goroutines. For each of its models one goroutine of its own runs the
+// steps, and sleeps while there is nothing to do.
 type Engine struct {
-	model     model.Model
+	limits    model.Limits
 	tokenizer *tokenizer.Tokenizer
 	config    Config
-	steps     *stepper
-	stop      context.CancelFunc // ends the step that is under way
+	replicas  []*replica
+	stop      context.CancelFunc // ends the steps that are under way
 	stopped   context.Context
-	ended     chan struct{} // closed when the goroutine has ended
-	free      sync.Once
-	freeErr   error
-	closed    chan struct{} // and when the memory is free
-	closeErr  error         // of that
+	ended     chan struct{} // closed when the replicas have ended, and their memory is free
 
-	mu        sync.Mutex
-	wake      *sync.Cond
-	scheduler *scheduler
-	flights   flights
-	working   time.Time // since when the host works on steps; zero: it waits
-	closing   bool
-	err       error // why no step can be run any more
-	stats     Stats
+	mu      sync.Mutex
+	wake    *sync.Cond
+	queue   queue
+	closing bool
+	err     error // why no step can be run any more
+	stats   Stats
 }
 
-// Stats is what an engine has done and does.
+// Stats is what an engine has done and does, on all of its devices.
 type Stats struct {
 	Running, Waiting int // requests
 	Pages, FreePages int // of the cache; those that only wait to be found again count as free
+	Devices          int // that can run steps; one that is being replaced cannot
 
 	Steps           uint64
 	StepRequests    uint64        // requests in all steps: their mean is this by Steps
@@ -55,29 +49,81 @@ type Stats struct {
 	DraftedTokens   uint64 // guessed ahead
 	AcceptedTokens  uint64 // of those, guessed right
 	Preempted       uint64 // times a request gave its pages up and was computed again
+	Replaced        uint64 // times a device that was lost was replaced
 }
 
+var errIncomplete = fmt.Errorf("%w: an engine needs a model and a tokenizer", kompute.ErrInvalid)
+
 // New returns an engine for a model, which must stay open until the engine is
-// closed. tok decodes what is generated. It fails with kompute.ErrInvalid for a
-// configuration that is wrong, and with the errors of the device.
+// closed. tok decodes what is generated. If the device is lost, the engine ends with
+// that error. It fails with kompute.ErrInvalid for a configuration that is wrong, and
+// with the errors of the device.
 func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if m == nil || tok == nil {
-		return nil, fmt.Errorf("%w: an engine needs a model and a tokenizer", kompute.ErrInvalid)
+		return nil, errIncomplete
 	}
-	if err := c.fill(m); err != nil {
+	return start([]*model.Host{nil}, []model.Model{m}, tok, c)
+}
+
+// NewHosted is New with the models of hosts, which must stay open instead. If a device
+// is lost, its host replaces it, and its requests go on where they were: their tokens
+// so far are computed again, which gives no token twice and changes none. Once a host
+// has replaced its device often enough, the other hosts take its requests; with the
+// last one, the engine ends.
+//
+// Several hosts, each on a device of its own, are replicas behind one queue: a request
+// runs where the least is to be done before and for it, which is less where its prompt's
+// beginning is in the cache. Config counts for each device, but for Queue. The models
+// must be the same, and so should be the kind of device: a request has the same tokens
+// wherever it runs only if the devices round alike.
+func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
+	models := make([]model.Model, len(hosts))
+	for i, h := range hosts {
+		if h == nil {
+			return nil, errIncomplete
+		}
+		models[i] = h.Model()
+	}
+	if len(hosts) == 0 || tok == nil {
+		return nil, errIncomplete
+	}
+	return start(hosts, models, tok, c)
+}
+
+// start makes the replicas and lets them run.
+func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
+	if err := c.fill(models[0]); err != nil {
 		return nil, err
 	}
-	e := &Engine{model: m, tokenizer: tok, config: c, ended: make(chan struct{})}
-	var err error
-	if e.steps, err = newStepper(m, &e.config); err != nil {
-		return nil, err
-	}
-	e.scheduler = newScheduler(&e.config)
+	e := &Engine{limits: models[0].Limits(), tokenizer: tok, config: c, ended: make(chan struct{})}
 	e.wake = sync.NewCond(&e.mu)
+	e.queue.wake = e.wake.Broadcast
+	for i, m := range models {
+		r, err := newReplica(e, hosts[i], m)
+		if err != nil {
+			return nil, errors.Join(err, e.discard())
+		}
+		e.replicas = append(e.replicas, r)
+	}
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	e.resume()
-	go e.loop()
+	var running sync.WaitGroup
+	for _, r := range e.replicas {
+		running.Go(r.loop)
+	}
+	go func() {
+		running.Wait()
+		close(e.ended)
+	}()
 	return e, nil
+}
+
+// discard frees the replicas of an engine that was not started.
+func (e *Engine) discard() error {
+	var errs []error
+	for _, r := range e.replicas {
+		errs = append(errs, r.steps.close())
+	}
+	return errors.Join(errs...)
 }
 
 // Submit accepts a request and returns its answer as it comes. Cancelling ctx ends
@@ -89,7 +135,7 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 // with the error that has ended the engine.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if e == nil {
-		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+		return nil, engineError(kompute.ErrClosed)
 	}
 	if err := e.check(&r); err != nil {
 		return nil, err
@@ -120,21 +166,27 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 		return nil, e.err
 	case e.closing:
 		cancel()
-		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
-	case len(e.scheduler.queue) >= e.config.Queue:
+		return nil, engineError(kompute.ErrClosed)
+	case len(e.queue.waiting) >= e.config.Queue:
 		cancel()
 		return nil, ErrBusy
 	}
-	e.scheduler.queue = append(e.scheduler.queue, q)
-	context.AfterFunc(own, e.wakeUp)
-	e.wake.Signal()
+	e.queue.last(q)
+	context.AfterFunc(own, func() { e.cancelled(q) })
+	e.wake.Broadcast()
 	return q.stream, nil
 }
 
-func (e *Engine) wakeUp() {
+// cancelled ends a request that waits, once its context has ended. Of one that runs, it
+// lets the replica know.
+func (e *Engine) cancelled(q *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wake.Signal()
+	if q.on != nil || q.ended.Load() {
+		e.wake.Broadcast()
+		return
+	}
+	e.dropCancelled(nil)
 }
 
 // Stats returns what the engine has done so far, and does now.
@@ -144,10 +196,20 @@ func (e *Engine) Stats() Stats {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out, s := e.stats, e.scheduler
-	out.Running, out.Waiting = len(s.running), len(s.queue)
-	out.Pages, out.FreePages = e.config.pagesFor(e.config.CacheTokens), s.pages.available()
-	out.SharedTokens, out.Preempted, out.DraftedTokens = s.shared, s.preempted, s.drafted
+	out := e.stats
+	out.Waiting = len(e.queue.waiting)
+	for _, r := range e.replicas {
+		s := r.scheduler
+		out.SharedTokens += s.shared
+		out.Preempted += s.preempted
+		out.DraftedTokens += s.drafted
+		if s.open {
+			out.Devices++
+			out.Running += len(s.running)
+			out.Pages += e.config.pagesFor(e.config.CacheTokens)
+			out.FreePages += s.pages.available()
+		}
+	}
 	return out
 }
 
@@ -155,7 +217,7 @@ func (e *Engine) Stats() Stats {
 // while it can.
 func (e *Engine) Err() error {
 	if e == nil {
-		return fmt.Errorf("engine: %w", kompute.ErrClosed)
+		return engineError(kompute.ErrClosed)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -173,7 +235,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	e.closing = true
-	e.wake.Signal()
+	e.wake.Broadcast()
 	e.mu.Unlock()
 	var err error
 	select {
@@ -181,97 +243,28 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 		e.stop()
-		e.wakeUp()
+		e.mu.Lock()
+		e.wake.Broadcast()
+		e.mu.Unlock()
 		<-e.ended
 	}
-	e.free.Do(func() {
-		e.stop()
-		if e.freeErr = e.steps.close(); e.err != nil {
-			e.freeErr = e.err // which the stream repeats
-		}
-	})
-	return errors.Join(err, e.freeErr)
-}
-
-// loop runs steps until the engine is closed and nothing is left to do, or until a
-// step fails.
-func (e *Engine) loop() {
-	defer close(e.ended)
-	for {
-		f, ok := e.next()
-		if !ok {
-			return
-		}
-		if f != nil {
-			e.fail(e.steps.start(e.stopped, f))
-			continue
-		}
-		f = e.flights.oldest()
-		e.pause()
-		err := e.steps.wait(e.stopped, f)
-		e.resume()
-		if err == nil {
-			err = e.steps.read(e.stopped, f)
-		}
-		if err != nil {
-			e.fail(err)
-			continue
-		}
-		e.finish(f, chooseAll(f, e.model.Limits().Vocabulary))
+	e.stop()
+	if e.err != nil { // which the streams repeat
+		return errors.Join(err, e.err)
 	}
-}
-
-// pause counts the time that the host has worked on steps.
-func (e *Engine) pause() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stats.HostTime += time.Since(e.working)
-}
-
-func (e *Engine) resume() { e.working = time.Now() }
-
-// fail notes why no step can be run any more; nil and the end of the engine are no
-// reason.
-func (e *Engine) fail(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err != nil && e.err == nil && e.stopped.Err() == nil {
-		e.err = fmt.Errorf("engine: %w", err)
+	errs := []error{err}
+	for _, r := range e.replicas {
+		errs = append(errs, r.closeErr)
 	}
+	return errors.Join(errs...)
 }
 
-// next waits for work, and returns a step to start, or nil if the oldest one on its
-// way has to end first; ok is false at the end.
-func (e *Engine) next() (f *flight, ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for {
-		s := e.scheduler
-		e.dropCancelled()
-		if e.err != nil || e.stopped.Err() != nil {
-			e.failAll()
-			return nil, false
-		}
-		if f := e.flights.next(); f != nil && s.plan(f) {
-			e.flights.started()
-			return f, true
-		}
-		if e.flights.oldest() != nil {
-			return nil, true
-		}
-		if e.closing && len(s.queue) == 0 && len(s.running) == 0 {
-			return nil, false
-		}
-		e.stats.HostTime += time.Since(e.working)
-		e.wake.Wait()
-		e.resume()
-	}
-}
+func engineError(err error) error { return fmt.Errorf("engine: %w", err) }
 
-// dropCancelled ends the requests whose context has ended.
-func (e *Engine) dropCancelled() {
-	s := e.scheduler
-	for _, all := range [][]*sequence{s.running, s.queue} {
+// dropCancelled ends the requests among those that run on a replica, and those that
+// wait, whose context has ended.
+func (e *Engine) dropCancelled(running []*sequence) {
+	for _, all := range [][]*sequence{running, e.queue.waiting} {
 		for i := len(all) - 1; i >= 0; i-- { // end takes them out
 			if err := all[i].ctx.Err(); err != nil {
 				e.end(all[i], generate.FinishCancelled, err)
@@ -282,78 +275,29 @@ func (e *Engine) dropCancelled() {
 
 // end ends a request, with an error unless its last token was passed on.
 func (e *Engine) end(q *sequence, finish string, err error) {
-	q.ended = true
-	e.scheduler.leave(q)
+	q.ended.Store(true)
+	if q.on != nil {
+		q.on.leave(q)
+	} else {
+		e.queue.remove(q)
+	}
 	if err != nil {
 		q.abort(finish, err)
 	}
 	q.stream.cancel()
+	if e.closing {
+		e.wake.Broadcast() // it may have been the last one
+	}
 }
 
-// failAll ends every request with the error that has ended the engine, or as
-// cancelled.
-func (e *Engine) failAll() {
-	s, err, finish := e.scheduler, e.err, generate.FinishError
+// failAll ends the requests that run on a replica, and those that wait, with the error
+// that has ended the engine, or as cancelled.
+func (e *Engine) failAll(running []*sequence) {
+	err, finish := e.err, generate.FinishError
 	if err == nil {
-		err, finish = fmt.Errorf("engine: %w", kompute.ErrClosed), generate.FinishCancelled
+		err, finish = engineError(kompute.ErrClosed), generate.FinishCancelled
 	}
-	for _, q := range slices.Concat(s.running, s.queue) {
+	for _, q := range slices.Concat(running, e.queue.waiting) {
 		e.end(q, finish, err)
-	}
-}
-
-// finish takes in what a step has given. Sequences that ended while it was on its
-// way are left out.
-func (e *Engine) finish(f *flight, host []choice) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.flights.landed()
-	e.stats.Steps++
-	e.stats.StepRequests += uint64(len(f.pieces))
-	for i := range f.pieces {
-		p := &f.pieces[i]
-		if p.chosen == 0 || p.first < p.prompt {
-			e.stats.PromptTokens += uint64(p.count)
-		}
-		if p.chosen == 0 {
-			continue
-		}
-		p.sequence.pending -= p.chosen
-		if p.ended {
-			continue
-		}
-		e.take(f, p, host)
-	}
-}
-
-// take passes on the tokens that were chosen behind a piece: one, or with a draft as
-// many as follow from tokens that were guessed right.
-func (e *Engine) take(f *flight, p *piece, host []choice) {
-	for j := range p.chosen {
-		c := choice{id: f.tokens[p.at+j]}
-		if p.chooser != nil {
-			c = host[p.at+j]
-		}
-		if c.err == nil {
-			c.err = sample.Check(c.id)
-		}
-		if c.err != nil {
-			e.end(p.sequence, generate.FinishError, c.err)
-			return
-		}
-		e.stats.GeneratedTokens++
-		if j > 0 {
-			e.stats.AcceptedTokens++
-		}
-		if p.accept(int(c.id), c.about) {
-			e.end(p.sequence, "", nil)
-			return
-		}
-		if j < len(p.draft) && int32(c.id) != p.draft[j] {
-			break
-		}
-	}
-	if len(p.draft) > 0 && p.running { // what was fed of a wrong guess is fed anew
-		p.fed = len(p.tokens) - 1
 	}
 }

@@ -68,20 +68,40 @@ func (a *allocator) forget(p *page) {
 	p.key, p.idle = pageKey{}, nil
 }
 
-// share returns the pages that hold the beginning of tokens, in order, and counts
-// their new user. At least one token is left over: its logits are wanted.
-func (a *allocator) share(tokens []int32) (pages []*page) {
+// holding returns the pages that hold the beginning of tokens, in order. At least one
+// token is left over: its logits are wanted.
+func (a *allocator) holding(tokens []int32) (pages []*page) {
 	var before *page
 	for len(tokens) > a.tokens {
 		p := a.found[pageKey{before, bytesOf(tokens[:a.tokens])}]
 		if p == nil {
 			break
 		}
+		pages, before, tokens = append(pages, p), p, tokens[a.tokens:]
+	}
+	return pages
+}
+
+// find returns how many pages share would return, and how many of them nobody uses.
+func (a *allocator) find(tokens []int32) (found, idle int) {
+	pages := a.holding(tokens)
+	for _, p := range pages {
+		if p.idle != nil {
+			idle++
+		}
+	}
+	return len(pages), idle
+}
+
+// share returns the pages that hold the beginning of tokens, as holding does, and
+// counts their new user.
+func (a *allocator) share(tokens []int32) []*page {
+	pages := a.holding(tokens)
+	for _, p := range pages {
 		if p.users++; p.idle != nil {
 			a.idle.Remove(p.idle)
 			p.idle = nil
 		}
-		pages, before, tokens = append(pages, p), p, tokens[a.tokens:]
 	}
 	return pages
 }

@@ -83,7 +83,7 @@ func (e *Engine) check(r *Request) error {
 		}
 	}
 	r.EOS, r.Stop, r.LogitBias = slices.Clone(r.EOS), slices.Clone(r.Stop), maps.Clone(r.LogitBias)
-	vocabulary := e.model.Limits().Vocabulary
+	vocabulary := e.limits.Vocabulary
 	if err := r.checkChoice(vocabulary); err != nil {
 		return err
 	}

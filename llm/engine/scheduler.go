@@ -21,11 +21,13 @@ type piece struct {
 	pending, source int
 }
 
-// scheduler decides what each step feeds. It is used under the engine's lock.
+// scheduler decides what each step of a replica feeds. It is used under the engine's
+// lock.
 type scheduler struct {
 	config     *Config
+	queue      *queue
 	pages      *allocator
-	queue      []*sequence // wait, the next one first
+	open       bool        // the replica can run steps
 	running    []*sequence // in the order in which they were admitted
 	plans      uint64      // so far
 	admissions uint64
@@ -35,8 +37,10 @@ type scheduler struct {
 	shared, preempted uint64 // tokens that were not computed again; requests that gave their pages up
 }
 
-func newScheduler(c *Config) *scheduler {
-	return &scheduler{config: c, pages: newAllocator(c.pagesFor(c.CacheTokens), c.PageTokens)}
+func newScheduler(c *Config, w *queue) *scheduler {
+	s := &scheduler{config: c, queue: w, open: true, pages: newAllocator(c.pagesFor(c.CacheTokens), c.PageTokens)}
+	w.schedulers = append(w.schedulers, s)
+	return s
 }
 
 // plan sets the pieces of the next step: one token of each sequence that
@@ -48,7 +52,7 @@ func (s *scheduler) plan(f *flight) bool {
 	if slices.ContainsFunc(s.running, (*sequence).undecided) {
 		return false
 	}
-	s.admit()
+	s.queue.admit()
 	s.plans++
 	s.order = append(s.order[:0], s.running...)
 	slices.SortStableFunc(s.order, func(a, b *sequence) int {
@@ -61,13 +65,13 @@ func (s *scheduler) plan(f *flight) bool {
 			count = min(count, room)
 			room -= count
 		}
-		if count > 0 && q.running && s.reserve(q, q.fed+count) {
+		if count > 0 && q.on == s && s.reserve(q, q.fed+count) {
 			f.pieces = append(f.pieces, piece{sequence: q, first: q.fed, count: count})
 			q.turn = s.plans
 		}
 	}
 	// Some may have given their pages up for others behind them.
-	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return !p.running })
+	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return p.on != s })
 	s.draft(f)
 	s.number(f)
 	for i := range f.pieces {
@@ -130,32 +134,26 @@ func (s *scheduler) enqueue(p *piece) {
 	p.pending, p.source, p.draw = q.pending, q.at, q.generated()+q.pending
 	q.fed += p.count
 	if p.chosen > 0 {
-		q.pending, q.at = q.pending+p.chosen, p.at
+		q.pending, q.at, q.flying = q.pending+p.chosen, p.at, s
 	}
 	s.publish(q)
 }
 
-// admit lets waiting sequences run while there are fewer than Sequences and pages
-// for all that they are to be fed, and one more token, beside those that running
-// ones still lack. They are fed after those that wait for it longer.
-func (s *scheduler) admit() {
-	for len(s.queue) > 0 && len(s.running) < s.config.Sequences {
-		q := s.queue[0]
-		if q.pending > 0 {
-			return // it gave its pages up; its last token comes soon
-		}
-		shared := s.pages.share(q.tokens)
-		if len(s.running) > 0 && s.lacks(q)-len(shared)+s.lackedByRunning() > s.pages.available() {
-			s.pages.release(shared)
-			return
-		}
-		s.queue = s.queue[1:]
-		s.admissions++
-		q.admission, q.turn, q.running = s.admissions, s.plans, true
-		q.pages, q.published, q.fed = shared, len(shared), len(shared)*s.config.PageTokens
-		s.shared += uint64(q.fed)
-		s.running = append(s.running, q)
-	}
+// admit lets a waiting sequence run. It is fed after those that wait for it longer.
+func (s *scheduler) admit(q *sequence) {
+	s.admissions++
+	q.admission, q.turn, q.on = s.admissions, s.plans, s
+	q.pages = s.pages.share(q.tokens)
+	q.published, q.fed = len(q.pages), len(q.pages)*s.config.PageTokens
+	s.shared += uint64(q.fed)
+	s.running = append(s.running, q)
+}
+
+// fits reports whether there are pages for all that a sequence is to be fed, and one
+// more token, beside those that running ones still lack. It can have found pages
+// that are there already, of which idle ones nobody else uses.
+func (s *scheduler) fits(q *sequence, found, idle int) bool {
+	return len(s.running) == 0 || s.lacks(q)-found+idle+s.lackedByRunning() <= s.pages.available()
 }
 
 // lacks returns how many pages a sequence needs for its tokens and one more, beside
@@ -193,21 +191,36 @@ func (s *scheduler) reserve(q *sequence, n int) bool {
 func (s *scheduler) preempt(q *sequence) {
 	s.leave(q)
 	q.fed = 0
-	s.queue = append([]*sequence{q}, s.queue...)
+	s.queue.first(q)
 	s.preempted++
 }
 
-// leave ends a sequence's part in the steps. Steps in flight may still write to its
-// pages; whoever gets them writes later.
+// leave ends a running sequence's part in the steps. Steps in flight may still write to
+// its pages; whoever gets them writes later.
 func (s *scheduler) leave(q *sequence) {
-	if !q.running {
-		s.queue = slices.DeleteFunc(s.queue, func(r *sequence) bool { return r == q })
-		return
-	}
 	s.running = slices.DeleteFunc(s.running, func(r *sequence) bool { return r == q })
-	q.running = false
+	q.on = nil
 	s.pages.release(q.pages)
 	q.pages = nil
+}
+
+// lose sends all running sequences back to the queue, in their order, and forgets
+// what the steps in flight would have given: the pages are lost, and no step can run
+// until the scheduler is open again.
+func (s *scheduler) lose() {
+	for len(s.running) > 0 {
+		q := s.running[len(s.running)-1]
+		s.leave(q)
+		q.fed, q.pending = 0, 0
+		s.queue.first(q)
+	}
+	for _, q := range s.queue.waiting {
+		if q.flying == s {
+			q.pending = 0
+		}
+	}
+	s.open = false
+	s.pages = newAllocator(s.config.pagesFor(s.config.CacheTokens), s.config.PageTokens)
 }
 
 // publish lets others find the pages that are full of tokens that the host knows.

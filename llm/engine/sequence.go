@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -21,20 +22,21 @@ type sequence struct {
 	// How the device chooses, but for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
-	ended  bool
+	ended  atomic.Bool
 
 	tokens []int32 // the prompt and what was generated, as far as the host knows
 	prompt int     // how many of them are the prompt
-	// How many more the steps in flight choose, and where the device keeps the last
-	// of them.
+	// How many more the steps in flight choose, where the device keeps the last of
+	// them, and whose steps they are.
 	pending, at int
+	flying      *scheduler
 	// While it runs:
-	running   bool
-	fed       int     // tokens whose keys and values are in pages, once the steps in flight are done
-	pages     []*page // of those tokens, and of the next ones
-	published int     // of pages, that others may find
-	admission uint64  // counts when it was let run: its pages only grow until the next one
-	turn      uint64  // the plan that fed it last
+	on        *scheduler // where; nil: it waits, or has ended
+	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
+	pages     []*page    // of those tokens, and of the next ones
+	published int        // of pages, that others may find
+	admission uint64     // counts when it was let run: its pages only grow until the next one
+	turn      uint64     // the plan that fed it last
 }
 
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }

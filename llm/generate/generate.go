@@ -158,6 +158,7 @@ func (g *generation) replace(ctx context.Context, cause error, prompt int) error
 	if err := g.move(m, min(prompt+g.limit, m.Limits().Context)); err != nil {
 		return err
 	}
+	g.meter.moved()
 	for _, id := range g.ids[g.emitted:] {
 		if err := g.emit(id); err != nil {
 			return err
@@ -196,8 +197,8 @@ func (g *generation) decode(ctx context.Context, src source) error {
 			return err
 		}
 		g.ids = append(g.ids, id)
-		if len(g.ids) == 1 {
-			g.meter.firstToken()
+		if len(g.ids) == g.first+1 {
+			g.meter.firstToken(len(g.ids))
 		}
 		g.finish = g.finished(id)
 		if g.finish == "" && ctx.Err() == nil {

@@ -11,10 +11,13 @@ type Stats struct {
 	// Fed is how many tokens of the prompt the state did not hold yet.
 	Fed int
 	// FirstToken is the time from the start to the first token; the whole prompt
-	// is read in it. Decode is the time from there to the last token.
+	// is read in it. Decode is the time from there to the last token. If the device was
+	// replaced, Decode and Work begin with the first token behind that.
 	FirstToken, Decode time.Duration
 	// Work counts what the stream did for the tokens after the first.
 	Work Work
+	// Replaced is how often the device was lost and replaced.
+	Replaced int
 	// Fallbacks counts ops that ran on the CPU though the device is another, by
 	// op and reason.
 	Fallbacks map[string]map[string]int
@@ -94,12 +97,15 @@ type meter struct {
 	start   time.Time
 	before  kompute.StreamStats // at the start
 	first   time.Time           // when the first token was there; zero: not yet
+	from    time.Time           // likewise, of this stream's tokens
 	after   counters            // then
+	earlier int                 // tokens up to then
 	fed     int
 	enqueue time.Duration // host time to enqueue tokens
 	idle    uint64        // waits for a token while the device had no other to work on
 	// why tokens are not replayed although they should be; nil: they are
 	uncaptured error
+	replaced   int
 }
 
 // counters is a reading of all that Work counts.
@@ -114,8 +120,20 @@ func (s *Session) newMeter() *meter {
 	return &meter{session: s, start: time.Now(), before: s.stream.Stats()}
 }
 
-// firstToken notes that the first token is there.
-func (m *meter) firstToken() { m.first, m.after = time.Now(), m.counters() }
+// firstToken notes that the first token of this stream is there, the one with this
+// number.
+func (m *meter) firstToken(number int) {
+	m.from, m.after, m.earlier = time.Now(), m.counters(), number
+	if m.first.IsZero() {
+		m.first = m.from
+	}
+}
+
+// moved begins anew with another device's stream.
+func (m *meter) moved() {
+	m.replaced++
+	m.before, m.from = m.session.stream.Stats(), time.Time{}
+}
 
 func (m *meter) counters() counters {
 	return counters{m.session.stream.Stats(), m.session.model.Device().Stats().Allocations, m.enqueue, m.idle}
@@ -124,13 +142,16 @@ func (m *meter) counters() counters {
 // stats sums up a generation of so many tokens.
 func (m *meter) stats(tokens int) Stats {
 	now := m.counters()
-	out := Stats{Fed: m.fed, Fallbacks: fallbacks(m.before, now.StreamStats)}
+	out := Stats{Fed: m.fed, Replaced: m.replaced, Fallbacks: fallbacks(m.before, now.StreamStats)}
 	if m.uncaptured != nil {
 		out.Uncaptured = m.uncaptured.Error()
 	}
 	if !m.first.IsZero() {
-		out.FirstToken, out.Decode = m.first.Sub(m.start), time.Since(m.first)
-		out.Work = work(m.after, now, tokens-1)
+		out.FirstToken = m.first.Sub(m.start)
+	}
+	if !m.from.IsZero() {
+		out.Decode = time.Since(m.from)
+		out.Work = work(m.after, now, tokens-m.earlier)
 	}
 	return out
 }

@@ -22,6 +22,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	device   *kompute.Device
+	own      bool // the host has opened it
 	model    Model
 	replaced int
 }
@@ -29,7 +30,8 @@ type Host struct {
 // HostOptions say how a Host replaces a lost device.
 type HostOptions struct {
 	Most int // how often at most; 0 is DefaultReplacements, below 0 never
-	// OnCPU goes on with the CPU backend where the device cannot be opened again.
+	// OnCPU goes on with the CPU backend where the device cannot be opened again, or was
+	// replaced often enough.
 	OnCPU bool
 }
 
@@ -64,10 +66,10 @@ func (h *Host) Replaced() int {
 }
 
 // Replace returns a model to go on with after lost failed with cause: a new one, on
-// the device opened again, or the one that another caller has had replaced already. It
-// returns cause if that is not that the device is lost, or if it was replaced often
-// enough; else the context's error, and those of opening and loading, with cause. The
-// device of lost is closed, whose other streams then fail with kompute.ErrClosed or
+// the device opened again or on the CPU, or the one that another caller has had replaced
+// already. It returns cause if that is not that the device is lost, or if it was replaced
+// often enough; else the context's error, and those of opening and loading, with cause.
+// The device of lost is closed, whose other streams then fail with kompute.ErrClosed or
 // kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
 	if !errors.Is(cause, kompute.ErrDeviceLost) {
@@ -78,27 +80,47 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if h.model != lost {
 		return h.model, nil
 	}
-	if h.replaced >= h.limits.Most {
-		return nil, cause
+	if h.replaced < h.limits.Most || h.limits.OnCPU {
+		_ = h.model.Close() // of a device that is lost
 	}
-	h.replaced++
-	log := h.device.Logger()
-	log.Warn("a lost device is replaced", slog.String("device", h.device.Info().Name), slog.Int("times", h.replaced), slog.String("error", cause.Error()))
-	_ = h.model.Close() // of a device that is lost
-	d, err := h.device.Reopen(ctx)
-	if err != nil && h.limits.OnCPU && ctx.Err() == nil {
-		log.Warn("the CPU takes the place of a device that is lost", slog.String("device", h.device.Info().Name), slog.String("error", err.Error()))
-		d, err = kompute.Open("cpu", kompute.WithLogger(log))
+	log, name := h.device.Logger(), slog.String("device", h.device.Info().Name)
+	last := cause
+	for h.replaced < h.limits.Most && errors.Is(last, kompute.ErrDeviceLost) && ctx.Err() == nil { // it may be lost again at once
+		h.replaced++
+		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced), slog.String("error", last.Error()))
+		if last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) }); last == nil {
+			return h.model, nil
+		}
 	}
+	err := cause
+	if last != cause {
+		err = errors.Join(cause, last)
+	}
+	if !h.limits.OnCPU || ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	log.Warn("the CPU takes the place of a device that is lost", name, slog.String("error", err.Error()))
+	if failed := h.load(ctx, func() (*kompute.Device, error) { return kompute.Open("cpu", kompute.WithLogger(log)) }); failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	return h.model, nil
+}
+
+// load goes over to another device and loads the model on it.
+func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) error {
+	d, err := open()
 	if err != nil {
-		return nil, errors.Join(cause, err)
+		return err
 	}
 	m, err := Load(ctx, d, h.checkpoint, h.options)
 	if err != nil {
-		return nil, errors.Join(cause, fmt.Errorf("after the device was opened again: %w", err), d.Close())
+		return errors.Join(fmt.Errorf("after another device was opened: %w", err), d.Close())
 	}
-	h.device, h.model = d, m
-	return m, nil
+	if h.own {
+		_ = h.device.Close() // it is lost, and was shut down
+	}
+	h.device, h.model, h.own = d, m, true
+	return nil
 }
 
 // Close frees the weights, and the device if it is one that the host has opened.
@@ -106,7 +128,7 @@ func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.model.Close()
-	if h.replaced > 0 {
+	if h.own {
 		err = errors.Join(err, h.device.Close())
 	}
 	return err

@@ -39,17 +39,20 @@ struct Row {
 extern const Row rows[kFunctions];
 
 // "vkCreateInstance -3" makes the first call of that function fail: what comes before
-// a test can reach the control file.
+// a test can reach the control file. "vkQueueSubmit -4 20" makes the 20th fail, in a
+// program that is not the test itself.
 void arm_from_environment(Control &control) {
     const char *start = getenv("KOMPUTE_GO_FAULT_START");
     char name[64];
     int result = 0;
-    if (start == nullptr || sscanf(start, "%63s %d", name, &result) != 2) {
+    unsigned long long from = 1;
+    if (start == nullptr || sscanf(start, "%63s %d %llu", name, &result, &from) < 2) {
         return;
     }
     for (uint32_t i = 0; i < kFunctions; i++) {
         if (strcmp(rows[i].name, name) == 0) {
-            control.from = control.times = 1;
+            control.from = from;
+            control.times = 1;
             control.result = result;
             control.function = i;
         }

@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// replica is one of the engine's models, and the goroutine that runs its steps.
+type replica struct {
+	engine    *Engine
+	host      *model.Host // nil: a lost device is not replaced
+	model     model.Model
+	steps     *stepper
+	scheduler *scheduler
+	flights   flights
+	working   time.Time // since when the host works on steps
+	closeErr  error     // of steps, once the goroutine has ended
+}
+
+// newReplica makes a replica of the model that a host holds, or of one without a host.
+func newReplica(e *Engine, h *model.Host, m model.Model) (*replica, error) {
+	steps, err := newStepper(m, &e.config)
+	if err != nil {
+		return nil, err
+	}
+	return &replica{engine: e, host: h, model: m, steps: steps, scheduler: newScheduler(&e.config, &e.queue)}, nil
+}
+
+// loop runs steps until the engine is closed and nothing is left to do, or until the
+// replica can run none any more.
+func (r *replica) loop() {
+	r.resume()
+	for {
+		f, ok := r.next()
+		if !ok {
+			break
+		}
+		if err := r.work(f); err != nil && r.engine.stopped.Err() == nil && !r.replace(err) {
+			break // the other replicas have what it had, or nothing is left
+		}
+	}
+	if err := r.steps.close(); r.scheduler.open { // else it repeats why no step can be run
+		r.closeErr = err
+	}
+}
+
+// work starts a step, or takes in the oldest one on its way if there is none to start.
+func (r *replica) work(f *flight) error {
+	e := r.engine
+	if f != nil {
+		return r.steps.start(e.stopped, f)
+	}
+	f = r.flights.oldest()
+	r.pause()
+	err := r.steps.wait(e.stopped, f)
+	r.resume()
+	if err == nil {
+		err = r.steps.read(e.stopped, f)
+	}
+	if err == nil {
+		r.finish(f, chooseAll(f, e.limits.Vocabulary))
+	}
+	return err
+}
+
+// pause counts the time that the host has worked on steps.
+func (r *replica) pause() {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	r.engine.stats.HostTime += time.Since(r.working)
+}
+
+func (r *replica) resume() { r.working = time.Now() }
+
+// next waits for work, and returns a step to start, or nil if the oldest one on its
+// way has to end first; ok is false at the end.
+func (r *replica) next() (f *flight, ok bool) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		e.dropCancelled(r.scheduler.running)
+		if e.err != nil || e.stopped.Err() != nil {
+			e.failAll(r.scheduler.running)
+			return nil, false
+		}
+		if f := r.flights.next(); f != nil && r.scheduler.plan(f) {
+			r.flights.started()
+			return f, true
+		}
+		if r.flights.oldest() != nil {
+			return nil, true
+		}
+		if e.closing && !e.queue.busy() {
+			return nil, false
+		}
+		e.stats.HostTime += time.Since(r.working)
+		e.wake.Wait()
+		r.resume()
+	}
+}
+
+// finish takes in what a step has given. Sequences that ended while it was on its
+// way are left out.
+func (r *replica) finish(f *flight, host []choice) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.flights.landed()
+	e.stats.Steps++
+	e.stats.StepRequests += uint64(len(f.pieces))
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		if p.chosen == 0 || p.first < p.prompt {
+			e.stats.PromptTokens += uint64(p.count)
+		}
+		if p.chosen == 0 {
+			continue
+		}
+		p.sequence.pending -= p.chosen
+		if p.ended.Load() {
+			continue
+		}
+		e.take(f, p, host)
+	}
+}
+
+// take passes on the tokens that were chosen behind a piece: one, or with a draft as
+// many as follow from tokens that were guessed right.
+func (e *Engine) take(f *flight, p *piece, host []choice) {
+	for j := range p.chosen {
+		c := choice{id: f.tokens[p.at+j]}
+		if p.chooser != nil {
+			c = host[p.at+j]
+		}
+		if c.err == nil {
+			c.err = sample.Check(c.id)
+		}
+		if c.err != nil {
+			e.end(p.sequence, generate.FinishError, c.err)
+			return
+		}
+		e.stats.GeneratedTokens++
+		if j > 0 {
+			e.stats.AcceptedTokens++
+		}
+		if p.accept(int(c.id), c.about) {
+			e.end(p.sequence, "", nil)
+			return
+		}
+		if j < len(p.draft) && int32(c.id) != p.draft[j] {
+			break
+		}
+	}
+	if len(p.draft) > 0 && p.on != nil { // what was fed of a wrong guess is fed anew
+		p.fed = len(p.tokens) - 1
+	}
+}
+
+// replace goes over to the model with which the host replaces one whose device is
+// lost. What was under way is computed again from the tokens that are known. It reports
+// false if the replica can run no step any more; the others get what it was to do.
+func (r *replica) replace(cause error) bool {
+	e := r.engine
+	e.mu.Lock()
+	under := len(r.scheduler.running)
+	r.scheduler.lose()
+	r.flights = flights{}
+	e.wake.Broadcast()
+	e.mu.Unlock()
+	old := r.model.Device()
+	for r.host != nil && errors.Is(cause, kompute.ErrDeviceLost) {
+		m, err := r.host.Replace(e.stopped, r.model, cause)
+		if err != nil {
+			cause = err
+			break
+		}
+		steps, err := newStepper(m, &e.config)
+		if err != nil {
+			r.model, cause = m, err
+			continue
+		}
+		_ = r.steps.close() // of a device that is lost
+		r.model, r.steps = m, steps
+		old.Logger().Info("requests are computed again where they were", slog.Int("requests", under),
+			slog.String("lost", old.Info().Name), slog.String("device", m.Device().Info().Name))
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.stats.Replaced++
+		r.scheduler.open = true
+		return true
+	}
+	e.fail(r, cause)
+	return false
+}
+
+// fail notes that a replica can run no step any more, and why. The engine ends with
+// the last one.
+func (e *Engine) fail(r *replica, cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.wake.Broadcast()
+	e.queue.schedulers = slices.DeleteFunc(e.queue.schedulers, func(s *scheduler) bool { return s == r.scheduler })
+	left := len(e.queue.schedulers)
+	if left == 0 {
+		if e.stopped.Err() == nil {
+			e.err = engineError(cause)
+		}
+		e.failAll(nil)
+		return
+	}
+	if e.stopped.Err() == nil {
+		r.model.Device().Logger().Error("a device can run no step any more: others take its requests",
+			slog.String("device", r.model.Device().Info().Name), slog.String("error", cause.Error()), slog.Int("left", left))
+	}
+}
