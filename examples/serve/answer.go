@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -77,6 +76,9 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	if ids, err = g.constrain(m, q, ids); err != nil {
 		return err
 	}
+	if err := m.checkLength("messages", ids); err != nil {
+		return err
+	}
 	return s.run(w, r, m, g, &q.common, [][]int{ids})
 }
 
@@ -90,37 +92,15 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 	if err := q.check(m); err != nil {
 		return err
 	}
-	prompts := q.Prompt.ids
-	for _, text := range q.Prompt.texts {
-		if err := m.checkSize(len(text)); err != nil {
-			return err
-		}
-		ids, err := m.folder.EncodeText(r.Context(), text)
-		if err != nil {
-			return err
-		}
-		prompts = append(prompts, ids)
+	prompts, err := m.encode(r.Context(), "prompt", q.Prompt, m.folder.EncodeText)
+	if err != nil {
+		return err
 	}
 	if q.MaxTokens == nil {
 		q.MaxTokens = new(16) // OpenAI's default
 	}
 	g := &generation{id: "cmpl-" + rand.Text(), began: began, logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0)}
 	return s.run(w, r, m, g, &q.common, prompts)
-}
-
-// messageSize is what a message counts without its texts, for there may be very many:
-// templates write some tokens around each.
-const messageSize = bytesPerToken
-
-// checkSize refuses a prompt that is too long, before any work on it.
-func (m *loaded) checkSize(bytes int) error {
-	if int64(bytes) > m.maxPrompt {
-		return &apiError{
-			status: http.StatusRequestEntityTooLarge, code: "prompt_too_large",
-			message: fmt.Sprintf("the prompt has %d bytes, and %d are possible", bytes, m.maxPrompt),
-		}
-	}
-	return nil
 }
 
 // prepare makes the engine's requests, n for each prompt.
@@ -137,11 +117,6 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 	g.decode = func(id int) string { return m.folder.Tokenizer.Decode([]int{id}, tokenizer.KeepSpecial) }
 	sampling := m.sampling(c)
 	for _, ids := range prompts {
-		if len(ids) > m.context {
-			e := bad("messages", "%d tokens exceed the context of %d", len(ids), m.context)
-			e.code = "context_length_exceeded"
-			return e
-		}
 		g.prompt += len(ids)
 		for range n {
 			limit := min(first(c.MaxTokens, nil, most), most)

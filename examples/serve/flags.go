@@ -28,6 +28,7 @@ type options struct {
 	devices   []string
 	noThink   bool
 	hosting   model.HostOptions
+	pooling   string
 	engine    engine.Config
 	// Limits:
 	maxBody, maxPrompt int64 // bytes
@@ -58,6 +59,8 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a device that is lost is opened again, and its requests go on where they were")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "go on with the CPU where a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking where a request does not say")
+	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made of the tokens' states where a request does not say: last or mean")
+	fs.IntVar(&o.engine.Draft, "draft", 0, "most tokens that are guessed ahead where text repeats itself")
 	fs.IntVar(&o.engine.Sequences, "sequences", 32, "most requests that run at once")
 	fs.IntVar(&o.engine.Queue, "queue", 256, "most requests that wait; more are refused")
 	fs.IntVar(&o.engine.Context, "context", 0, "most tokens of a request, prompt and answer (default: the model's context)")
@@ -92,10 +95,15 @@ func (o *options) check() error {
 		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
 	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0:
 		return errors.New("--timeout and --stall must be positive, --drain not negative")
+	case o.engine.Draft < 0:
+		return errors.New("--draft must not be negative")
 	case o.hosting.Most < 0:
 		return errors.New("--replace-device must not be negative")
 	case o.engine.Sequences < 1 || o.engine.Queue < 1:
 		return errors.New("--sequences and --queue must be positive")
+	}
+	if _, known := poolings[o.pooling]; !known {
+		return fmt.Errorf("--pooling %q is neither last nor mean", o.pooling)
 	}
 	if len(o.devices) == 0 {
 		o.devices = []string{"auto"}

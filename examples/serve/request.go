@@ -7,13 +7,10 @@ import (
 	"mime"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 // common is what requests for chats and for texts share. A nil field is one that
@@ -123,123 +120,4 @@ func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 		return &apiError{status: http.StatusRequestTimeout, message: "the body came too slowly"}
 	}
 	return jsonError(err)
-}
-
-// Most of what a request may ask for at once.
-const (
-	maxChoices = 32
-	maxStops   = 16
-	maxStop    = 1 << 10 // bytes of all of them
-	maxBiases  = 1 << 10
-)
-
-// check refuses what is out of range and what is not there.
-func (c *common) check(m *loaded) error {
-	switch {
-	case c.Model != "" && m.checkName(c.Model) != nil:
-		return m.checkName(c.Model)
-	case c.MaxTokens != nil && *c.MaxTokens < 1:
-		return bad("max_tokens", "%d is less than 1", *c.MaxTokens)
-	case c.N != nil && (*c.N < 1 || *c.N > maxChoices):
-		return bad("n", "%d is not in [1, %d]", *c.N, maxChoices)
-	case c.Temperature != nil && !(*c.Temperature >= 0 && *c.Temperature <= 100):
-		return bad("temperature", "%v is not in [0, 100]", *c.Temperature)
-	case c.TopP != nil && !(*c.TopP >= 0 && *c.TopP <= 1):
-		return bad("top_p", "%v is not in [0, 1]", *c.TopP)
-	case c.MinP != nil && !(*c.MinP >= 0 && *c.MinP <= 1):
-		return bad("min_p", "%v is not in [0, 1]", *c.MinP)
-	case c.TopK != nil && *c.TopK < -1:
-		return bad("top_k", "%d is less than -1", *c.TopK)
-	case len(c.Stop) > maxStops || len(strings.Join(c.Stop, "")) > maxStop:
-		return bad("stop", "more than %d texts, or %d bytes", maxStops, maxStop)
-	case !within(c.PresencePenalty, 2):
-		return bad("presence_penalty", "%v is not in [-2, 2]", c.PresencePenalty)
-	case !within(c.FrequencyPenalty, 2):
-		return bad("frequency_penalty", "%v is not in [-2, 2]", c.FrequencyPenalty)
-	case c.RepetitionPenalty < 0 || c.RepetitionPenalty > 100:
-		return bad("repetition_penalty", "%v is not in (0, 100]", c.RepetitionPenalty)
-	case c.MinTokens < 0 || c.MaxTokens != nil && c.MinTokens > *c.MaxTokens:
-		return bad("min_tokens", "%d is not in [0, max_tokens]", c.MinTokens)
-	case len(c.LogitBias) > maxBiases:
-		return bad("logit_bias", "more than %d tokens", maxBiases)
-	}
-	for _, stop := range c.Stop {
-		if stop == "" {
-			return bad("stop", "an empty text")
-		}
-	}
-	for id, bias := range c.LogitBias {
-		if id < 0 || id >= m.folder.Limits().Vocabulary || !within(bias, 100) {
-			return bad("logit_bias", "%v for token %d: there are %d tokens, and a bias is in [-100, 100]", bias, id, m.folder.Limits().Vocabulary)
-		}
-	}
-	return nil
-}
-
-// within reports whether v is in [-limit, limit].
-func within(v, limit float64) bool { return -limit <= v && v <= limit }
-
-// checkTop checks how many of the likeliest tokens are asked for.
-func checkTop(param string, n int) error {
-	if n < 0 || n > engine.MaxTopLogprobs {
-		return bad(param, "%d is not in [0, %d]", n, engine.MaxTopLogprobs)
-	}
-	return nil
-}
-
-// check refuses what is out of range and what is not there.
-func (q *chatRequest) check(m *loaded) error {
-	if q.MaxCompletionTokens != nil {
-		q.MaxTokens = q.MaxCompletionTokens
-	}
-	if err := q.common.check(m); err != nil {
-		return err
-	}
-	switch {
-	case len(q.Messages) == 0:
-		return bad("messages", "there are none")
-	case q.TopLogprobs != 0 && !q.Logprobs:
-		return bad("top_logprobs", "without logprobs")
-	case q.Functions != nil && q.Functions.Kind() != 'n':
-		return unsupported("functions", "use tools")
-	case q.Audio != nil && q.Audio.Kind() != 'n':
-		return unsupported("audio", "this model writes text")
-	case string(q.ToolChoice) == `"none"`:
-		q.Tools = nil
-	}
-	if len(q.Tools) > 0 && !m.tools {
-		return unsupported("tools", "this model's chat template does not show tools to the model")
-	}
-	if err := checkTop("top_logprobs", q.TopLogprobs); err != nil {
-		return err
-	}
-	for i, tool := range q.Tools {
-		var t struct {
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if json.Unmarshal(tool, &t) != nil || t.Function.Name == "" {
-			return bad(fmt.Sprintf("tools.%d", i), "no function with a name")
-		}
-	}
-	return nil
-}
-
-// check refuses what is out of range and what is not there.
-func (q *textRequest) check(m *loaded) error {
-	switch {
-	case q.Echo:
-		return unsupported("echo", "the answer has what follows the prompt")
-	case q.Suffix != "":
-		return unsupported("suffix", "this model writes forwards only")
-	case q.BestOf != nil && *q.BestOf != 1:
-		return unsupported("best_of", "use n")
-	case len(q.Prompt.texts)+len(q.Prompt.ids) == 0:
-		return bad("prompt", "there is none")
-	}
-	if err := checkTop("logprobs", first(q.Logprobs, nil, 0)); err != nil {
-		return err
-	}
-	return q.common.check(m)
 }

@@ -42,6 +42,7 @@ func newServer(o *options, log *slog.Logger) *server {
 	}
 	handle("POST /v1/chat/completions", s.working(s.chatCompletions))
 	handle("POST /v1/completions", s.working(s.completions))
+	handle("POST /v1/embeddings", s.working(s.embeddings))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id}", s.showModel)
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })

@@ -140,41 +140,44 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err := e.check(&r); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	own, cancel := context.WithCancel(ctx)
-	q := &sequence{
-		request: &r, ctx: own, stream: newStream(cancel), decoder: e.tokenizer.NewDecoder(tokenizer.SkipSpecial),
-		stops: stopper{stops: r.Stop}, prompt: len(r.Prompt), chooser: newChooser(&r, e.tokenizer),
-		// The last token is not fed, and needs no place.
-		limit: min(r.MaxTokens, e.config.Context-len(r.Prompt)+1),
-	}
+	q := newSequence(ctx, r.Prompt)
+	q.request, q.decoder, q.stops = &r, e.tokenizer.NewDecoder(tokenizer.SkipSpecial), stopper{stops: r.Stop}
+	q.chooser = newChooser(&r, e.tokenizer)
+	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	copy(q.params[:], r.Sampling.Encode(0))
-	for _, id := range r.Prompt {
-		q.tokens = append(q.tokens, int32(id))
-	}
 	if e.config.Draft > 0 && q.chooser == nil {
 		q.lookup = &lookup{}
 		q.lookup.accept(q.tokens)
 	}
+	if err := e.enqueue([]*sequence{q}); err != nil {
+		return nil, err
+	}
+	return q.stream, nil
+}
+
+// enqueue lets sequences wait, all of them or none.
+func (e *Engine) enqueue(all []*sequence) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	err := all[0].ctx.Err()
 	switch {
 	case e.err != nil:
-		cancel()
-		return nil, e.err
+		err = e.err
 	case e.closing:
-		cancel()
-		return nil, engineError(kompute.ErrClosed)
-	case len(e.queue.waiting) >= e.config.Queue:
-		cancel()
-		return nil, ErrBusy
+		err = engineError(kompute.ErrClosed)
+	case len(e.queue.waiting)+len(all) > e.config.Queue:
+		err = ErrBusy
 	}
-	e.queue.last(q)
-	context.AfterFunc(own, func() { e.cancelled(q) })
+	for _, q := range all {
+		if err != nil {
+			q.stream.cancel()
+			continue
+		}
+		e.queue.last(q)
+		context.AfterFunc(q.ctx, func() { e.cancelled(q) })
+	}
 	e.wake.Broadcast()
-	return q.stream, nil
+	return err
 }
 
 // cancelled ends a request that waits, once its context has ended. Of one that runs, it

@@ -7,11 +7,13 @@ type flight struct {
 	pieces       []piece
 	rows, chosen int
 	onHost       int // of the chosen ones, that the host chooses: the first
+	embedded     int // the rows whose states the host wants: the first
 	slot         int // which of the steps on their way it is
 	step         *step
 	done         kompute.Event
 	tokens       []uint32
 	logits       []float32 // of the rows that the host chooses from
+	states       []float32 // of those that it wants
 }
 
 const mostFlights = 2

@@ -51,7 +51,10 @@ func (w *queue) choose(q *sequence) (best *scheduler) {
 		if !s.open || len(s.running) >= s.config.Sequences {
 			continue
 		}
-		found, idle := s.pages.find(q.tokens)
+		found, idle := 0, 0
+		if q.shares() {
+			found, idle = s.pages.find(q.tokens)
+		}
 		if !s.fits(q, found, idle) {
 			continue
 		}

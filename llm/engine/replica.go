@@ -116,10 +116,15 @@ func (r *replica) finish(f *flight, host []choice) {
 	r.flights.landed()
 	e.stats.Steps++
 	e.stats.StepRequests += uint64(len(f.pieces))
+	states := f.states
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		if p.chosen == 0 || p.first < p.prompt {
 			e.stats.PromptTokens += uint64(p.count)
+		}
+		if p.embed != nil {
+			r.embedded(p, states[:p.count*e.limits.Width])
+			states = states[p.count*e.limits.Width:]
 		}
 		if p.chosen == 0 {
 			continue

@@ -87,7 +87,7 @@ func (e *Engine) check(r *Request) error {
 	if err := r.checkChoice(vocabulary); err != nil {
 		return err
 	}
-	return e.checkPrompt(r.Prompt, vocabulary)
+	return e.checkPrompt(r.Prompt)
 }
 
 // checkChoice checks what changes how tokens are chosen.
@@ -120,7 +120,7 @@ func (r *Request) checkChoice(vocabulary int) error {
 	return nil
 }
 
-func (e *Engine) checkPrompt(prompt []int, vocabulary int) error {
+func (e *Engine) checkPrompt(prompt []int) error {
 	switch n := len(prompt); {
 	case n == 0:
 		return &generate.PromptError{Reason: "empty"}
@@ -128,8 +128,8 @@ func (e *Engine) checkPrompt(prompt []int, vocabulary int) error {
 		return &generate.PromptError{Reason: fmt.Sprintf("%d tokens exceed the context of %d", n, e.config.Context)}
 	}
 	for i, id := range prompt {
-		if id < 0 || id >= vocabulary {
-			return &generate.PromptError{Reason: fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, vocabulary)}
+		if id < 0 || id >= e.limits.Vocabulary {
+			return &generate.PromptError{Reason: fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, e.limits.Vocabulary)}
 		}
 	}
 	return nil

@@ -8,7 +8,8 @@ import (
 // piece is what a step feeds of one sequence.
 type piece struct {
 	*sequence
-	first, count int // of its tokens
+	first, count int    // of its tokens
+	since        uint64 // the sequence's admission when the step was planned
 	// chosen is how many tokens are chosen behind its last rows, and at the first of
 	// them among those of the step. draw counts the tokens chosen before it.
 	chosen, at int
@@ -66,7 +67,7 @@ func (s *scheduler) plan(f *flight) bool {
 			room -= count
 		}
 		if count > 0 && q.on == s && s.reserve(q, q.fed+count) {
-			f.pieces = append(f.pieces, piece{sequence: q, first: q.fed, count: count})
+			f.pieces = append(f.pieces, piece{sequence: q, first: q.fed, count: count, since: q.admission})
 			q.turn = s.plans
 		}
 	}
@@ -103,21 +104,26 @@ func (s *scheduler) draft(f *flight) {
 	}
 }
 
-// number puts the pieces first whose tokens the host chooses, and says behind which
-// ones tokens are chosen.
+// number puts the pieces first whose states the host wants, then those whose tokens it
+// chooses, and says behind which ones tokens are chosen.
 func (s *scheduler) number(f *flight) {
 	order := func(p piece) int {
-		if p.chooser != nil {
+		switch {
+		case p.embed != nil:
 			return 0
+		case p.chooser != nil:
+			return 1
 		}
-		return 1
+		return 2
 	}
 	slices.SortStableFunc(f.pieces, func(a, b piece) int { return order(a) - order(b) })
-	f.rows, f.chosen, f.onHost = 0, 0, 0
+	f.rows, f.chosen, f.onHost, f.embedded = 0, 0, 0, 0
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		f.rows += p.count
-		if p.first+p.count == len(p.tokens)+p.sequence.pending+len(p.draft) {
+		if p.embed != nil {
+			f.embedded = f.rows
+		} else if p.first+p.count == len(p.tokens)+p.sequence.pending+len(p.draft) {
 			p.chosen, p.at = 1+len(p.draft), f.chosen
 			f.chosen += p.chosen
 			if p.chooser != nil {
@@ -143,7 +149,12 @@ func (s *scheduler) enqueue(p *piece) {
 func (s *scheduler) admit(q *sequence) {
 	s.admissions++
 	q.admission, q.turn, q.on = s.admissions, s.plans, s
-	q.pages = s.pages.share(q.tokens)
+	if q.pages = nil; q.shares() {
+		q.pages = s.pages.share(q.tokens)
+	}
+	if q.embed != nil {
+		q.embed.begin()
+	}
 	q.published, q.fed = len(q.pages), len(q.pages)*s.config.PageTokens
 	s.shared += uint64(q.fed)
 	s.running = append(s.running, q)

@@ -17,8 +17,9 @@ type sequence struct {
 	ctx     context.Context
 	decoder *tokenizer.Decoder
 	stops   stopper
-	chooser *chooser // nil: the device chooses
-	lookup  *lookup  // nil: nothing is drafted
+	chooser *chooser   // nil: the device chooses
+	lookup  *lookup    // nil: nothing is drafted
+	embed   *embedding // nil: tokens are wanted
 	// How the device chooses, but for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
@@ -39,6 +40,16 @@ type sequence struct {
 	turn      uint64     // the plan that fed it last
 }
 
+// newSequence returns the sequence of a prompt, which ends with ctx.
+func newSequence(ctx context.Context, prompt []int) *sequence {
+	own, cancel := context.WithCancel(ctx)
+	q := &sequence{ctx: own, stream: newStream(cancel), prompt: len(prompt), tokens: make([]int32, len(prompt))}
+	for i, id := range prompt {
+		q.tokens[i] = int32(id)
+	}
+	return q
+}
+
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
 // waiting returns how many tokens are to be fed. The last one that may be
@@ -49,6 +60,10 @@ func (s *sequence) waiting() int {
 	}
 	return len(s.tokens) + s.pending - s.fed
 }
+
+// shares reports whether pages that are there already will do: not for the states of
+// their tokens.
+func (s *sequence) shares() bool { return s.embed == nil || s.embed.pooling == PoolLast }
 
 // undecided reports whether the host has to see what a step in flight gives before
 // it can go on with the sequence.

@@ -45,6 +45,7 @@ const (
 type size struct {
 	rows, chosen int
 	mode         mode
+	states       bool // the host gets those of all rows
 	slot         int
 }
 
@@ -59,6 +60,7 @@ type step struct {
 	// The rows' tokens that the host knows, and how each chosen one is sampled.
 	words  *kompute.Mapped[uint32]  // [rows + chosen*SampleParamsSize]
 	logits *kompute.Tensor[float32] // [chosen, V], with mode withLogits
+	hidden *kompute.Tensor[float32] // [rows, H], with states
 
 	hostPlaces []int32
 	hostWords  []uint32
@@ -80,7 +82,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps stand in for smaller ones that find no memory.
 	for slot := 0; slot < mostFlights && err == nil; slot++ {
-		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, slot})
+		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, true, slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -91,7 +93,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
 // that are generated, powers of four with pieces of prompts among them.
 func (t *stepper) sizeFor(f *flight) size {
-	z := size{mode: greedy, slot: f.slot}
+	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
 	case f.onHost > 0:
 		z.mode = withLogits
@@ -141,12 +143,18 @@ func (t *stepper) wait(ctx context.Context, f *flight) error { return f.done.Wai
 // read gets the tokens that a step has chosen, and the logits that the host wants.
 func (t *stepper) read(ctx context.Context, f *flight) error {
 	f.tokens = slices.Grow(f.tokens[:0], f.chosen)[:f.chosen]
-	if err := t.ring.Peek(f.tokens, f.slot*t.config.Sequences); err != nil || f.onHost == 0 {
-		return err
+	err := t.ring.Peek(f.tokens, f.slot*t.config.Sequences)
+	return errors.Join(err, readRows(ctx, &f.logits, f.step.logits, f.onHost), readRows(ctx, &f.states, f.step.hidden, f.embedded))
+}
+
+// readRows reads the first n rows of a matrix, which may be none.
+func readRows(ctx context.Context, into *[]float32, from *kompute.Tensor[float32], n int) error {
+	if n == 0 {
+		return nil
 	}
-	rows := f.step.logits.Slice(0, 0, f.onHost)
-	f.logits = slices.Grow(f.logits[:0], rows.Size())[:rows.Size()]
-	return errors.Join(rows.ReadInto(ctx, f.logits), rows.Close())
+	rows := from.Slice(0, 0, n)
+	*into = slices.Grow((*into)[:0], rows.Size())[:rows.Size()]
+	return errors.Join(rows.ReadInto(ctx, *into), rows.Close())
 }
 
 // list brings the step's page table up to date: row i is of piece i.
@@ -224,7 +232,7 @@ func (t *stepper) captured(z size) (*step, error) {
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
 		for other, larger := range t.sizes {
-			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && other.slot == z.slot {
+			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && (other.states || !z.states) && other.slot == z.slot {
 				c, err = larger, nil
 			}
 		}
@@ -243,11 +251,14 @@ func (t *stepper) capture(z size) (*step, error) {
 		size: z, listed: make([]listed, sequences),
 		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*perSequence), hostWords: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
 	}
-	var errs [3]error
+	var errs [4]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
 	c.words, errs[1] = kompute.NewMapped[uint32](d, len(c.hostWords))
 	if z.mode == withLogits {
 		c.logits, errs[2] = kompute.Zeros[float32](d, z.chosen, t.model.Limits().Vocabulary)
+	}
+	if z.states {
+		c.hidden, errs[3] = kompute.Zeros[float32](d, z.rows, t.model.Limits().Width)
 	}
 	err := errors.Join(errs[:]...)
 	if err == nil && !t.uncaptured {
@@ -278,7 +289,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	defer ring.Close()
 	known := ops.Concat(s, 0, ring, words.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
-	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at}
+	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
 	if k < n {
 		pass.Logits = part(5*n, k)
 	}
@@ -301,8 +312,10 @@ func (c *step) close() error {
 		errs = append(errs, c.region.Close())
 	}
 	errs = append(errs, c.places.Close(), c.words.Close())
-	if c.logits != nil {
-		errs = append(errs, c.logits.Close())
+	for _, m := range []*kompute.Tensor[float32]{c.logits, c.hidden} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -131,6 +131,20 @@ func (f *Folder) EncodeText(ctx context.Context, text string) ([]int, error) {
 	return f.encode(ctx, text, nil)
 }
 
+// EncodeWhole is EncodeText with the tokens behind it that the tokenizer ends every
+// text with, unless they are there already. Embeddings want it so: those that are made
+// of the last token, as Qwen3-Embedding's, are of the one that ends the text.
+func (f *Folder) EncodeWhole(ctx context.Context, text string) ([]int, error) {
+	ids, err := f.EncodeText(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if end := f.Tokenizer.Suffix(); !slices.Equal(ids[max(len(ids)-len(end), 0):], end) {
+		ids = append(ids, end...)
+	}
+	return ids, nil
+}
+
 // encode puts the tokens that begin every text, such as a BOS, before those of
 // text, unless it begins with them already.
 func (f *Folder) encode(ctx context.Context, text string, plainAt []int) ([]int, error) {

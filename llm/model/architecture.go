@@ -15,6 +15,7 @@ import (
 type Limits struct {
 	Vocabulary int // token ids are below it
 	Context    int // the maximum number of tokens of a sequence
+	Width      int // H, the length of a state
 }
 
 // Config is an architecture's own configuration.
@@ -29,8 +30,10 @@ type Network[T kompute.Float] interface {
 	// Hidden returns the states after the last block, before the final norm: tokens
 	// [1, T] to [1, T, H]. It adds the keys and values of T tokens to the layers'.
 	Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], layers nn.Layers[T]) *kompute.Tensor[T]
-	// Logits returns a score for each token of the vocabulary V: [1, T, H] to
-	// [1, T, V].
+	// States returns the states after the final norm: [1, T, H] to the same.
+	States(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T]
+	// Logits returns a score for each token of the vocabulary V, from states before the
+	// final norm: [1, T, H] to [1, T, V].
 	Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T]
 }
 

@@ -27,7 +27,7 @@ func TestInspect(t *testing.T) {
 		spec, err := model.Inspect(changed(t, c.changes))
 		require.NoError(t, err)
 		require.Equal(t, c.want, spec.Type)
-		require.Equal(t, model.Limits{Vocabulary: 96, Context: 512}, spec.Config.Limits())
+		require.Equal(t, model.Limits{Vocabulary: 96, Context: 512, Width: 64}, spec.Config.Limits())
 	}
 	for name, c := range map[string]struct {
 		changes object

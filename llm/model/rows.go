@@ -28,6 +28,9 @@ type RowsPass struct {
 	At     *nn.Rows                // the tokens' positions and sequences
 	// Logits [K] are the rows whose logits are computed, in this order; nil: all.
 	Logits *kompute.Tensor[int32]
+	// States [R, H], if not nil, gets the states of all rows after the final norm, such
+	// as embeddings are made of.
+	States *kompute.Tensor[float32]
 }
 
 // NewPool implements [Model].
@@ -87,6 +90,9 @@ func (m *loaded[T]) ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[f
 	sc := s.Scope()
 	defer sc.Close()
 	x := m.network.Hidden(s, p.Tokens, placed[T](p.Pool, p.At))
+	if p.States != nil {
+		ops.SliceUpdate(s, p.States, toFloat32(s, m.network.States(s, x)).Reshape(p.States.Shape()...))
+	}
 	if p.Logits != nil {
 		x = ops.Gather(s, x, p.Logits, 1)
 	}

@@ -114,7 +114,7 @@ func checkVariants(f *checkpoint.Fields) {
 
 // Limits implements [Config].
 func (t Transformer) Limits() Limits {
-	return Limits{Vocabulary: t.VocabSize, Context: t.MaxPositions}
+	return Limits{Vocabulary: t.VocabSize, Context: t.MaxPositions, Width: t.HiddenSize}
 }
 
 // Cache implements [Config].

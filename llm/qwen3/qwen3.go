@@ -60,9 +60,14 @@ func (m *Model[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], lay
 	return x
 }
 
+// States implements [model.Network].
+func (m *Model[T]) States(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return m.Norm.Forward(s, hidden)
+}
+
 // Logits implements [model.Network].
 func (m *Model[T]) Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return m.Head.Forward(s, m.Norm.Forward(s, hidden))
+	return m.Head.Forward(s, m.States(s, hidden))
 }
 
 // Forward is x + Attention(norm(x)), then x + MLP(norm(x)): [1, T, H] to [1, T, H].

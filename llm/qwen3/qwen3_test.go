@@ -170,7 +170,7 @@ func TestConfig(t *testing.T) {
 		HiddenSize: 256, IntermediateSize: 768, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 128, VocabSize: 2048,
 		MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 1e6, TieWordEmbeddings: true,
 	}}, c)
-	require.Equal(t, model.Limits{Vocabulary: 2048, Context: 4096}, c.Limits())
+	require.Equal(t, model.Limits{Vocabulary: 2048, Context: 4096, Width: 256}, c.Limits())
 	require.Equal(t, nn.CacheShape{Layers: 6, KVHeads: 2, HeadDim: 128, MaxTokens: 4096}, c.Cache())
 }
 

@@ -34,6 +34,14 @@ const form = { type: "json_schema", json_schema: { name: "x", schema, strict: tr
 const sized = await client.chat.completions.parse({ ...ask, response_format: form });
 assert.ok(["tiny", "huge"].includes(JSON.parse(sized.choices[0].message.content).size));
 
+const embedded = await client.embeddings.create({ model, input: ["What is your name?", "12345"], dimensions: 32 });
+assert.equal(embedded.data.length, 2);
+for (const { embedding } of embedded.data) {
+  assert.equal(embedding.length, 32);
+  assert.ok(Math.abs(embedding.reduce((sum, x) => sum + x * x, 0) - 1) < 1e-5);
+}
+await assert.rejects(client.embeddings.create({ model, input: "x", dimensions: 1 << 20 }), (e) => e.param === "dimensions");
+
 const texts = await client.completions.create({ model, prompt: "Hello", max_tokens: 5, temperature: 0, n: 2 });
 assert.equal(texts.choices.length, 2);
 await assert.rejects(client.chat.completions.create({ ...ask, top_p: 2 }), (e) => e instanceof OpenAI.BadRequestError && e.param === "top_p");

@@ -39,6 +39,15 @@ form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "s
 sized = client.chat.completions.create(**ask, response_format=form)
 assert json.loads(sized.choices[0].message.content)["size"] in ("tiny", "huge"), sized
 
+# The client asks for base64 unless it is told not to.
+quick, plain = (client.embeddings.create(model=model, input=["What is your name?", "12345"], **more) for more in ({}, {"encoding_format": "float"}))
+assert [e.index for e in quick.data] == [0, 1] and quick.usage == plain.usage and quick.usage.prompt_tokens > 2, quick.usage
+for a, b in zip(quick.data, plain.data):
+    assert max(abs(x - y) for x, y in zip(a.embedding, b.embedding)) < 1e-6, "base64 and float differ"
+    assert abs(sum(x * x for x in a.embedding) - 1) < 1e-5
+short = client.embeddings.create(model=model, input=[1, 2, 3], dimensions=8)
+assert len(short.data[0].embedding) == 8 and short.usage.prompt_tokens == 3
+
 for error, more in (
     (openai.BadRequestError, {"temperature": -1}),
     (openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}),

@@ -67,6 +67,40 @@ func TestOpenAITexts(t *testing.T) {
 }
 
 // The client finds the errors where it looks for them.
+// An embedding is the same in numbers and in base64, alone or beside others, and alike
+// texts have like ones.
+func TestOpenAIEmbeddings(t *testing.T) {
+	c := client(t)
+	texts := []string{"What is your name?", "Hi what is your name", "12345"}
+	params := openai.EmbeddingNewParams{Model: model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts}}
+	all, err := c.Embeddings.New(t.Context(), params)
+	require.NoError(t, err)
+	require.Len(t, all.Data, len(texts))
+	require.Positive(t, all.Usage.PromptTokens)
+	require.Equal(t, all.Usage.PromptTokens, all.Usage.TotalTokens)
+	dot := func(a, b []float64) (sum float64) {
+		require.Len(t, b, len(a))
+		for i := range a {
+			sum += a[i] * b[i]
+		}
+		return sum
+	}
+	for i, text := range texts {
+		require.EqualValues(t, i, all.Data[i].Index)
+		require.InDelta(t, 1, dot(all.Data[i].Embedding, all.Data[i].Embedding), 1e-5)
+		params.Input = openai.EmbeddingNewParamsInputUnion{OfString: openai.String(text)}
+		one, err := c.Embeddings.New(t.Context(), params)
+		require.NoError(t, err)
+		require.InDelta(t, 1, dot(one.Data[0].Embedding, all.Data[i].Embedding), 1e-5)
+	}
+	require.Greater(t, dot(all.Data[0].Embedding, all.Data[1].Embedding), dot(all.Data[0].Embedding, all.Data[2].Embedding))
+	params.Dimensions = openai.Int(16)
+	short, err := c.Embeddings.New(t.Context(), params)
+	require.NoError(t, err)
+	require.Len(t, short.Data[0].Embedding, 16)
+	require.InDelta(t, 1, dot(short.Data[0].Embedding, short.Data[0].Embedding), 1e-5)
+}
+
 func TestOpenAIErrors(t *testing.T) {
 	c := client(t)
 	models, err := c.Models.List(t.Context())

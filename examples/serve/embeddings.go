@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+// embeddingsRequest is the body of /v1/embeddings.
+type embeddingsRequest struct {
+	Model      string  `json:"model"`
+	Input      prompts `json:"input"`
+	Encoding   string  `json:"encoding_format"`
+	Dimensions *int    `json:"dimensions"`
+	Pooling    string  `json:"pooling"` // not OpenAI's
+}
+
+// maxInputs is the most texts of a request, as OpenAI has it.
+const maxInputs = 2048
+
+// poolings are the values of --pooling, and of pooling in a request.
+var poolings = map[string]engine.Pooling{"last": engine.PoolLast, "mean": engine.PoolMean}
+
+// check refuses what is out of range and what is not there.
+func (q *embeddingsRequest) check(m *loaded) error {
+	width := m.folder.Limits().Width
+	switch n := len(q.Input.texts) + len(q.Input.ids); {
+	case q.Model != "" && m.checkName(q.Model) != nil:
+		return m.checkName(q.Model)
+	case n == 0 || n > maxInputs:
+		return bad("input", "%d texts are not in [1, %d]", n, maxInputs)
+	case q.Encoding != "" && q.Encoding != "float" && q.Encoding != "base64":
+		return bad("encoding_format", "%q is neither float nor base64", q.Encoding)
+	case q.Dimensions != nil && (*q.Dimensions < 1 || *q.Dimensions > width):
+		return bad("dimensions", "%d is not in [1, %d]", *q.Dimensions, width)
+	}
+	if _, known := poolings[q.Pooling]; q.Pooling != "" && !known {
+		return bad("pooling", "%q is neither last nor mean", q.Pooling)
+	}
+	return nil
+}
+
+// embeddings is POST /v1/embeddings.
+func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) error {
+	q := &embeddingsRequest{Pooling: s.options.pooling}
+	if err := s.readJSON(w, r, q); err != nil {
+		return err
+	}
+	if err := q.check(m); err != nil {
+		return err
+	}
+	inputs, err := m.encode(r.Context(), "input", q.Input, m.folder.EncodeWhole)
+	if err != nil {
+		return err
+	}
+	vectors, err := s.embed(r.Context(), m, engine.EmbedRequest{
+		Inputs: inputs, Pooling: poolings[q.Pooling], Dimensions: first(q.Dimensions, nil, 0),
+	})
+	if err != nil {
+		return err
+	}
+	note, out := noteOf(r.Context()), embeddingsAnswer{Object: "list", Model: m.name}
+	for i, v := range vectors {
+		out.Data = append(out.Data, embeddingOf(i, v, q.Encoding))
+		note.prompt += len(inputs[i])
+	}
+	note.finish = "stop"
+	out.Usage.Prompt, out.Usage.Total = note.prompt, note.prompt
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// embed asks for the embeddings of as many texts at a time as run at once, so that a
+// request with many leaves the queue to others.
+func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
+	all, most := q.Inputs, min(s.options.engine.Sequences, s.options.engine.Queue)
+	for len(all) > 0 {
+		n := min(most, len(all))
+		q.Inputs, all = all[:n], all[n:]
+		some, err := m.engine.Embed(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
+}
+
+// embeddingsAnswer is the answer in OpenAI's form.
+type embeddingsAnswer struct {
+	Object string      `json:"object"`
+	Data   []embedding `json:"data"`
+	Model  string      `json:"model"`
+	Usage  struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	} `json:"usage"`
+}
+
+type embedding struct {
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	// Numbers, or a text that holds them in base64: float32, the lowest byte first.
+	Embedding any `json:"embedding"`
+}
+
+func embeddingOf(index int, v []float32, encoding string) embedding {
+	out := embedding{Object: "embedding", Index: index, Embedding: v}
+	if encoding != "base64" {
+		return out
+	}
+	bytes := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(x))
+	}
+	out.Embedding = base64.StdEncoding.EncodeToString(bytes)
+	return out
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+)
+
+type embedded struct {
+	Data []struct {
+		Index     int `json:"index"`
+		Embedding any `json:"embedding"`
+	} `json:"data"`
+	Usage struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	} `json:"usage"`
+}
+
+func (s service) embedded(body string) (out embedded) {
+	s.Helper()
+	response := s.request(s.Context(), "/v1/embeddings", body)
+	defer response.Body.Close()
+	require.Equal(s, http.StatusOK, response.StatusCode)
+	require.NoError(s, json.UnmarshalRead(response.Body, &out))
+	return out
+}
+
+// numbers reads an embedding in either encoding.
+func (s service) numbers(v any) (out []float32) {
+	s.Helper()
+	if text, ok := v.(string); ok {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		require.NoError(s, err)
+		out = make([]float32, len(raw)/4)
+		require.NoError(s, binary.Read(bytes.NewReader(raw), binary.LittleEndian, out))
+		return out
+	}
+	for _, x := range v.([]any) {
+		out = append(out, float32(x.(float64)))
+	}
+	return out
+}
+
+func TestEmbeddings(t *testing.T) {
+	s := start(t, nil)
+	one := s.embedded(`{"input":"One two three","user":"x"}`)
+	require.Len(t, one.Data, 1)
+	want := s.numbers(one.Data[0].Embedding)
+	require.Len(t, want, 256)
+	length := 0.0
+	for _, x := range want {
+		length += float64(x) * float64(x)
+	}
+	require.InDelta(t, 1, math.Sqrt(length), 1e-5)
+	require.Positive(t, one.Usage.Prompt)
+	require.Equal(t, one.Usage.Prompt, one.Usage.Total)
+
+	ids, err := s.model.Load().folder.EncodeWhole(t.Context(), "One two three")
+	require.NoError(t, err)
+	tokens := strings.ReplaceAll(fmt.Sprint(ids), " ", ",")
+	// More texts than run at once.
+	many := s.embedded(`{"encoding_format":"base64","model":"mote-4bit","input":[` + strings.Repeat(tokens+",", 6) + tokens + `]}`)
+	require.Len(t, many.Data, 7)
+	require.Equal(t, 7*one.Usage.Prompt, many.Usage.Prompt)
+	for i, e := range many.Data {
+		require.Equal(t, i, e.Index)
+		require.InDeltaSlice(t, want, s.numbers(e.Embedding), 1e-5)
+	}
+	mean := s.numbers(s.embedded(`{"pooling":"mean","dimensions":8,"input":` + tokens + `}`).Data[0].Embedding)
+	require.Len(t, mean, 8)
+	require.NotEqual(t, want[:8], mean)
+	byDefault := start(t, nil, "--pooling", "mean")
+	require.InDeltaSlice(t, mean, byDefault.numbers(byDefault.embedded(`{"dimensions":8,"input":"One two three"}`).Data[0].Embedding), 1e-5)
+}
+
+func TestBadEmbeddings(t *testing.T) {
+	s := start(t, nil, "--context", "64")
+	for body, want := range map[string]string{
+		`{}`:                                             "input: 0 texts",
+		`{"input":[]}`:                                   "input: 0 texts",
+		`{"input":""}`:                                   "empty",
+		`{"input":3}`:                                    "input",
+		`{"input":[99999]}`:                              "token 99999",
+		`{"input":"x","dimensions":0}`:                   "dimensions: 0",
+		`{"input":"x","dimensions":257}`:                 "dimensions: 257",
+		`{"input":"x","pooling":"cls"}`:                  `pooling: "cls"`,
+		`{"input":"x","model":"other"}`:                  `there is no "other"`,
+		`{"input":"x","encoding_format":"hex"}`:          `encoding_format: "hex"`,
+		`{"input":"` + strings.Repeat("one ", 70) + `"}`: "input: ",
+		`{"input":[` + strings.Repeat(`"x",`, maxInputs) + `"x"]}`: "input: 2049 texts",
+	} {
+		a := s.post("/v1/embeddings", body)
+		require.GreaterOrEqual(t, a.status, 400, body)
+		require.Less(t, a.status, 500, body)
+		require.Contains(t, a.Error.Message, want, body)
+	}
+}
