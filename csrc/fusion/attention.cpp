@@ -4,7 +4,7 @@
 // the rotation.
 #include <algorithm>
 
-#include "fusion/pass.hpp"
+#include "fusion/heads.hpp"
 
 namespace kpx {
 
@@ -37,10 +37,6 @@ bool same_rows(const Array &a, const Array &b) {
     return x && y && same_view(*x, *y);
 }
 
-bool same_optional(const Array &a, const Array &b) {
-    return bool(a) == bool(b) && (!a || same_view(a, b));
-}
-
 // Where a query or key comes from: perhaps a rotation, perhaps a norm before it.
 struct Heads {
     Array rows; // [H, D], as the projection wrote it
@@ -48,7 +44,8 @@ struct Heads {
 };
 
 // The op that Call stands for and that wrote just these rows as its operand `out`.
-template <typename Call> Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &rows, uint32_t out) {
+template <typename Call>
+Graph::Id maker_of_rows(const Graph &graph, Graph::Id reader, const Array &rows, uint32_t out) {
     const std::optional<Graph::Touch> made = graph.producer(reader, rows);
     if (!made || !graph.node(made->node).as<Call>() || made->array != out || !same_rows(graph.array(*made), rows)) {
         return Graph::kNone;
@@ -59,7 +56,7 @@ template <typename Call> Graph::Id maker(const Graph &graph, Graph::Id reader, c
 std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Array &x, bool norms) {
     Heads heads;
     Array turned = x;
-    heads.rope = maker<RoPECall>(graph, reader, x, RoPECall::kOut);
+    heads.rope = maker_of_rows<RoPECall>(graph, reader, x, RoPECall::kOut);
     if (heads.rope != Graph::kNone) {
         turned = graph.node(heads.rope).as<RoPECall>()->x();
         if (turned.dim(2) != 1) { // its rows are not all at one position
@@ -67,7 +64,7 @@ std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Arr
         }
         reader = heads.rope;
     }
-    heads.norm = norms ? maker<RMSNormCall>(graph, reader, turned, RMSNormCall::kOut) : Graph::kNone;
+    heads.norm = norms ? maker_of_rows<RMSNormCall>(graph, reader, turned, RMSNormCall::kOut) : Graph::kNone;
     const auto rows =
         rows_of_heads(heads.norm != Graph::kNone ? graph.node(heads.norm).as<RMSNormCall>()->x() : turned);
     if (!rows) {
@@ -82,11 +79,7 @@ bool same_rotation(const Graph &graph, const Heads &q, const Heads &k) {
     if (q.rope == Graph::kNone || k.rope == Graph::kNone) {
         return q.rope == k.rope;
     }
-    const RoPECall a = *graph.node(q.rope).as<RoPECall>(), b = *graph.node(k.rope).as<RoPECall>();
-    const RoPEOp &x = a.op(), &y = b.op();
-    return x.dims == y.dims && x.traditional == y.traditional && x.base == y.base && x.scale == y.scale &&
-           (a.offset() || x.offset == y.offset) && same_optional(a.offset(), b.offset()) &&
-           same_optional(a.freqs(), b.freqs());
+    return same_angles(*graph.node(q.rope).as<RoPECall>(), *graph.node(k.rope).as<RoPECall>());
 }
 
 // The update of a cache [1, H, capacity, D] by one token, of which attention reads `view` as its keys or values.
@@ -115,13 +108,7 @@ bool same_start(const SliceUpdateCall &keys, const SliceUpdateCall &values) {
 AttentionStepOp params_of(const Graph &graph, const Heads &q, const Heads &k, const SliceUpdateCall &keys,
                           const SDPACall &sdpa) {
     AttentionStepOp op{};
-    const auto norm = [&](Graph::Id id, uint32_t &is_there, float &eps) {
-        const auto call = id != Graph::kNone ? graph.node(id).as<RMSNormCall>() : std::nullopt;
-        is_there = call.has_value();
-        eps = call ? call->op().eps : 0;
-    };
-    norm(q.norm, op.q_norm, op.q_eps);
-    norm(k.norm, op.k_norm, op.k_eps);
+    set_norms(graph, q, k, op);
     op.base = op.rope_scale = 1;
     if (q.rope != Graph::kNone) {
         const RoPEOp &rope = graph.node(q.rope).as<RoPECall>()->op();
@@ -137,7 +124,7 @@ AttentionStepOp params_of(const Graph &graph, const Heads &q, const Heads &k, co
     return op;
 }
 
-bool fuse(Graph &graph, Graph::Id id, bool norms) {
+bool fuse_attention(Graph &graph, Graph::Id id, bool norms) {
     const SDPACall sdpa = *graph.node(id).as<SDPACall>();
     const Graph::Id keys_id = cache_update(graph, id, sdpa.k());
     const Graph::Id values_id = cache_update(graph, id, sdpa.v());
@@ -181,8 +168,8 @@ void pass_attention(Graph &graph) {
         if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1) {
             continue;
         }
-        if (!fuse(graph, id, true)) {
-            fuse(graph, id, false); // somebody may want to see the normed heads
+        if (!fuse_attention(graph, id, true)) {
+            fuse_attention(graph, id, false); // somebody may want to see the normed heads
         }
     }
 }

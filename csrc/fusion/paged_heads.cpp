@@ -3,18 +3,14 @@
 // their places become paged_heads. The norms may lack.
 #include <algorithm>
 
-#include "fusion/pass.hpp"
+#include "fusion/heads.hpp"
 
 namespace kpx {
 
 namespace {
 
-bool same_optional(const Array &a, const Array &b) {
-    return bool(a) == bool(b) && (!a || same_view(a, b));
-}
-
 // The op that Call stands for and that wrote just this data as its operand `out`.
-template <typename Call> Graph::Id maker(const Graph &graph, Graph::Id reader, const Array &x, uint32_t out) {
+template <typename Call> Graph::Id maker_of_data(const Graph &graph, Graph::Id reader, const Array &x, uint32_t out) {
     const std::optional<Graph::Touch> made = graph.producer(reader, x);
     if (!made || !graph.node(made->node).as<Call>() || made->array != out || !same_data(graph.array(*made), x)) {
         return Graph::kNone;
@@ -33,16 +29,16 @@ Array as_rows(const Array &x, int64_t rows, int64_t heads) {
 }
 
 // Where a query or key comes from: a rotation, and perhaps a norm before it.
-struct Heads {
+struct TokenHeads {
     Array from; // [R, H, D]
     Graph::Id rope, norm;
 };
 
-std::optional<Heads> trace(const Graph &graph, Graph::Id reader, const Array &x, bool norms) {
+std::optional<TokenHeads> trace(const Graph &graph, Graph::Id reader, const Array &x, bool norms) {
     if (x.rank != 3) {
         return std::nullopt;
     }
-    Heads h{{}, maker<RoPECall>(graph, reader, x, RoPECall::kOut), Graph::kNone};
+    TokenHeads h{{}, maker_of_data<RoPECall>(graph, reader, x, RoPECall::kOut), Graph::kNone};
     if (h.rope == Graph::kNone) {
         return std::nullopt;
     }
@@ -51,7 +47,7 @@ std::optional<Heads> trace(const Graph &graph, Graph::Id reader, const Array &x,
     if (from.dim(2) != 1 || from.dim(0) != x.dim(0) || from.dim(1) != x.dim(1)) {
         return std::nullopt;
     }
-    h.norm = norms ? maker<RMSNormCall>(graph, h.rope, from, RMSNormCall::kOut) : Graph::kNone;
+    h.norm = norms ? maker_of_data<RMSNormCall>(graph, h.rope, from, RMSNormCall::kOut) : Graph::kNone;
     if (h.norm != Graph::kNone) {
         const Array &before = graph.node(h.norm).as<RMSNormCall>()->x();
         if (before.rank == 0 || before.dim(-1) != x.dim(2)) {
@@ -73,22 +69,9 @@ Graph::Id pages_update(const Graph &graph, Graph::Id reader, const Array &pages)
     return call && same_view(call->pages(), pages) ? made->node : Graph::kNone;
 }
 
-bool same_rotation(const RoPECall &a, const RoPECall &b) {
-    const RoPEOp &x = a.op(), &y = b.op();
-    return x.dims == y.dims && x.traditional == y.traditional && x.base == y.base && x.scale == y.scale &&
-           (a.offset() || x.offset == y.offset) && same_optional(a.offset(), b.offset()) &&
-           same_optional(a.freqs(), b.freqs());
-}
-
-PagedHeadsOp params_of(const Graph &graph, const Heads &q, const Heads &k) {
+PagedHeadsOp params_of(const Graph &graph, const TokenHeads &q, const TokenHeads &k) {
     PagedHeadsOp op{};
-    const auto norm = [&](Graph::Id id, uint32_t &is_there, float &eps) {
-        const auto call = id != Graph::kNone ? graph.node(id).as<RMSNormCall>() : std::nullopt;
-        is_there = call.has_value();
-        eps = call ? call->op().eps : 0;
-    };
-    norm(q.norm, op.q_norm, op.q_eps);
-    norm(k.norm, op.k_norm, op.k_eps);
+    set_norms(graph, q, k, op);
     const RoPEOp &rope = graph.node(q.rope).as<RoPECall>()->op();
     op.dims = rope.dims;
     op.traditional = rope.traditional;
@@ -98,7 +81,7 @@ PagedHeadsOp params_of(const Graph &graph, const Heads &q, const Heads &k) {
     return op;
 }
 
-bool fuse(Graph &graph, Graph::Id id, bool norms) {
+bool fuse_paged_heads(Graph &graph, Graph::Id id, bool norms) {
     const PagedSDPACall sdpa = *graph.node(id).as<PagedSDPACall>();
     const Graph::Id keys_id = pages_update(graph, id, sdpa.keys()), values_id = pages_update(graph, id, sdpa.values());
     if (keys_id == Graph::kNone || values_id == Graph::kNone || keys_id == values_id ||
@@ -112,7 +95,7 @@ bool fuse(Graph &graph, Graph::Id id, bool norms) {
         return false;
     }
     const RoPECall rope = *graph.node(q->rope).as<RoPECall>();
-    if (!same_rotation(rope, *graph.node(k->rope).as<RoPECall>())) {
+    if (!same_angles(rope, *graph.node(k->rope).as<RoPECall>())) {
         return false;
     }
     using Fused = PagedHeadsCall;
@@ -138,8 +121,8 @@ void pass_paged_heads(Graph &graph) {
         if (!graph.node(id).as<PagedSDPACall>()) {
             continue;
         }
-        if (!fuse(graph, id, true)) {
-            fuse(graph, id, false); // somebody may want to see the normed heads
+        if (!fuse_paged_heads(graph, id, true)) {
+            fuse_paged_heads(graph, id, false); // somebody may want to see the normed heads
         }
     }
 }
