@@ -41,6 +41,7 @@ type Stats struct {
 	Devices          int // that can run steps; one that is being replaced cannot
 
 	Steps           uint64
+	DeviceSteps     []uint64      // of each device, in the order of the hosts
 	StepRequests    uint64        // requests in all steps: their mean is this by Steps
 	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing, passing tokens on
 	PromptTokens    uint64        // fed from prompts, or again
@@ -83,6 +84,9 @@ func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine
 			return nil, errIncomplete
 		}
 		models[i] = h.Model()
+		if models[i].Limits() != models[0].Limits() || models[i].DType() != models[0].DType() {
+			return nil, fmt.Errorf("%w: the models of an engine differ: %+v and %+v", kompute.ErrInvalid, models[0].Limits(), models[i].Limits())
+		}
 	}
 	if len(hosts) == 0 || tok == nil {
 		return nil, errIncomplete
@@ -206,6 +210,7 @@ func (e *Engine) Stats() Stats {
 		out.SharedTokens += s.shared
 		out.Preempted += s.preempted
 		out.DraftedTokens += s.drafted
+		out.DeviceSteps = append(out.DeviceSteps, r.landed)
 		if s.open {
 			out.Devices++
 			out.Running += len(s.running)

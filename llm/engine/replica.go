@@ -21,6 +21,7 @@ type replica struct {
 	scheduler *scheduler
 	flights   flights
 	working   time.Time // since when the host works on steps
+	landed    uint64    // steps so far
 	closeErr  error     // of steps, once the goroutine has ended
 }
 
@@ -115,6 +116,7 @@ func (r *replica) finish(f *flight, host []choice) {
 	defer e.mu.Unlock()
 	r.flights.landed()
 	e.stats.Steps++
+	r.landed++
 	e.stats.StepRequests += uint64(len(f.pieces))
 	states := f.states
 	for i := range f.pieces {
