@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,39 @@ type batch struct {
 	FirstP99 float64 `json:"first_token_p99_ns"`
 	NextP50  float64 `json:"next_token_p50_ns"`
 	NextP99  float64 `json:"next_token_p99_ns"`
+	// With --draft: tokens guessed ahead, by tokens generated, and the part of them that
+	// was right.
+	Drafted  float64 `json:"drafted_per_token,omitempty"`
+	Accepted float64 `json:"accepted_share,omitempty"`
+}
+
+// readText reads the text that prompts are made of.
+func (b *bench) readText(ctx context.Context) error {
+	if b.textFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(b.textFile)
+	if err == nil {
+		b.text, err = b.folder.EncodeText(ctx, string(text))
+	}
+	if err == nil && len(b.text) < b.prompts[0] {
+		err = fmt.Errorf("%d tokens, which are fewer than those of a prompt", len(b.text))
+	}
+	if err != nil {
+		return fmt.Errorf("--text: %w", err)
+	}
+	return nil
+}
+
+// promptOf returns the prompt of a client: random tokens, or those of the text from another
+// place for each.
+func (b *bench) promptOf(client int) []int {
+	n := b.prompts[0]
+	if b.text == nil {
+		return b.tokens(n)
+	}
+	from := client * n % (len(b.text) - n + 1)
+	return b.text[from : from+n]
 }
 
 // runBatches measures every number of clients.
@@ -55,8 +89,8 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 	prompt, tokens := b.prompts[0], b.gens[0]
 	before := b.model.Device().Stats().LiveBytes
 	each := (prompt+tokens)/64*64 + 64
-	e, err := engine.New(b.model, b.folder.Tokenizer, engine.Config{
-		Sequences: clients, Context: prompt + tokens, CacheTokens: each * clients, Queue: clients,
+	e, err := engine.NewHosted(b.hosts, b.folder.Tokenizer, engine.Config{
+		Sequences: clients * (1 + b.draft), Context: prompt + tokens, CacheTokens: each * clients, Queue: clients, Draft: b.draft,
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +117,7 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch, error) {
 	requests := make([]engine.Request, clients)
 	for i := range requests {
-		requests[i] = engine.Request{Prompt: b.tokens(b.prompts[0]), MaxTokens: b.gens[0], Sampling: b.sampling}
+		requests[i] = engine.Request{Prompt: b.promptOf(i), MaxTokens: b.gens[0], Sampling: b.sampling}
 	}
 	times := make([][]time.Time, clients)
 	errs := make([]error, clients)
@@ -97,7 +131,12 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 		return nil, err
 	}
 	after := e.Stats()
-	return summarize(start, times, after.Steps-before.Steps, after.HostTime-before.HostTime), nil
+	out := summarize(start, times, after.Steps-before.Steps, after.HostTime-before.HostTime)
+	if drafted := after.DraftedTokens - before.DraftedTokens; drafted > 0 {
+		out.Drafted = float64(drafted) / float64(after.GeneratedTokens-before.GeneratedTokens)
+		out.Accepted = float64(after.AcceptedTokens-before.AcceptedTokens) / float64(drafted)
+	}
+	return out, nil
 }
 
 // tokenTimes returns when each token of an answer was there.
@@ -178,6 +217,7 @@ func medians(runs []*batch) *batch {
 		func(r *batch) *float64 { return &r.Host }, func(r *batch) *float64 { return &r.FirstP50 },
 		func(r *batch) *float64 { return &r.FirstP99 }, func(r *batch) *float64 { return &r.NextP50 },
 		func(r *batch) *float64 { return &r.NextP99 },
+		func(r *batch) *float64 { return &r.Drafted }, func(r *batch) *float64 { return &r.Accepted },
 	} {
 		*field(&out) = of(field)
 	}
@@ -198,5 +238,13 @@ func printBatches(w io.Writer, all []*batch) error {
 		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.3f\t%s\t%.1f\t%.1f\t%.3f\t%.3f\t\n", r.Clients, r.Prompt, r.Tokens, r.Rate, r.Low, r.High,
 			r.Overall, ms(r.Step), micros(r.Host), ms(r.FirstP50), ms(r.FirstP99), ms(r.NextP50), ms(r.NextP99))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Drafted > 0 {
+			fmt.Fprintf(w, "%d clients: %.2f tokens guessed ahead for each that was generated, %.0f %% of them right\n", r.Clients, r.Drafted, 100*r.Accepted)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +26,24 @@ func TestBatchesAreMeasured(t *testing.T) {
 		require.GreaterOrEqual(t, b.FirstP99, b.FirstP50)
 	}
 	require.Positive(t, r.Memory.Cache)
+}
+
+// Two devices share the clients, and guesses ahead are counted.
+func TestBatchesOfTwoDevicesAndDrafts(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("one two three four ", 20)), 0o600))
+	r := measure(t, "--shape", "demo", "--device", "cpu,cpu", "--batch", "2", "-p", "24", "-n", "100", "-r", "1", "--draft", "4", "--text", text)
+	b := r.Batches[0]
+	require.Positive(t, b.Rate)
+	require.Positive(t, b.Drafted)
+	require.Greater(t, b.Accepted, 0.1)
+	require.LessOrEqual(t, b.Accepted, 1.0)
+	for _, args := range [][]string{
+		{"--draft", "2"}, {"--text", text}, {"--device", "cpu,cpu"},
+		{"--batch", "1", "-p", "4000", "--text", text}, {"--batch", "1", "--text", text + "x"}, {"--batch", "1", "--draft", "-1"},
+	} {
+		require.Error(t, run(t.Context(), append([]string{"--shape", "demo", "--device", "cpu"}, args...), io.Discard, io.Discard), args)
+	}
 }
 
 // The rate counts the tokens of the time in which every client gets some.

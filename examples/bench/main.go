@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
@@ -35,23 +36,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.ops != "" {
 		return o.measureOps(ctx, stdout, stderr)
 	}
-	device, err := kompute.Open(o.device)
-	if err != nil {
-		return err
+	var devices []*kompute.Device
+	for _, spec := range strings.Split(o.device, ",") {
+		d, err := kompute.Open(spec)
+		if err != nil {
+			return err
+		}
+		defer closeInto(&err, d)
+		devices = append(devices, d)
 	}
-	defer closeInto(&err, device)
 	folder, remove, err := o.folder(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	defer closeInto(&err, folder)
-	m, err := load(ctx, folder, device, stderr)
-	if err != nil {
+	var hosts []*model.Host
+	for _, d := range devices {
+		h, err := load(ctx, folder, d, stderr)
+		if err != nil {
+			return err
+		}
+		defer closeInto(&err, h)
+		hosts = append(hosts, h)
+	}
+	b := newBench(o, folder, hosts, stderr)
+	if err := b.readText(ctx); err != nil {
 		return err
 	}
-	defer closeInto(&err, m)
-	results, err := newBench(o, folder, m, stderr).runAll(ctx)
+	results, err := b.runAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,10 +75,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 }
 
 // load puts the model on the device.
-func load(ctx context.Context, folder *generate.Folder, device *kompute.Device, stderr io.Writer) (model.Model, error) {
+func load(ctx context.Context, folder *generate.Folder, device *kompute.Device, stderr io.Writer) (*model.Host, error) {
 	bar := cli.NewBar(stderr, "loading")
 	defer bar.Close()
-	return folder.Load(ctx, device, model.Options{Progress: bar.Set})
+	return model.NewHost(ctx, device, folder.Checkpoint, model.Options{Progress: bar.Set}, model.HostOptions{Most: -1})
 }
 
 // closeInto closes c and joins its error.

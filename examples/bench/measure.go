@@ -58,19 +58,22 @@ type work struct {
 type bench struct {
 	*options
 	folder  *generate.Folder
-	model   model.Model
+	hosts   []*model.Host // one for each device
+	model   model.Model   // of the first
+	text    []int         // what prompts are made of; nil: of random tokens
 	rng     *rand.Rand
 	shown   *progress
 	results *results
 }
 
-func newBench(o *options, f *generate.Folder, m model.Model, stderr io.Writer) *bench {
+func newBench(o *options, f *generate.Folder, hosts []*model.Host, stderr io.Writer) *bench {
+	m := hosts[0].Model()
 	info := m.Device().Info()
 	runs := len(o.tests())*(o.reps+1)*max(len(o.threads), 1) + len(o.profiled()) // profiles of prompts are short
 	if len(o.batch) > 0 {
 		runs = len(o.batch) * (o.reps + 1)
 	}
-	return &bench{options: o, folder: f, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
+	return &bench{options: o, folder: f, hosts: hosts, model: m, shown: newProgress(stderr, runs), rng: rand.New(rand.NewPCG(o.seed, 1)), results: &results{
 		Model: f.Name(), Device: info.Name, Backend: info.Backend, Driver: info.Driver, Repetitions: o.reps,
 		DisabledFusion: os.Getenv("KOMPUTE_GO_DISABLE_FUSION"),
 		Memory:         memory{Weights: m.Bytes()},

@@ -19,6 +19,8 @@ type options struct {
 	seed                            uint64
 	prompts, gens, depths, threads  []int
 	batch                           []int // clients at once; empty: one session
+	draft                           int
+	textFile                        string
 	reps, profile                   int
 	eager, region, json             bool
 	ops                             string // "all", or names of ops; empty: measure a model
@@ -36,12 +38,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
 	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
 	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
-	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; with --batch several, with commas, which share the clients")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
 	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers so many requests at once")
+	fs.IntVar(&o.draft, "draft", 0, "with --batch: most tokens that are guessed ahead where text repeats itself")
+	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
@@ -97,6 +101,10 @@ func (o *options) check() error {
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager and --n-depth")
+	case len(o.batch) == 0 && (o.draft != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
+		return errors.New("--draft, --text and several devices need --batch")
+	case o.draft < 0:
+		return fmt.Errorf("--draft: %d is negative", o.draft)
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
