@@ -92,7 +92,7 @@ func (c *conversation) answer(ctx context.Context, text string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	messages := append(c.messages[:len(c.messages):len(c.messages)], chat.Message{Role: "user", Content: text})
-	ids, err := c.folder.EncodeChat(ctx, messages)
+	ids, err := c.folder.EncodeChatWith(ctx, messages, c.template())
 	var r *generate.Result
 	if err == nil {
 		r, err = c.generateText(ctx, ids)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -31,6 +32,7 @@ type options struct {
 	cpuIfLost   bool          // by the CPU, if it cannot be opened again
 	dtype       kompute.DType // 0: auto
 	raw         bool
+	noThink     bool
 	prefillStep int
 	eager       bool
 	dump        string // where to describe the decode step, or empty
@@ -75,6 +77,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "go on with the CPU where a lost device cannot be opened again")
 	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
 	fs.BoolVar(&o.raw, "raw", false, "take the prompt as it is, without the chat template")
+	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, where the chat template can have it so")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
 	fs.StringVar(&o.dump, "dump-region", "", "describe the replayed decode step in a `file`: .json, .txt, or else a drawing in SVG")
@@ -129,10 +132,20 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"chat", "excludes --prompt; messages come from stdin"}
 	case o.compare && (o.json || o.quiet || o.chat):
 		return &usageError{"compare-devices", "excludes --json, --quiet and --chat"}
+	case o.raw && o.noThink:
+		return &usageError{"raw", "excludes --no-think, which only a chat template can do"}
 	case o.raw && given["system"]:
 		return &usageError{"raw", "excludes --system, which only a chat template can place"}
 	}
 	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
+}
+
+// template is what the chat template gets beside the messages.
+func (o *options) template() chat.Options {
+	if !o.noThink {
+		return chat.Options{}
+	}
+	return chat.Options{Variables: map[string]any{"enable_thinking": false}}
 }
 
 // replacements says what happens if the device is lost.

@@ -117,7 +117,7 @@ func encodePrompts(ctx context.Context, f *generate.Folder, o *options) ([][]int
 		if o.raw {
 			out[i], err = f.EncodeText(ctx, p)
 		} else {
-			out[i], err = f.EncodeChat(ctx, generate.Turn(o.system, p))
+			out[i], err = f.EncodeChatWith(ctx, generate.Turn(o.system, p), o.template())
 		}
 		if err == nil {
 			err = f.CheckPrompt(out[i])

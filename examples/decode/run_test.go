@@ -119,6 +119,13 @@ func TestQuietFromStdin(t *testing.T) {
 	require.Equal(t, output{stdout: strings.TrimSuffix(cases[3].Text, "<|im_end|>") + "\n"}, out)
 }
 
+func TestNoThink(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	out := runArgs(t, "--prompt", cases[0].Prompt, "--no-think", "--quiet", "--device=cpu")
+	require.Equal(t, output{stdout: "My name is Mote. I am a tiny language model that runs on the GPU through Vulkan.\n"}, out)
+	require.Equal(t, 1, runArgs(t, "--prompt", "x", "--raw", "--no-think").code)
+}
+
 func TestRaw(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	out := runArgs(t, "--prompt", cases[0].Rendered, "--raw", "--quiet", "--device=cpu", "--max-tokens", "3")

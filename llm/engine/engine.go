@@ -144,19 +144,52 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err := e.check(&r); err != nil {
 		return nil, err
 	}
+	q := e.sequence(ctx, &r)
+	if err := e.enqueue([]*sequence{q}); err != nil {
+		return nil, err
+	}
+	return q.stream, nil
+}
+
+// SubmitChoices is Submit for n answers to one prompt, whose seeds count up from the
+// request's: all of them are accepted, or none. The prompt is computed once, but for its
+// last tokens, which do not fill a page. It fails with kompute.ErrInvalid unless n is in
+// 1 … Queue, and with the errors of Submit.
+func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream, error) {
+	if e == nil {
+		return nil, engineError(kompute.ErrClosed)
+	}
+	if n < 1 || n > e.config.Queue {
+		return nil, fmt.Errorf("%w: %d choices are not in 1 … Queue, %d", kompute.ErrInvalid, n, e.config.Queue)
+	}
+	if err := e.check(&r); err != nil {
+		return nil, err
+	}
+	all, out := make([]*sequence, n), make([]*Stream, n)
+	for i := range all {
+		one := r
+		one.Sampling.Seed += uint64(i)
+		all[i] = e.sequence(ctx, &one)
+		out[i] = all[i].stream
+	}
+	if err := e.enqueue(all); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// sequence makes that of a request that was checked.
+func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := newSequence(ctx, r.Prompt)
-	q.request, q.decoder, q.stops = &r, e.tokenizer.NewDecoder(tokenizer.SkipSpecial), stopper{stops: r.Stop}
-	q.chooser = newChooser(&r, e.tokenizer)
+	q.request, q.decoder, q.stops = r, e.tokenizer.NewDecoder(tokenizer.SkipSpecial), stopper{stops: r.Stop}
+	q.chooser = newChooser(r, e.tokenizer)
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	copy(q.params[:], r.Sampling.Encode(0))
 	if e.config.Draft > 0 && q.chooser == nil {
 		q.lookup = &lookup{}
 		q.lookup.accept(q.tokens)
 	}
-	if err := e.enqueue([]*sequence{q}); err != nil {
-		return nil, err
-	}
-	return q.stream, nil
+	return q
 }
 
 // enqueue lets sequences wait, all of them or none.

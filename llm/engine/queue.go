@@ -20,18 +20,23 @@ func (w *queue) remove(q *sequence) {
 }
 
 // admit lets waiting sequences run, one after the other, while a replica has fewer
-// than Sequences and enough pages for the next one.
+// than Sequences and enough pages for the next one. One whose beginning is just being
+// computed for another waits for that, and others pass it.
 func (w *queue) admit() {
-	for len(w.waiting) > 0 {
-		q := w.waiting[0]
+	for held := 0; held < len(w.waiting); {
+		q := w.waiting[held]
 		if q.pending > 0 {
 			return // it gave its pages up; its last token comes soon
 		}
-		s := w.choose(q)
+		s, coming := w.choose(q)
+		if coming {
+			held++
+			continue
+		}
 		if s == nil {
 			return
 		}
-		w.waiting = w.waiting[1:]
+		w.waiting = slices.Delete(w.waiting, held, held+1)
 		s.admit(q)
 		if len(w.schedulers) > 1 {
 			w.wake()
@@ -44,29 +49,31 @@ func (w *queue) admit() {
 const runningCost = 64
 
 // choose returns the scheduler of the replica that has the least to do before and for
-// a sequence; nil if no replica has room.
-func (w *queue) choose(q *sequence) (best *scheduler) {
+// a sequence; nil if no replica has room. coming reports whether that one is about to
+// have more of the sequence's beginning in its pages.
+func (w *queue) choose(q *sequence) (best *scheduler, coming bool) {
 	least := 0
 	for _, s := range w.schedulers {
 		if !s.open || len(s.running) >= s.config.Sequences {
 			continue
 		}
-		found, idle := 0, 0
+		found, idle, soon := 0, 0, 0
 		if q.shares() {
 			found, idle = s.pages.find(q.tokens)
+			soon = s.soon(q.tokens)
 		}
 		if !s.fits(q, found, idle) {
 			continue
 		}
-		cost := len(q.tokens) - found*s.config.PageTokens
+		cost := len(q.tokens) - max(found, soon)*s.config.PageTokens
 		for _, r := range s.running {
 			cost += runningCost + r.waiting()
 		}
 		if best == nil || cost < least {
-			best, least = s, cost
+			best, least, coming = s, cost, soon > found
 		}
 	}
-	return best
+	return best, coming
 }
 
 // busy reports whether any sequence waits or runs.

@@ -197,6 +197,25 @@ func (s *scheduler) reserve(q *sequence, n int) bool {
 	return true
 }
 
+// soon returns how many pages that hold the beginning of tokens there will be once the
+// prompts that are being fed are in theirs.
+func (s *scheduler) soon(tokens []int32) (pages int) {
+	size := s.config.PageTokens
+	for _, q := range s.running {
+		if q.waiting() < 2 {
+			continue // its prompt is in its pages
+		}
+		same, most := 0, min(len(tokens)-1, len(q.tokens))
+		for same < most && tokens[same] == q.tokens[same] {
+			same++
+		}
+		if same/size > q.published {
+			pages = max(pages, same/size)
+		}
+	}
+	return pages
+}
+
 // preempt sends a running sequence back to the queue, as the next one. What was
 // generated is computed again as if it belonged to the prompt.
 func (s *scheduler) preempt(q *sequence) {

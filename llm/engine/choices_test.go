@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// Several answers to a prompt are those that it has one by one with the next seeds, and
+// the prompt is computed once but for what does not fill a page. So it is for requests
+// that come at the same moment with prompts that begin alike.
+func TestChoices(t *testing.T) {
+	eachSmall(t, func(d demo) {
+		c := engine.Config{Sequences: 6, Context: 128, PageTokens: 8, ChunkTokens: 16}
+		r := rand.New(rand.NewPCG(5, 1))
+		prompt := make([]int, 41)
+		for i := range prompt {
+			prompt[i] = r.IntN(smallVocabulary)
+		}
+		request := engine.Request{Prompt: prompt, MaxTokens: 12, Sampling: sample.Params{Temperature: 1, Seed: 70}}
+		alone := d.engine(engine.Config{Sequences: 1, Context: 128})
+		defer d.close(alone)
+		e := d.engine(c)
+		defer d.close(e)
+		streams, err := e.SubmitChoices(d.Context(), request, 4)
+		require.NoError(d, err)
+		for i, s := range streams {
+			got, err := s.Result(d.Context())
+			require.NoError(d, err)
+			one := request
+			one.Sampling.Seed += uint64(i)
+			s, err := alone.Submit(d.Context(), one)
+			require.NoError(d, err)
+			want, err := s.Result(d.Context())
+			require.NoError(d, err)
+			requireSame(d, want, got)
+		}
+		require.EqualValues(d, 41+3*1, e.Stats().PromptTokens)
+		require.EqualValues(d, 3*40, e.Stats().SharedTokens)
+		for _, n := range []int{0, -1, 257} {
+			_, err := e.SubmitChoices(d.Context(), request, n)
+			require.ErrorIs(d, err, kompute.ErrInvalid)
+		}
+	})
+}
