@@ -8,7 +8,6 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
-	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // Pooling is how the states of a text's tokens become one vector.
@@ -68,7 +67,7 @@ func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error)
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
 		q := newSequence(ctx, ids)
-		q.request, q.limit, q.decoder = &Request{}, 1, e.tokenizer.NewDecoder(tokenizer.SkipSpecial)
+		q.request, q.limit = &Request{}, 1
 		q.embed = &embedding{pooling: r.Pooling, sum: make([]float64, e.limits.Width)}
 		all = append(all, q)
 	}

@@ -181,9 +181,9 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 // sequence makes that of a request that was checked.
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := newSequence(ctx, r.Prompt)
-	q.request, q.decoder, q.stops = r, e.tokenizer.NewDecoder(tokenizer.SkipSpecial), stopper{stops: r.Stop}
-	q.chooser = newChooser(r, e.tokenizer)
+	q.request, q.chooser = r, newChooser(r, e.tokenizer)
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
+	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)
 	copy(q.params[:], r.Sampling.Encode(0))
 	if e.config.Draft > 0 && q.chooser == nil {
 		q.lookup = &lookup{}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -77,10 +76,8 @@ func (e *Engine) check(r *Request) error {
 	if err := r.Sampling.Validate(); err != nil {
 		return err
 	}
-	for _, stop := range r.Stop {
-		if stop == "" || !utf8.ValidString(stop) {
-			return fmt.Errorf("%w: the stop string %q is empty or not valid UTF-8", kompute.ErrInvalid, stop)
-		}
+	if err := generate.CheckStops(r.Stop); err != nil {
+		return err
 	}
 	r.EOS, r.Stop, r.LogitBias = slices.Clone(r.EOS), slices.Clone(r.Stop), maps.Clone(r.LogitBias)
 	vocabulary := e.limits.Vocabulary
@@ -121,16 +118,7 @@ func (r *Request) checkChoice(vocabulary int) error {
 }
 
 func (e *Engine) checkPrompt(prompt []int) error {
-	switch n := len(prompt); {
-	case n == 0:
-		return &generate.PromptError{Reason: "empty"}
-	case n > e.config.Context:
-		return &generate.PromptError{Reason: fmt.Sprintf("%d tokens exceed the context of %d", n, e.config.Context)}
-	}
-	for i, id := range prompt {
-		if id < 0 || id >= e.limits.Vocabulary {
-			return &generate.PromptError{Reason: fmt.Sprintf("token %d, at %d, is outside the model's vocabulary of %d", id, i, e.limits.Vocabulary)}
-		}
-	}
-	return nil
+	limits := e.limits
+	limits.Context = e.config.Context
+	return generate.CheckPrompt(limits, prompt)
 }

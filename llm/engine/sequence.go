@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 
 	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/llm/generate"
-	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // sequence is a request that was accepted.
@@ -15,11 +13,10 @@ type sequence struct {
 	request *Request
 	stream  *Stream
 	ctx     context.Context
-	decoder *tokenizer.Decoder
-	stops   stopper
-	chooser *chooser   // nil: the device chooses
-	lookup  *lookup    // nil: nothing is drafted
-	embed   *embedding // nil: tokens are wanted
+	answer  *generate.Answer // nil: tokens are not wanted
+	chooser *chooser         // nil: the device chooses
+	lookup  *lookup          // nil: nothing is drafted
+	embed   *embedding       // nil: tokens are wanted
 	// How the device chooses, but for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
@@ -78,28 +75,8 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	if s.lookup != nil {
 		s.lookup.accept(s.tokens)
 	}
-	token := generate.Token{ID: id, Logprob: about}
-	text, complete := "", s.chooser.accept(id)
-	switch {
-	case slices.Contains(s.request.EOS, id):
-		token.Finish = generate.FinishStop
-	default:
-		text = s.decoder.Push(id)
-		if complete {
-			token.Finish = generate.FinishStop
-		} else if s.generated() >= s.limit {
-			token.Finish = generate.FinishLength
-		}
-	}
-	if token.Finish != "" {
-		text += s.decoder.Flush()
-	}
-	stopped := false
-	if token.Text, stopped = s.stops.push(text); stopped {
-		token.Finish = generate.FinishStop
-	} else if token.Finish != "" {
-		token.Text += s.stops.flush()
-	}
+	token := s.answer.Add(id, s.chooser.accept(id))
+	token.Logprob = about
 	s.stream.push(token)
 	if token.Finish != "" {
 		s.stream.end(token.Finish, "", nil)
@@ -109,10 +86,9 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 
 // abort ends the answer with an error; text that was held back counts.
 func (s *sequence) abort(finish string, err error) {
-	rest := s.decoder.Flush()
-	rest, stopped := s.stops.push(rest)
-	if !stopped {
-		rest += s.stops.flush()
+	rest := ""
+	if s.answer != nil {
+		rest = s.answer.Rest()
 	}
 	s.stream.end(finish, rest, err)
 }

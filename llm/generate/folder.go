@@ -236,7 +236,7 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 
 // CheckPrompt refuses tokens that the model cannot take: none, more than its
 // context holds, or some outside its vocabulary.
-func (f *Folder) CheckPrompt(ids []int) error { return checkPrompt(f.Limits(), ids) }
+func (f *Folder) CheckPrompt(ids []int) error { return CheckPrompt(f.Limits(), ids) }
 
 // Load puts the model on a device; see [model.Load].
 func (f *Folder) Load(ctx context.Context, d *kompute.Device, o model.Options) (model.Model, error) {

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/tokenizer"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
@@ -102,7 +101,7 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 		return nil, err
 	}
 	limits := s.model.Limits()
-	if err := checkPrompt(limits, prompt); err != nil {
+	if err := CheckPrompt(limits, prompt); err != nil {
 		return nil, err
 	}
 	// The last token is not fed, and needs no place.
@@ -111,7 +110,7 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 		return nil, err
 	}
 	g := &generation{
-		Session: s, options: &o, onToken: onToken, text: s.tokenizer.NewDecoder(tokenizer.SkipSpecial),
+		Session: s, options: &o, onToken: onToken, answer: NewAnswer(s.tokenizer, o.EOS, limit, o.Stop),
 		limit: limit, meter: s.newMeter(),
 	}
 	err := g.run(ctx, prompt)
@@ -128,6 +127,9 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	case err != nil:
 		g.finish = FinishError
 	}
+	if g.finish == FinishCancelled || g.finish == FinishError {
+		g.all.WriteString(g.answer.Rest())
+	}
 	s.stats = g.meter.stats(len(g.ids))
 	return &Result{IDs: g.ids, Text: g.all.String(), Finish: g.finish}, err
 }
@@ -139,10 +141,10 @@ type generation struct {
 	onToken func(Token) error
 	limit   int                     // the most tokens to generate
 	params  *kompute.Tensor[uint32] // how to sample what is not replayed; nil is greedy
-	text    *tokenizer.Decoder
+	answer  *Answer
 	ids     []int
 	first   int             // how many of them there were when run began
-	emitted int             // how many of them were passed on
+	unsaid  *Token          // the last of them, until it is passed on
 	all     strings.Builder // the text so far
 	finish  string
 	meter   *meter
@@ -159,12 +161,7 @@ func (g *generation) replace(ctx context.Context, cause error, prompt int) error
 		return err
 	}
 	g.meter.moved()
-	for _, id := range g.ids[g.emitted:] {
-		if err := g.emit(id); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.emit()
 }
 
 // run reads the prompt, of which the last tokens may have been generated before, and
@@ -200,13 +197,14 @@ func (g *generation) decode(ctx context.Context, src source) error {
 		if len(g.ids) == g.first+1 {
 			g.meter.firstToken(len(g.ids))
 		}
-		g.finish = g.finished(id)
+		token := g.answer.Add(id, false)
+		g.unsaid, g.finish = &token, token.Finish
 		if g.finish == "" && ctx.Err() == nil {
 			if err := src.ahead(); err != nil {
 				return err
 			}
 		}
-		if err := g.emit(id); err != nil {
+		if err := g.emit(); err != nil {
 			return err
 		}
 		if g.finish != "" {
@@ -218,32 +216,18 @@ func (g *generation) decode(ctx context.Context, src source) error {
 	}
 }
 
-// finished returns why the generation ends with the token id, or "".
-func (g *generation) finished(id int) string {
-	switch {
-	case slices.Contains(g.options.EOS, id):
-		return FinishStop
-	case len(g.ids) >= g.limit:
-		return FinishLength
+// emit passes the last token on, unless that was done.
+func (g *generation) emit() error {
+	token := g.unsaid
+	if token == nil {
+		return nil
 	}
-	return ""
-}
-
-// emit passes a token on, with the text that is complete with it.
-func (g *generation) emit(id int) error {
-	g.emitted++
-	text := ""
-	if g.finish != FinishStop {
-		text = g.text.Push(id)
-	}
-	if g.finish != "" {
-		text += g.text.Flush()
-	}
-	g.all.WriteString(text)
-	if text != "" && g.options.OnText != nil {
-		if err := g.options.OnText(text); err != nil {
+	g.unsaid = nil
+	g.all.WriteString(token.Text)
+	if token.Text != "" && g.options.OnText != nil {
+		if err := g.options.OnText(token.Text); err != nil {
 			return err
 		}
 	}
-	return g.onToken(Token{ID: id, Text: text, Finish: g.finish})
+	return g.onToken(*token)
 }

@@ -3,6 +3,7 @@ package generate
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
@@ -34,6 +35,8 @@ type Options struct {
 	Sampling    sample.Params
 	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
 	EOS         []int // tokens that end the turn
+	// Stop ends the text before the first place where one of these appears.
+	Stop []string
 	// Eager enqueues the ops of each token one by one, and waits for each token.
 	// Otherwise decoding replays a region that was captured once, and the host
 	// reads tokens while the next ones are computed. Both give the same tokens.
@@ -55,16 +58,28 @@ func (o *Options) fill() error {
 	if o.MaxTokens < 0 || o.PrefillStep < 0 {
 		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)
 	}
+	return CheckStops(o.Stop)
+}
+
+// CheckStops refuses stop strings that are empty or not valid UTF-8, with
+// kompute.ErrInvalid.
+func CheckStops(stops []string) error {
+	for _, stop := range stops {
+		if stop == "" || !utf8.ValidString(stop) {
+			return fmt.Errorf("%w: the stop string %q is empty or not valid UTF-8", kompute.ErrInvalid, stop)
+		}
+	}
 	return nil
 }
 
-// checkPrompt refuses prompts that cannot be fed.
-func checkPrompt(l model.Limits, prompt []int) error {
+// CheckPrompt refuses, with PromptError, tokens that a model with these limits cannot be
+// fed: none, more than the context, or some outside the vocabulary.
+func CheckPrompt(l model.Limits, prompt []int) error {
 	switch {
 	case len(prompt) == 0:
 		return &PromptError{"empty"}
 	case len(prompt) > l.Context:
-		return &PromptError{fmt.Sprintf("%d tokens exceed the model's context of %d", len(prompt), l.Context)}
+		return &PromptError{fmt.Sprintf("%d tokens exceed the context of %d", len(prompt), l.Context)}
 	}
 	for i, id := range prompt {
 		if id < 0 || id >= l.Vocabulary {

@@ -3,13 +3,16 @@ package generate
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // A cancelled generation returns what it reached and the context's error, and the
@@ -171,4 +174,41 @@ func TestNilAndClosed(t *testing.T) {
 		require.Zero(t, f.Limits())
 		require.NoError(t, f.Close())
 	}
+}
+
+// A stop string ends a session's text before it, and what was held back is not lost.
+func TestStopStrings(t *testing.T) {
+	f, err := OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	defer f.Close()
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	m, err := f.Load(t.Context(), d, model.Options{})
+	require.NoError(t, err)
+	defer m.Close()
+	s, err := NewSession(m, f.Tokenizer, 64)
+	require.NoError(t, err)
+	defer s.Close()
+	cases, _ := testmodel.Goldens(t)
+	prompt := cases[0].PromptIDs
+	whole, err := s.Generate(t.Context(), prompt, Options{EOS: f.EOS()})
+	require.NoError(t, err)
+	const stop = "tiny language"
+	before, _, found := strings.Cut(whole.Text, stop)
+	require.True(t, found)
+	text := ""
+	got, err := s.Generate(t.Context(), prompt, Options{EOS: f.EOS(), Stop: []string{"nowhere", stop}, OnText: func(more string) error { text += more; return nil }})
+	require.NoError(t, err)
+	require.Equal(t, []string{before, before, FinishStop}, []string{got.Text, text, got.Finish})
+	// Up to where the text may be the beginning of one.
+	n := 0
+	for n < len(whole.IDs) && !strings.HasSuffix(f.Tokenizer.Decode(whole.IDs[:n], tokenizer.SkipSpecial), "tiny") {
+		n++
+	}
+	got, err = s.Generate(t.Context(), prompt, Options{MaxTokens: n, Stop: []string{stop}})
+	require.NoError(t, err)
+	require.Equal(t, before+"tiny", got.Text)
+	_, err = s.Generate(t.Context(), prompt, Options{Stop: []string{""}})
+	require.ErrorIs(t, err, kompute.ErrInvalid)
 }
