@@ -1,5 +1,5 @@
-// Package engine generates for many requests at once with one model on one
-// device. It has no server in it: a service calls [Engine.Submit] and reads tokens
+// Package engine generates for many requests at once with one model, on one device
+// or on several that share the requests ([NewHosted]). It has no server in it: a service calls [Engine.Submit] and reads tokens
 // from the [Stream] that it returns.
 //
 //	e, err := engine.New(m, folder.Tokenizer, engine.Config{})
@@ -16,8 +16,10 @@
 // rows: tokens, places, page tables and sampling parameters are device data.
 //
 // Keys and values lie in pages (nn.Pages). Requests whose prompts begin alike
-// share the pages of that beginning, which is computed once; pages that nobody
+// share the pages of that beginning, which is computed once, also if they come at the
+// same moment; pages that nobody
 // uses any more are kept until their memory is needed. Where pages run out, the
 // request that came last gives its own up, waits, and is computed again later:
-// nothing that was accepted fails for lack of memory.
+// nothing that was accepted fails for lack of memory. Where a device is lost, all of its
+// requests do so, and go on where they were once it is replaced.
 package engine
