@@ -21,20 +21,21 @@ func sumColumns(r *reduction, x, out *array.Array, mean bool) {
 	rows, stride := r.inner.size, r.inner.strides[0][0]
 	blocks := (r.outer.size + columnBlock - 1) / columnBlock
 	parallel(blocks, 0.2*float64(rows*columnBlock), func(lo, hi int) {
-		scratch := borrow((9 + r.pieces) * columnBlock)
+		parts := (rows + sumBlock - 1) / sumBlock
+		scratch := borrow((9 + parts) * columnBlock)
 		defer scratch.release()
 		for block := lo; block < hi; block++ {
 			first := block * columnBlock
 			n := min(columnBlock, r.outer.size-first)
 			space := scratch.f
 			lanes, row := cut(&space, 8*n), cut(&space, n)
-			pieces := make([][]float32, r.pieces)
-			for i := range pieces {
-				base := r.outer.start[0] + first + i*reducePiece*stride
-				pieces[i] = cut(&space, n)
-				sumPiece(pieces[i], x, base, stride, min(reducePiece, rows-i*reducePiece), lanes, row)
+			blocks := make([][]float32, parts)
+			for i := range blocks {
+				base := r.outer.start[0] + first + i*sumBlock*stride
+				blocks[i] = cut(&space, n)
+				sumRows(blocks[i], x, base, stride, min(sumBlock, rows-i*sumBlock), lanes, row)
 			}
-			sums := joinPairs(pieces, func(a, b []float32) []float32 {
+			sums := joinPairs(blocks, func(a, b []float32) []float32 {
 				binaryFloatRow(opdef.BinaryAdd, a, a, b)
 				return a
 			})
@@ -46,8 +47,8 @@ func sumColumns(r *reduction, x, out *array.Array, mean bool) {
 	})
 }
 
-// sumPiece adds rows of columns, every eighth row to a lane, and then the lanes.
-func sumPiece(sums []float32, x *array.Array, base, stride, rows int, lanes, buf []float32) {
+// sumRows adds rows of columns, every eighth row to a lane, and then the lanes.
+func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf []float32) {
 	n := len(sums)
 	clear(lanes)
 	lane := func(i int) []float32 { return lanes[i*n : (i+1)*n] }

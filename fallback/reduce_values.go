@@ -82,8 +82,24 @@ func foldFloats(kind opdef.ReduceKind, row []float32) floatPart {
 	return floatPart{v: float32(toByte(kind == opdef.ReduceAll))}
 }
 
-// sumFloats adds in eight lanes, and those in pairs.
+// sumBlock is how many elements are added one after another, in eight lanes: of more,
+// the same rounding again and again would add up.
+const sumBlock = 256
+
+// sumFloats adds the elements of a piece, or of less: in blocks, and those in pairs.
 func sumFloats(row []float32) float32 {
+	var sums [reducePiece / sumBlock]float32
+	n := 0
+	for ; len(row) > sumBlock; row = row[sumBlock:] {
+		sums[n] = sumLanes(row[:sumBlock])
+		n++
+	}
+	sums[n] = sumLanes(row)
+	return joinPairs(sums[:n+1], func(a, b float32) float32 { return a + b })
+}
+
+// sumLanes adds in eight lanes, and those in pairs.
+func sumLanes(row []float32) float32 {
 	var a [8]float32
 	row = row[simd.SumLanes(&a, row):]
 	for ; len(row) >= 8; row = row[8:] {
