@@ -25,4 +25,21 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
     [ "v$(pkg-config --modversion kompute-go)" = "$version" ]
     go build -o service .
     ./service
+
+    # One changed shader makes another build id, nothing changed the same, and a program
+    # that was compiled for another id than its archive has is refused.
+    mkdir tree
+    cp -r "$root/csrc" "$root/shaders" "$root/cmake" "$root/CMakeLists.txt" tree
+    build_id() { cmake -DSOURCE="$PWD/tree" -DOUTPUT="$PWD/id.h" -P tree/cmake/build_id.cmake && sed -n 's/^#define KPX_BUILD_ID "\(.*\)"$/\1/p' id.h; }
+    first=$(build_id)
+    [ -n "$first" ] && [ "$(build_id)" = "$first" ]
+    sed -i 's/^void main() {/&\n    \/\/ changed/' tree/shaders/softmax.comp
+    changed=$(build_id)
+    [ "$changed" != "$first" ]
+    CGO_CFLAGS="-O2 '-DKPX_EXPECT_BUILD_ID=\"$changed\"'" go build -o stale .
+    if ./stale 2>stale.log; then
+        echo 'a program ran with an archive that it was not compiled for'
+        exit 1
+    fi
+    grep -q "this program was compiled for $changed: recompile it" stale.log
 )
