@@ -44,6 +44,7 @@ func (s *Stream) admit(op Op) error {
 	}
 	if s.capture == nil {
 		s.ops++
+		s.rows.count(&op)
 		s.newWindow()
 	}
 	return nil

@@ -151,18 +151,19 @@ func (d *Device) Logger() *slog.Logger {
 	return d.opts.logger
 }
 
-// logFallback logs once for each op and reason.
-func (d *Device) logFallback(op, reason string) {
+// logFallback logs once for each op and reason, with the operands of the first call.
+func (d *Device) logFallback(op *Op, reason string) {
 	if d.opts.logger == nil {
 		return
 	}
-	key := [2]string{op, reason}
+	key := [2]string{op.Name, reason}
 	d.mu.Lock()
 	seen := d.logged[key]
 	d.logged[key] = true
 	d.mu.Unlock()
 	if !seen {
-		d.opts.logger.Warn("op runs on the CPU", slog.String("op", op), slog.String("reason", reason), slog.String("device", d.info.Name))
+		d.opts.logger.Warn("op runs on the CPU", slog.String("op", op.Name), slog.String("reason", reason),
+			slog.String("operands", op.operands()), slog.String("device", d.info.Name))
 	}
 }
 

@@ -25,7 +25,7 @@ func TestDisabled(t *testing.T) {
 			z := closing(t, run(s, "add", y, x))
 			require.Equal(t, []float32{0, -1, -2, -3}, read(t, z))
 			require.Equal(t, map[string]map[string]int{"unary": {"disabled": 1}}, s.Stats().Fallbacks)
-			require.Equal(t, FallbackMoves{Waits: 1, Downloads: 1, DownloadBytes: 16, Uploads: 1, UploadBytes: 16}, s.Stats().FallbackMoves)
+			require.Equal(t, FallbackMoves{Waits: 1, Downloads: 1, DownloadBytes: 16, Uploads: 1, UploadBytes: 16}, movesOf(s.Stats(), "unary"))
 
 			_, err := s.Capture(func(s *Stream) { closing(t, run(s, "neg", x)) })
 			require.ErrorIs(t, err, ErrCapture)
@@ -48,10 +48,10 @@ func TestFallbackMovesEndWithTheContent(t *testing.T) {
 	x := tensor(t, d, upTo(4))
 	y := closing(t, run(s, "neg", x))
 	moves := FallbackMoves{Uploads: 1, UploadBytes: 16} // y, which is written back at once
-	require.Equal(t, moves, s.Stats().FallbackMoves)
+	require.Equal(t, moves, movesOf(s.Stats(), "unary"))
 	require.NoError(t, y.Write(bg, upTo(4)))
 	require.Equal(t, []float32{0, 2, 4, 6}, read(t, closing(t, run(s, "add", y, x))))
-	require.Equal(t, moves, s.Stats().FallbackMoves)
+	require.Equal(t, moves, movesOf(s.Stats(), "unary"))
 }
 
 func TestDisabledMustExist(t *testing.T) {

@@ -27,10 +27,30 @@ func TestFallbackIsCountedAndLoggedOnce(t *testing.T) {
 	require.Equal(t, map[string]map[string]int{"unary": {"disabled": 2}}, stats.Fallbacks)
 	require.EqualValues(t, 2, stats.Downloads, "y and w")
 	require.EqualValues(t, 2, stats.Uploads, "x and z; v stays with the host")
-	require.Equal(t, FallbackMoves{Waits: 2, Downloads: 2, DownloadBytes: 32, Uploads: 2, UploadBytes: 32}, stats.FallbackMoves, "y, w; z, v")
+	require.Equal(t, FallbackMoves{Waits: 2, Downloads: 2, DownloadBytes: 32, Uploads: 2, UploadBytes: 32}, movesOf(stats, "unary"), "y, w; z, v")
+	require.Positive(t, stats.FallbackMoves["unary"].WaitTime)
+	require.Len(t, stats.FallbackMoves, 1)
 	require.Equal(t, 1, strings.Count(log.String(), "\n"))
 	require.Contains(t, log.String(), "op=unary")
 	require.Contains(t, log.String(), `reason=disabled`)
+	require.Contains(t, log.String(), `operands="read float32[4], write float32[4]"`)
+}
+
+// The log has the strides and the offset of views.
+func TestALoggedFallbackHasItsLayouts(t *testing.T) {
+	var log bytes.Buffer
+	d := vulkanOrSkip(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDisabled("unary"))
+	x := tensor(t, d, upTo(6), 2, 3)
+	row := closing(t, closing(t, x.Transpose()).Slice(0, 1, 3))
+	require.Equal(t, []float32{-1, -4, -2, -5}, read(t, closing(t, run(newStream(t, d), "neg", row))))
+	require.Contains(t, log.String(), `operands="read float32[2 2] strides [1 3] offset 1, write float32[2 2]"`)
+}
+
+// movesOf returns an op's moves, without the time, which is never the same.
+func movesOf(s StreamStats, op string) FallbackMoves {
+	m := s.FallbackMoves[op]
+	m.WaitTime = 0
+	return m
 }
 
 func TestFallbackOfOpsWithoutNativeKernel(t *testing.T) {

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"strings"
 	"unsafe"
 )
 
@@ -42,6 +43,9 @@ type Op struct {
 	// zero values. The arrays are valid only during the call. It is called on
 	// the CPU device, and on others if they do not support the op.
 	CPU func(args []Array) error
+	// Rows is how many rows a product multiplies with one matrix, for
+	// StreamStats.CallsByRows; 0 for other ops.
+	Rows int
 
 	algorithm *Algorithm // dispatch this instead of a native op
 	groups    [3]uint32
@@ -65,6 +69,19 @@ func operandBytes(op Op) int64 {
 		}
 	}
 	return int64(n)
+}
+
+// operands describes the operands: "read float32[2 3] strides [1 2], write float32[2 3]".
+func (op *Op) operands() string {
+	var list []string
+	for i, a := range op.Args {
+		if a.View != nil {
+			l := a.View.layout
+			o := RegionOperand{Index: i, DType: a.View.dtype, Shape: l.Shape, Strides: l.Strides, Offset: l.Offset}
+			list = append(list, a.Access.String()+" "+o.String())
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // unpin releases the operands' storages. The device's mu is held.

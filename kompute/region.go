@@ -31,6 +31,7 @@ type Region struct {
 	uses  []regionUse // of storage that the caller owns
 	names []string    // of the ops
 	stats RegionStats
+	rows  rowCalls // of one replay
 
 	traces *RegionDescription // the description for traces; guarded by s.mu
 
@@ -69,6 +70,7 @@ func newRegion(c *capture) *Region {
 	r.names = make([]string, len(c.ops))
 	for i, op := range c.ops {
 		r.names[i] = op.Name
+		r.rows.count(&op)
 	}
 	c.s.dev.mu.Lock()
 	defer c.s.dev.mu.Unlock()
@@ -198,6 +200,7 @@ func (u *regionUse) access() Access {
 func (r *Region) enqueued(times int) {
 	r.replays += uint64(times)
 	r.s.replays += uint64(times)
+	r.s.rows.add(r.rows, uint64(times))
 	if r.noted == r.s.dev.changes {
 		return
 	}

@@ -33,8 +33,9 @@ type DeviceStats struct {
 	// The following fields are sums of StreamStats over all streams so far.
 	Waits         uint64
 	OpTimes       map[string]OpTime
+	CallsByRows   map[string]RowCalls
 	Fallbacks     map[string]map[string]int
-	FallbackMoves FallbackMoves
+	FallbackMoves map[string]FallbackMoves
 }
 
 // add adds a stream's counters.
@@ -46,12 +47,12 @@ func (out *DeviceStats) add(s StreamStats) {
 			out.Fallbacks = addFallbacks(out.Fallbacks, op, reason, n)
 		}
 	}
-	m := &out.FallbackMoves
-	m.Waits += s.FallbackMoves.Waits
-	m.Downloads += s.FallbackMoves.Downloads
-	m.DownloadBytes += s.FallbackMoves.DownloadBytes
-	m.Uploads += s.FallbackMoves.Uploads
-	m.UploadBytes += s.FallbackMoves.UploadBytes
+	for op, m := range s.FallbackMoves {
+		out.FallbackMoves = addFallbackMoves(out.FallbackMoves, op, m)
+	}
+	for op, n := range s.CallsByRows {
+		out.CallsByRows = addRowCalls(out.CallsByRows, op, n)
+	}
 }
 
 // StreamStats counts what a stream has done since it was made.
@@ -76,15 +77,35 @@ type StreamStats struct {
 	// Fallbacks counts ops of a Vulkan device that ran on the CPU, by op and
 	// reason.
 	Fallbacks map[string]map[string]int
-	// FallbackMoves is the cost of those ops besides their own work. Its copies count in Downloads
-	// and Uploads as well.
-	FallbackMoves FallbackMoves
+	// FallbackMoves is the cost of those ops besides their own work, by op. Its copies count in
+	// Downloads and Uploads as well.
+	FallbackMoves map[string]FallbackMoves
+	// CallsByRows counts products by how many rows they multiply, by op as it was enqueued or
+	// captured: each replay of a region counts.
+	CallsByRows map[string]RowCalls
 }
 
 // FallbackMoves counts what CPU fallbacks caused: waits for pending work, downloaded operands, and
 // results written back.
 type FallbackMoves struct {
 	Waits, Downloads, DownloadBytes, Uploads, UploadBytes uint64
+	WaitTime                                              time.Duration // the host's, in Waits
+}
+
+// addFallbackMoves adds an op's moves to sums, which may be nil.
+func addFallbackMoves(sums map[string]FallbackMoves, op string, m FallbackMoves) map[string]FallbackMoves {
+	if sums == nil {
+		sums = make(map[string]FallbackMoves)
+	}
+	sum := sums[op]
+	sum.Waits += m.Waits
+	sum.WaitTime += m.WaitTime
+	sum.Downloads += m.Downloads
+	sum.DownloadBytes += m.DownloadBytes
+	sum.Uploads += m.Uploads
+	sum.UploadBytes += m.UploadBytes
+	sums[op] = sum
+	return sums
 }
 
 // Stats returns the device's counters.
@@ -96,7 +117,10 @@ func (d *Device) Stats() DeviceStats {
 		LiveTensors: d.live, LiveBytes: d.liveBytes, PeakBytes: d.peakBytes,
 		Downloads: d.transfers.downloads, DownloadBytes: d.transfers.downloadBytes,
 	}
-	out.add(StreamStats{Waits: d.past.Waits, OpTimes: d.past.OpTimes, Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves})
+	out.add(StreamStats{
+		Waits: d.past.Waits, OpTimes: d.past.OpTimes, CallsByRows: d.past.CallsByRows,
+		Fallbacks: d.past.Fallbacks, FallbackMoves: d.past.FallbackMoves,
+	})
 	for s := range d.streams {
 		if !s.counted { // the others are in d.past
 			out.add(s.stats())
@@ -122,7 +146,8 @@ func (s *Stream) stats() StreamStats {
 	out := StreamStats{
 		Ops: s.ops, Waits: s.waits, Replays: s.replays,
 		Downloads: s.transfers.downloads, DownloadBytes: s.transfers.downloadBytes,
-		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)), FallbackMoves: s.fallbackMoves,
+		Fallbacks: make(map[string]map[string]int, len(s.fallbacks)), FallbackMoves: maps.Clone(s.fallbackMoves),
+		CallsByRows: s.rows.addTo(nil),
 	}
 	for op, reasons := range s.fallbacks {
 		out.Fallbacks[op] = maps.Clone(reasons)

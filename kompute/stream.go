@@ -63,7 +63,8 @@ type Stream struct {
 	waits         uint64
 	transfers     transferCounts
 	fallbacks     map[string]map[string]int
-	fallbackMoves FallbackMoves
+	fallbackMoves map[string]FallbackMoves // by op
+	rows          rowCalls
 	hostTimes     map[string]time.Duration // by op
 
 	ctx context.Context // cancels waits inside Enqueue; nil: nothing does

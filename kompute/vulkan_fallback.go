@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"time"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -20,7 +21,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 	d.mu.Lock()
 	q.s.countFallback(op.Name, reason)
 	d.mu.Unlock()
-	d.logFallback(op.Name, reason)
+	d.logFallback(&op, reason)
 	f := hostRun{q: q, op: op, arrays: make([]array.Array, len(op.Args)), reads: make([]*vulkanRead, len(op.Args))}
 	defer f.close()
 	if err := f.bringDown(q.s.context()); err != nil {
@@ -54,7 +55,7 @@ func (f *hostRun) bringDown(ctx context.Context) error {
 		}
 		f.reads[i] = r
 		if f.q.b.native.readMoved(r.handle) {
-			f.q.moved(&f.q.s.fallbackMoves.Downloads, &f.q.s.fallbackMoves.DownloadBytes, r.n)
+			f.moved(FallbackMoves{Downloads: 1, DownloadBytes: uint64(r.n)})
 		}
 	}
 	for i, a := range f.op.Args {
@@ -79,13 +80,12 @@ func (f *hostRun) bringDown(ctx context.Context) error {
 
 // await waits for a read, and makes the operand a view of its bytes.
 func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
-	if f.q.b.native.readMoved(r.handle) {
-		f.q.s.dev.mu.Lock()
-		f.q.s.fallbackMoves.Waits++
-		f.q.s.dev.mu.Unlock()
-	}
+	moved, start := f.q.b.native.readMoved(r.handle), time.Now()
 	if err := r.wait(ctx); err != nil {
 		return err
+	}
+	if moved {
+		f.moved(FallbackMoves{Waits: 1, WaitTime: time.Since(start)})
 	}
 	v := f.op.Args[i].View
 	return r.take(func(mem []byte, base int) {
@@ -121,7 +121,7 @@ func (f *hostRun) bringUp(ctx context.Context) error {
 		if err := f.q.b.writeView(ctx, a.View.st, &view, f.q.handle, f.arrays[i].Data); err != nil {
 			return err
 		}
-		f.q.moved(&f.q.s.fallbackMoves.Uploads, &f.q.s.fallbackMoves.UploadBytes, len(f.arrays[i].Data))
+		f.moved(FallbackMoves{Uploads: 1, UploadBytes: uint64(len(f.arrays[i].Data))})
 	}
 	return nil
 }
@@ -134,10 +134,10 @@ func (f *hostRun) close() {
 	}
 }
 
-// moved counts the bytes that a fallback copies.
-func (q *vulkanQueue) moved(count, bytes *uint64, n int) {
-	q.s.dev.mu.Lock()
-	defer q.s.dev.mu.Unlock()
-	*count++
-	*bytes += uint64(n)
+// moved counts what the fallback copies and waits for.
+func (f *hostRun) moved(m FallbackMoves) {
+	s := f.q.s
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.fallbackMoves = addFallbackMoves(s.fallbackMoves, f.op.Name, m)
 }

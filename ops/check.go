@@ -32,6 +32,7 @@ type call struct {
 	label  string // its name in errors
 	stream *kompute.Stream
 	args   []kompute.Arg // in the order of op's operands
+	rows   int           // of a product
 	err    error
 }
 
@@ -222,7 +223,7 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 }
 
 func (c *call) enqueue(params []byte, cpu func([]array.Array) error) {
-	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu})
+	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu, Rows: c.rows})
 }
 
 // lastAxis returns the length of the last axis, which must exist.

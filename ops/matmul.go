@@ -45,5 +45,6 @@ func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *komput
 	batch = slices.Clip(batch)
 	c.stretch(opdef.MatMul.A, append(batch, al.Dim(-2), al.Dim(-1)))
 	c.stretch(opdef.MatMul.B, append(batch, bl.Dim(-2), bl.Dim(-1)))
+	c.rows = al.Dim(-2)
 	return result[T](&c, append(batch, al.Dim(-2), bl.Dim(-1)), opdef.MatMulParams{}, matMulCPU)
 }

@@ -72,6 +72,7 @@ func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Ten
 	}
 	shape := slices.Clone(l.Shape)
 	shape[len(shape)-1] = n
+	c.rows = l.Size() / max(k, 1)
 	params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode), Transpose: toUint32(transpose)}
 	return result[T](&c, shape, params, func(a []array.Array) error {
 		return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), q.cpu(), transpose)

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	var devices []*kompute.Device
 	for _, spec := range strings.Split(o.device, ",") {
-		d, err := kompute.Open(spec)
+		d, err := kompute.Open(spec, kompute.WithWindow(o.window, 0))
 		if err != nil {
 			return err
 		}

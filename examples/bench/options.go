@@ -21,7 +21,7 @@ type options struct {
 	batch                           []int // clients at once; empty: one session
 	draft                           int
 	textFile                        string
-	reps, profile                   int
+	reps, profile, window           int
 	eager, region, json             bool
 	ops                             string // "all", or names of ops; empty: measure a model
 	opNames                         []string
@@ -52,6 +52,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		fs.Letter(letter, name)
 	}
 	fs.IntVar(&o.profile, "profile", 5, "tokens to measure each kernel over, at each depth; 0: none")
+	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
 	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
@@ -91,6 +92,8 @@ func (o *options) check() error {
 	switch {
 	case o.reps < 1:
 		return fmt.Errorf("--repetitions: %d is less than 1", o.reps)
+	case o.window < 0:
+		return fmt.Errorf("--window: %d is less than 0", o.window)
 	case o.profile < 0:
 		return fmt.Errorf("--profile: %d is less than 0", o.profile)
 	case len(o.threads) > 0 && o.device != "cpu":

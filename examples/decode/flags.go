@@ -34,6 +34,7 @@ type options struct {
 	raw         bool
 	noThink     bool
 	prefillStep int
+	window      int // ops; 0: the device's default
 	eager       bool
 	dump        string // where to describe the decode step, or empty
 	stats       bool
@@ -80,6 +81,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, where the chat template can have it so")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "feed the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops anew, and wait for each token, instead of replaying a region")
+	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.StringVar(&o.dump, "dump-region", "", "describe the replayed decode step in a `file`: .json, .txt, or else a drawing in SVG")
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")
 	fs.StringVar(&o.trace, "trace", "", "write what host and device did to a `file` for Chrome's trace viewer or Perfetto; slows down")
@@ -114,6 +116,8 @@ func (o *options) check(given map[string]bool) error {
 	switch {
 	case o.maxTokens < 1:
 		return &usageError{"max-tokens", fmt.Sprintf("%d is less than 1", o.maxTokens)}
+	case o.window < 0:
+		return &usageError{"window", fmt.Sprintf("%d is less than 0", o.window)}
 	case o.prefillStep < 1:
 		return &usageError{"prefill-step", fmt.Sprintf("%d is less than 1", o.prefillStep)}
 	case o.replace < 0:

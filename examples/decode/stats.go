@@ -21,9 +21,9 @@ const (
 	profileTimeout = time.Minute
 )
 
-// deviceOptions are the device options for --stats and --trace.
+// deviceOptions are the device options for --window, --stats and --trace.
 func (o *options) deviceOptions() []kompute.Option {
-	var out []kompute.Option
+	out := []kompute.Option{kompute.WithWindow(o.window, 0)}
 	if o.stats {
 		out = append(out, kompute.WithOpTimes())
 	}
@@ -61,6 +61,7 @@ func (a *app) printStats(ctx context.Context) error {
 		return err
 	}
 	printFallbacks(w, stats)
+	printRows(w, stats)
 	printCounters(w, stats)
 	return w.Flush()
 }
@@ -113,10 +114,25 @@ func printFallbacks(w io.Writer, s kompute.DeviceStats) {
 			fmt.Fprintf(w, "%s\t%d\t%s\n", op, s.Fallbacks[op][reason], reason)
 		}
 	}
-	moves := s.FallbackMoves
-	fmt.Fprintf(w, "waits for them\t%d\n", moves.Waits)
-	fmt.Fprintf(w, "downloads for them\t%d\t%d bytes\n", moves.Downloads, moves.DownloadBytes)
-	fmt.Fprintf(w, "uploads for them\t%d\t%d bytes\n\n", moves.Uploads, moves.UploadBytes)
+	fmt.Fprintln(w, "moved for it\twaits\tof\tdownloads\tbytes\tuploads\tbytes")
+	for _, op := range slices.Sorted(maps.Keys(s.FallbackMoves)) {
+		m := s.FallbackMoves[op]
+		fmt.Fprintf(w, "%s\t%d\t%v\t%d\t%d\t%d\t%d\n", op, m.Waits, m.WaitTime, m.Downloads, m.DownloadBytes, m.Uploads, m.UploadBytes)
+	}
+	fmt.Fprintln(w)
+}
+
+// printRows prints how often products of so many rows ran.
+func printRows(w io.Writer, s kompute.DeviceStats) {
+	if len(s.CallsByRows) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "calls of products\t1 row\t2 to 8\t9 to 16\tmore")
+	for _, op := range slices.Sorted(maps.Keys(s.CallsByRows)) {
+		n := s.CallsByRows[op]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", op, n.One, n.UpTo8, n.UpTo16, n.More)
+	}
+	fmt.Fprintln(w)
 }
 
 func printCounters(w io.Writer, s kompute.DeviceStats) {

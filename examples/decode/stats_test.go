@@ -17,6 +17,7 @@ func TestStats(t *testing.T) {
 		require.Zero(t, out.code, out.stderr)
 		require.Regexp(t, `(?m)^quantized_matmul +43 +43 +\S+s +\S+s$`, out.stdout)
 		require.Regexp(t, `(?m)^replayed, not measured inside +\d+ +\S+s$`, out.stdout)
+		require.Regexp(t, `(?m)^calls of products +1 row +2 to 8 +9 to 16 +more$\n^quantized_matmul +[1-9]\d* +\d+ +\d+ +\d+$`, out.stdout)
 		require.Regexp(t, `(?m)^peak bytes +[1-9]\d+$`, out.stdout)
 	}
 }
@@ -32,9 +33,7 @@ func TestStatsOfFallbacks(t *testing.T) {
 			continue
 		}
 		require.Regexp(t, `(?m)^op on the CPU instead +calls +reason$\n^rms_norm +[1-9]\d* +disabled$\n^rope +[1-9]\d* +disabled$`, out.stdout)
-		require.Regexp(t, `(?m)^waits for them +[1-9]\d*$`, out.stdout)
-		require.Regexp(t, `(?m)^downloads for them +[1-9]\d* +[1-9]\d* bytes$`, out.stdout)
-		require.Regexp(t, `(?m)^uploads for them +[1-9]\d* +[1-9]\d* bytes$`, out.stdout)
+		require.Regexp(t, `(?m)^moved for it +waits +of +downloads +bytes +uploads +bytes$\n^rms_norm( +[1-9]\S*){6}$\n^rope( +[1-9]\S*){6}$`, out.stdout)
 	}
 }
 
