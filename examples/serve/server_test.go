@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -209,4 +210,28 @@ func TestChat(t *testing.T) {
 	quick := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
 	require.Empty(t, quick.Choices[0].Message.Reasoning)
 	require.Equal(t, name, quick.Choices[0].Message.Content)
+}
+
+// Two devices share the requests, and each has its own lines among the metrics.
+func TestSeveralDevices(t *testing.T) {
+	s := start(t, nil, "--device", "cpu,cpu") // beside the one of every test
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			a := s.post("/v1/chat/completions", `{`+question+`}`)
+			if assert.Equal(t, http.StatusOK, a.status) {
+				assert.Equal(t, name, a.Choices[0].Message.Content)
+			}
+		})
+	}
+	all.Wait()
+	_, body := s.get("/metrics")
+	for _, want := range []string{"kompute_devices 3", "kompute_replaced_total 0", `kompute_device_memory_bytes{device="2"} `} {
+		require.Contains(t, body, want)
+	}
+	steps := s.model.Load().engine.Stats().DeviceSteps
+	require.Len(t, steps, 3)
+	for _, n := range steps {
+		require.Positive(t, n)
+	}
 }
