@@ -12,8 +12,8 @@ usage() {
     cat <<'EOF'
 usage: ./build.sh COMMAND
 
-  demo       build everything, let the embedded model answer two questions on the best
-             device, and show how fast every other device is
+  demo       build the library and bin/decode, let the embedded model answer two questions
+             on the best device, and show how fast every other device is
   test [--fast]
              build everything and run every test; --fast: a share of them, in about a minute
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
@@ -67,6 +67,7 @@ missing_packages() {
         [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
     if [ "${want_tests:-}" = 1 ]; then
         compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || echo vulkan-validationlayers
+        command -v qemu-aarch64-static >/dev/null || echo qemu-user-static # runs tests for arm64
         # For the chat page of examples/serve; the names are those its test looks for.
         command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || echo chromium-headless-shell
     fi
@@ -249,14 +250,13 @@ outer_pkg_config_path=${PKG_CONFIG_PATH:-}
 
 programs() {
     say 'building Go programs into bin/'
-    meter=go_meter logged go go_build
+    meter=go_meter logged go go_build ./examples/...
+    meter=go_meter logged serve serve_build
 }
 
+go_build() { (cd "$root" && go build -v -o bin/ "$@"); }
 # The service is a module of its own.
-go_build() {
-    (cd "$root" && go build -v -o bin/ ./examples/...)
-    (cd "$root/examples/serve" && go build -v -o "$root/bin/serve" .)
-}
+serve_build() { (cd "$root/examples/serve" && go build -v -o "$root/bin/serve" .); }
 
 # ---- Commands ----
 
@@ -267,8 +267,13 @@ cmd_build() {
     programs
 }
 
+# The demo builds what it runs: the other programs are not linked.
 cmd_demo() {
-    cmd_build
+    deps
+    native kompute-go
+    go_env
+    say 'building bin/decode'
+    meter=go_meter logged go go_build ./examples/decode
     "$root/bin/decode" --compare-devices
 }
 

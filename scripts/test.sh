@@ -82,6 +82,20 @@ other_builds() {
         same_sources 'CGO_ENABLED=0 GOARCH=386' 'CGO_ENABLED=0 GOARCH=arm'
 }
 
+# The CPU backend's loops for arm64, in assembly and in Go, under an emulator of its
+# processor; its library of vectors whole, of its ops those that are made of them.
+arm64() {
+    local dir
+    dir=$(mktemp -d)
+    CGO_ENABLED=0 GOARCH=arm64 go test -c -o "$dir/simd" ./fallback/internal/simd &&
+        CGO_ENABLED=0 GOARCH=arm64 go test -c -o "$dir/fallback" ./fallback &&
+        (cd fallback/internal/simd && qemu-aarch64-static "$dir/simd" -test.short) &&
+        (cd fallback && qemu-aarch64-static "$dir/fallback" -test.short -test.run 'Stages|MatMul|Attention|Reduc|RunningSoftmax')
+    local status=$?
+    rm -rf "$dir"
+    return "$status"
+}
+
 # same_sources SETTINGS SETTINGS: whether two builds are made of the same files of ours.
 same_sources() {
     # shellcheck disable=SC2086 # several settings
@@ -118,6 +132,7 @@ part 'SwiftShader, a second Vulkan driver' second_driver
 part 'the plotter, a module of its own' plotter
 part 'the service, a module of its own, and clients of it' service
 part 'builds for other architectures, also of 32 bits' other_builds
+part 'arm64, emulated' arm64
 part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 part 'programs' scripts/test_programs.sh
 finish
