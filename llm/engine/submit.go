@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/generate"
+)
+
+// Submit accepts a request and returns its answer as it comes. Cancelling ctx ends
+// the request at the next step; its pages are free then.
+//
+// It fails with [ErrBusy] if Queue requests wait already, kompute.ErrClosed once
+// the engine is closing, generate.PromptError for a prompt that cannot be fed,
+// the errors of the sampling parameters, kompute.ErrInvalid for other fields, and
+// with the error that has ended the engine.
+func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if e == nil {
+		return nil, engineError(kompute.ErrClosed)
+	}
+	if err := e.check(&r); err != nil {
+		return nil, err
+	}
+	q := e.sequence(ctx, &r)
+	if err := e.enqueue([]*sequence{q}); err != nil {
+		return nil, err
+	}
+	return q.stream, nil
+}
+
+// SubmitChoices is Submit for n answers to one prompt, whose seeds count up from the
+// request's: all of them are accepted, or none. The prompt is computed once, but for its
+// last tokens, which do not fill a page. It fails with kompute.ErrInvalid unless n is in
+// 1 … Queue, and with the errors of Submit.
+func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream, error) {
+	if e == nil {
+		return nil, engineError(kompute.ErrClosed)
+	}
+	if n < 1 || n > e.config.Queue {
+		return nil, fmt.Errorf("%w: %d choices are not in 1 … Queue, %d", kompute.ErrInvalid, n, e.config.Queue)
+	}
+	if err := e.check(&r); err != nil {
+		return nil, err
+	}
+	all, out := make([]*sequence, n), make([]*Stream, n)
+	for i := range all {
+		one := r
+		one.Sampling.Seed += uint64(i)
+		all[i] = e.sequence(ctx, &one)
+		out[i] = all[i].stream
+	}
+	if err := e.enqueue(all); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// sequence makes that of a request that was checked.
+func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
+	q := newSequence(ctx, r.Prompt)
+	q.request, q.chooser = r, newChooser(r, e.tokenizer)
+	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
+	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)
+	copy(q.params[:], r.Sampling.Encode(0))
+	if e.config.Draft > 0 && q.chooser == nil {
+		q.lookup = &lookup{}
+		q.lookup.accept(q.tokens)
+	}
+	return q
+}
+
+// enqueue lets sequences wait, all of them or none.
+func (e *Engine) enqueue(all []*sequence) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := all[0].ctx.Err()
+	switch {
+	case e.err != nil:
+		err = e.err
+	case e.closing:
+		err = engineError(kompute.ErrClosed)
+	case len(e.queue.waiting)+len(all) > e.config.Queue:
+		err = ErrBusy
+	}
+	for _, q := range all {
+		if err != nil {
+			q.stream.cancel()
+			continue
+		}
+		e.queue.last(q)
+		context.AfterFunc(q.ctx, func() { e.cancelled(q) })
+	}
+	e.wake.Broadcast()
+	return err
+}
