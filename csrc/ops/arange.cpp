@@ -6,7 +6,7 @@ void lower_arange(Lowering &lowering, const ArangeCall &call) {
     const Array &out = call.out();
     if (out.rank != 1 || out.dtype == DT_BOOL)
         invalid("out is no vector of numbers");
-    check_operands(lowering, {&out});
+    check_operands({&out});
     if (out.size() == 0)
         return;
     const ArangeOp &op = call.op();

@@ -84,8 +84,8 @@ void check_attention_step(const Lowering &lowering, const Step &s) {
     if (device.max_workgroup_invocations < kThreads || device.max_shared_bytes < kSharedBytes) {
         unsupported("the device's workgroups are too small");
     }
-    check_operands(lowering, {&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
-    check_operands(lowering, {&s.start(), &s.key_length(), &s.freqs(), &s.keys(), &s.values()});
+    check_operands({&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
+    check_operands({&s.start(), &s.key_length(), &s.freqs(), &s.keys(), &s.values()});
     check_shapes(s);
     if (chunks_of(s.op()) / kMostSplits > kMostChunks || s.q().dim(0) > device.max_workgroup_count[0]) {
         unsupported("a cache of {} tokens for {} heads", s.op().keys, s.q().dim(0));
@@ -219,7 +219,7 @@ void dispatch_attention_parts(Lowering &lowering, const Step &s, const Array &pa
 void lower_attention_step(Lowering &lowering, const AttentionStepCall &call) {
     const Array &out = call.out();
     check_attention_step(lowering, call);
-    check_operands(lowering, {&out});
+    check_operands({&out});
     if (out.dtype != call.q().dtype || !is_heads(out, call.q().dim(1)) || out.dim(0) != call.q().dim(0)) {
         unsupported("out is not rows of heads, as q");
     }

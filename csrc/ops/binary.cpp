@@ -31,7 +31,7 @@ void lower_binary(Lowering &lowering, const BinaryCall &call) {
         invalid("dtypes {}, {} to {}", dtype_name(a.dtype), dtype_name(b.dtype), dtype_name(out.dtype));
     if (!same_shape(a, b) || !same_shape(a, out))
         invalid("operands differ in shape");
-    check_operands(lowering, {&a, &b, &out});
+    check_operands({&a, &b, &out});
     Walk3 walk(lowering, a, b, out, true);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)

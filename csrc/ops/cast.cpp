@@ -6,7 +6,7 @@ void lower_cast(Lowering &lowering, const CastCall &call) {
     const Array &x = call.x(), &out = call.out();
     if (!same_shape(x, out))
         invalid("operands differ in shape");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     if (x.dtype == out.dtype) {
         copy_array(lowering, x, out);
         return;

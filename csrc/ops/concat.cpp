@@ -18,7 +18,7 @@ void lower_concat(Lowering &lowering, const ConcatCall &call) {
         const Array &x = call.x(k);
         if (axis >= out.rank || !matches(x, out, axis))
             invalid("operands do not match in shape or dtype");
-        check_operands(lowering, {&x, &out});
+        check_operands({&x, &out});
         length += x.shape[axis];
     }
     if (length != out.shape[axis])

@@ -86,7 +86,7 @@ void lower_copy(Lowering &lowering, const CopyCall &call) {
     const Array &x = call.x(), &out = call.out();
     if (x.dtype != out.dtype || !same_shape(x, out))
         invalid("operands differ in shape or dtype");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     copy_array(lowering, x, out);
 }
 

@@ -11,7 +11,7 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
     const auto &op = call.op();
     Array w = call.w(), scales = call.scales(), biases = bound_biases(scales, call.biases());
     const Array &out = call.out();
-    check_operands(lowering, {&w, &scales, &biases, &out});
+    check_operands({&w, &scales, &biases, &out});
     if (!out || out.rank == 0 || !is_float(out.dtype) || out.rank != w.rank) {
         invalid("out must be a float array of the rank of w");
     }

@@ -22,7 +22,7 @@ void fill_array(Lowering &lowering, const Array &out, uint32_t bits) {
 }
 
 void lower_fill(Lowering &lowering, const FillCall &call) {
-    check_operands(lowering, {&call.out()});
+    check_operands({&call.out()});
     fill_array(lowering, call.out(), call.op().bits);
 }
 

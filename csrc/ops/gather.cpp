@@ -58,7 +58,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
     uint32_t axis = call.op().axis;
     if (x.dtype != out.dtype || !is_integer(indices.dtype) || !out_matches(x, indices, out, axis))
         invalid("operands do not match in shape or dtype");
-    check_operands(lowering, {&x, &indices, &out});
+    check_operands({&x, &indices, &out});
     if (out.size() == 0)
         return;
     if (x.size() == 0) { // every index is outside: nothing is read, but something must be bound

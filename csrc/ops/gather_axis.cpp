@@ -26,7 +26,7 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
     uint32_t axis = call.op().axis;
     if (!is_integer(indices.dtype) || !same_shape(indices, out) || !matches_but(x, out, axis))
         invalid("operands do not match in shape or dtype");
-    check_operands(lowering, {&x, &indices, &out});
+    check_operands({&x, &indices, &out});
     if (out.size() == 0)
         return;
     if (x.size() == 0) { // every index is outside

@@ -15,7 +15,7 @@ void lower_layer_norm(Lowering &lowering, const LayerNormCall &call) {
     const int64_t cols = x.rank > 0 ? x.dim(-1) : 1;
     if (!same_shape(x, out) || !fits(weight, cols) || !fits(bias, cols))
         invalid("operands do not match");
-    check_operands(lowering, {&x, &weight, &bias, &out});
+    check_operands({&x, &weight, &bias, &out});
     if (x.size() == 0)
         return;
     LayerNormParams params{};

@@ -16,7 +16,7 @@ static bool fits_32_bits(const Array &x) {
     return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
 }
 
-void check_operands(const Lowering &, std::initializer_list<const Array *> arrays) {
+void check_operands(std::initializer_list<const Array *> arrays) {
     for (const Array *x : arrays) {
         if (!*x)
             continue;

@@ -28,7 +28,7 @@ inline bool is_integer(uint32_t dtype) {
 
 // Every present operand has a dtype that this device can store, fewer than
 // 2^31 elements, and element offsets that fit 32 bits. Absent ones are skipped.
-void check_operands(const Lowering &lowering, std::initializer_list<const Array *> arrays);
+void check_operands(std::initializer_list<const Array *> arrays);
 
 // Whether both have the same rank and dimensions.
 bool same_shape(const Array &a, const Array &b);

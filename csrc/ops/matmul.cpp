@@ -6,9 +6,9 @@ namespace kpx {
 
 namespace {
 
-void check_matmul(const Lowering &lowering, const MatMulCall &call) {
+void check_matmul(const MatMulCall &call) {
     const Array &a = call.a(), &b = call.b(), &out = call.out();
-    check_operands(lowering, {&a, &b, &out});
+    check_operands({&a, &b, &out});
     if (!a || !b || !out || !is_float(a.dtype) || !is_float(b.dtype) || !is_float(out.dtype)) {
         invalid("operands must be floats");
     }
@@ -230,7 +230,7 @@ void dispatch(Lowering &lowering, const Product &x) {
 } // namespace
 
 void lower_matmul(Lowering &lowering, const MatMulCall &call) {
-    check_matmul(lowering, call);
+    check_matmul(call);
     const Array &a = call.a(), &b = call.b(), &out = call.out();
     if (out.size() == 0) {
         return;

@@ -84,7 +84,7 @@ void lower_pad(Lowering &lowering, const PadCall &call) {
     const PadOp &op = call.op();
     if (out.size() > 0 && !pad_fits(x, out, op))
         invalid("operands do not match in shape or dtype");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     if (out.size() == 0)
         return;
     if (x.size() == 0) {

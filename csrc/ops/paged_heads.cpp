@@ -24,8 +24,8 @@ bool is_vector(const Array &x, uint32_t dtype, int64_t n) {
 void check_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     const Array &q = s.q(), &k = s.k();
     const DeviceTraits &device = lowering.device();
-    check_operands(lowering, {&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
-    check_operands(lowering, {&s.freqs(), &s.slots(), &s.keys(), &s.values(), &s.out()});
+    check_operands({&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
+    check_operands({&s.freqs(), &s.slots(), &s.keys(), &s.values(), &s.out()});
     for (const Array *x : {&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.out()}) {
         if (*x && (x->dtype != q.dtype || !is_float(x->dtype))) {
             unsupported("operands of {} and {}", dtype_name(q.dtype), dtype_name(x->dtype));

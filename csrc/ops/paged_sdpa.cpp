@@ -86,8 +86,8 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
 
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
     check_paged(call);
-    check_operands(lowering, {&call.q(), &call.keys(), &call.values(), &call.table(), &call.sequences(),
-                              &call.lengths(), &call.out()});
+    check_operands(
+        {&call.q(), &call.keys(), &call.values(), &call.table(), &call.sequences(), &call.lengths(), &call.out()});
     const DeviceTraits &device = lowering.device();
     const Array &out = call.out(), &k = call.keys();
     if (out.size() == 0)

@@ -9,7 +9,7 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call) {
     if (pages.rank != 4 || rows.rank != 3 || slots.rank != 1 || rows.dim(0) != slots.dim(0) ||
         rows.dim(1) != pages.dim(1) || rows.dim(2) != pages.dim(3))
         invalid("rows do not match pages and slots in shape");
-    check_operands(lowering, {&pages, &rows, &slots});
+    check_operands({&pages, &rows, &slots});
     if (rows.size() == 0 || pages.size() == 0)
         return;
     PagedUpdateParams p{};

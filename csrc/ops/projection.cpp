@@ -228,10 +228,10 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
         unsupported("rows of {} elements, which are no units of 32", m.cols);
     }
     for (uint32_t i = 0; i < m.count; i++) {
-        check_operands(lowering, {&m.w(i), &m.scales(i), &m.biases(i), &m.out(i)});
+        check_operands({&m.w(i), &m.scales(i), &m.biases(i), &m.out(i)});
         check_matrix(op, m, i);
     }
-    check_operands(lowering, {&m.gain, &m.residual});
+    check_operands({&m.gain, &m.residual});
     check_epilogue(op, m);
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
         (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
@@ -306,7 +306,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
     if (!rows_in_quads(x)) {
         unsupported("x cannot be read by quads");
     }
-    check_operands(lowering, {&x});
+    check_operands({&x});
     check_projection(lowering, call.op(), m);
     dispatch_projection(lowering, call.op(), m);
 }

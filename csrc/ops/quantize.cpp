@@ -6,7 +6,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
     const auto &op = call.op();
     Array x = call.x();
     const Array &w = call.w(), &scales = call.scales(), &biases = call.biases();
-    check_operands(lowering, {&x, &w, &scales, &biases});
+    check_operands({&x, &w, &scales, &biases});
     if (!is_float(x.dtype) || x.rank == 0 || x.rank != w.rank) {
         invalid("x must be floats of the rank of w");
     }

@@ -7,7 +7,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
     const Array &w = call.w(), &scales = call.scales(), &out = call.out();
     const Array &biases = bound_biases(scales, call.biases());
     Array indices = call.indices();
-    check_operands(lowering, {&w, &scales, &biases, &indices, &out});
+    check_operands({&w, &scales, &biases, &indices, &out});
     if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
         invalid("indices must be int32 or uint32, out floats of one axis more");
     }

@@ -9,9 +9,9 @@ namespace kpx {
 
 namespace {
 
-void check_product(const Lowering &lowering, const QuantizedMatMulOp &op, const QuantizedMatMulCall &call) {
+void check_product(const QuantizedMatMulOp &op, const QuantizedMatMulCall &call) {
     const Array &x = call.x(), &w = call.w(), &out = call.out();
-    check_operands(lowering, {&x, &w, &call.scales(), &call.biases(), &out});
+    check_operands({&x, &w, &call.scales(), &call.biases(), &out});
     if (!x || !out || !w || w.rank != 2 || x.rank < 1 || x.rank != out.rank) {
         invalid("x and out must have one rank, w be a matrix");
     }
@@ -204,7 +204,7 @@ void project(Lowering &lowering, const QuantizedMatMulCall &call) {
 
 void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call) {
     const auto &op = call.op();
-    check_product(lowering, call.op(), call);
+    check_product(call.op(), call);
     const Array &w = call.w(), &scales = call.scales(), &out = call.out();
     const Array &biases = bound_biases(scales, call.biases());
     Array rows = call.x();

@@ -11,7 +11,7 @@ void lower_random(Lowering &lowering, const RandomCall &call) {
         invalid("state must be uint32 [{}]", RANDOM_STATE_SIZE);
     if (!is_float(out.dtype) || !out.contiguous())
         invalid("out must be contiguous floats, not {}", dtype_name(out.dtype));
-    check_operands(lowering, {&state, &out});
+    check_operands({&state, &out});
     if (out.size() == 0)
         return;
     RandomParams params{};

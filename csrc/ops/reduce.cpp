@@ -175,7 +175,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call) {
         invalid("out's shape is no leading part of x's");
     if (takes_one_axis(kind) && out.rank + 1 != x.rank)
         invalid("an index is along one axis");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     const int64_t rows = out.size();
     if (rows == 0)
         return;

@@ -10,7 +10,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call) {
     int64_t cols = x.rank > 0 ? x.dim(-1) : 1;
     if (!same_shape(x, out) || (weight && (weight.rank != 1 || weight.shape[0] != cols)))
         invalid("operands do not match in shape");
-    check_operands(lowering, {&x, &weight, &out});
+    check_operands({&x, &weight, &out});
     if (x.size() == 0)
         return;
     RMSNormParams params{};

@@ -2,9 +2,9 @@
 
 namespace kpx {
 
-static void check_rope(const Lowering &lowering, const RoPEOp &op, const RoPECall &call) {
+static void check_rope(const RoPEOp &op, const RoPECall &call) {
     const Array &x = call.x(), &offset = call.offset(), &freqs = call.freqs(), &out = call.out();
-    check_operands(lowering, {&x, &offset, &freqs, &out});
+    check_operands({&x, &offset, &freqs, &out});
     if (!x || !out || x.rank != 4 || !same_shape(x, out) || !is_float(x.dtype) || !is_float(out.dtype)) {
         invalid("x and out must be floats of one shape of rank 4");
     }
@@ -21,7 +21,7 @@ static void check_rope(const Lowering &lowering, const RoPEOp &op, const RoPECal
 
 void lower_rope(Lowering &lowering, const RoPECall &call) {
     const auto &op = call.op();
-    check_rope(lowering, call.op(), call);
+    check_rope(call.op(), call);
     const Array &x = call.x(), &offset = call.offset(), &freqs = call.freqs(), &out = call.out();
     if (out.size() == 0) {
         return;

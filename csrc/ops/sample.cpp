@@ -15,7 +15,7 @@ static constexpr int64_t MANY_ROWS = 1024;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
 static constexpr uint32_t ALL_STAGES = SAMPLE_LEVELS + 3;
 
-static void check_sample(const Lowering &lowering, const SampleCall &call) {
+static void check_sample(const SampleCall &call) {
     const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
     if (!is_float(x.dtype) || out.dtype != DT_UINT32 || settings.dtype != DT_UINT32)
         invalid("dtypes {}, {} to {}", dtype_name(x.dtype), dtype_name(settings.dtype), dtype_name(out.dtype));
@@ -29,7 +29,7 @@ static void check_sample(const Lowering &lowering, const SampleCall &call) {
         invalid("step must be one int32");
     if (out.size() > 0 && (x.dim(-1) == 0 || x.dim(-1) >= 1 << 24))
         invalid("rows of {} elements", x.dim(-1));
-    return check_operands(lowering, {&x, &settings, &step, &out});
+    check_operands({&x, &settings, &step, &out});
 }
 
 // Row by row in one workgroup each, or in parts and a dispatch for each stage.
@@ -73,7 +73,7 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
 }
 
 void lower_sample(Lowering &lowering, const SampleCall &call) {
-    check_sample(lowering, call);
+    check_sample(call);
     if (call.out().size() == 0)
         return;
     Array x = call.logits();

@@ -20,7 +20,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call) {
         invalid("axis {} of rank {}, or x and out differ in shape", op.axis, call.x().rank);
     if (call.x().dtype != call.out().dtype || call.x().dtype == DT_BOOL)
         invalid("dtypes {} to {}", dtype_name(call.x().dtype), dtype_name(call.out().dtype));
-    check_operands(lowering, {&call.x(), &call.out()});
+    check_operands({&call.x(), &call.out()});
     if (call.out().size() == 0)
         return;
     Array x = axis_last(call.x(), op.axis);

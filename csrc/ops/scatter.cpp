@@ -105,7 +105,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call) {
         invalid("operands do not match in shape or dtype");
     if (op.mode > SCATTER_MAX || op.along > 1)
         invalid("there is no mode {}", op.mode);
-    check_operands(lowering, {&x, &indices, &updates, &out});
+    check_operands({&x, &indices, &updates, &out});
     if (out.size() == 0)
         return;
     if (updates.size() == 0) {

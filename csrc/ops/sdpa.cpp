@@ -253,7 +253,7 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
 
 void lower_sdpa(Lowering &lowering, const SDPACall &call) {
     Attention a{call.q(), call.k(), call.v(), call.mask(), call.key_length(), call.out()};
-    check_operands(lowering, {&a.q, &a.k, &a.v, &a.mask, &a.length, &a.out});
+    check_operands({&a.q, &a.k, &a.v, &a.mask, &a.length, &a.out});
     check_attention(a);
     if (a.out.size() == 0) {
         return;

@@ -8,7 +8,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call) {
         invalid("dtypes {}, {} to {}", dtype_name(gate.dtype), dtype_name(up.dtype), dtype_name(out.dtype));
     if (!same_shape(gate, up) || !same_shape(gate, out))
         invalid("operands differ in shape");
-    check_operands(lowering, {&gate, &up, &out});
+    check_operands({&gate, &up, &out});
     Walk3 walk(lowering, gate, up, out, true);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)

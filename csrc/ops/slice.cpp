@@ -63,7 +63,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call) {
     if (!part_fits(x, out))
         invalid("out does not fit x in shape or dtype");
     check_start(start, x);
-    check_operands(lowering, {&x, &start, &out});
+    check_operands({&x, &start, &out});
     if (out.size() == 0)
         return;
     if (start && x.rank > 0)

@@ -7,7 +7,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call) {
     if (!part_fits(dst, update))
         invalid("the update does not fit in shape or dtype");
     check_start(start, dst);
-    check_operands(lowering, {&dst, &update, &start});
+    check_operands({&dst, &update, &start});
     if (update.size() == 0)
         return;
     if (start && dst.rank > 0)

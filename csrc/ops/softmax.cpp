@@ -9,7 +9,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call) {
         invalid("dtypes {} to {}", dtype_name(x.dtype), dtype_name(out.dtype));
     if (!same_shape(x, out))
         invalid("operands differ in shape");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     if (x.size() == 0)
         return;
     SoftmaxParams params{};

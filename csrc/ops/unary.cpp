@@ -29,7 +29,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call) {
         invalid("kind {} of {}: {}", kind, dtype_name(x.dtype), why);
     if (!same_shape(x, out) || out.dtype != (kind == UNARY_NOT ? uint32_t(DT_BOOL) : x.dtype))
         invalid("out does not match in shape or dtype");
-    check_operands(lowering, {&x, &out});
+    check_operands({&x, &out});
     Axes axes = collapse({&x, &out});
     const uint32_t quads = make_quads(axes, 2);
     Walk2 walk(axes);

@@ -25,7 +25,7 @@ void lower_where(Lowering &lowering, const WhereCall &call) {
     if (c.dtype != DT_BOOL || a.dtype != out.dtype || b.dtype != out.dtype || !same_shape(c, out) ||
         !same_shape(a, out) || !same_shape(b, out))
         invalid("operands differ in shape or dtype");
-    check_operands(lowering, {&c, &a, &b, &out});
+    check_operands({&c, &a, &b, &out});
     if (out.size() == 0)
         return;
     Array dense = out;

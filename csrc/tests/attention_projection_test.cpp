@@ -1,5 +1,4 @@
 // The pass "attention_projection": attention and the product that reads it are one op, with parts between them.
-#include <cstdlib>
 
 #include "layer.hpp"
 #include "ops/gen_ops.hpp"
@@ -82,8 +81,7 @@ void check(const Device &device, const Case &c, uint64_t ops, uint32_t dtype = K
 } // namespace
 
 TEST(attention_and_its_product_are_one_op) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     for (int32_t position : {0, 63, 64, 199}) { // of parts, some or none have keys
         check(device, {4, 2, 64, 200, position}, 1);
     }
@@ -96,8 +94,7 @@ TEST(attention_and_its_product_are_one_op) {
 }
 
 TEST(attention_that_somebody_wants_to_see_stays_apart) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     check(device, {4, 2, 64, 200, 100, true, true}, 2);
     check(device, {8, 2, 12, 200, 100}, 2); // heads that are no octets
 }

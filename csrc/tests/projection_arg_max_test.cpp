@@ -1,5 +1,4 @@
 // The pass "projection_arg_max": the largest of the products of a row, without the products.
-#include <cstdlib>
 
 #include "layer.hpp"
 #include "types.h"
@@ -57,8 +56,7 @@ void check(const Device &device, const Case &c, uint64_t ops) {
 } // namespace
 
 TEST(the_largest_product_of_a_row_is_one_op) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     for (int64_t n : {1, 7, 64, 1000, 30011}) {
         check(device, {n, 64}, 1);
     }
@@ -70,13 +68,11 @@ TEST(the_largest_product_of_a_row_is_one_op) {
 }
 
 TEST(of_equal_products_the_first_is_the_largest) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     check(device, {5000, 64, 4, true, false, true}, 1);
 }
 
 TEST(products_that_somebody_wants_to_see_are_stored) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     check(device, {1000, 64, 4, true, true}, 2);
 }

@@ -1,5 +1,4 @@
 // The op "projection": any quantization, dtypes and sizes that it takes.
-#include <cstdlib>
 
 #include "layer.hpp"
 
@@ -44,8 +43,7 @@ static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t gro
 // With the kernels of GPUs, and with those of CPU drivers where the device is one.
 static void in_both_forms(void (*test)(const Device &)) {
     test(open_device());
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1); // a device has it from its opening on
-    test(open_device());
+    test(open_as_gpu());
 }
 
 static void any_quantization(const Device &device) {
@@ -220,8 +218,7 @@ static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t
 }
 
 TEST(a_projection_takes_several_rows) {
-    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    Device device = open_device();
+    Device device = open_as_gpu();
     check_rows(device, 5, 352, 40, 32, 1);
     check_rows(device, 16, 1024, 17, 128, 0);
 }
