@@ -206,7 +206,7 @@ func (r *Region) enqueued(times int) {
 	}
 	for i := range r.uses {
 		if u := &r.uses[i]; u.writes {
-			u.st.madeBy(r.s, true)
+			u.st.madeBy(r.s)
 		}
 	}
 	r.noted = r.s.dev.changes

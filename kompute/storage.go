@@ -125,15 +125,23 @@ func (st *storage) contentErr() error {
 	return nil
 }
 
-// madeBy records that work of s, or the host if s is nil, makes the content.
-// Writing only a part keeps the error of the rest. dev.mu is held.
-func (st *storage) madeBy(s *Stream, whole bool) {
+// madeBy records that work of s makes the content. dev.mu is held.
+func (st *storage) madeBy(s *Stream) {
 	st.filled = true
-	if s == nil && !whole || st.source == s && st.err == nil {
-		return
+	if st.source != s || st.err != nil {
+		st.source, st.err = s, nil
+		st.changed()
 	}
-	st.source, st.err = s, nil
-	st.changed()
+}
+
+// writtenByHost records that the host wrote the content, or a part, which keeps
+// the error of the rest. dev.mu is held.
+func (st *storage) writtenByHost(whole bool) {
+	st.filled = true
+	if whole && (st.source != nil || st.err != nil) {
+		st.source, st.err = nil, nil
+		st.changed()
+	}
 }
 
 // fail records why the content was not made. dev.mu is held.

@@ -195,7 +195,7 @@ func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 		}
 		t.v.st.dev.mu.Lock()
 		defer t.v.st.dev.mu.Unlock()
-		t.v.st.madeBy(nil, wholeStorage(l, t.v.st.bytes/sizeOf[T]()))
+		t.v.st.writtenByHost(wholeStorage(l, t.v.st.bytes/sizeOf[T]()))
 		return nil
 	})
 }

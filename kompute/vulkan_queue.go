@@ -119,7 +119,7 @@ func (q *vulkanQueue) retryAfter(short error, f func() error) error {
 func (op Op) made(s *Stream) {
 	for _, a := range op.Args {
 		if a.View != nil && a.Access&AccessWrite != 0 {
-			a.View.st.madeBy(s, a.overwrites())
+			a.View.st.madeBy(s)
 		}
 	}
 }
