@@ -23,7 +23,7 @@ KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$fol
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 
 case $kind in
-address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS="suppressions=$PWD/csrc/tests/lsan_suppressions.txt" ;;
+address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ;;
 thread) export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1" ;;
 esac
 quietly env -u KOMPUTE_GO_VALIDATION "$folder/csrc/tests/kpx_test"

@@ -123,11 +123,40 @@ void Device::leak() {
     (void)memory_.release();
 }
 
+namespace {
+
+struct Kept {
+    std::shared_ptr<Device> device;
+    std::shared_ptr<const void> what;
+};
+struct AllKept {
+    std::mutex mutex;
+    std::vector<Kept> list;
+};
+AllKept &all_kept() {
+    static AllKept &all = *new AllKept; // never destroyed
+    return all;
+}
+
+} // namespace
+
 void Device::keep_forever(std::shared_ptr<const void> what) {
-    static std::mutex mutex;
-    static auto &kept = *new std::vector<std::shared_ptr<const void>>;
-    std::lock_guard<std::mutex> lock(mutex);
-    kept.push_back(std::move(what));
+    AllKept &all = all_kept();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.list.push_back({shared_from_this(), std::move(what)});
+}
+
+void Device::free_kept() {
+    std::vector<Kept> freed;
+    {
+        AllKept &all = all_kept();
+        std::lock_guard<std::mutex> lock(all.mutex);
+        std::swap(freed, all.list);
+    }
+    for (Kept &kept : freed) {
+        kept.device->hung_ = false; // it stays lost
+        kept.what.reset();
+    }
 }
 
 void Device::mark_hung(std::string what) {
@@ -202,10 +231,11 @@ void Device::check(vk::Result result, const char *what) {
 }
 
 void Device::count_tensor(int64_t bytes, int64_t tensors) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    live_bytes_ += uint64_t(bytes);
     live_tensors_ += uint64_t(tensors);
-    peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+    const uint64_t live = live_bytes_ += uint64_t(bytes);
+    uint64_t peak = peak_bytes_;
+    while (peak < live && !peak_bytes_.compare_exchange_weak(peak, live)) {
+    }
 }
 
 void Device::count_upload(uint64_t bytes) {
@@ -225,7 +255,6 @@ kpx_device_stats Device::stats() {
     out.upload_bytes = upload_bytes_;
     out.cache_hits = cache_hits_;
     out.cache_misses = cache_misses_;
-    std::lock_guard<std::mutex> lock(mutex_);
     out.live_tensors = live_tensors_;
     out.live_bytes = live_bytes_;
     out.peak_bytes = peak_bytes_;

@@ -96,8 +96,10 @@ class Device : public std::enable_shared_from_this<Device> {
     bool hung() const { return hung_; }
     const char *hang() const { return hung_ ? hang_.c_str() : ""; }
     Watchdog &watchdog() { return *watchdog_; }
-    // Keeps it until the process ends.
-    static void keep_forever(std::shared_ptr<const void> what);
+    // Keeps it, and the device with it, until the process ends.
+    void keep_forever(std::shared_ptr<const void> what);
+    // Frees all of that after all, for a test that knows that the work has ended or never began.
+    static void free_kept();
     void check_alive() const;
     // check(), and notes a lost device.
     void check(vk::Result result, const char *what);
@@ -133,6 +135,7 @@ class Device : public std::enable_shared_from_this<Device> {
     uint64_t cache_state_ = 1;
     std::shared_ptr<HostPool> host_memory_ = std::make_shared<HostPool>();
     std::atomic<uint64_t> allocations_{0}, uploads_{0}, upload_bytes_{0};
+    std::atomic<uint64_t> live_tensors_{0}, live_bytes_{0}, peak_bytes_{0}; // of open tensors
     Tally cache_hits_, cache_misses_;
     DeviceClock clock_;
     std::unique_ptr<Memory> memory_;
@@ -144,7 +147,6 @@ class Device : public std::enable_shared_from_this<Device> {
     std::unique_ptr<Watchdog> watchdog_;
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
-    uint64_t live_tensors_ = 0, live_bytes_ = 0, peak_bytes_ = 0;
 };
 
 } // namespace kpx

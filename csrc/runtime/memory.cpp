@@ -8,6 +8,7 @@
 #include "record/transfer.hpp"
 #include "runtime/device.hpp"
 #include "runtime/device_list.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/tensors.hpp"
 #include "runtime/timeline.hpp"
 #include "stream/watchdog.hpp"
@@ -60,7 +61,13 @@ std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
         give_back_unused();
         block = obtain(capacity, offset);
     }
-    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+    return make_buffer(std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::make_buffer(std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
+                                            uint64_t capacity) {
+    return std::allocate_shared<Buffer>(Pooled<Buffer>(), device_.shared_from_this(), std::move(block), offset, bytes,
+                                        capacity);
 }
 
 std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_by_host) {
@@ -94,7 +101,7 @@ std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
         std::lock_guard<std::mutex> lock(mutex_);
         blocks_++;
     }
-    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), 0, bytes, capacity);
+    return make_buffer(std::move(block), 0, bytes, capacity);
 }
 
 std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
@@ -113,7 +120,7 @@ std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
         counters_.push_back(block);
     }
     lock.unlock();
-    return std::make_shared<Buffer>(device_.shared_from_this(), std::move(block), offset, bytes, capacity);
+    return make_buffer(std::move(block), offset, bytes, capacity);
 }
 
 // Rare and small, so the zeroing is waited for.
@@ -161,7 +168,7 @@ void Memory::zero(const Block &block) {
             device_.mark_hung("the device hangs: counters were not zeroed in time");
         }
         if (device_.hung()) {
-            Device::keep_forever(work);
+            device_.keep_forever(work);
         }
         device_.check_alive();
         throw;

@@ -91,6 +91,8 @@ class Memory {
     static uint64_t most_spare(const Device &device);
 
     uint64_t rounded(uint64_t bytes) const;
+    std::shared_ptr<Buffer> make_buffer(std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
+                                        uint64_t capacity);
     std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> find_spare(uint64_t capacity);
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);

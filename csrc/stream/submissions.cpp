@@ -188,7 +188,7 @@ void Submissions::drop() {
     }
     if (device_->hung()) {
         dropped->timeline = timeline_;
-        Device::keep_forever(dropped);
+        device_->keep_forever(dropped);
     }
 }
 

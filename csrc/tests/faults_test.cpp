@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "failing.hpp"
+#include "runtime/device.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -53,7 +54,11 @@ VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
     return VK_ERROR_DEVICE_LOST;
 }
 
-// Takes work and never does it.
+// Takes work and never does it: what the device then keeps can be freed in the end, so that the leak checker need not
+// overlook anything.
+struct FreesWhatIsKept {
+    ~FreesWhatIsKept() { kpx::Device::free_kept(); }
+};
 VkResult swallow(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
     return VK_SUCCESS;
 }
@@ -261,9 +266,9 @@ TEST(held_work_that_the_driver_refuses_loses_the_device) {
     kpx_gate_open(unopened);
 }
 
-// Whoever waits finds out that a device hangs, and is told which work; what the work uses is never freed, which the
-// address sanitizer would see otherwise: the process keeps it.
+// Whoever waits finds out that a device hangs, and is told which work.
 TEST(a_device_that_hangs_keeps_nobody) {
+    const FreesWhatIsKept last;
     kpx_error err{};
     kpx_device_options options{};
     options.hang_ns = 50'000'000;
@@ -295,6 +300,7 @@ TEST(a_device_that_hangs_keeps_nobody) {
 
 // A stream with much work under way answers at once if it is asked not to wait.
 TEST(a_full_stream_waits_no_longer_than_it_may) {
+    const FreesWhatIsKept last;
     kpx_error err{};
     kpx_device_options options{};
     options.hang_ns = 50'000'000;
