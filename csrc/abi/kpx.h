@@ -193,9 +193,9 @@ void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the 
 
 /* ---- Streams: in order, recorded lazily ---- */
 /* Nothing in a window that the driver refuses counts as done: its uploads are repeated, and the tensors that its ops
- * should have written carry the error until they are written again. If another stream's call submitted the window, the
- * stream's own next call reports the error, once. A KPX_STREAM_TRANSFERS stream does not: its errors are reported by
- * the reads alone. */
+ * should have written carry the error until they are written again. The error is reported once: by the call on the
+ * stream that submitted the window, or, if that was another stream's or kpx_read_wait, by the stream's own next call.
+ * A KPX_STREAM_TRANSFERS stream does not do the latter: its errors are reported by the reads alone. */
 typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
 void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for submitted work */

@@ -10,10 +10,16 @@ namespace kpx {
 
 namespace {
 
-uint64_t size_of(uint32_t dtype) {
-    Array array;
-    array.dtype = dtype;
-    return array.element_size();
+// Whether the view is of its elements one after the other in row-major order, and how many they are: most views are.
+bool is_row_major(const kpx_array &view, uint64_t &size) {
+    size = 1;
+    for (uint32_t i = view.rank; i-- > 0;) {
+        const bool dense = view.shape[i] == 1 || uint64_t(view.strides[i]) == size;
+        if (!dense || __builtin_mul_overflow(size, uint64_t(view.shape[i]), &size)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 } // namespace
@@ -23,9 +29,13 @@ bool covers(const kpx_array &view) {
     if (view.offset != 0 || view.rank > KPX_MAX_RANK) {
         return bytes == 0;
     }
-    const uint64_t size = size_of(view.dtype);
+    const uint64_t size = element_size(view.dtype);
     if (size == 0 || std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length <= 0; })) {
         return bytes == 0;
+    }
+    uint64_t elements = 0;
+    if (is_row_major(view, elements)) {
+        return elements >= (bytes + size - 1) / size;
     }
     // Dense in any order of axes: each stride is the product of the axes that have smaller ones.
     bool used[KPX_MAX_RANK] = {};

@@ -56,7 +56,7 @@ std::unique_ptr<Read> Read::start(const std::shared_ptr<Tensor> &tensor, const s
     make_ready(lock, *stream, tensor, {true, false, true});
     made->append(*stream);
     if (when == KPX_READ_SOON) {
-        made->submit(lock);
+        made->submit(given.get());
     }
     return made;
 }
@@ -105,10 +105,10 @@ void Read::append(Stream &stream) {
 }
 
 // If the window with the copy is refused, all work in it failed, not only the read.
-void Read::submit(Lock &) {
+void Read::submit(const Stream *caller) {
     if (point_->pending) {
         if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
-            stream->submit_for_others();
+            stream->submit_for(caller);
         }
     }
     if (point_->refused) {
@@ -129,7 +129,7 @@ const void *Read::wait(uint64_t timeout_ns) {
     taking.unlock();
     {
         Lock lock(device_->mutex());
-        submit(lock);
+        submit(nullptr);
     }
     point_->timeline->wait(point_->value, timeout_ns);
     if (const std::shared_ptr<Stream> stream = point_->stream.lock()) {

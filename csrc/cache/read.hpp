@@ -32,7 +32,7 @@ class Read {
     // The caller holds the device's mutex.
     void take_host();
     void append(Stream &stream);
-    void submit(Lock &lock);
+    void submit(const Stream *caller); // the one that the call names, or null
     // The caller does not hold the device's mutex.
     void take_parts();
     void keep();

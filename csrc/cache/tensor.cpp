@@ -3,10 +3,15 @@
 #include <algorithm>
 
 #include "runtime/device.hpp"
+#include "runtime/pool.hpp"
 
 namespace kpx {
 
-Tensor::Tensor(std::shared_ptr<Device> owner, uint64_t size) : device(std::move(owner)), bytes(size) {
+std::shared_ptr<Tensor> Tensor::create(const std::shared_ptr<Device> &owner, uint64_t size) {
+    return std::allocate_shared<Tensor>(Pooled<Tensor>(), owner, size);
+}
+
+Tensor::Tensor(const std::shared_ptr<Device> &owner, uint64_t size) : device(owner), bytes(size) {
     device->count_tensor(int64_t(bytes), 1);
 }
 
@@ -29,10 +34,7 @@ void Tensor::changed() {
     }
 }
 
-void Tensor::settle() {
-    if (!writer_ || writer_->pending) {
-        return;
-    }
+void Tensor::settle_writer() {
     if (!writer_->refused) {
         earlier_.clear();
     } else if (host_fresh) {
@@ -129,8 +131,18 @@ void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
 }
 
 void Tensor::read_at(const std::shared_ptr<Point> &point) {
-    if (point == writer_ || std::find(readers_.begin(), readers_.end(), point) != readers_.end()) {
+    if (point == writer_) {
         return; // following the point follows both
+    }
+    for (std::shared_ptr<Point> &reader : readers_) {
+        if (reader == point) {
+            return;
+        }
+        if (reader->refused || reader->seen_done()) {
+            reader = point;
+            changed();
+            return;
+        }
     }
     add(readers_, point);
     forget_finished(readers_);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "abi/handles.hpp"
 #include "cache/host_memory.hpp"
 #include "stream/point.hpp"
 
@@ -18,8 +19,11 @@ class Device;
 
 class Tensor {
   public:
-    // Counts as live until close().
-    Tensor(std::shared_ptr<Device> owner, uint64_t size);
+    // It counts as live until close().
+    static std::shared_ptr<Tensor> create(const std::shared_ptr<Device> &owner, uint64_t size);
+    Tensor(const std::shared_ptr<Device> &owner, uint64_t size); // for create()
+
+    kpx_tensor handle; // the caller's
 
     const std::shared_ptr<Device> device;
     const uint64_t bytes;
@@ -38,7 +42,11 @@ class Tensor {
 
     // Updates the state after the writer's window was submitted or refused. Nothing of a refused window happened: an
     // upload is repeated.
-    void settle();
+    void settle() {
+        if (writer_ && !writer_->pending) {
+            settle_writer();
+        }
+    }
     // Throws the error of the work that should have made the content. Only after settle().
     void check_content() const;
     // Whether that range of bytes covers the whole tensor.
@@ -79,6 +87,7 @@ class Tensor {
     const std::vector<std::shared_ptr<Point>> &earlier() const { return earlier_; }
 
   private:
+    void settle_writer();
     void changed();
     void next_writer(const std::shared_ptr<Point> &point);
 

@@ -24,7 +24,7 @@ bool Array::contiguous() const {
     return true;
 }
 
-uint32_t Array::element_size() const {
+uint32_t element_size(uint32_t dtype) {
     switch (dtype) {
     case KPX_FLOAT32:
     case KPX_INT32:

@@ -22,6 +22,9 @@ class Buffer;
 class Device;
 class Program;
 
+// Bytes of an element, 0 for an unknown dtype.
+uint32_t element_size(uint32_t dtype);
+
 // A view of device storage, as the C ABI's kpx_array but owning its buffer.
 struct Array {
     std::shared_ptr<Buffer> buffer;
@@ -37,7 +40,7 @@ struct Array {
     int64_t dim(int axis) const { return shape[axis < 0 ? axis + int(rank) : axis]; }
     int64_t stride(int axis) const { return strides[axis < 0 ? axis + int(rank) : axis]; }
     bool contiguous() const;
-    uint32_t element_size() const;
+    uint32_t element_size() const { return kpx::element_size(dtype); }
 };
 
 static_assert(KPX_MAX_RANK == MAX_RANK && KPX_FLOAT32 == DT_FLOAT32 && KPX_UINT8 == DT_UINT8, "the C ABI's numbers");

@@ -1,5 +1,6 @@
 #include "record/call_log.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cache/cache.hpp"
@@ -7,36 +8,53 @@
 
 namespace kpx {
 
-void CallWords::describe(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size) {
-    constexpr size_t kOfArray = 6 + 2 * KPX_MAX_RANK;
-    words_.resize(2 + (size + 7) / 8 + n * kOfArray); // the most that may be needed
-    uint64_t *to = words_.data();
-    *to++ = uint64_t(uint32_t(op)) << 32 | n;
-    *to++ = size;
-    if (size > 0) {
-        to[(size - 1) / 8] = 0; // the last word may be only partly filled
-        memcpy(to, params, size);
-        to += (size + 7) / 8;
+namespace {
+
+// Calls put(word) for each word of the call.
+template <typename Put> void each_word(const RawCall &call, Put put) {
+    put(uint64_t(uint32_t(call.op)) << 32 | call.n);
+    put(call.size);
+    const auto *bytes = static_cast<const uint8_t *>(call.params);
+    for (uint32_t done = 0; done < call.size; done += 8) { // the last word may be only partly filled
+        uint64_t word = 0;
+        memcpy(&word, bytes + done, std::min<uint32_t>(8, call.size - done));
+        put(word);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        const kpx_array &array = arrays[i];
+    for (uint32_t i = 0; i < call.n; i++) {
+        const kpx_array &array = call.arrays[i];
         if (array.tensor == nullptr) {
-            *to++ = 0; // no serial number
+            put(0); // no serial number
             continue;
         }
         const Tensor &tensor = *tensor_of(array.tensor);
-        *to++ = tensor.buffer->serial();
-        *to++ = tensor.buffer->offset();
-        *to++ = tensor.bytes;
-        *to++ = uint64_t(array.dtype) << 32 | array.access;
-        *to++ = array.rank;
-        *to++ = uint64_t(array.offset);
+        put(tensor.buffer->serial());
+        put(tensor.buffer->offset());
+        put(tensor.bytes);
+        put(uint64_t(array.dtype) << 32 | array.access);
+        put(array.rank);
+        put(uint64_t(array.offset));
         for (uint32_t axis = 0; axis < array.rank && axis < KPX_MAX_RANK; axis++) {
-            *to++ = uint64_t(array.shape[axis]);
-            *to++ = uint64_t(array.strides[axis]);
+            put(uint64_t(array.shape[axis]));
+            put(uint64_t(array.strides[axis]));
         }
     }
-    words_.resize(size_t(to - words_.data()));
+}
+
+// How many words that are.
+size_t count_words(const RawCall &call) {
+    size_t count = 2 + (size_t(call.size) + 7) / 8;
+    for (uint32_t i = 0; i < call.n; i++) {
+        const kpx_array &array = call.arrays[i];
+        count += array.tensor == nullptr ? 1 : 6 + 2 * std::min<size_t>(array.rank, KPX_MAX_RANK);
+    }
+    return count;
+}
+
+} // namespace
+
+void CallWords::describe(const RawCall &call) {
+    words_.clear();
+    each_word(call, [this](uint64_t word) { words_.push_back(word); });
 }
 
 bool CallLog::equals(size_t i, const CallWords &call) const {
@@ -44,6 +62,17 @@ bool CallLog::equals(size_t i, const CallWords &call) const {
     const size_t first = first_word(i);
     return calls_[i].words - first == words.size() &&
            memcmp(words_.data() + first, words.data(), words.size() * sizeof words[0]) == 0;
+}
+
+bool CallLog::equals(size_t i, const RawCall &call) const {
+    const size_t first = first_word(i);
+    if (calls_[i].words - first != count_words(call)) {
+        return false;
+    }
+    const uint64_t *at = words_.data() + first;
+    uint64_t different = 0;
+    each_word(call, [&](uint64_t word) { different |= *at++ ^ word; });
+    return different == 0;
 }
 
 bool CallLog::take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr<Buffer>> &out) const {

@@ -16,12 +16,20 @@ namespace kpx {
 class Buffer;
 class Memory;
 
+// An op call as it comes. The operands must have memory.
+struct RawCall {
+    int32_t op;
+    const kpx_array *arrays;
+    uint32_t n;
+    const void *params;
+    uint32_t size;
+};
+
 // One op call as words: op, parameters, and the view and memory of each operand. Memory is identified by serial number
 // and offset, so the words remain a valid description after it is freed.
 class CallWords {
   public:
-    // The operands must have memory.
-    void describe(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
+    void describe(const RawCall &call);
     const std::vector<uint64_t> &words() const { return words_; }
 
   private:
@@ -45,6 +53,7 @@ class CallLog {
     size_t size() const { return calls_.size(); }
     const Call &call(size_t i) const { return calls_[i]; }
     bool equals(size_t i, const CallWords &call) const;
+    bool equals(size_t i, const RawCall &call) const; // the same, without making words
     // Allocates the scratch memory of call i. False if it is not at the same place as before.
     bool take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr<Buffer>> &out) const;
     // Whether the log covers all work of the window.

@@ -117,9 +117,7 @@ void lower_call(Device &device, Program &program, int32_t op, const OpCall &call
 }
 
 uint64_t check_view(const kpx_array &view) {
-    Array array;
-    array.dtype = view.dtype;
-    const uint32_t size = array.element_size();
+    const uint32_t size = element_size(view.dtype);
     if (view.rank > KPX_MAX_RANK) {
         fail(KPX_INVALID, "an array of rank {}; the most is {}", view.rank, KPX_MAX_RANK);
     }

@@ -22,7 +22,7 @@ void Window::keep(const std::shared_ptr<Buffer> &memory) {
     }
 }
 
-bool Window::repeat(const CallWords &call, Memory &memory, bool &has_dispatch) {
+bool Window::repeat(const RawCall &call, Memory &memory, bool &has_dispatch) {
     const CallLog &log = known_->log;
     if (followed_ == log.size() || !log.equals(followed_, call)) {
         return false;

@@ -61,7 +61,7 @@ class Window {
     bool follows() const { return known_ != nullptr; }
     // Appends the call if it is the next one of the known window. The caller then calls keep() for each operand.
     // has_dispatch: as append() returns it.
-    bool repeat(const CallWords &call, Memory &memory, bool &has_dispatch);
+    bool repeat(const RawCall &call, Memory &memory, bool &has_dispatch);
     void keep(const std::shared_ptr<Buffer> &memory);
     // The known window that this one repeats from the first to the last call, or null.
     const KnownWindow *repeated() const;

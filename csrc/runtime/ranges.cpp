@@ -14,16 +14,12 @@ uint64_t RangeAllocator::take(uint64_t bytes) {
     if (best == free_.end()) {
         return kNone;
     }
-    const uint64_t start = best->first;
-    const uint64_t rest = best->second - bytes;
-    if (rest == 0) {
+    // From its end, so that what is left keeps its place in the map.
+    best->second -= bytes;
+    const uint64_t start = best->first + best->second;
+    if (best->second == 0) {
         free_.erase(best);
-        return start;
     }
-    auto range = free_.extract(best); // without a new node
-    range.key() = start + bytes;
-    range.mapped() = rest;
-    free_.insert(std::move(range));
     return start;
 }
 

@@ -14,12 +14,12 @@
 #include "record/recording_cache.hpp"
 #include "record/transfer.hpp"
 #include "record/window.hpp"
-#include "runtime/staging.hpp"
 #include "runtime/tally.hpp"
 #include "stream/gate.hpp"
 #include "stream/op_times.hpp"
 #include "stream/point.hpp"
 #include "stream/submissions.hpp"
+#include "stream/upload_staging.hpp"
 
 namespace kpx {
 
@@ -89,13 +89,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
                      uint64_t block_offset, uint64_t bytes);
     // Whether enough staging bytes are pending that they should be submitted.
-    bool much_is_staged() const { return staged_ >= kFlushStaged; }
+    bool much_is_staged() const { return uploads_.pending() >= kFlushStaged; }
     void count_upload(uint64_t bytes);
     // Submits pending work, and then the region. If the driver refuses it, none of it counts as done.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
-    // The same, on behalf of another stream's call: an error is kept in the window's tensors, and this stream's next
-    // call reports it.
-    void submit_for_others() noexcept;
+    // The same, on behalf of a call that names that stream, or none: an error is kept in the window's tensors. Unless
+    // it is this stream's own call, its next one reports it.
+    void submit_for(const Stream *caller) noexcept;
     // Waits while too much work is under way; throws KPX_TIMEOUT. Without the mutex.
     void throttle(uint64_t timeout_ns = UINT64_MAX) { submissions_.throttle(timeout_ns); }
     Submissions::Oldest oldest() { return submissions_.oldest(); }
@@ -111,23 +111,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::atomic<uint64_t> dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0}, uploads{0},
             upload_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
     };
-    struct Staged {
-        std::shared_ptr<HostBlock> block;
-        uint64_t offset;
-    };
 
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     // The caller holds the device's mutex in all of these.
     template <typename Fill, typename Lower>
     void append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower, const CallWords *call = nullptr);
-    bool repeat(const kpx_array *arrays, uint32_t n);
+    bool repeat(const RawCall &call);
     void note_uses(const kpx_array *arrays, uint32_t n);
     void note_captured_uses(const kpx_array *arrays, uint32_t n);
     void record(Submission &work);
     void submit(Submission work);
     void refuse(const std::shared_ptr<Point> &point);
     void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value);
-    Staged stage(uint64_t bytes, uint64_t phase);
     void check_replay(const Region &region) const;
     void prepare(Lock &lock, Region &region);
     void follow_last(const Region &region);
@@ -146,14 +141,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended
     Window window_;
-    std::shared_ptr<Point> point_;                // of window_, unless it is empty
-    std::unique_ptr<Error> unreported_;           // of a window that another stream's call submitted
-    RecordingCache recordings_;                   // of windows
-    CallWords call_;                              // being appended
-    std::unique_ptr<Capture> capture_;            // while a region is captured
-    std::vector<Wait> waits_;                     // of the next submission
-    std::shared_ptr<HostBlock> upload_blocks_[2]; // being filled: small, large
-    uint64_t staged_ = 0;                         // bytes of uploads in window_
+    std::shared_ptr<Point> point_;      // of window_, unless it is empty
+    std::unique_ptr<Error> unreported_; // of a window that another stream's call submitted
+    RecordingCache recordings_;         // of windows
+    CallWords call_;                    // being appended
+    std::unique_ptr<Capture> capture_;  // while a region is captured
+    std::vector<Wait> waits_;           // of the next submission
+    UploadStaging uploads_;             // in window_
     // The latest value of each other stream that all work from now on follows.
     std::unordered_map<std::shared_ptr<Timeline>, uint64_t> followed_;
     size_t most_followed_ = 64; // size at which closed streams are removed

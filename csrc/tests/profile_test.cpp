@@ -142,3 +142,29 @@ TEST(timed_dispatches_are_given_once_by_the_hosts_clock) {
     }
     CHECK(last < kpx_clock_ns());
 }
+
+TEST(a_device_without_timestamps_measures_nothing_and_works) {
+    kpx_error err{};
+    kpx_device_options options{};
+    options.masked = "timestamps";
+    Device device = open_device(options);
+    Stream stream = new_stream(device);
+    Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    Storage x = new_storage(device, kWords * 4);
+    upload(stream, x, std::vector<uint32_t>(kWords, 5));
+    REQUIRE_CODE(KPX_UNSUPPORTED, kpx_stream_time_ops(stream.get(), KPX_TIME_SUMS, &err));
+    REQUIRE_CODE(KPX_UNSUPPORTED, kpx_stream_time_ops(stream.get(), KPX_TIME_SPANS, &err));
+    REQUIRE_OK(kpx_stream_time_ops(stream.get(), KPX_TIME_NOTHING, &err));
+    begin_capture(stream);
+    add_one(stream, add, x, kWords);
+    const Region region = end_capture(stream);
+    kpx_span whole{}, each{};
+    REQUIRE_CODE(KPX_UNSUPPORTED, profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
+    REQUIRE_CODE(KPX_UNSUPPORTED, profile(stream.get(), region.get(), &each, 1, &whole, &err));
+    CHECK(stats_of(stream).replays == 0);
+    replay(stream, region);
+    add_one(stream, add, x, kWords);
+    CHECK(download(stream, x, 1)[0] == 7);
+    CHECK(kpx_stream_get_op_times(stream.get(), nullptr, 0) == 0);
+    CHECK(kpx_stream_take_spans(stream.get(), nullptr, 0) == 0);
+}

@@ -99,6 +99,27 @@ TEST(a_refusal_that_another_stream_caused_is_reported_once) {
     flush(f.transfers); // whose errors are those of the reads alone
 }
 
+TEST(a_refusal_that_a_read_of_the_stream_reports_is_not_reported_again) {
+    Fixture f;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        f.require_refused_content(f.a, f.y);
+    }
+    flush(f.a);
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    const Read later = read(f.a, f.y, 0, 4);
+    kpx_error &err = f.err;
+    const void *data = nullptr;
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_read_wait(later.get(), UINT64_MAX, &data, &err));
+    }
+    // That call names no stream.
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
+    flush(f.a);
+}
+
 TEST(a_refused_replay_counts_as_none) {
     Fixture f;
     kpx_error &err = f.err;
@@ -119,6 +140,23 @@ TEST(a_refused_replay_counts_as_none) {
     CHECK(download(f.b, f.y, kWords) == filled(7));
     replay(f.b, region);
     CHECK(download(f.b, f.y, kWords) == filled(17));
+}
+
+TEST(a_refused_hold_holds_nothing) {
+    Fixture f;
+    kpx_error &err = f.err;
+    kpx_gate *gate = nullptr;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_stream_hold(f.a.get(), &gate, &err));
+    }
+    CHECK(gate == nullptr);
+    f.require_refused_content(f.b, f.y);
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    const uint64_t value = flush(f.a);
+    REQUIRE_OK(kpx_wait(f.a.get(), value, UINT64_MAX, &err));
+    CHECK(download(f.b, f.y, kWords) == filled(6));
 }
 
 // What the window was to wait for, the stream still waits for.
