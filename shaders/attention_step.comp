@@ -82,7 +82,6 @@ shared vec2 row_stats_s[HEADS * V_ROWS];           // highest score and weight
 shared vec4 split_tops_s[HEADS * MOST_SPLITS / 4];    // by head and split
 shared vec4 split_weights_s[HEADS * MOST_SPLITS / 4];
 shared vec4 split_factors_s[HEADS * MOST_SPLITS / 4]; // exp2(top - highest top)
-shared uint arrived_s;
 
 uint thread = gl_LocalInvocationIndex;
 uint first_head = gl_WorkGroupID.x * HEADS;
@@ -214,7 +213,7 @@ void main() {
     if (split == writer && first_head % (SHARE * HEADS) == 0) {
         store_new(start);
     }
-    if (PARTS == 0 && splits > 1 && is_last(splits)) {
+    if (PARTS == 0 && splits > 1 && is_last(gl_WorkGroupID.x, splits)) {
         combine(splits);
     }
 }

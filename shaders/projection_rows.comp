@@ -1,6 +1,6 @@
-// Rows of x, perhaps normalised, as projection_coopmat reads them: 16 rows make a
+// Rows of x, perhaps normalised, as projection_coopmat reads them: SIDE rows make a
 // block, and of each unit of 32 columns of a block there are three matrices of
-// bytes, 32 columns by 16 rows, the digits of the integers of unit_integers.glsl
+// bytes, 32 columns by SIDE rows, the digits of the integers of unit_integers.glsl
 // with the lowest first; what the integers are multiples of, and the unit's sums.
 // Digits are from -128 to 127. The even columns of every eight come first, as codes
 // do when a word is masked. Then there is 1/rms of each row. A workgroup makes one
@@ -27,8 +27,9 @@ QUADS_IN(1, gain)
 layout(constant_id = 3) const uint COLS = 1024; // of x, a multiple of 32
 layout(constant_id = 4) const uint NORM = 0;    // 1: without gain, 2: with
 layout(constant_id = 5) const uint LANES = 32;  // of projection.comp: they sum the squares
+layout(constant_id = 6) const uint SIDE = 16;   // rows of a block
 layout(set = 0, binding = 2) writeonly buffer Digits { uvec2 digits[]; };
-layout(set = 0, binding = 3) writeonly buffer Units { float units[]; }; // of a block: multiples of 16 rows, then sums
+layout(set = 0, binding = 3) writeonly buffer Units { float units[]; }; // of a block: multiples of SIDE rows, then sums
 layout(set = 0, binding = 4) writeonly buffer Factors { float factors[]; };
 
 layout(push_constant) uniform Push { ProjectionRowsParams p; };
@@ -60,15 +61,15 @@ void make_eight(uint row, uint i, bool exists) {
     if (!exists) {
         return;
     }
-    uint unit = row / 16 * UNITS + i / 4;
+    uint unit = row / SIDE * UNITS + i / 4;
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        digits[((unit * 3 + digit) * 16 + row % 16) * 4 + (i & 3)] = uvec2(bytes_of(even, 0), bytes_of(odd, 0));
+        digits[((unit * 3 + digit) * SIDE + row % SIDE) * 4 + (i & 3)] = uvec2(bytes_of(even, 0), bytes_of(odd, 0));
         even = (even - ((even << 24) >> 24)) >> 8;
         odd = (odd - ((odd << 24) >> 24)) >> 8;
     }
     if ((i & 3) == 0) {
-        units[unit * 32 + row % 16] = unit_multiple(exponent);
-        units[unit * 32 + 16 + row % 16] = sum;
+        units[unit * 2 * SIDE + row % SIDE] = unit_multiple(exponent);
+        units[unit * 2 * SIDE + SIDE + row % SIDE] = sum;
         if (NORM != 0) {
             unit_squares[i / 4] = square;
         }
@@ -77,7 +78,7 @@ void make_eight(uint row, uint i, bool exists) {
 
 void main() {
     uint row = workgroup_index();
-    if (row >= (p.x_rows + 15) / 16 * 16) {
+    if (row >= (p.x_rows + SIDE - 1) / SIDE * SIDE) {
         return;
     }
     [[dont_unroll]] for (uint first = 0; first < UNITS * 4; first += gl_WorkGroupSize.x) {

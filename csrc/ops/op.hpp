@@ -77,7 +77,8 @@ struct DeviceTraits {
     bool storage16;         // 16-bit and 8-bit elements in storage buffers
     bool float16;           // arithmetic
     bool subgroup_arithmetic;
-    bool dot8; // products of four bytes at once are fast
+    bool dot8;               // products of four bytes at once are fast
+    bool byte_matrices_of_8; // matrices of bytes may be 16 by 32 by 8, too (projection_coopmat.comp)
     bool is_cpu;
     bool as_gpu; // for tests on CPU drivers: take the kernels and fused ops of GPUs, also where they do not pay
 };

@@ -6,12 +6,15 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256; // DV_CHUNK of paged_sdpa.comp
-constexpr uint32_t kMostHeads = 8;    // MOST_HEADS there
-constexpr uint32_t kHeadQuads = 16;   // most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;    // most quads of one head that a lane holds
-constexpr int64_t kKeysPerSplit = 256;
-constexpr int64_t kMostSplits = 16;
+constexpr int64_t kValuesChunk = 256;  // DV_CHUNK of paged_sdpa.comp
+constexpr uint32_t kMostHeads = 8;     // MOST_HEADS there
+constexpr uint32_t kHeadQuads = 16;    // most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;     // most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;     // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;      // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;   // and their scores, of all heads
+constexpr int64_t kKeysPerSplit = 256; // or more: fewer do not pay for combining them
+constexpr int64_t kMostSplits = 16;    // MOST_SPLITS there
 
 void check_paged(const PagedSDPACall &call) {
     const Array &q = call.q(), &k = call.keys(), &v = call.values(), &out = call.out();
@@ -44,14 +47,14 @@ uint32_t heads_together(int64_t group, int64_t quads) {
     return 1;
 }
 
-// Over how many workgroups the keys of a row are spread: by the capacity alone, since lengths are known on the device,
-// and so that a row's sums do not depend on how many rows there are.
-int64_t plan_splits(const DeviceTraits &device, int64_t capacity) {
+// The most workgroups that the keys of a row are spread over: by the capacity alone, since lengths are known on the
+// device, and so that a row's sums do not depend on how many rows there are.
+int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
     const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
-    if (device.is_cpu) {
-        return needed;
+    if (device.is_cpu && !device.as_gpu) {
+        return std::min(kMostSplits, needed);
     }
-    return std::max(needed, std::min(kMostSplits, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
+    return std::min(kMostSplits, std::max(needed, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
 }
 
 PagedSDPAParams params_of(const PagedSDPACall &call) {
@@ -106,25 +109,34 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
     if (k_quads > kLaneQuads)
         unsupported("heads of {} elements", p.d);
     const uint32_t heads = heads_together(p.group, std::max(k_quads, v_quads));
-    const int64_t splits = plan_splits(device, p.capacity);
+    const int64_t splits = most_splits(device, p.capacity);
     const Array dense = dense_output(lowering, out);
     const int64_t outputs = out.dim(0) * out.dim(1);
-    const Array to = splits > 1 ? lowering.scratch(DT_FLOAT32, {outputs, splits, int64_t(p.dv) + 2}) : dense;
-    p.out_offset = uint32_t(to.offset);
     const int64_t chunks = (p.dv + kValuesChunk - 1) / kValuesChunk;
-    Grid grid = grid_1d(device, outputs / heads * chunks);
+    const int64_t groups = outputs / heads * chunks;
+    const bool split = splits > 1;
+    const Array parts =
+        split ? lowering.scratch(DT_FLOAT32, {outputs, splits, int64_t(p.dv) + 2}) : call.q(); // else not touched
+    const Array arrivals = split ? lowering.counters(groups) : call.q();
+    p.out_offset = uint32_t(dense.offset);
+    const uint32_t most_batch = device.is_cpu ? kCpuBatch : kMostBatch;
+    const uint32_t batch =
+        std::max<uint32_t>(1, std::min(most_batch, kMostScores / heads) / uint32_t(std::max(k_quads, v_quads)));
+    Grid grid = grid_1d(device, groups);
     grid.z = uint32_t(splits);
     lowering.dispatch(spec::paged_sdpa{.threads = slots * lanes,
                                        .q_dtype = call.q().dtype,
                                        .k_dtype = k.dtype,
                                        .v_dtype = k.dtype,
-                                       .y_dtype = to.dtype,
+                                       .y_dtype = dense.dtype,
                                        .k_vector = quads_in_rows(k),
                                        .v_vector = quads_in_rows(call.values()),
                                        .k_quads = uint32_t(k_quads),
                                        .v_quads = uint32_t(v_quads),
                                        .heads = heads,
-                                       .split = uint32_t(splits > 1),
+                                       .batch = batch,
+                                       .aligned = k.dim(2) % batch == 0,
+                                       .keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX,
                                        .lanes = lanes},
                       {{call.q(), KPX_READ},
                        {k, KPX_READ},
@@ -132,13 +144,10 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
                        {call.table(), KPX_READ},
                        {call.sequences(), KPX_READ},
                        {call.lengths(), KPX_READ},
-                       {to, KPX_WRITE}},
+                       {dense, KPX_WRITE},
+                       {parts, split ? KPX_WRITE : KPX_READ},
+                       {arrivals, split ? KPX_READ_WRITE : KPX_READ}},
                       p, grid);
-    if (splits > 1) {
-        const SDPACombineParams c{uint32_t(outputs), uint32_t(splits), p.dv, uint32_t(dense.offset)};
-        lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = dense.dtype},
-                          {{to, KPX_READ}, {dense, KPX_WRITE}}, c, grid_elements(device, dense.size()));
-    }
     store_output(lowering, dense, out);
 }
 

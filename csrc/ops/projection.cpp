@@ -9,7 +9,7 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kMostRows = 16; // of x: for more, products of tiles are faster
+constexpr int64_t kMostRows = 16; // of x, but for byte tiles: for more, products of tiles are faster
 
 // The mode that so many bits and such scales and groups are.
 uint32_t mode_of(const ProjectionOp &op, const Array &scales) {
@@ -240,7 +240,7 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     if (m.x_rows > 1 && op.epilogue == PROJECTION_ARG_MAX) {
         unsupported("the largest products of {} rows", m.x_rows);
     }
-    if (m.x_rows > kMostRows) {
+    if (m.x_rows > kMostRows && !takes_byte_tiles(lowering, op, m)) {
         unsupported("{} rows", m.x_rows);
     }
     const DeviceTraits &device = lowering.device();

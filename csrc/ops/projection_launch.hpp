@@ -30,10 +30,12 @@ struct ProjectionLaunch {
 
 // How projection_coopmat is launched; its constants say what these are.
 struct ByteTiles {
-    uint32_t lanes, teams, chunk, tiles, blocks;
+    uint32_t lanes, abreast, slots, turns, side, rounds;
+    bool pair; // tiles of two matrices alternate
 
-    uint32_t threads() const { return teams * 32; }
-    uint32_t shared_bytes(uint32_t group_shift) const; // which is that of the kernel
+    uint32_t threads() const { return abreast * slots * 32; }
+    uint32_t group_rows() const { return slots * turns * 16 / (pair ? 2 : 1); } // of each matrix
+    uint32_t shared_bytes(uint32_t group_shift) const;                          // which is that of the kernel
     bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };
 

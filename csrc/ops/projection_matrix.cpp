@@ -10,9 +10,11 @@ namespace kpx {
 namespace {
 
 // Rows of x that it takes: fewer are faster by projection.comp, more by quantized_matmul_coopmat, whose sums are
-// others.
-constexpr int64_t kLeastRows = 5, kMostRows = 16;
-constexpr uint32_t kTeamLanes = 32, kSide = 16;
+// others. Without tensor cores it is for few only.
+constexpr int64_t kLeastRows = 3, kMostRows = 64, kMostDotRows = 16;
+constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
+// Teams of a workgroup: with more, registers spill, but for a small side where that makes one round of several.
+constexpr uint32_t kMostTeams = 16, kSmallTeams = 20, kCpuTeams = 8;
 
 // What projection_rows.comp makes.
 struct Rows {
@@ -23,12 +25,12 @@ uint32_t norm_of(const ProjectionOp &op, const ProjectionOperands &m) {
     return op.norm == 0 ? 0 : m.gain ? 2 : 1;
 }
 
-Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t lanes) {
+Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
     const DeviceTraits &device = lowering.device();
-    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, kSide);
-    const Rows out{lowering.scratch(DT_UINT32, {blocks, units, 3, kSide, 8}),
-                   lowering.scratch(DT_FLOAT32, {blocks, units, 2, kSide}),
-                   lowering.scratch(DT_FLOAT32, {blocks, kSide})};
+    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, t.side), side = t.side;
+    const Rows out{lowering.scratch(DT_UINT32, {blocks, units, 3, side, 8}),
+                   lowering.scratch(DT_FLOAT32, {blocks, units, 2, side}),
+                   lowering.scratch(DT_FLOAT32, {blocks, side})};
     const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
                                  m.gain ? uint32_t(m.gain.offset) : 0, op.eps};
     lowering.dispatch(spec::projection_rows{.threads = row_threads(device, m.cols / 8, 512),
@@ -36,41 +38,79 @@ Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOpera
                                             .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
                                             .cols = uint32_t(m.cols),
                                             .norm = norm_of(op, m),
-                                            .lanes = lanes},
+                                            .lanes = t.lanes,
+                                            .side = t.side},
                       {{m.x, KPX_READ},
                        {m.gain ? m.gain : m.x, KPX_READ},
                        {out.digits, KPX_WRITE},
                        {out.units, KPX_WRITE},
                        {out.factors, KPX_WRITE}},
-                      p, grid_1d(device, blocks * kSide));
+                      p, grid_1d(device, blocks * side));
     return out;
 }
 
 } // namespace
 
 uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
-    const uint32_t operands = kSide * (2 * chunk + 1) + std::max(1u, chunk >> group_shift) * 8;
-    return teams * std::max(operands, tiles * blocks * 64) * 16;
+    const uint32_t operands = kTileRows * (2 * kChunk + 1) + std::max(1u, kChunk >> group_shift) * 8;
+    const uint32_t team_quads = std::max(operands, side * 5);
+    const uint32_t tiles = rounds > 1 ? turns * slots : 0; // whose sums wait
+    return abreast * slots * team_quads * 16 + std::max(1u, tiles * kTileRows * side) * 4;
 }
 
 bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
-    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes &&
-           teams * chunk >= lanes;
+    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes;
 }
+
+namespace {
+
+uint32_t most_teams(const ByteTiles &t, const DeviceTraits &device) {
+    return device.is_cpu ? kCpuTeams : t.side == 8 ? kSmallTeams : kMostTeams;
+}
+
+constexpr uint32_t kRoundCost = 8; // of a round, beside what its chunks take
+
+// How many chunks of a row a workgroup takes at a time, a multiple of the slice's: few rounds, and few idle teams.
+uint32_t chunks_abreast(ByteTiles t, const DeviceTraits &device, uint32_t group_shift, uint32_t chunks) {
+    const uint32_t slice = t.lanes / kChunk, most = most_teams(t, device);
+    t.slots = t.turns = 1;
+    uint32_t best = slice, least = UINT32_MAX;
+    for (uint32_t n = slice; n <= std::max(most, slice); n += slice) {
+        t.abreast = n;
+        t.rounds = divide_up(chunks, n);
+        const uint32_t cost = t.rounds * (n + kRoundCost);
+        if (cost <= least && t.fits(device, group_shift) && (n <= kMostTeams || t.rounds == 1)) {
+            best = n;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+} // namespace
 
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
     ByteTiles t{};
     const int64_t units = shape.cols / 32;
+    t.pair = shape.paired == 2;
     t.lanes = slice_lanes(device, units);
-    t.teams = 8;
-    t.chunk = 4;  // with 8 registers spill,
-    t.blocks = 1; // and with two blocks
-    t.tiles = shape.paired;
-    if (t.tiles == 1 && shape.rows >= int64_t(device.compute_units) * kSide) {
-        t.tiles = 2;
-    }
-    while (t.teams > 1 && !t.fits(device, group_shift)) {
-        t.teams /= 2;
+    t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : 16;
+    const uint32_t blocks = divide_up(shape.x_rows, t.side), chunks = divide_up(units, kChunk);
+    const uint32_t tiles = divide_up(shape.rows, kTileRows) * shape.paired;
+    const uint32_t wanted = divide_up(int64_t(tiles) * blocks, std::max(1u, device.compute_units)); // of a workgroup
+    t.abreast = chunks_abreast(t, device, group_shift, chunks);
+    t.rounds = divide_up(chunks, t.abreast);
+    const uint32_t most_slots = most_teams(t, device) / t.abreast;
+    t.slots = wanted >= 2 && most_slots >= 2 ? 2 : 1;
+    const uint32_t step = t.pair && t.slots == 1 ? 2 : 1; // of turns
+    t.turns = divide_up(wanted, t.slots * step) * step;
+    while (!t.fits(device, group_shift) && (t.turns > step || t.slots > 1)) {
+        if (t.turns > step) {
+            t.turns -= step;
+        } else {
+            t.slots = 1;
+            t.turns = t.pair ? 2 : 1;
+        }
     }
     return t;
 }
@@ -97,6 +137,8 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
     return m.x_rows >= kLeastRows && m.x_rows <= kMostRows && op.bits == 4 && m.biases(0) && m.parts.splits == 1 &&
            op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
            (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+           (m.x_rows <= kMostDotRows || device.as_gpu ||
+            lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&
            lowering.has_kernel(spec::projection_rows::kKernel) &&
            plan(lowering, op, m).fits(device, group_shift(op.group_size) - 5);
@@ -106,16 +148,15 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
     const DeviceTraits &device = lowering.device();
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const ByteTiles t = plan(lowering, op, m);
-    const Rows x = make_rows(lowering, op, m, t.lanes);
+    const Rows x = make_rows(lowering, op, m, t);
     ProjectionParams p{};
     uint32_t groups = 0;
-    const uint32_t group_rows = t.tiles / (pair ? 2 : 1) * kSide;
     for (uint32_t i = 0; i < m.count; i++) {
         p.sets[i] = projection_set(m, i);
         if (i > 0 && !pair) {
             p.starts[i - 1] = groups;
         }
-        groups += i == 0 || !pair ? divide_up(p.sets[i].n, group_rows) : 0;
+        groups += i == 0 || !pair ? divide_up(p.sets[i].n, t.group_rows()) : 0;
     }
     p.x_rows = uint32_t(m.x_rows);
     p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
@@ -135,16 +176,17 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .sets = m.count,
                                                .epilogue = op.epilogue,
                                                .lanes = t.lanes,
-                                               .teams = t.teams,
-                                               .chunk = t.chunk,
-                                               .tiles = t.tiles,
-                                               .blocks = t.blocks,
-                                               .norm = op.norm},
+                                               .abreast = t.abreast,
+                                               .slots = t.slots,
+                                               .turns = t.turns,
+                                               .side = t.side,
+                                               .norm = op.norm,
+                                               .held = t.turns > 1},
                       {read(x.digits), read(x.units), read(x.factors), read(of(0, &Matrix::w)),
                        read(of(0, &Matrix::scales)), read(of(0, &Matrix::biases)), write(0), read(of(1, &Matrix::w)),
                        read(of(1, &Matrix::scales)), read(of(1, &Matrix::biases)), write(1), read(of(2, &Matrix::w)),
                        read(of(2, &Matrix::scales)), read(of(2, &Matrix::biases)), write(2), read(m.residual)},
-                      p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, kSide * t.blocks)));
+                      p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, t.side)));
 }
 
 } // namespace kpx

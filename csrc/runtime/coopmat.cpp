@@ -67,9 +67,9 @@ bool has_matrices_khr(vk::PhysicalDevice device) {
     return false;
 }
 
-bool has_byte_matrices_khr(vk::PhysicalDevice device) {
+bool has_byte_matrices_khr(vk::PhysicalDevice device, uint32_t columns) {
     for (const PropertiesKHR &p : properties_khr(device)) {
-        if (p.MSize == kSize && p.NSize == kSize && p.KSize == 2 * kSize && p.AType == kInt8 && p.BType == kInt8 &&
+        if (p.MSize == kSize && p.NSize == columns && p.KSize == 2 * kSize && p.AType == kInt8 && p.BType == kInt8 &&
             p.CType == kInt32 && p.ResultType == kInt32 && p.saturatingAccumulation == VK_FALSE &&
             p.scope == kSubgroup) {
             return true;

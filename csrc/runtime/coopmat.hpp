@@ -32,6 +32,6 @@ constexpr auto kCooperativeMatrixPropertiesKHR = VkStructureType(1000506001);
 // Whether the device lists the shape in that form of the extension, which it offers.
 bool has_matrices_nv(vk::PhysicalDevice device);
 bool has_matrices_khr(vk::PhysicalDevice device);
-bool has_byte_matrices_khr(vk::PhysicalDevice device);
+bool has_byte_matrices_khr(vk::PhysicalDevice device, uint32_t columns = 16); // or 8
 
 } // namespace kpx

@@ -4,6 +4,7 @@
 
 #include "abi/error.hpp"
 #include "runtime/compute_units.hpp"
+#include "runtime/coopmat.hpp"
 #include "runtime/descriptors.hpp"
 #include "runtime/device_list.hpp"
 #include "runtime/kernels.hpp"
@@ -93,6 +94,7 @@ void Device::fill_traits() {
     traits_.float16 = features_.float16;
     traits_.subgroup_arithmetic = features_.subgroup;
     traits_.dot8 = features_.fast_dot8;
+    traits_.byte_matrices_of_8 = !features_.coopmat8_khr || has_byte_matrices_khr(*physical_, 8);
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
     traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/gen_ops.hpp"
+#include "ops/projection_launch.hpp"
 #include "recorded_lowering.hpp"
 #include "test.hpp"
 
@@ -57,4 +58,33 @@ TEST(a_row_of_integers_stays_in_one_piece_where_floats_do_not) {
     lowering = RecordedLowering();
     lowering.words.erase("dot8");
     CHECK(projected(lowering, 12288).piece < 12288);
+}
+
+// Tiles of bytes go into shared memory, whole slices into a round, and pairs of tiles into a workgroup.
+TEST(launches_of_byte_tiles_fit) {
+    for (uint32_t bytes : {32768u, 49152u}) {
+        RecordedLowering lowering;
+        lowering.traits.max_shared_bytes = bytes;
+        for (int64_t cols : {32, 352, 1024, 2560, 9728, 12288}) {
+            for (int64_t rows : {1, 1000, 9728, 151936}) {
+                for (int64_t x_rows : {5, 8, 16, 64}) {
+                    for (uint32_t paired : {1u, 2u}) {
+                        const kpx::ProjectionShape shape{.rows = rows,
+                                                         .cols = cols,
+                                                         .x_rows = x_rows,
+                                                         .paired = paired,
+                                                         .integers = true,
+                                                         .norm = true,
+                                                         .arg_max = false,
+                                                         .subgroup = true};
+                        const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, 0);
+                        CHECK(t.fits(lowering.traits, 0));
+                        CHECK(t.abreast % (t.lanes / 4) == 0 && t.rounds * t.abreast * 4 >= cols / 32);
+                        CHECK(paired == 1 || (t.slots == 1 ? t.turns % 2 == 0 : t.slots % 2 == 0));
+                        CHECK(t.side == (x_rows <= 8 ? 8u : 16u));
+                    }
+                }
+            }
+        }
+    }
 }

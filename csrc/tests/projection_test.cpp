@@ -221,4 +221,5 @@ TEST(a_projection_takes_several_rows) {
     Device device = open_as_gpu();
     check_rows(device, 5, 352, 40, 32, 1);
     check_rows(device, 16, 1024, 17, 128, 0);
+    check_rows(device, 37, 352, 40, 32, 1);
 }

@@ -29,6 +29,7 @@ class RecordedLowering : public kpx::Lowering {
                              .float16 = true,
                              .subgroup_arithmetic = true,
                              .dot8 = true,
+                             .byte_matrices_of_8 = true,
                              .is_cpu = false,
                              .as_gpu = false};
     std::set<std::string_view> words = {"narrow", "subgroup", "dot8"}; // of every variant

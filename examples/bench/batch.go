@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
@@ -108,9 +109,37 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 			runs = append(runs, r)
 		}
 	}
+	if err := b.lookAtStep(ctx, e, clients); err != nil {
+		return nil, err
+	}
 	out = medians(runs)
 	out.Prompt, out.Tokens = prompt, tokens
 	return out, nil
+}
+
+// lookAtStep measures the parts of the largest step that generates only: usually the
+// one in which every client gets a token.
+func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) error {
+	if b.profile == 0 {
+		return nil
+	}
+	all, err := e.Profile(ctx, b.profile)
+	if errors.Is(err, kompute.ErrUnsupported) {
+		b.results.NoProfile = err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Backward(all) {
+		if p.Rows == p.Chosen {
+			out := &profile{Clients: clients, Tokens: b.profile}
+			out.add(p.RegionProfile)
+			b.results.Profiles = append(b.results.Profiles, out)
+			return nil
+		}
+	}
+	return nil
 }
 
 // ask has clients ask at once, and waits for all answers.

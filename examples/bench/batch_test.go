@@ -26,6 +26,13 @@ func TestBatchesAreMeasured(t *testing.T) {
 		require.GreaterOrEqual(t, b.FirstP99, b.FirstP50)
 	}
 	require.Positive(t, r.Memory.Cache)
+	if r.NoProfile == "" {
+		require.Len(t, r.Profiles, 2)
+		for i, clients := range []int{1, 3} {
+			require.Equal(t, clients, r.Profiles[i].Clients)
+			require.NotEmpty(t, r.Profiles[i].Kernels)
+		}
+	}
 }
 
 // Two devices share the clients, and guesses ahead are counted.

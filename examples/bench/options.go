@@ -51,7 +51,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
 		fs.Letter(letter, name)
 	}
-	fs.IntVar(&o.profile, "profile", 5, "tokens to measure each kernel over, at each depth; 0: none")
+	fs.IntVar(&o.profile, "profile", 5, "tokens (with --batch: steps) to measure each kernel over, at each depth; 0: none")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
 	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")

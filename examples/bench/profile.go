@@ -11,10 +11,12 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// profile is where the device's time of a token goes, at one depth.
+// profile is where the device's time of a token goes, at one depth, or that of a
+// step of an engine with so many clients.
 type profile struct {
-	Depth  int `json:"depth"`
-	Tokens int `json:"tokens"` // number of tokens that the medians are of
+	Depth   int `json:"depth"`
+	Clients int `json:"clients,omitempty"`
+	Tokens  int `json:"tokens"` // number of tokens that the medians are of
 	// Device time of a token: of a replay as it is, and with timestamps around
 	// each dispatch, which is what the kernels and gaps add up to.
 	ReplayNanos int64    `json:"replay_ns"`

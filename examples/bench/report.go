@@ -117,8 +117,12 @@ func printTests(w io.Writer, rows []row) error {
 // print prints the tables of one depth.
 func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
-		fmt.Fprintf(w, "\na token of the region at depth %d: %s µs of device time, %s with a timestamp around each dispatch; medians of %d:\n",
-			p.Depth, micros(float64(p.ReplayNanos)), micros(float64(p.TimedNanos)), p.Tokens)
+		what := fmt.Sprintf("a token of the region at depth %d", p.Depth)
+		if p.Clients > 0 {
+			what = fmt.Sprintf("a step of %d clients", p.Clients)
+		}
+		fmt.Fprintf(w, "\n%s: %s µs of device time, %s with a timestamp around each dispatch; medians of %d:\n",
+			what, micros(float64(p.ReplayNanos)), micros(float64(p.TimedNanos)), p.Tokens)
 		if p.Workers > 0 {
 			fmt.Fprintf(w, "its %d threads wait %.1f%% of their time for each other\n", p.Workers, 100*p.Waiting)
 		}

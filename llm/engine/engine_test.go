@@ -274,3 +274,29 @@ func TestGrammar(t *testing.T) {
 	_, err = e.Submit(t.Context(), engine.Request{Prompt: prompt, Grammar: other})
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 }
+
+// A profile of an idle engine has the steps that it has run, and an answer that comes
+// after it, from pages that were there before, is the same.
+func TestProfile(t *testing.T) {
+	eachSmall(t, func(d demo) {
+		e := d.engine(engine.Config{Sequences: 2, Context: 64, PageTokens: 4})
+		answer := func() []int {
+			s, err := e.Submit(d.Context(), engine.Request{Prompt: []int{5, 6, 7, 8, 9, 10, 11, 12, 13}, MaxTokens: 6})
+			require.NoError(d, err)
+			got, err := s.Result(d.Context())
+			require.NoError(d, err)
+			return got.IDs
+		}
+		want := answer()
+		profiles, err := e.Profile(d.Context(), 1)
+		require.NoError(d, err)
+		require.NotEmpty(d, profiles)
+		require.Equal(d, 1, profiles[0].Rows)
+		require.NotEmpty(d, profiles[0].Dispatches)
+		require.Equal(d, want, answer())
+		require.NotZero(d, e.Stats().SharedTokens)
+		d.close(e)
+		_, err = e.Profile(d.Context(), 1)
+		require.ErrorIs(d, err, kompute.ErrClosed)
+	})
+}

@@ -65,6 +65,7 @@ type step struct {
 	hostPlaces []int32
 	hostWords  []uint32
 	listed     []listed // what the rows of the page table hold
+	used       bool
 }
 
 // listed is a row of a page table.
@@ -122,7 +123,7 @@ func (t *stepper) start(ctx context.Context, f *flight) error {
 	if err != nil {
 		return err
 	}
-	f.step = c
+	f.step, c.used = c, true
 	if err := errors.Join(t.fill(c, f), t.list(c, f)); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@
 #ifndef STEP_JOIN_GLSL
 #define STEP_JOIN_GLSL
 
+#include "last_arrival.glsl"
+
 void store_quad(uint g, uint quad, vec4 v) {
     uint at = p.out_offset + (first_head + g) * p.out_stride + quad * 4;
     [[unroll]] for (uint c = 0; c < 4; c++) {
@@ -54,29 +56,6 @@ void merge_rows(bool is_all) {
     if (quad == 0) {
         parts[row + QUADS] = vec4(top, all, 0.0, 0.0);
     }
-}
-
-// Orders what the workgroup did with memory before and after.
-void workgroup_barrier() {
-    controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
-                   gl_SemanticsAcquireRelease);
-}
-
-// Whether all other splits of these heads have stored their parts. Leaves the
-// counter as it was before the first.
-bool is_last(uint splits) {
-    workgroup_barrier();
-    if (thread == 0) {
-        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
-        arrived_s = atomicAdd(arrivals[gl_WorkGroupID.x], 1);
-        memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
-    }
-    workgroup_barrier();
-    bool last = arrived_s == splits - 1;
-    if (last && thread == 0) {
-        atomicExchange(arrivals[gl_WorkGroupID.x], 0);
-    }
-    return last;
 }
 
 const uint COMBINERS = THREADS / (HEADS * QUADS); // threads that share a quad of the result

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kompute-go/kompute-go/kompute"
+)
+
+// StepProfile is where the device's time of one kind of step goes.
+type StepProfile struct {
+	Rows   int // tokens that such a step takes
+	Chosen int // those of them after which a token is chosen
+	// Sampled: tokens are not just the most likely ones.
+	Sampled bool
+	*kompute.RegionProfile
+}
+
+// Profile measures each kind of step that the engine has run, as
+// [kompute.Region.Profile] does, with the positions of the last such step. Smaller
+// steps come first. Nothing is written to any sequence's keys and values.
+//
+// Of several devices it is the first. It fails with [ErrBusy] while the engine has
+// requests, and with the errors of Region.Profile; kompute.ErrUnsupported where steps
+// are not captured. New requests wait until it is done.
+func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
+	if e == nil {
+		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		switch {
+		case e.err != nil:
+			return nil, e.err
+		case e.closing:
+			return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+		case e.queue.busy():
+			return nil, ErrBusy
+		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.flights.oldest() != nil }):
+			return e.replicas[0].steps.profile(ctx, times)
+		}
+		e.mu.Unlock() // a step that was started before the last answer ended is on its way
+		time.Sleep(time.Millisecond)
+		e.mu.Lock()
+	}
+}
+
+func (t *stepper) profile(ctx context.Context, times int) ([]StepProfile, error) {
+	if t.uncaptured {
+		return nil, fmt.Errorf("engine: %w: this device cannot capture steps", kompute.ErrUnsupported)
+	}
+	var all []StepProfile
+	for z, c := range t.sizes {
+		if z != c.size || z.slot != 0 || !c.used { // another one's place, or the same again
+			continue
+		}
+		nowhere := c.hostPlaces[2*c.rows : 3*c.rows]
+		for i := range nowhere {
+			nowhere[i] = -1
+		}
+		if err := c.places.Poke(nowhere, 2*c.rows); err != nil {
+			return nil, err
+		}
+		p, err := c.region.Profile(ctx, times)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, StepProfile{Rows: c.rows, Chosen: c.chosen, Sampled: c.mode != greedy, RegionProfile: p})
+	}
+	slices.SortFunc(all, func(a, b StepProfile) int {
+		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Chosen, b.Chosen))
+	})
+	return all, t.stream.Err()
+}
