@@ -96,7 +96,7 @@ func TestReplicas(t *testing.T) {
 		require.Positive(d, stats.SharedTokens)
 		require.Equal(d, stats.Steps, stats.DeviceSteps[0]+stats.DeviceSteps[1])
 		for _, steps := range stats.DeviceSteps {
-			require.Greater(d, steps, stats.Steps/4, "both have worked")
+			require.Positive(d, steps, "both have worked") // how much depends on which was ready first
 		}
 		d.close(e)
 	})
