@@ -1,6 +1,7 @@
 // Notes for each place of the axis which of the updates for it is the first and
 // which the last. Marks are zero before: the last is stored plus one, the first
-// as its complement, so that both are maxima, whatever the order of threads.
+// as its complement, so that both are maxima, whatever the order of threads. For
+// scatter_chain it also makes a list of each place's updates, in any order.
 //
 // variants: base
 #version 450
@@ -11,8 +12,10 @@
 layout(local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 1) buffer Marks { uint marks[]; };
+layout(set = 0, binding = 2) writeonly buffer Links { uint links[]; }; // LISTED, behind the chains
 layout(constant_id = 1) const uint SIGNED_INDICES = 1; // int32 indices
 layout(constant_id = 2) const uint ALONG = 0;
+layout(constant_id = 3) const uint LISTED = 0; // not ALONG
 layout(push_constant) uniform Push { ScatterParams p; };
 
 #include "scatter.glsl"
@@ -25,6 +28,9 @@ void main() {
             uint mark = mark_at(u, place);
             atomicMax(marks[mark], ~u.number);
             atomicMax(marks[mark + 1u], u.number + 1u);
+            if (LISTED != 0u) {
+                links[p.count + u.number] = atomicExchange(marks[p.heads_offset + place], u.number + 1u);
+            }
         }
     }
 }

@@ -22,36 +22,47 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
     return n;
 }
 
+// How many iterations a thread may make: more take too long, and some CPU drivers stop a loop.
+static uint32_t longest_loop(const DeviceTraits &device) {
+    return device.is_cpu ? 30000 : 1 << 22;
+}
+
 // How many threads go through the indices of one place. One, unless each place gets many updates: few elements of
 // out cannot fill a device. And no thread may go on for too long.
-static uint32_t team_size(const ScatterParams &params) {
+static uint32_t team_size(const ScatterParams &params, bool chained) {
     constexpr uint32_t most = 256, longest = 30000;
     uint32_t team = 1;
-    while (team < most && (params.count / team > longest || params.count / team > 8 * int64_t(params.places)))
+    while (team < most &&
+           ((!chained && params.count / team > longest) || params.count / team > 8 * int64_t(params.places)))
         team *= 2;
     return team;
 }
 
-// Notes the first and the last update of each place, in zeroed scratch memory.
-static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams params, int64_t places,
-                         uint32_t along) {
-    Array marks = lowering.scratch(DT_UINT32, {2 * places});
+// Notes the first and the last update of each place, in zeroed scratch memory, and lists of each one's updates in the
+// second half of next, if there is such.
+static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams &params, int64_t places,
+                         const Array &next, uint32_t along) {
+    Array marks = lowering.scratch(DT_UINT32, {(next ? 3 : 2) * places});
     fill_array(lowering, marks, 0);
-    params.n = uint32_t(indices.size());
-    lowering.dispatch(
-        spec::scatter_mark{
-            .threads = ELEMENT_THREADS, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u, .along = along},
-        {{indices, KPX_READ}, {marks, KPX_READ_WRITE}}, params, grid_elements(lowering.device(), params.n));
+    params.marks_offset = uint32_t(marks.offset);
+    params.heads_offset = uint32_t(marks.offset + 2 * places);
+    ScatterParams own = params;
+    own.n = uint32_t(indices.size());
+    lowering.dispatch(spec::scatter_mark{.threads = ELEMENT_THREADS,
+                                         .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                                         .along = along,
+                                         .listed = bool(next)},
+                      {{indices, KPX_READ}, {marks, KPX_READ_WRITE}, {next ? next : marks, KPX_WRITE}}, own,
+                      grid_elements(lowering.device(), own.n));
     return marks;
 }
 
 // Notes for each update the next one for its place.
-static Array chain_updates(Lowering &lowering, const Array &indices, const Array &marks, const ScatterParams &params) {
-    Array next = lowering.scratch(DT_UINT32, {int64_t(params.count)});
+static void chain_updates(Lowering &lowering, const Array &indices, const Array &marks, const Array &next,
+                          const ScatterParams &params) {
     lowering.dispatch(spec::scatter_chain{.threads = 64, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
-                      {{indices, KPX_READ}, {marks, KPX_READ}, {next, KPX_WRITE}}, params,
+                      {{indices, KPX_READ}, {marks, KPX_READ}, {next, KPX_READ_WRITE}}, params,
                       grid_1d(lowering.device(), (int64_t(params.count) + 63) / 64));
-    return next;
 }
 
 static void scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
@@ -67,34 +78,40 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
     params.updates_offset = uint32_t(updates.offset);
     params.out_offset = uint32_t(out.offset);
     int64_t places = op.along ? out.size() : int64_t(params.places);
-    if (2 * places > int64_t(UINT32_MAX))
+    if (3 * places > int64_t(UINT32_MAX))
         unsupported("{} places are too many", places);
-    uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params);
-    if (op.mode != SCATTER_SET && params.count / team > 30000)
+    // Chains are worth a launch where several elements of each update have the same index.
+    bool chained = op.mode != SCATTER_SET && !op.along && pre * params.post >= 8 &&
+                   params.count <= longest_loop(lowering.device());
+    const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params, chained);
+    chained = chained && team == 1;
+    if (op.mode != SCATTER_SET && !chained && params.count / team > 30000)
         unsupported("{} updates along an axis are too many", params.count);
-    Array marks = mark_places(lowering, indices, params, places, op.along);
-    params.marks_offset = uint32_t(marks.offset);
-    // Worth a launch where several elements of each update have the same index.
-    const bool chained = op.mode != SCATTER_SET && team == 1 && !op.along && pre * params.post >= 8;
-    const Array next = chained ? chain_updates(lowering, indices, marks, params) : marks;
+    const Array next = chained ? lowering.scratch(DT_UINT32, {2 * int64_t(params.count)}) : Array{};
+    const Array marks = mark_places(lowering, indices, params, places, next, op.along);
+    if (chained)
+        chain_updates(lowering, indices, marks, next, params);
     const bool quads =
         team == 1 && !op.along && params.post % 4 == 0 && params.updates_offset % 4 == 0 && params.out_offset % 4 == 0;
     if (quads)
         for (uint32_t *elements : {&params.n, &params.post, &params.updates_offset, &params.out_offset})
             *elements /= 4;
     int64_t width = ELEMENT_THREADS / team;
-    lowering.dispatch(
-        spec::scatter{.threads = ELEMENT_THREADS,
-                      .updates_dtype = updates.dtype,
-                      .y_dtype = out.dtype,
-                      .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
-                      .along = op.along,
-                      .mode = op.mode,
-                      .team = team,
-                      .chained = chained,
-                      .quads = quads},
-        {{updates, KPX_READ}, {indices, KPX_READ}, {marks, KPX_READ}, {out, KPX_READ_WRITE}, {next, KPX_READ}}, params,
-        grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
+    lowering.dispatch(spec::scatter{.threads = ELEMENT_THREADS,
+                                    .updates_dtype = updates.dtype,
+                                    .y_dtype = out.dtype,
+                                    .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                                    .along = op.along,
+                                    .mode = op.mode,
+                                    .team = team,
+                                    .chained = chained,
+                                    .quads = quads},
+                      {{updates, KPX_READ},
+                       {indices, KPX_READ},
+                       {marks, KPX_READ},
+                       {out, KPX_READ_WRITE},
+                       {chained ? next : marks, KPX_READ}},
+                      params, grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
 }
 
 void lower_scatter(Lowering &lowering, const ScatterCall &call) {

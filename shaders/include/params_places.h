@@ -66,6 +66,7 @@ struct ScatterParams {
     uint updates_offset;
     uint out_offset;
     uint marks_offset;
+    uint heads_offset; // of lists of places' updates: the first one plus one
 };
 
 #endif
