@@ -15,7 +15,13 @@ set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup 
 set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # products of four bytes at once
 set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR)
 set(KPX_VARIANT_khr8 memory_model int8 coopmat8_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR) # of bytes
+set(KPX_VARIANT_nv2 coopmat2_nv glsl:GL_NV_cooperative_matrix2) # matrices stay in registers
 set(KPX_VARIANT_nv coopmat_nv glsl:GL_NV_cooperative_matrix)
+
+# SPIR-V's version for what the newer compiler makes: what the extension asks for, as Vulkan versions.
+set(KPX_TARGET_GL_KHR_cooperative_matrix vulkan1.2)
+set(KPX_TARGET_GL_NV_cooperative_matrix2 vulkan1.3)
+set(KPX_TARGET_GL_EXT_spirv_intrinsics vulkan1.2)
 
 include(kernel_spec)
 include(glslang)
@@ -134,7 +140,7 @@ foreach(source IN LISTS KPX_SHADER_FILES)
                 list(APPEND KPX_LEFT_OUT ${name})
                 continue()
             elseif(missing)
-                set(command ${compiler} --quiet --target-env vulkan1.2 ${defines} ${definitions} -I${KPX_SHADERS}/include
+                set(command ${compiler} --quiet --target-env ${KPX_TARGET_${missing}} ${defines} ${definitions} -I${KPX_SHADERS}/include
                     --depfile ${output}.d --vn ${symbol} -o ${output} ${source})
                 string(APPEND arrays "#include \"spirv/${name}.inc\"\n")
             else()

@@ -1,7 +1,8 @@
-// Rotary position embedding. One thread per pair of elements, and one per
-// element that is only copied.
+// Rotary position embedding. A thread takes a pair of elements, or an element that
+// is only copied, in HEADS heads: the angle is the same in all of them.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 
 #include "tensor.glsl"
 #include "math.glsl"
@@ -14,6 +15,9 @@ TENSOR_OUT(3, y, 2)
 layout(constant_id = 3) const uint TRADITIONAL = 0;
 layout(constant_id = 4) const uint HAS_POSITIONS = 0;
 layout(constant_id = 5) const uint HAS_FREQS = 0;
+layout(constant_id = 6) const uint HEADS = 1; // at most MOST_HEADS
+
+#define MOST_HEADS 8
 
 layout(push_constant) uniform Push { RoPEParams p; };
 
@@ -34,26 +38,37 @@ float angle_of(uint batch, uint t, uint i) {
 void main() {
     uint half_dims = p.dims / 2u;
     uint per_row = p.cols - half_dims;
+    uint blocks = (p.heads + HEADS - 1u) / HEADS;
     // Fewer than 65,535 times: grid_elements launches enough threads.
     for (uint at = gl_GlobalInvocationID.x; at < p.n; at += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint row = at / per_row;
         uint i = at - row * per_row;
-        uint head = row / p.steps;
-        uint t = row - head * p.steps;
-        uint batch = head / p.heads;
-        uint from = p.x_offset + batch * p.x_strides[0] + (head - batch * p.heads) * p.x_strides[1] + t * p.x_strides[2];
-        uint to = p.out_offset + row * p.cols;
-        if (i >= half_dims) {
-            uint col = i + half_dims;
-            y_set_bits(to + col, x_bits(from + col * p.x_strides[3]));
-            continue;
+        uint block = row / p.steps;
+        uint t = row - block * p.steps;
+        uint batch = block / blocks;
+        uint head0 = (block - batch * blocks) * HEADS;
+        bool turns = i < half_dims;
+        uint first = !turns ? i + half_dims : TRADITIONAL != 0 ? 2u * i : i;
+        uint second = !turns ? first : first + (TRADITIONAL != 0 ? 1u : half_dims);
+        uvec2 v[MOST_HEADS]; // all are loaded before the first is stored
+        [[unroll]] for (uint h = 0u; h < HEADS; h++) {
+            uint head = min(head0 + h, p.heads - 1u);
+            uint from = p.x_offset + batch * p.x_strides[0] + head * p.x_strides[1] + t * p.x_strides[2];
+            v[h] = uvec2(x_bits(from + first * p.x_strides[3]), x_bits(from + second * p.x_strides[3]));
         }
-        uint first = TRADITIONAL != 0 ? 2u * i : i;
-        uint second = first + (TRADITIONAL != 0 ? 1u : half_dims);
-        vec2 sc = m_sincos(angle_of(batch, t, i));
-        float a = x_load(from + first * p.x_strides[3]);
-        float b = x_load(from + second * p.x_strides[3]);
-        y_store(to + first, a * sc.y - b * sc.x);
-        y_store(to + second, a * sc.x + b * sc.y);
+        vec2 sc = turns ? m_sincos(angle_of(batch, t, i)) : vec2(0.0);
+        [[unroll]] for (uint h = 0u; h < HEADS; h++) {
+            uint to = p.out_offset + ((batch * p.heads + head0 + h) * p.steps + t) * p.cols;
+            if (head0 + h >= p.heads) {
+                break;
+            }
+            if (!turns) {
+                y_set_bits(to + first, v[h].x);
+                continue;
+            }
+            float a = bits_to_float(v[h].x, x_DT), b = bits_to_float(v[h].y, x_DT);
+            y_store(to + first, a * sc.y - b * sc.x);
+            y_store(to + second, a * sc.x + b * sc.y);
+        }
     }
 }

@@ -2,8 +2,7 @@
 // 16 rows for each subgroup, and 32 keys at a time. The query heads that read one
 // key head are rows of the same tile, neighbours at the same step.
 //
-// Operands are the float16 parts that sdpa_split made, and so are the weights of
-// the softmax; products of two second parts are below float32's precision and
+// The weights of the softmax are two float16 parts as well; products of two second parts are below float32's precision and
 // left out. A value's exponent goes to its key's weight.
 //
 // variants: narrow_khr narrow_nv
@@ -15,36 +14,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_vote : require
 
-layout(local_size_x_id = 0) in;
-
-#include "tensor.glsl"
-#include "float16_parts.glsl"
-#include "coopmat.glsl"
-
-TENSOR_IN(0, q, 1)
-TENSOR_IN(1, k, 2)
-TENSOR_IN(2, v, 3)
-TENSOR_IN(3, mask, 4)
-layout(set = 0, binding = 4) readonly buffer Lengths { int lengths[]; };
-TENSOR_OUT(5, y, 5)
-layout(set = 0, binding = 6) readonly buffer QParts { uvec4 q_parts[]; };
-layout(set = 0, binding = 7) readonly buffer KParts { uvec4 k_parts[]; };
-layout(set = 0, binding = 8) readonly buffer VParts { uvec4 v_parts[]; };
-layout(set = 0, binding = 9) readonly buffer QExponents { int q_exponents[]; };
-layout(set = 0, binding = 10) readonly buffer KExponents { int k_exponents[]; };
-layout(set = 0, binding = 11) readonly buffer VExponents { int v_exponents[]; };
-layout(constant_id = 6) const uint MASK_KIND = 0;
-layout(constant_id = 7) const uint HAS_LENGTH = 0;
-layout(constant_id = 8) const uint Q_PARTS = 2;
-layout(constant_id = 9) const uint K_PARTS = 2;
-layout(constant_id = 10) const uint V_PARTS = 2;
-layout(constant_id = 11) const uint K_STEPS = 8; // of 16 elements of q's and k's head
-layout(constant_id = 12) const uint V_STEPS = 8; // of v's
-layout(constant_id = 13) const uint LANES = 32;  // of a subgroup: 32 or 64
-
-layout(push_constant) uniform Push { SDPAParams p; };
-
-#include "attention.glsl"
+#include "attention_matrices.glsl"
 
 const uint WAVES = 4;
 const uint TILE = WAVES * FRAGMENT;
@@ -72,34 +42,29 @@ int next_exponents;
 MATRIX_A q_matrix[2][K_STEPS];
 MATRIX_C acc[V_STEPS];
 
-// What one lane knows of its row.
-struct Row {
-    uint row; // of the head's, at most the last
-    uint mask_from;
-    uint end; // one past the last key it sees
-    uint q_from;
-    int q_exponent;
+// What one lane knows of its row's sums.
+struct Sums {
     float highest;
     float weight;      // of the lane's keys only
     int sums_exponent; // acc is in units of 2^sums_exponent
     bool plain_values; // some value is not finite
 };
 
-void load_k(uint first, uint key0, uint end, uint plane) {
+void load_k(uint key0, uint end, uint plane) {
     [[unroll]] for (uint t = 0; t < K_TURNS; t++) {
         uint i = t * THREADS + gl_LocalInvocationIndex;
         uint key = min(key0 + i / K_RUNS % KEYS, end - 1);
-        next_k[t] = k_parts[(min(i / (K_RUNS * KEYS), K_PARTS - 1) * plane + first + key) * K_RUNS + i % K_RUNS];
+        next_k[t] = k_parts[(min(i / (K_RUNS * KEYS), K_PARTS - 1) * plane + first_key + key) * K_RUNS + i % K_RUNS];
     }
-    uint key = first + min(key0 + gl_LocalInvocationIndex % KEYS, end - 1);
+    uint key = first_key + min(key0 + gl_LocalInvocationIndex % KEYS, end - 1);
     next_exponents = gl_LocalInvocationIndex < KEYS ? k_exponents[key] : v_exponents[key];
 }
 
-void load_v(uint first, uint key0, uint end, uint plane) {
+void load_v(uint key0, uint end, uint plane) {
     [[unroll]] for (uint t = 0; t < V_TURNS; t++) {
         uint i = t * THREADS + gl_LocalInvocationIndex;
         uint key = min(key0 + i / V_RUNS % KEYS, end - 1);
-        next_v[t] = v_parts[(min(i / (V_RUNS * KEYS), V_PARTS - 1) * plane + first + key) * V_RUNS + i % V_RUNS];
+        next_v[t] = v_parts[(min(i / (V_RUNS * KEYS), V_PARTS - 1) * plane + first_key + key) * V_RUNS + i % V_RUNS];
     }
 }
 
@@ -148,46 +113,17 @@ void score_tile() {
     }
 }
 
-float product(uint q_from, uint k_from) {
-    float sum = 0.0;
-    for (uint e = 0; e < p.d; e++) {
-        sum += q_load(q_from + e * p.q_strides[3]) * k_load(k_from + e * p.k_strides[3]);
-    }
-    return sum;
-}
-
-// 2^n, or 0 where that is no normal number; n <= 127.
-float power_or_zero(int n) { return n < -126 ? 0.0 : exp2_int(n); }
-
-// The final score of a key, from the product of parts.
-float finish_score(Row row, uint key, float s, int exponent, uint k_from) {
-    if (key >= row.end) {
-        return LOWEST;
-    }
-    float bias = key_bias(row.mask_from, key);
-    if (bias <= LOWEST) {
-        return LOWEST;
-    }
-    int n = row.q_exponent + exponent;
-    if (n > SPLIT_NOT_FINITE / 2) {
-        s = product(row.q_from, k_from + key * p.k_strides[2]);
-    } else {
-        s = scale_by(s, max(n, -252));
-    }
-    return s * (p.scale * LOG2_E) + bias;
-}
-
 // Turns the scores into weights, in two parts, and factors for the sums so far.
-void weigh_tile(inout Row row, uint key0, uint k_from) {
+void weigh_tile(Row row, inout Sums sums, uint key0) {
     uint at = wave_scores() + gl_SubgroupInvocationID % FRAGMENT * ROW_PITCH;
     uint part = gl_SubgroupInvocationID / FRAGMENT; // of the row
     float s[SHARE];
-    float top = row.highest;
+    float top = sums.highest;
     [[unroll]] for (uint i = 0; i < SHARE / 4; i++) {
         uvec4 quad = scores[at + part * (SHARE / 4) + i];
         [[unroll]] for (uint c = 0; c < 4; c++) {
             uint j = part * SHARE + i * 4 + c;
-            s[i * 4 + c] = finish_score(row, key0 + j, uintBitsToFloat(quad[c]), key_exponents[j], k_from);
+            s[i * 4 + c] = finish_score(row, key0 + j, uintBitsToFloat(quad[c]), key_exponents[j]);
             top = max(top, s[i * 4 + c]);
         }
     }
@@ -196,22 +132,22 @@ void weigh_tile(inout Row row, uint key0, uint k_from) {
     }
     int exponent = value_exponents[gl_SubgroupInvocationID % KEYS];
     bool finite = exponent < SPLIT_NOT_FINITE / 2;
-    row.plain_values = row.plain_values || subgroupAny(!finite);
-    int sums_exponent = max(row.sums_exponent, subgroupMax(finite ? exponent : exponent - SPLIT_NOT_FINITE));
-    float keep = exp2(row.highest - top);
-    row.weight *= keep;
+    sums.plain_values = sums.plain_values || subgroupAny(!finite);
+    int sums_exponent = max(sums.sums_exponent, subgroupMax(finite ? exponent : exponent - SPLIT_NOT_FINITE));
+    float keep = exp2(sums.highest - top);
+    sums.weight *= keep;
     if (gl_SubgroupInvocationID < FRAGMENT) {
         factors[gl_SubgroupID * FRAGMENT + gl_SubgroupInvocationID] =
-            keep * power_or_zero(row.sums_exponent - sums_exponent);
+            keep * power_or_zero(sums.sums_exponent - sums_exponent);
     }
-    row.highest = top;
-    row.sums_exponent = sums_exponent;
+    sums.highest = top;
+    sums.sums_exponent = sums_exponent;
     subgroupBarrier(); // every score is read
     [[unroll]] for (uint i = 0; i < SHARE / 8; i++) {
         vec4 w[2];
         [[unroll]] for (uint c = 0; c < 8; c++) {
             float e = s[i * 8 + c] == LOWEST ? 0.0 : exp2(s[i * 8 + c] - top);
-            row.weight += e;
+            sums.weight += e;
             int n = value_exponents[part * SHARE + i * 8 + c];
             n = (n < SPLIT_NOT_FINITE / 2 ? n : n - SPLIT_NOT_FINITE) - sums_exponent + WEIGHT_EXPONENT;
             w[c >> 2][c & 3u] = e * power_or_zero(n);
@@ -251,24 +187,8 @@ void add_values() {
     }
 }
 
-// What values that are not finite add to a result of the row.
-float plain_values(Row row, float top, uint k_from, uint v_from, uint first, uint e) {
-    float sum = 0.0;
-    for (uint key = 0; key < row.end; key++) {
-        if (v_exponents[first + key] < SPLIT_NOT_FINITE / 2) {
-            continue;
-        }
-        float value = v_load(v_from + key * p.v_strides[2] + e * p.v_strides[3]);
-        if (magnitude_bits(value) >= INF_BITS) {
-            float s = finish_score(row, key, 0.0, SPLIT_NOT_FINITE, k_from);
-            sum += s == LOWEST ? 0.0 : exp2(s - top) * value;
-        }
-    }
-    return sum;
-}
-
-void store_tile(Row row, bool inside, uint to, uint k_from, uint v_from, uint first) {
-    float weight = row.weight;
+void store_tile(Row row, Sums sums, bool inside) {
+    float weight = sums.weight;
     [[unroll]] for (uint m = FRAGMENT; m < LANES; m *= 2) {
         weight += subgroupShuffleXor(weight, m);
     }
@@ -283,40 +203,25 @@ void store_tile(Row row, bool inside, uint to, uint k_from, uint v_from, uint fi
             uint e = t * FRAGMENT + c;
             if (inside && e < p.dv) {
                 float sum = uintBitsToFloat(scores[at + c / 4][c & 3u]);
-                sum = scale_by(sum * factor, row.sums_exponent - WEIGHT_EXPONENT);
-                if (row.plain_values) {
-                    sum += plain_values(row, row.highest, k_from, v_from, first, e) * factor;
+                sum = scale_by(sum * factor, sums.sums_exponent - WEIGHT_EXPONENT);
+                if (sums.plain_values) {
+                    sum += plain_values(row, sums.highest, e) * factor;
                 }
-                y_store(to + e, sum);
+                y_store(row.to + e, sum);
             }
         }
     }
 }
 
 void main() {
-    uint rows = p.queries * p.group;
-    uint tiles = (rows + TILE - 1) / TILE;
-    uint key_heads = p.heads / p.group;
-    uint key_head = workgroup_index() % (p.rows / rows); // over the batch
-    uint row0 = (tiles - 1 - workgroup_index() / (p.rows / rows)) * TILE; // those that see most keys first
-    if (workgroup_index() >= tiles * (p.rows / rows)) {
+    uint row0;
+    if (!find_rows(TILE, row0)) {
         return;
     }
-    uint batch = key_head / key_heads;
     uint length = key_length();
     uint own = row0 + gl_SubgroupID * FRAGMENT + gl_SubgroupInvocationID % FRAGMENT;
-    Row row;
-    row.row = min(own, rows - 1);
-    uint i = row.row / p.group;
-    uint head = key_head % key_heads * p.group + row.row - i * p.group;
-    row.mask_from = mask_row(batch, head, i);
-    row.end = key_end(length, i);
-    row.q_from = p.q_offset + batch * p.q_strides[0] + head * p.q_strides[1] + i * p.q_strides[2];
-    row.q_exponent = q_exponents[key_head * rows + row.row];
-    row.highest = LOWEST;
-    row.weight = 0.0;
-    row.sums_exponent = SPLIT_ZERO;
-    row.plain_values = false;
+    Row row = row_of(min(own, rows - 1), length);
+    Sums sums = Sums(LOWEST, 0.0, SPLIT_ZERO, false);
     [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
         acc[t] = MATRIX_C(0.0);
     }
@@ -327,30 +232,25 @@ void main() {
             matrix_load(q_matrix[1][e], q_parts, (p.rows + q_row) * K_RUNS + e * 2, K_RUNS);
         }
     }
-    uint head0 = key_head % key_heads;
-    uint k_from = p.k_offset + batch * p.k_strides[0] + head0 * p.k_strides[1];
-    uint v_from = p.v_offset + batch * p.v_strides[0] + head0 * p.v_strides[1];
-    uint first = key_head * p.keys;
     uint plane = p.rows / rows * p.keys;
     uint end = key_end(length, (min(row0 + TILE, rows) - 1) / p.group); // of the last row, which sees most
     if (end > 0) {
-        load_k(first, 0, end, plane);
+        load_k(0, end, plane);
     }
     for (uint key0 = 0; key0 < end; key0 += KEYS) {
         barrier();
         store_k();
         barrier();
-        load_v(first, key0, end, plane);
+        load_v(key0, end, plane);
         score_tile();
         barrier();
         store_v();
         barrier();
         if (key0 + KEYS < end) {
-            load_k(first, key0 + KEYS, end, plane);
+            load_k(key0 + KEYS, end, plane);
         }
-        weigh_tile(row, key0, k_from);
+        weigh_tile(row, sums, key0);
         add_values();
     }
-    uint to = p.out_offset + ((batch * p.heads + head) * p.queries + i) * p.dv;
-    store_tile(row, own < rows, to, k_from, v_from, first);
+    store_tile(row, sums, own < rows);
 }

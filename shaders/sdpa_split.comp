@@ -78,6 +78,9 @@ void main() {
         return;
     }
     int n = row_exponent(top);
+    if (n >= SPLIT_COMMON && n <= SPLIT_COMMON + SPLIT_SPARE) {
+        n = SPLIT_COMMON;
+    }
     float factor = exp2_int(n >> 1);
     float other = exp2_int(n - (n >> 1));
     a = a * factor * other;

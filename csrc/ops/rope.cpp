@@ -32,7 +32,13 @@ void lower_rope(Lowering &lowering, const RoPECall &call) {
     p.steps = uint32_t(x.dim(2));
     p.cols = uint32_t(x.dim(3));
     p.dims = op.dims;
-    p.n = uint32_t(x.size() / x.dim(3)) * (p.cols - p.dims / 2);
+    // Heads share a thread's angle where enough threads remain; a row alone is faster with all of them.
+    const int64_t pairs = x.size() / x.dim(3) * (p.cols - p.dims / 2);
+    uint32_t heads = 1;
+    while (heads < 8 && heads * 2 <= p.heads && pairs / (heads * 2) >= 1 << 17) {
+        heads *= 2;
+    }
+    p.n = uint32_t(x.dim(0) * divide_up(p.heads, heads) * x.dim(2) * (p.cols - p.dims / 2));
     fill(p.x_strides, 4, x.strides, 4, 0);
     p.x_offset = uint32_t(x.offset);
     p.out_offset = uint32_t(dense.offset);
@@ -53,7 +59,8 @@ void lower_rope(Lowering &lowering, const RoPECall &call) {
                    .y_dtype = dense.dtype,
                    .traditional = op.traditional,
                    .has_positions = uint32_t(bool(offset)),
-                   .has_freqs = uint32_t(bool(freqs))},
+                   .has_freqs = uint32_t(bool(freqs)),
+                   .heads = heads},
         {{x, KPX_READ}, {offset ? offset : x, KPX_READ}, {freqs ? freqs : x, KPX_READ}, {dense, KPX_WRITE}}, p,
         grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);

@@ -14,6 +14,7 @@ constexpr uint32_t kTile = 64;              // TILE of sdpa_tiled.comp
 constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
 constexpr int64_t kTiledGroups = 32;        // fewer leave most of a device idle
 constexpr int64_t kMatrixHead = 128;        // most elements of a head in sdpa_coopmat
+constexpr int64_t kTileKeys = 32;           // that sdpa_coopmat2 takes at a time
 constexpr int64_t kGroups = 512;            // enough workgroups: beyond, keys are not split
 
 struct Attention {
@@ -128,7 +129,7 @@ struct Parts {
 };
 
 Parts split(Lowering &lowering, const Array &x, uint32_t group) {
-    const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = kTile; // tiles read past the last row
+    const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = 2 * kTile; // tiles read past the last row
     SDPASplitParams p{};
     p.rows = uint32_t(rows);
     p.cols = uint32_t(x.dim(3));
@@ -148,6 +149,29 @@ Parts split(Lowering &lowering, const Array &x, uint32_t group) {
     return out;
 }
 
+// Workgroups of sdpa_coopmat2, of 16 rows for each subgroup.
+struct MatrixLaunch {
+    uint32_t waves;
+    int64_t groups;
+};
+
+// Eight subgroups share keys and values in two parts, unless then there are too few workgroups for the device: the rows
+// that see most keys take longest. With one part there is less to share, and four subgroups wait for fewer others.
+MatrixLaunch plan_matrices(const DeviceTraits &device, const Attention &a, bool parts) {
+    const int64_t rows = int64_t(a.p.queries) * a.p.group, heads = a.p.rows / rows;
+    const auto groups = [&](uint32_t waves) { return heads * divide_up(rows, waves * 16); };
+    const uint32_t waves = parts && groups(8) >= 2 * int64_t(device.compute_units) ? 8 : 4;
+    return {waves, groups(waves)};
+}
+
+// Whether the device can run sdpa_coopmat2, where sdpa_coopmat runs: operands of 32 keys must fit.
+bool prefers_registers(const Lowering &lowering, const Attention &a) {
+    const uint32_t runs = matrix_runs(a.p.d) + 1 + matrix_runs(a.p.dv) + 1;
+    return lowering.device().subgroup_size == 32 &&
+           runs * 2 * kTileKeys * 16 + 512 <= lowering.device().max_shared_bytes &&
+           lowering.has_kernel(spec::sdpa_coopmat2::kKernel);
+}
+
 void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     SDPAParams p = a.p;
     p.out_offset = uint32_t(a.out.offset);
@@ -155,33 +179,59 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     const Array &length = a.length ? a.length : a.q;
     const Parts q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1), v = split(lowering, a.v, 1);
     const uint32_t lanes = lowering.device().subgroup_size;
-    lowering.dispatch(spec::sdpa_coopmat{.threads = 4 * lanes,
-                                         .q_dtype = a.q.dtype,
-                                         .k_dtype = a.k.dtype,
-                                         .v_dtype = a.v.dtype,
-                                         .mask_dtype = mask.dtype,
-                                         .y_dtype = a.out.dtype,
-                                         .mask_kind = mask_kind(a),
-                                         .has_length = uint32_t(bool(a.length)),
-                                         .q_parts = q.count,
-                                         .k_parts = k.count,
-                                         .v_parts = v.count,
-                                         .k_steps = matrix_runs(p.d) / 2,
-                                         .v_steps = matrix_runs(p.dv) / 2,
-                                         .lanes = lanes},
-                      {{a.q, KPX_READ},
-                       {a.k, KPX_READ},
-                       {a.v, KPX_READ},
-                       {mask, KPX_READ},
-                       {length, KPX_READ},
-                       {a.out, KPX_WRITE},
-                       {q.parts, KPX_READ},
-                       {k.parts, KPX_READ},
-                       {v.parts, KPX_READ},
-                       {q.exponents, KPX_READ},
-                       {k.exponents, KPX_READ},
-                       {v.exponents, KPX_READ}},
-                      p, grid_1d(lowering.device(), groups));
+    const spec::sdpa_coopmat spec{.threads = 4 * lanes,
+                                  .q_dtype = a.q.dtype,
+                                  .k_dtype = a.k.dtype,
+                                  .v_dtype = a.v.dtype,
+                                  .mask_dtype = mask.dtype,
+                                  .y_dtype = a.out.dtype,
+                                  .mask_kind = mask_kind(a),
+                                  .has_length = uint32_t(bool(a.length)),
+                                  .q_parts = q.count,
+                                  .k_parts = k.count,
+                                  .v_parts = v.count,
+                                  .k_steps = matrix_runs(p.d) / 2,
+                                  .v_steps = matrix_runs(p.dv) / 2,
+                                  .lanes = lanes};
+    const auto dispatch = [&](const auto &s, int64_t n) {
+        lowering.dispatch(s,
+                          {{a.q, KPX_READ},
+                           {a.k, KPX_READ},
+                           {a.v, KPX_READ},
+                           {mask, KPX_READ},
+                           {length, KPX_READ},
+                           {a.out, KPX_WRITE},
+                           {q.parts, KPX_READ},
+                           {k.parts, KPX_READ},
+                           {v.parts, KPX_READ},
+                           {q.exponents, KPX_READ},
+                           {k.exponents, KPX_READ},
+                           {v.exponents, KPX_READ}},
+                          p, grid_1d(lowering.device(), n));
+    };
+    if (!prefers_registers(lowering, a)) {
+        return dispatch(spec, groups);
+    }
+    const MatrixLaunch launch = plan_matrices(lowering.device(), a, k.count > 1 || v.count > 1);
+    const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
+    dispatch(spec::sdpa_coopmat2{.threads = launch.waves * lanes,
+                                 .q_dtype = spec.q_dtype,
+                                 .k_dtype = spec.k_dtype,
+                                 .v_dtype = spec.v_dtype,
+                                 .mask_dtype = spec.mask_dtype,
+                                 .y_dtype = spec.y_dtype,
+                                 .mask_kind = spec.mask_kind,
+                                 .has_length = spec.has_length,
+                                 .q_parts = spec.q_parts,
+                                 .k_parts = spec.k_parts,
+                                 .v_parts = spec.v_parts,
+                                 .k_steps = spec.k_steps,
+                                 .v_steps = spec.v_steps,
+                                 .lanes = lanes,
+                                 .w_parts = exact ? 2u : 1u,
+                                 .waves = launch.waves,
+                                 .keys = uint32_t(kTileKeys)},
+             launch.groups);
 }
 
 void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {

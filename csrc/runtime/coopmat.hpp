@@ -24,10 +24,33 @@ struct VkCooperativeMatrixPropertiesKHR {
 };
 #endif
 
+// VK_NV_cooperative_matrix2, likewise.
+#ifndef VK_NV_cooperative_matrix2
+#define VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME "VK_NV_cooperative_matrix2"
+struct VkPhysicalDeviceCooperativeMatrix2FeaturesNV {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 cooperativeMatrixWorkgroupScope;
+    VkBool32 cooperativeMatrixFlexibleDimensions;
+    VkBool32 cooperativeMatrixReductions;
+    VkBool32 cooperativeMatrixConversions;
+    VkBool32 cooperativeMatrixPerElementOperations;
+    VkBool32 cooperativeMatrixTensorAddressing;
+    VkBool32 cooperativeMatrixBlockLoads;
+};
+#endif
+
 namespace kpx {
 
 constexpr auto kCooperativeMatrixFeaturesKHR = VkStructureType(1000506000);
 constexpr auto kCooperativeMatrixPropertiesKHR = VkStructureType(1000506001);
+
+// None of these features.
+inline VkPhysicalDeviceCooperativeMatrix2FeaturesNV no_matrix2_features() {
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV none{};
+    none.sType = VkStructureType(1000593000);
+    return none;
+}
 
 // Whether the device lists the shape in that form of the extension, which it offers.
 bool has_matrices_nv(vk::PhysicalDevice device);

@@ -28,6 +28,7 @@ const struct {
     {"coopmat_khr", &Features::coopmat_khr},
     {"coopmat8_khr", &Features::coopmat8_khr},
     {"coopmat_nv", &Features::coopmat_nv},
+    {"coopmat2_nv", &Features::coopmat2_nv},
     {"atomic_float32", &Features::atomic_float32},
     {"atomic_float64", &Features::atomic_float64},
     {"atomic_int64", &Features::atomic_int64},
@@ -101,6 +102,7 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask, std::str
     optional(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME, false, &atomic_float_);
     optional(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_nv_);
     optional(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, false, &coopmat_khr_);
+    optional(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, false, &coopmat2_nv_);
     features_.memory_budget = !mask.memory_budget && offers(all, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (features_.memory_budget) {
         extensions_.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
@@ -129,7 +131,8 @@ void FeatureChain::take_away(const Mask &mask) {
     off(mask.subgroup, v12_.shaderSubgroupExtendedTypes);
     off(mask.subgroup_size, subgroup_size_.subgroupSizeControl, subgroup_size_.computeFullSubgroups);
     off(mask.dot8, dot_.shaderIntegerDotProduct);
-    off(mask.coopmat, coopmat_nv_.cooperativeMatrix, coopmat_khr_.cooperativeMatrix);
+    off(mask.coopmat, coopmat_nv_.cooperativeMatrix, coopmat_khr_.cooperativeMatrix,
+        coopmat2_nv_.cooperativeMatrixReductions);
     off(mask.memory_model, v12_.vulkanMemoryModel, v12_.vulkanMemoryModelDeviceScope);
 }
 
@@ -148,6 +151,9 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.coopmat_nv = coopmat_nv_.cooperativeMatrix && has_matrices_nv(device);
     f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
     f.coopmat8_khr = coopmat_khr_.cooperativeMatrix && has_byte_matrices_khr(device);
+
+    f.coopmat2_nv = f.coopmat_khr && coopmat2_nv_.cooperativeMatrixReductions &&
+                    coopmat2_nv_.cooperativeMatrixConversions && coopmat2_nv_.cooperativeMatrixPerElementOperations;
 
     vk::PhysicalDeviceSubgroupProperties subgroup;
     vk::PhysicalDeviceShaderIntegerDotProductProperties dot;
@@ -234,6 +240,12 @@ void FeatureChain::keep_only_needed() {
 
     coopmat_nv_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     coopmat_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+    auto coopmat2 = no_matrix2_features();
+    coopmat2.pNext = coopmat2_nv_.pNext;
+    coopmat2.cooperativeMatrixReductions = features_.coopmat2_nv;
+    coopmat2.cooperativeMatrixConversions = features_.coopmat2_nv;
+    coopmat2.cooperativeMatrixPerElementOperations = features_.coopmat2_nv;
+    coopmat2_nv_ = coopmat2;
 }
 
 } // namespace kpx

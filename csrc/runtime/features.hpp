@@ -30,6 +30,7 @@ struct Features {
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
     bool coopmat8_khr = false;  // the same of bytes
     bool coopmat_nv = false;    // VK_NV_cooperative_matrix, likewise
+    bool coopmat2_nv = false;   // VK_NV_cooperative_matrix2: reductions, conversions, operations on elements
     // Only if they are asked for: no kernel of this library needs them.
     bool atomic_float32 = false; // additions to floats in buffers
     bool atomic_float64 = false;
@@ -76,6 +77,7 @@ class FeatureChain {
     vk::PhysicalDeviceCooperativeMatrixFeaturesNV coopmat_nv_;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat_khr_{kCooperativeMatrixFeaturesKHR, nullptr, VK_FALSE,
                                                               VK_FALSE};
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2_nv_ = no_matrix2_features();
 };
 
 } // namespace kpx

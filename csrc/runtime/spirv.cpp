@@ -56,6 +56,10 @@ const struct {
     {spv::CapabilityCooperativeMatrixNV, &Features::coopmat_nv, "cooperative matrices"},
     {spv::Capability(6022), &Features::coopmat_khr,
      "cooperative matrices"}, // CooperativeMatrixKHR, which Debian 12's headers lack
+    // CooperativeMatrixReductionsNV, …ConversionsNV, …PerElementOperationsNV
+    {spv::Capability(5430), &Features::coopmat2_nv, "reductions of cooperative matrices"},
+    {spv::Capability(5431), &Features::coopmat2_nv, "conversions of cooperative matrices"},
+    {spv::Capability(5432), &Features::coopmat2_nv, "functions of the elements of cooperative matrices"},
 };
 
 // Names of others that shaders ask for, all of which are refused: nothing enables them.

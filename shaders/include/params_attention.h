@@ -4,7 +4,7 @@
 
 // rope: out [B, H, T, D] is contiguous.
 struct RoPEParams {
-    uint n; // threads that have something to do: B*H*T*(D - dims/2)
+    uint n; // threads that have something to do: B * blocks of heads * T * (D - dims/2)
     uint heads;
     uint steps;
     uint cols; // D
@@ -59,6 +59,10 @@ struct SDPASplitParams {
 #define SPLIT_NOT_FINITE 65536
 // The exponent of a row of zeros: below all others.
 #define SPLIT_ZERO (-200)
+// Rows are multiplied by 2^SPLIT_COMMON where that suffices, so that most have the same exponent: it brings the largest
+// numbers up to 2^9 below 2^15, and two parts still hold 22 bits of a row whose largest is SPLIT_SPARE powers smaller.
+#define SPLIT_COMMON 6
+#define SPLIT_SPARE 17
 
 // attention_step: FLAGS.
 #define STEP_Q_NORM 1
