@@ -11,23 +11,32 @@ layout(set = 0, binding = 1) readonly buffer Indices { uint indices[]; };
 TENSOR_OUT(2, y, 2)
 layout(constant_id = 3) const uint RANK = 1;
 layout(constant_id = 4) const uint SIGNED_INDICES = 1; // int32 indices
+layout(constant_id = 5) const uint BATCH = 1;
 layout(push_constant) uniform Push { GatherAxisParams gather; };
 
 #define p gather.walk
 #define WALK_ARRAYS 3
+#define WALK_BATCH BATCH
 #include "walk.glsl"
 
 void main() {
-    ELEMENTS(i) {
-        uvec3 at = walk(i);
-        uint v = indices[at.y];
-        if (SIGNED_INDICES != 0u && int(v) < 0) {
-            v += gather.axis_length;
+    BATCHES(first) {
+        uvec3 at[MAX_BATCH];
+        uint v[MAX_BATCH];
+        EACH(k) {
+            at[k] = walk(batch_item(first, k));
+            v[k] = indices[at[k].y];
         }
-        uint bits = 0u;
-        if (v < gather.axis_length) {
-            bits = x_bits(at.x + v * gather.axis_stride);
+        EACH(k) {
+            if (SIGNED_INDICES != 0u && int(v[k]) < 0) {
+                v[k] += gather.axis_length;
+            }
+            v[k] = v[k] < gather.axis_length ? x_bits(at[k].x + v[k] * gather.axis_stride) : 0u;
         }
-        y_set_bits(at.z, bits);
+        EACH(k) {
+            if (in_batch(first, k)) {
+                y_set_bits(at[k].z, v[k]);
+            }
+        }
     }
 }

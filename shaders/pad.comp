@@ -10,9 +10,12 @@ TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint RANK = 1;
 layout(constant_id = 4) const uint EDGE = 0;
+layout(constant_id = 5) const uint BATCH = 1;
 layout(push_constant) uniform Push { PadParams p; };
 
-#define ELEMENTS(i) for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
+#define WALK_ARRAYS 0
+#define WALK_BATCH BATCH
+#include "walk.glsl"
 
 // Moves along axis d to place k of out; false: that is outside of x.
 bool enter(uint d, uint k, inout uint at) {
@@ -24,21 +27,26 @@ bool enter(uint d, uint k, inout uint at) {
     return inside < p.x_shape[d];
 }
 
+uint padded(uint i) {
+    uint at = p.x_offset;
+    bool inside = true;
+    for (uint d = RANK - 1u; d > 0u; d--) {
+        uint q = i / p.shape[d];
+        inside = enter(d, i - q * p.shape[d], at) && inside;
+        i = q;
+    }
+    inside = enter(0u, i, at) && inside;
+    return inside ? x_bits(at) : p.bits;
+}
+
 void main() {
-    ELEMENTS(i) {
-        uint at = p.x_offset;
-        uint rest = i;
-        bool inside = true;
-        for (uint d = RANK - 1u; d > 0u; d--) {
-            uint q = rest / p.shape[d];
-            inside = enter(d, rest - q * p.shape[d], at) && inside;
-            rest = q;
+    BATCHES(first) {
+        uint bits[MAX_BATCH];
+        EACH(k) bits[k] = padded(batch_item(first, k));
+        EACH(k) {
+            if (in_batch(first, k)) {
+                y_set_bits(p.out_offset + batch_item(first, k), bits[k]);
+            }
         }
-        inside = enter(0u, rest, at) && inside;
-        uint bits = p.bits;
-        if (inside) {
-            bits = x_bits(at);
-        }
-        y_set_bits(p.out_offset + i, bits);
     }
 }

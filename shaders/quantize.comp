@@ -1,20 +1,24 @@
 // Quantizes x, whose rows are whole groups: words of codes, and a scale (and a
-// bias) per group, all dense. A thread takes an element, a workgroup whole groups.
+// bias) per group, all dense. A thread takes four neighbours, a workgroup whole
+// groups.
 // Every step gives the same bits on every device: see divide.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "rows.glsl"
 #include "divide.glsl"
 #include "minifloat.glsl"
 
 TENSOR_IN(0, x, 1)
+QUAD_BITS_IN(0, x)
 layout(set = 0, binding = 1) writeonly buffer w_Block { uint data[]; } w;
 TENSOR_OUT(2, scales, 2)
 TENSOR_OUT(3, biases, 3)
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const uint MODE = QUANTIZATION_AFFINE;
+layout(constant_id = 6) const uint VECTOR = 0; // whether four neighbours are one load
 
 layout(push_constant) uniform Push { QuantizeParams p; };
 
@@ -22,7 +26,7 @@ layout(push_constant) uniform Push { QuantizeParams p; };
 
 shared uint least[MOST_THREADS];   // order keys; then the group's scale
 shared uint largest[MOST_THREADS]; // order keys or magnitudes; then the group's bias
-shared uint codes[MOST_THREADS];
+shared uint codes[4 * MOST_THREADS];
 
 const uint TOP = (1u << BITS) - 1u;
 const uint SIGN = 0x80000000u;
@@ -87,8 +91,9 @@ uint scale_bits(uint code) {
     return MODE == QUANTIZATION_NVFP4 ? floatBitsToUint(e4m3_to_float(code)) : e8m0_bits(code);
 }
 
-// The nearest E2M1, the first of equally near ones. Distances are those of float32.
-uint e2m1_code(uint q) {
+// The nearest E2M1, the first of equally near ones, where distances are those of float32: of large numbers many are
+// alike.
+uint e2m1_by_distance(uint q) {
     uint best = 0u, distance = q & ~SIGN;
     for (uint c = 1u; c < 16u && distance < BITS_INF; c++) {
         uint d = minus(q, floatBitsToUint(e2m1_to_float(c))) & ~SIGN;
@@ -100,6 +105,18 @@ uint e2m1_code(uint q) {
     return best;
 }
 
+// The same; of the first of equally near ones the magnitude is the smaller one, and there is no -0.
+uint e2m1_code(uint q) {
+    uint magnitude = q & ~SIGN;
+    if (magnitude >= 0x4b000000u) { // 2^23
+        return e2m1_by_distance(q);
+    }
+    float m = uintBitsToFloat(magnitude);
+    uint code = uint(m > 0.25) + uint(m > 0.75) + uint(m > 1.25) + uint(m > 1.75) + uint(m > 2.5) + uint(m > 3.5) +
+                uint(m > 5.0);
+    return code == 0u ? 0u : code | ((q & SIGN) >> 28);
+}
+
 uint element_code(uint v, uint scale) {
     if (scale == BITS_INF) { // e8m0's 255: the group has no value
         return 0u;
@@ -108,14 +125,62 @@ uint element_code(uint v, uint scale) {
     return BITS == 4 ? e2m1_code(q) : float_to_e4m3(q);
 }
 
-// least and largest of the thread's group, at its first thread.
-void reduce(uint lane, uint group) {
-    for (uint half_group = group >> 1; half_group > 0u; half_group >>= 1) {
+// least and largest of the thread's group, of so many threads, at its first one.
+void reduce(uint lane, uint team) {
+    for (uint half_team = team >> 1; half_team > 0u; half_team >>= 1) {
         barrier();
-        if ((lane & (group - 1u)) < half_group) {
-            least[lane] = min(least[lane], least[lane + half_group]);
-            largest[lane] = max(largest[lane], largest[lane + half_group]);
+        if ((lane & (team - 1u)) < half_team) {
+            least[lane] = min(least[lane], least[lane + half_team]);
+            largest[lane] = max(largest[lane], largest[lane + half_team]);
         }
+    }
+}
+
+// Elements i to i + 3 as the bits of float32.
+uvec4 load4(uint i) {
+    uint row = i / p.x.cols;
+    uint at = row_start(p.x, row) + (i - row * p.x.cols) * p.x.col_stride;
+    uvec4 v;
+    if (VECTOR != 0u) {
+        v = x_quad_bits(at);
+    } else {
+        [[unroll]] for (uint k = 0u; k < 4u; k++) {
+            v[k] = x_bits(at + k * p.x.col_stride);
+        }
+    }
+    [[unroll]] for (uint k = 0u; x_DT != DT_FLOAT32 && k < 4u; k++) {
+        v[k] = floatBitsToUint(bits_to_float(v[k], x_DT));
+    }
+    return v;
+}
+
+// What four elements add to their group's extremes: of the smallest and the largest, or of the largest magnitude.
+uvec2 extremes(uvec4 v) {
+    uvec2 e = uvec2(MODE == QUANTIZATION_AFFINE ? 0xffffffffu : 0u, 0u);
+    [[unroll]] for (uint k = 0u; k < 4u; k++) {
+        if (MODE == QUANTIZATION_AFFINE) {
+            bool nan = is_nan_bits(v[k]);
+            e.x = min(e.x, key_of(nan ? BITS_INF : v[k]));
+            e.y = max(e.y, key_of(nan ? BITS_INF | SIGN : v[k]));
+        } else {
+            e.y = max(e.y, v[k] & ~SIGN);
+        }
+    }
+    return e;
+}
+
+// Stores the group's scale and bias, and leaves them in the place of its extremes.
+void choose_factors(uint lane, uint g) {
+    if (MODE == QUANTIZATION_AFFINE) {
+        uvec2 f = affine_factors(of_key(least[lane]), of_key(largest[lane]));
+        least[lane] = f.x;
+        largest[lane] = f.y;
+        scales_set_bits(p.s_offset + g, scales_DT == DT_FLOAT32 ? f.x : float_to_bits(uintBitsToFloat(f.x), scales_DT));
+        biases_set_bits(p.b_offset + g, biases_DT == DT_FLOAT32 ? f.y : float_to_bits(uintBitsToFloat(f.y), biases_DT));
+    } else {
+        uint code = scale_code(largest[lane]);
+        least[lane] = scale_bits(code);
+        scales_set_bits(p.s_offset + g, code);
     }
 }
 
@@ -131,46 +196,32 @@ uint packed_word(uint i) {
 }
 
 void main() {
-    uint lane = gl_LocalInvocationIndex, group = 1u << p.group_shift;
+    uint lane = gl_LocalInvocationIndex, team = 1u << (p.group_shift - 2u); // threads of a group
     uint block = workgroup_index();
     if (block >= p.blocks) {
         return;
     }
-    uint i = block * gl_WorkGroupSize.x + lane;
+    uint i = 4u * (block * gl_WorkGroupSize.x + lane);
     bool inside = i < p.n;
-    uint v = 0u;
+    uvec4 v = uvec4(0u);
     if (inside) {
-        uint row = i / p.x.cols;
-        uint at = row_start(p.x, row) + (i - row * p.x.cols) * p.x.col_stride;
-        v = x_DT == DT_FLOAT32 ? x_bits(at) : floatBitsToUint(x_load(at));
+        v = load4(i);
     }
-    if (MODE == QUANTIZATION_AFFINE) {
-        least[lane] = key_of(is_nan_bits(v) ? BITS_INF : v);
-        largest[lane] = key_of(is_nan_bits(v) ? BITS_INF | SIGN : v);
-    } else {
-        least[lane] = 0u;
-        largest[lane] = v & ~SIGN;
-    }
-    reduce(lane, group);
-    if ((lane & (group - 1u)) == 0u && inside) {
-        uint g = i >> p.group_shift;
-        if (MODE == QUANTIZATION_AFFINE) {
-            uvec2 f = affine_factors(of_key(least[lane]), of_key(largest[lane]));
-            least[lane] = f.x;
-            largest[lane] = f.y;
-            scales_set_bits(p.s_offset + g, scales_DT == DT_FLOAT32 ? f.x : float_to_bits(uintBitsToFloat(f.x), scales_DT));
-            biases_set_bits(p.b_offset + g, biases_DT == DT_FLOAT32 ? f.y : float_to_bits(uintBitsToFloat(f.y), biases_DT));
-        } else {
-            uint code = scale_code(largest[lane]);
-            least[lane] = scale_bits(code);
-            scales_set_bits(p.s_offset + g, code);
-        }
+    uvec2 e = extremes(v);
+    least[lane] = e.x;
+    largest[lane] = e.y;
+    reduce(lane, team);
+    if ((lane & (team - 1u)) == 0u && inside) {
+        choose_factors(lane, i >> p.group_shift);
     }
     barrier();
-    uint first = lane & ~(group - 1u);
-    codes[lane] = MODE == QUANTIZATION_AFFINE ? affine_code(v, least[first], largest[first]) : element_code(v, least[first]);
+    uint first = lane & ~(team - 1u);
+    for (uint k = 0u; k < 4u; k++) {
+        codes[4u * lane + k] =
+            MODE == QUANTIZATION_AFFINE ? affine_code(v[k], least[first], largest[first]) : element_code(v[k], least[first]);
+    }
     barrier();
-    uint words = gl_WorkGroupSize.x / 32u * BITS;
+    uint words = gl_WorkGroupSize.x / 8u * BITS;
     for (uint word = lane; word < words; word += gl_WorkGroupSize.x) {
         uint to = block * words + word;
         if (to < p.n / 32u * BITS + p.n % 32u * BITS / 32u) {

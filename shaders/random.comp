@@ -2,13 +2,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
-#include "tensor.glsl"
+#include "quads.glsl"
 #include "math.glsl"
 #include "philox.glsl"
+#include "float_quads.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer State { uint state[]; };
 TENSOR_OUT(1, y, 1)
+QUAD_BITS_OUT(1, y)
 layout(constant_id = 2) const uint KIND = RANDOM_UNIFORM;
 layout(push_constant) uniform Push { RandomParams p; };
 
@@ -48,7 +50,11 @@ void main() {
             v = vec4(normal_of(w.xy), normal_of(w.zw));
         }
         uint at = p.out_offset + 4u * i;
-        for (uint k = 0u; k < min(4u, p.n - 4u * i); k++) {
+        if (p.n - 4u * i >= 4u) {
+            STORE_FLOATS(y, at, v)
+            continue;
+        }
+        for (uint k = 0u; k < p.n - 4u * i; k++) {
             y_store(at + k, v[k]);
         }
     }

@@ -5,6 +5,7 @@
 // variants: narrow_subgroup narrow base
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 
 #include "quads.glsl"
 #include "math.glsl"
@@ -29,6 +30,22 @@ ROW_STORES(y, store_items, block)
 
 void load_block(uint from, uint first) { load_items(from, p.x.col_stride, p.x.cols, first, -make_inf()); }
 
+// Makes the thread's items exponentials relative to its maximum so far, top, and adds them to sum.
+void add_block(inout float top, inout float sum) {
+    float old = top;
+    [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
+        top = max(top, block[k]);
+    }
+    float part = 0.0; // summed apart: fewer roundings on the way
+    sum = sum != 0.0 ? sum * m_exp(old - top) : 0.0;
+    [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
+        bool lowest = floatBitsToUint(block[k]) == 0xff800000u; // relative to -inf it would be a NaN
+        block[k] = lowest ? 0.0 : m_exp(block[k] - top);
+        part += block[k];
+    }
+    sum += part;
+}
+
 void main() {
     uint row = workgroup_index();
     if (row >= p.x.rows) {
@@ -39,30 +56,23 @@ void main() {
     float sum = 0.0;
     for (uint first = 0u; first < p.x.cols; first += row_block()) {
         load_block(from, first);
-        float old = top;
-        bool counts = false; // -inf adds nothing, but relative to -inf it would be a NaN
-        for (uint k = 0u; k < ITEMS; k++) {
-            top = max(top, block[k]);
-            counts = counts || floatBitsToUint(block[k]) != 0xff800000u;
-        }
-        sum = sum != 0.0 ? sum * m_exp(old - top) : 0.0;
-        float part = 0.0; // summed apart: fewer roundings on the way
-        for (uint k = 0u; counts && k < ITEMS; k++) {
-            part += m_exp(block[k] - top);
-        }
-        sum += part;
+        add_block(top, sum);
     }
     float row_top = workgroup_max(top);
-    if (sum != 0.0) {
-        sum *= m_exp(top - row_top);
-    }
-    float scale = 1.0 / workgroup_add(sum);
+    float factor = sum != 0.0 ? m_exp(top - row_top) : 0.0;
+    float scale = 1.0 / workgroup_add(sum * factor);
     uint to = p.out_offset + row * p.x.cols;
-    for (uint first = 0u; first < p.x.cols; first += row_block()) {
-        if (p.x.cols > row_block()) {
-            load_block(from, first);
+    if (p.x.cols <= row_block()) { // the exponentials are still there
+        scale *= factor;
+        [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
+            block[k] *= scale;
         }
-        for (uint k = 0u; k < ITEMS; k++) {
+        store_items(to, p.x.cols, 0u);
+        return;
+    }
+    for (uint first = 0u; first < p.x.cols; first += row_block()) {
+        load_block(from, first);
+        [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
             block[k] = m_exp(block[k] - row_top) * scale;
         }
         store_items(to, p.x.cols, first);

@@ -28,7 +28,8 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
     }
     const Array dense = dense_output(lowering, out);
     DequantizeParams p{};
-    p.n = uint32_t(out.size());
+    p.n = uint32_t(out.size() / 4); // rows are whole groups
+    const uint32_t batch = batch_of(lowering.device(), p.n);
     p.cols = uint32_t(out.dim(-1));
     p.group_shift = group_shift(op.group_size);
     fill(p.shape, 3, axes.shape, axes.rank, 1);
@@ -43,9 +44,10 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
                                        .scales_dtype = scales.dtype,
                                        .biases_dtype = biases.dtype,
                                        .bits = op.bits,
-                                       .y_dtype = dense.dtype},
+                                       .y_dtype = dense.dtype,
+                                       .batch = batch},
                       {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
-                      grid_elements(lowering.device(), p.n));
+                      grid_elements(lowering.device(), p.n, batch));
     store_output(lowering, dense, out);
 }
 

@@ -45,14 +45,16 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
         return;
     }
     Walk3 walk(lowering, seen, indices, out);
+    const uint32_t batch = batch_of(lowering.device(), out.size());
     lowering.dispatch(spec::gather_axis{.threads = ELEMENT_THREADS,
                                         .x_dtype = x.dtype,
                                         .y_dtype = out.dtype,
                                         .rank = walk.rank,
-                                        .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
+                                        .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                                        .batch = batch},
                       {{x, KPX_READ}, {indices, KPX_READ}, {out, KPX_WRITE}},
                       GatherAxisParams{walk.params, uint32_t(x.shape[axis]), uint32_t(x.strides[axis])},
-                      grid_elements(lowering.device(), out.size()));
+                      grid_elements(lowering.device(), out.size(), batch));
 }
 
 } // namespace kpx

@@ -188,7 +188,9 @@ uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
 }
 
 RowShape row_shape(const DeviceTraits &device, int64_t cols) {
-    uint32_t items = cols <= 1024 ? 4 : 8;
+    // Loads under way count, not threads, and fewer threads wait for each other. On a CPU only compilation would be
+    // longer.
+    const uint32_t items = cols <= 1024 ? 4 : cols <= 2048 || device.is_cpu ? 8 : 16;
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
 

@@ -63,12 +63,14 @@ static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp
     params.x_offset = uint32_t(x.offset);
     params.out_offset = uint32_t(out.offset);
     params.bits = op.bits;
+    const uint32_t batch = batch_of(lowering.device(), params.n);
     lowering.dispatch(spec::pad{.threads = ELEMENT_THREADS,
                                 .x_dtype = x.dtype,
                                 .y_dtype = out.dtype,
                                 .rank = std::max(axes.rank, 1u),
-                                .edge = op.edge},
-                      {{x, KPX_READ}, {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n));
+                                .edge = op.edge,
+                                .batch = batch},
+                      {{x, KPX_READ}, {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n, batch));
 }
 
 // Whether x fits in out where low says, and no axis of x is empty if its edge must be repeated.

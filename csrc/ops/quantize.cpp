@@ -25,7 +25,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
     const Array b = biases ? dense_output(lowering, biases) : s;
     const uint32_t threads = lowering.device().max_workgroup_invocations >= 256 ? 256 : 128; // whole groups
     p.n = uint32_t(x.size());
-    p.blocks = (p.n + threads - 1) / threads;
+    p.blocks = divide_up(p.n, 4 * threads);
     p.group_shift = group_shift(op.group_size);
     p.w_offset = uint32_t(words.offset);
     p.s_offset = uint32_t(s.offset);
@@ -35,7 +35,8 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
                                      .scales_dtype = s.dtype,
                                      .biases_dtype = b.dtype,
                                      .bits = op.bits,
-                                     .mode = op.mode},
+                                     .mode = op.mode,
+                                     .vector = row_quads(lowering.device(), p.x, {})},
                       {{x, KPX_READ}, {words, KPX_WRITE}, {s, KPX_WRITE}, {b, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), p.blocks));
     store_output(lowering, words, w);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/affine.hpp"
 
 namespace kpx {
@@ -25,7 +27,8 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
     }
     const Array dense = dense_output(lowering, out);
     QuantizedGatherParams p{};
-    p.n = uint32_t(out.size());
+    p.n = uint32_t(out.size() / 4); // rows are whole groups
+    const uint32_t batch = batch_of(lowering.device(), p.n);
     p.cols = uint32_t(out.dim(-1));
     p.vocabulary = uint32_t(w.dim(0));
     p.group_shift = group_shift(op.group_size);
@@ -44,9 +47,11 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
                                              .biases_dtype = biases.dtype,
                                              .bits = op.bits,
                                              .index_dtype = indices.dtype,
-                                             .y_dtype = dense.dtype},
+                                             .y_dtype = dense.dtype,
+                                             .rank = std::max(axes.rank, 1u),
+                                             .batch = batch},
                       {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}},
-                      p, grid_elements(lowering.device(), p.n));
+                      p, grid_elements(lowering.device(), p.n, batch));
     store_output(lowering, dense, out);
 }
 

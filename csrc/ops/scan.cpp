@@ -46,12 +46,14 @@ void lower_scan(Lowering &lowering, const ScanCall &call) {
     const int64_t items = (x.dim(-1) + 3) / 4; // ITEMS of scan.comp
     const uint32_t threads = row_threads(lowering.device(), items);
     check_row_length(items, threads);
+    const bool quads = !op.reverse && quads_in_rows(dense) && row_quads(lowering.device(), params.x, {});
     lowering.dispatch(spec::scan{.threads = threads,
                                  .x_dtype = x.dtype,
                                  .y_dtype = dense.dtype,
                                  .kind = op.kind,
                                  .exclusive = op.exclusive,
-                                 .reverse = op.reverse},
+                                 .reverse = op.reverse,
+                                 .quads = quads},
                       {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }

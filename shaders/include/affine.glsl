@@ -44,6 +44,18 @@ uint affine_code(uint row, uint stride, uint i) {
     return v & CODE_MASK;
 }
 
+// Codes i to i + 3 of a row; i is a multiple of 4.
+uvec4 affine_codes(uint row, uint stride, uint i) {
+    uint bit = i * BITS;
+    uint at = row + (bit >> 5) * stride;
+    uint shift = bit & 31u;
+    uint low = w.data[at] >> shift; // at most 32 bits hold four codes
+    if (BITS != 2u && BITS != 4u && BITS != 8u && shift + 4u * BITS > 32u) {
+        low |= w.data[at + stride] << (32u - shift);
+    }
+    return uvec4(low, low >> BITS, low >> (2u * BITS), low >> (3u * BITS)) & CODE_MASK;
+}
+
 // Whether the mode has no biases.
 #define SMALL_FLOATS (scales_DT == DT_UINT8)
 
@@ -63,6 +75,23 @@ float element(uint code, uint scale_at, uint bias_at, uint group_shift) {
         return times_e8m0(code_value(code), scales_bits(scale_at));
     }
     return group_scale(scale_at, group_shift) * code_value(code) + group_bias(bias_at);
+}
+
+// The elements of four codes of one group.
+vec4 elements(uvec4 codes, uint scale_at, uint bias_at, uint group_shift) {
+    vec4 v;
+    if (SMALL_FLOATS && group_shift != 4u) {
+        uint scale = scales_bits(scale_at);
+        for (uint i = 0u; i < 4u; i++) {
+            v[i] = times_e8m0(code_value(codes[i]), scale);
+        }
+        return v;
+    }
+    float scale = group_scale(scale_at, group_shift), bias = group_bias(bias_at);
+    for (uint i = 0u; i < 4u; i++) {
+        v[i] = scale * code_value(codes[i]) + bias;
+    }
+    return v;
 }
 
 // Bits bit..bit+31 of a stream of which `words` holds enough.

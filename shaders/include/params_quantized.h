@@ -15,7 +15,7 @@ struct QuantizeParams {
 
 // dequantize: one thread per element of out, which is contiguous.
 struct DequantizeParams {
-    uint n;            // elements of out
+    uint n;            // quads of out
     uint cols;         // of a row: K
     uint group_shift;  // log2 of the group size, as below
     uint shape[3];     // leading axes, padded in front with 1
@@ -30,7 +30,7 @@ struct DequantizeParams {
 
 // quantized_gather: one thread per element of out, which is contiguous.
 struct QuantizedGatherParams {
-    uint n;          // elements of out
+    uint n;          // quads of out
     uint cols;       // of a row: K
     uint vocabulary; // rows of w
     uint group_shift;

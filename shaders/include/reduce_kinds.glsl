@@ -65,8 +65,11 @@ float exp_below(float x, float top) { return floatBitsToUint(x) == floatBitsToUi
 uvec2 join_exps(uvec2 a, uvec2 b) {
     float x = uintBitsToFloat(a.x);
     float y = uintBitsToFloat(b.x);
-    float top = x < y ? y : x;
-    float sum = uintBitsToFloat(a.y) * exp_below(x, top) + uintBitsToFloat(b.y) * exp_below(y, top);
+    bool rises = x < y;
+    float top = rises ? y : x;
+    float factor = exp_below(rises ? x : y, top);
+    float sum = rises ? uintBitsToFloat(a.y) * factor + uintBitsToFloat(b.y)
+                      : uintBitsToFloat(a.y) + uintBitsToFloat(b.y) * factor;
     return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
 }
 

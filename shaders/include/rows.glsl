@@ -15,7 +15,7 @@
 
 layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 
-#define MAX_ITEMS 8
+#define MAX_ITEMS 16
 
 // Offset of the row's first element.
 uint row_start(RowParams r, uint row) {
