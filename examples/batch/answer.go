@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+func init() {
+	register.DoFn4x1[context.Context, string, func(string), func(string), error](&answerFn{})
+	register.Emitter1[string]()
+}
+
+// answerFn answers lines. It does not wait for an answer before it takes the next
+// line, so the engine's steps are full; what is left is waited for at the end of the
+// bundle. Lines that no try can answer are failures; any other error ends the bundle,
+// which the runner tries again, perhaps elsewhere.
+type answerFn struct {
+	Settings settings
+
+	worker  *worker
+	ctx     context.Context // of the bundle
+	cancel  context.CancelFunc
+	waiting []waiting
+}
+
+// waiting is a line that the engine works on.
+type waiting struct {
+	question *question
+	line     string
+	begun    time.Time
+	prompt   int // tokens
+	stream   *engine.Stream
+	cancel   context.CancelFunc
+}
+
+// Setup opens the worker.
+func (f *answerFn) Setup(ctx context.Context) (err error) {
+	f.worker, err = acquire(ctx, f.Settings)
+	return err
+}
+
+// StartBundle begins a bundle, also after one that was given up.
+func (f *answerFn) StartBundle(ctx context.Context, _, _ func(string)) error {
+	f.abandon()
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	return nil
+}
+
+// ProcessElement hands a line to the engine.
+func (f *answerFn) ProcessElement(ctx context.Context, line string, answers, failures func(string)) error {
+	q, err := parse(line)
+	if err != nil {
+		f.fail(ctx, q, line, err, failures)
+		return nil
+	}
+	return f.ask(ctx, q, line, answers, failures)
+}
+
+// ask submits a line. As many wait as run, so that another one is there when one has
+// ended.
+func (f *answerFn) ask(ctx context.Context, q *question, line string, answers, failures func(string)) error {
+	for len(f.waiting) >= 2*f.Settings.Sequences {
+		if err := f.take(ctx, answers, failures); err != nil {
+			return err
+		}
+	}
+	r, err := f.worker.request(f.ctx, q)
+	for err == nil {
+		if err = f.submit(q, line, r); !errors.Is(err, engine.ErrBusy) {
+			break
+		}
+		err = f.yield(ctx, answers, failures)
+	}
+	return f.settle(ctx, q, line, err, failures)
+}
+
+// submit hands a request to the engine.
+func (f *answerFn) submit(q *question, line string, r engine.Request) (err error) {
+	w := waiting{question: q, line: line, begun: time.Now(), prompt: len(r.Prompt)}
+	own := f.ctx
+	if w.cancel = func() {}; f.Settings.Timeout > 0 {
+		own, w.cancel = context.WithTimeout(f.ctx, f.Settings.Timeout)
+	}
+	if w.stream, err = f.worker.engine.Submit(own, r); err != nil {
+		w.cancel()
+		return err
+	}
+	f.waiting = append(f.waiting, w)
+	return nil
+}
+
+// settle makes a failure of an error that lies in the line; it returns any other one.
+func (f *answerFn) settle(ctx context.Context, q *question, line string, err error, failures func(string)) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && f.ctx.Err() == nil:
+		err = fmt.Errorf("no answer within %v", f.Settings.Timeout)
+	case !fault(err):
+		return fmt.Errorf("line %q: %w", q.ID, err)
+	}
+	f.fail(ctx, q, line, err, failures)
+	return nil
+}
+
+// yield waits until there may be room in the queue of the engine, which other bundles
+// of this process have filled.
+func (f *answerFn) yield(ctx context.Context, answers, failures func(string)) error {
+	if len(f.waiting) > 0 {
+		return f.take(ctx, answers, failures)
+	}
+	select {
+	case <-f.ctx.Done():
+		return f.ctx.Err()
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	}
+}
+
+// take waits for the oldest answer.
+func (f *answerFn) take(ctx context.Context, answers, failures func(string)) error {
+	w := f.waiting[0]
+	result, err := w.stream.Result(f.ctx)
+	w.cancel()
+	f.waiting = f.waiting[1:]
+	if err != nil {
+		return f.settle(ctx, w.question, w.line, err, failures)
+	}
+	answers(encode(answer{
+		ID: w.question.ID, Text: result.Text, Finish: result.Finish, PromptTokens: w.prompt, GeneratedTokens: len(result.IDs),
+	}))
+	answered.Inc(ctx, 1)
+	promptTokens.Inc(ctx, int64(w.prompt))
+	generatedTokens.Inc(ctx, int64(len(result.IDs)))
+	milliseconds.Update(ctx, time.Since(w.begun).Milliseconds())
+	return nil
+}
+
+func (f *answerFn) fail(ctx context.Context, q *question, line string, err error, failures func(string)) {
+	failures(encode(failure{ID: q.ID, Reason: err.Error(), Line: line}))
+	failed.Inc(ctx, 1)
+}
+
+// FinishBundle waits for all answers.
+func (f *answerFn) FinishBundle(ctx context.Context, answers, failures func(string)) error {
+	for len(f.waiting) > 0 {
+		if err := f.take(ctx, answers, failures); err != nil {
+			return err
+		}
+	}
+	f.abandon()
+	return nil
+}
+
+// Teardown ends what a bundle that was given up has left, and leaves the worker.
+func (f *answerFn) Teardown() error {
+	f.abandon()
+	if f.worker == nil {
+		return nil
+	}
+	err := f.worker.release()
+	f.worker = nil
+	return err
+}
+
+// abandon cancels what is under way.
+func (f *answerFn) abandon() {
+	if f.cancel != nil {
+		f.cancel()
+	}
+	for _, w := range f.waiting {
+		w.cancel()
+	}
+	f.ctx, f.cancel, f.waiting = nil, nil, nil
+}

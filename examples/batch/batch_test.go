@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	beam.Init()
+	os.Exit(m.Run())
+}
+
+// ready returns the options of the command line, with input and output in a folder
+// of the test's.
+func ready(t *testing.T, lines []string, args ...string) *options {
+	t.Helper()
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in.jsonl")
+	require.NoError(t, os.WriteFile(in, []byte(strings.Join(lines, "\n")), 0o600))
+	fs := flag.NewFlagSet("batch", flag.ContinueOnError)
+	o := defineFlags(fs)
+	require.NoError(t, fs.Parse(append([]string{"--input", in, "--output", filepath.Join(dir, "out.jsonl"), "--device", "cpu"}, args...)))
+	return o
+}
+
+// read returns the values of a file of JSON lines by their IDs.
+func read[T any](t *testing.T, name string, id func(*T) string) map[string]T {
+	t.Helper()
+	file, err := os.Open(name)
+	require.NoError(t, err)
+	defer file.Close()
+	all := map[string]T{}
+	in := bufio.NewScanner(file)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var v T
+		require.NoError(t, json.Unmarshal(in.Bytes(), &v))
+		assert.NotContains(t, all, id(&v), "twice")
+		all[id(&v)] = v
+	}
+	require.NoError(t, in.Err())
+	return all
+}
+
+func answerID(a *answer) string   { return a.ID }
+func failureID(f *failure) string { return cmp.Or(f.ID, f.Line) }
+
+// session answers questions one by one.
+func session(t *testing.T) func(prompt string, tokens int, sampling sample.Params) *generate.Result {
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	device, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	m, err := folder.Load(t.Context(), device, model.Options{})
+	require.NoError(t, err)
+	s, err := generate.NewSession(m, folder.Tokenizer, folder.Limits().Context)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, s.Close())
+		assert.NoError(t, m.Close())
+		assert.NoError(t, device.Close())
+		assert.NoError(t, folder.Close())
+	})
+	return func(prompt string, tokens int, sampling sample.Params) *generate.Result {
+		ids, err := folder.EncodeChat(t.Context(), generate.Turn("", prompt))
+		require.NoError(t, err)
+		r, err := s.Generate(t.Context(), ids, generate.Options{MaxTokens: tokens, EOS: folder.EOS(), Sampling: sampling})
+		require.NoError(t, err)
+		return r
+	}
+}
+
+// Every line is answered once, as a session answers it, or fails once with a reason.
+func TestPrism(t *testing.T) {
+	var lines []string
+	prompts := map[string]string{}
+	for i := range 40 {
+		id, prompt := fmt.Sprintf("q%d", i), fmt.Sprintf("Tell me a story about %d foxes.", i)
+		prompts[id] = prompt
+		lines = append(lines, fmt.Sprintf(`{"id": %q, "messages": [{"role": "user", "content": %q}], "max_tokens": %d}`, id, prompt, 4+i%9))
+	}
+	lines = append(lines,
+		`{"id": "sampled", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 1, "seed": 7}`,
+		`{"id": "again", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 1, "seed": 7}`,
+		`{"id": "text", "prompt": "Once upon a time", "max_tokens": 5}`,
+		`{"id": "cut"`, `{"prompt": "no id"}`, `{"id": "empty"}`, `{"id": "wrong", "prompt": "x", "max_tokens": -1}`,
+		`{"id": "unknown", "prompt": "x", "color": "red"}`, `{"id": "hot", "prompt": "x", "temperature": -3}`,
+		fmt.Sprintf(`{"id": "long", "prompt": %q}`, strings.Repeat("fox ", 100_000)),
+	)
+	o := ready(t, lines, "--sequences", "4")
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), o, &out))
+	assert.Contains(t, out.String(), "answered 43, failed 7")
+
+	answers := read(t, o.output, answerID)
+	require.Len(t, answers, 43)
+	ask := session(t)
+	for _, id := range []string{"q0", "q7", "q39"} {
+		a := answers[id]
+		want := ask(prompts[id], a.GeneratedTokens, sample.Params{})
+		assert.Equal(t, want.Text, a.Text)
+		assert.Equal(t, want.Finish, a.Finish)
+		assert.Len(t, want.IDs, a.GeneratedTokens)
+	}
+	assert.Equal(t, ask("Hi", 8, sample.Params{Temperature: 1, Seed: 7}).Text, answers["sampled"].Text)
+	assert.Equal(t, answers["sampled"].Text, answers["again"].Text)
+	assert.NotEmpty(t, answers["text"].Text)
+
+	failures := read(t, o.failed, failureID)
+	require.Len(t, failures, 7)
+	assert.Contains(t, failures[`{"id": "cut"`].Reason, "EOF")
+	assert.Contains(t, failures[`{"prompt": "no id"}`].Reason, "id")
+	assert.Contains(t, failures["empty"].Reason, `"prompt" and "messages"`)
+	assert.Contains(t, failures["wrong"].Reason, "negative")
+	assert.Contains(t, failures["unknown"].Reason, "color")
+	assert.Contains(t, failures["hot"].Reason, "temp -3")
+	assert.Contains(t, failures["long"].Reason, "context")
+	assert.Equal(t, `{"id": "empty"}`, failures["empty"].Line)
+}
+
+// Files are divided by lines, and outputs of an earlier run are neither mixed with
+// new ones nor lost.
+func TestOutputs(t *testing.T) {
+	var lines []string
+	for i := range 12 {
+		lines = append(lines, fmt.Sprintf(`{"id": "%d", "prompt": "fox", "max_tokens": 1}`, i))
+	}
+	o := ready(t, lines, "--shards", "3")
+	require.NoError(t, run(t.Context(), o, new(strings.Builder)))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(o.output), "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 4, "the input and three shards, no failures and no parts: %v", files)
+	all := map[string]answer{}
+	for shard := range 3 {
+		for id, a := range read(t, shardName(o.output, shard, 3), answerID) {
+			assert.NotContains(t, all, id)
+			all[id] = a
+		}
+	}
+	assert.Len(t, all, 12)
+
+	require.ErrorContains(t, run(t.Context(), o, new(strings.Builder)), "--overwrite")
+	o.overwrite = true
+	o.input = filepath.Join(filepath.Dir(o.input), "none*.jsonl")
+	require.NoError(t, run(t.Context(), o, new(strings.Builder)))
+	files, err = filepath.Glob(filepath.Join(filepath.Dir(o.output), "*"))
+	require.NoError(t, err)
+	assert.Len(t, files, 1, "nothing is left of the first run: %v", files)
+}
+
+func TestWrongFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--output", ""}, {"--shards", "0"}, {"--sequences", "0"}, {"--max-tokens", "0"}, {"--timeout", "-1s"},
+	} {
+		require.Error(t, run(t.Context(), ready(t, nil, args...), new(strings.Builder)), "%v", args)
+	}
+}
+
+// bundle runs lines through the function as a runner does.
+func bundle(t *testing.T, f *answerFn, ctx context.Context, lines ...string) (answers, failures []string, err error) {
+	yes, no := func(s string) { answers = append(answers, s) }, func(s string) { failures = append(failures, s) }
+	require.NoError(t, f.StartBundle(ctx, yes, no))
+	for _, line := range lines {
+		if err := f.ProcessElement(ctx, line, yes, no); err != nil {
+			return answers, failures, err
+		}
+	}
+	return answers, failures, f.FinishBundle(ctx, yes, no)
+}
+
+// A bundle that is given up leaves nothing to the next one, which answers all of its
+// lines, and gives the same answers.
+func TestABundleThatIsGivenUp(t *testing.T) {
+	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 2, MaxTokens: 200}}
+	require.NoError(t, f.Setup(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	nobody := func(string) { t.Error("an answer of a bundle that was given up") }
+	require.NoError(t, f.StartBundle(ctx, nobody, nobody))
+	for i := range 3 {
+		require.NoError(t, f.ProcessElement(ctx, fmt.Sprintf(`{"id": "%d", "prompt": "fox"}`, i), nobody, nobody))
+	}
+	cancel()
+	require.ErrorIs(t, f.FinishBundle(ctx, nobody, nobody), context.Canceled)
+
+	lines := []string{`{"id": "a", "prompt": "fox", "max_tokens": 3}`, `{"id": "b", "prompt": "hen", "max_tokens": 3, "temperature": 1}`}
+	first, failures, err := bundle(t, f, t.Context(), lines...)
+	require.NoError(t, err)
+	assert.Len(t, first, 2)
+	assert.Empty(t, failures)
+	second, _, err := bundle(t, f, t.Context(), lines...)
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+	require.NoError(t, f.Teardown())
+	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")
+}
+
+// A line that takes too long fails, and holds up nobody.
+func TestTimeout(t *testing.T) {
+	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 1, MaxTokens: 1, Timeout: 1}}
+	require.NoError(t, f.Setup(t.Context()))
+	answers, failures, err := bundle(t, f, t.Context(), `{"id": "slow", "prompt": "fox"}`)
+	require.NoError(t, err)
+	assert.Empty(t, answers)
+	require.Len(t, failures, 1)
+	assert.Contains(t, failures[0], "no answer within 1ns")
+	require.NoError(t, f.Teardown())
+}

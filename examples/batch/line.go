@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
+)
+
+// question is a line of the input: a text to go on from, or a conversation.
+type question struct {
+	ID       string    `json:"id"` // comes back with the answer
+	Prompt   string    `json:"prompt"`
+	Messages []message `json:"messages"`
+
+	MaxTokens int      `json:"max_tokens"`
+	Stop      []string `json:"stop"`
+	// What is not given is what the model's generation_config.json recommends. The
+	// seed is then made of the ID, so that a line that is tried again has the same
+	// answer.
+	Temperature *float64 `json:"temperature"`
+	TopP        *float64 `json:"top_p"`
+	MinP        *float64 `json:"min_p"`
+	TopK        *int     `json:"top_k"`
+	Seed        *uint64  `json:"seed"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// answer is a line of the output.
+type answer struct {
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Finish string `json:"finish_reason"` // as in generate.Result
+	// Numbers of tokens:
+	PromptTokens    int `json:"prompt_tokens"`
+	GeneratedTokens int `json:"generated_tokens"`
+}
+
+// failure is a line of the file of failures.
+type failure struct {
+	ID     string `json:"id,omitempty"`
+	Reason string `json:"reason"`
+	Line   string `json:"line"` // as it was read
+}
+
+// parse reads a line. The question has the line's ID, if that can be read, also if
+// the rest is wrong.
+func parse(line string) (*question, error) {
+	q := &question{}
+	d := json.NewDecoder(bytes.NewReader([]byte(line)))
+	d.DisallowUnknownFields()
+	err := d.Decode(q)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("more than one JSON value in a line")
+		}
+	}
+	switch {
+	case err != nil:
+	case q.ID == "":
+		err = errors.New(`no "id"`)
+	case (q.Prompt == "") == (len(q.Messages) == 0):
+		err = errors.New(`one of "prompt" and "messages" is needed`)
+	case q.MaxTokens < 0:
+		err = fmt.Errorf(`"max_tokens" %d is negative`, q.MaxTokens)
+	}
+	return q, err
+}
+
+// conversation returns the messages as a chat template takes them.
+func (q *question) conversation() []chat.Message {
+	var out []chat.Message
+	for _, m := range q.Messages {
+		out = append(out, chat.Message{Role: m.Role, Content: m.Content})
+	}
+	return out
+}
+
+// sampling returns how the answer's tokens are chosen.
+func (q *question) sampling(g *checkpoint.Generation) sample.Params {
+	if !g.DoSample {
+		g = &checkpoint.Generation{}
+	}
+	p := sample.Params{
+		Temperature: first(q.Temperature, g.Temperature), TopP: first(q.TopP, g.TopP),
+		MinP: first(q.MinP, g.MinP), TopK: first(q.TopK, g.TopK),
+	}
+	if q.Seed != nil {
+		p.Seed = *q.Seed
+	} else {
+		p.Seed = hash(q.ID)
+	}
+	return p
+}
+
+// first returns the first value that is given, or zero.
+func first[T any](values ...*T) (zero T) {
+	for _, v := range values {
+		if v != nil {
+			return *v
+		}
+	}
+	return zero
+}
+
+// hash is the same on every worker and at every try.
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	io.WriteString(h, s)
+	return h.Sum64()
+}
+
+// encode returns a line of JSON, whose types cannot fail.
+func encode(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// fault reports whether an error lies in the line, so that another try would end the
+// same way.
+func fault(err error) bool {
+	return slices.ContainsFunc([]error{
+		generate.ErrPrompt, chat.ErrTemplate, tokenizer.ErrEncoding, sample.ErrParams, kompute.ErrInvalid,
+	}, func(kind error) bool { return errors.Is(err, kind) })
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/textio"
+)
+
+// pipeline reads lines, spreads them over the workers, answers them, and writes
+// answers and failures. The groups before writing keep answers: a writer that fails
+// is repeated, and the model is not asked again.
+func (o *options) pipeline() *beam.Pipeline {
+	p, s := beam.NewPipelineWithRoot()
+	lines := beam.Reshuffle(s, textio.Read(s, o.input))
+	answers, failures := beam.ParDo2(s.Scope("answer"), &answerFn{Settings: o.work}, lines)
+	write(s.Scope("answers"), o.output, o.shards, answers)
+	write(s.Scope("failures"), o.failed, 1, failures)
+	return p
+}
+
+// namespace is that of the pipeline's metrics, which the runner shows.
+const namespace = "batch"
+
+var (
+	answered        = beam.NewCounter(namespace, "answered")
+	failed          = beam.NewCounter(namespace, "failed")
+	promptTokens    = beam.NewCounter(namespace, "prompt_tokens")
+	generatedTokens = beam.NewCounter(namespace, "generated_tokens")
+	milliseconds    = beam.NewDistribution(namespace, "milliseconds") // from when a worker begins a line to its answer
+)
+
+// printCounts prints the counters that the runner has added up. Not every runner
+// gives them back.
+func printCounts(w io.Writer, result beam.PipelineResult) error {
+	if result == nil {
+		return nil
+	}
+	var lines []string
+	for _, c := range result.Metrics().AllMetrics().Counters() {
+		if c.Namespace() == namespace {
+			lines = append(lines, fmt.Sprintf("%s %d", c.Name(), c.Result()))
+		}
+	}
+	slices.Sort(lines)
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, ", "))
+	return err
+}
