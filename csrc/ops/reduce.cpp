@@ -88,8 +88,7 @@ struct Cut {
         const int64_t block = int64_t(lanes) * 4;
         const int64_t busy = device.is_cpu ? 2048 : 1 << 17; // threads that fill a device
         // A lane adds no more than 64 numbers to each of its sums: a mean stays within a millionth.
-        int64_t wanted =
-            std::max(busy / std::max<int64_t>(1, rows * lanes), (cols + block * 64 - 1) / (block * 64));
+        int64_t wanted = std::max(busy / std::max<int64_t>(1, rows * lanes), (cols + block * 64 - 1) / (block * 64));
         if (cols <= 4 * block) // a second launch would take longer than the loop
             wanted = 1;
         wanted = std::max<int64_t>(1, std::min(wanted, (cols + block - 1) / block));
