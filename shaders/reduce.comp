@@ -69,7 +69,7 @@ uvec2 load_partial(uint from, uint c) {
 uvec2 own[4];
 
 void join_quad(uvec4 bits, uint c) {
-    [[unroll]] for (uint k = 0u; k < 4u; k++) {
+    for (uint k = 0u; k < 4u; k++) {
         own[k] = join(own[k], partial_of(bits[k], c + k));
     }
 }
@@ -85,7 +85,7 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
             [[unroll]] for (uint j = 0u; j < 4u; j++) {
                 v[j] = load_quad(from, c + j * next);
             }
-            [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            for (uint j = 0u; j < 4u; j++) {
                 join_quad(v[j], c + j * next);
             }
         }
