@@ -29,7 +29,8 @@ if ! [ -d "$cache/lib" ]; then
 fi
 (cd "$root/examples/batch" && go build -o "$work/batch" . && go build -o "$work/boot" github.com/apache/beam/sdks/v2/go/container)
 
-mkdir "$work/conf" "$work/tmp"
+cd "$work" # workers write where their task manager was started
+mkdir conf tmp
 cp "$root/examples/batch/flink/config.yaml" "$work/conf/"
 printf 'io.tmp.dirs: %s/tmp\n' "$work" >>"$work/conf/config.yaml"
 opens=()
