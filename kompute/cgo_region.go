@@ -39,14 +39,8 @@ func (d *cgoDevice) abortCapture(stream unsafe.Pointer) { C.kpx_capture_abort((*
 func (d *cgoDevice) replay(stream, region unsafe.Pointer, times int) (uint64, error) {
 	var e C.kpx_error
 	var value C.uint64_t
-	switch code := C.kpx_replay((*C.kpx_stream)(stream), (*C.kpx_region)(region), C.uint32_t(times), 0, &value, &e); code {
-	case C.KPX_OK:
-		return uint64(value), nil
-	case C.KPX_TIMEOUT:
-		return 0, errBusy
-	default:
-		return 0, goError(code, &e)
-	}
+	code := C.kpx_replay((*C.kpx_stream)(stream), (*C.kpx_region)(region), C.uint32_t(times), 0, &value, &e)
+	return submitted(code, &value, &e)
 }
 
 func (d *cgoDevice) regionStats(region unsafe.Pointer) RegionStats {

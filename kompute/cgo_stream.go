@@ -134,38 +134,41 @@ func (d *cgoDevice) openGate(gate unsafe.Pointer) { C.kpx_gate_open((*C.kpx_gate
 func (d *cgoDevice) flush(stream unsafe.Pointer) (uint64, error) {
 	var e C.kpx_error
 	var value C.uint64_t
-	switch code := C.kpx_flush((*C.kpx_stream)(stream), 0, &value, &e); code {
+	return submitted(C.kpx_flush((*C.kpx_stream)(stream), 0, &value, &e), &value, &e)
+}
+
+// submitted is what a call returns that submits work, unless the device is busy.
+func submitted(code C.kpx_result, value *C.uint64_t, e *C.kpx_error) (uint64, error) {
+	done, err := inTime(code, e)
+	if err == nil && !done {
+		err = errBusy
+	}
+	if err != nil {
+		return 0, err
+	}
+	return uint64(*value), nil
+}
+
+// inTime reports whether a call that may time out was done in time.
+func inTime(code C.kpx_result, e *C.kpx_error) (bool, error) {
+	switch code {
 	case C.KPX_OK:
-		return uint64(value), nil
+		return true, nil
 	case C.KPX_TIMEOUT:
-		return 0, errBusy
+		return false, nil
 	default:
-		return 0, goError(code, &e)
+		return false, goError(code, e)
 	}
 }
 
 func (d *cgoDevice) waitForRoom(stream unsafe.Pointer, timeout uint64) (bool, error) {
 	var e C.kpx_error
-	switch code := C.kpx_wait_for_room((*C.kpx_stream)(stream), C.uint64_t(timeout), &e); code {
-	case C.KPX_OK:
-		return true, nil
-	case C.KPX_TIMEOUT:
-		return false, nil
-	default:
-		return false, goError(code, &e)
-	}
+	return inTime(C.kpx_wait_for_room((*C.kpx_stream)(stream), C.uint64_t(timeout), &e), &e)
 }
 
 func (d *cgoDevice) wait(stream unsafe.Pointer, value, timeout uint64) (bool, error) {
 	var e C.kpx_error
-	switch code := C.kpx_wait((*C.kpx_stream)(stream), C.uint64_t(value), C.uint64_t(timeout), &e); code {
-	case C.KPX_OK:
-		return true, nil
-	case C.KPX_TIMEOUT:
-		return false, nil
-	default:
-		return false, goError(code, &e)
-	}
+	return inTime(C.kpx_wait((*C.kpx_stream)(stream), C.uint64_t(value), C.uint64_t(timeout), &e), &e)
 }
 
 func (d *cgoDevice) streamStats(stream unsafe.Pointer, out *StreamStats) {

@@ -101,14 +101,8 @@ func (d *cgoDevice) createRead(tensor, stream unsafe.Pointer, soon bool, offset,
 func (d *cgoDevice) waitRead(read unsafe.Pointer, timeout uint64) (unsafe.Pointer, bool, error) {
 	var e C.kpx_error
 	var data unsafe.Pointer
-	switch code := C.kpx_read_wait((*C.kpx_read)(read), C.uint64_t(timeout), &data, &e); code {
-	case C.KPX_OK:
-		return data, true, nil
-	case C.KPX_TIMEOUT:
-		return nil, false, nil
-	default:
-		return nil, false, goError(code, &e)
-	}
+	done, err := inTime(C.kpx_read_wait((*C.kpx_read)(read), C.uint64_t(timeout), &data, &e), &e)
+	return data, done, err
 }
 
 func (d *cgoDevice) readMoved(read unsafe.Pointer) bool {

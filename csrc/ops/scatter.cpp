@@ -22,18 +22,21 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
     return n;
 }
 
-// How many iterations a thread may make: more take too long, and some CPU drivers stop a loop.
-static uint32_t longest_loop(const DeviceTraits &device) {
-    return device.is_cpu ? 30000 : 1 << 22;
+// How many iterations of a loop some CPU drivers allow. On a GPU as many, each with a load, take too long.
+constexpr uint32_t kLongestLoop = 30000;
+
+// How far a thread that only looks for an update's successor may go.
+static uint32_t longest_search(const DeviceTraits &device) {
+    return device.is_cpu ? kLongestLoop : 1 << 22;
 }
 
 // How many threads go through the indices of one place. One, unless each place gets many updates: few elements of
 // out cannot fill a device. And no thread may go on for too long.
 static uint32_t team_size(const ScatterParams &params, bool chained) {
-    constexpr uint32_t most = 256, longest = 30000;
+    constexpr uint32_t most = 256;
     uint32_t team = 1;
     while (team < most &&
-           ((!chained && params.count / team > longest) || params.count / team > 8 * int64_t(params.places)))
+           ((!chained && params.count / team > kLongestLoop) || params.count / team > 8 * int64_t(params.places)))
         team *= 2;
     return team;
 }
@@ -82,10 +85,10 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
         unsupported("{} places are too many", places);
     // Chains are worth a launch where several elements of each update have the same index.
     bool chained = op.mode != SCATTER_SET && !op.along && pre * params.post >= 8 &&
-                   params.count <= longest_loop(lowering.device());
+                   params.count <= longest_search(lowering.device());
     const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params, chained);
     chained = chained && team == 1;
-    if (op.mode != SCATTER_SET && !chained && params.count / team > 30000)
+    if (op.mode != SCATTER_SET && !chained && params.count / team > kLongestLoop)
         unsupported("{} updates along an axis are too many", params.count);
     const Array next = chained ? lowering.scratch(DT_UINT32, {2 * int64_t(params.count)}) : Array{};
     const Array marks = mark_places(lowering, indices, params, places, next, op.along);

@@ -28,7 +28,7 @@ type StepProfile struct {
 // are not captured. New requests wait until it is done.
 func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
 	if e == nil {
-		return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+		return nil, engineError(kompute.ErrClosed)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,7 +37,7 @@ func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) 
 		case e.err != nil:
 			return nil, e.err
 		case e.closing:
-			return nil, fmt.Errorf("engine: %w", kompute.ErrClosed)
+			return nil, engineError(kompute.ErrClosed)
 		case e.queue.busy():
 			return nil, ErrBusy
 		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.flights.oldest() != nil }):

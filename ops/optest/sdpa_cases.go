@@ -39,6 +39,8 @@ func sdpaLong() []Case {
 	r := newSource(41)
 	prompt := attention(r, array.Float32, 1, 2, 1, 1025, 1025, 32)
 	prompt.Name, prompt.Params.Causal = "prompt", true
+	many := attention(r, array.Float32, 1, 64, 32, 520, 70, 64) // blocks of 128 rows for twice a large GPU's compute units
+	many.Name, many.Params.Causal = "many heads", true
 	cache := attention(r, array.BFloat16, 1, 4, 2, 1, 3000, 128)
 	cache.Name = "long cache"
 	for _, name := range []string{"k", "v"} {
@@ -52,7 +54,7 @@ func sdpaLong() []Case {
 	biased := attention(r, array.Float16, 1, 4, 1, 3, 1500, 64)
 	biased.Name, biased.Params.Causal = "long bias", true
 	biased.In["mask"] = place(r.normal(array.Float16, 2, 4, 1, 1500), "strided")
-	return []Case{prompt, cache, masked, biased}
+	return []Case{prompt, many, cache, masked, biased}
 }
 
 func sdpaShapes(dtype array.DType) []Case {
