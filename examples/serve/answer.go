@@ -20,7 +20,8 @@ type generation struct {
 	began    time.Time
 	model    string
 	chat     bool
-	requests []engine.Request // one for each choice
+	requests []engine.Request // one for each prompt
+	choices  int              // of each of them
 	prompt   int              // tokens of the prompts
 	thinking bool             // the prompt ends within thoughts
 	tools    bool
@@ -103,31 +104,32 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 	return s.run(w, r, m, g, &q.common, prompts)
 }
 
-// prepare makes the engine's requests, n for each prompt.
+// prepare makes the engine's requests, one for each prompt.
 func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
 	n := first(c.N, nil, 1)
 	if n*len(prompts) > maxChoices {
 		return bad("n", "%d for each of %d prompts are more than %d", n, len(prompts), maxChoices)
 	}
+	if n > s.options.engine.Queue {
+		return bad("n", "%d are more than the %d that may wait here", n, s.options.engine.Queue)
+	}
 	most := m.context
 	if s.options.maxTokens > 0 {
 		most = s.options.maxTokens
 	}
-	g.model, g.stream, g.usage = m.name, c.Stream, c.StreamOptions.IncludeUsage
+	g.model, g.stream, g.usage, g.choices = m.name, c.Stream, c.StreamOptions.IncludeUsage, n
 	g.decode = func(id int) string { return m.folder.Tokenizer.Decode([]int{id}, tokenizer.KeepSpecial) }
 	sampling := m.sampling(c)
 	for _, ids := range prompts {
 		g.prompt += len(ids)
-		for range n {
-			limit := min(first(c.MaxTokens, nil, most), most)
-			g.requests = append(g.requests, engine.Request{
-				Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
-				PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
-				LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
-			})
-			g.keep(&g.requests[len(g.requests)-1])
-			sampling.Seed++
-		}
+		limit := min(first(c.MaxTokens, nil, most), most)
+		g.requests = append(g.requests, engine.Request{
+			Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
+			PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
+			LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
+		})
+		g.keep(&g.requests[len(g.requests)-1])
+		sampling.Seed += uint64(n)
 	}
 	return nil
 }
@@ -139,12 +141,13 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	streams := make([]stream, len(g.requests))
-	for i, q := range g.requests {
-		var err error
-		if streams[i], err = m.submit(ctx, q); err != nil {
+	var streams []stream
+	for _, q := range g.requests {
+		choices, err := m.submit(ctx, q, g.choices)
+		if err != nil {
 			return err
 		}
+		streams = append(streams, choices...)
 	}
 	var out sink = newWhole(len(streams))
 	if g.stream {

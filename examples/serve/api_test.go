@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 func TestCompletions(t *testing.T) {
@@ -32,6 +35,35 @@ func TestCompletions(t *testing.T) {
 	require.Equal(t, [2]string{a.Choices[0].Text, a.Choices[0].Text}, text)
 	// OpenAI's default is 16 tokens.
 	require.Equal(t, 16, s.post("/v1/completions", `{"prompt":"Hello","temperature":0}`).Usage.Completion)
+}
+
+// The choices of a prompt are one request of the engine: all of them are taken, or none.
+func TestChoices(t *testing.T) {
+	type asked struct {
+		prompt []int
+		n      int
+		seed   uint64
+	}
+	var got []asked
+	s := start(t, func(m *loaded) {
+		submit := m.submit
+		m.submit = func(ctx context.Context, r engine.Request, n int) ([]stream, error) {
+			got = append(got, asked{r.Prompt, n, r.Sampling.Seed})
+			return submit(ctx, r, n)
+		}
+	}, "--queue", "6")
+	ids := s.model.Load().folder.EncodeText
+	one, err := ids(t.Context(), "One two")
+	require.NoError(t, err)
+	two, err := ids(t.Context(), "Hello")
+	require.NoError(t, err)
+	a := s.post("/v1/completions", `{"prompt":["One two","Hello"],"n":3,"max_tokens":2,"seed":7}`)
+	require.Equal(t, http.StatusOK, a.status)
+	require.Len(t, a.Choices, 6)
+	require.Equal(t, []asked{{one, 3, 7}, {two, 3, 10}}, got)
+	a = s.post("/v1/completions", `{"prompt":"Hello","n":7}`)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Equal(t, "n: 7 are more than the 6 that may wait here", a.Error.Message)
 }
 
 // A seed repeats an answer; without one, answers differ, and so do choices.

@@ -49,7 +49,12 @@ func (s scripted) Tokens() iter.Seq2[generate.Token, error] {
 // script has the model answer what the test writes.
 func script(text func(context.Context, engine.Request) iter.Seq[string]) func(*loaded) {
 	return func(m *loaded) {
-		m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return scripted{ctx, text(ctx, r)}, nil }
+		m.submit = func(ctx context.Context, r engine.Request, choices int) (out []stream, _ error) {
+			for range choices {
+				out = append(out, scripted{ctx, text(ctx, r)})
+			}
+			return out, nil
+		}
 	}
 }
 
@@ -85,7 +90,7 @@ func TestBusy(t *testing.T) {
 	cancel() // the clients go away
 	s.idle()
 
-	s.model.Load().submit = func(context.Context, engine.Request) (stream, error) { return nil, engine.ErrBusy }
+	s.model.Load().submit = func(context.Context, engine.Request, int) ([]stream, error) { return nil, engine.ErrBusy }
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/chat/completions", ask).status)
 }
 
@@ -129,14 +134,14 @@ func TestTimeout(t *testing.T) {
 // A panic ends its request and nothing else, wherever it happens.
 func TestPanics(t *testing.T) {
 	s := start(t, func(m *loaded) {
-		m.submit = func(_ context.Context, r engine.Request) (stream, error) {
+		m.submit = func(_ context.Context, r engine.Request, _ int) ([]stream, error) {
 			if r.MaxTokens == 1 {
 				panic("in the handler")
 			}
-			return scripted{t.Context(), func(yield func(string) bool) {
+			return []stream{scripted{t.Context(), func(yield func(string) bool) {
 				yield("word")
 				panic("while it answers")
-			}}, nil
+			}}}, nil
 		}
 	})
 	for _, more := range []string{`{"max_tokens":1,`, `{`} {
@@ -152,7 +157,7 @@ func TestPanics(t *testing.T) {
 // What the engine fails with is the server's fault, and not told to clients.
 func TestEngineFails(t *testing.T) {
 	s := start(t, func(m *loaded) {
-		m.submit = func(context.Context, engine.Request) (stream, error) {
+		m.submit = func(context.Context, engine.Request, int) ([]stream, error) {
 			return nil, errors.New("device lost, at 0xdead")
 		}
 	})

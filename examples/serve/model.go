@@ -35,8 +35,8 @@ type loaded struct {
 	thinks    bool  // whether the model thinks, unless the template is told not to
 	maxPrompt int64 // most bytes of a prompt
 	grammars  *grammars
-	// submit is engine.Submit; tests put their own answers in its place.
-	submit func(context.Context, engine.Request) (stream, error)
+	// submit is engine.SubmitChoices; tests put their own answers in its place.
+	submit func(context.Context, engine.Request, int) ([]stream, error)
 }
 
 // stream is what of engine.Stream is used.
@@ -78,7 +78,13 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	if m.maxPrompt = o.maxPrompt; m.maxPrompt == 0 {
 		m.maxPrompt = bytesPerToken * int64(m.context)
 	}
-	m.submit = func(ctx context.Context, r engine.Request) (stream, error) { return m.engine.Submit(ctx, r) }
+	m.submit = func(ctx context.Context, r engine.Request, choices int) (out []stream, err error) {
+		all, err := m.engine.SubmitChoices(ctx, r, choices)
+		for _, s := range all {
+			out = append(out, s)
+		}
+		return out, err
+	}
 	m.grammars = newGrammars(m.folder.Tokenizer, m.folder.Limits().Vocabulary)
 	if m.thinks, err = thinks(ctx, m.folder); err != nil {
 		return nil, err
