@@ -48,19 +48,24 @@ float block_squares(uint first, float mean) {
     float sum = 0.0;
     for (uint k = 0u; k < ITEMS; k++) {
         float d = row_column(first, k) < p.x.cols ? block[k] - mean : 0.0;
-        sum += d * d;
+        precise float square = d * d;
+        sum += square;
     }
     return sum;
 }
 
+// Each step is rounded by itself: a compiler that joins a product and a sum does so in one form of the kernel, and
+// not in the other.
 void store_block(uint to, uint first, float mean, float scale) {
     for (uint k = 0u; k < ITEMS; k++) {
-        block[k] = (block[k] - mean) * scale;
+        precise float normed = (block[k] - mean) * scale;
+        block[k] = normed;
     }
     if ((HAS & LAYER_NORM_WEIGHT) != 0u) {
         load_weight(p.w_offset, p.w_stride, p.x.cols, first, 0.0);
         for (uint k = 0u; k < ITEMS; k++) {
-            block[k] *= factors[k];
+            precise float scaled = block[k] * factors[k];
+            block[k] = scaled;
         }
     }
     if ((HAS & LAYER_NORM_BIAS) != 0u) {
