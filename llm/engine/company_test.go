@@ -64,6 +64,23 @@ func requireSame(d demo, want, got *generate.Result) {
 	}
 }
 
+// requireAnswer waits for the whole of an answer.
+func requireAnswer(d demo, want *generate.Result, s *engine.Stream) {
+	d.Helper()
+	got, err := s.Result(d.Context())
+	require.NoError(d, err)
+	requireSame(d, want, got)
+}
+
+// idleStats are those of an engine that has answered everything: it holds no pages.
+func idleStats(d demo, e *engine.Engine) engine.Stats {
+	d.Helper()
+	stats := e.Stats()
+	require.Equal(d, stats.Pages, stats.FreePages)
+	require.Zero(d, stats.Running+stats.Waiting)
+	return stats
+}
+
 // Whatever else is in the batch, whenever it arrives, and however little memory
 // there is, a request has the tokens that it has alone.
 func TestSameTokensInAnyCompany(t *testing.T) {
@@ -111,16 +128,10 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 				})
 				continue
 			}
-			wg.Go(func() {
-				got, err := s.Result(d.Context())
-				require.NoError(d, err)
-				requireSame(d, want[i], got)
-			})
+			wg.Go(func() { requireAnswer(d, want[i], s) })
 		}
 		wg.Wait()
-		stats := e.Stats()
-		require.Equal(d, stats.Pages, stats.FreePages)
-		require.Zero(d, stats.Running+stats.Waiting)
+		stats := idleStats(d, e)
 		d.Logf("%+v", stats)
 		require.Positive(d, stats.Preempted)
 	})

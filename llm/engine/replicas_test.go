@@ -83,16 +83,10 @@ func TestReplicas(t *testing.T) {
 				})
 				continue
 			}
-			wg.Go(func() {
-				got, err := s.Result(d.Context())
-				require.NoError(d, err)
-				requireSame(d, want[i], got)
-			})
+			wg.Go(func() { requireAnswer(d, want[i], s) })
 		}
 		wg.Wait()
-		stats := e.Stats()
-		require.Equal(d, stats.Pages, stats.FreePages)
-		require.Zero(d, stats.Running+stats.Waiting)
+		stats := idleStats(d, e)
 		require.Positive(d, stats.SharedTokens)
 		require.Equal(d, stats.Steps, stats.DeviceSteps[0]+stats.DeviceSteps[1])
 		for _, steps := range stats.DeviceSteps {
