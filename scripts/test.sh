@@ -7,13 +7,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$1
 fast=${2:-}
 
-# part NAME COMMAND... runs one part, between its name and its time.
+# part NAME COMMAND... runs one part, between its name and its time: of a clock, and of the processors.
 part() {
-    local name=$1 start=$SECONDS
+    local name=$1 TIMEFORMAT="==> %0R s, of processors %0U + %0S s: $1"
     shift
     printf '\n==> %s\n' "$name"
-    "$@" || { printf '==> FAILED after %d s: %s\n' $((SECONDS - start)) "$name"; exit 1; }
-    printf '==> %d s: %s\n' $((SECONDS - start)) "$name"
+    time "$@" 2>&1 || { printf '==> FAILED: %s\n' "$name"; exit 1; }
 }
 
 # beside LOG COMMAND... runs a command beside what follows; `finish` waits for it.
