@@ -234,22 +234,21 @@ func (t *attentionStep) join(head int, row []float32) {
 	for i := range parts {
 		largest = max(largest, t.softmax.largest[i*t.queries+head])
 	}
-	clear(row)
 	var total float32
+	var factors [mostParts]float32
 	for i := range parts {
 		at := i*t.queries + head
-		if t.softmax.total[at] == 0 {
+		switch {
+		case t.softmax.total[at] == 0:
 			continue
+		case t.softmax.largest[at] == largest:
+			factors[i] = 1
+		default:
+			factors[i] = simd.Exp32(t.softmax.largest[at] - largest)
 		}
-		f := float32(1)
-		if t.softmax.largest[at] != largest {
-			f = simd.Exp32(t.softmax.largest[at] - largest)
-		}
-		total += f * t.softmax.total[at]
-		for j, v := range t.softmax.of(at) {
-			row[j] += f * v
-		}
+		total += factors[i] * t.softmax.total[at]
 	}
+	simd.MulAdd(row, t.dv, factors[:], parts, 1, t.softmax.sums[head*t.dv:], t.queries*t.dv, t.dv, parts, false)
 	if total != 0 { // else no key was seen, and the sums are 0
 		simd.Scale(row, 1/total)
 	}

@@ -114,7 +114,7 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 
 // tiled reports whether many rows are multiplied by tiles.
 func (a *packed) tiled() bool {
-	return a.Mode == opdef.ModeAffine && simd.HasTiles(a.Bits) && a.w.Strides[1] == 1 && a.cols > 0
+	return a.Mode == opdef.ModeAffine && simd.HasTiles() && a.cols > 0
 }
 
 // grown returns a slice of n elements of any value, s itself if it is large enough.

@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
@@ -83,18 +84,40 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 // wordPanel makes panels of the words, and of the scales and biases, of columns
 // [k0, k0+kn) of nn rows of w.
 func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
-	width, g0, groups := simd.PanelWidth(), k0/m.GroupSize, kn/m.GroupSize
+	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
-	codes = cut(&space, groups*perGroup*width)
+	codes = cut(&space, groups*perGroup*simd.PanelWidth())
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
-	for i := range min(width, m.N()-n0-nn) { // the next panel
+	for i := range min(simd.PanelWidth(), m.N()-n0-nn) { // the next panel
 		at := 4 * (m.w.Offset + (n0+nn+i)*m.w.Strides[0] + g0*perGroup)
 		simd.Prefetch(m.w.Data[at : at+4*groups*perGroup])
 	}
+	scales, biases = m.factorPanels(space, n0, nn, g0, groups)
+	return codes, scales, biases
+}
+
+// factorPanels makes panels of the scales and biases of groups from g0 on of nn rows.
+func (m *QuantizedRows) factorPanels(space []float32, n0, nn, g0, groups int) (scales, biases []float32) {
+	width := simd.PanelWidth()
 	scales, biases = cut(&space, groups*width), cut(&space, groups*width)
 	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
 	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)
+	return scales, biases
+}
+
+// bytePanel is wordPanel of all columns, with a byte for each code.
+func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes, scales, biases []float32) {
+	words := m.cols / 4 // of a row
+	codes = cut(&space, words*simd.PanelWidth())
+	rows := space[:nn*words]
+	packed, stride := m.codeRows(n0, nn)
+	bytes := array.Bytes(rows)
+	for i := range nn {
+		simd.UnpackCodes(bytes[i*m.cols:(i+1)*m.cols], packed[i*stride:], m.Bits, nil)
+	}
+	simd.TransposePanel(codes, rows, words, nn, words)
+	scales, biases = m.factorPanels(space, n0, nn, 0, m.groups)
 	return codes, scales, biases
 }
 
@@ -103,23 +126,36 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	const width = 32
 	most := min(chunk, hi-lo+width-1) / width // panels at a time
 	numbers, factors := simd.TileNumbers(p.k), m.groups*width
-	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + (p.k*m.Bits/32+3*m.groups)*width)
+	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + (2*p.k/4+3*m.groups)*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
-	w := simd.TilePanels{Tiles: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
 	work := cut(&space, simd.TileSpace(most))
+	w := simd.TilePanels{Tiles: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)
 		w.Count = (end - n0 + width - 1) / width
 		for i := range w.Count {
 			j := n0 + i*width
-			codes, s, b := m.wordPanel(space, j, min(width, end-j), 0, p.k)
-			simd.ExpandTiles(w.Tiles[i*numbers:], codes, p.k, m.Bits)
+			s, b := m.expandTiles(w.Tiles[i*numbers:], space, j, min(width, end-j))
 			copy(w.Scales[i*factors:], s)
 			copy(w.Biases[i*factors:], b)
 		}
 		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
 	}
+}
+
+// expandTiles makes tiles of nn rows of w, and panels of their scales and biases.
+func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int) (scales, biases []float32) {
+	var codes []float32
+	bits := m.Bits
+	if (bits == 4 || bits == 8) && m.w.Strides[1] == 1 {
+		codes, scales, biases = m.wordPanel(space, n0, nn, 0, m.cols)
+	} else {
+		codes, scales, biases = m.bytePanel(space, n0, nn)
+		bits = 8
+	}
+	simd.ExpandTiles(tiles, codes, m.cols, bits, m.GroupSize)
+	return scales, biases
 }
 
 // dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of

@@ -26,6 +26,7 @@ type cpuQueue struct {
 	opTimes  map[string]OpTime
 
 	arrays  []array.Array // the worker's, reused
+	batch   []cpuItem     // the items that it runs, reused
 	working func()        // work, made once: the go statement then allocates nothing
 }
 
@@ -140,35 +141,37 @@ func (q *cpuQueue) work() {
 	d := q.s.dev
 	d.mu.Lock()
 	for q.s.done < q.s.submitted {
-		item := q.items[q.first]
-		q.items[q.first] = cpuItem{}
-		if q.first++; q.first == len(q.items) {
-			q.items, q.first = q.items[:0], 0
-		}
+		batch := q.take()
 		if q.s.err == nil {
 			d.mu.Unlock()
-			at, err := q.timed(item)
+			at, err := q.timed(batch)
 			d.mu.Lock()
-			if item.timing != timeNothing {
-				q.addTime(item, at)
+			for i := range batch {
+				if batch[i].timing != timeNothing {
+					q.addTime(batch[i], at)
+					at.start = at.end // the first has the time of all
+				}
 			}
 			if err != nil && q.s.err == nil {
 				q.s.err = err
 			}
 		}
-		q.finish(item)
+		for i := range batch {
+			q.finish(batch[i])
+		}
+		clear(batch)
 	}
 	q.running = false
 	d.mu.Unlock()
 }
 
-// timed runs one item and, if requested, records when. dev.mu is not held.
-func (q *cpuQueue) timed(item cpuItem) (at span, err error) {
-	if item.timing == timeNothing {
-		return at, q.run(item)
+// timed runs a batch and, if requested, records when. dev.mu is not held.
+func (q *cpuQueue) timed(batch []cpuItem) (at span, err error) {
+	if batch[0].timing == timeNothing {
+		return at, q.runBatch(batch)
 	}
 	at.start = processClock()
-	err = q.run(item)
+	err = q.runBatch(batch)
 	at.end = processClock()
 	return at, err
 }

@@ -34,9 +34,10 @@ type Layers[T kompute.Float] interface {
 
 // Forward maps [1, T, H] to [1, T, H], and adds T keys and values to kv.
 func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv KV[T]) *kompute.Tensor[T] {
-	q := kv.Rotate(s, &a.RoPE, a.QNorm.Forward(s, split(a.Q.Forward(s, x), a.Heads)))
-	k := kv.Rotate(s, &a.RoPE, a.KNorm.Forward(s, split(a.K.Forward(s, x), a.KVHeads)))
-	v := split(a.V.Forward(s, x), a.KVHeads)
+	// The three products of x follow one another, so that a backend can compute them together.
+	q, k, v := split(a.Q.Forward(s, x), a.Heads), split(a.K.Forward(s, x), a.KVHeads), split(a.V.Forward(s, x), a.KVHeads)
+	q = kv.Rotate(s, &a.RoPE, a.QNorm.Forward(s, q))
+	k = kv.Rotate(s, &a.RoPE, a.KNorm.Forward(s, k))
 
 	return a.Out.Forward(s, kv.Attend(s, q, k, v, a.Scale))
 }

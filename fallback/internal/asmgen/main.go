@@ -231,7 +231,6 @@ var families = map[string]func(){
 	"gemm":        gemmFamily,
 	"kernels":     kernels,
 	"limbs":       limbsFamily,
-	"parts":       partsFamily,
 	"unpack":      unpackFamily,
 }
 

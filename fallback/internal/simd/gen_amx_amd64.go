@@ -2,17 +2,27 @@
 
 package simd
 
-// amxProduct adds to 32 rows of c, ldc bytes apart, and to 32 columns for each panel the products of x with scale·code + bias. x has three parts, part bytes apart, of rows ldx bytes apart; b has tiles of codes, panels stride bytes apart; scales and biases have 32 numbers for each group, panels factors bytes apart; sums are those of the groups of x, in rows ldsums bytes apart; a group has 32 times steps elements; space is 4 KiB.
+// amxProduct1 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 1 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
 //
 //go:noescape
-func amxProduct(c *float32, ldc int, x *uint16, ldx int, part int, b *uint16, scales *float32, biases *float32, sums *float32, ldsums int, groups int, steps int, space *float32, config *byte, panels int, stride int, factors int)
+func amxProduct1(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxExpand4 makes tiles of codes as bfloat16 numbers from a panel of words, 32 elements at a time.
+// amxProduct2 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 2 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
 //
 //go:noescape
-func amxExpand4(dst *uint16, codes *float32, steps int, table *uint16)
+func amxProduct2(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxExpand8 makes tiles of codes as bfloat16 numbers from a panel of words, 32 elements at a time.
+// amxSplit makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values.
 //
 //go:noescape
-func amxExpand8(dst *uint16, codes *float32, steps int, table *uint16)
+func amxSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32)
+
+// amxExpand4 makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns. Shifts are those of the lower codes of two words, and of the upper ones.
+//
+//go:noescape
+func amxExpand4(dst *byte, codes *float32, steps int, words int, shifts *byte)
+
+// amxExpand8 makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns.
+//
+//go:noescape
+func amxExpand8(dst *byte, codes *float32, steps int, words int)

@@ -16,7 +16,6 @@ package simd
 //go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family unpack -out ../simd/gen_unpack_amd64.s -stubs ../simd/gen_unpack_amd64.go -pkg simd"
-//go:generate sh -c "cd ../asmgen && go run . -family parts -out ../simd/gen_parts_amd64.s -stubs ../simd/gen_parts_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family amx -out ../simd/gen_amx_amd64.s -stubs ../simd/gen_amx_amd64.go"
 //go:generate sh -c "cd ../asmgen && go run . -family neon -out ../simd/gen_neon_arm64.s -stubs ../simd/gen_neon_arm64.go"
 
@@ -30,7 +29,7 @@ const (
 	AVXVNNI              // and AVX-VNNI
 	AVX512               // AVX2 and AVX-512 F, BW, DQ and VL
 	VNNI512              // and AVX-512 VNNI and VBMI
-	AMX                  // and AMX with bfloat16, where the system allows it
+	AMX                  // and AMX with bytes, where the system allows it
 	NEON                 // arm64 with its instructions for dot products
 )
 

@@ -2,72 +2,104 @@ package simd
 
 import "unsafe"
 
-// Tiles are rows of x for products on AMX tiles, which multiply pairs of bfloat16
-// numbers and add in float32. An element is the sum of three such numbers, its
-// bits from the first on, eight at a time; codes of up to 8 bits are such numbers
-// themselves. So the sums over a group are as exact as in float32.
+// Tiles are rows of x for products on AMX tiles, which multiply bytes and add exactly.
+// As in Limbs an element is n·2^e, with n in three signed bytes, but the elements of a
+// group share their power of two, so that scale, bias and power are applied once to the
+// sums of a group. What is left out is below 2^-22 of the group's largest.
+//
+// Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
+// of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
+// has a step's elements: 64, or 32 where a group has no more.
 type Tiles struct {
-	rows, k, groupSize, ld int
-	parts                  []uint16  // of part numbers each, rows ld apart
-	part                   int       // multiple of 32 numbers, as are the rows
-	sums                   []float32 // of the groups of each row
-	memory                 []uint16
+	rows, k, groupSize, step int
+	limbs                    []byte
+	// factors has for each block and group the powers of two of 32 rows, and then Σ n·2^e
+	// of those rows.
+	factors []float32
+	memory  []byte
 }
 
-// HasTiles reports whether there are such products, for codes of these bits.
-func HasTiles(bits int) bool { return active == AMX && (bits == 4 || bits == 8) }
+// HasTiles reports whether there are such products.
+func HasTiles() bool { return active == AMX }
 
-// tileRows is how many rows of x, and of w, are multiplied at a time.
-const tileRows = 32
+const (
+	// tileRows is how many rows of x, and of w, are multiplied at a time.
+	tileRows = 32
+	// sumNumbers is how many sums of a group are made at a time, of three limbs and 16
+	// rows of w.
+	sumNumbers = 3 * tileRows * 16
+)
 
 // Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128.
 func (t *Tiles) Reset(rows, k, groupSize int) {
-	t.rows, t.k, t.groupSize = rows, k, groupSize
-	t.ld = k + 32 // not a multiple of a page
-	padded := (rows + tileRows - 1) / tileRows * tileRows
-	t.part = padded * t.ld
-	if need := 3*t.part + 32; cap(t.memory) < need {
-		t.memory = make([]uint16, need)
+	t.rows, t.k, t.groupSize, t.step = rows, k, groupSize, min(groupSize, 64)
+	blocks := (rows + tileRows - 1) / tileRows
+	size := blocks * t.blockBytes()
+	if cap(t.memory) < size+63 {
+		t.memory = make([]byte, size+63)
 	}
 	t.memory = t.memory[:cap(t.memory)]
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(t.memory)))) & 63 / 2
-	t.parts = t.memory[skip : skip+3*t.part]
-	groups := k / groupSize
-	if cap(t.sums) < padded*groups {
-		t.sums = make([]float32, padded*groups)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(t.memory)))) & 63
+	t.limbs = t.memory[skip : skip+size]
+	if need := blocks * t.blockFactors(); cap(t.factors) < need {
+		t.factors = make([]float32, need)
+	} else {
+		t.factors = t.factors[:need]
 	}
-	t.sums = t.sums[:padded*groups]
-	clear(t.sums[rows*groups:])
-	for part := range 3 {
-		clear(t.parts[part*t.part+rows*t.ld : (part+1)*t.part])
+	t.clearFrom(rows)
+}
+
+// clearFrom clears the rows of the last block from one on.
+func (t *Tiles) clearFrom(row int) {
+	for ; row%tileRows != 0; row++ {
+		at, factors := t.place(row)
+		for i := 0; i < 3*t.k/t.step; i++ {
+			clear(t.limbs[at+2*i*t.tileBytes():][:t.step])
+		}
+		for g := range t.k / t.groupSize {
+			t.factors[factors+2*tileRows*g], t.factors[factors+2*tileRows*g+tileRows] = 0, 0
+		}
 	}
+}
+
+func (t *Tiles) tileBytes() int    { return 16 * t.step }
+func (t *Tiles) blockBytes() int   { return 3 * tileRows * t.k }
+func (t *Tiles) blockFactors() int { return 2 * tileRows * (t.k / t.groupSize) }
+
+// place returns where the first limb and the first power of a row are.
+func (t *Tiles) place(row int) (limb, factor int) {
+	block, i := row/tileRows, row%tileRows
+	return block*t.blockBytes() + i*t.step, block*t.blockFactors() + i
 }
 
 // Set sets row i. It returns false if the row has infinities or NaNs, or sums that
 // are: its products would be NaN.
 func (t *Tiles) Set(i int, x []float32) bool {
-	groups := t.k / t.groupSize
-	sums := t.sums[i*groups : (i+1)*groups]
-	t.split(t.parts[i*t.ld:], x[:t.k], sums)
-	for _, s := range sums {
-		if s-s != 0 {
+	limbs, factors := t.place(i)
+	largest := t.split(limbs, factors, x[:t.k])
+	if largest >= 0x7f800000 {
+		return false
+	}
+	for g := range t.k / t.groupSize {
+		if s := t.factors[factors+2*tileRows*g+tileRows]; s-s != 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// TileNumbers is how many float32 numbers Expand needs for k elements of 32 rows.
-func TileNumbers(k int) int { return 16 * k }
+// TileNumbers is how many float32 numbers ExpandTiles needs for k elements of 32 rows.
+func TileNumbers(k int) int { return 8 * k }
 
 // TileSpace is how many float32 numbers Multiply needs as space for so many panels.
-func TileSpace(panels int) int { return tileRows * tileRows * (1 + panels) }
+func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
 // ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes
-// of 4 or 8 bits in each column. dst, of TileNumbers, begins at a multiple of 64
-// bytes.
-func ExpandTiles(dst, codes []float32, k, bits int) {
-	expandTiles(unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), 32*k), codes, k/32, bits)
+// of 4 or 8 bits in each column, in groups of groupSize. dst, of TileNumbers, begins at
+// a multiple of 64 bytes.
+func ExpandTiles(dst, codes []float32, k, bits, groupSize int) {
+	step := min(groupSize, 64)
+	expandTiles(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 32*k), codes, k/step, step*bits/32, bits)
 }
 
 // Aligned returns s from the first multiple of 64 bytes on. It takes up to 15
@@ -85,25 +117,16 @@ type TilePanels struct {
 
 // Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of the
 // panels, for lo <= i < hi and j < columns, which end in the last panel. lo is a
-// multiple of 32, as is hi unless it is the end.
+// multiple of 32, as is hi unless it is the end. space, of TileSpace numbers, begins at
+// a multiple of 64 bytes.
 func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, space []float32) {
 	width := tileRows * w.Count
-	sums, part := space[:tileRows*tileRows], space[tileRows*tileRows:TileSpace(w.Count)]
+	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
 	for first := lo; first < hi; first += tileRows {
-		rows := min(tileRows, hi-first)
-		to, ld := c[(first-lo)*ldc:], ldc
-		whole := rows == tileRows && columns == width
-		if !whole {
-			to, ld = part, width
-		}
-		for i := range tileRows {
-			clear(to[i*ld : i*ld+width])
-		}
-		t.product(to, ld, first, w, sums)
-		if !whole {
-			for i := range rows {
-				copy(c[(first-lo+i)*ldc:], part[i*width:i*width+columns])
-			}
+		clear(block)
+		t.product(block, first, w, sums)
+		for i := range min(tileRows, hi-first) {
+			copy(c[(first-lo+i)*ldc:], block[i*width:i*width+columns])
 		}
 	}
 }

@@ -1,26 +1,37 @@
 package simd
 
 import (
+	"encoding/binary"
 	"runtime"
 	"syscall"
 	"unsafe"
 )
 
-// tileConfig says that every tile has 16 rows of 64 bytes.
-var tileConfig = func() (c [64]byte) {
+// tileConfig is the configuration for steps of so many elements: tiles 0 to 5 have 16
+// rows of 16 sums, tile 6 the codes of 16 rows of w, four to a word, and tile 7 a limb
+// of 16 rows of x.
+func tileConfig(step int) (c [64]byte) {
+	const rows, bytes = 48, 16
 	c[0] = 1 // palette
 	for tile := range 8 {
-		c[16+2*tile] = 64
-		c[48+tile] = 16
+		c[rows+tile] = 16
+		binary.LittleEndian.PutUint16(c[bytes+2*tile:], 64)
 	}
+	c[rows+6] = byte(step / 4)
+	binary.LittleEndian.PutUint16(c[bytes+2*7:], uint16(step))
 	return c
-}()
-
-// codeTable has the codes of 4 bits as bfloat16 numbers, twice.
-var codeTable = [32]uint16{
-	0, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170,
-	0, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170,
 }
+
+var tileConfigs = [3][64]byte{1: tileConfig(32), 2: tileConfig(64)}
+
+// codeShifts are, for the lower codes of each of two words of 4-bit codes and then for
+// the upper ones, by how many bits to shift.
+var codeShifts = func() (shifts [128]byte) {
+	for i := range shifts {
+		shifts[i] = byte(i/64*16 + i%8/4*32 + i%4*4)
+	}
+	return shifts
+}()
 
 // allowTiles asks Linux for the use of tiles, which have a large state that it
 // would otherwise not save.
@@ -33,26 +44,36 @@ func allowTiles() bool {
 	return errno == 0
 }
 
-func (t *Tiles) split(dst []uint16, x []float32, sums []float32) {
-	_, _, _ = dst[2*t.part+t.k-1], x[t.k-1], sums[t.k/t.groupSize-1]
-	splitPartsAVX512(&dst[0], 2*t.part, &x[0], &sums[0], t.k/t.groupSize, t.groupSize/16)
+// split makes the limbs of a row, and returns the largest of the bits of its absolute
+// values.
+func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
+	groups := t.k / t.groupSize
+	to, powers := t.limbs[limbs:], t.factors[factors:]
+	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
+	amxSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest)
+	return largest
 }
 
-func expandTiles(dst []uint16, codes []float32, steps, bits int) {
-	_, _ = dst[1024*steps-1], codes[32*bits*steps-1]
+func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
+	_, _ = dst[1024*words/bits*steps-1], codes[32*words*steps-1]
 	if bits == 4 {
-		amxExpand4(&dst[0], &codes[0], steps, &codeTable[0])
+		amxExpand4(&dst[0], &codes[0], steps, words, &codeShifts[0])
 		return
 	}
-	amxExpand8(&dst[0], &codes[0], steps, &codeTable[0])
+	amxExpand8(&dst[0], &codes[0], steps, words)
 }
 
-// product adds the products of 32 rows from first on to c.
-func (t *Tiles) product(c []float32, ldc, first int, w *TilePanels, space []float32) {
+// product adds the products of 32 rows from first on to c, of 32 columns for each panel.
+func (t *Tiles) product(c []float32, first int, w *TilePanels, space []float32) {
 	groups := t.k / t.groupSize
-	_, _, _ = c[31*ldc+32*w.Count-1], t.parts[2*t.part+(first+31)*t.ld+t.k-1], t.sums[(first+32)*groups-1]
-	_, _, _, _ = w.Tiles[TileNumbers(t.k)*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[tileRows*tileRows-1]
-	b := (*uint16)(unsafe.Pointer(&w.Tiles[0]))
-	amxProduct(&c[0], 4*ldc, &t.parts[first*t.ld], 2*t.ld, 2*t.part, b, &w.Scales[0], &w.Biases[0], &t.sums[first*groups], 4*groups, groups, t.groupSize/32, &space[0], &tileConfig[0],
-		w.Count, 4*TileNumbers(t.k), 128*groups)
+	limbs, factors := t.place(first)
+	_, _, _ = c[tileRows*tileRows*w.Count-1], t.limbs[limbs+t.blockBytes()-1], t.factors[factors+t.blockFactors()-1]
+	_, _, _, _ = w.Tiles[TileNumbers(t.k)*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
+	b := (*byte)(unsafe.Pointer(&w.Tiles[0]))
+	kernel := amxProduct1
+	if t.groupSize == 2*t.step {
+		kernel = amxProduct2
+	}
+	kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, &space[0], &tileConfigs[t.step/32][0],
+		w.Count, t.tileBytes(), t.step, 4*TileNumbers(t.k), 128*groups)
 }

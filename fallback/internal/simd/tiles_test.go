@@ -49,11 +49,11 @@ func TestTiles(t *testing.T) {
 		columns := 33 + rng.IntN(32)
 		c := make([]float32, rows*ldc)
 		tiles := Aligned(make([]float32, 2*TileNumbers(k)+15))
-		ExpandTiles(tiles, words, k, bits)
-		ExpandTiles(tiles[TileNumbers(k):], words, k, bits)
-		if HasTiles(bits) {
+		ExpandTiles(tiles, words, k, bits, size)
+		ExpandTiles(tiles[TileNumbers(k):], words, k, bits, size)
+		if HasTiles() {
 			panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...)}
-			space := make([]float32, TileSpace(2))
+			space := Aligned(make([]float32, TileSpace(2)+15))
 			x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 			if rows > 32 {
 				x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
@@ -89,22 +89,24 @@ func TestTiles(t *testing.T) {
 
 // multiplyTiles does what the tiles do.
 func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []float32) {
-	widen := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
-	tiles := unsafe.Slice((*uint16)(unsafe.Pointer(&numbers[0])), 32*x.k)
+	tiles := unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), 32*x.k)
 	groups := x.k / x.groupSize
 	for i := range x.rows {
+		limbs, factors := x.place(i)
 		for j := range 32 {
 			var sum float64
 			for l := range x.k {
-				var v float64
-				for part := range 3 {
-					v += widen(x.parts[part*x.part+i*x.ld+l])
+				step, at := l/x.step, l%x.step
+				var n int
+				for limb := range 3 {
+					n = n<<8 + int(int8(x.limbs[limbs+(step*3+limb)*2*x.tileBytes()+at]))
 				}
-				at := l/32*1024 + j/16*512 + l%32/2*32 + j%16*2 + l%2
-				sum += v * widen(tiles[at]) * float64(scales[l/x.groupSize*32+j])
+				code := tiles[(step*2+j/16)*x.tileBytes()+at/4*64+j%16*4+at%4]
+				g := l / x.groupSize
+				sum += float64(n) * float64(code) * float64(x.factors[factors+2*tileRows*g]) * float64(scales[g*32+j])
 			}
 			for g := range groups {
-				sum += float64(x.sums[i*groups+g]) * float64(biases[g*32+j])
+				sum += float64(x.factors[factors+2*tileRows*g+tileRows]) * float64(biases[g*32+j])
 			}
 			c[i*ldc+j] = float32(sum)
 		}
@@ -112,7 +114,7 @@ func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []flo
 }
 
 func BenchmarkTiles(b *testing.B) {
-	if !HasTiles(4) {
+	if !HasTiles() {
 		b.Skip("needs AMX")
 	}
 	const rows, k, size = 256, 1024, 128
@@ -124,10 +126,10 @@ func BenchmarkTiles(b *testing.B) {
 	}
 	const panels, width = 4, 4 * 32
 	words, factors, c := randomNumbers(rng, 32*k/8), randomNumbers(rng, width*k/size), make([]float32, rows*width)
-	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), make([]float32, TileSpace(panels))
+	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, TileSpace(panels)+15))
 	fastest(b, rows*width*k, func() {
 		for i := range panels {
-			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 4)
+			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 4, size)
 		}
 		x.Multiply(c, width, 0, rows, width, &TilePanels{panels, tiles, factors, factors}, space)
 	})

@@ -24,7 +24,7 @@ func vectorLevels() []Level {
 		levels = append(levels, AVX512)
 		if x.HasAVX512VNNI && x.HasAVX512VBMI {
 			levels = append(levels, VNNI512)
-			if x.HasAMXTile && x.HasAMXBF16 && tilesAllowed() {
+			if x.HasAMXTile && x.HasAMXInt8 && tilesAllowed() {
 				levels = append(levels, AMX)
 			}
 		}

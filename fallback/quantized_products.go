@@ -1,0 +1,174 @@
+package fallback
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+)
+
+// QuantizedProducts runs calls of quantized_matmul, with operands in the order of its
+// row in csrc/ops/ops.def, that have one x and params: x is prepared once for all of
+// them, and the work of all is divided between the threads. It returns false, and has
+// done nothing, if it does not do that for such calls; each is then to be run by itself.
+func QuantizedProducts(calls [][]array.Array, params []byte) (bool, error) {
+	o, p := &opdef.QuantizedMatMul, paramsOf[opdef.QuantizedMatMulParams](params)
+	if p.Transpose == 0 {
+		return false, nil
+	}
+	q := Quantization{GroupSize: int(p.GroupSize), Bits: int(p.Bits), Mode: p.Mode}
+	var all []rowProduct
+	x := &calls[0][o.X.Index]
+	for _, a := range calls {
+		one, err := newRowProduct(x, &a[o.W.Index], &a[o.Scales.Index], &a[o.Biases.Index], &a[o.Out.Index], q)
+		if err != nil {
+			return true, err
+		}
+		if one.out.Size() == 0 || len(all) > 0 && !all[0].SharesRows(one.QuantizedRows) {
+			return false, nil
+		}
+		all = append(all, one)
+	}
+	multiply(x, all)
+	return true, nil
+}
+
+// rowProduct is out = x·wᵀ.
+type rowProduct struct {
+	*QuantizedRows
+	out    *array.Array
+	loop   loop         // over the rows of out
+	flat   *array.Array // out as a matrix whose elements can be written where they are, or nil
+	across int          // units side by side
+}
+
+// newRowProduct checks the operands of a product with w [N, K].
+func newRowProduct(x, w, scales, biases, out *array.Array, q Quantization) (rowProduct, error) {
+	c := checker{op: "quantized_matmul"}
+	a := c.packed(w, scales, biases, q)
+	c.product(x, w, out)
+	if c.err == nil {
+		c.productShape(x, out, a.cols, w.Shape[0])
+	}
+	if c.err != nil {
+		return rowProduct{}, c.err
+	}
+	p := rowProduct{QuantizedRows: &QuantizedRows{a}, out: out, loop: newLoop(len(x.Shape)-1, x, out)}
+	if out.DType == array.Float32 && out.Size() > 0 {
+		if flat := flatten(out, out.Size()/out.Dim(-1)); flat != nil && flat.Strides[1] == 1 {
+			p.flat = flat
+		}
+	}
+	return p, nil
+}
+
+// preparedRows are kept for reuse.
+var preparedRows = sync.Pool{New: func() any { return new(PreparedRows) }}
+
+// multiply computes products of one x, which have elements.
+func multiply(x *array.Array, all []rowProduct) {
+	p := preparedRows.Get().(*PreparedRows)
+	defer preparedRows.Put(p)
+	rows := all[0].loop.size
+	all[0].prepare(p, x)
+	height, width := blocks(all, rows)
+	across := 0
+	for i := range all {
+		all[i].across = (all[i].N() + width - 1) / width
+		across += all[i].across
+	}
+	down := (rows + height - 1) / height
+	// Neighbouring units use the same rows of x, which then stay in a core's cache.
+	parallel(down*across, all[0].cost(height)*float64(width), func(lo, hi int) {
+		for unit := lo; unit < hi; unit++ {
+			first, column, i := unit/across*height, unit%across, 0
+			for ; column >= all[i].across; i++ {
+				column -= all[i].across
+			}
+			column *= width
+			all[i].unit(p, first, min(first+height, rows), column, min(column+width, all[i].N()))
+		}
+	})
+}
+
+// prepare sets the rows of p to those of x.
+func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
+	o.Reset(p, o.loop.size)
+	stride := x.Strides[len(x.Shape)-1]
+	for again := true; again; again = p.Again() {
+		o.loop.each(float64(o.cols), func(at cursor, lo, hi int) {
+			scratch := borrow(o.cols)
+			defer scratch.release()
+			for i := lo; i < hi; i++ {
+				p.Set(i, floats(x, at.off[0], stride, o.cols, scratch.f))
+				at.next()
+			}
+		})
+	}
+}
+
+// blocks chooses how many rows of x and of w a unit of work has. With large units, x
+// is read and w made into tiles less often; but each thread should have several.
+func blocks(all []rowProduct, rows int) (height, width int) {
+	if rows <= maxLimbRows {
+		return rows, Grain
+	}
+	m, columns := &all[0], 0
+	for i := range all {
+		columns += all[i].N()
+	}
+	height, width = min(2*chunk, rows), chunk
+	if m.tiled() { // the tiles of x and of w should fit in a core's cache
+		height = min(chunk, rows)
+		if m.cols > 1536 {
+			width = chunk / 2
+		}
+	}
+	height = (height + Grain - 1) / Grain * Grain
+	const enough = 4 // units for each thread
+	for threads := runtime.GOMAXPROCS(0); ; {
+		switch units := (rows + height - 1) / height * ((columns + width - 1) / width); {
+		case units >= enough*threads:
+			return height, width
+		case width > 2*Grain:
+			width /= 2
+		case height > 2*Grain:
+			height = max(height/2/Grain*Grain, 2*Grain)
+		case width > Grain:
+			width /= 2
+		case units < (enough-1)*threads && height > Grain:
+			height = max(height/2/Grain*Grain, Grain)
+		default:
+			return height, width
+		}
+	}
+}
+
+// cost is what the products with one row of w take, in nanoseconds or so.
+func (m *QuantizedRows) cost(rows int) float64 {
+	cost := 0.03 * float64(m.cols) * float64(rows+2)
+	if simd.Active() == simd.Generic {
+		cost *= 16
+	}
+	return cost
+}
+
+// unit computes rows [first, end) and columns [lo, hi) of out.
+func (o *rowProduct) unit(p *PreparedRows, first, end, lo, hi int) {
+	if o.flat != nil {
+		stride := o.flat.Strides[0]
+		o.MultiplyRows(storage[float32](o.flat)[o.flat.Offset+first*stride+lo:], stride, p, first, end, lo, hi)
+		return
+	}
+	sums := borrow((end - first) * (hi - lo))
+	defer sums.release()
+	o.MultiplyRows(sums.f, hi-lo, p, first, end, lo, hi)
+	stride := o.out.Strides[len(o.out.Strides)-1]
+	at := o.loop.seek(o.loop.rank, first)
+	for i := range end - first {
+		storeFloats(o.out, at.off[1]+lo*stride, stride, sums.f[i*(hi-lo):(i+1)*(hi-lo)])
+		at.next()
+	}
+}
