@@ -9,10 +9,10 @@ import (
 
 // admit checks op before it reaches a backend, and pins its storages: on the
 // CPU backend until the op is done, on others until it is appended.
-func (s *Stream) admit(op Op) error {
-	for i, a := range op.Args {
-		if err := s.checkArg(a); err != nil {
-			return s.located(op, fmt.Sprintf("operand %d", i), err)
+func (s *Stream) admit(op *Op) error {
+	for i := range op.Args {
+		if err := s.checkArg(&op.Args[i]); err != nil {
+			return s.located(*op, fmt.Sprintf("operand %d", i), err)
 		}
 	}
 	s.dev.mu.Lock()
@@ -20,32 +20,42 @@ func (s *Stream) admit(op Op) error {
 	if err := s.state(); err != nil {
 		return err
 	}
-	for i, a := range op.Args {
-		if a.View == nil {
-			continue
-		}
-		if err := a.View.usable(); err != nil {
-			return s.located(op, fmt.Sprintf("operand %d", i), err)
-		}
-		if c := a.View.st.capture; c != nil && c.s != s {
-			return s.located(op, fmt.Sprintf("operand %d belongs to a region that another stream captures", i), ErrCapture)
-		}
-		if s.capture != nil {
-			continue // replays check the content
-		}
-		if err := a.View.st.contentErr(); err != nil && !a.overwrites() {
+	for i := range op.Args {
+		if err := s.admitArg(op, i); err != nil {
 			return err
 		}
 	}
-	for _, a := range op.Args {
-		if a.View != nil {
-			a.View.st.pins++
+	for i := range op.Args {
+		if v := op.Args[i].View; v != nil {
+			v.st.pins++
 		}
 	}
 	if s.capture == nil {
 		s.ops++
-		s.rows.count(&op)
+		s.rows.count(op)
 		s.newWindow()
+	}
+	return nil
+}
+
+// admitArg checks what may change about an operand. dev.mu is held.
+func (s *Stream) admitArg(op *Op, i int) error {
+	a := &op.Args[i]
+	if a.View == nil {
+		return nil
+	}
+	if err := a.View.usable(); err != nil {
+		return s.located(*op, fmt.Sprintf("operand %d", i), err)
+	}
+	st := a.View.st
+	if c := st.capture; c != nil && c.s != s {
+		return s.located(*op, fmt.Sprintf("operand %d belongs to a region that another stream captures", i), ErrCapture)
+	}
+	if s.capture != nil {
+		return nil // replays check the content
+	}
+	if err := st.contentErr(); err != nil && !a.overwrites() {
+		return err
 	}
 	return nil
 }
@@ -60,12 +70,12 @@ func (s *Stream) located(op Op, where string, err error) error {
 }
 
 // checkArg checks the immutable properties of an operand.
-func (s *Stream) checkArg(a Arg) error {
+func (s *Stream) checkArg(a *Arg) error {
 	v := a.View
 	switch {
 	case v == nil:
 		return nil
-	case v.Err() != nil:
+	case v.st == nil || v.err != nil:
 		return v.Err()
 	case a.Access < AccessRead || a.Access > AccessReadWrite:
 		return ErrInvalid
@@ -75,9 +85,8 @@ func (s *Stream) checkArg(a Arg) error {
 		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
 	case v.layout.Rank() > array.MaxRank:
 		return fmt.Errorf("rank %d exceeds %d: %w", v.layout.Rank(), array.MaxRank, ErrInvalid)
-	}
-	if lo, hi := v.layout.Extent(); lo < 0 || hi*v.dtype.Size() > v.st.bytes && hi > lo {
-		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", lo, hi, v.st.bytes, ErrInvalid)
+	case v.lo < 0 || v.hi*v.dtype.Size() > v.st.bytes && v.hi > v.lo:
+		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", v.lo, v.hi, v.st.bytes, ErrInvalid)
 	}
 	return nil
 }

@@ -9,10 +9,9 @@ import (
 type backend interface {
 	// newQueue creates the queue that executes the work of s.
 	newQueue(s *Stream) (queue, error)
-	// give adds memory with undefined content to new storage; wrap uses the
-	// caller's memory; giveMapped adds zeroed memory that host and device both
-	// see.
-	give(st *storage) error
+	// New storage has no memory. It gets some, with undefined content, when it is
+	// first used; wrap uses the caller's memory, and giveMapped adds zeroed memory
+	// that host and device both see.
 	wrap(st *storage, data []byte) error
 	giveMapped(st *storage) error
 	// fill sets the first content of new storage; nil means zeros.

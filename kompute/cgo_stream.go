@@ -9,7 +9,7 @@ package kompute
 // Its arguments are memory of C's, whose addresses are passed as numbers, which cgo need not check.
 static kpx_result call_op(uintptr_t stream, int32_t op, uintptr_t arrays, uint32_t n, uintptr_t params, uint32_t size,
                           uintptr_t err) {
-    return kpx_op((kpx_stream *)stream, op, (const kpx_array *)arrays, n, (const void *)params, size, (kpx_error *)err);
+    return kpx_op((kpx_stream *)stream, op, (kpx_array *)arrays, n, (const void *)params, size, (kpx_error *)err);
 }
 // Arrays are memory without Go pointers.
 static kpx_result call_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const void *arrays, uint32_t n,
@@ -176,6 +176,7 @@ func (d *cgoDevice) streamStats(stream unsafe.Pointer, out *StreamStats) {
 	C.kpx_stream_get_stats((*C.kpx_stream)(stream), &c)
 	out.Dispatches = uint64(c.dispatches)
 	out.Barriers = uint64(c.barriers)
+	out.RepeatedOps = uint64(c.repeated_ops)
 	out.Uploads, out.UploadBytes = uint64(c.uploads), uint64(c.upload_bytes)
 	out.Submits = uint64(c.submits)
 	out.DescriptorWrites = uint64(c.descriptor_writes)

@@ -31,9 +31,6 @@ func (cpuBackend) newQueue(s *Stream) (queue, error) {
 	return q, nil
 }
 
-// give implements backend: memory is allocated on first use.
-func (cpuBackend) give(*storage) error { return nil }
-
 // wrap implements backend. Memory that is not aligned for its elements is copied.
 func (cpuBackend) wrap(st *storage, data []byte) error {
 	st.cpu.host = data

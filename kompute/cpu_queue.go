@@ -55,6 +55,7 @@ func (q *cpuQueue) append(op Op) error {
 		op.unpin()
 		return opError(&op, "no CPU implementation was given", ErrUnsupported)
 	}
+	op = op.kept()
 	if q.s.capture != nil {
 		q.appendCaptured(op)
 		return nil

@@ -104,8 +104,8 @@ func create[T Element](d *Device, op string, shape []int) (*Tensor[T], error) {
 	return t, nil
 }
 
-// makeView sets v to a contiguous view of new storage, whose memory give adds,
-// or the backend if give is nil.
+// makeView sets v to a contiguous view of new storage. give adds its memory; if it is nil, the
+// backend does when it is first needed.
 func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func(*storage) error) error {
 	fail := func(reason string, err error) error {
 		return &OpError{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{dtype}, Reason: reason, Err: err}
@@ -121,14 +121,11 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func
 	if n > math.MaxInt/dtype.Size() {
 		return fail("more bytes than can be counted", ErrTooLarge)
 	}
-	if give == nil {
-		give = d.backend.give
-	}
 	st, err := d.newStorage(n*dtype.Size(), give)
 	if err != nil {
 		return fail("", err)
 	}
-	v.st, v.dtype, v.layout = st, dtype, l
+	v.place(st, dtype, l)
 	return nil
 }
 
@@ -165,28 +162,27 @@ type output[T Element] struct {
 func (s *Stream) makeOutput(v *View, st *storage, lengths []int, dtype DType, shape []int) bool {
 	d := s.dev
 	l, err := array.ContiguousIn(lengths, shape)
-	if err != nil || l.Size() > math.MaxInt/dtype.Size() {
+	if err != nil {
 		return false
 	}
-	bytes := l.Size() * dtype.Size()
+	v.place(st, dtype, l)
+	if v.size > math.MaxInt/4 { // elements have at most 4 bytes
+		return false
+	}
+	bytes := v.size * dtype.Size()
 	if limit := d.info.MaxTensorBytes; limit > 0 && int64(bytes) > limit {
 		return false
 	}
 	st.dev, st.bytes, st.refs, st.res = d, bytes, 1, &st.resource
 	st.resource.dev, st.resource.bytes = d, bytes
-	if err := d.backend.give(st); err != nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.scope == nil || d.admitBytes(int64(bytes)) != nil {
-		st.resource.free()
 		return false
 	}
 	d.link(st.res)
 	st.scope = s.scope
 	s.scope.owned = append(s.scope.owned, st)
-	v.st, v.dtype, v.layout = st, dtype, l
 	return true
 }
 

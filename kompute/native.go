@@ -30,7 +30,8 @@ type native interface {
 	destroyStream(stream unsafe.Pointer)
 	// findOp returns the index of an op, or a negative number.
 	findOp(name string) int32
-	// op appends an op; arrays and params are how many arrays and bytes of parameters it has in m.
+	// op appends an op; arrays and params are how many arrays and bytes of parameters it has in m. It makes the
+	// tensors of arrays that ask for it.
 	op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error
 	// growCall makes room in m for that many arrays and bytes of parameters.
 	growCall(m *callMemory, arrays, params int)
@@ -99,11 +100,15 @@ func (m *callMemory) set(n native, op *Op) {
 	if len(op.Args) > m.arrays || len(op.Params) > m.params || m.at == nil {
 		n.growCall(m, max(len(op.Args), 8, m.arrays), max(len(op.Params), 128, m.params))
 	}
-	arrays := unsafe.Slice((*nativeArray)(unsafe.Add(m.at, errorRoom)), len(op.Args))
 	for i := range op.Args {
-		arrays[i].set(op.Args[i])
+		m.array(i).set(op.Args[i])
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Add(m.at, m.paramsAt())), len(op.Params)), op.Params)
+}
+
+// array returns operand i.
+func (m *callMemory) array(i int) *nativeArray {
+	return (*nativeArray)(unsafe.Add(m.at, errorRoom+i*int(unsafe.Sizeof(nativeArray{}))))
 }
 
 // nativeArray is kpx_array, field by field. The handle is not a Go pointer
@@ -113,28 +118,33 @@ type nativeArray struct {
 	dtype   uint32
 	access  uint32
 	rank    uint32
-	_       uint32
+	create  uint32 // 1: the op makes the tensor
 	offset  int64
 	shape   [array.MaxRank]int64
 	strides [array.MaxRank]int64
 }
 
 // set makes a the native form of an operand, absent if it has no View. Shape and
-// strides beyond the rank stay what they were.
+// strides beyond the rank stay what they were. The op is to make the tensor of
+// storage that has none.
 func (a *nativeArray) set(arg Arg) {
-	if arg.View == nil {
-		a.tensor = 0 // the other fields are then ignored
+	v := arg.View
+	if v == nil {
+		a.tensor, a.create = 0, 0 // the other fields are then ignored
 		return
 	}
-	v := arg.View
-	l := v.layout
-	a.tensor, a.dtype, a.access = uintptr(v.st.res.native), uint32(v.dtype), uint32(arg.Access)
-	a.rank, a.offset = uint32(len(l.Shape)), int64(l.Offset)
-	if l.Size() == 0 {
+	a.tensor, a.create = uintptr(v.st.res.native), 0
+	if a.tensor == 0 {
+		a.create = 1
+	}
+	a.dtype, a.access = uint32(v.dtype), uint32(arg.Access)
+	a.rank, a.offset = uint32(len(v.layout.Shape)), int64(v.layout.Offset)
+	if v.size == 0 {
 		a.offset = 0 // it may lie beyond the end of the storage
 	}
-	for i := range l.Shape {
-		a.shape[i], a.strides[i] = int64(l.Shape[i]), int64(l.Strides[i])
+	strides := v.layout.Strides[:len(v.layout.Shape)]
+	for i, d := range v.layout.Shape {
+		a.shape[i&(array.MaxRank-1)], a.strides[i&(array.MaxRank-1)] = int64(d), int64(strides[i])
 	}
 }
 

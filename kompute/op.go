@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -35,7 +36,8 @@ type Op struct {
 	// Name is the op's basename in the native library. An op that the library
 	// does not have runs through CPU.
 	Name string
-	// Args in the order of csrc/ops/ops.def. The stream keeps the slice.
+	// Args in the order of csrc/ops/ops.def. The caller may use the slice again, and
+	// that of Params, when Enqueue has returned.
 	Args []Arg
 	// Params is the memory of the op's parameter struct (see ParamBytes).
 	Params []byte
@@ -60,12 +62,19 @@ func ParamBytes[P any](p *P) []byte {
 	return out
 }
 
-// operandBytes is what the op adds to the window's bytes.
-func operandBytes(op Op) int64 {
+// kept returns a copy of op that does not share memory with the caller.
+func (op *Op) kept() Op {
+	out := *op
+	out.Args, out.Params = slices.Clone(op.Args), slices.Clone(op.Params)
+	return out
+}
+
+// bytes is what the op adds to the window's bytes.
+func (op *Op) bytes() int64 {
 	n := 0
-	for _, a := range op.Args {
-		if a.View != nil {
-			n += a.View.layout.Size() * a.View.dtype.Size()
+	for i := range op.Args {
+		if v := op.Args[i].View; v != nil {
+			n += v.size * v.dtype.Size()
 		}
 	}
 	return int64(n)

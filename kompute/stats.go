@@ -58,6 +58,7 @@ func (out *DeviceStats) add(s StreamStats) {
 // StreamStats counts what a stream has done since it was made.
 type StreamStats struct {
 	Ops              uint64 // enqueued, including those that ran on the CPU
+	RepeatedOps      uint64 // of these, those for which an earlier window's recording served again
 	Dispatches       uint64
 	Barriers         uint64
 	Submits          uint64

@@ -44,8 +44,8 @@ type mark struct {
 // pending reports whether the work may still run. dev.mu is held.
 func (m mark) pending() bool { return m.stream != nil && m.stream.done < m.value }
 
-// newStorage makes storage of that many bytes; give adds its memory. It counts
-// as live until it is released.
+// newStorage makes storage of that many bytes; give, unless it is nil, adds its memory. It
+// counts as live until it is released.
 func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, error) {
 	if limit := d.info.MaxTensorBytes; limit > 0 && int64(bytes) > limit {
 		return nil, fmt.Errorf("%w: %d bytes, and a tensor on %s has at most %d", ErrTooLarge, bytes, d.info.Name, limit)
@@ -59,6 +59,9 @@ func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, err
 	}
 	if err != nil {
 		return nil, err
+	}
+	if give == nil {
+		return st, nil
 	}
 	if err = d.retryOutOfMemory(func() error { return give(st) }); err != nil {
 		d.mu.Lock()

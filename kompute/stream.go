@@ -111,7 +111,7 @@ func (s *Stream) Enqueue(op Op) {
 	if s.timesHost || s.dev.opts.trace != nil {
 		defer s.enqueueing(op.Name).done(s, op.Name)
 	}
-	err := s.admit(op)
+	err := s.admit(&op)
 	if err == nil {
 		err = s.queue.append(op)
 	}
@@ -123,7 +123,7 @@ func (s *Stream) Enqueue(op Op) {
 		return
 	}
 	s.pendingOps++
-	s.pendingBytes += operandBytes(op)
+	s.pendingBytes += op.bytes()
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
 		_, _ = s.flushLocked(s.context()) // a failure poisons the stream
 	}

@@ -62,10 +62,7 @@ func (t *Tensor[T]) Rank() int { return t.View().layout.Rank() }
 
 // Size returns the number of elements; that of a failed tensor is 0.
 func (t *Tensor[T]) Size() int {
-	if t.View().st == nil {
-		return 0
-	}
-	return t.View().layout.Size()
+	return t.View().Size()
 }
 
 // DType returns the element type.

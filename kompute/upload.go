@@ -28,7 +28,7 @@ func (s *Stream) Upload(tensors ...AnyTensor) {
 
 // upload copies the operands of op to the device. s.mu is held.
 func (s *Stream) upload(op Op) error {
-	if err := s.admit(op); err != nil {
+	if err := s.admit(&op); err != nil {
 		return err
 	}
 	defer func() {

@@ -11,6 +11,8 @@ type View struct {
 	st     *storage
 	dtype  DType
 	layout Layout
+	size   int   // of layout
+	lo, hi int   // its extent
 	err    error // why the view is unusable
 
 	closed atomic.Bool // set with the device's mu held
@@ -28,6 +30,22 @@ func (v *View) DType() DType { return v.made().dtype }
 // Layout returns shape, strides and offset in elements. Its slices must not be
 // changed.
 func (v *View) Layout() Layout { return v.made().layout }
+
+// Size returns the number of elements.
+func (v *View) Size() int { return v.made().size }
+
+// Extent returns the half-open range of the storage's elements that the view's
+// span; both ends are its offset if it has none.
+func (v *View) Extent() (lo, hi int) {
+	v = v.made()
+	return v.lo, v.hi
+}
+
+// place makes v a view of st.
+func (v *View) place(st *storage, dtype DType, l Layout) {
+	v.st, v.dtype, v.layout = st, dtype, l
+	v.size, v.lo, v.hi = l.Measure()
+}
 
 // Device returns the device of the storage, or nil if Err is not nil.
 func (v *View) Device() *Device {
@@ -84,7 +102,9 @@ func (v *View) Close() error {
 // layout that exceeds the storage is rejected when it is enqueued.
 func (v *View) WithLayout(l Layout) *View {
 	v = v.made()
-	return &View{st: v.st, dtype: v.dtype, layout: l, err: v.err, borrowed: true}
+	out := &View{err: v.err, borrowed: true}
+	out.place(v.st, v.dtype, l)
+	return out
 }
 
 // SameStorage reports whether both are views of one storage, and so may share
@@ -96,8 +116,7 @@ func (v *View) SameStorage(other *View) bool {
 // extentBytes returns the range of bytes in the storage that the view's
 // elements span.
 func (v *View) extentBytes() (lo, hi int) {
-	lo, hi = v.layout.Extent()
-	return lo * v.dtype.Size(), hi * v.dtype.Size()
+	return v.lo * v.dtype.Size(), v.hi * v.dtype.Size()
 }
 
 // derive sets dst to a view that keeps v's storage open.
@@ -110,7 +129,8 @@ func (v *View) derive(dst *View, dtype DType, l Layout) {
 		return
 	}
 	v.st.refs++
-	dst.st, dst.dtype, dst.layout, dst.gen = v.st, dtype, l, v.st.gen
+	dst.place(v.st, dtype, l)
+	dst.gen = v.st.gen
 }
 
 // wholeStorage reports whether l maps its elements one to one to the first n

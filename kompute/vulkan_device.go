@@ -52,9 +52,16 @@ func (b *vulkanBackend) newQueue(s *Stream) (queue, error) {
 	return &vulkanQueue{s: s, b: b, handle: handle, ops: make(map[string]int32)}, nil
 }
 
-func (b *vulkanBackend) give(st *storage) (err error) {
-	st.res.native, err = b.native.createTensor(st.bytes)
-	return err
+// handle returns the native tensor of storage that is in use. An op makes that of a result;
+// for any other use of storage without one it is made here.
+func (b *vulkanBackend) handle(st *storage) (unsafe.Pointer, error) {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	var err error
+	if st.res.native == nil {
+		st.res.native, err = b.native.createTensor(st.bytes)
+	}
+	return st.res.native, err
 }
 
 // wrap pins Go memory: the native library reads it until the storage is freed.
@@ -76,9 +83,14 @@ func (b *vulkanBackend) fill(st *storage, data []byte) error {
 	if st.bytes == 0 {
 		return nil
 	}
-	whole := nativeArray{tensor: uintptr(st.res.native), dtype: uint32(array.Uint8), rank: 1}
+	whole := nativeArray{dtype: uint32(array.Uint8), rank: 1}
 	whole.shape[0], whole.strides[0] = int64(st.bytes), 1
 	return b.d.retryOutOfMemory(func() error {
+		tensor, err := b.handle(st)
+		if err != nil {
+			return err
+		}
+		whole.tensor = uintptr(tensor)
 		return b.native.writeTensor(&whole, b.transfersHandle(), data)
 	})
 }
@@ -123,22 +135,27 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 // write implements backend. A scattered view whose content is only on the
 // device is downloaded first.
 func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
-	var view nativeArray
-	view.set(Out(v))
-	err := b.writeView(ctx, v.st, &view, b.transfersHandle(), data)
+	err := b.writeView(ctx, v, b.transfersHandle(), data)
 	if err != nil || v.st.mapped == nil {
 		return err
 	}
 	return b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return
 }
 
-func (b *vulkanBackend) writeView(ctx context.Context, st *storage, view *nativeArray, stream unsafe.Pointer, data []byte) error {
+func (b *vulkanBackend) writeView(ctx context.Context, v *View, stream unsafe.Pointer, data []byte) error {
+	var view nativeArray
 	for {
-		err := b.d.retryOutOfMemory(func() error { return b.native.writeTensor(view, stream, data) })
+		err := b.d.retryOutOfMemory(func() error {
+			if _, err := b.handle(v.st); err != nil {
+				return err
+			}
+			view.set(Out(v))
+			return b.native.writeTensor(&view, stream, data)
+		})
 		if err != errStale {
 			return err
 		}
-		if err := b.read(ctx, st, 0, st.bytes, func([]byte, int) {}); err != nil {
+		if err := b.read(ctx, v.st, 0, v.st.bytes, func([]byte, int) {}); err != nil {
 			return err
 		}
 	}

@@ -116,9 +116,7 @@ func (f *hostRun) bringUp(ctx context.Context) error {
 		if a.View == nil || a.Access&AccessWrite == 0 || a.View.layout.Size() == 0 {
 			continue
 		}
-		var view nativeArray
-		view.set(a)
-		if err := f.q.b.writeView(ctx, a.View.st, &view, f.q.handle, f.arrays[i].Data); err != nil {
+		if err := f.q.b.writeView(ctx, a.View, f.q.handle, f.arrays[i].Data); err != nil {
 			return err
 		}
 		f.moved(FallbackMoves{Uploads: 1, UploadBytes: uint64(len(f.arrays[i].Data))})

@@ -29,9 +29,13 @@ type vulkanQueue struct {
 
 func (q *vulkanQueue) append(op Op) error {
 	q.submitted = false
-	err := q.record(op)
+	err := q.record(&op)
+	if err == nil && q.s.capture == nil {
+		q.appended(&op)
+		return nil
+	}
 	if q.s.capture != nil {
-		err = q.captured(op, err)
+		err = q.captured(&op, err)
 	} else if no, is := err.(*unsupportedError); is && op.algorithm == nil {
 		err = q.fallback(op, no.reason)
 	}
@@ -47,8 +51,70 @@ func (q *vulkanQueue) append(op Op) error {
 	return nil
 }
 
+// appended records that the native library has taken op, and takes over the tensors that it made.
+func (q *vulkanQueue) appended(op *Op) {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	q.takeMade(op)
+	for i := range op.Args {
+		v := op.Args[i].View
+		if v == nil {
+			continue
+		}
+		if op.Args[i].Access&AccessWrite != 0 {
+			v.st.madeBy(q.s)
+		}
+		v.st.unpin()
+	}
+}
+
+// takeMade keeps the tensors that the native library made for op, which it has taken. dev.mu is held.
+func (q *vulkanQueue) takeMade(op *Op) {
+	if op.algorithm != nil {
+		return
+	}
+	for i := range op.Args {
+		if a := q.call.array(i); a.create != 0 {
+			a.create = 0
+			op.Args[i].View.st.takeNative(a.tensor)
+		}
+	}
+}
+
+// takeNative sets the native tensor, unless another call has made one meanwhile. dev.mu is held.
+func (st *storage) takeNative(tensor uintptr) {
+	if st.res.native != nil {
+		st.dev.backend.free([]uintptr{tensor})
+		return
+	}
+	st.res.native = *(*unsafe.Pointer)(unsafe.Pointer(&tensor)) // not a Go pointer
+}
+
+// makeOperands makes the native tensors of storage that has none, except for results that the op is to make.
+func (q *vulkanQueue) makeOperands(op *Op) error {
+	for i := range op.Args {
+		a := &op.Args[i]
+		if a.View == nil || a.View.st.res.native != nil || op.algorithm == nil && a.isNew() {
+			continue
+		}
+		if err := q.retryOutOfMemory(func() error { _, err := q.b.handle(a.View.st); return err }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isNew reports whether the op writes all of a storage, and its elements in order.
+func (a *Arg) isNew() bool {
+	v := a.View
+	return a.Access == AccessWrite && v.lo == 0 && v.hi == v.size && v.size*v.dtype.Size() == v.st.bytes
+}
+
 // record makes the native call that appends op.
-func (q *vulkanQueue) record(op Op) error {
+func (q *vulkanQueue) record(op *Op) error {
+	if err := q.makeOperands(op); err != nil {
+		return err
+	}
 	if op.algorithm != nil {
 		arrays := make([]nativeArray, len(op.Args))
 		for i, a := range op.Args {
@@ -73,7 +139,7 @@ func (q *vulkanQueue) record(op Op) error {
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
 	}
-	q.call.set(q.b.native, &op)
+	q.call.set(q.b.native, op)
 	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
 	if err != nil && errors.Is(err, ErrOutOfMemory) && !ofContent(err) {
 		err = q.retryAfter(err, func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })

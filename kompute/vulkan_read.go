@@ -20,8 +20,11 @@ type vulkanRead struct {
 func (b *vulkanBackend) startRead(st *storage, stream unsafe.Pointer, soon bool, lo, hi int) (*vulkanRead, error) {
 	lo &^= 15 // aligned for every element type
 	var handle unsafe.Pointer
-	err := b.d.retryOutOfMemory(func() (err error) {
-		handle, err = b.native.createRead(st.res.native, stream, soon, lo, hi-lo)
+	err := b.d.retryOutOfMemory(func() error {
+		tensor, err := b.handle(st)
+		if err == nil {
+			handle, err = b.native.createRead(tensor, stream, soon, lo, hi-lo)
+		}
 		return err
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle)
 
 // captured records an op that the native library was asked to append to the
 // region; err is its result.
-func (q *vulkanQueue) captured(op Op, err error) error {
+func (q *vulkanQueue) captured(op *Op, err error) error {
 	if no, is := err.(*unsupportedError); is {
 		return &CaptureError{Op: op.Name, Reason: "it would run on the CPU: " + no.reason, Err: ErrUnsupported}
 	}
@@ -23,7 +23,8 @@ func (q *vulkanQueue) captured(op Op, err error) error {
 	}
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	q.s.capture.note(op)
+	q.takeMade(op)
+	q.s.capture.note(op.kept())
 	return nil
 }
 

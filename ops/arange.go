@@ -45,7 +45,7 @@ func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.
 		first, second := wrapped(start), wrapped(start+step)
 		params = opdef.ArangeParams{Start: first, Step: second - first}
 	}
-	return result[T](&c, []int{max(int(n), 0)}, params, func(a []array.Array) error {
+	return result[T](c, []int{max(int(n), 0)}, params, func(a []array.Array) error {
 		return fallback.Arange(at(a, opdef.Arange.Out), params.Start, params.Step)
 	})
 }

@@ -31,9 +31,9 @@ var binaryCPU = func() (cpu [opdef.NumBinaryKinds]func([]array.Array) error) {
 func binary[R, T kompute.Element](s *kompute.Stream, kind opdef.BinaryKind, a, b *kompute.Tensor[T]) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Binary.Op)
 	c.label = kind.String()
-	input(&c, opdef.Binary.A, a)
-	input(&c, opdef.Binary.B, b)
-	return result[R](&c, c.broadcast(opdef.Binary.A, opdef.Binary.B), opdef.BinaryParams{Kind: kind}, binaryCPU[kind])
+	input(c, opdef.Binary.A, a)
+	input(c, opdef.Binary.B, b)
+	return result[R](c, c.broadcast(opdef.Binary.A, opdef.Binary.B), opdef.BinaryParams{Kind: kind}, binaryCPU[kind])
 }
 
 // Add returns a + b, element by element.

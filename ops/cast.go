@@ -20,5 +20,5 @@ func castCPU(a []array.Array) error { return fallback.Cast(at(a, opdef.Cast.X), 
 // from bool, true is 1.
 func Cast[To, From kompute.Element](s *kompute.Stream, x *kompute.Tensor[From]) *kompute.Tensor[To] {
 	c := newCall(s, opdef.Cast.Op)
-	return result[To](&c, input(&c, opdef.Cast.X, x).Shape, opdef.CastParams{}, castCPU)
+	return result[To](c, input(c, opdef.Cast.X, x).Shape, opdef.CastParams{}, castCPU)
 }

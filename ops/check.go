@@ -3,6 +3,8 @@ package ops
 import (
 	"fmt"
 	"math"
+	"sync"
+	"unsafe"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -34,14 +36,52 @@ type call struct {
 	args   []kompute.Arg // in the order of op's operands
 	rows   int           // of a product
 	err    error
+
+	memory  [12]kompute.Arg       // of args, if they fit
+	params  [32]uint32            // of the op's parameters, if they fit
+	lengths [2][array.MaxRank]int // of shapes; see shapeLike
 }
 
-func newCall(s *kompute.Stream, op opdef.Op) call {
-	c := call{op: op, label: op.Name, stream: s, args: make([]kompute.Arg, len(op.Operands))}
+// calls are spare ones: a model's step makes hundreds.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// newCall begins a call. It ends when it is enqueued: the memory then serves other calls.
+func newCall(s *kompute.Stream, op opdef.Op) *call {
+	c := calls.Get().(*call)
+	c.op, c.label, c.stream, c.rows, c.err = op, op.Name, s, 0, nil
+	c.makeArgs(len(op.Operands))
 	if s == nil {
 		c.fail(kompute.ErrInvalid, "the stream is nil")
 	}
 	return c
+}
+
+// makeArgs makes room for n operands, all absent.
+func (c *call) makeArgs(n int) {
+	if n <= len(c.memory) {
+		c.args = c.memory[:n]
+	} else {
+		c.args = make([]kompute.Arg, n)
+	}
+}
+
+// enqueue ends the call. p is its parameters.
+func enqueue[P any](c *call, p *P, cpu func([]array.Array) error) {
+	var params []byte
+	if memory := array.Bytes(c.params[:]); unsafe.Sizeof(*p) <= uintptr(len(memory)) {
+		params = memory[:copy(memory, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))]
+	} else {
+		params = kompute.ParamBytes(p)
+	}
+	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu, Rows: c.rows})
+	clear(c.args)
+	c.args, c.stream = nil, nil
+	calls.Put(c)
+}
+
+// shapeLike returns a copy of a shape that lives as long as the call; which: 0 or 1, the memory to use.
+func (c *call) shapeLike(which int, shape []int) []int {
+	return append(c.lengths[which][:0], shape...)
 }
 
 // fail records why the call is rejected.
@@ -83,7 +123,7 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 		c.fail(kompute.ErrClosed, "%s was closed", name)
 	}
 	l := v.Layout()
-	if _, hi := l.Extent(); uint64(hi) > maxElements || !countable(l.Shape) {
+	if _, hi := v.Extent(); uint64(hi) > maxElements || uint64(v.Size()) > maxElements {
 		c.fail(kompute.ErrTooLarge, "%s has elements past %d", name, uint32(maxElements))
 	}
 	return l
@@ -134,10 +174,13 @@ func (c *call) broadcast(operands ...opdef.Operand) []int {
 	if c.err != nil {
 		return nil
 	}
-	var shape []int
-	for _, o := range operands {
-		var err error
-		if shape, err = array.BroadcastShapes(shape, c.args[o.Index].View.Layout().Shape); err != nil {
+	shape := c.args[operands[0].Index].View.Layout().Shape
+	for _, o := range operands[1:] {
+		other, err := c.args[o.Index].View.Layout().Shape, error(nil)
+		if equal(shape, other) {
+			continue
+		}
+		if shape, err = array.BroadcastShapes(shape, other); err != nil {
 			c.fail(kompute.ErrShape, "the shapes do not broadcast")
 			return nil
 		}
@@ -218,7 +261,7 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 		view = view.WithLayout(l)
 	}
 	c.args[len(c.args)-1] = kompute.Out(view)
-	c.enqueue(kompute.ParamBytes(&params), cpu)
+	enqueue(c, &params, cpu)
 	return out
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // newConcat begins a call with n operands before the result.
-func newConcat(s *kompute.Stream, n int) call {
+func newConcat(s *kompute.Stream, n int) *call {
 	c := newCall(s, opdef.Concat.Op)
-	c.args = make([]kompute.Arg, n+1)
+	c.makeArgs(n + 1)
 	return c
 }
 
@@ -37,7 +37,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 	}
 	var shape []int
 	for i, x := range xs {
-		l := input(&c, concatX(i), x)
+		l := input(c, concatX(i), x)
 		if c.err != nil {
 			break
 		}
@@ -53,7 +53,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 		shape = slices.Clone(l.Shape)
 	}
 	params := opdef.ConcatParams{Axis: uint32(axis)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
 	})
 }
@@ -83,7 +83,7 @@ func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor
 	}
 	var first, shape []int
 	for i, x := range xs {
-		l := input(&c, concatX(i), x)
+		l := input(c, concatX(i), x)
 		if c.err != nil {
 			break
 		}
@@ -106,7 +106,7 @@ func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor
 		shape[axis] = len(xs)
 	}
 	params := opdef.ConcatParams{Axis: uint32(axis)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
 	})
 }

@@ -15,5 +15,5 @@ func copyCPU(a []array.Array) error { return fallback.Copy(at(a, opdef.Copy.X), 
 // strides are [1, 3], the copy has strides [2, 1].
 func Copy[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Copy.Op)
-	return result[T](&c, input(&c, opdef.Copy.X, x).Shape, opdef.CopyParams{}, copyCPU)
+	return result[T](c, input(c, opdef.Copy.X, x).Shape, opdef.CopyParams{}, copyCPU)
 }

@@ -25,9 +25,9 @@ var dequantizeMatrix = matrix{opdef.Dequantize.W, opdef.Dequantize.Scales, opdef
 // ErrShape if the shapes of w, scales and biases do not match.
 func Dequantize[T kompute.Float, S Scale](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Dequantize.Op)
-	shape := quantized(&c, dequantizeMatrix, w, scales, biases, q)
+	shape := quantized(c, dequantizeMatrix, w, scales, biases, q)
 	params := opdef.DequantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.Dequantize(at(a, opdef.Dequantize.W), at(a, opdef.Dequantize.Scales), at(a, opdef.Dequantize.Biases), at(a, opdef.Dequantize.Out), q.cpu())
 	})
 }

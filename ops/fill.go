@@ -19,7 +19,7 @@ import (
 func Fill[T kompute.Element](s *kompute.Stream, v T, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Fill.Op)
 	params := opdef.FillParams{Bits: bitsOf(v)}
-	return result[T](&c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(at(a, opdef.Fill.Out), params.Bits) })
+	return result[T](c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(at(a, opdef.Fill.Out), params.Bits) })
 }
 
 // newShape checks a result's shape that the caller specified.

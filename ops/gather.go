@@ -25,8 +25,8 @@ type Index interface {
 // ErrShape if there is no such axis, or the result would have more than 8 axes.
 func Gather[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], axis int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Gather.Op)
-	l := input(&c, opdef.Gather.X, x)
-	il := input(&c, opdef.Gather.Indices, indices)
+	l := input(c, opdef.Gather.X, x)
+	il := input(c, opdef.Gather.Indices, indices)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -37,7 +37,7 @@ func Gather[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T],
 	}
 	shape := make([]int, 0, l.Rank()+il.Rank())
 	shape = append(append(append(shape, l.Shape[:axis]...), il.Shape...), l.Shape[axis+1:]...)
-	return result[T](&c, shape, opdef.GatherParams{Axis: uint32(axis)}, func(a []array.Array) error {
+	return result[T](c, shape, opdef.GatherParams{Axis: uint32(axis)}, func(a []array.Array) error {
 		return fallback.Gather(at(a, opdef.Gather.X), at(a, opdef.Gather.Indices), at(a, opdef.Gather.Out), axis)
 	})
 }

@@ -24,8 +24,8 @@ import (
 // ErrShape if there is no such axis, ranks differ or shapes do not broadcast.
 func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], axis int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.GatherAxis.Op)
-	l := input(&c, opdef.GatherAxis.X, x)
-	il := input(&c, opdef.GatherAxis.Indices, indices)
+	l := input(c, opdef.GatherAxis.X, x)
+	il := input(c, opdef.GatherAxis.Indices, indices)
 	axis, shape := c.along(l, il, axis)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
@@ -36,7 +36,7 @@ func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Ten
 	wide := slices.Clone(shape)
 	wide[axis] = l.Shape[axis]
 	c.stretch(opdef.GatherAxis.X, wide)
-	return result[T](&c, picked, opdef.GatherAxisParams{Axis: uint32(axis)}, func(a []array.Array) error {
+	return result[T](c, picked, opdef.GatherAxisParams{Axis: uint32(axis)}, func(a []array.Array) error {
 		return fallback.GatherAxis(at(a, opdef.GatherAxis.X), at(a, opdef.GatherAxis.Indices), at(a, opdef.GatherAxis.Out), axis)
 	})
 }

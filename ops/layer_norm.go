@@ -25,18 +25,18 @@ import (
 // an eps that is negative, NaN or infinite.
 func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
 	c := newCall(s, opdef.LayerNorm.Op)
-	l := input(&c, opdef.LayerNorm.X, x)
+	l := input(c, opdef.LayerNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(&c, opdef.LayerNorm.Weight, weight); present {
+	if w, present := optional(c, opdef.LayerNorm.Weight, weight); present {
 		c.shape("weight", w, cols)
 	}
-	if b, present := optional(&c, opdef.LayerNorm.Bias, bias); present {
+	if b, present := optional(c, opdef.LayerNorm.Bias, bias); present {
 		c.shape("bias", b, cols)
 	}
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](&c, l.Shape, opdef.LayerNormParams{Eps: eps}, func(a []array.Array) error {
+	return result[T](c, l.Shape, opdef.LayerNormParams{Eps: eps}, func(a []array.Array) error {
 		return fallback.LayerNorm(at(a, opdef.LayerNorm.X), at(a, opdef.LayerNorm.Weight), at(a, opdef.LayerNorm.Bias), at(a, opdef.LayerNorm.Out), eps)
 	})
 }

@@ -26,7 +26,7 @@ func matMulCPU(a []array.Array) error {
 // axes do not broadcast.
 func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.MatMul.Op)
-	al, bl := input(&c, opdef.MatMul.A, a), input(&c, opdef.MatMul.B, b)
+	al, bl := input(c, opdef.MatMul.A, a), input(c, opdef.MatMul.B, b)
 	switch {
 	case c.err != nil:
 	case al.Rank() < 2 || bl.Rank() < 2:
@@ -46,5 +46,5 @@ func MatMul[T kompute.Float](s *kompute.Stream, a, b *kompute.Tensor[T]) *komput
 	c.stretch(opdef.MatMul.A, append(batch, al.Dim(-2), al.Dim(-1)))
 	c.stretch(opdef.MatMul.B, append(batch, bl.Dim(-2), bl.Dim(-1)))
 	c.rows = al.Dim(-2)
-	return result[T](&c, append(batch, al.Dim(-2), bl.Dim(-1)), opdef.MatMulParams{}, matMulCPU)
+	return result[T](c, append(batch, al.Dim(-2), bl.Dim(-1)), opdef.MatMulParams{}, matMulCPU)
 }

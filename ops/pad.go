@@ -34,7 +34,7 @@ func PadEdge[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], widths 
 
 func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opdef.PadParams, widths [][2]int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Pad.Op)
-	l := input(&c, opdef.Pad.X, x)
+	l := input(c, opdef.Pad.X, x)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -55,7 +55,7 @@ func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opde
 		}
 		shape[i], low[i], params.Low[i] = w[0]+n+w[1], w[0], uint32(w[0])
 	}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), low, params.Edge != 0, params.Bits)
 	})
 }

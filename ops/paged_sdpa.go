@@ -49,10 +49,10 @@ type PagedSDPAParams struct {
 // finite.
 func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys, values *kompute.Tensor[C], p PagedSDPAParams) *kompute.Tensor[T] {
 	c := newCall(s, opdef.PagedSDPA.Op)
-	ql, kl, vl := input(&c, opdef.PagedSDPA.Q, q), input(&c, opdef.PagedSDPA.Keys, keys), input(&c, opdef.PagedSDPA.Values, values)
-	tl := input(&c, opdef.PagedSDPA.Table.Called("Table"), p.Table)
-	sl := input(&c, opdef.PagedSDPA.Sequences.Called("Sequences"), p.Sequences)
-	ll := input(&c, opdef.PagedSDPA.Lengths.Called("Lengths"), p.Lengths)
+	ql, kl, vl := input(c, opdef.PagedSDPA.Q, q), input(c, opdef.PagedSDPA.Keys, keys), input(c, opdef.PagedSDPA.Values, values)
+	tl := input(c, opdef.PagedSDPA.Table.Called("Table"), p.Table)
+	sl := input(c, opdef.PagedSDPA.Sequences.Called("Sequences"), p.Sequences)
+	ll := input(c, opdef.PagedSDPA.Lengths.Called("Lengths"), p.Lengths)
 	if c.rank("q", ql, 3) && c.rank("keys", kl, 4) && c.rank("values", vl, 4) && c.rank("Table", tl, 2) {
 		c.shape("Sequences", sl, ql.Dim(0))
 		c.shape("Lengths", ll, ql.Dim(0))
@@ -68,7 +68,7 @@ func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys
 	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](&c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, func(a []array.Array) error {
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, func(a []array.Array) error {
 		return fallback.PagedSDPA(at(a, opdef.PagedSDPA.Q), at(a, opdef.PagedSDPA.Keys), at(a, opdef.PagedSDPA.Values),
 			at(a, opdef.PagedSDPA.Table), at(a, opdef.PagedSDPA.Sequences), at(a, opdef.PagedSDPA.Lengths), at(a, opdef.PagedSDPA.Out), params.Scale)
 	})

@@ -26,9 +26,9 @@ import (
 // rows or slots.
 func PagedUpdate[C, T kompute.Float](s *kompute.Stream, pages *kompute.Tensor[C], rows *kompute.Tensor[T], slots *kompute.Tensor[int32]) *kompute.Tensor[C] {
 	c := newCall(s, opdef.PagedUpdate.Op)
-	pl := input(&c, opdef.PagedUpdate.Pages, pages)
-	rl := input(&c, opdef.PagedUpdate.Rows, rows)
-	sl := input(&c, opdef.PagedUpdate.Slots, slots)
+	pl := input(c, opdef.PagedUpdate.Pages, pages)
+	rl := input(c, opdef.PagedUpdate.Rows, rows)
+	sl := input(c, opdef.PagedUpdate.Slots, slots)
 	if c.rank("pages", pl, 4) && c.rank("slots", sl, 1) {
 		c.shape("rows", rl, sl.Dim(0), pl.Dim(1), pl.Dim(3))
 	}
@@ -43,7 +43,7 @@ func PagedUpdate[C, T kompute.Float](s *kompute.Stream, pages *kompute.Tensor[C]
 		return pages
 	}
 	var params opdef.PagedUpdateParams
-	c.enqueue(kompute.ParamBytes(&params), func(a []array.Array) error {
+	enqueue(c, &params, func(a []array.Array) error {
 		return fallback.PagedUpdate(at(a, opdef.PagedUpdate.Pages), at(a, opdef.PagedUpdate.Rows), at(a, opdef.PagedUpdate.Slots))
 	})
 	return pages

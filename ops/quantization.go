@@ -85,7 +85,7 @@ func (q Quantization) checkAffine(c *call) {
 type matrix struct{ w, scales, biases opdef.Operand }
 
 // quantized checks a quantized matrix w [..., K*bits/32] with its scales and biases
-// [..., K/group], appends the three, and returns the shape [..., K].
+// [..., K/group], appends the three, and returns the shape [..., K], which lives as long as the call.
 func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization) []int {
 	wl := input(c, m.w, w)
 	sl := input(c, m.scales, scales)
@@ -108,8 +108,7 @@ func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, bi
 		c.fail(kompute.ErrShape, "rows of %d words are not whole groups of %d codes of %d bits", words, q.GroupSize, q.Bits)
 		return nil
 	}
-	shape := make([]int, wl.Rank())
-	copy(shape, wl.Shape)
+	shape := c.shapeLike(0, wl.Shape)
 	last := len(shape) - 1
 	shape[last] = k / q.GroupSize
 	c.shape("scales", sl, shape...)

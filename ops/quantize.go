@@ -38,8 +38,8 @@ import (
 // its scales; ErrShape if x has rank 0 or K is not a multiple of the group size.
 func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], q Quantization) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S]) {
 	c := newCall(s, opdef.Quantize.Op)
-	l := input(&c, opdef.Quantize.X, x)
-	if q.check(&c, array.DTypeOf[S]()) {
+	l := input(c, opdef.Quantize.X, x)
+	if q.check(c, array.DTypeOf[S]()) {
 		if k := c.lastAxis("x", l); c.err == nil && k%q.GroupSize != 0 {
 			c.fail(kompute.ErrShape, "rows of %d elements are not whole groups of %d", k, q.GroupSize)
 		}
@@ -70,7 +70,7 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	params := opdef.QuantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	c.args[opdef.Quantize.W.Index], c.args[opdef.Quantize.Scales.Index] = kompute.Out(w.View()), kompute.Out(scales.View())
 	c.args[opdef.Quantize.Biases.Index] = third
-	c.enqueue(kompute.ParamBytes(&params), func(a []array.Array) error {
+	enqueue(c, &params, func(a []array.Array) error {
 		return fallback.Quantize(at(a, opdef.Quantize.X), at(a, opdef.Quantize.W), at(a, opdef.Quantize.Scales), at(a, opdef.Quantize.Biases), q.cpu())
 	})
 	return w, scales, biases

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"slices"
-
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -25,14 +23,14 @@ var quantizedGatherMatrix = matrix{opdef.QuantizedGather.W, opdef.QuantizedGathe
 // axes.
 func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], indices *kompute.Tensor[I], q Quantization) *kompute.Tensor[T] {
 	c := newCall(s, opdef.QuantizedGather.Op)
-	matrix := quantized(&c, quantizedGatherMatrix, w, scales, biases, q)
-	il := input(&c, opdef.QuantizedGather.Indices, indices)
+	matrix := quantized(c, quantizedGatherMatrix, w, scales, biases, q)
+	il := input(c, opdef.QuantizedGather.Indices, indices)
 	if !c.matrix(matrix) {
 		return kompute.Failed[T](s, c.err)
 	}
-	shape := append(slices.Clone(il.Shape), matrix[1])
+	shape := append(c.shapeLike(1, il.Shape), matrix[1])
 	params := opdef.QuantizedGatherParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.QuantizedGather(at(a, opdef.QuantizedGather.W), at(a, opdef.QuantizedGather.Scales), at(a, opdef.QuantizedGather.Biases), at(a, opdef.QuantizedGather.Indices), at(a, opdef.QuantizedGather.Out), q.cpu())
 	})
 }

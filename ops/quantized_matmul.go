@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"slices"
-
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -52,8 +50,8 @@ func (o Orientation) String() string {
 // matrix, or K differs, and ErrInvalid for an unknown orientation.
 func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Tensor[T], w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S], q Quantization, o Orientation) *kompute.Tensor[T] {
 	c := newCall(s, opdef.QuantizedMatMul.Op)
-	l := input(&c, opdef.QuantizedMatMul.X, x)
-	matrix := quantized(&c, quantizedMatMulMatrix, w, scales, biases, q)
+	l := input(c, opdef.QuantizedMatMul.X, x)
+	matrix := quantized(c, quantizedMatMulMatrix, w, scales, biases, q)
 	if c.err == nil && l.Rank() < 2 {
 		c.fail(kompute.ErrShape, "x has rank %d, less than 2", l.Rank())
 	}
@@ -71,11 +69,11 @@ func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Ten
 	if l.Dim(-1) != k {
 		c.fail(kompute.ErrShape, "rows of x have %d elements, w takes %d", l.Dim(-1), k)
 	}
-	shape := slices.Clone(l.Shape)
+	shape := c.shapeLike(1, l.Shape)
 	shape[len(shape)-1] = n
 	c.rows = l.Size() / max(k, 1)
 	params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode), Transpose: toUint32(transpose)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), q.cpu(), transpose)
 	})
 }

@@ -37,7 +37,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 	if width := high - low; !(width > 0) || math.IsInf(float64(width), 0) {
 		c.fail(kompute.ErrInvalid, "there is no number from %v up to %v in %v", low, high, dtype)
 	}
-	return random[T](&c, state, shape, fallback.RandomParams{
+	return random[T](c, state, shape, fallback.RandomParams{
 		Kind: opdef.RandomUniform, First: low, Scale: high - low, Limit: below(dtype, high),
 	})
 }
@@ -56,7 +56,7 @@ func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], m
 	if sum := float64(mean) + float64(deviation); math.IsNaN(sum) || math.IsInf(sum, 0) || deviation < 0 {
 		c.fail(kompute.ErrInvalid, "mean %v and deviation %v", mean, deviation)
 	}
-	return random[T](&c, state, shape, fallback.RandomParams{Kind: opdef.RandomNormal, First: mean, Scale: deviation})
+	return random[T](c, state, shape, fallback.RandomParams{Kind: opdef.RandomNormal, First: mean, Scale: deviation})
 }
 
 // random checks the state and the shape, and enqueues the op.
@@ -85,8 +85,8 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], state *kompute.Tensor[uint32]) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
 	c.label = "categorical"
-	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
-	c.shape("the state", input(&c, opdef.Sample.Params.Called("the state"), state), RandomStateSize)
+	l := c.sampled("logits", input(c, opdef.Sample.Logits, logits))
+	c.shape("the state", input(c, opdef.Sample.Params.Called("the state"), state), RandomStateSize)
 	if c.err != nil {
 		return kompute.Failed[uint32](s, c.err)
 	}
@@ -95,7 +95,7 @@ func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], 
 	if err := params.Err(); err != nil {
 		return kompute.Failed[uint32](s, err)
 	}
-	input(&c, opdef.Sample.Params, params)
+	input(c, opdef.Sample.Params, params)
 	return c.sample(l, 0)
 }
 

@@ -44,7 +44,7 @@ func KeepDims() ReduceOption { return func(r *reduction) { r.keep = true } }
 func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Reduce.Op)
 	c.label = kind.String()
-	l := input(&c, opdef.Reduce.X, x)
+	l := input(c, opdef.Reduce.X, x)
 	var r reduction
 	for _, o := range options {
 		o(&r)
@@ -67,7 +67,7 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *k
 		c.fail(kompute.ErrShape, "there are no elements to reduce")
 	}
 	c.relayout(opdef.Reduce.X, ordered)
-	return resultAs[R](&c, shape, kept.Shape, opdef.ReduceParams{Kind: kind}, reduceCPU[kind])
+	return resultAs[R](c, shape, kept.Shape, opdef.ReduceParams{Kind: kind}, reduceCPU[kind])
 }
 
 // reducedAxes marks the axes to reduce.

@@ -50,7 +50,7 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 		return reduce[R](s, opdef.ReduceKind(kind), x, false, options)
 	}
 	c := newCall(s, opdef.Reduce.Op)
-	input(&c, opdef.Reduce.X, x)
+	input(c, opdef.Reduce.X, x)
 	if !known {
 		c.fail(kompute.ErrInvalid, "there is no reduction %d", int(kind))
 		return kompute.Failed[R](s, c.err)

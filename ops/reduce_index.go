@@ -33,7 +33,7 @@ func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompu
 	if r.named {
 		c := newCall(s, opdef.Reduce.Op)
 		c.label = kind.String()
-		input(&c, opdef.Reduce.X, x)
+		input(c, opdef.Reduce.X, x)
 		c.fail(kompute.ErrInvalid, "the option Axes cannot be used for an index along one axis")
 		return kompute.Failed[uint32](s, c.err)
 	}

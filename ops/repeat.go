@@ -18,7 +18,7 @@ import (
 func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Copy.Op)
 	c.label = "repeat"
-	l := input(&c, opdef.Copy.X, x)
+	l := input(c, opdef.Copy.X, x)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -29,7 +29,7 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 	}
 	reps := slices.Repeat([]int{1}, l.Rank())
 	reps[axis] = n
-	return repeat[T](&c, l, reps, true)
+	return repeat[T](c, l, reps, true)
 }
 
 // Tile repeats all of x along each axis, as MLX's and NumPy's tile: [a, b] and
@@ -43,7 +43,7 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Copy.Op)
 	c.label = "tile"
-	l := input(&c, opdef.Copy.X, x)
+	l := input(c, opdef.Copy.X, x)
 	if len(reps) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(reps), array.MaxRank)
 	}
@@ -54,7 +54,7 @@ func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...in
 		return kompute.Failed[T](s, c.err)
 	}
 	ones := slices.Repeat([]int{1}, l.Rank()-len(reps))
-	return repeat[T](&c, l, slices.Concat(ones, reps), false)
+	return repeat[T](c, l, slices.Concat(ones, reps), false)
 }
 
 // repeat copies x, a view of the first array, with the entries of each axis
@@ -105,6 +105,7 @@ func repeated(x array.Layout, reps []int, inner bool) array.Layout {
 // repeatInTurn repeats axis by axis, last first, with copies of shape [pre, n,
 // post].
 func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) *kompute.Tensor[T] {
+	s, op, label := c.stream, c.op, c.label // c ends with its first copy
 	once := slices.Repeat([]int{1}, x.Rank())
 	out := repeat[T](c, x, once, inner) // a copy, which can be reshaped
 	shape := slices.Clone(x.Shape)
@@ -120,14 +121,14 @@ func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner 
 				post *= n
 			}
 		}
-		step := newCall(c.stream, c.op)
-		step.label = c.label
-		l, err := input(&step, opdef.Copy.X, out).Reshape(pre, shape[axis], post)
+		step := newCall(s, op)
+		step.label = label
+		l, err := input(step, opdef.Copy.X, out).Reshape(pre, shape[axis], post)
 		if err != nil {
 			step.fail(kompute.ErrShape, "%v", err)
-			return kompute.Failed[T](c.stream, step.err)
+			return kompute.Failed[T](s, step.err)
 		}
-		next := repeat[T](&step, l, []int{1, reps[axis], 1}, inner)
+		next := repeat[T](step, l, []int{1, reps[axis], 1}, inner)
 		_ = out.Close() // its work is enqueued and keeps it
 		shape[axis] *= reps[axis]
 		out = next

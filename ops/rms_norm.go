@@ -24,15 +24,15 @@ import (
 // that is negative, NaN or infinite.
 func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], eps float32) *kompute.Tensor[T] {
 	c := newCall(s, opdef.RMSNorm.Op)
-	l := input(&c, opdef.RMSNorm.X, x)
+	l := input(c, opdef.RMSNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(&c, opdef.RMSNorm.Weight, weight); present {
+	if w, present := optional(c, opdef.RMSNorm.Weight, weight); present {
 		c.shape("weight", w, cols)
 	}
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](&c, l.Shape, opdef.RMSNormParams{Eps: eps}, func(a []array.Array) error {
+	return result[T](c, l.Shape, opdef.RMSNormParams{Eps: eps}, func(a []array.Array) error {
 		return fallback.RMSNorm(at(a, opdef.RMSNorm.X), at(a, opdef.RMSNorm.Weight), at(a, opdef.RMSNorm.Out), eps)
 	})
 }

@@ -47,11 +47,11 @@ type RoPEParams struct {
 // both given, or a host offset does not fit 32 bits.
 func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams, offset Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.RoPE.Op)
-	l := input(&c, opdef.RoPE.X, x)
+	l := input(c, opdef.RoPE.X, x)
 	if !c.rank("x", l, 4) {
 		return kompute.Failed[T](s, c.err)
 	}
-	p = p.resolve(&c, l.Dim(3))
+	p = p.resolve(c, l.Dim(3))
 	if offset.set {
 		c.ropeOffset(offset.device, l.Dim(0))
 	} else {
@@ -59,14 +59,14 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 			c.fail(kompute.ErrInvalid, "the offset %d does not fit 32 bits", offset.host)
 		}
 	}
-	if fl, present := optional(&c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {
+	if fl, present := optional(c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {
 		c.shape("Freqs", fl, p.Dims/2)
 	}
 	params := opdef.RoPEParams{
 		Dims: uint32(p.Dims), Traditional: toUint32(p.Traditional),
 		Base: p.Base, Scale: p.Scale, Offset: int32(offset.host),
 	}
-	return result[T](&c, l.Shape, params, func(a []array.Array) error {
+	return result[T](c, l.Shape, params, func(a []array.Array) error {
 		return fallback.RoPE(at(a, opdef.RoPE.X), at(a, opdef.RoPE.Offset), at(a, opdef.RoPE.Freqs), at(a, opdef.RoPE.Out), fallback.RoPEParams{
 			Dims: p.Dims, Traditional: p.Traditional, Base: p.Base, Scale: p.Scale, Offset: offset.host,
 		})

@@ -43,14 +43,14 @@ const NoToken = fallback.NoToken
 // [1]; ErrInvalid if a host step does not fit 32 bits.
 func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], params *kompute.Tensor[uint32], step Position) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
-	l := c.sampled("logits", input(&c, opdef.Sample.Logits, logits))
-	if pl := input(&c, opdef.Sample.Params, params); pl.Rank() == 2 && l.Rank() == 2 {
+	l := c.sampled("logits", input(c, opdef.Sample.Logits, logits))
+	if pl := input(c, opdef.Sample.Params, params); pl.Rank() == 2 && l.Rank() == 2 {
 		c.shape("params", pl, l.Dim(0), SampleParamsSize)
 	} else {
 		c.shape("params", pl, SampleParamsSize)
 	}
 	if step.set {
-		c.shape("the step", input(&c, opdef.Sample.Step.Called("the step"), step.device), 1)
+		c.shape("the step", input(c, opdef.Sample.Step.Called("the step"), step.device), 1)
 	} else {
 		if step.host < math.MinInt32 || step.host > math.MaxInt32 {
 			c.fail(kompute.ErrInvalid, "the step %d does not fit 32 bits", step.host)

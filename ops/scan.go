@@ -42,7 +42,7 @@ func CumProd[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T], axis int, op
 func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x *kompute.Tensor[T], axis int, options []ScanOption) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Scan.Op)
 	c.label = label
-	l := input(&c, opdef.Scan.X, x)
+	l := input(c, opdef.Scan.X, x)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -55,7 +55,7 @@ func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x 
 	for _, o := range options {
 		o(&params)
 	}
-	return result[T](&c, l.Shape, params, func(a []array.Array) error {
+	return result[T](c, l.Shape, params, func(a []array.Array) error {
 		return fallback.Scan(kind, at(a, opdef.Scan.X), at(a, opdef.Scan.Out), axis, params.Exclusive != 0, params.Reverse != 0)
 	})
 }

@@ -47,9 +47,9 @@ const (
 // an unknown mode.
 func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], updates *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Scatter.Op)
-	l := input(&c, opdef.Scatter.X, x)
-	il := input(&c, opdef.Scatter.Indices, indices)
-	input(&c, opdef.Scatter.Updates, updates)
+	l := input(c, opdef.Scatter.X, x)
+	il := input(c, opdef.Scatter.Indices, indices)
+	input(c, opdef.Scatter.Updates, updates)
 	c.mode(mode)
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
@@ -63,7 +63,7 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 	if len(shape) > array.MaxRank {
 		c.fail(kompute.ErrShape, "updates would have rank %d, more than %d", len(shape), array.MaxRank)
 	}
-	return scatter[T](&c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode})
+	return scatter[T](c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode})
 }
 
 // PutAlongAxis returns a copy of x in which values are put along one axis
@@ -82,9 +82,9 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], values *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Scatter.Op)
 	c.label = "put_along_axis"
-	l := input(&c, opdef.Scatter.X, x)
-	il := input(&c, opdef.Scatter.Indices, indices)
-	input(&c, opdef.Scatter.Updates.Called("values"), values)
+	l := input(c, opdef.Scatter.X, x)
+	il := input(c, opdef.Scatter.Indices, indices)
+	input(c, opdef.Scatter.Updates.Called("values"), values)
 	c.mode(mode)
 	axis, _ = c.along(l, il, axis)
 	if c.err != nil {
@@ -93,7 +93,7 @@ func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tens
 	shape := slices.Clone(l.Shape)
 	shape[axis] = il.Shape[axis]
 	c.stretch(opdef.Scatter.Indices, shape)
-	return scatter[T](&c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode, Along: 1})
+	return scatter[T](c, l.Shape, shape, opdef.ScatterParams{Axis: uint32(axis), Mode: mode, Along: 1})
 }
 
 func (c *call) mode(mode ScatterMode) {

@@ -49,7 +49,7 @@ type SDPAParams[T kompute.Float] struct {
 // if Mask and Bias are both given, or Scale is not finite.
 func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPAParams[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SDPA.Op)
-	ql, kl, vl := input(&c, opdef.SDPA.Q, q), input(&c, opdef.SDPA.K, k), input(&c, opdef.SDPA.V, v)
+	ql, kl, vl := input(c, opdef.SDPA.Q, q), input(c, opdef.SDPA.K, k), input(c, opdef.SDPA.V, v)
 	if !c.rank("q", ql, 4) || !c.rank("k", kl, 4) || !c.rank("v", vl, 4) || !c.heads(ql, kl, vl) {
 		return kompute.Failed[T](s, c.err)
 	}
@@ -57,9 +57,9 @@ func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPA
 	case p.Mask != nil && p.Bias != nil:
 		c.fail(kompute.ErrInvalid, "Mask and Bias are both given")
 	case p.Mask != nil:
-		input(&c, opdef.SDPA.Mask.Called("Mask"), p.Mask)
+		input(c, opdef.SDPA.Mask.Called("Mask"), p.Mask)
 	default:
-		optional(&c, opdef.SDPA.Mask.Called("Bias"), p.Bias)
+		optional(c, opdef.SDPA.Mask.Called("Bias"), p.Bias)
 	}
 	if c.err == nil && c.args[opdef.SDPA.Mask.Index].View != nil {
 		c.stretch(opdef.SDPA.Mask, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), kl.Dim(2)})
@@ -72,7 +72,7 @@ func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPA
 	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](&c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, func(a []array.Array) error {
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, func(a []array.Array) error {
 		return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), params.Scale, p.Causal)
 	})
 }

@@ -18,7 +18,7 @@ func siLUMulCPU(a []array.Array) error {
 // gate and up broadcast as for Add. A shape mismatch is ErrShape.
 func SiLUMul[T kompute.Float](s *kompute.Stream, gate, up *kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SiLUMul.Op)
-	input(&c, opdef.SiLUMul.Gate, gate)
-	input(&c, opdef.SiLUMul.Up, up)
-	return result[T](&c, c.broadcast(opdef.SiLUMul.Gate, opdef.SiLUMul.Up), opdef.SiLUMulParams{}, siLUMulCPU)
+	input(c, opdef.SiLUMul.Gate, gate)
+	input(c, opdef.SiLUMul.Up, up)
+	return result[T](c, c.broadcast(opdef.SiLUMul.Gate, opdef.SiLUMul.Up), opdef.SiLUMulParams{}, siLUMulCPU)
 }

@@ -29,10 +29,10 @@ import (
 // it outside x.
 func Slice[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], shape []int, start ...Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Slice.Op)
-	l := input(&c, opdef.Slice.X, x)
+	l := input(c, opdef.Slice.X, x)
 	c.within(l, shape)
 	params := opdef.SliceParams{Start: c.starts(opdef.Slice.Start, l, array.Layout{Shape: shape}, start)}
-	return result[T](&c, shape, params, func(a []array.Array) error {
+	return result[T](c, shape, params, func(a []array.Array) error {
 		return fallback.Slice(at(a, opdef.Slice.X), at(a, opdef.Slice.Start), at(a, opdef.Slice.Out), ints(params.Start))
 	})
 }

@@ -33,8 +33,8 @@ import (
 // the part of dst that is written.
 func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tensor[T], start ...Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SliceUpdate.Op)
-	dl := input(&c, opdef.SliceUpdate.Dst, dst)
-	ul := input(&c, opdef.SliceUpdate.Update, update)
+	dl := input(c, opdef.SliceUpdate.Dst, dst)
+	ul := input(c, opdef.SliceUpdate.Update, update)
 	c.fits(dl, ul)
 	params := opdef.SliceUpdateParams{Start: c.starts(opdef.SliceUpdate.Start, dl, ul, start)}
 	if c.err == nil {
@@ -46,7 +46,7 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	if ul.Size() == 0 {
 		return dst
 	}
-	c.enqueue(kompute.ParamBytes(&params), func(a []array.Array) error {
+	enqueue(c, &params, func(a []array.Array) error {
 		return fallback.SliceUpdate(at(a, opdef.SliceUpdate.Dst), at(a, opdef.SliceUpdate.Update), at(a, opdef.SliceUpdate.Start), ints(params.Start))
 	})
 	return dst

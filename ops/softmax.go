@@ -22,7 +22,7 @@ func softmaxCPU(a []array.Array) error {
 // ErrShape for a tensor of rank 0.
 func Softmax[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Softmax.Op)
-	l := input(&c, opdef.Softmax.X, x)
+	l := input(c, opdef.Softmax.X, x)
 	c.lastAxis("x", l)
-	return result[T](&c, l.Shape, opdef.SoftmaxParams{}, softmaxCPU)
+	return result[T](c, l.Shape, opdef.SoftmaxParams{}, softmaxCPU)
 }

@@ -21,7 +21,7 @@ var unaryCPU = func() (cpu [opdef.NumUnaryKinds]func([]array.Array) error) {
 func unary[R, T kompute.Element](s *kompute.Stream, kind opdef.UnaryKind, x *kompute.Tensor[T]) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Unary.Op)
 	c.label = kind.String()
-	return result[R](&c, input(&c, opdef.Unary.X, x).Shape, opdef.UnaryParams{Kind: kind}, unaryCPU[kind])
+	return result[R](c, input(c, opdef.Unary.X, x).Shape, opdef.UnaryParams{Kind: kind}, unaryCPU[kind])
 }
 
 // Neg returns -x, element by element; the result has x's shape. Integers wrap

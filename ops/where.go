@@ -22,8 +22,8 @@ func whereCPU(a []array.Array) error {
 // ErrShape if the shapes do not broadcast.
 func Where[T kompute.Element](s *kompute.Stream, condition *kompute.Tensor[bool], a, b *kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Where.Op)
-	input(&c, opdef.Where.Condition, condition)
-	input(&c, opdef.Where.A, a)
-	input(&c, opdef.Where.B, b)
-	return result[T](&c, c.broadcast(opdef.Where.Condition, opdef.Where.A, opdef.Where.B), opdef.WhereParams{}, whereCPU)
+	input(c, opdef.Where.Condition, condition)
+	input(c, opdef.Where.A, a)
+	input(c, opdef.Where.B, b)
+	return result[T](c, c.broadcast(opdef.Where.Condition, opdef.Where.A, opdef.Where.B), opdef.WhereParams{}, whereCPU)
 }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 6
+#define KPX_ABI_VERSION 7
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -65,7 +65,7 @@ typedef struct {
     uint32_t dtype;
     uint32_t access;
     uint32_t rank;
-    uint32_t reserved;
+    uint32_t create; /* for kpx_op: see there */
     int64_t offset;
     int64_t shape[KPX_MAX_RANK];
     int64_t strides[KPX_MAX_RANK];
@@ -202,9 +202,11 @@ void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for
 
 /* Index of the op with this basename, or -1. */
 int32_t kpx_op_find(const char *name);
-/* Appends one op. KPX_UNSUPPORTED: nothing was appended; err->message gives the reason. */
-kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
-                  uint32_t size, kpx_error *err);
+/* Appends one op. KPX_UNSUPPORTED: nothing was appended; err->message gives the reason. For an array that is only
+ * written and whose `create` is not 0, it first makes a tensor with room for the array's elements and sets
+ * array->tensor, as kpx_tensor_create does; if the call fails, there is no tensor. */
+kpx_result kpx_op(kpx_stream *stream, int32_t op, kpx_array *arrays, uint32_t n, const void *params, uint32_t size,
+                  kpx_error *err);
 /* Uploads a tensor if the device's copy is stale, as the first op that needs it would. */
 kpx_result kpx_upload(kpx_stream *stream, kpx_tensor *tensor, kpx_error *err);
 /* Work appended from now on starts after value of the other stream, which must have been submitted. */

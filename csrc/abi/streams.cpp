@@ -5,6 +5,7 @@
 
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
+#include "abi/created_tensors.hpp"
 #include "abi/note_refusals.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
@@ -30,12 +31,14 @@ int32_t kpx_op_find(const char *name) {
     return find_op(name);
 }
 
-kpx_result kpx_op(kpx_stream *stream, int32_t op, const kpx_array *arrays, uint32_t n, const void *params,
-                  uint32_t size, kpx_error *err) {
+kpx_result kpx_op(kpx_stream *stream, int32_t op, kpx_array *arrays, uint32_t n, const void *params, uint32_t size,
+                  kpx_error *err) {
     return guarded(err, [&] {
         Stream &target = *stream_of(stream);
         const NoteRefusals note(target, err);
+        CreatedTensors created(target.device(), arrays, n);
         target.op(op, arrays, n, params, size);
+        created.keep();
     });
 }
 

@@ -14,13 +14,6 @@ struct kpx_read {
 
 using namespace kpx;
 
-// The handle owns the tensor from now on.
-static kpx_tensor *handle_of(std::shared_ptr<Tensor> tensor) {
-    kpx_tensor &handle = tensor->handle;
-    handle.object = std::move(tensor);
-    return &handle;
-}
-
 extern "C" {
 
 kpx_result kpx_tensor_create(kpx_device *device, uint64_t bytes, kpx_tensor **out, kpx_error *err) {

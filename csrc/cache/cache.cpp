@@ -187,14 +187,37 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
     }
 }
 
+namespace {
+
+// make_ready for an operand that needs no more than memory; false, having done nothing, for others.
+bool make_ready_at_once(const Stream &stream, Tensor &tensor, uint32_t access) {
+    if (tensor.device != stream.device() || stream.capturing()) {
+        return false;
+    }
+    if (access == KPX_READ && tensor.is_readable(stream.timeline())) {
+        tensor.device->count_lookup(true);
+        return true;
+    }
+    if (access == KPX_WRITE && tensor.is_new()) {
+        take_memory(tensor);
+        return true;
+    }
+    return false;
+}
+
+} // namespace
+
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n) {
     for (bool released = true; released;) {
         released = false;
         for (uint32_t i = 0; i < n; i++) {
-            if (arrays[i].tensor != nullptr) {
+            if (arrays[i].tensor == nullptr) {
+                continue;
+            }
+            const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
+            if (!make_ready_at_once(stream, *tensor, arrays[i].access)) {
                 released =
-                    make_ready(lock, stream, tensor_of(arrays[i].tensor), access_of(arrays[i]), stream.capturing()) ||
-                    released;
+                    make_ready(lock, stream, tensor, access_of(arrays[i]), stream.capturing()) || released;
             }
         }
     }

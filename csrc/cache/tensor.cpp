@@ -30,7 +30,7 @@ void Tensor::close() {
 // A region that checked the tensor must check it again.
 void Tensor::changed() {
     if (regions > 0) {
-        device->cache_changed();
+        device->changes().add(this);
     }
 }
 
@@ -83,6 +83,11 @@ void forget_finished(std::vector<std::shared_ptr<Point>> &points) {
 
 // The previous points are kept while the new writer's window may still be refused.
 void Tensor::next_writer(const std::shared_ptr<Point> &point) {
+    if (!writer_ && readers_.empty() && earlier_.empty()) {
+        writer_ = point;
+        changed();
+        return;
+    }
     settle();
     if (writer_ != point) {
         if (!point->pending && !point->refused) {

@@ -49,6 +49,14 @@ class Tensor {
     }
     // Throws the error of the work that should have made the content. Only after settle().
     void check_content() const;
+    // Whether nothing has ever used it.
+    bool is_new() const { return !writer_ && readers_.empty() && !host_fresh && !device_fresh && !buffer; }
+    // Whether work of a stream with that timeline can read it as it is: the usual case.
+    bool is_readable(const std::shared_ptr<Timeline> &timeline) const {
+        return device_fresh && !moving && buffer && earlier_.empty() &&
+               (!writer_ ||
+                (!writer_->refused && (writer_->timeline == timeline || writer_->timeline->closed())));
+    }
     // Whether that range of bytes covers the whole tensor.
     bool is_whole(uint64_t offset, uint64_t count) const { return offset == 0 && count >= bytes; }
 
@@ -95,5 +103,12 @@ class Tensor {
     std::shared_ptr<Point> writer_;
     std::vector<std::shared_ptr<Point>> readers_, earlier_;
 };
+
+// The handle owns the tensor from now on.
+inline kpx_tensor *handle_of(std::shared_ptr<Tensor> tensor) {
+    kpx_tensor &handle = tensor->handle;
+    handle.object = std::move(tensor);
+    return &handle;
+}
 
 } // namespace kpx

@@ -31,8 +31,26 @@ Region::~Region() {
 
 void Region::use(std::vector<RegionUse> uses) {
     uses_ = std::move(uses);
+    marked_.assign(uses_.size(), true);
+    unmarked_.reserve(uses_.size());
     for (const RegionUse &use : uses_) {
+        unmark(uint32_t(index_.size()));
+        index_.emplace(use.tensor.get(), uint32_t(index_.size()));
         use.tensor->regions++;
+    }
+}
+
+void Region::unmark(uint32_t use) {
+    if (marked_[use]) {
+        marked_[use] = false;
+        unmarked_.push_back(use);
+    }
+}
+
+void Region::set_last(std::shared_ptr<Point> point) {
+    last = std::move(point);
+    for (uint32_t i = 0; i < uses_.size(); i++) {
+        unmark(i);
     }
 }
 

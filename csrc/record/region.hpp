@@ -1,16 +1,20 @@
 // Captured work, recorded once: what kpx_replay submits.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/memory_plan.hpp"
 #include "record/capture.hpp"
 #include "record/recording.hpp"
 #include "record/window.hpp"
+#include "runtime/device.hpp"
 #include "stream/point.hpp"
 
 namespace kpx {
@@ -61,15 +65,20 @@ class Region {
     const std::vector<RegionUse> &uses() const { return uses_; }
     // The last replay, or null. A replay on another stream must wait for it, since both use the region's memory.
     std::shared_ptr<Point> last;
-    bool marked = false;               // its tensors remember `last`
-    uint64_t seen_state = 0;           // Device::cache_state() when the tensors were ready
-    std::shared_ptr<Timeline> seen_by; // of the stream that they were ready for
+    // Calls ready(use) for each tensor that has changed since it was ready for the stream of that timeline, until none
+    // changes any more. If ready throws, the next call begins with all of them.
+    template <typename Ready> void check_changed(const std::shared_ptr<Timeline> &timeline, Ready ready);
+    // Makes `last` a new point, which no tensor remembers.
+    void set_last(std::shared_ptr<Point> point);
+    // Calls mark(use) for each tensor that does not remember `last`. It returns whether it does now.
+    template <typename Mark> void mark(Mark mark);
 
     kpx_region_stats stats() const;
     // As JSON; implemented in csrc/record/describe.cpp.
     std::string describe() const;
 
   private:
+    void unmark(uint32_t use);
     void list_ops(const Graph &graph); // before memory is allocated, which forgets the buffers
     std::vector<Operand> operands_of(const OpNode &node) const;
     void write_dispatches(JsonWriter &json) const;
@@ -78,6 +87,11 @@ class Region {
 
     std::shared_ptr<Device> device_;
     std::vector<RegionUse> uses_;
+    std::unordered_map<const Tensor *, uint32_t> index_; // of uses_
+    std::vector<uint32_t> unmarked_;                     // of uses_: the tensors that do not remember `last`
+    std::vector<bool> marked_;                           // the same, by number
+    uint64_t seen_state_ = 0;                            // of Device::changes() when the tensors were ready; 0: never
+    std::shared_ptr<Timeline> seen_by_;                  // of the stream that they were ready for
     uint64_t appended_ = 0; // number of ops before the passes
     std::vector<Op> ops_;
     MemoryPlan memory_;
@@ -93,5 +107,38 @@ class Region {
     } profiled_; // last
     std::atomic<uint64_t> record_ns_{0};
 };
+
+template <typename Ready> void Region::check_changed(const std::shared_ptr<Timeline> &timeline, Ready ready) {
+    const ChangeLog &changes = device_->changes();
+    while (seen_state_ != changes.state() || seen_by_ != timeline) {
+        const uint64_t state = changes.state(), since = seen_by_ == timeline ? std::exchange(seen_state_, 0) : 0;
+        std::array<uint32_t, ChangeLog::kMost> changed;
+        size_t count = 0;
+        const bool known = changes.since(since, [&](const Tensor *tensor) {
+            const auto at = index_.find(tensor);
+            if (at != index_.end()) {
+                changed[count++] = at->second;
+            }
+        });
+        for (uint32_t i = 0; i < (known ? count : uses_.size()); i++) {
+            const uint32_t use = known ? changed[i] : i;
+            unmark(use); // its points may change
+            ready(uses_[use]);
+        }
+        seen_by_ = timeline;
+        seen_state_ = state; // an upload is a change: then it is checked once more
+    }
+}
+
+template <typename Mark> void Region::mark(Mark mark) {
+    if (unmarked_.empty()) {
+        return;
+    }
+    const auto done = [&](uint32_t use) { return marked_[use] = mark(uses_[use]); };
+    unmarked_.erase(std::remove_if(unmarked_.begin(), unmarked_.end(), done), unmarked_.end());
+    if (seen_state_ != 0) {
+        seen_state_ = device_->changes().state(); // the changes are this region's own
+    }
+}
 
 } // namespace kpx

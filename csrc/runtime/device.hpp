@@ -10,6 +10,7 @@
 
 #include <vulkan/vulkan.hpp>
 
+#include "cache/change_log.hpp"
 #include "cache/host_memory.hpp"
 #include "fusion/pass.hpp"
 #include "ops/op.hpp"
@@ -66,9 +67,8 @@ class Device : public std::enable_shared_from_this<Device> {
     std::mutex &mutex() { return state_mutex_; }
     // Notified, with the mutex held, when a tensor's content has been moved.
     std::condition_variable &moved() { return moved_; }
-    // Counts changes of tensors that regions use. The caller holds the mutex.
-    uint64_t cache_state() const { return cache_state_; }
-    void cache_changed() { cache_state_++; }
+    // Changes of tensors that regions use. The caller holds the mutex.
+    ChangeLog &changes() { return changes_; }
     // Submissions that gates hold back. The caller holds the mutex.
     uint64_t held = 0;
 
@@ -132,7 +132,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::string hang_; // written before hung_
     std::mutex state_mutex_;
     std::condition_variable moved_;
-    uint64_t cache_state_ = 1;
+    ChangeLog changes_;
     std::shared_ptr<HostPool> host_memory_ = std::make_shared<HostPool>();
     std::atomic<uint64_t> allocations_{0}, uploads_{0}, upload_bytes_{0};
     std::atomic<uint64_t> live_tensors_{0}, live_bytes_{0}, peak_bytes_{0}; // of open tensors

@@ -7,42 +7,46 @@ namespace kpx {
 uint64_t RangeAllocator::take(uint64_t bytes) {
     auto best = free_.end();
     for (auto it = free_.begin(); it != free_.end(); ++it) {
-        if (it->second >= bytes && (best == free_.end() || it->second < best->second)) {
+        if (it->bytes >= bytes && (best == free_.end() || it->bytes < best->bytes)) {
             best = it;
+            if (it->bytes == bytes) {
+                break;
+            }
         }
     }
     if (best == free_.end()) {
         return kNone;
     }
-    // From its end, so that what is left keeps its place in the map.
-    best->second -= bytes;
-    const uint64_t start = best->first + best->second;
-    if (best->second == 0) {
+    // From its end, so that what is left keeps its start.
+    best->bytes -= bytes;
+    const uint64_t start = best->start + best->bytes;
+    if (best->bytes == 0) {
         free_.erase(best);
     }
     return start;
 }
 
 void RangeAllocator::give_back(uint64_t start, uint64_t bytes) {
-    auto after = free_.lower_bound(start);
-    if (after != free_.end() && start + bytes == after->first) {
-        bytes += after->second;
-        after = free_.erase(after);
-    }
-    if (after != free_.begin()) {
-        auto before = std::prev(after);
-        if (before->first + before->second == start) {
-            before->second += bytes;
-            return;
+    const auto after = std::lower_bound(free_.begin(), free_.end(), start,
+                                        [](const Range &range, uint64_t at) { return range.start < at; });
+    const bool joins_after = after != free_.end() && start + bytes == after->start;
+    const bool joins_before = after != free_.begin() && std::prev(after)->start + std::prev(after)->bytes == start;
+    if (joins_before) {
+        std::prev(after)->bytes += bytes + (joins_after ? after->bytes : 0);
+        if (joins_after) {
+            free_.erase(after);
         }
+    } else if (joins_after) {
+        *after = {start, bytes + after->bytes};
+    } else {
+        free_.insert(after, {start, bytes});
     }
-    free_[start] = bytes;
 }
 
 uint64_t RangeAllocator::largest() const {
     uint64_t most = 0;
-    for (const auto &range : free_) {
-        most = std::max(most, range.second);
+    for (const Range &range : free_) {
+        most = std::max(most, range.bytes);
     }
     return most;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <vector>
 
 namespace kpx {
 
@@ -11,17 +11,21 @@ class RangeAllocator {
   public:
     static constexpr uint64_t kNone = UINT64_MAX;
 
-    explicit RangeAllocator(uint64_t size) : size_(size) { free_[0] = size; }
+    explicit RangeAllocator(uint64_t size) : size_(size), free_{{0, size}} {}
 
     // Start of a free range of that many bytes (the smallest that fits), or kNone.
     uint64_t take(uint64_t bytes);
     void give_back(uint64_t start, uint64_t bytes);
-    bool empty() const { return free_.size() == 1 && free_.begin()->second == size_; }
+    bool empty() const { return free_.size() == 1 && free_[0].bytes == size_; }
     uint64_t largest() const;
 
   private:
+    struct Range {
+        uint64_t start, bytes;
+    };
+
     uint64_t size_;
-    std::map<uint64_t, uint64_t> free_; // start → bytes; neighbours are always joined
+    std::vector<Range> free_; // by start; neighbours are always joined
 };
 
 } // namespace kpx

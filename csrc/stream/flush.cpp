@@ -88,7 +88,7 @@ void Stream::refuse(const std::shared_ptr<Point> &point) {
     }
     window_.clear();
     uploads_.taken();
-    device_->cache_changed(); // regions must check their tensors again
+    device_->changes().add_all();
 }
 
 void Stream::record(Submission &work) {

@@ -36,6 +36,7 @@ std::shared_ptr<Region> Stream::end_capture() {
     auto region = std::make_shared<Region>(device_, queue_, std::move(captured->window), device_->passes());
     Lock lock(device_->mutex());
     region->use(std::move(uses));
+    prepare_first(lock, *region);
     return region;
 }
 
@@ -52,21 +53,19 @@ void Stream::check_replay(const Region &region) const {
     }
 }
 
-// Prepares the region's tensors for this stream. It skips the check if nothing has used them since the last one.
+void Stream::check_changed(Lock &lock, Region &region) {
+    region.check_changed(timeline_, [&](const RegionUse &use) {
+        make_ready(lock, *this, use.tensor, {use.needs, use.writes});
+    });
+}
+
+// Prepares those of the region's tensors for this stream that were used since the last time.
 void Stream::prepare(Lock &lock, Region &region) {
     report_refused();
     if (capture_) {
         fail(KPX_INVALID, "a region cannot be replayed inside a capture");
     }
-    while (region.seen_state != device_->cache_state() || region.seen_by != timeline_) {
-        const uint64_t state = device_->cache_state();
-        region.marked = false; // the tensors' points may change while they are checked
-        for (const RegionUse &use : region.uses()) {
-            make_ready(lock, *this, use.tensor, {use.needs, use.writes});
-        }
-        region.seen_by = timeline_;
-        region.seen_state = state; // an upload changes it: then they are checked once more
-    }
+    check_changed(lock, region);
     if (region.last) {
         follow_last(region);
     }
@@ -79,27 +78,42 @@ void Stream::follow_last(const Region &region) {
     }
 }
 
+// Gives the region a point of this stream, after all work that was submitted.
+void Stream::set_last(Region &region) {
+    auto last = std::make_shared<Point>();
+    last->timeline = timeline_;
+    last->stream = weak_from_this();
+    last->value = timeline_->submitted();
+    region.set_last(std::move(last));
+}
+
+// Prepares the tensors of a new region, so that its first replay need not: there are hundreds of weights. What it
+// writes is left to the first replay, and so is reporting why a tensor is not ready.
+void Stream::prepare_first(Lock &lock, Region &region) {
+    try {
+        check_changed(lock, region);
+    } catch (const Error &) {
+        return;
+    }
+    set_last(region);
+    region.mark([&](const RegionUse &use) {
+        if (!use.writes) {
+            use.tensor->read_at(region.last);
+        }
+        return !use.writes;
+    });
+}
+
 // Records what submitted replays do with the tensors. The region's tensors share a point, which moves forward.
 void Stream::note_replay(Region &region) {
     if (!region.last || region.last->timeline != timeline_) {
-        region.last = std::make_shared<Point>();
-        region.last->timeline = timeline_;
-        region.last->stream = weak_from_this();
-        region.marked = false;
+        set_last(region);
     }
     region.last->value = timeline_->submitted();
-    if (region.marked) {
-        return;
-    }
-    for (const RegionUse &use : region.uses()) {
-        if (use.writes) {
-            use.tensor->wrote(region.last);
-        } else {
-            use.tensor->read_at(region.last);
-        }
-    }
-    region.marked = true;
-    region.seen_state = device_->cache_state();
+    region.mark([&](const RegionUse &use) {
+        use.writes ? use.tensor->wrote(region.last) : use.tensor->read_at(region.last);
+        return true;
+    });
 }
 
 uint64_t Stream::replay(const std::shared_ptr<Region> &region, uint32_t times, uint64_t timeout_ns) {

@@ -124,8 +124,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void refuse(const std::shared_ptr<Point> &point);
     void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value);
     void check_replay(const Region &region) const;
+    void check_changed(Lock &lock, Region &region);
     void prepare(Lock &lock, Region &region);
     void follow_last(const Region &region);
+    void prepare_first(Lock &lock, Region &region);
+    void set_last(Region &region);
     void note_replay(Region &region);
     uint64_t run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
 

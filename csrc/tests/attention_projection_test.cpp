@@ -45,7 +45,7 @@ std::vector<Tensor> layer(Layer &l, const Case &c) {
     kpx_array all_keys = keys.array, all_values = values.array;
     all_keys.access = all_values.access = KPX_READ_WRITE;
     const Step step{1, 1, 1e-5f, 1e-5f, uint32_t(c.d), 0, 10000, 1, 0, 0, uint32_t(c.capacity), 0.2f};
-    const std::vector<kpx_array> arrays{rows(q, c.q_heads, KPX_READ),
+    std::vector<kpx_array> arrays{rows(q, c.q_heads, KPX_READ),
                                         rows(k, c.heads, KPX_READ),
                                         rows(v, c.heads, KPX_READ),
                                         {},

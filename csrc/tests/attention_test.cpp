@@ -199,7 +199,7 @@ class Layer {
         int32_t start[8] = {0, 0, case_.on_device ? 0 : position_};
         kpx_array dst = cache(to), from = case_.on_device ? state(0, 4) : kpx_array{};
         dst.access = KPX_READ_WRITE;
-        const kpx_array arrays[3] = {dst, token, from};
+        kpx_array arrays[3] = {dst, token, from};
         REQUIRE_OK(kpx_op(stream.get(), kpx_op_find("slice_update"), arrays, 3, start, sizeof start, &err));
     }
 

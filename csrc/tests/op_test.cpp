@@ -21,7 +21,7 @@ TEST(calls_without_the_ops_operands_and_parameters_are_invalid) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Storage buffer = new_storage(device, 1024);
-    const kpx_array array = words_of(buffer, 16, KPX_READ_WRITE);
+    kpx_array array = words_of(buffer, 16, KPX_READ_WRITE);
     const uint8_t params[3] = {};
     for (const char *name : kOps) {
         const int32_t op = kpx_op_find(name);
@@ -41,11 +41,11 @@ TEST(ops_take_what_the_caller_checked) {
     kpx_array in = words_of(from, 4, KPX_READ), out = words_of(to, 4, KPX_WRITE);
     in.offset = 3;
     in.strides[0] = 3; // 4, 7, 10, 13
-    const kpx_array arrays[2] = {in, out};
+    kpx_array arrays[2] = {in, out};
     const uint32_t params = 0;
     REQUIRE_OK(kpx_op(stream.get(), kpx_op_find("copy"), arrays, 2, &params, 4, &err));
     CHECK((download(stream, to, 4) == std::vector<uint32_t>{4, 7, 10, 13}));
-    const kpx_array outside[2] = {in, words_of(to, 17, KPX_WRITE)};
+    kpx_array outside[2] = {in, words_of(to, 17, KPX_WRITE)};
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), kpx_op_find("copy"), outside, 2, &params, 4, &err));
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 	"math"
+	"math/bits"
 )
 
 // MaxRank is the largest number of dimensions of a layout.
@@ -61,24 +62,28 @@ func (l Layout) rowMajor() (Layout, error) {
 			return Layout{}, fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, l.Shape)
 		}
 		l.Strides[i] = stride
-		d := max(l.Shape[i], 1)
-		if stride > math.MaxInt/d {
+		var fits bool
+		if stride, fits = times(stride, max(l.Shape[i], 1)); !fits {
 			return Layout{}, fmt.Errorf("%w: shape %v overflows", ErrLayout, l.Shape)
 		}
-		stride *= d
 	}
 	return l, nil
+}
+
+// times multiplies numbers that are not negative; false if the product is too large.
+func times(a, b int) (int, bool) {
+	high, low := bits.Mul(uint(a), uint(b))
+	return int(low), high == 0 && low <= math.MaxInt
 }
 
 // checkSize fails where the number of elements overflows.
 func (l Layout) checkSize() error {
 	n := 1
 	for _, d := range l.Shape {
-		d = max(d, 1)
-		if n > math.MaxInt/d {
+		var fits bool
+		if n, fits = times(n, max(d, 1)); !fits {
 			return fmt.Errorf("%w: shape %v overflows", ErrLayout, l.Shape)
 		}
-		n *= d
 	}
 	return nil
 }
@@ -123,8 +128,14 @@ func (l Layout) IsContiguous() bool {
 // Extent returns the half-open range of storage elements that the layout
 // touches; both are Offset when it has no elements.
 func (l Layout) Extent() (lo, hi int) {
-	if l.Size() == 0 {
-		return l.Offset, l.Offset
+	_, lo, hi = l.Measure()
+	return lo, hi
+}
+
+// Measure returns Size and Extent.
+func (l Layout) Measure() (size, lo, hi int) {
+	if size = l.Size(); size == 0 {
+		return 0, l.Offset, l.Offset
 	}
 	lo, hi = l.Offset, l.Offset+1
 	for i, d := range l.Shape {
@@ -134,7 +145,7 @@ func (l Layout) Extent() (lo, hi int) {
 			hi += span
 		}
 	}
-	return lo, hi
+	return size, lo, hi
 }
 
 // Axis resolves an axis that may count from the end.
