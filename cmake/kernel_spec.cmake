@@ -1,6 +1,7 @@
-# A kernel's specialization constants, as a C++ struct with a field for each: read
-# from the shader and what it includes, so that the shader alone says which
-# constant has which number.
+# A kernel's specialization constants, as a C++ struct with a field for each, and its
+# bindings, as one within: read from the shader and what it includes, so that the
+# shader alone says which constant has which number, and what is bound where.
+include(kernel_bindings)
 
 # Lines of a shader and its includes that declare constants, in order.
 function(kpx_constant_lines source seen out)
@@ -67,6 +68,12 @@ function(kpx_spec_struct source kernels out)
     math(EXPR count "${last} + 1")
     list(POP_FRONT kernels first)
     set(text "struct ${first} {\n    static constexpr const char *kKernel = \"${first}\";\n    static constexpr uint32_t kCount = ${count};\n")
+    kpx_bindings(${source} bindings)
+    string(APPEND text "    struct Bindings {\n        [[no_unique_address]] ByName by_name{};\n")
+    foreach(binding IN LISTS bindings)
+        string(APPEND text "        Binding ${binding};\n")
+    endforeach()
+    string(APPEND text "    };\n")
     foreach(number RANGE 0 ${last})
         if(DEFINED field_${number})
             string(APPEND text "    uint32_t ${field_${number}};\n")

@@ -162,10 +162,12 @@ foreach(source IN LISTS KPX_SHADER_FILES)
 endforeach()
 
 file(CONFIGURE OUTPUT ${KPX_GENERATED}/gen_kernels.hpp CONTENT
-"// Made by cmake/kernel_spec.cmake from shaders/*.comp: what a pipeline of each kernel is specialized by.
+"// Made by cmake/kernel_spec.cmake from shaders/*.comp: what a pipeline of each kernel is specialized by, and binds.
 #pragma once
 
 #include <cstdint>
+
+#include \"ops/op.hpp\"
 
 namespace kpx::spec {
 @specs@

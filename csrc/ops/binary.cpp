@@ -43,7 +43,7 @@ void lower_binary(Lowering &lowering, const BinaryCall &call) {
                                        .kind = kind,
                                        .quads = walk.quads,
                                        .batch = batch},
-                          {{walk.a, KPX_READ}, {walk.b, KPX_READ}, {walk.out, KPX_WRITE}}, walk.params,
+                          {.a = {walk.a, KPX_READ}, .b = {walk.b, KPX_READ}, .y = {walk.out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n, batch));
     store_output(lowering, walk.out, out);
 }

@@ -22,7 +22,7 @@ void lower_cast(Lowering &lowering, const CastCall &call) {
                                      .rank = walk.rank,
                                      .quads = quads,
                                      .batch = batch},
-                          {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
+                          {.x = {x, KPX_READ}, .y = {out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n, batch));
 }
 

@@ -68,7 +68,7 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
         lowering.dispatch(
             spec::copy_transposed{
                 .threads = ELEMENT_THREADS, .x_dtype = units.dtype, .y_dtype = units.dtype, .rank = walk.rank},
-            {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params,
+            {.x = {from, KPX_READ}, .y = {to, KPX_WRITE}}, walk.params,
             grid_1d(device, axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32)));
         return;
     }
@@ -79,7 +79,8 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
                                  .rank = walk.rank,
                                  .quads = units.quads,
                                  .batch = batch},
-                      {{from, KPX_READ}, {to, KPX_WRITE}}, walk.params, grid_elements(device, walk.params.n, batch));
+                      {.x = {from, KPX_READ}, .y = {to, KPX_WRITE}}, walk.params,
+                      grid_elements(device, walk.params.n, batch));
 }
 
 void lower_copy(Lowering &lowering, const CopyCall &call) {

@@ -40,14 +40,15 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
     p.s_offset = uint32_t(scales.offset);
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
-    lowering.dispatch(spec::dequantize{.threads = ELEMENT_THREADS,
-                                       .scales_dtype = scales.dtype,
-                                       .biases_dtype = biases.dtype,
-                                       .bits = op.bits,
-                                       .y_dtype = dense.dtype,
-                                       .batch = batch},
-                      {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {dense, KPX_WRITE}}, p,
-                      grid_elements(lowering.device(), p.n, batch));
+    lowering.dispatch(
+        spec::dequantize{.threads = ELEMENT_THREADS,
+                         .scales_dtype = scales.dtype,
+                         .biases_dtype = biases.dtype,
+                         .bits = op.bits,
+                         .y_dtype = dense.dtype,
+                         .batch = batch},
+        {.w = {w, KPX_READ}, .scales = {scales, KPX_READ}, .biases = {biases, KPX_READ}, .y = {dense, KPX_WRITE}}, p,
+        grid_elements(lowering.device(), p.n, batch));
     store_output(lowering, dense, out);
 }
 

@@ -17,7 +17,7 @@ void fill_array(Lowering &lowering, const Array &out, uint32_t bits) {
     Walk2 walk(axes);
     lowering.dispatch(
         spec::fill{.threads = ELEMENT_THREADS, .y_dtype = units.dtype, .rank = walk.rank, .quads = units.quads},
-        {{out, KPX_WRITE}}, FillParams{walk.params, repeat_bits(bits, out.element_size())},
+        {.y = {out, KPX_WRITE}}, FillParams{walk.params, repeat_bits(bits, out.element_size())},
         grid_elements(lowering.device(), walk.params.n));
 }
 

@@ -102,7 +102,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
                                    .rows = rows,
                                    .plain = plain,
                                    .batch = batch},
-                      {{x, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}}, params,
+                      {.x = {x, KPX_READ}, .indices = {indices, KPX_READ}, .y = {dense, KPX_WRITE}}, params,
                       grid_elements(lowering.device(), params.n, batch));
     store_output(lowering, dense, out);
 }

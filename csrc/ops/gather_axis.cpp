@@ -52,7 +52,7 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
                                         .rank = walk.rank,
                                         .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
                                         .batch = batch},
-                      {{x, KPX_READ}, {indices, KPX_READ}, {out, KPX_WRITE}},
+                      {.x = {x, KPX_READ}, .indices = {indices, KPX_READ}, .y = {out, KPX_WRITE}},
                       GatherAxisParams{walk.params, uint32_t(x.shape[axis]), uint32_t(x.strides[axis])},
                       grid_elements(lowering.device(), out.size(), batch));
 }

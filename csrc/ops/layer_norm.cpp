@@ -40,7 +40,7 @@ void lower_layer_norm(Lowering &lowering, const LayerNormCall &call) {
                                        .has = has,
                                        .items = shape.items,
                                        .quads = row_quads(lowering.device(), params.x, {&weight, &bias, &dense})},
-                      {{x, KPX_READ}, {w, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, params,
+                      {.x = {x, KPX_READ}, .w = {w, KPX_READ}, .b = {b, KPX_READ}, .y = {dense, KPX_WRITE}}, params,
                       grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }

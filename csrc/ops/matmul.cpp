@@ -56,7 +56,7 @@ void dispatch_vec(Lowering &lowering, const Product &x) {
                                            .staged_chunk = v.chunk,
                                            .lanes = v.lanes,
                                            .vector = uint32_t(wide(x))},
-                          {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
+                          {.a = {x.a, KPX_READ}, .b = {x.b, KPX_READ}, .y = {x.out, KPX_WRITE}}, p, grid);
     }
 }
 
@@ -77,7 +77,7 @@ void dispatch_tiled(Lowering &lowering, const Product &x) {
                                              .threads_n = t.threads_n,
                                              .a_by_m = uint32_t(p.a_strides[0] < p.a_strides[1]),
                                              .b_by_n = uint32_t(p.b_strides[1] < p.b_strides[0])},
-                          {{x.a, KPX_READ}, {x.b, KPX_READ}, {x.out, KPX_WRITE}}, p, grid);
+                          {.a = {x.a, KPX_READ}, .b = {x.b, KPX_READ}, .y = {x.out, KPX_WRITE}}, p, grid);
     }
 }
 
@@ -175,7 +175,7 @@ Parts dispatch_split(Lowering &lowering, const Array &in, Split split, uint32_t 
     grid.z = p.batches;
     lowering.dispatch(
         spec::matmul_split{.x_dtype = in.dtype, .parts = count, .along_k = uint32_t(p.k_stride <= p.row_stride)},
-        {{in, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p, grid);
+        {.x = {in, KPX_READ}, .parts = {out.parts, KPX_WRITE}, .exponents = {out.exponents, KPX_WRITE}}, p, grid);
     return out;
 }
 
@@ -203,13 +203,13 @@ void dispatch_matrices(Lowering &lowering, const Product &x) {
                                            .waves_m = t.waves_m,
                                            .waves_n = t.waves_n,
                                            .lanes = t.lanes},
-                      {{x.a, KPX_READ},
-                       {x.b, KPX_READ},
-                       {x.out, KPX_WRITE},
-                       {a.parts, KPX_READ},
-                       {b.parts, KPX_READ},
-                       {a.exponents, KPX_READ},
-                       {b.exponents, KPX_READ}},
+                      {.a = {x.a, KPX_READ},
+                       .b = {x.b, KPX_READ},
+                       .y = {x.out, KPX_WRITE},
+                       .a_parts = {a.parts, KPX_READ},
+                       .b_parts = {b.parts, KPX_READ},
+                       .a_exponents = {a.exponents, KPX_READ},
+                       .b_exponents = {b.exponents, KPX_READ}},
                       p, grid);
 }
 

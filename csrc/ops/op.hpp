@@ -62,6 +62,9 @@ struct Binding {
     kpx_access access;
 };
 
+// The first member of a kernel's Bindings, which makes a list without names an error.
+struct ByName {};
+
 struct Grid {
     uint32_t x = 1, y = 1, z = 1;
 };
@@ -98,19 +101,20 @@ class Lowering {
 
     // One dispatch of the best built variant of a kernel that this device can run; throws KPX_UNSUPPORTED if there is
     // none. spec: its specialization constants, the kernel's struct in gen_kernels.hpp, which also names it, unless
-    // several have the same. Bindings are set 0, binding 0, 1, …; an absent array must not be bound: bind any present
-    // one in its place.
+    // several have the same. The struct names the bindings, too: {.x = {x, KPX_READ}, …}, all of them, in order. An
+    // absent array must not be bound: bind any present one in its place.
     template <typename S, typename P>
-    void dispatch(const S &spec, std::initializer_list<Binding> bindings, const P &params, Grid grid) {
+    void dispatch(const S &spec, const typename S::Bindings &bindings, const P &params, Grid grid) {
         dispatch(S::kKernel, spec, bindings, params, grid);
     }
     template <typename S, typename P>
-    void dispatch(const char *kernel, const S &spec, std::initializer_list<Binding> bindings, const P &params,
-                  Grid grid) {
+    void dispatch(const char *kernel, const S &spec, const typename S::Bindings &bindings, const P &params, Grid grid) {
         static_assert(std::is_trivially_copyable<P>::value && sizeof(P) <= 128, "push constants");
         static_assert(std::is_trivially_copyable<S>::value && sizeof(S) == sizeof(uint32_t) * S::kCount);
-        dispatch_bytes(kernel, reinterpret_cast<const uint32_t *>(&spec), S::kCount, bindings, &params, sizeof(P),
-                       grid);
+        static_assert(sizeof bindings % sizeof(Binding) == 0);
+        dispatch_bytes(kernel, reinterpret_cast<const uint32_t *>(&spec), S::kCount,
+                       reinterpret_cast<const Binding *>(&bindings), sizeof bindings / sizeof(Binding), &params,
+                       sizeof(P), grid);
     }
 
     // Whether a variant of the kernel family was built and runs on this device.
@@ -120,9 +124,8 @@ class Lowering {
     virtual bool runs_variant(const char *kernel, std::string_view word) const = 0;
 
   protected:
-    virtual void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,
-                                std::initializer_list<Binding> bindings, const void *params, uint32_t size,
-                                Grid grid) = 0;
+    virtual void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants, const Binding *bindings,
+                                size_t bound, const void *params, uint32_t size, Grid grid) = 0;
 };
 
 // An op call as it comes: op_table.cpp makes of it the op's own class, which has names.

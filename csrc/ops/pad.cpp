@@ -70,7 +70,8 @@ static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp
                                 .rank = std::max(axes.rank, 1u),
                                 .edge = op.edge,
                                 .batch = batch},
-                      {{x, KPX_READ}, {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n, batch));
+                      {.x = {x, KPX_READ}, .y = {out, KPX_WRITE}}, params,
+                      grid_elements(lowering.device(), params.n, batch));
 }
 
 // Whether x fits in out where low says, and no axis of x is empty if its edge must be repeated.

@@ -40,11 +40,11 @@ Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOpera
                                             .norm = norm_of(op, m),
                                             .lanes = t.lanes,
                                             .side = t.side},
-                      {{m.x, KPX_READ},
-                       {m.gain ? m.gain : m.x, KPX_READ},
-                       {out.digits, KPX_WRITE},
-                       {out.units, KPX_WRITE},
-                       {out.factors, KPX_WRITE}},
+                      {.x = {m.x, KPX_READ},
+                       .gain = {m.gain ? m.gain : m.x, KPX_READ},
+                       .digits = {out.digits, KPX_WRITE},
+                       .units = {out.units, KPX_WRITE},
+                       .factors = {out.factors, KPX_WRITE}},
                       p, grid_1d(device, blocks * side));
     return out;
 }
@@ -182,10 +182,22 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .side = t.side,
                                                .norm = op.norm,
                                                .held = t.turns > 1},
-                      {read(x.digits), read(x.units), read(x.factors), read(of(0, &Matrix::w)),
-                       read(of(0, &Matrix::scales)), read(of(0, &Matrix::biases)), write(0), read(of(1, &Matrix::w)),
-                       read(of(1, &Matrix::scales)), read(of(1, &Matrix::biases)), write(1), read(of(2, &Matrix::w)),
-                       read(of(2, &Matrix::scales)), read(of(2, &Matrix::biases)), write(2), read(m.residual)},
+                      {.digits = read(x.digits),
+                       .units = read(x.units),
+                       .factors = read(x.factors),
+                       .w0 = read(of(0, &Matrix::w)),
+                       .scales0 = read(of(0, &Matrix::scales)),
+                       .biases0 = read(of(0, &Matrix::biases)),
+                       .y0 = write(0),
+                       .w1 = read(of(1, &Matrix::w)),
+                       .scales1 = read(of(1, &Matrix::scales)),
+                       .biases1 = read(of(1, &Matrix::biases)),
+                       .y1 = write(1),
+                       .w2 = read(of(2, &Matrix::w)),
+                       .scales2 = read(of(2, &Matrix::scales)),
+                       .biases2 = read(of(2, &Matrix::biases)),
+                       .y2 = write(2),
+                       .residual = read(m.residual)},
                       p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, t.side)));
 }
 

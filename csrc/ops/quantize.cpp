@@ -37,8 +37,8 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
                                      .bits = op.bits,
                                      .mode = op.mode,
                                      .vector = row_quads(lowering.device(), p.x, {})},
-                      {{x, KPX_READ}, {words, KPX_WRITE}, {s, KPX_WRITE}, {b, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), p.blocks));
+                      {.x = {x, KPX_READ}, .w = {words, KPX_WRITE}, .scales = {s, KPX_WRITE}, .biases = {b, KPX_WRITE}},
+                      p, grid_1d(lowering.device(), p.blocks));
     store_output(lowering, words, w);
     store_output(lowering, s, scales);
     if (biases) {

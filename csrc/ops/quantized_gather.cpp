@@ -50,7 +50,11 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
                                              .y_dtype = dense.dtype,
                                              .rank = std::max(axes.rank, 1u),
                                              .batch = batch},
-                      {{w, KPX_READ}, {scales, KPX_READ}, {biases, KPX_READ}, {indices, KPX_READ}, {dense, KPX_WRITE}},
+                      {.w = {w, KPX_READ},
+                       .scales = {scales, KPX_READ},
+                       .biases = {biases, KPX_READ},
+                       .index = {indices, KPX_READ},
+                       .y = {dense, KPX_WRITE}},
                       p, grid_elements(lowering.device(), p.n, batch));
     store_output(lowering, dense, out);
 }

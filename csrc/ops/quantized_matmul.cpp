@@ -50,19 +50,23 @@ void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
     const uint32_t batch = v.rows > 2 || x.op.bits > 4 ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
     Grid grid = grid_1d(lowering.device(), v.groups);
     grid.z = v.row_blocks;
-    lowering.dispatch(
-        spec::quantized_matmul_vec{.threads = v.threads,
-                                   .x_dtype = x.x.dtype,
-                                   .scales_dtype = x.scales.dtype,
-                                   .biases_dtype = x.biases.dtype,
-                                   .bits = x.op.bits,
-                                   .y_dtype = x.out.dtype,
-                                   .staged_rows = v.rows,
-                                   .staged_chunk = v.chunk,
-                                   .lanes = v.lanes,
-                                   .vector = vector_words(x),
-                                   .batch = batch},
-        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p, grid);
+    lowering.dispatch(spec::quantized_matmul_vec{.threads = v.threads,
+                                                 .x_dtype = x.x.dtype,
+                                                 .scales_dtype = x.scales.dtype,
+                                                 .biases_dtype = x.biases.dtype,
+                                                 .bits = x.op.bits,
+                                                 .y_dtype = x.out.dtype,
+                                                 .staged_rows = v.rows,
+                                                 .staged_chunk = v.chunk,
+                                                 .lanes = v.lanes,
+                                                 .vector = vector_words(x),
+                                                 .batch = batch},
+                      {.x = {x.x, KPX_READ},
+                       .w = {x.w, KPX_READ},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .y = {x.out, KPX_WRITE}},
+                      x.p, grid);
 }
 
 // Whether the form for CPU drivers takes it. That must not depend on how x and w lie: a view gives what its copy gives.
@@ -98,17 +102,20 @@ void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
     const uint32_t rows = rows_of_lane(x.p.n, std::min(8u, 16 / x_rows));
     Grid grid = grid_1d(lowering.device(), (x.p.n + LANES * rows - 1) / (LANES * rows));
     grid.z = (x.p.x.rows + x_rows - 1) / x_rows;
-    lowering.dispatch(
-        spec::quantized_matmul_lanes{.threads = LANES,
-                                     .x_dtype = rows_of_x.dtype,
-                                     .scales_dtype = x.scales.dtype,
-                                     .biases_dtype = x.biases.dtype,
-                                     .y_dtype = x.out.dtype,
-                                     .rows = rows,
-                                     .bits = x.op.bits,
-                                     .x_rows = x_rows},
-        {{rows_of_x, KPX_READ}, {w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
-        grid);
+    lowering.dispatch(spec::quantized_matmul_lanes{.threads = LANES,
+                                                   .x_dtype = rows_of_x.dtype,
+                                                   .scales_dtype = x.scales.dtype,
+                                                   .biases_dtype = x.biases.dtype,
+                                                   .y_dtype = x.out.dtype,
+                                                   .rows = rows,
+                                                   .bits = x.op.bits,
+                                                   .x_rows = x_rows},
+                      {.x = {rows_of_x, KPX_READ},
+                       .w = {w, KPX_READ},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .y = {x.out, KPX_WRITE}},
+                      x.p, grid);
 }
 
 bool prefers_vec(const DeviceTraits &device, const QuantizedProduct &x) {
@@ -120,19 +127,22 @@ bool prefers_vec(const DeviceTraits &device, const QuantizedProduct &x) {
 
 void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
-    lowering.dispatch(
-        t.large ? spec::quantized_matmul_tiled_large::kKernel : spec::quantized_matmul_tiled::kKernel,
-        spec::quantized_matmul_tiled{.threads = t.threads(),
-                                     .x_dtype = x.x.dtype,
-                                     .scales_dtype = x.scales.dtype,
-                                     .biases_dtype = x.biases.dtype,
-                                     .bits = x.op.bits,
-                                     .y_dtype = x.out.dtype,
-                                     .threads_m = t.threads_m,
-                                     .threads_n = t.threads_n,
-                                     .transpose = x.op.transpose},
-        {{x.x, KPX_READ}, {x.w, KPX_READ}, {x.scales, KPX_READ}, {x.biases, KPX_READ}, {x.out, KPX_WRITE}}, x.p,
-        grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
+    lowering.dispatch(t.large ? spec::quantized_matmul_tiled_large::kKernel : spec::quantized_matmul_tiled::kKernel,
+                      spec::quantized_matmul_tiled{.threads = t.threads(),
+                                                   .x_dtype = x.x.dtype,
+                                                   .scales_dtype = x.scales.dtype,
+                                                   .biases_dtype = x.biases.dtype,
+                                                   .bits = x.op.bits,
+                                                   .y_dtype = x.out.dtype,
+                                                   .threads_m = t.threads_m,
+                                                   .threads_n = t.threads_n,
+                                                   .transpose = x.op.transpose},
+                      {.x = {x.x, KPX_READ},
+                       .w = {x.w, KPX_READ},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .y = {x.out, KPX_WRITE}},
+                      x.p, grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
 // Few rows are a projection on a GPU, whether a pass has made one of them or not, so that they give the same bits.

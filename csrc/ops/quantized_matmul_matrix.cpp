@@ -44,14 +44,15 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                              lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
                              lowering.scratch(DT_INT32, {n})};
     const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift, uint32_t(plan.more)};
-    lowering.dispatch(spec::quantized_matmul_split{.threads = row_threads(device, cols / 8),
-                                                   .x_dtype = x.x.dtype,
-                                                   .parts = plan.x_parts,
-                                                   .vector = quads_in_rows(x.p.x),
-                                                   .w_parts = plan.w_parts,
-                                                   .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE)},
-                      {{x.x, KPX_READ}, {out.x_parts, KPX_WRITE}, {out.x_exponents, KPX_WRITE}}, s,
-                      grid_1d(device, rows));
+    lowering.dispatch(
+        spec::quantized_matmul_split{.threads = row_threads(device, cols / 8),
+                                     .x_dtype = x.x.dtype,
+                                     .parts = plan.x_parts,
+                                     .vector = quads_in_rows(x.p.x),
+                                     .w_parts = plan.w_parts,
+                                     .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE)},
+        {.x = {x.x, KPX_READ}, .parts = {out.x_parts, KPX_WRITE}, .exponents = {out.x_exponents, KPX_WRITE}}, s,
+        grid_1d(device, rows));
     QuantizedMatMulScalesParams g{};
     g.n = x.p.n;
     g.groups = uint32_t(plan.groups);
@@ -68,11 +69,11 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                                                     .bits = x.op.bits,
                                                     .x_parts = plan.x_parts,
                                                     .w_parts = plan.w_parts},
-                      {{x.scales, KPX_READ},
-                       {x.biases, KPX_READ},
-                       {out.scales, KPX_WRITE},
-                       {out.more, KPX_WRITE},
-                       {out.w_exponents, KPX_WRITE}},
+                      {.scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .scaled = {out.scales, KPX_WRITE},
+                       .more = {out.more, KPX_WRITE},
+                       .exponents = {out.w_exponents, KPX_WRITE}},
                       g, grid_1d(device, (n + threads / device.subgroup_size - 1) / (threads / device.subgroup_size)));
     return out;
 }
@@ -123,17 +124,17 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
                                                      .waves_m = t.waves_m,
                                                      .waves_n = t.waves_n,
                                                      .lanes = t.lanes},
-                      {{x.x, KPX_READ},
-                       {w, KPX_READ},
-                       {x.scales, KPX_READ},
-                       {x.biases, KPX_READ},
-                       {x.out, KPX_WRITE},
-                       {in.x_parts, KPX_READ},
-                       {in.scales, KPX_READ},
-                       {in.more, KPX_READ},
-                       {in.x_exponents, KPX_READ},
-                       {in.w_exponents, KPX_READ},
-                       {sums, KPX_WRITE}},
+                      {.x = {x.x, KPX_READ},
+                       .w = {w, KPX_READ},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .y = {x.out, KPX_WRITE},
+                       .x_parts = {in.x_parts, KPX_READ},
+                       .scaled = {in.scales, KPX_READ},
+                       .w_more = {in.more, KPX_READ},
+                       .x_exponents = {in.x_exponents, KPX_READ},
+                       .w_exponents = {in.w_exponents, KPX_READ},
+                       .sums = {sums, KPX_WRITE}},
                       p, grid);
     if (plan.splits == 1) {
         return;
@@ -145,14 +146,14 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
                                                   .bits = x.op.bits,
                                                   .y_dtype = x.out.dtype,
                                                   .splits = plan.splits},
-                      {{x.x, KPX_READ},
-                       {w, KPX_READ},
-                       {x.scales, KPX_READ},
-                       {x.biases, KPX_READ},
-                       {x.out, KPX_WRITE},
-                       {in.x_exponents, KPX_READ},
-                       {in.w_exponents, KPX_READ},
-                       {sums, KPX_READ}},
+                      {.x = {x.x, KPX_READ},
+                       .w = {w, KPX_READ},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .y = {x.out, KPX_WRITE},
+                       .x_exponents = {in.x_exponents, KPX_READ},
+                       .w_exponents = {in.w_exponents, KPX_READ},
+                       .sums = {sums, KPX_READ}},
                       p, grid_1d(device, (rows * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
 }
 

@@ -23,7 +23,7 @@ void lower_random(Lowering &lowering, const RandomCall &call) {
     params.scale = op.scale;
     params.limit = op.limit;
     lowering.dispatch(spec::random{.threads = ELEMENT_THREADS, .y_dtype = out.dtype, .kind = op.kind},
-                      {{state, KPX_READ}, {out, KPX_WRITE}}, params,
+                      {.state = {state, KPX_READ}, .y = {out, KPX_WRITE}}, params,
                       grid_elements(lowering.device(), (out.size() + 3) / 4));
 }
 

@@ -135,7 +135,7 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
                                    .stage = stage,
                                    .unroll = is_cpu ? 1u : 4u,
                                    .plain = plain},
-                      {{x, KPX_READ}, {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
+                      {.x = {x, KPX_READ}, .y = {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
 }
 
 static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint32_t kind, ReduceParams params) {

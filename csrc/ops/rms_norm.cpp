@@ -30,7 +30,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call) {
                                      .has_weight = weight ? 1u : 0u,
                                      .items = shape.items,
                                      .quads = row_quads(lowering.device(), params.x, {&weight, &dense})},
-                      {{x, KPX_READ}, {w, KPX_READ}, {dense, KPX_WRITE}}, params,
+                      {.x = {x, KPX_READ}, .w = {w, KPX_READ}, .y = {dense, KPX_WRITE}}, params,
                       grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }

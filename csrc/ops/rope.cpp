@@ -53,16 +53,18 @@ void lower_rope(Lowering &lowering, const RoPECall &call) {
     }
     p.scale = op.scale;
     rotary_step(op.base, op.dims, p.step_high, p.step_low);
-    lowering.dispatch(
-        spec::rope{.threads = ELEMENT_THREADS,
-                   .x_dtype = x.dtype,
-                   .y_dtype = dense.dtype,
-                   .traditional = op.traditional,
-                   .has_positions = uint32_t(bool(offset)),
-                   .has_freqs = uint32_t(bool(freqs)),
-                   .heads = heads},
-        {{x, KPX_READ}, {offset ? offset : x, KPX_READ}, {freqs ? freqs : x, KPX_READ}, {dense, KPX_WRITE}}, p,
-        grid_elements(lowering.device(), p.n));
+    lowering.dispatch(spec::rope{.threads = ELEMENT_THREADS,
+                                 .x_dtype = x.dtype,
+                                 .y_dtype = dense.dtype,
+                                 .traditional = op.traditional,
+                                 .has_positions = uint32_t(bool(offset)),
+                                 .has_freqs = uint32_t(bool(freqs)),
+                                 .heads = heads},
+                      {.x = {x, KPX_READ},
+                       .positions = {offset ? offset : x, KPX_READ},
+                       .freqs = {freqs ? freqs : x, KPX_READ},
+                       .y = {dense, KPX_WRITE}},
+                      p, grid_elements(lowering.device(), p.n));
     store_output(lowering, dense, out);
 }
 

@@ -53,20 +53,23 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     for (params.first_row = 0; params.first_row < rows; params.first_row += uint32_t(most)) {
         const int64_t turn = std::min(most, rows - params.first_row);
         if (!share) {
-            lowering.dispatch(
-                spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = ALL_STAGES},
-                {{x, KPX_READ}, {settings, KPX_READ}, {step, KPX_READ}, {scratch, KPX_WRITE}, {out, writes}}, params,
-                grid_1d(device, turn));
+            lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = ALL_STAGES},
+                              {.x = {x, KPX_READ},
+                               .settings = {settings, KPX_READ},
+                               .steps = {step, KPX_READ},
+                               .scratch = {scratch, KPX_WRITE},
+                               .y = {out, writes}},
+                              params, grid_1d(device, turn));
             continue;
         }
         for (uint32_t stage = 0; stage < ALL_STAGES; stage++) {
             const bool last = stage + 1 == ALL_STAGES;
             lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = stage},
-                              {{x, KPX_READ},
-                               {settings, KPX_READ},
-                               {step, KPX_READ},
-                               {scratch, stage == 0 ? KPX_WRITE : KPX_READ_WRITE},
-                               {last ? out : x, last ? writes : KPX_READ}},
+                              {.x = {x, KPX_READ},
+                               .settings = {settings, KPX_READ},
+                               .steps = {step, KPX_READ},
+                               .scratch = {scratch, stage == 0 ? KPX_WRITE : KPX_READ_WRITE},
+                               .y = {last ? out : x, last ? writes : KPX_READ}},
                               params, grid_1d(device, last ? turn : turn * params.parts));
         }
     }

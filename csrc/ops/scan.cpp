@@ -54,7 +54,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call) {
                                  .exclusive = op.exclusive,
                                  .reverse = op.reverse,
                                  .quads = quads},
-                      {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
+                      {.x = {x, KPX_READ}, .y = {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }
 

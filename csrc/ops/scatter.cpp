@@ -51,12 +51,13 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
     params.heads_offset = uint32_t(marks.offset + 2 * places);
     ScatterParams own = params;
     own.n = uint32_t(indices.size());
-    lowering.dispatch(spec::scatter_mark{.threads = ELEMENT_THREADS,
-                                         .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
-                                         .along = along,
-                                         .listed = bool(next)},
-                      {{indices, KPX_READ}, {marks, KPX_READ_WRITE}, {next ? next : marks, KPX_WRITE}}, own,
-                      grid_elements(lowering.device(), own.n));
+    lowering.dispatch(
+        spec::scatter_mark{.threads = ELEMENT_THREADS,
+                           .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
+                           .along = along,
+                           .listed = bool(next)},
+        {.indices = {indices, KPX_READ}, .marks = {marks, KPX_READ_WRITE}, .links = {next ? next : marks, KPX_WRITE}},
+        own, grid_elements(lowering.device(), own.n));
     return marks;
 }
 
@@ -64,8 +65,8 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
 static void chain_updates(Lowering &lowering, const Array &indices, const Array &marks, const Array &next,
                           const ScatterParams &params) {
     lowering.dispatch(spec::scatter_chain{.threads = 64, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
-                      {{indices, KPX_READ}, {marks, KPX_READ}, {next, KPX_READ_WRITE}}, params,
-                      grid_1d(lowering.device(), (int64_t(params.count) + 63) / 64));
+                      {.indices = {indices, KPX_READ}, .marks = {marks, KPX_READ}, .next = {next, KPX_READ_WRITE}},
+                      params, grid_1d(lowering.device(), (int64_t(params.count) + 63) / 64));
 }
 
 static void scatter_into(Lowering &lowering, Array indices, Array updates, const Array &out, const ScatterOp &op) {
@@ -109,11 +110,11 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
                                     .team = team,
                                     .chained = chained,
                                     .quads = quads},
-                      {{updates, KPX_READ},
-                       {indices, KPX_READ},
-                       {marks, KPX_READ},
-                       {out, KPX_READ_WRITE},
-                       {chained ? next : marks, KPX_READ}},
+                      {.updates = {updates, KPX_READ},
+                       .indices = {indices, KPX_READ},
+                       .marks = {marks, KPX_READ},
+                       .y = {out, KPX_READ_WRITE},
+                       .next = {chained ? next : marks, KPX_READ}},
                       params, grid_1d(lowering.device(), (int64_t(params.n) + width - 1) / width));
 }
 

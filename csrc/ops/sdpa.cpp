@@ -144,7 +144,7 @@ Parts split(Lowering &lowering, const Array &x, uint32_t group) {
     Parts out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}), lowering.scratch(DT_INT32, {rows}),
               count};
     lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = quads_in_rows(x)},
-                      {{x, KPX_READ}, {out.parts, KPX_WRITE}, {out.exponents, KPX_WRITE}}, p,
+                      {.x = {x, KPX_READ}, .parts = {out.parts, KPX_WRITE}, .exponents = {out.exponents, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), (rows + 7) / 8));
     return out;
 }
@@ -195,18 +195,18 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
                                   .lanes = lanes};
     const auto dispatch = [&](const auto &s, int64_t n) {
         lowering.dispatch(s,
-                          {{a.q, KPX_READ},
-                           {a.k, KPX_READ},
-                           {a.v, KPX_READ},
-                           {mask, KPX_READ},
-                           {length, KPX_READ},
-                           {a.out, KPX_WRITE},
-                           {q.parts, KPX_READ},
-                           {k.parts, KPX_READ},
-                           {v.parts, KPX_READ},
-                           {q.exponents, KPX_READ},
-                           {k.exponents, KPX_READ},
-                           {v.exponents, KPX_READ}},
+                          {.q = {a.q, KPX_READ},
+                           .k = {a.k, KPX_READ},
+                           .v = {a.v, KPX_READ},
+                           .mask = {mask, KPX_READ},
+                           .lengths = {length, KPX_READ},
+                           .y = {a.out, KPX_WRITE},
+                           .q_parts = {q.parts, KPX_READ},
+                           .k_parts = {k.parts, KPX_READ},
+                           .v_parts = {v.parts, KPX_READ},
+                           .q_exponents = {q.exponents, KPX_READ},
+                           .k_exponents = {k.exponents, KPX_READ},
+                           .v_exponents = {v.exponents, KPX_READ}},
                           p, grid_1d(lowering.device(), n));
     };
     if (!prefers_registers(lowering, a)) {
@@ -239,19 +239,23 @@ void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
     p.out_offset = uint32_t(a.out.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
-    lowering.dispatch(
-        spec::sdpa_tiled{.q_dtype = a.q.dtype,
-                         .k_dtype = a.k.dtype,
-                         .v_dtype = a.v.dtype,
-                         .mask_dtype = mask.dtype,
-                         .y_dtype = a.out.dtype,
-                         .k_vector = quads_in_rows(a.k),
-                         .v_vector = quads_in_rows(a.v),
-                         .mask_kind = mask_kind(a),
-                         .has_length = uint32_t(bool(a.length)),
-                         .dv_tiles = (p.dv + kTile - 1) / kTile},
-        {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {a.out, KPX_WRITE}},
-        p, grid_1d(lowering.device(), groups));
+    lowering.dispatch(spec::sdpa_tiled{.q_dtype = a.q.dtype,
+                                       .k_dtype = a.k.dtype,
+                                       .v_dtype = a.v.dtype,
+                                       .mask_dtype = mask.dtype,
+                                       .y_dtype = a.out.dtype,
+                                       .k_vector = quads_in_rows(a.k),
+                                       .v_vector = quads_in_rows(a.v),
+                                       .mask_kind = mask_kind(a),
+                                       .has_length = uint32_t(bool(a.length)),
+                                       .dv_tiles = (p.dv + kTile - 1) / kTile},
+                      {.q = {a.q, KPX_READ},
+                       .k = {a.k, KPX_READ},
+                       .v = {a.v, KPX_READ},
+                       .mask = {mask, KPX_READ},
+                       .lengths = {length, KPX_READ},
+                       .y = {a.out, KPX_WRITE}},
+                      p, grid_1d(lowering.device(), groups));
 }
 
 void dispatch_rows(Lowering &lowering, const Attention &a) {
@@ -275,27 +279,31 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
     const Array &length = a.length ? a.length : a.q;
     Grid grid = grid_1d(device, int64_t(p.rows) * ((a.p.dv + kValuesChunk - 1) / kValuesChunk));
     grid.z = uint32_t(splits);
-    lowering.dispatch(
-        spec::sdpa{.threads = slots * lanes,
-                   .q_dtype = a.q.dtype,
-                   .k_dtype = a.k.dtype,
-                   .v_dtype = a.v.dtype,
-                   .mask_dtype = mask.dtype,
-                   .y_dtype = to.dtype,
-                   .k_vector = quads_in_rows(a.k),
-                   .v_vector = quads_in_rows(a.v),
-                   .k_quads = uint32_t(k_quads),
-                   .v_quads = uint32_t(v_quads),
-                   .mask_kind = mask_kind(a),
-                   .has_length = uint32_t(bool(a.length)),
-                   .split = uint32_t(splits > 1),
-                   .lanes = lanes},
-        {{a.q, KPX_READ}, {a.k, KPX_READ}, {a.v, KPX_READ}, {mask, KPX_READ}, {length, KPX_READ}, {to, KPX_WRITE}}, p,
-        grid);
+    lowering.dispatch(spec::sdpa{.threads = slots * lanes,
+                                 .q_dtype = a.q.dtype,
+                                 .k_dtype = a.k.dtype,
+                                 .v_dtype = a.v.dtype,
+                                 .mask_dtype = mask.dtype,
+                                 .y_dtype = to.dtype,
+                                 .k_vector = quads_in_rows(a.k),
+                                 .v_vector = quads_in_rows(a.v),
+                                 .k_quads = uint32_t(k_quads),
+                                 .v_quads = uint32_t(v_quads),
+                                 .mask_kind = mask_kind(a),
+                                 .has_length = uint32_t(bool(a.length)),
+                                 .split = uint32_t(splits > 1),
+                                 .lanes = lanes},
+                      {.q = {a.q, KPX_READ},
+                       .k = {a.k, KPX_READ},
+                       .v = {a.v, KPX_READ},
+                       .mask = {mask, KPX_READ},
+                       .lengths = {length, KPX_READ},
+                       .y = {to, KPX_WRITE}},
+                      p, grid);
     if (splits > 1) {
         const SDPACombineParams c{p.rows, uint32_t(splits), a.p.dv, uint32_t(a.out.offset)};
         lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
-                          {{to, KPX_READ}, {a.out, KPX_WRITE}}, c, grid_elements(device, a.out.size()));
+                          {.part = {to, KPX_READ}, .y = {a.out, KPX_WRITE}}, c, grid_elements(device, a.out.size()));
     }
 }
 

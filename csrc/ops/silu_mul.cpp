@@ -19,8 +19,8 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call) {
                                          .rank = walk.rank,
                                          .quads = walk.quads,
                                          .batch = batch},
-                          {{walk.a, KPX_READ}, {walk.b, KPX_READ}, {walk.out, KPX_WRITE}}, walk.params,
-                          grid_elements(lowering.device(), walk.params.n, batch));
+                          {.gate = {walk.a, KPX_READ}, .up = {walk.b, KPX_READ}, .y = {walk.out, KPX_WRITE}},
+                          walk.params, grid_elements(lowering.device(), walk.params.n, batch));
     store_output(lowering, walk.out, out);
 }
 

@@ -41,7 +41,7 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
                                              .dst_dtype = to.dtype,
                                              .start_rank = whole.rank,
                                              .from_start = of_from ? 1u : 0u},
-                          {{from, KPX_READ}, {start, KPX_READ}, {to, KPX_WRITE}}, params,
+                          {.update = {from, KPX_READ}, .start = {start, KPX_READ}, .dst = {to, KPX_WRITE}}, params,
                           grid_elements(lowering.device(), params.n));
     });
 }

@@ -23,7 +23,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call) {
                                     .y_dtype = out.dtype,
                                     .items = shape.items,
                                     .quads = row_quads(lowering.device(), params.x, {&dense})},
-                      {{x, KPX_READ}, {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
+                      {.x = {x, KPX_READ}, .y = {dense, KPX_WRITE}}, params, grid_1d(lowering.device(), params.x.rows));
     store_output(lowering, dense, out);
 }
 

@@ -42,7 +42,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call) {
                                       .kind = kind,
                                       .quads = quads,
                                       .batch = batch},
-                          {{x, KPX_READ}, {out, KPX_WRITE}}, walk.params,
+                          {.x = {x, KPX_READ}, .y = {out, KPX_WRITE}}, walk.params,
                           grid_elements(lowering.device(), walk.params.n, batch));
 }
 

@@ -48,7 +48,7 @@ void lower_where(Lowering &lowering, const WhereCall &call) {
                                   .rank = std::max(axes.rank, 1u),
                                   .quads = quads,
                                   .batch = batch},
-                      {{c, KPX_READ}, {a, KPX_READ}, {b, KPX_READ}, {dense, KPX_WRITE}}, params,
+                      {.c = {c, KPX_READ}, .a = {a, KPX_READ}, .b = {b, KPX_READ}, .y = {dense, KPX_WRITE}}, params,
                       grid_elements(lowering.device(), params.n, batch));
     store_output(lowering, dense, out);
 }

@@ -63,9 +63,8 @@ bool ProgramLowering::runs_variant(const char *kernel, std::string_view word) co
     return false;
 }
 
-void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count,
-                                     std::initializer_list<Binding> bindings, const void *params, uint32_t size,
-                                     Grid grid) {
+void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count, const Binding *bindings,
+                                     size_t bound, const void *params, uint32_t size, Grid grid) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
         return;
     }
@@ -76,14 +75,14 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
     }
     constants.count = count;
     std::copy_n(spec, count, constants.values.begin());
-    for (const Binding &binding : bindings) {
-        if (!binding.array) {
+    for (size_t i = 0; i < bound; i++) {
+        if (!bindings[i].array) {
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
     }
-    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bindings.size()), without_);
-    for (const Binding &binding : bindings) {
-        program_.use(use_of(device_, binding.array, binding.access));
+    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_);
+    for (size_t i = 0; i < bound; i++) {
+        program_.use(use_of(device_, bindings[i].array, bindings[i].access));
     }
     program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid);
 }

@@ -22,8 +22,8 @@ class ProgramLowering : public Lowering {
     bool runs_variant(const char *kernel, std::string_view word) const override;
 
   protected:
-    void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants,
-                        std::initializer_list<Binding> bindings, const void *params, uint32_t size, Grid grid) override;
+    void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants, const Binding *bindings,
+                        size_t bound, const void *params, uint32_t size, Grid grid) override;
 
   private:
     Device &device_;

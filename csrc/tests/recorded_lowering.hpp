@@ -61,7 +61,7 @@ class RecordedLowering : public kpx::Lowering {
     }
 
   protected:
-    void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count, std::initializer_list<kpx::Binding>,
+    void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t count, const kpx::Binding *, size_t,
                         const void *, uint32_t, kpx::Grid grid) override {
         dispatches.push_back({kernel, std::vector<uint32_t>(spec, spec + count), grid});
     }
