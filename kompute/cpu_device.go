@@ -25,6 +25,12 @@ func openCPU(o options) *Device {
 	return d
 }
 
+// onCPU reports whether d is a device of the CPU backend.
+func (d *Device) onCPU() bool {
+	_, is := d.backend.(cpuBackend)
+	return is
+}
+
 func (cpuBackend) newQueue(s *Stream) (queue, error) {
 	q := &cpuQueue{s: s}
 	q.working = q.work
@@ -45,8 +51,8 @@ func (cpuBackend) wrap(st *storage, data []byte) error {
 const maxAlign = 4
 
 func (cpuBackend) giveMapped(st *storage) error {
-	st.mapped = alignedBytes(st.bytes)
-	st.cpu.host = st.mapped
+	st.cpu.host = alignedBytes(st.bytes)
+	st.shared = &sharedMemory{mapped: st.cpu.host}
 	return nil
 }
 

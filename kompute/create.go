@@ -84,7 +84,7 @@ func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, 
 		if len(data) != st.bytes {
 			return fmt.Errorf("%d bytes given, %d needed: %w", len(data), st.bytes, ErrShape)
 		}
-		st.owner, st.readOnly, st.filled = owner, true, true
+		st.shared, st.readOnly, st.filled = &sharedMemory{owner: owner}, true, true
 		return d.backend.wrap(st, data)
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
 	}
-	o := new(output[T])
+	o := newOutput[T](s.dev)
 	if s.makeOutput(&o.tensor.v, &o.storage, o.lengths[:], array.DTypeOf[T](), shape) {
 		return &o.tensor
 	}
@@ -154,6 +154,21 @@ type output[T Element] struct {
 	tensor  Tensor[T]
 	storage storage
 	lengths [2 * 4]int // shape and strides of up to four axes
+}
+
+// outputOnCPU is output and what the CPU backend needs for it.
+type outputOnCPU[T Element] struct {
+	output  output[T]
+	content cpuContent
+}
+
+func newOutput[T Element](d *Device) *output[T] {
+	if !d.onCPU() {
+		return new(output[T])
+	}
+	o := new(outputOnCPU[T])
+	o.output.storage.cpu = &o.content
+	return &o.output
 }
 
 // makeOutput sets v to a contiguous view of st, and makes st storage of the

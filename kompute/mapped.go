@@ -85,6 +85,6 @@ func (m *Mapped[T]) access(what string, from, n int, f func(elements []T)) error
 	if err := st.hostAccess(what); err != nil {
 		return err
 	}
-	f(array.Storage[T](array.Array{Data: st.mapped})[from : from+n])
+	f(array.Storage[T](array.Array{Data: st.mapped()})[from : from+n])
 	return nil
 }

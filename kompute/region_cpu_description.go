@@ -100,7 +100,7 @@ func (t *regionTensors) use(st *storage, r *Region, dispatch int) int {
 		switch {
 		case isPlanned:
 			tensor.Kind, tensor.Offset = RegionTensorPlanned, int64(planned.offset)
-		case st.mapped != nil:
+		case st.mapped() != nil:
 			tensor.Kind = RegionTensorMapped
 		case r.caller(st):
 			tensor.Kind = RegionTensorExternal

@@ -14,24 +14,37 @@ import (
 type storage struct {
 	dev      *Device
 	bytes    int
-	readOnly bool   // the memory is the caller's and is never written
-	owner    any    // keeps that memory alive
-	mapped   []byte // memory shared by host and device; nil: ordinary storage
 	res      *resource
-	resource resource // what res points to, for an op's result in a scope
-	cpu      cpuContent
-	closed   atomic.Bool // set with dev.mu held
+	resource resource      // what res points to, for an op's result in a scope
+	cpu      *cpuContent   // on the CPU backend
+	shared   *sharedMemory // nil: ordinary storage
 
-	// Guarded by dev.mu.
-	refs    int      // open views
-	gen     uint32   // views of an older generation do not count (see Keep)
-	pins    int      // calls and ops that currently use the memory
-	scope   *Scope   // the scope that closes it; nil: the last view does
-	capture *capture // the capture that writes it; nil: none
-	regions int      // open regions that use it
-	filled  bool     // it has had content, or work that makes some was enqueued
-	err     error    // why the content was never made
-	source  *Stream  // the stream whose op made the content; nil: the host did
+	// Guarded by dev.mu, except where atomics are read. It is small: a decode step makes hundreds.
+	scope    *Scope      // the scope that closes it; nil: the last view does
+	capture  *capture    // the capture that writes it; nil: none
+	err      error       // why the content was never made
+	source   *Stream     // the stream whose op made the content; nil: the host did
+	closed   atomic.Bool // set with dev.mu held
+	gen      uint32      // views of an older generation do not count (see Keep)
+	refs     int32       // open views
+	pins     int32       // calls and ops that currently use the memory
+	regions  int32       // open regions that use it
+	readOnly bool        // the memory is the caller's and is never written; never changes
+	filled   bool        // it has had content, or work that makes some was enqueued
+}
+
+// sharedMemory is storage's memory that someone else uses, too.
+type sharedMemory struct {
+	owner  any    // keeps the caller's memory alive
+	mapped []byte // memory that host and device both see
+}
+
+// mapped returns the memory that host and device both see, nil for other storage.
+func (st *storage) mapped() []byte {
+	if st.shared == nil {
+		return nil
+	}
+	return st.shared.mapped
 }
 
 // mark is a point in a stream's work: the stream and its timeline's value at
@@ -52,6 +65,9 @@ func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, err
 	}
 	res := &resource{dev: d, bytes: bytes}
 	st := &storage{dev: d, bytes: bytes, res: res, refs: 1}
+	if d.onCPU() {
+		st.cpu = new(cpuContent)
+	}
 	err := d.admit(res)
 	if errors.Is(err, ErrOutOfMemory) {
 		d.finishWork() // pending work keeps its operands
@@ -193,11 +209,13 @@ func (st *storage) unpin() {
 
 func (st *storage) free() {
 	st.res.free()
-	if st.cpu.own {
-		recycle(st.cpu.host)
+	if st.cpu != nil {
+		if st.cpu.own {
+			recycle(st.cpu.host)
+		}
+		*st.cpu = cpuContent{}
 	}
-	st.cpu = cpuContent{}
-	st.owner, st.source, st.scope = nil, nil, nil
+	st.shared, st.source, st.scope = nil, nil, nil
 }
 
 // use pins the storage for a call that reads or writes it on the host, and

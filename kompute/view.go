@@ -9,16 +9,15 @@ import (
 // strides and offset never change. As converts it to a Tensor.
 type View struct {
 	st     *storage
-	dtype  DType
 	layout Layout
 	size   int   // of layout
 	lo, hi int   // its extent
 	err    error // why the view is unusable
 
-	closed atomic.Bool // set with the device's mu held
-	// Guarded by the device's mu.
-	borrowed bool   // does not keep the storage open
-	gen      uint32 // see storage.gen
+	closed   atomic.Bool // set with the device's mu held
+	gen      uint32      // see storage.gen; guarded by the device's mu, as borrowed
+	borrowed bool        // does not keep the storage open
+	dtype    DType
 }
 
 // errZeroView is the error of a tensor or view that this package did not make.

@@ -75,7 +75,8 @@ func (b *vulkanBackend) wrap(st *storage, data []byte) (err error) {
 }
 
 func (b *vulkanBackend) giveMapped(st *storage) (err error) {
-	st.res.native, st.mapped, err = b.native.createMapped(st.bytes)
+	st.shared = new(sharedMemory)
+	st.res.native, st.shared.mapped, err = b.native.createMapped(st.bytes)
 	return err
 }
 
@@ -136,7 +137,7 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 // device is downloaded first.
 func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
 	err := b.writeView(ctx, v, b.transfersHandle(), data)
-	if err != nil || v.st.mapped == nil {
+	if err != nil || v.st.mapped() == nil {
 		return err
 	}
 	return b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return

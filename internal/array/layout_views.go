@@ -2,7 +2,6 @@ package array
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -31,25 +30,26 @@ func (l Layout) Reshape(shape ...int) (Layout, error) {
 
 // inferShape replaces a length of -1 in shape, and checks the size.
 func (l Layout) inferShape(shape []int) error {
-	known, free := 1, -1
+	size, known, free := l.Size(), 1, -1
 	for i, d := range shape {
-		switch {
-		case d == -1 && free < 0:
+		if d == -1 && free < 0 {
 			free = i
-		case d < 0:
+			continue
+		}
+		if d < 0 {
 			return fmt.Errorf("%w: reshape to %v", ErrLayout, shape)
-		case d > 0 && known > math.MaxInt/d:
+		}
+		var fits bool
+		if known, fits = times(known, d); !fits {
 			return fmt.Errorf("%w: shape %v overflows", ErrLayout, shape)
-		default:
-			known *= d
 		}
 	}
-	if free >= 0 && known > 0 && l.Size()%known == 0 {
-		shape[free] = l.Size() / known
-		known = l.Size()
+	if free >= 0 && known > 0 {
+		shape[free] = size / known
+		known *= shape[free]
 	}
-	if known != l.Size() || free >= 0 && shape[free] < 0 {
-		return fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, l.Size(), shape)
+	if known != size || free >= 0 && shape[free] < 0 {
+		return fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, size, shape)
 	}
 	return nil
 }
