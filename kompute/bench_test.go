@@ -6,7 +6,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-func nothing([]array.Array) error { return nil }
+func nothing([]array.Array, []byte) error { return nil }
 
 // benchmarkToken enqueues what a decode token of a small model does: 100 ops
 // with views of their operands, in a scope, then a read.

@@ -58,7 +58,7 @@ func TestABudgetCollectsWhatWasDropped(t *testing.T) {
 func negOp(x, out *kompute.Tensor[float32]) kompute.Op {
 	return kompute.Op{
 		Name: "unary", Params: make([]byte, 4), Args: []kompute.Arg{kompute.In(x.View()), kompute.Out(out.View())},
-		CPU: func(a []array.Array) error {
+		CPU: func(a []array.Array, _ []byte) error {
 			in, out := array.Storage[float32](a[0]), array.Storage[float32](a[1])
 			for i := range out {
 				out[i] = -in[i]

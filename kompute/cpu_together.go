@@ -76,8 +76,8 @@ func (q *cpuQueue) runBatch(batch []cpuItem) error {
 		}
 	}
 	op, done := batch[0].op, false
-	op.CPU = func([]Array) (err error) {
-		done, err = fallback.QuantizedProducts(calls, op.Params)
+	op.CPU = func(_ []Array, params []byte) (err error) {
+		done, err = fallback.QuantizedProducts(calls, params)
 		return err
 	}
 	if err := q.s.runOnHost(op, nil); err != nil || done {

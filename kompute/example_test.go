@@ -76,7 +76,7 @@ func ExampleStream_Enqueue() {
 	s.Enqueue(kompute.Op{
 		Name: "halve",
 		Args: []kompute.Arg{kompute.In(x.View()), kompute.Out(halves.View())},
-		CPU: func(args []kompute.Array) error {
+		CPU: func(args []kompute.Array, _ []byte) error {
 			from, to := kompute.StorageOf[float32](args[0]), kompute.StorageOf[kompute.BFloat16](args[1])
 			for i := range args[0].Size() { // both are contiguous, at offset 0
 				to[i] = kompute.BFloat16FromFloat32(from[i] / 2)

@@ -32,7 +32,7 @@ func TestAFallbackMovesOnlyTheBytesOfItsViews(t *testing.T) {
 		for range 2 { // y's row is -x's row in the end
 			s.Enqueue(kompute.Op{
 				Name: "test_neg_row", Args: []kompute.Arg{kompute.In(from.View()), kompute.InOut(to.View())},
-				CPU: func(a []array.Array) error {
+				CPU: func(a []array.Array, _ []byte) error {
 					in, out := array.Storage[float32](a[0]), array.Storage[float32](a[1])
 					for i := range columns {
 						out[a[1].Layout.Offset+i] = -in[a[0].Layout.Offset+i]

@@ -26,18 +26,18 @@ const (
 
 // testOps are the host's implementations of the ops that tests enqueue. The
 // names are those of native ops where there is one.
-var testOps = map[string]func([]array.Array) error{
-	"copy": func(a []array.Array) error {
+var testOps = map[string]func([]array.Array, []byte) error{
+	"copy": func(a []array.Array, _ []byte) error {
 		return each(a, func(x ...float32) float32 { return x[0] })
 	},
-	"neg": func(a []array.Array) error {
+	"neg": func(a []array.Array, _ []byte) error {
 		return each(a, func(x ...float32) float32 { return -x[0] })
 	},
-	"add": func(a []array.Array) error {
+	"add": func(a []array.Array, _ []byte) error {
 		return each(a, func(x ...float32) float32 { return x[0] + x[1] })
 	},
-	"fail": func([]array.Array) error { return errTest },
-	"panic": func([]array.Array) error {
+	"fail": func([]array.Array, []byte) error { return errTest },
+	"panic": func([]array.Array, []byte) error {
 		workers.For(64, 1e6, func(lo, hi int) {
 			if lo <= 40 && 40 < hi {
 				panic("broken on purpose")
@@ -45,7 +45,7 @@ var testOps = map[string]func([]array.Array) error{
 		})
 		return nil
 	},
-	"only_on_the_cpu": func(a []array.Array) error {
+	"only_on_the_cpu": func(a []array.Array, _ []byte) error {
 		return each(a, func(x ...float32) float32 { return -x[0] })
 	},
 }
@@ -154,7 +154,7 @@ func holdBack(t testing.TB, s *Stream) (open func()) {
 
 // hostOp enqueues f on a stream of the CPU backend.
 func hostOp(s *Stream, f func()) {
-	s.Enqueue(Op{Name: "host", CPU: func([]array.Array) error { f(); return nil }})
+	s.Enqueue(Op{Name: "host", CPU: func([]array.Array, []byte) error { f(); return nil }})
 }
 
 // openTest opens a device that the test must leave without live tensors.

@@ -95,15 +95,20 @@ const errorRoom = 1 << 10
 
 func (m *callMemory) paramsAt() int { return errorRoom + m.arrays*int(unsafe.Sizeof(nativeArray{})) }
 
-// set fills in the arguments of op.
-func (m *callMemory) set(n native, op *Op) {
+// set fills in the arguments of op. It returns false if an operand, other than a new result, needs a tensor first.
+func (m *callMemory) set(n native, op *Op) bool {
 	if len(op.Args) > m.arrays || len(op.Params) > m.params || m.at == nil {
 		n.growCall(m, max(len(op.Args), 8, m.arrays), max(len(op.Params), 128, m.params))
 	}
 	for i := range op.Args {
-		m.array(i).set(op.Args[i])
+		a, arg := m.array(i), &op.Args[i]
+		a.set(arg)
+		if a.create != 0 && !arg.isNew() {
+			return false
+		}
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Add(m.at, m.paramsAt())), len(op.Params)), op.Params)
+	return true
 }
 
 // array returns operand i.
@@ -127,7 +132,7 @@ type nativeArray struct {
 // set makes a the native form of an operand, absent if it has no View. Shape and
 // strides beyond the rank stay what they were. The op is to make the tensor of
 // storage that has none.
-func (a *nativeArray) set(arg Arg) {
+func (a *nativeArray) set(arg *Arg) {
 	v := arg.View
 	if v == nil {
 		a.tensor, a.create = 0, 0 // the other fields are then ignored

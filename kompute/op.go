@@ -42,9 +42,10 @@ type Op struct {
 	// Params is the memory of the op's parameter struct (see ParamBytes).
 	Params []byte
 	// CPU runs the op on host arrays, one for each of Args; absent ones are
-	// zero values. The arrays are valid only during the call. It is called on
-	// the CPU device, and on others if they do not support the op.
-	CPU func(args []Array) error
+	// zero values. Params is a copy of the op's. Both are valid only during the
+	// call. It is called on the CPU device, and on others if they do not support
+	// the op.
+	CPU func(args []Array, params []byte) error
 	// Rows is how many rows a product multiplies with one matrix, for
 	// StreamStats.CallsByRows; 0 for other ops.
 	Rows int

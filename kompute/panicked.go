@@ -14,7 +14,7 @@ import (
 func (s *Stream) runOnHost(op Op, arrays []Array) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer s.recovered(&op, &err)
-	if err := op.CPU(arrays); err != nil {
+	if err := op.CPU(arrays, op.Params); err != nil {
 		return s.located(op, "", err)
 	}
 	return nil

@@ -156,7 +156,7 @@ func TestReadingsThatFail(t *testing.T) {
 		s, other := newStream(t, d), newStream(t, d)
 		gate := make(chan struct{})
 		y := closing(t, Output[float32](s, 4))
-		s.Enqueue(Op{Name: "fail", Args: []Arg{Out(y.View())}, CPU: func(a []array.Array) error { <-gate; return errTest }})
+		s.Enqueue(Op{Name: "fail", Args: []Arg{Out(y.View())}, CPU: func(a []array.Array, _ []byte) error { <-gate; return errTest }})
 		r := y.ReadAsync(other)
 		close(gate)
 		_, err := r.Wait(bg)

@@ -134,7 +134,7 @@ func TestRegionWhoseOpFails(t *testing.T) {
 	x := tensor(t, d, upTo(3))
 	calls := 0
 	op := makeOp("neg", InOut(x.View()))
-	op.CPU = func([]array.Array) error {
+	op.CPU = func([]array.Array, []byte) error {
 		if calls++; calls == 3 {
 			return errTest
 		}

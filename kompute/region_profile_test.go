@@ -50,7 +50,7 @@ func TestProfileFindsTheSlowOp(t *testing.T) {
 	s := newStream(t, d)
 	x, y := tensor(t, d, upTo(3)), tensor(t, d, upTo(3))
 	slow := makeOp("neg", In(x.View()), Out(y.View()))
-	slow.CPU = func([]array.Array) error { time.Sleep(5 * time.Millisecond); return nil }
+	slow.CPU = func([]array.Array, []byte) error { time.Sleep(5 * time.Millisecond); return nil }
 	r := captureTest(t, s, func(s *Stream) {
 		runInto(s, "copy", y, x)
 		s.Enqueue(slow)

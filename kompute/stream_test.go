@@ -15,10 +15,10 @@ import (
 )
 
 // gated is an op that waits for the gate.
-func gated(gate <-chan struct{}, name string) func([]array.Array) error {
-	return func(a []array.Array) error {
+func gated(gate <-chan struct{}, name string) func([]array.Array, []byte) error {
+	return func(a []array.Array, params []byte) error {
 		<-gate
-		return testOps[name](a)
+		return testOps[name](a, params)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestEventOrdersStreamsWithoutData(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	note := func(s *Stream, name string, wait <-chan struct{}) {
-		s.Enqueue(Op{Name: name, CPU: func([]array.Array) error {
+		s.Enqueue(Op{Name: name, CPU: func([]array.Array, []byte) error {
 			if wait != nil {
 				<-wait
 			}

@@ -55,7 +55,7 @@ func TestTraceHasHostAndDevice(t *testing.T) {
 			runInto(s, "copy", state, x)
 		}
 		if d.Backend() == "cpu" { // so that Synchronize finds something to wait for
-			s.Enqueue(Op{Name: "sleep", CPU: func([]array.Array) error { time.Sleep(20 * time.Millisecond); return nil }})
+			s.Enqueue(Op{Name: "sleep", CPU: func([]array.Array, []byte) error { time.Sleep(20 * time.Millisecond); return nil }})
 		}
 		require.NoError(t, s.Synchronize(bg))
 		r := captureTest(t, s, func(s *Stream) { closing(t, step(s, x, state)) })

@@ -150,7 +150,7 @@ func (b *vulkanBackend) writeView(ctx context.Context, v *View, stream unsafe.Po
 			if _, err := b.handle(v.st); err != nil {
 				return err
 			}
-			view.set(Out(v))
+			view.set(&Arg{v, AccessWrite})
 			return b.native.writeTensor(&view, stream, data)
 		})
 		if err != errStale {

@@ -112,13 +112,13 @@ func (a *Arg) isNew() bool {
 
 // record makes the native call that appends op.
 func (q *vulkanQueue) record(op *Op) error {
-	if err := q.makeOperands(op); err != nil {
-		return err
-	}
 	if op.algorithm != nil {
+		if err := q.makeOperands(op); err != nil {
+			return err
+		}
 		arrays := make([]nativeArray, len(op.Args))
-		for i, a := range op.Args {
-			arrays[i].set(a)
+		for i := range op.Args {
+			arrays[i].set(&op.Args[i])
 		}
 		if !op.algorithm.res.enter() {
 			return fmt.Errorf("the algorithm is %w", ErrClosed)
@@ -139,7 +139,12 @@ func (q *vulkanQueue) record(op *Op) error {
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
 	}
-	q.call.set(q.b.native, op)
+	if !q.call.set(q.b.native, op) {
+		if err := q.makeOperands(op); err != nil {
+			return err
+		}
+		q.call.set(q.b.native, op)
+	}
 	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
 	if err != nil && errors.Is(err, ErrOutOfMemory) && !ofContent(err) {
 		err = q.retryAfter(err, func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })

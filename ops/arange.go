@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var arangeCPU = onCPU(func(a []array.Array, p *opdef.ArangeParams) error {
+	return fallback.Arange(at(a, opdef.Arange.Out), p.Start, p.Step)
+})
+
 // Countable is any element type that Arange supports.
 type Countable interface {
 	kompute.Number | uint8
@@ -45,9 +49,7 @@ func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.
 		first, second := wrapped(start), wrapped(start+step)
 		params = opdef.ArangeParams{Start: first, Step: second - first}
 	}
-	return result[T](c, []int{max(int(n), 0)}, params, func(a []array.Array) error {
-		return fallback.Arange(at(a, opdef.Arange.Out), params.Start, params.Step)
-	})
+	return result[T](c, []int{max(int(n), 0)}, params, arangeCPU)
 }
 
 // wrapped truncates v to an integer and keeps its low bits.

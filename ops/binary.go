@@ -18,9 +18,9 @@ type Integer interface {
 }
 
 // binaryCPU holds the CPU function of each kind.
-var binaryCPU = func() (cpu [opdef.NumBinaryKinds]func([]array.Array) error) {
+var binaryCPU = func() (cpu [opdef.NumBinaryKinds]cpuFunc) {
 	for kind := range cpu {
-		cpu[kind] = func(a []array.Array) error {
+		cpu[kind] = func(a []array.Array, _ []byte) error {
 			return fallback.Binary(opdef.BinaryKind(kind), at(a, opdef.Binary.A), at(a, opdef.Binary.B), at(a, opdef.Binary.Out))
 		}
 	}

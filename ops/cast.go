@@ -7,7 +7,9 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func castCPU(a []array.Array) error { return fallback.Cast(at(a, opdef.Cast.X), at(a, opdef.Cast.Out)) }
+func castCPU(a []array.Array, _ []byte) error {
+	return fallback.Cast(at(a, opdef.Cast.X), at(a, opdef.Cast.Out))
+}
 
 // Cast converts every element of x to the type To, in x's shape:
 //

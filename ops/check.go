@@ -65,8 +65,19 @@ func (c *call) makeArgs(n int) {
 	}
 }
 
+// cpuFunc is an op on the CPU, as of kompute.Op.
+type cpuFunc = func(args []array.Array, params []byte) error
+
+// onCPU makes an op on the CPU of a function that takes its parameters. Being made once, not in each call, it
+// costs a call nothing.
+func onCPU[P any](run func(a []array.Array, p *P) error) cpuFunc {
+	return func(a []array.Array, params []byte) error {
+		return run(a, (*P)(unsafe.Pointer(unsafe.SliceData(params))))
+	}
+}
+
 // enqueue ends the call. p is its parameters.
-func enqueue[P any](c *call, p *P, cpu func([]array.Array) error) {
+func enqueue[P any](c *call, p *P, cpu cpuFunc) {
 	var params []byte
 	if memory := array.Bytes(c.params[:]); unsafe.Sizeof(*p) <= uintptr(len(memory)) {
 		params = memory[:copy(memory, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)))]
@@ -228,13 +239,13 @@ func equal(a, b []int) bool {
 
 // result completes an op: it allocates the output, the last array, and enqueues
 // the op, or poisons the stream if a check failed.
-func result[T kompute.Element, P any](c *call, shape []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
+func result[T kompute.Element, P any](c *call, shape []int, params P, cpu cpuFunc) *kompute.Tensor[T] {
 	return resultAs[T](c, shape, shape, params, cpu)
 }
 
 // resultAs is result for an op that uses its output in another shape of the
 // same size.
-func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cpu func([]array.Array) error) *kompute.Tensor[T] {
+func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cpu cpuFunc) *kompute.Tensor[T] {
 	if c.err == nil && len(shape) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(shape), array.MaxRank)
 	}
@@ -265,7 +276,7 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 	return out
 }
 
-func (c *call) enqueue(params []byte, cpu func([]array.Array) error) {
+func (c *call) enqueue(params []byte, cpu cpuFunc) {
 	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu, Rows: c.rows})
 }
 

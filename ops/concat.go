@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var concatCPU = onCPU(func(a []array.Array, p *opdef.ConcatParams) error {
+	return fallback.Concat(a[:len(a)-1], a[len(a)-1], int(p.Axis))
+})
+
 // newConcat begins a call with n operands before the result.
 func newConcat(s *kompute.Stream, n int) *call {
 	c := newCall(s, opdef.Concat.Op)
@@ -53,9 +57,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 		shape = slices.Clone(l.Shape)
 	}
 	params := opdef.ConcatParams{Axis: uint32(axis)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
-	})
+	return result[T](c, shape, params, concatCPU)
 }
 
 // follows checks that a tensor can be joined to others of the given shape, and
@@ -106,7 +108,5 @@ func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor
 		shape[axis] = len(xs)
 	}
 	params := opdef.ConcatParams{Axis: uint32(axis)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Concat(a[:len(a)-1], a[len(a)-1], axis)
-	})
+	return result[T](c, shape, params, concatCPU)
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func copyCPU(a []array.Array) error { return fallback.Copy(at(a, opdef.Copy.X), at(a, opdef.Copy.Out)) }
+func copyCPU(a []array.Array, _ []byte) error {
+	return fallback.Copy(at(a, opdef.Copy.X), at(a, opdef.Copy.Out))
+}
 
 // Copy returns x in its own contiguous storage, with the same shape and bits.
 // It turns a transposed or sliced view into a tensor that can be reshaped, or

@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var dequantizeCPU = onCPU(func(a []array.Array, p *opdef.DequantizeParams) error {
+	return fallback.Dequantize(at(a, opdef.Dequantize.W), at(a, opdef.Dequantize.Scales), at(a, opdef.Dequantize.Biases), at(a, opdef.Dequantize.Out), packing(p.GroupSize, p.Bits, p.Mode))
+})
+
 var dequantizeMatrix = matrix{opdef.Dequantize.W, opdef.Dequantize.Scales, opdef.Dequantize.Biases}
 
 // Dequantize unpacks w [..., K*bits/32] with scales and biases [..., K/group] to
@@ -27,7 +31,5 @@ func Dequantize[T kompute.Float, S Scale](s *kompute.Stream, w *kompute.Tensor[u
 	c := newCall(s, opdef.Dequantize.Op)
 	shape := quantized(c, dequantizeMatrix, w, scales, biases, q)
 	params := opdef.DequantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Dequantize(at(a, opdef.Dequantize.W), at(a, opdef.Dequantize.Scales), at(a, opdef.Dequantize.Biases), at(a, opdef.Dequantize.Out), q.cpu())
-	})
+	return result[T](c, shape, params, dequantizeCPU)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var fillCPU = onCPU(func(a []array.Array, p *opdef.FillParams) error {
+	return fallback.Fill(at(a, opdef.Fill.Out), p.Bits)
+})
+
 // Fill returns a tensor of that shape in which every element is v. It is made
 // on the device, without an upload. (To repeat a tensor, broadcast it: ops take
 // views.)
@@ -19,7 +23,7 @@ import (
 func Fill[T kompute.Element](s *kompute.Stream, v T, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Fill.Op)
 	params := opdef.FillParams{Bits: bitsOf(v)}
-	return result[T](c, c.newShape(shape), params, func(a []array.Array) error { return fallback.Fill(at(a, opdef.Fill.Out), params.Bits) })
+	return result[T](c, c.newShape(shape), params, fillCPU)
 }
 
 // newShape checks a result's shape that the caller specified.

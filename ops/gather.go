@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var gatherCPU = onCPU(func(a []array.Array, p *opdef.GatherParams) error {
+	return fallback.Gather(at(a, opdef.Gather.X), at(a, opdef.Gather.Indices), at(a, opdef.Gather.Out), int(p.Axis))
+})
+
 // Index is any element type that gather ops take as an index.
 type Index interface {
 	int32 | uint32
@@ -37,7 +41,5 @@ func Gather[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T],
 	}
 	shape := make([]int, 0, l.Rank()+il.Rank())
 	shape = append(append(append(shape, l.Shape[:axis]...), il.Shape...), l.Shape[axis+1:]...)
-	return result[T](c, shape, opdef.GatherParams{Axis: uint32(axis)}, func(a []array.Array) error {
-		return fallback.Gather(at(a, opdef.Gather.X), at(a, opdef.Gather.Indices), at(a, opdef.Gather.Out), axis)
-	})
+	return result[T](c, shape, opdef.GatherParams{Axis: uint32(axis)}, gatherCPU)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var gatherAxisCPU = onCPU(func(a []array.Array, p *opdef.GatherAxisParams) error {
+	return fallback.GatherAxis(at(a, opdef.GatherAxis.X), at(a, opdef.GatherAxis.Indices), at(a, opdef.GatherAxis.Out), int(p.Axis))
+})
+
 // TakeAlongAxis picks elements along one axis of x (negative counts from the
 // end), as MLX's and NumPy's take_along_axis: the result is
 //
@@ -36,9 +40,7 @@ func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Ten
 	wide := slices.Clone(shape)
 	wide[axis] = l.Shape[axis]
 	c.stretch(opdef.GatherAxis.X, wide)
-	return result[T](c, picked, opdef.GatherAxisParams{Axis: uint32(axis)}, func(a []array.Array) error {
-		return fallback.GatherAxis(at(a, opdef.GatherAxis.X), at(a, opdef.GatherAxis.Indices), at(a, opdef.GatherAxis.Out), axis)
-	})
+	return result[T](c, picked, opdef.GatherAxisParams{Axis: uint32(axis)}, gatherAxisCPU)
 }
 
 // along resolves the op's axis and returns the common shape of x and indices,

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var layerNormCPU = onCPU(func(a []array.Array, p *opdef.LayerNormParams) error {
+	return fallback.LayerNorm(at(a, opdef.LayerNorm.X), at(a, opdef.LayerNorm.Weight), at(a, opdef.LayerNorm.Bias), at(a, opdef.LayerNorm.Out), p.Eps)
+})
+
 // LayerNorm normalizes every row of x [..., N] to mean 0 and variance 1, then
 // scales it by weight [N] and adds bias [N] (Ba, Kiros and Hinton, 2016):
 //
@@ -36,7 +40,5 @@ func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tens
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](c, l.Shape, opdef.LayerNormParams{Eps: eps}, func(a []array.Array) error {
-		return fallback.LayerNorm(at(a, opdef.LayerNorm.X), at(a, opdef.LayerNorm.Weight), at(a, opdef.LayerNorm.Bias), at(a, opdef.LayerNorm.Out), eps)
-	})
+	return result[T](c, l.Shape, opdef.LayerNormParams{Eps: eps}, layerNormCPU)
 }

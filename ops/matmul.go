@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func matMulCPU(a []array.Array) error {
+func matMulCPU(a []array.Array, _ []byte) error {
 	return fallback.MatMul(at(a, opdef.MatMul.A), at(a, opdef.MatMul.B), at(a, opdef.MatMul.Out))
 }
 

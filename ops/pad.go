@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var padCPU = onCPU(func(a []array.Array, p *opdef.PadParams) error {
+	return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), ints(p.Low), p.Edge != 0, p.Bits)
+})
+
 // Pad pads x with value. widths are the numbers of elements before and after,
 // one pair for each axis, or one pair for all:
 //
@@ -42,7 +46,7 @@ func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opde
 		c.fail(kompute.ErrShape, "%d pairs of widths for rank %d", len(widths), l.Rank())
 		return kompute.Failed[T](s, c.err)
 	}
-	shape, low := make([]int, l.Rank()), make([]int, l.Rank())
+	shape := make([]int, l.Rank())
 	for i, n := range l.Shape {
 		w := widths[min(i, len(widths)-1)]
 		switch {
@@ -53,9 +57,7 @@ func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opde
 		case params.Edge != 0 && n == 0 && w != [2]int{}:
 			c.fail(kompute.ErrShape, "axis %d of %v has no edge", i, l.Shape)
 		}
-		shape[i], low[i], params.Low[i] = w[0]+n+w[1], w[0], uint32(w[0])
+		shape[i], params.Low[i] = w[0]+n+w[1], uint32(w[0])
 	}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), low, params.Edge != 0, params.Bits)
-	})
+	return result[T](c, shape, params, padCPU)
 }

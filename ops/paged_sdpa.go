@@ -9,6 +9,11 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var pagedSDPACPU = onCPU(func(a []array.Array, p *opdef.PagedSDPAParams) error {
+	return fallback.PagedSDPA(at(a, opdef.PagedSDPA.Q), at(a, opdef.PagedSDPA.Keys), at(a, opdef.PagedSDPA.Values),
+		at(a, opdef.PagedSDPA.Table), at(a, opdef.PagedSDPA.Sequences), at(a, opdef.PagedSDPA.Lengths), at(a, opdef.PagedSDPA.Out), p.Scale)
+})
+
 // PagedSDPAParams are the operands of [PagedSDPA] that say where the keys of a
 // row are.
 type PagedSDPAParams struct {
@@ -68,10 +73,7 @@ func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys
 	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, func(a []array.Array) error {
-		return fallback.PagedSDPA(at(a, opdef.PagedSDPA.Q), at(a, opdef.PagedSDPA.Keys), at(a, opdef.PagedSDPA.Values),
-			at(a, opdef.PagedSDPA.Table), at(a, opdef.PagedSDPA.Sequences), at(a, opdef.PagedSDPA.Lengths), at(a, opdef.PagedSDPA.Out), params.Scale)
-	})
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, pagedSDPACPU)
 }
 
 // pages checks the shapes of q, keys and values against each other.

@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var pagedUpdateCPU = onCPU(func(a []array.Array, _ *opdef.PagedUpdateParams) error {
+	return fallback.PagedUpdate(at(a, opdef.PagedUpdate.Pages), at(a, opdef.PagedUpdate.Rows), at(a, opdef.PagedUpdate.Slots))
+})
+
 // PagedUpdate writes rows [R, H, D] into a paged cache, in place, and returns
 // pages. pages [P, H, L, D] are P pages of L tokens each, usually of the keys or
 // the values of a layer with H key-value heads; slots [R] gives the place of each
@@ -43,9 +47,7 @@ func PagedUpdate[C, T kompute.Float](s *kompute.Stream, pages *kompute.Tensor[C]
 		return pages
 	}
 	var params opdef.PagedUpdateParams
-	enqueue(c, &params, func(a []array.Array) error {
-		return fallback.PagedUpdate(at(a, opdef.PagedUpdate.Pages), at(a, opdef.PagedUpdate.Rows), at(a, opdef.PagedUpdate.Slots))
-	})
+	enqueue(c, &params, pagedUpdateCPU)
 	return pages
 }
 

@@ -117,9 +117,9 @@ func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, bi
 	return shape
 }
 
-// cpu returns the parameters for the CPU backend.
-func (q Quantization) cpu() fallback.Quantization {
-	return fallback.Quantization{GroupSize: q.GroupSize, Bits: q.Bits, Mode: opdef.Mode(q.Mode)}
+// packing returns the parameters of an op in the form of the CPU implementation.
+func packing(groupSize, bits uint32, mode opdef.Mode) fallback.Quantization {
+	return fallback.Quantization{GroupSize: int(groupSize), Bits: int(bits), Mode: mode}
 }
 
 // matrix requires that the quantized operand with this unpacked shape has two

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var quantizeCPU = onCPU(func(a []array.Array, p *opdef.QuantizeParams) error {
+	return fallback.Quantize(at(a, opdef.Quantize.X), at(a, opdef.Quantize.W), at(a, opdef.Quantize.Scales), at(a, opdef.Quantize.Biases), packing(p.GroupSize, p.Bits, p.Mode))
+})
+
 // Quantize packs x [..., K] as q says: to words [..., K*bits/32] with scales
 // [..., K/group], and in the affine mode biases of that shape (nil in the others):
 //
@@ -70,8 +74,6 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	params := opdef.QuantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	c.args[opdef.Quantize.W.Index], c.args[opdef.Quantize.Scales.Index] = kompute.Out(w.View()), kompute.Out(scales.View())
 	c.args[opdef.Quantize.Biases.Index] = third
-	enqueue(c, &params, func(a []array.Array) error {
-		return fallback.Quantize(at(a, opdef.Quantize.X), at(a, opdef.Quantize.W), at(a, opdef.Quantize.Scales), at(a, opdef.Quantize.Biases), q.cpu())
-	})
+	enqueue(c, &params, quantizeCPU)
 	return w, scales, biases
 }

@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var quantizedGatherCPU = onCPU(func(a []array.Array, p *opdef.QuantizedGatherParams) error {
+	return fallback.QuantizedGather(at(a, opdef.QuantizedGather.W), at(a, opdef.QuantizedGather.Scales), at(a, opdef.QuantizedGather.Biases), at(a, opdef.QuantizedGather.Indices), at(a, opdef.QuantizedGather.Out), packing(p.GroupSize, p.Bits, p.Mode))
+})
+
 var quantizedGatherMatrix = matrix{opdef.QuantizedGather.W, opdef.QuantizedGather.Scales, opdef.QuantizedGather.Biases}
 
 // QuantizedGather picks rows of a quantized matrix and unpacks them, as for
@@ -30,7 +34,5 @@ func QuantizedGather[T kompute.Float, S Scale, I Index](s *kompute.Stream, w *ko
 	}
 	shape := append(c.shapeLike(1, il.Shape), matrix[1])
 	params := opdef.QuantizedGatherParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.QuantizedGather(at(a, opdef.QuantizedGather.W), at(a, opdef.QuantizedGather.Scales), at(a, opdef.QuantizedGather.Biases), at(a, opdef.QuantizedGather.Indices), at(a, opdef.QuantizedGather.Out), q.cpu())
-	})
+	return result[T](c, shape, params, quantizedGatherCPU)
 }

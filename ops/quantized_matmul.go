@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var quantizedMatMulCPU = onCPU(func(a []array.Array, p *opdef.QuantizedMatMulParams) error {
+	return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), packing(p.GroupSize, p.Bits, p.Mode), p.Transpose != 0)
+})
+
 var quantizedMatMulMatrix = matrix{opdef.QuantizedMatMul.W, opdef.QuantizedMatMul.Scales, opdef.QuantizedMatMul.Biases}
 
 // Orientation selects how [QuantizedMatMul] uses its matrix.
@@ -73,7 +77,5 @@ func QuantizedMatMul[T kompute.Float, S Scale](s *kompute.Stream, x *kompute.Ten
 	shape[len(shape)-1] = n
 	c.rows = l.Size() / max(k, 1)
 	params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode), Transpose: toUint32(transpose)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), q.cpu(), transpose)
-	})
+	return result[T](c, shape, params, quantizedMatMulCPU)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var randomCPU = onCPU(func(a []array.Array, p *opdef.RandomParams) error {
+	return fallback.Random(at(a, opdef.Random.State), at(a, opdef.Random.Out), fallback.RandomParams{Kind: p.Kind, First: p.First, Scale: p.Scale, Limit: p.Limit})
+})
+
 // RandomStateSize is the length of the state that random ops draw from.
 const RandomStateSize = opdef.RandomStateSize
 
@@ -68,9 +72,7 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 		}
 	}
 	params := opdef.RandomParams{Kind: p.Kind, First: p.First, Scale: p.Scale, Limit: p.Limit}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Random(at(a, opdef.Random.State), at(a, opdef.Random.Out), p)
-	})
+	return result[T](c, shape, params, randomCPU)
 }
 
 // Categorical draws an index from each row of logits [..., V] in proportion to

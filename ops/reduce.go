@@ -10,9 +10,9 @@ import (
 )
 
 // reduceCPU holds the CPU function of each kind.
-var reduceCPU = func() (cpu [opdef.NumReduceKinds]func([]array.Array) error) {
+var reduceCPU = func() (cpu [opdef.NumReduceKinds]cpuFunc) {
 	for kind := range cpu {
-		cpu[kind] = func(a []array.Array) error {
+		cpu[kind] = func(a []array.Array, _ []byte) error {
 			return fallback.Reduce(opdef.ReduceKind(kind), at(a, opdef.Reduce.X), at(a, opdef.Reduce.Out))
 		}
 	}

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var rmsNormCPU = onCPU(func(a []array.Array, p *opdef.RMSNormParams) error {
+	return fallback.RMSNorm(at(a, opdef.RMSNorm.X), at(a, opdef.RMSNorm.Weight), at(a, opdef.RMSNorm.Out), p.Eps)
+})
+
 // RMSNorm scales every row of x [..., N] to root mean square 1, and then by
 // weight [N] (Zhang and Sennrich, 2019):
 //
@@ -32,7 +36,5 @@ func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], e
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
 		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
-	return result[T](c, l.Shape, opdef.RMSNormParams{Eps: eps}, func(a []array.Array) error {
-		return fallback.RMSNorm(at(a, opdef.RMSNorm.X), at(a, opdef.RMSNorm.Weight), at(a, opdef.RMSNorm.Out), eps)
-	})
+	return result[T](c, l.Shape, opdef.RMSNormParams{Eps: eps}, rmsNormCPU)
 }

@@ -9,6 +9,12 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var ropeCPU = onCPU(func(a []array.Array, p *opdef.RoPEParams) error {
+	return fallback.RoPE(at(a, opdef.RoPE.X), at(a, opdef.RoPE.Offset), at(a, opdef.RoPE.Freqs), at(a, opdef.RoPE.Out), fallback.RoPEParams{
+		Dims: int(p.Dims), Traditional: p.Traditional != 0, Base: p.Base, Scale: p.Scale, Offset: int(p.Offset),
+	})
+})
+
 // RoPEParams selects the form of rotary position embedding. The zero value is
 // the usual one: all of the head, half-split, base 10,000, scale 1.
 type RoPEParams struct {
@@ -66,11 +72,7 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 		Dims: uint32(p.Dims), Traditional: toUint32(p.Traditional),
 		Base: p.Base, Scale: p.Scale, Offset: int32(offset.host),
 	}
-	return result[T](c, l.Shape, params, func(a []array.Array) error {
-		return fallback.RoPE(at(a, opdef.RoPE.X), at(a, opdef.RoPE.Offset), at(a, opdef.RoPE.Freqs), at(a, opdef.RoPE.Out), fallback.RoPEParams{
-			Dims: p.Dims, Traditional: p.Traditional, Base: p.Base, Scale: p.Scale, Offset: offset.host,
-		})
-	})
+	return result[T](c, l.Shape, params, ropeCPU)
 }
 
 // resolve checks the parameters for heads of d elements and fills in defaults.

@@ -10,6 +10,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var sampleCPU = onCPU(func(a []array.Array, p *opdef.SampleParams) error {
+	return fallback.Sample(at(a, opdef.Sample.Logits), at(a, opdef.Sample.Params), at(a, opdef.Sample.Step), at(a, opdef.Sample.Out), p.Step)
+})
+
 // SampleParamsSize is the length of the parameters of [Sample].
 const SampleParamsSize = opdef.SampleParamsSize
 
@@ -74,7 +78,5 @@ func (c *call) sample(l array.Layout, step int32) *kompute.Tensor[uint32] {
 	if c.err == nil {
 		shape = l.Shape[:l.Rank()-1]
 	}
-	return result[uint32](c, shape, opdef.SampleParams{Step: step}, func(a []array.Array) error {
-		return fallback.Sample(at(a, opdef.Sample.Logits), at(a, opdef.Sample.Params), at(a, opdef.Sample.Step), at(a, opdef.Sample.Out), step)
-	})
+	return result[uint32](c, shape, opdef.SampleParams{Step: step}, sampleCPU)
 }

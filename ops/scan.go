@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var scanCPU = onCPU(func(a []array.Array, p *opdef.ScanParams) error {
+	return fallback.Scan(p.Kind, at(a, opdef.Scan.X), at(a, opdef.Scan.Out), int(p.Axis), p.Exclusive != 0, p.Reverse != 0)
+})
+
 // ScanOption changes which elements [CumSum] and [CumProd] include.
 type ScanOption func(*opdef.ScanParams)
 
@@ -55,7 +59,5 @@ func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x 
 	for _, o := range options {
 		o(&params)
 	}
-	return result[T](c, l.Shape, params, func(a []array.Array) error {
-		return fallback.Scan(kind, at(a, opdef.Scan.X), at(a, opdef.Scan.Out), axis, params.Exclusive != 0, params.Reverse != 0)
-	})
+	return result[T](c, l.Shape, params, scanCPU)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var scatterCPU = onCPU(func(a []array.Array, p *opdef.ScatterParams) error {
+	return fallback.Scatter(at(a, opdef.Scatter.X), at(a, opdef.Scatter.Indices), at(a, opdef.Scatter.Updates), at(a, opdef.Scatter.Out), int(p.Axis), ScatterMode(p.Mode), p.Along != 0)
+})
+
 // ScatterMode selects how an update is combined with the existing element.
 type ScatterMode = opdef.ScatterMode
 
@@ -108,7 +112,5 @@ func scatter[T kompute.Element](c *call, shape, updates []int, params opdef.Scat
 		c.fail(kompute.ErrTooLarge, "updates of shape %v have more than %d elements", updates, uint32(maxElements))
 	}
 	c.stretch(opdef.Scatter.Updates, updates)
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Scatter(at(a, opdef.Scatter.X), at(a, opdef.Scatter.Indices), at(a, opdef.Scatter.Updates), at(a, opdef.Scatter.Out), int(params.Axis), ScatterMode(params.Mode), params.Along != 0)
-	})
+	return result[T](c, shape, params, scatterCPU)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var sdpaCPU = onCPU(func(a []array.Array, p *opdef.SDPAParams) error {
+	return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), p.Scale, p.Causal != 0)
+})
+
 // SDPAParams are the parameters of an attention. The zero value is full
 // attention with the usual scale.
 type SDPAParams[T kompute.Float] struct {
@@ -72,9 +76,7 @@ func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPA
 	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, func(a []array.Array) error {
-		return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), params.Scale, p.Causal)
-	})
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, sdpaCPU)
 }
 
 // heads checks the shapes of q, k and v against each other.

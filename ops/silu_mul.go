@@ -7,7 +7,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func siLUMulCPU(a []array.Array) error {
+func siLUMulCPU(a []array.Array, _ []byte) error {
 	return fallback.SiLUMul(at(a, opdef.SiLUMul.Gate), at(a, opdef.SiLUMul.Up), at(a, opdef.SiLUMul.Out))
 }
 

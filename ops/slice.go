@@ -7,6 +7,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var sliceCPU = onCPU(func(a []array.Array, p *opdef.SliceParams) error {
+	return fallback.Slice(at(a, opdef.Slice.X), at(a, opdef.Slice.Start), at(a, opdef.Slice.Out), ints(p.Start))
+})
+
 // Slice returns a copy of the part of x that has the given shape, of x's rank,
 // and begins at start. (If the host knows the start, Tensor.Slice returns a
 // view without any work.) start is one of
@@ -32,9 +36,7 @@ func Slice[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], shape []i
 	l := input(c, opdef.Slice.X, x)
 	c.within(l, shape)
 	params := opdef.SliceParams{Start: c.starts(opdef.Slice.Start, l, array.Layout{Shape: shape}, start)}
-	return result[T](c, shape, params, func(a []array.Array) error {
-		return fallback.Slice(at(a, opdef.Slice.X), at(a, opdef.Slice.Start), at(a, opdef.Slice.Out), ints(params.Start))
-	})
+	return result[T](c, shape, params, sliceCPU)
 }
 
 // within checks that a part of x can have that shape.

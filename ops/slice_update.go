@@ -9,6 +9,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
+var sliceUpdateCPU = onCPU(func(a []array.Array, p *opdef.SliceUpdateParams) error {
+	return fallback.SliceUpdate(at(a, opdef.SliceUpdate.Dst), at(a, opdef.SliceUpdate.Update), at(a, opdef.SliceUpdate.Start), ints(p.Start))
+})
+
 // SliceUpdate writes update into dst, in place, from the position start on, and
 // returns dst. It is the only op that changes an operand: every view of dst's
 // storage sees the change, in the order of the stream. dst may itself be a
@@ -46,9 +50,7 @@ func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tens
 	if ul.Size() == 0 {
 		return dst
 	}
-	enqueue(c, &params, func(a []array.Array) error {
-		return fallback.SliceUpdate(at(a, opdef.SliceUpdate.Dst), at(a, opdef.SliceUpdate.Update), at(a, opdef.SliceUpdate.Start), ints(params.Start))
-	})
+	enqueue(c, &params, sliceUpdateCPU)
 	return dst
 }
 
@@ -94,8 +96,8 @@ func (c *call) starts(o opdef.Operand, whole, part array.Layout, start []Positio
 	return at
 }
 
-// ints returns starts in the form of the CPU implementation.
-func ints(at [array.MaxRank]int32) []int {
+// ints returns one number for each axis in the form of the CPU implementation.
+func ints[N int32 | uint32](at [array.MaxRank]N) []int {
 	out := make([]int, len(at))
 	for i, n := range at {
 		out[i] = int(n)

@@ -7,7 +7,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func softmaxCPU(a []array.Array) error {
+func softmaxCPU(a []array.Array, _ []byte) error {
 	return fallback.Softmax(at(a, opdef.Softmax.X), at(a, opdef.Softmax.Out))
 }
 

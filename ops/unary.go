@@ -8,9 +8,9 @@ import (
 )
 
 // unaryCPU holds the CPU function of each kind.
-var unaryCPU = func() (cpu [opdef.NumUnaryKinds]func([]array.Array) error) {
+var unaryCPU = func() (cpu [opdef.NumUnaryKinds]cpuFunc) {
 	for kind := range cpu {
-		cpu[kind] = func(a []array.Array) error {
+		cpu[kind] = func(a []array.Array, _ []byte) error {
 			return fallback.Unary(opdef.UnaryKind(kind), at(a, opdef.Unary.X), at(a, opdef.Unary.Out))
 		}
 	}

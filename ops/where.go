@@ -7,7 +7,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-func whereCPU(a []array.Array) error {
+func whereCPU(a []array.Array, _ []byte) error {
 	return fallback.Where(at(a, opdef.Where.Condition), at(a, opdef.Where.A), at(a, opdef.Where.B), at(a, opdef.Where.Out))
 }
 

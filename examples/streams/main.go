@@ -211,12 +211,12 @@ func withCPU(ctx context.Context, out io.Writer, device *kompute.Device) (err er
 	enqueued, done := make(chan struct{}), false
 	open := sync.OnceFunc(func() { close(enqueued) })
 	defer open() // whatever happens, the CPU's stream comes to its end
-	host.Enqueue(kompute.Op{Name: "prepare", CPU: func([]kompute.Array) error { <-enqueued; return nil }})
+	host.Enqueue(kompute.Op{Name: "prepare", CPU: func([]kompute.Array, []byte) error { <-enqueued; return nil }})
 	s.Wait(host.Record()) // the device waits for the CPU
 	x := kompute.Constant(s, []float32{1, 2, 3}, 3)
 	reading := ops.Add(s, x, x).ReadAsync(s)
 	host.Wait(s.Record()) // the CPU waits for the device
-	host.Enqueue(kompute.Op{Name: "note", CPU: func([]kompute.Array) error { done = reading.Done(); return nil }})
+	host.Enqueue(kompute.Op{Name: "note", CPU: func([]kompute.Array, []byte) error { done = reading.Done(); return nil }})
 	if reading.Done() {
 		return errors.New("the device did not wait for the CPU")
 	}

@@ -77,7 +77,7 @@ func TestAnEventOfALostDevice(t *testing.T) {
 	far, err := cpu.NewStream()
 	require.NoError(t, err)
 	gate := make(chan struct{})
-	far.Enqueue(kompute.Op{Name: "faulttest_wait", CPU: func([]array.Array) error { <-gate; return nil }})
+	far.Enqueue(kompute.Op{Name: "faulttest_wait", CPU: func([]array.Array, []byte) error { <-gate; return nil }})
 	s.Wait(far.Record())
 	ops.Add(s, x, x)
 	ev := s.Record()

@@ -37,7 +37,7 @@ func held(j *job) error {
 	release := make(chan struct{})
 	other.Enqueue(kompute.Op{
 		Name: "faulttest_wait", Args: []kompute.Arg{kompute.InOut(far.View())},
-		CPU: func([]array.Array) error {
+		CPU: func([]array.Array, []byte) error {
 			<-release
 			return nil
 		},
@@ -127,7 +127,7 @@ func fallsBackOnParts(j *job) error {
 	}
 	s.Enqueue(kompute.Op{
 		Name: "faulttest_double", Args: []kompute.Arg{kompute.In(y.Slice(0, 0, third).View()), kompute.InOut(z.Slice(0, 0, third).View())},
-		CPU: func(a []array.Array) error {
+		CPU: func(a []array.Array, _ []byte) error {
 			in, out := array.Storage[float32](a[0]), array.Storage[float32](a[1])
 			for i := range third {
 				out[a[1].Layout.Offset+i] = 2 * in[a[0].Layout.Offset+i]

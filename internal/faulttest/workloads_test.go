@@ -68,7 +68,7 @@ func addInto(s *kompute.Stream, acc, x *kompute.Tensor[float32]) {
 	s.Enqueue(kompute.Op{
 		Name: "binary", Params: params,
 		Args: []kompute.Arg{kompute.In(x.View()), kompute.In(acc.View()), kompute.Out(acc.View())},
-		CPU:  func([]array.Array) error { return kompute.ErrUnsupported },
+		CPU:  func([]array.Array, []byte) error { return kompute.ErrUnsupported },
 	})
 }
 
@@ -77,7 +77,7 @@ func onCPU(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float3
 	out := kompute.Output[float32](s, x.Shape()...)
 	s.Enqueue(kompute.Op{
 		Name: "faulttest_double", Args: []kompute.Arg{kompute.In(x.View()), kompute.Out(out.View())},
-		CPU: func(a []array.Array) error {
+		CPU: func(a []array.Array, _ []byte) error {
 			in, out := array.Storage[float32](a[0]), array.Storage[float32](a[1])
 			for i := range size {
 				out[i] = 2 * in[i]
