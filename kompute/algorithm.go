@@ -26,7 +26,7 @@ func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	}
 	d.users++
 	d.mu.Unlock()
-	handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push))
+	handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push), a.subgroup)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leave()

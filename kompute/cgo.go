@@ -92,7 +92,8 @@ func deviceInfo(index int, c *C.kpx_device_info) DeviceInfo {
 	return DeviceInfo{
 		Backend: "vulkan", Index: index, Name: C.GoString(&c.name[0]), Driver: C.GoString(&c.driver[0]),
 		UUID: C.GoString(&c.uuid[0]), Type: kind, APIVersion: fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff),
-		SubgroupSize: int(c.subgroup_size), MemoryTotal: int64(c.memory_total), MemoryAvailable: int64(c.memory_available),
+		SubgroupSize: int(c.subgroup_size), LeastSubgroupSize: int(c.least_subgroup_size), MostSubgroupSize: int(c.most_subgroup_size),
+		MemoryTotal: int64(c.memory_total), MemoryAvailable: int64(c.memory_available),
 		MaxTensorBytes: int64(c.max_buffer_bytes), Usable: c.usable != 0, UnusableReason: C.GoString(&c.why[0]),
 	}
 }
@@ -148,11 +149,11 @@ func (d *cgoDevice) kernelCode(kernel string) []uint32 {
 
 func (d *cgoDevice) refusals() uint32 { return d.refused.Load() }
 
-func (d *cgoDevice) createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error) {
+func (d *cgoDevice) createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int, subgroupSize uint32) (unsafe.Pointer, error) {
 	var e C.kpx_error
 	var p *C.kpx_algorithm
 	code := C.kpx_algorithm_create(d.p, (*C.uint32_t)(unsafe.SliceData(spirv)), C.uint64_t(len(spirv)), C.uint32_t(bindings),
-		(*C.uint32_t)(unsafe.SliceData(spec)), C.uint32_t(len(spec)), C.uint32_t(pushBytes), &p, &e)
+		(*C.uint32_t)(unsafe.SliceData(spec)), C.uint32_t(len(spec)), C.uint32_t(pushBytes), C.uint32_t(subgroupSize), &p, &e)
 	if code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}

@@ -232,7 +232,7 @@ func TestErrorsRead(t *testing.T) {
 
 	for code, want := range map[int]error{
 		codeUnsupported: ErrUnsupported, codeInvalid: ErrInvalid, codeOutOfMemory: ErrOutOfMemory, codeDeviceLost: ErrDeviceLost,
-		codeNoVulkan: ErrNoVulkan, codeTooLarge: ErrTooLarge, 7: ErrInternal, 99: ErrInternal,
+		codeNoVulkan: ErrNoVulkan, codeTooLarge: ErrTooLarge, codeDriver: ErrDriver, 7: ErrInternal, 99: ErrInternal,
 	} {
 		err := nativeError(code, false, 0, 0, "the reason")
 		require.ErrorIs(t, err, want)

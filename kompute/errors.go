@@ -42,6 +42,9 @@ var (
 	// ErrFault: memory passed to Wrap cannot be read, because it is that of a
 	// mapped file which has shrunk.
 	ErrFault = fault.Err
+	// ErrDriver: the Vulkan driver reported an error of no kind that this package
+	// knows, such as VK_ERROR_UNKNOWN.
+	ErrDriver = errors.New("the driver failed")
 	// ErrInternal: any other failure of the native library, and a panic of an op
 	// that runs on the CPU; the device's logger gets its stack.
 	ErrInternal = errors.New("internal error")

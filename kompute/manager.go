@@ -49,13 +49,14 @@ func AsUint32[T float32 | int32 | uint32](values ...T) []uint32 {
 
 // Algorithm is the caller's own kernel with the tensors it works on.
 type Algorithm struct {
-	device *Device
-	handle unsafe.Pointer
-	args   []Arg
-	groups [3]uint32
-	spec   []uint32
-	push   []uint32
-	res    *algorithmResource
+	device   *Device
+	handle   unsafe.Pointer
+	args     []Arg
+	groups   [3]uint32
+	spec     []uint32
+	push     []uint32
+	subgroup uint32
+	res      *algorithmResource
 }
 
 // AlgorithmOption changes how [Manager.Algorithm] makes an algorithm.
@@ -78,11 +79,19 @@ func WithPushConstants(values ...uint32) AlgorithmOption {
 	return func(a *Algorithm) { a.push = slices.Clone(values) }
 }
 
+// WithSubgroupSize sets the subgroup size that the kernel runs with, on a device that lets
+// it choose: a power of two from DeviceInfo.LeastSubgroupSize to MostSubgroupSize. Without
+// it the driver chooses.
+func WithSubgroupSize(size uint32) AlgorithmOption {
+	return func(a *Algorithm) { a.subgroup = size }
+}
+
 // Algorithm makes a kernel from SPIR-V with the entry point "main". Tensor i is
 // bound to binding i of descriptor set 0; each must be contiguous and start at
 // an offset that the device allows for bindings, as whole tensors do.
 //
-// Errors are ErrUnsupported on the CPU backend, ErrInvalid for unusable SPIR-V
+// Errors are ErrUnsupported on the CPU backend and for what the device does not support
+// or was not opened with (WithFeatures), ErrInvalid for unusable SPIR-V
 // or tensors, ErrDevice for tensors of another device, or the driver's.
 func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...AlgorithmOption) (*Algorithm, error) {
 	if m.Device().made() == noDevice {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,4 +187,58 @@ func TestWrappedTensorsAsInputOfAnAlgorithm(t *testing.T) {
 	defer alg.Close()
 	require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))
 	require.Equal(t, upTo(6), read(t, b))
+}
+
+// lanesGLSL writes how many lanes each subgroup has, and what it says that it has.
+const lanesGLSL = `#version 450
+#extension GL_KHR_shader_subgroup_arithmetic : require
+layout(local_size_x = 128) in;
+layout(binding = 0) buffer A { uint lanes[]; };
+layout(binding = 1) buffer B { uint size[]; };
+void main() {
+    lanes[gl_LocalInvocationIndex] = subgroupAdd(1u);
+    size[gl_LocalInvocationIndex] = gl_SubgroupSize;
+}`
+
+// A kernel runs with the subgroup size that it asks for, if the device has it.
+func TestSubgroupSizesOfAlgorithms(t *testing.T) {
+	mgr := openManager(t)
+	info := mgr.Device().Info()
+	words := func(d *Device) *Tensor[uint32] {
+		x, err := Zeros[uint32](d, 128)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, x.Close()) })
+		return x
+	}
+	lanes, size := words(mgr.Device()), words(mgr.Device())
+	both, spirv := []AnyTensor{lanes, size}, compileGLSL(t, lanesGLSL)
+	tried := 0
+	for n := uint32(1); n <= 256; n *= 2 {
+		alg, err := mgr.Algorithm(both, spirv, WithWorkgroups(1, 1, 1), WithSubgroupSize(n))
+		if n < uint32(info.LeastSubgroupSize) || n > uint32(info.MostSubgroupSize) {
+			require.ErrorIs(t, err, ErrUnsupported, n)
+			continue
+		}
+		require.NoError(t, err, n)
+		require.NoError(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg))
+		want := slices.Repeat([]uint32{n}, 128)
+		for _, x := range []*Tensor[uint32]{lanes, size} {
+			got, err := x.Read(bg)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		require.NoError(t, alg.Close())
+		tried++
+	}
+	require.Positive(t, tried, "no driver that is tested on lacks this")
+	_, err := mgr.Algorithm(both, spirv, WithWorkgroups(1, 1, 1), WithSubgroupSize(uint32(info.MostSubgroupSize)*3/2))
+	require.ErrorIs(t, err, ErrUnsupported)
+
+	lesser, err := NewManager("vulkan", WithMaskedFeatures("subgroup_size"))
+	require.NoError(t, err)
+	defer lesser.Close()
+	x := words(lesser.Device())
+	_, err = lesser.Algorithm([]AnyTensor{x, x}, spirv, WithSubgroupSize(uint32(info.SubgroupSize)))
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "lets no shader choose its subgroup size")
 }

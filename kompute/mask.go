@@ -31,8 +31,8 @@ func WithMaskedFeatures(names ...string) Option {
 // library does, on a Vulkan device: atomic_float32 and atomic_float64 (additions to
 // floats in buffers), atomic_int64, variable_pointers, subgroup_clustered and
 // subgroup_quad. Features that are enabled wherever a device has them can be asked for
-// too, such as int64, float64, int16, float16, storage16, subgroup and subgroup_size. If
-// the device lacks one, Open fails with ErrUnsupported and its name; another name is
+// too, such as int64, float64, int16, float16, storage16, subgroup and subgroup_size
+// (WithSubgroupSize). If the device lacks one, Open fails with ErrUnsupported and its name; another name is
 // ErrInvalid. On the CPU device, which runs no shaders, the option changes nothing.
 func WithFeatures(names ...string) Option {
 	return func(o *options) { o.features = append(o.features, trimmed(names)...) }

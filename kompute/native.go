@@ -49,7 +49,7 @@ type native interface {
 	// wait reports whether the stream reached value within the timeout.
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
 
-	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int) (unsafe.Pointer, error)
+	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int, subgroupSize uint32) (unsafe.Pointer, error)
 	destroyAlgorithm(algorithm unsafe.Pointer)
 
 	beginCapture(stream unsafe.Pointer) error
@@ -164,6 +164,7 @@ const (
 	codeTooLarge    = 8
 	codeStale       = 9
 	codeUnreadable  = 10
+	codeDriver      = 11
 )
 
 // errStale: only the device's copy is current, and the host's copy must be
@@ -225,6 +226,8 @@ func nativeKind(code int, requested, available uint64, message string) error {
 		kind = ErrNoVulkan
 	case codeTooLarge:
 		kind = ErrTooLarge
+	case codeDriver:
+		kind = ErrDriver
 	case codeUnreadable:
 		return ErrFault
 	}

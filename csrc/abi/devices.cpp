@@ -81,11 +81,11 @@ const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t
 }
 
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
-                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
-                                kpx_error *err) {
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, uint32_t subgroup_size,
+                                kpx_algorithm **out, kpx_error *err) {
     return guarded(err, [&] {
-        *out = new kpx_algorithm{
-            std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec, push_bytes)};
+        *out = new kpx_algorithm{std::make_shared<Algorithm>(device_of(device), spirv, words, bindings, spec, n_spec,
+                                                             push_bytes, subgroup_size)};
     });
 }
 

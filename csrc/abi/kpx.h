@@ -28,11 +28,12 @@ typedef enum {
     KPX_OUT_OF_MEMORY = 3,
     KPX_DEVICE_LOST = 4,
     KPX_TIMEOUT = 5,
-    KPX_NO_VULKAN = 6, /* no loader, no driver or no device */
-    KPX_INTERNAL = 7,
-    KPX_TOO_LARGE = 8,  /* more than one tensor can hold on this device; requested and available are set */
-    KPX_STALE = 9,      /* the host's copy is stale and must be up to date */
-    KPX_UNREADABLE = 10 /* wrapped memory, such as a mapped file's that has shrunk */
+    KPX_NO_VULKAN = 6,   /* no loader, no driver or no device */
+    KPX_INTERNAL = 7,    /* a fault of this library */
+    KPX_TOO_LARGE = 8,   /* more than one tensor can hold on this device; requested and available are set */
+    KPX_STALE = 9,       /* the host's copy is stale and must be up to date */
+    KPX_UNREADABLE = 10, /* wrapped memory, such as a mapped file's that has shrunk */
+    KPX_DRIVER = 11      /* the driver reported what fits none of these */
 } kpx_result;
 
 typedef struct {
@@ -86,10 +87,11 @@ typedef struct {
     uint32_t api_version; /* as Vulkan packs it */
     uint32_t vendor_id;
     uint32_t subgroup_size;
-    uint64_t memory_total;     /* bytes of device-local heaps */
-    uint64_t memory_available; /* by VK_EXT_memory_budget, else memory_total */
-    uint64_t max_buffer_bytes; /* the largest single tensor */
-    uint32_t usable;           /* 0: cannot run the shim; why gives the reason */
+    uint32_t least_subgroup_size, most_subgroup_size; /* that kpx_algorithm_create takes; 0: none */
+    uint64_t memory_total;                            /* bytes of device-local heaps */
+    uint64_t memory_available;                        /* by VK_EXT_memory_budget, else memory_total */
+    uint64_t max_buffer_bytes;                        /* the largest single tensor */
+    uint32_t usable;                                  /* 0: cannot run the shim; why gives the reason */
     char why[256];
 } kpx_device_info;
 
@@ -308,9 +310,11 @@ kpx_result kpx_profile_times(kpx_region *region, kpx_span *spans, uint64_t n, kp
 void kpx_region_destroy(kpx_region *region); /* at once, or after the last replay in flight */
 
 /* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */
+/* subgroup_size is what its subgroups must have, 0: the device's own choice. KPX_UNSUPPORTED if the device does not
+ * take it, or needs something else that the shader asks for. */
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
-                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, kpx_algorithm **out,
-                                kpx_error *err);
+                                const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, uint32_t subgroup_size,
+                                kpx_algorithm **out, kpx_error *err);
 void kpx_algorithm_destroy(kpx_algorithm *algorithm); /* at once, or after the last use on the device */
 /* Appends one dispatch of groups workgroups. Every array must be contiguous and start at an offset that the device
  * allows for bindings. */

@@ -38,14 +38,16 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
         slots /= 2;
     }
     v.threads = slots * v.lanes;
-    v.row_blocks = uint32_t((x_rows + Matvec::kMostRows - 1) / Matvec::kMostRows);
+    const int64_t most_rows = device.small_code ? 2 : Matvec::kMostRows;
+    v.row_blocks = uint32_t((x_rows + most_rows - 1) / most_rows);
     // In steps, so that not every number and length needs its own pipeline.
     while (v.rows * v.row_blocks < x_rows) {
         v.rows *= 2;
     }
     const int64_t step = k <= 1024 ? 256 : 1024;
     const int64_t most = Matvec::kSharedFloats / v.rows / 256 * 256;
-    v.chunk = uint32_t(std::max<int64_t>(256, std::min((k + step - 1) / step * step, most)));
+    v.chunk = device.small_code ? uint32_t(most)
+                                : uint32_t(std::max<int64_t>(256, std::min((k + step - 1) / step * step, most)));
     const int64_t turns = (n + slots * Matvec::kGroups - 1) / (slots * Matvec::kGroups);
     v.rows_per_group = uint32_t(turns * slots);
     v.groups = uint32_t((n + v.rows_per_group - 1) / v.rows_per_group);

@@ -83,7 +83,8 @@ struct DeviceTraits {
     bool dot8;               // products of four bytes at once are fast
     bool byte_matrices_of_8; // matrices of bytes may be 16 by 32 by 8, too (projection_coopmat.comp)
     bool is_cpu;
-    bool as_gpu; // for tests on CPU drivers: take the kernels and fused ops of GPUs, also where they do not pay
+    bool small_code; // a CPU driver of narrow vectors, whose compiler takes minutes for what GPUs unroll
+    bool as_gpu;     // for tests on CPU drivers: take the kernels and fused ops of GPUs, also where they do not pay
 };
 
 // Collects the dispatches of one op.

@@ -47,7 +47,8 @@ void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
     x.p.rows_per_group = v.rows_per_group;
     // Loads in flight for each lane, as far as its units and registers go.
     const uint32_t units = std::max(1u, (std::min(v.chunk, x.p.x.cols) / 32 + v.lanes - 1) / v.lanes);
-    const uint32_t batch = v.rows > 2 || x.op.bits > 4 ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
+    const bool single = v.rows > 2 || x.op.bits > 4 || lowering.device().small_code;
+    const uint32_t batch = single ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
     Grid grid = grid_1d(lowering.device(), v.groups);
     grid.z = v.row_blocks;
     lowering.dispatch(spec::quantized_matmul_vec{.threads = v.threads,

@@ -8,8 +8,22 @@ namespace kpx {
 
 constexpr uint32_t kMostBindings = 64;
 
+// 0 asks for nothing.
+static void check_subgroup_size(const SubgroupSizes &sizes, uint32_t size) {
+    if (size == 0) {
+        return;
+    }
+    if (sizes.most == 0) {
+        fail(KPX_UNSUPPORTED, "this device lets no shader choose its subgroup size");
+    }
+    if ((size & (size - 1)) != 0 || size < sizes.least || size > sizes.most) {
+        fail(KPX_UNSUPPORTED, "subgroups of {}: this device has powers of two from {} to {}", size, sizes.least,
+             sizes.most);
+    }
+}
+
 Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
-                     const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes)
+                     const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, uint32_t subgroup_size)
     : device_(std::move(device)), push_bytes_(push_bytes) {
     device_->check_alive();
     const uint32_t most = std::min(kMostBindings, device_->limits().maxPerStageDescriptorStorageBuffers);
@@ -23,6 +37,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
     if (n_spec > SpecConstants::kMost || (n_spec > 0 && spec == nullptr)) {
         fail(KPX_INVALID, "{} specialization constants; the most is {}", n_spec, SpecConstants::kMost);
     }
+    check_subgroup_size(device_->subgroup_sizes(), subgroup_size);
     check_spirv(*device_, spirv, words, bindings);
     SpecConstants constants;
     constants.count = n_spec;
@@ -30,7 +45,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
     Kernels &kernels = device_->kernels();
     layout_ = kernels.layout(bindings, push_bytes);
     const vk::UniqueShaderModule module(kernels.load(spirv, words * 4), device_->handle());
-    pipeline_ = kernels.build(*module, constants, layout_);
+    pipeline_ = kernels.build(*module, constants, layout_, {subgroup_size, false});
 }
 
 Algorithm::~Algorithm() {

@@ -15,7 +15,7 @@ class Algorithm {
   public:
     // Throws KPX_INVALID or KPX_UNSUPPORTED if the shader cannot run here.
     Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
-              const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes);
+              const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, uint32_t subgroup_size);
     ~Algorithm();
     Algorithm(const Algorithm &) = delete;
     Algorithm &operator=(const Algorithm &) = delete;

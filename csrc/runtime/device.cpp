@@ -41,6 +41,7 @@ Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
     mask.apply(limits_);
     const FeatureChain chain(physical, mask, text(options.features));
     features_ = chain.features();
+    subgroup_sizes_ = chain.subgroup_sizes();
     binding_alignment_ = std::max<uint64_t>(limits_.minStorageBufferOffsetAlignment, 16);
     fill_traits();
     create_handle(chain, mask);
@@ -96,6 +97,7 @@ void Device::fill_traits() {
     traits_.dot8 = features_.fast_dot8;
     traits_.byte_matrices_of_8 = !features_.coopmat8_khr || has_byte_matrices_khr(*physical_, 8);
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
+    traits_.small_code = traits_.is_cpu && traits_.subgroup_size < 8;
     traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }
 

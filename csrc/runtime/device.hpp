@@ -48,6 +48,7 @@ class Device : public std::enable_shared_from_this<Device> {
     const std::shared_ptr<vk::PhysicalDevice> &shared_physical() const { return physical_; }
     const DeviceTraits &traits() const { return traits_; }
     const Features &features() const { return features_; }
+    const SubgroupSizes &subgroup_sizes() const { return subgroup_sizes_; }
     const vk::PhysicalDeviceLimits &limits() const { return limits_; }
     const PassSet &passes() const { return passes_; }                 // that regions go through
     uint64_t binding_alignment() const { return binding_alignment_; } // bytes, where a binding may start
@@ -121,6 +122,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::shared_ptr<vk::PhysicalDevice> physical_;
     std::shared_ptr<vk::Device> device_;
     Features features_;
+    SubgroupSizes subgroup_sizes_;
     DeviceTraits traits_{};
     vk::PhysicalDeviceLimits limits_;
     const PassSet passes_;

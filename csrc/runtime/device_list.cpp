@@ -79,9 +79,11 @@ kpx_device_info describe(vk::PhysicalDevice device) {
     copy_text(info.why, why_unusable(device, basic.apiVersion));
     info.usable = info.why[0] == 0;
     if (info.usable) {
-        info.memory_available =
-            heap_available(device, FeatureChain(device).features().memory_budget, &info.memory_total);
+        const FeatureChain chain(device);
+        info.memory_available = heap_available(device, chain.features().memory_budget, &info.memory_total);
         info.max_buffer_bytes = largest_tensor(device);
+        info.least_subgroup_size = chain.subgroup_sizes().least;
+        info.most_subgroup_size = chain.subgroup_sizes().most;
     }
     return info;
 }

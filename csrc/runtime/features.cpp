@@ -146,7 +146,7 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.float64 = core_.features.shaderFloat64;
     f.timeline = v12_.timelineSemaphore;
     f.memory_model = v12_.vulkanMemoryModel && v12_.vulkanMemoryModelDeviceScope;
-    f.subgroup_size = subgroup_size_.subgroupSizeControl;
+    query_subgroup_sizes(device);
     f.dot8 = dot_.shaderIntegerDotProduct;
     f.coopmat_nv = coopmat_nv_.cooperativeMatrix && has_matrices_nv(device);
     f.coopmat_khr = coopmat_khr_.cooperativeMatrix && has_matrices_khr(device);
@@ -175,6 +175,21 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.atomic_float64 = atomic_float_.shaderBufferFloat64AtomicAdd;
     f.atomic_int64 = v12_.shaderBufferInt64Atomics && f.int64;
     f.variable_pointers = v11_.variablePointersStorageBuffer;
+}
+
+void FeatureChain::query_subgroup_sizes(vk::PhysicalDevice device) {
+    if (!subgroup_size_.subgroupSizeControl) {
+        return;
+    }
+    vk::PhysicalDeviceSubgroupSizeControlProperties control;
+    vk::PhysicalDeviceProperties2 properties;
+    properties.pNext = &control;
+    device.getProperties2(&properties);
+    if (control.requiredSubgroupSizeStages & vk::ShaderStageFlagBits::eCompute) {
+        features_.subgroup_size = true;
+        sizes_ = {control.minSubgroupSize, control.maxSubgroupSize, control.maxComputeWorkgroupSubgroups,
+                  bool(subgroup_size_.computeFullSubgroups)};
+    }
 }
 
 // Of what no kernel needs, leaves what is wanted.

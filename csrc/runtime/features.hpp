@@ -23,7 +23,7 @@ struct Features {
     bool float64 = false;
     bool subgroup = false;      // basic, vote, arithmetic, ballot, shuffle in compute
     bool subgroup32 = false;    // and at least 32 lanes
-    bool subgroup_size = false; // a pipeline may ask for its subgroup size
+    bool subgroup_size = false; // a compute pipeline may ask for its subgroup size
     bool dot8 = false;          // integer dot product
     bool fast_dot8 = false;     // of four bytes, by an instruction
     bool memory_model = false;  // Vulkan memory model, with device scope
@@ -46,6 +46,13 @@ struct Features {
     static bool known(const std::string &name);
 };
 
+// The subgroup sizes that a compute pipeline may ask for, all powers of two between these; 0: none.
+struct SubgroupSizes {
+    uint32_t least = 0, most = 0;
+    uint32_t per_workgroup = 0; // the most subgroups of a workgroup whose pipeline asks
+    bool full = false;          // it may ask for full subgroups as well
+};
+
 // Everything of Features that the device supports and that is not masked, and the
 // chain that enables it. Chains point into themselves: held by pointer, never copied.
 class FeatureChain {
@@ -56,17 +63,20 @@ class FeatureChain {
     FeatureChain &operator=(const FeatureChain &) = delete;
 
     const Features &features() const { return features_; }
+    const SubgroupSizes &subgroup_sizes() const { return sizes_; }
     const std::vector<const char *> &extensions() const { return extensions_; }
     const void *head() const { return &core_; } // pNext of vkCreateDevice
 
   private:
     void query(vk::PhysicalDevice device);
+    void query_subgroup_sizes(vk::PhysicalDevice device);
     void take_away(const Mask &mask);
     void keep_only_needed();
     void want(std::string_view names);
     void link(void *structure);
 
     Features features_;
+    SubgroupSizes sizes_;
     std::vector<const char *> extensions_;
     vk::PhysicalDeviceFeatures2 core_;
     vk::PhysicalDeviceVulkan11Features v11_;

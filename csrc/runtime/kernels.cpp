@@ -136,13 +136,25 @@ const Pipeline &Kernels::pipeline(const Key &key) {
     }
     // Built outside the lock: compiling can take long, and others need not wait.
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
-    made.handle = build(module(*key.variant->code), key.spec, made.layout);
+    made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
     auto entry = pipelines_.emplace(key, made);
     if (!entry.second) { // another thread was faster
         device_.handle().destroyPipeline(made.handle);
     }
     return entry.first->second;
+}
+
+// Kernels that work by subgroups get the size that their lowering was told, in full.
+SubgroupRequest Kernels::subgroups_of(const Key &key) const {
+    const std::string_view features = key.variant->code->features;
+    const bool by_subgroups = features.find("subgroup") != features.npos || features.find("coopmat") != features.npos;
+    const SubgroupSizes &sizes = device_.subgroup_sizes();
+    const uint32_t size = device_.traits().subgroup_size, threads = key.spec.values[0];
+    if (!by_subgroups || size < sizes.least || size > sizes.most || threads > size * sizes.per_workgroup) {
+        return {};
+    }
+    return {size, sizes.full && threads % size == 0};
 }
 
 Layout Kernels::layout(uint32_t bindings, uint32_t push_bytes) {
@@ -183,13 +195,21 @@ vk::ShaderModule Kernels::module(const EmbeddedKernel &kernel) {
     return found;
 }
 
-Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout) {
+Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout,
+                                      SubgroupRequest subgroups) {
     std::array<vk::SpecializationMapEntry, SpecConstants::kMost> entries;
     for (uint32_t i = 0; i < spec.count; i++) {
         entries[i] = vk::SpecializationMapEntry(i, i * 4, 4);
     }
     const vk::SpecializationInfo values(spec.count, entries.data(), spec.count * 4, spec.values.data());
-    const vk::PipelineShaderStageCreateInfo stage({}, vk::ShaderStageFlagBits::eCompute, module, "main", &values);
+    vk::PipelineShaderStageCreateInfo stage({}, vk::ShaderStageFlagBits::eCompute, module, "main", &values);
+    const vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo required(subgroups.size);
+    if (subgroups.size != 0) {
+        stage.pNext = &required;
+    }
+    if (subgroups.full) {
+        stage.flags |= vk::PipelineShaderStageCreateFlagBits::eRequireFullSubgroups;
+    }
     const vk::ComputePipelineCreateInfo info({}, stage, layout.pipeline);
     vk::Pipeline pipeline;
     device_.check(device_.handle().createComputePipelines(cache_.handle(), 1, &info, nullptr, &pipeline),

@@ -71,6 +71,13 @@ struct SpecConstants {
     uint32_t count = 0;
 };
 
+// The subgroups that a pipeline asks for. A driver may run one that does not ask with smaller subgroups than the size
+// that its shader reads.
+struct SubgroupRequest {
+    uint32_t size = 0; // 0: nothing is asked for
+    bool full = false; // each has a shader invocation in every lane
+};
+
 // Its names; it is of no device.
 kpx_variant describe(const EmbeddedKernel &kernel);
 
@@ -95,7 +102,8 @@ class Kernels {
 
     // For user code: layouts are shared, the pipeline is the caller's to destroy.
     Layout layout(uint32_t bindings, uint32_t push_bytes);
-    Numbered<vk::Pipeline> build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout);
+    Numbered<vk::Pipeline> build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout,
+                                 SubgroupRequest subgroups);
     vk::ShaderModule load(const uint32_t *spirv, size_t bytes);
 
     uint64_t pipelines_built() const { return cache_.built(); }
@@ -114,6 +122,7 @@ class Kernels {
         size_t operator()(const Key &key) const;
     };
     void disable(std::string_view names);
+    SubgroupRequest subgroups_of(const Key &key) const;
     const Pipeline &pipeline(const Key &key);
     void note_refusal(const Key &key, const std::string &why);
     vk::ShaderModule module(const EmbeddedKernel &kernel);

@@ -147,7 +147,7 @@ kpx_result result_code(vk::Result result) {
     case vk::Result::eErrorLayerNotPresent:
         return KPX_NO_VULKAN;
     default:
-        return KPX_INTERNAL;
+        return KPX_DRIVER;
     }
 }
 

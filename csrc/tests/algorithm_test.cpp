@@ -8,7 +8,7 @@ static kpx_result create(const Device &device, const std::vector<uint32_t> &spir
                          uint32_t push_bytes, kpx_error *err) {
     kpx_algorithm *algorithm = nullptr;
     const kpx_result result = kpx_algorithm_create(device.get(), spirv.data(), spirv.size(), bindings, nullptr, 0,
-                                                   push_bytes, &algorithm, err);
+                                                   push_bytes, 0, &algorithm, err);
     kpx_algorithm_destroy(algorithm);
     return result;
 }
@@ -79,9 +79,9 @@ TEST(algorithms_must_fit_their_shader_and_device) {
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 1, 3, &err));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 1, 1 << 20, &err));
     kpx_algorithm *algorithm = nullptr;
-    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_create(device.get(), nullptr, 100, 1, nullptr, 0, 4, &algorithm, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_create(device.get(), nullptr, 100, 1, nullptr, 0, 4, 0, &algorithm, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(), 1, nullptr,
-                                                   1000, 4, &algorithm, &err));
+                                                   1000, 4, 0, &algorithm, &err));
 }
 
 TEST(dispatches_must_fit_their_algorithm) {
@@ -171,7 +171,7 @@ TEST(features_are_enabled_if_they_are_asked_for) {
     const Device plain = open_device();
     kpx_algorithm *refused = nullptr;
     REQUIRE_CODE(KPX_UNSUPPORTED, kpx_algorithm_create(plain.get(), spirv_atomic_sum.data(), spirv_atomic_sum.size(), 1,
-                                                       nullptr, 0, 0, &refused, &err));
+                                                       nullptr, 0, 0, 0, &refused, &err));
     CHECK(strstr(err.message, "atomic_float32") != nullptr);
     options = {};
     options.features = "atomic_float32";
@@ -189,4 +189,26 @@ TEST(features_are_enabled_if_they_are_asked_for) {
     const uint32_t grid[3] = {1, 1, 1};
     REQUIRE_OK(kpx_dispatch(stream.get(), sum.get(), &array, 1, grid, nullptr, 0, &err));
     CHECK(download(stream, x, 1)[0] == 0x42800000u); // 64
+}
+
+// A shader may choose among the subgroup sizes that the device has.
+TEST(subgroup_sizes_are_those_of_the_device) {
+    kpx_error err{};
+    const Device device = open_device();
+    kpx_device_info info{};
+    REQUIRE_OK(kpx_device_describe(0, &info, &err));
+    auto create_with = [&](const Device &on, uint32_t size) {
+        kpx_algorithm *algorithm = nullptr;
+        const kpx_result result = kpx_algorithm_create(on.get(), spirv_add_one.data(), spirv_add_one.size(), 1, nullptr,
+                                                       0, 4, size, &algorithm, &err);
+        kpx_algorithm_destroy(algorithm);
+        return result;
+    };
+    CHECK(create_with(device, 0) == KPX_OK);
+    REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 3));
+    REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, UINT32_MAX));
+    if (info.most_subgroup_size != 0) {
+        CHECK(create_with(device, info.least_subgroup_size) == KPX_OK);
+        REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 2 * info.most_subgroup_size));
+    }
 }

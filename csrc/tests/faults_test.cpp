@@ -198,7 +198,7 @@ TEST(pipelines_that_the_driver_refuses_are_reported) {
     {
         FAILING(vkCreateComputePipelines, no_pipeline);
         REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_algorithm_create(device.get(), spirv_add_one.data(), spirv_add_one.size(),
-                                                             1, nullptr, 0, 4, &algorithm, &err));
+                                                             1, nullptr, 0, 4, 0, &algorithm, &err));
     }
     CHECK(algorithm == nullptr);
     require_usable(device, stream);

@@ -59,7 +59,7 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
     kpx_error err{};
     kpx_algorithm *algorithm = nullptr;
     REQUIRE_OK(kpx_algorithm_create(device.get(), spirv.data(), spirv.size(), bindings, spec.data(),
-                                    uint32_t(spec.size()), push_bytes, &algorithm, &err));
+                                    uint32_t(spec.size()), push_bytes, 0, &algorithm, &err));
     return Algorithm(algorithm);
 }
 
