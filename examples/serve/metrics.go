@@ -77,6 +77,7 @@ var engineMetrics = []struct {
 	counter("shared_tokens_total", "Tokens of prompts that were in the cache already.", func(s engine.Stats) float64 { return float64(s.SharedTokens) }),
 	counter("generated_tokens_total", "Tokens that were generated.", func(s engine.Stats) float64 { return float64(s.GeneratedTokens) }),
 	gauge("devices", "Devices that can run steps.", func(s engine.Stats) float64 { return float64(s.Devices) }),
+	counter("restarted_total", "Times that steps failed on a device that was not lost, and their requests were computed again.", func(s engine.Stats) float64 { return float64(s.Restarted) }),
 	counter("replaced_total", "Times that a device was lost and replaced.", func(s engine.Stats) float64 { return float64(s.Replaced) }),
 	counter("drafted_tokens_total", "Tokens that were guessed ahead.", func(s engine.Stats) float64 { return float64(s.DraftedTokens) }),
 	counter("accepted_tokens_total", "Tokens that were guessed right.", func(s engine.Stats) float64 { return float64(s.AcceptedTokens) }),

@@ -131,3 +131,40 @@ func TestAnEngineGoesOnOnTheCPU(t *testing.T) {
 	require.NoError(t, e.Close(bg))
 	require.NoError(t, h.Close())
 }
+
+// A step that the driver refuses, of a device that is not lost, is begun again on it,
+// unless it fails again and again.
+func TestAnEngineBeginsStepsAgain(t *testing.T) {
+	openDemo(t)
+	d, log := logged(t, "vulkan")
+	m, err := demo.folder.Load(bg, d, model.Options{})
+	require.NoError(t, err)
+	defer func() { _ = m.Close() }()
+	e, err := engine.New(m, demo.folder.Tokenizer, engine.Config{Sequences: 4, Context: 128, PageTokens: 4, ChunkTokens: 16})
+	require.NoError(t, err)
+	all := requests()
+	want := answer(t, e, all)
+	for _, at := range []struct {
+		call   uint64
+		result int32
+		again  uint64 // times so far
+	}{{3, unknownError, 1}, {4, outOfDeviceMemory, 1}, {6, unknownError, 2}, {9, unknownError, 3}} { // a lack of memory may pass
+		control.Fail("vkQueueSubmit", at.call, 1, at.result)
+		got := answer(t, e, all)
+		require.EqualValues(t, 1, control.Failed(), at)
+		control.Disarm()
+		requireSameTokens(t, want, got)
+		require.Equal(t, at.again, e.Stats().Restarted, at)
+		require.Equal(t, e.Stats().Pages, e.Stats().FreePages)
+	}
+	require.Zero(t, e.Stats().Replaced)
+	require.Equal(t, 3, strings.Count(log.String(), "requests are computed again"))
+	control.Fail("vkQueueSubmit", 1, always, outOfDeviceMemory)
+	s, err := e.Submit(bg, all[0])
+	require.NoError(t, err)
+	_, err = s.Result(bg)
+	control.Disarm()
+	require.ErrorIs(t, err, kompute.ErrOutOfMemory)
+	require.ErrorIs(t, e.Err(), kompute.ErrOutOfMemory)
+	require.ErrorIs(t, e.Close(bg), kompute.ErrOutOfMemory)
+}

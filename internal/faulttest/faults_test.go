@@ -70,7 +70,7 @@ func run(m *testing.M) int {
 func start(file string) error {
 	list := []fault{{"vkCreateInstance", 1, 1, initializationFailed}}
 	for _, function := range []string{"vkCreateInstance", "vkEnumerateInstanceVersion"} {
-		for _, result := range resultsOf(function) {
+		for _, result := range Results(function) {
 			list = append(list, fault{function, 1, 1, result})
 		}
 	}
@@ -116,17 +116,21 @@ func (w workload) faults(calls map[string]uint64) []fault {
 		if !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
 			continue
 		}
-		kinds := resultsOf(function)
+		kinds := Results(function)
 		for k := uint64(1); k <= n; k++ {
 			if (!everything || w.long) && !telling(k, n, w.long) {
 				continue
 			}
-			for _, result := range kinds {
+			results := kinds
+			if w.long && k > 1 && k < n { // of a call between, one after the other
+				results = kinds[k%uint64(len(kinds)):][:1]
+			}
+			for _, result := range results {
 				if !everything && !w.chosen(function, k) {
 					break
 				}
 				list = append(list, fault{function, k, 1, result})
-				if everything {
+				if everything && result < 0 {
 					list = append(list, fault{function, k, ^uint64(0), result}) // and never works again
 				}
 				if !everything {

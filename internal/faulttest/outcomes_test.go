@@ -17,45 +17,6 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// The VkResults that are made to come back.
-const (
-	outOfHostMemory      = -1
-	outOfDeviceMemory    = -2
-	initializationFailed = -3
-	deviceLost           = -4
-	memoryMapFailed      = -5
-	extensionNotPresent  = -7
-	featureNotPresent    = -8
-	tooManyObjects       = -10
-	fragmentedPool       = -12
-	outOfPoolMemory      = -1000069000
-)
-
-// results lists what a function may return, the likeliest first, where that is
-// not the usual: out of either memory.
-var results = map[string][]int32{
-	"vkCreateInstance":             {initializationFailed, outOfHostMemory, extensionNotPresent},
-	"vkCreateDevice":               {outOfHostMemory, initializationFailed, deviceLost, featureNotPresent, tooManyObjects},
-	"vkEnumeratePhysicalDevices":   {outOfHostMemory, initializationFailed},
-	"vkAllocateMemory":             {outOfDeviceMemory, outOfHostMemory, tooManyObjects},
-	"vkMapMemory":                  {memoryMapFailed, outOfHostMemory},
-	"vkAllocateDescriptorSets":     {outOfPoolMemory, fragmentedPool, outOfHostMemory},
-	"vkQueueSubmit":                {outOfDeviceMemory, deviceLost, outOfHostMemory},
-	"vkWaitSemaphores":             {outOfHostMemory, deviceLost},
-	"vkGetSemaphoreCounterValue":   {outOfHostMemory, deviceLost},
-	"vkGetQueryPoolResults":        {outOfHostMemory, deviceLost},
-	"vkDeviceWaitIdle":             {outOfHostMemory, deviceLost},
-	"vkQueueWaitIdle":              {outOfHostMemory, deviceLost},
-	"vkGetCalibratedTimestampsEXT": {outOfHostMemory},
-}
-
-func resultsOf(function string) []int32 {
-	if list := results[function]; list != nil {
-		return list
-	}
-	return []int32{outOfHostMemory, outOfDeviceMemory}
-}
-
 // known maps errors to the name of an outcome. ErrInternal is deliberately missing.
 var known = []struct {
 	err  error
@@ -66,6 +27,7 @@ var known = []struct {
 	{kompute.ErrNoVulkan, "no Vulkan"},
 	{kompute.ErrNoDevice, "no device"},
 	{kompute.ErrUnsupported, "not supported"},
+	{kompute.ErrDriver, "driver error"},
 }
 
 // outcome names an error that a fault may end in.

@@ -51,13 +51,15 @@ type Stats struct {
 	AcceptedTokens  uint64 // of those, guessed right
 	Preempted       uint64 // times a request gave its pages up and was computed again
 	Replaced        uint64 // times a device that was lost was replaced
+	Restarted       uint64 // times steps failed otherwise, and their requests were computed again
 }
 
 var errIncomplete = fmt.Errorf("%w: an engine needs a model and a tokenizer", kompute.ErrInvalid)
 
 // New returns an engine for a model, which must stay open until the engine is
 // closed. tok decodes what is generated. If the device is lost, the engine ends with
-// that error. It fails with kompute.ErrInvalid for a configuration that is wrong, and
+// that error; after another error of the device, such as kompute.ErrOutOfMemory, it
+// computes the requests again where they were, three times in a row at most. It fails with kompute.ErrInvalid for a configuration that is wrong, and
 // with the errors of the device.
 func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if m == nil || tok == nil {

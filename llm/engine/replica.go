@@ -22,6 +22,7 @@ type replica struct {
 	flights   flights
 	working   time.Time // since when the host works on steps
 	landed    uint64    // steps so far
+	restarts  int       // of steps since the last one that landed
 	closeErr  error     // of steps, once the goroutine has ended
 }
 
@@ -43,7 +44,7 @@ func (r *replica) loop() {
 		if !ok {
 			break
 		}
-		if err := r.work(f); err != nil && r.engine.stopped.Err() == nil && !r.replace(err) {
+		if err := r.work(f); err != nil && r.engine.stopped.Err() == nil && !r.restart(err) {
 			break // the other replicas have what it had, or nothing is left
 		}
 	}
@@ -117,6 +118,7 @@ func (r *replica) finish(f *flight, host []choice) {
 	r.flights.landed()
 	e.stats.Steps++
 	r.landed++
+	r.restarts = 0
 	e.stats.StepRequests += uint64(len(f.pieces))
 	states := f.states
 	for i := range f.pieces {
@@ -171,10 +173,13 @@ func (e *Engine) take(f *flight, p *piece, host []choice) {
 	}
 }
 
-// replace goes over to the model with which the host replaces one whose device is
-// lost. What was under way is computed again from the tokens that are known. It reports
-// false if the replica can run no step any more; the others get what it was to do.
-func (r *replica) replace(cause error) bool {
+// mostRestarts is how often in a row steps are begun again on a device that is not lost.
+const mostRestarts = 3
+
+// restart goes on after steps have failed: what was under way is computed again from
+// the tokens that are known. It reports false if the replica can run no step any more;
+// the others get what it was to do.
+func (r *replica) restart(cause error) bool {
 	e := r.engine
 	e.mu.Lock()
 	under := len(r.scheduler.running)
@@ -183,29 +188,46 @@ func (r *replica) replace(cause error) bool {
 	e.wake.Broadcast()
 	e.mu.Unlock()
 	old := r.model.Device()
-	for r.host != nil && errors.Is(cause, kompute.ErrDeviceLost) {
-		m, err := r.host.Replace(e.stopped, r.model, cause)
+	_ = r.steps.close() // they have failed, and may say so again
+	for lost := false; ; {
+		lost = lost || errors.Is(cause, kompute.ErrDeviceLost)
+		m, err := r.modelAfter(cause)
 		if err != nil {
-			cause = err
-			break
+			e.fail(r, err)
+			return false
 		}
+		r.model = m
 		steps, err := newStepper(m, &e.config)
 		if err != nil {
-			r.model, cause = m, err
+			cause = err
 			continue
 		}
-		_ = r.steps.close() // of a device that is lost
-		r.model, r.steps = m, steps
-		old.Logger().Info("requests are computed again where they were", slog.Int("requests", under),
-			slog.String("lost", old.Info().Name), slog.String("device", m.Device().Info().Name))
+		r.steps = steps
+		old.Logger().Info("requests are computed again where they were", slog.Int("requests", under), slog.Any("error", cause),
+			slog.String("failed", old.Info().Name), slog.String("device", m.Device().Info().Name))
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.stats.Replaced++
+		if lost {
+			e.stats.Replaced++
+		} else {
+			e.stats.Restarted++
+		}
 		r.scheduler.open = true
 		return true
 	}
-	e.fail(r, cause)
-	return false
+}
+
+// modelAfter returns the model to go on with after cause: that with which the host
+// replaces one whose device is lost, else, a few times in a row, the same.
+func (r *replica) modelAfter(cause error) (model.Model, error) {
+	switch {
+	case errors.Is(cause, kompute.ErrDeviceLost) && r.host != nil:
+		return r.host.Replace(r.engine.stopped, r.model, cause)
+	case errors.Is(cause, kompute.ErrDeviceLost) || r.restarts == mostRestarts:
+		return nil, cause
+	}
+	r.restarts++
+	return r.model, nil
 }
 
 // fail notes that a replica can run no step any more, and why. The engine ends with

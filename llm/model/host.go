@@ -85,7 +85,7 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	}
 	log, name := h.device.Logger(), slog.String("device", h.device.Info().Name)
 	last := cause
-	for h.replaced < h.limits.Most && errors.Is(last, kompute.ErrDeviceLost) && ctx.Err() == nil { // it may be lost again at once
+	for h.replaced < h.limits.Most && ctx.Err() == nil { // it may be lost again at once, or memory be short
 		h.replaced++
 		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced), slog.String("error", last.Error()))
 		if last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) }); last == nil {
