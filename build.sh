@@ -29,6 +29,9 @@ usage: ./build.sh COMMAND
              grows from run to run; for every night
   faults     make each call of each Vulkan function fail with each result that it may return,
              and show what became of it; takes hours on a CPU driver
+  soak [--time TIME]
+             let clients ask bin/serve for 10m (the default), 2h, … while Vulkan calls fail at
+             random, and compare every answer
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
@@ -334,6 +337,13 @@ cmd_conformance() {
     return "$status"
 }
 
+# seconds_of COMMAND TIME
+seconds_of() {
+    local -A unit=([s]=1 [m]=60 [h]=3600)
+    [[ $2 =~ ^([0-9]+)([smh])$ ]] || die "$1: --time $2 is not a time such as 90s, 10m or 2h"
+    echo $((BASH_REMATCH[1] * ${unit[${BASH_REMATCH[2]}]}))
+}
+
 cmd_fuzz() {
     local time=1h target=''
     while [ $# -gt 0 ]; do
@@ -345,9 +355,8 @@ cmd_fuzz() {
         *) die "fuzz: unknown argument $1" ;;
         esac
     done
-    [[ $time =~ ^([0-9]+)([smh])$ ]] || die "fuzz: --time $time is not a time such as 90s, 10m or 2h"
-    local -A unit=([s]=1 [m]=60 [h]=3600)
-    local seconds=$((BASH_REMATCH[1] * ${unit[${BASH_REMATCH[2]}]}))
+    local seconds
+    seconds=$(seconds_of fuzz "$time")
     cmd_build
     "$root/scripts/fuzz.sh" "$seconds" \
         "${KOMPUTE_GO_FUZZ:-${XDG_CACHE_HOME:-$HOME/.cache}/kompute-go/fuzz}" "$target"
@@ -363,6 +372,24 @@ cmd_faults() {
     cat "$table"
     rm -f "$table"
     return "$status"
+}
+
+cmd_soak() {
+    local time=10m
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --time) time=${2:?--time needs a time, such as 10m}; shift 2 ;;
+        --time=*) time=${1#*=}; shift ;;
+        *) die "soak: unknown argument $1" ;;
+        esac
+    done
+    local seconds
+    seconds=$(seconds_of soak "$time")
+    want_tests=1 deps
+    native all
+    go_env
+    programs
+    "$root/scripts/soak.sh" "$seconds" "$build"
 }
 
 cmd_install() {
@@ -396,7 +423,7 @@ cmd_clean() {
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | microbench | conformance | faults | fuzz | install | env | clean) "cmd_$command" "$@" ;;
+demo | test | build | check | bench | microbench | conformance | faults | fuzz | soak | install | env | clean) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac

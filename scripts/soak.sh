@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Lets clients ask the service (bin/serve) for a while, on a Vulkan device whose calls
+# fail now and then, at random. None may get a wrong answer, nothing may be left over in
+# the end, and the memory may not grow. Prints which calls failed, and what became of
+# the requests.
+#
+#   scripts/soak.sh SECONDS BUILD
+#
+# The environment must be that of `./build.sh env`, with bin/serve and the fault loader built.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+seconds=$1 build=$2
+work=$(mktemp -d)
+address=127.0.0.1:${KOMPUTE_GO_SOAK_PORT:-18080}
+started=()
+# shellcheck disable=SC2317 # the trap calls it
+cleanup() {
+    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+    wait
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+# until_ok COMMAND...: waits until it succeeds, for five minutes at most.
+until_ok() {
+    for ((i = 0; i < 3000; i++)); do
+        if "$@" >"$work/until" 2>&1; then return; fi
+        sleep 0.1
+    done
+    echo "soak: gave up on: $*" >&2
+    cat "$work/until" "$work/serve.log" >&2
+    return 1
+}
+
+go build -o "$work/inject" ./internal/faulttest/inject
+(cd examples/serve && go build -o "$work/load" ./load)
+KOMPUTE_GO_VULKAN_LIBRARY=$build/csrc/tests/faults/libfault_loader.so KOMPUTE_GO_FAULT_CONTROL=$work/control \
+    bin/serve --device vulkan --listen "$address" --replace-device 1000000 --sequences 8 2>"$work/serve.log" &
+started+=($!)
+until_ok curl -sf "http://$address/readyz"
+"$work/load" -url "http://$address" -faults -clients 8 -requests 12 -time "${seconds}s" >"$work/load.log" 2>&1 &
+load=$!
+started+=("$load")
+until_ok grep -q alone "$work/load.log" # faults begin when the answers to compare with are there
+"$work/inject" -every 1s "$work/control" >"$work/inject.log" &
+inject=$!
+started+=("$inject")
+sleep "$seconds"
+kill -TERM "$inject"
+wait "$inject"
+status=0
+wait "$load" || status=$?
+cat "$work/inject.log" "$work/load.log"
+[ "$status" = 0 ] || tail -n 20 "$work/serve.log" >&2
+exit "$status"
