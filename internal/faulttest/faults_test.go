@@ -27,6 +27,8 @@ var (
 	seen     = make(table) // what became of the faults so far
 	// everything runs every pair of function and call, with every result.
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
+	// only is the one function that is made to fail, if it is not empty.
+	only = os.Getenv("KOMPUTE_GO_FAULTS_FUNCTION")
 )
 
 // deadline limits one case, which normally takes milliseconds.
@@ -113,7 +115,7 @@ func (w workload) faults(calls map[string]uint64) []fault {
 	var list []fault
 	for _, function := range slices.Sorted(maps.Keys(calls)) {
 		n := calls[function]
-		if !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
+		if only != "" && function != only || !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
 			continue
 		}
 		kinds := Results(function)
