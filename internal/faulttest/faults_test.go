@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ var (
 	seen     = make(table) // what became of the faults so far
 	// everything runs every pair of function and call, with every result.
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
-	// only is the one function that is made to fail, if it is not empty.
+	// only lists the functions that are made to fail, with commas between; none: all.
 	only = os.Getenv("KOMPUTE_GO_FAULTS_FUNCTION")
 )
 
@@ -115,7 +116,7 @@ func (w workload) faults(calls map[string]uint64) []fault {
 	var list []fault
 	for _, function := range slices.Sorted(maps.Keys(calls)) {
 		n := calls[function]
-		if only != "" && function != only || !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
+		if only != "" && !slices.Contains(strings.Split(only, ","), function) || !everything && len(w.mostly) > 0 && !slices.Contains(w.mostly, function) {
 			continue
 		}
 		kinds := Results(function)

@@ -49,13 +49,17 @@ func run(ctx context.Context, file string, every time.Duration, r *rand.Rand) er
 	failed := make(map[string]map[int32]uint64)
 	called := make(map[string]bool)
 	for sleep(ctx, time.Duration(r.ExpFloat64()*float64(every))) {
-		for function := range control.Calls() {
+		recent := control.Calls() // since the last fault
+		for function := range recent {
 			called[function] = true
 		}
 		if len(called) == 0 {
 			continue
 		}
 		functions := slices.Sorted(maps.Keys(called))
+		if len(recent) > 0 && r.IntN(4) > 0 { // others would mostly wait in vain
+			functions = slices.Sorted(maps.Keys(recent))
+		}
 		function := functions[r.IntN(len(functions))]
 		results := faulttest.Results(function)
 		result := results[r.IntN(len(results))]
@@ -67,9 +71,6 @@ func run(ctx context.Context, file string, every time.Duration, r *rand.Rand) er
 				failed[function] = make(map[int32]uint64)
 			}
 			failed[function][result] += n
-		}
-		for function := range control.Calls() {
-			called[function] = true
 		}
 		control.Disarm()
 	}
