@@ -28,7 +28,7 @@ usage: ./build.sh COMMAND
              fuzz every target, or one, for 10m, 2h, … in all (default 1h), with a corpus that
              grows from run to run; for every night
   faults     make each call of each Vulkan function fail with each result that it may return,
-             and show what became of it; takes hours on a CPU driver
+             and show what became of it; takes an hour or more on a CPU driver
   soak [--time TIME]
              let clients ask bin/serve for 10m (the default), 2h, … while Vulkan calls fail at
              random, and compare every answer
