@@ -71,7 +71,7 @@ func binaryLoop(name string, emit func(x, y, z reg.VecVirtual)) {
 	emit(a, b, c)
 	VMOVUPS(c, Mem{Base: z})
 	ADDQ(U8(32), y)
-	next(x, z, n)
+	avx2.next(x, z, n)
 	VZEROUPPER()
 	RET()
 	Label("one")
@@ -116,7 +116,7 @@ func unaryLoops() {
 	var e *exponential
 	var ln func(x reg.VecVirtual)
 	signs := func() { sign = constant(1 << 31) }
-	exps := func() { e, sign, one = newExponential(), constant(1<<31), float(1) }
+	exps := func() { e, sign, one = newExponential(avx2), constant(1<<31), float(1) }
 	for _, u := range []struct {
 		name    string
 		prepare func()
@@ -157,7 +157,7 @@ func unaryLoops() {
 		VMOVUPS(Mem{Base: from}, x)
 		u.emit(x)
 		VMOVUPS(x, Mem{Base: z})
-		next(from, z, n)
+		avx2.next(from, z, n)
 		VZEROUPPER()
 		RET()
 	}

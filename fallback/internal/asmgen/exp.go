@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -10,8 +11,9 @@ import (
 
 // exponential holds the constants of exp, the same as those of simd.Exp32.
 type exponential struct {
+	isa
 	lo, hi, log2E, ln2Hi, ln2Lo, bias reg.VecVirtual
-	terms                             []Mem
+	terms                             []Op // in memory, or in registers where there are many
 }
 
 var expTable *Mem
@@ -19,7 +21,7 @@ var expTable *Mem
 // expTerms are the polynomial's coefficients, from x⁷ down, each in 8 lanes.
 var expTerms = []float64{1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1}
 
-func newExponential() *exponential {
+func newExponential(v isa) *exponential {
 	if expTable == nil {
 		table := GLOBL("expterms", 8|16)
 		for i, c := range expTerms {
@@ -30,31 +32,44 @@ func newExponential() *exponential {
 		expTable = &table
 	}
 	e := &exponential{
-		lo: float(-104), hi: float(89), log2E: float(math.Log2E),
-		ln2Hi: float(0.693359375), ln2Lo: float(-2.12194440e-4), bias: constant(127),
+		isa: v, lo: v.float(-104), hi: v.float(89), log2E: v.float(math.Log2E),
+		ln2Hi: v.float(0.693359375), ln2Lo: v.float(-2.12194440e-4), bias: v.constant(127),
 	}
 	for i := range expTerms {
-		e.terms = append(e.terms, expTable.Offset(32*i))
+		at := expTable.Offset(32 * i)
+		if !v.wide() {
+			e.terms = append(e.terms, at)
+			continue
+		}
+		r := ZMM()
+		VBROADCASTSS(at, r)
+		e.terms = append(e.terms, r)
 	}
 	return e
 }
 
-func float(f float64) reg.VecVirtual { return constant(math.Float32bits(float32(f))) }
+// float returns a register with a number in every lane.
+func (v isa) float(f float64) reg.VecVirtual { return v.constant(math.Float32bits(float32(f))) }
+
+func float(f float64) reg.VecVirtual { return avx2.float(f) }
 
 // emit replaces x by e^x. A NaN stays: it is the operand that min and max return.
 func (e *exponential) emit(x reg.VecVirtual) {
-	n, p := YMM(), YMM()
+	n, p, half := e.vec(), e.vec(), e.vec()
 	VMINPS(x, e.hi, x)
 	VMAXPS(x, e.lo, x)
 	VMULPS(e.log2E, x, n)
-	VROUNDPS(U8(0), n, n)
+	if e.wide() {
+		VRNDSCALEPS(U8(0), n, n)
+	} else {
+		VROUNDPS(U8(0), n, n)
+	}
 	VFNMADD231PS(e.ln2Hi, n, x)
 	VFNMADD231PS(e.ln2Lo, n, x)
 	VMOVUPS(e.terms[0], p)
 	for _, c := range e.terms[1:] {
 		VFMADD213PS(c, x, p)
 	}
-	half := YMM()
 	VCVTPS2DQ(n, n)
 	VPSRAD(U8(1), n, half)
 	VPSUBD(half, n, n)
@@ -63,40 +78,41 @@ func (e *exponential) emit(x reg.VecVirtual) {
 		VPSLLD(U8(23), power, power)
 		VMULPS(power, p, p)
 	}
-	VMOVAPS(p, x)
+	VMOVUPS(p, x)
 }
 
 func exponentials() {
-	expSum()
+	expSum(avx2)
+	expSum(avx512)
 	siluMul()
 	maximum()
 	scale()
 }
 
-func expSum() {
-	text("sets dst = e^(src-shift) and returns the sum; n is a multiple of 8.", "expSumAVX2")("(dst *float32, src *float32, n int, shift float32) float32")
-	e := newExponential()
-	shift, sum := YMM(), YMM()
-	avx2.zero(sum)
+func expSum(v isa) {
+	text(fmt.Sprintf("sets dst = e^(src-shift) and returns the sum; n is a multiple of %d.", v.lanes), "expSum%s", v.name)("(dst *float32, src *float32, n int, shift float32) float32")
+	e := newExponential(v)
+	shift, sum := v.vec(), v.vec()
+	v.zero(sum)
 	first := Load(Param("shift"), XMM()).(reg.VecVirtual)
 	VBROADCASTSS(first, shift)
 	dst, src, n := arg("dst"), arg("src"), arg("n")
 	Label("loop")
-	x := YMM()
+	x := v.vec()
 	VMOVUPS(Mem{Base: src}, x)
 	VSUBPS(shift, x, x)
 	e.emit(x)
 	VADDPS(x, sum, sum)
 	VMOVUPS(x, Mem{Base: dst})
-	next(src, dst, n)
-	Store(avx2.sum(sum), ReturnIndex(0))
+	v.next(src, dst, n)
+	Store(v.sum(sum), ReturnIndex(0))
 	VZEROUPPER()
 	RET()
 }
 
 func siluMul() {
 	text("sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.", "siluMulAVX2")("(dst *float32, gate *float32, up *float32, n int)")
-	e := newExponential()
+	e := newExponential(avx2)
 	one, sign := float(1), constant(1<<31)
 	dst, gate, up, n := arg("dst"), arg("gate"), arg("up"), arg("n")
 	Label("loop")
@@ -109,7 +125,7 @@ func siluMul() {
 	VMULPS(Mem{Base: up}, g, g)
 	VMOVUPS(g, Mem{Base: dst})
 	ADDQ(U8(32), up)
-	next(gate, dst, n)
+	avx2.next(gate, dst, n)
 	VZEROUPPER()
 	RET()
 }
@@ -161,10 +177,10 @@ func scale() {
 	RET()
 }
 
-// next moves on by 8 numbers and loops.
-func next(src, dst, n reg.GPVirtual) {
-	ADDQ(U8(32), src)
-	ADDQ(U8(32), dst)
-	SUBQ(U8(8), n)
+// next moves on by a vector and loops.
+func (v isa) next(src, dst, n reg.GPVirtual) {
+	ADDQ(U8(v.bytes()), src)
+	ADDQ(U8(v.bytes()), dst)
+	SUBQ(U8(v.lanes), n)
 	JNZ(LabelRef("loop"))
 }

@@ -34,7 +34,7 @@ func wideLoops() {
 			VCVTPD2PSY(v, narrow)
 			VMOVUPS(narrow, Mem{Base: z, Disp: 16 * i})
 		}
-		next(from, z, n)
+		avx2.next(from, z, n)
 		VZEROUPPER()
 		RET()
 	}

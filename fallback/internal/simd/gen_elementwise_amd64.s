@@ -716,7 +716,7 @@ loop:
 	VPADDD       Y5, Y7, Y7
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y7, Y8, Y8
-	VMOVAPS      Y8, Y6
+	VMOVUPS      Y8, Y6
 	VMOVUPS      Y6, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
@@ -848,7 +848,7 @@ loop:
 	VPADDD       Y5, Y9, Y9
 	VPSLLD       $0x17, Y9, Y9
 	VMULPS       Y9, Y10, Y10
-	VMOVAPS      Y10, Y8
+	VMOVUPS      Y10, Y8
 	VADDPS       Y7, Y8, Y8
 	VDIVPS       Y8, Y7, Y8
 	VMOVUPS      Y8, (AX)
@@ -916,7 +916,7 @@ loop:
 	VPADDD       Y5, Y10, Y10
 	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y10, Y11, Y11
-	VMOVAPS      Y11, Y9
+	VMOVUPS      Y11, Y9
 	VADDPS       Y7, Y9, Y9
 	VDIVPS       Y9, Y8, Y8
 	VMOVUPS      Y8, (AX)

@@ -119,6 +119,11 @@ func toBF16AVX2(dst *uint16, src *float32, n int)
 //go:noescape
 func expSumAVX2(dst *float32, src *float32, n int, shift float32) float32
 
+// expSumAVX512 sets dst = e^(src-shift) and returns the sum; n is a multiple of 16.
+//
+//go:noescape
+func expSumAVX512(dst *float32, src *float32, n int, shift float32) float32
+
 // siluMulAVX2 sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.
 //
 //go:noescape

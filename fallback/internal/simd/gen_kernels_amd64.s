@@ -1423,7 +1423,7 @@ loop:
 	VPADDD       Y5, Y9, Y9
 	VPSLLD       $0x17, Y9, Y9
 	VMULPS       Y9, Y10, Y10
-	VMOVAPS      Y10, Y8
+	VMOVUPS      Y10, Y8
 	VADDPS       Y8, Y7, Y7
 	VMOVUPS      Y8, (AX)
 	ADDQ         $0x20, CX
@@ -1504,6 +1504,85 @@ DATA expterms<>+248(SB)/4, $0x3f800000
 DATA expterms<>+252(SB)/4, $0x3f800000
 GLOBL expterms<>(SB), RODATA|NOPTR, $256
 
+// func expSumAVX512(dst *float32, src *float32, n int, shift float32) float32
+// Requires: AVX, AVX512F, AVX512VL, SSE
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
+	MOVL         $0xc2d00000, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x42b20000, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x3fb8aa3b, AX
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x3f318000, AX
+	VMOVD        AX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0xb95e8083, AX
+	VMOVD        AX, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x0000007f, AX
+	VMOVD        AX, X6
+	VPBROADCASTD X6, Z6
+	VBROADCASTSS expterms<>+0(SB), Z7
+	VBROADCASTSS expterms<>+32(SB), Z8
+	VBROADCASTSS expterms<>+64(SB), Z9
+	VBROADCASTSS expterms<>+96(SB), Z10
+	VBROADCASTSS expterms<>+128(SB), Z11
+	VBROADCASTSS expterms<>+160(SB), Z12
+	VBROADCASTSS expterms<>+192(SB), Z13
+	VBROADCASTSS expterms<>+224(SB), Z14
+	VPXORD       Z1, Z1, Z1
+	MOVSS        shift+24(FP), X15
+	VBROADCASTSS X15, Z15
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+
+loop:
+	VMOVUPS       (CX), Z16
+	VSUBPS        Z15, Z16, Z16
+	VMINPS        Z16, Z2, Z16
+	VMAXPS        Z16, Z0, Z16
+	VMULPS        Z3, Z16, Z17
+	VRNDSCALEPS   $0x00, Z17, Z17
+	VFNMADD231PS  Z4, Z17, Z16
+	VFNMADD231PS  Z5, Z17, Z16
+	VMOVUPS       Z7, Z18
+	VFMADD213PS   Z8, Z16, Z18
+	VFMADD213PS   Z9, Z16, Z18
+	VFMADD213PS   Z10, Z16, Z18
+	VFMADD213PS   Z11, Z16, Z18
+	VFMADD213PS   Z12, Z16, Z18
+	VFMADD213PS   Z13, Z16, Z18
+	VFMADD213PS   Z14, Z16, Z18
+	VCVTPS2DQ     Z17, Z17
+	VPSRAD        $0x01, Z17, Z16
+	VPSUBD        Z16, Z17, Z17
+	VPADDD        Z6, Z16, Z16
+	VPSLLD        $0x17, Z16, Z16
+	VMULPS        Z16, Z18, Z18
+	VPADDD        Z6, Z17, Z17
+	VPSLLD        $0x17, Z17, Z17
+	VMULPS        Z17, Z18, Z18
+	VMOVUPS       Z18, Z16
+	VADDPS        Z16, Z1, Z1
+	VMOVUPS       Z16, (AX)
+	ADDQ          $0x40, CX
+	ADDQ          $0x40, AX
+	SUBQ          $0x10, DX
+	JNZ           loop
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
+	VHADDPS       Y1, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func siluMulAVX2(dst *float32, gate *float32, up *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·siluMulAVX2(SB), NOSPLIT, $0-32
@@ -1562,7 +1641,7 @@ loop:
 	VPADDD       Y5, Y10, Y10
 	VPSLLD       $0x17, Y10, Y10
 	VMULPS       Y10, Y11, Y11
-	VMOVAPS      Y11, Y9
+	VMOVUPS      Y11, Y9
 	VADDPS       Y6, Y9, Y9
 	VDIVPS       Y9, Y8, Y8
 	VMULPS       (DX), Y8, Y8

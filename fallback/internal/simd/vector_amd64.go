@@ -80,9 +80,14 @@ func expSumVector(dst, x []float32, shift float32) (int, float32) {
 	if active == Generic {
 		return 0, 0
 	}
-	n, sum := eights(len(x)), float32(0)
-	if n > 0 {
-		sum = expSumAVX2(&dst[:n][0], &x[0], n, shift)
+	wide, n, sum := 0, eights(len(x)), float32(0)
+	if active >= AVX512 {
+		if wide = len(x) &^ 15; wide > 0 {
+			sum = expSumAVX512(&dst[:wide][0], &x[0], wide, shift)
+		}
+	}
+	if n > wide {
+		sum += expSumAVX2(&dst[wide:n][0], &x[wide], n-wide, shift)
 	}
 	if n < len(x) {
 		var tail [8]float32
