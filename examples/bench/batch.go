@@ -91,7 +91,8 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 	before := b.model.Device().Stats().LiveBytes
 	each := (prompt+tokens)/64*64 + 64
 	e, err := engine.NewHosted(b.hosts, b.folder.Tokenizer, engine.Config{
-		Sequences: clients * (1 + b.draft), Context: prompt + tokens, CacheTokens: each * clients, Queue: clients, Draft: b.draft,
+		Sequences: clients * (1 + b.draft), Context: prompt + tokens, CacheTokens: each * clients, Queue: clients,
+		Draft: b.draft, ChunkTokens: b.chunk,
 	})
 	if err != nil {
 		return nil, err
@@ -117,8 +118,8 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 	return out, nil
 }
 
-// lookAtStep measures the parts of the largest step that generates only: usually the
-// one in which every client gets a token.
+// lookAtStep measures the parts of the largest step that only generates, usually the
+// one in which every client gets a token, and of the largest one with prompts in it.
 func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) error {
 	if b.profile == 0 {
 		return nil
@@ -131,12 +132,14 @@ func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) e
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Backward(all) {
-		if p.Rows == p.Chosen {
-			out := &profile{Clients: clients, Tokens: b.profile}
-			out.add(p.RegionProfile)
-			b.results.Profiles = append(b.results.Profiles, out)
-			return nil
+	for _, prompts := range []bool{false, true} {
+		for _, p := range slices.Backward(all) {
+			if (p.Rows != p.Chosen) == prompts {
+				out := &profile{Clients: clients, Rows: p.Rows, Tokens: b.profile}
+				out.add(p.RegionProfile)
+				b.results.Profiles = append(b.results.Profiles, out)
+				break
+			}
 		}
 	}
 	return nil

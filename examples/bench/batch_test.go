@@ -27,10 +27,16 @@ func TestBatchesAreMeasured(t *testing.T) {
 	}
 	require.Positive(t, r.Memory.Cache)
 	if r.NoProfile == "" {
-		require.Len(t, r.Profiles, 2)
-		for i, clients := range []int{1, 3} {
-			require.Equal(t, clients, r.Profiles[i].Clients)
-			require.NotEmpty(t, r.Profiles[i].Kernels)
+		require.Len(t, r.Profiles, 4) // generating, and with prompts
+		for i, clients := range []int{1, 1, 3, 3} {
+			p := r.Profiles[i]
+			require.Equal(t, clients, p.Clients)
+			if i%2 == 0 {
+				require.LessOrEqual(t, p.Rows, clients)
+			} else {
+				require.Equal(t, 16, p.Rows)
+			}
+			require.NotEmpty(t, p.Kernels)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type options struct {
 	seed                            uint64
 	prompts, gens, depths, threads  []int
 	batch                           []int // clients at once; empty: one session
-	draft                           int
+	draft, chunk                    int
 	textFile                        string
 	reps, profile, window           int
 	eager, region, json             bool
@@ -45,6 +45,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
 	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers so many requests at once")
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: most tokens that are guessed ahead where text repeats itself")
+	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: most `tokens` of prompts in a step; 0: the engine's choice (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
@@ -104,10 +105,10 @@ func (o *options) check() error {
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager and --n-depth")
-	case len(o.batch) == 0 && (o.draft != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
-		return errors.New("--draft, --text and several devices need --batch")
-	case o.draft < 0:
-		return fmt.Errorf("--draft: %d is negative", o.draft)
+	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
+		return errors.New("--draft, --chunk, --text and several devices need --batch")
+	case o.draft < 0 || o.chunk < 0:
+		return fmt.Errorf("--draft %d or --chunk %d is negative", o.draft, o.chunk)
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}

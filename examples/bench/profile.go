@@ -16,7 +16,8 @@ import (
 type profile struct {
 	Depth   int `json:"depth"`
 	Clients int `json:"clients,omitempty"`
-	Tokens  int `json:"tokens"` // number of tokens that the medians are of
+	Rows    int `json:"rows,omitempty"` // of the engine's step
+	Tokens  int `json:"tokens"`         // number of tokens that the medians are of
 	// Device time of a token: of a replay as it is, and with timestamps around
 	// each dispatch, which is what the kernels and gaps add up to.
 	ReplayNanos int64    `json:"replay_ns"`

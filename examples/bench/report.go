@@ -119,7 +119,7 @@ func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
 		what := fmt.Sprintf("a token of the region at depth %d", p.Depth)
 		if p.Clients > 0 {
-			what = fmt.Sprintf("a step of %d clients", p.Clients)
+			what = fmt.Sprintf("a step of %d clients, of %d rows", p.Clients, p.Rows)
 		}
 		fmt.Fprintf(w, "\n%s: %s µs of device time, %s with a timestamp around each dispatch; medians of %d:\n",
 			what, micros(float64(p.ReplayNanos)), micros(float64(p.TimedNanos)), p.Tokens)

@@ -26,7 +26,8 @@ type Config struct {
 	// which a request has the tokens of a generate.Session; float16 and bfloat16 take
 	// half the memory of float32.
 	CacheType kompute.DType
-	// ChunkTokens is the most tokens of prompts in one step; default 256.
+	// ChunkTokens is the most tokens of prompts in one step; default 512. Requests that
+	// generate take their tokens' places from it, but for a quarter.
 	ChunkTokens int
 	// Draft is the most tokens that are guessed ahead for a request, from what followed
 	// the same tokens before in its prompt and answer, and verified in one step. 0 is
@@ -51,7 +52,7 @@ func (c *Config) fill(m model.Model) error {
 	set(&c.Sequences, 32)
 	set(&c.Context, limit)
 	set(&c.PageTokens, 64)
-	set(&c.ChunkTokens, 256)
+	set(&c.ChunkTokens, 512)
 	set(&c.Queue, 256)
 	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
 	for name, v := range map[string]int{

@@ -66,7 +66,7 @@ func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error)
 		if err := e.checkPrompt(ids); err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
-		q := newSequence(ctx, ids)
+		q := e.newSequence(ctx, ids)
 		q.request, q.limit = &Request{}, 1
 		q.embed = &embedding{pooling: r.Pooling, sum: make([]float64, e.limits.Width)}
 		all = append(all, q)
@@ -145,5 +145,5 @@ func (r *replica) embedded(p *piece, states []float32) {
 		}
 	}
 	r.engine.end(p.sequence, generate.FinishError, err)
-	p.stream.end(generate.FinishStop, "", nil)
+	p.sequence.end(generate.FinishStop, "", nil)
 }

@@ -22,6 +22,7 @@ type Engine struct {
 	tokenizer *tokenizer.Tokenizer
 	config    Config
 	replicas  []*replica
+	outbox    *outbox
 	stop      context.CancelFunc // ends the steps that are under way
 	stopped   context.Context
 	ended     chan struct{} // closed when the replicas have ended, and their memory is free
@@ -43,7 +44,7 @@ type Stats struct {
 	Steps           uint64
 	DeviceSteps     []uint64      // of each device, in the order of the hosts
 	StepRequests    uint64        // requests in all steps: their mean is this by Steps
-	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing, passing tokens on
+	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing; beside it, tokens are passed on
 	PromptTokens    uint64        // fed from prompts, or again
 	GeneratedTokens uint64
 	SharedTokens    uint64 // of prompts, that were in the cache already
@@ -101,7 +102,7 @@ func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, 
 	if err := c.fill(models[0]); err != nil {
 		return nil, err
 	}
-	e := &Engine{limits: models[0].Limits(), tokenizer: tok, config: c, ended: make(chan struct{})}
+	e := &Engine{limits: models[0].Limits(), tokenizer: tok, config: c, outbox: newOutbox(), ended: make(chan struct{})}
 	e.wake = sync.NewCond(&e.mu)
 	e.queue.wake = e.wake.Broadcast
 	for i, m := range models {
@@ -116,8 +117,10 @@ func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, 
 	for _, r := range e.replicas {
 		running.Go(r.loop)
 	}
+	go e.outbox.run()
 	go func() {
 		running.Wait()
+		e.outbox.close()
 		close(e.ended)
 	}()
 	return e, nil

@@ -45,9 +45,9 @@ func newScheduler(c *Config, w *queue) *scheduler {
 }
 
 // plan sets the pieces of the next step: one token of each sequence that
-// generates, and up to ChunkTokens tokens of prompts, those first that were not
-// fed for the longest time. It has pages for all of them. It reports false if
-// there is nothing to feed, or nothing before the steps in flight are done.
+// generates, and tokens of prompts until there are ChunkTokens in all, those first
+// that were not fed for the longest time. It has pages for all of them. It reports
+// false if there is nothing to feed, or nothing before the steps in flight are done.
 func (s *scheduler) plan(f *flight) bool {
 	f.pieces = f.pieces[:0]
 	if slices.ContainsFunc(s.running, (*sequence).undecided) {
@@ -57,18 +57,20 @@ func (s *scheduler) plan(f *flight) bool {
 	s.plans++
 	s.order = append(s.order[:0], s.running...)
 	slices.SortStableFunc(s.order, func(a, b *sequence) int {
-		return cmp.Or(min(a.waiting(), 2)-min(b.waiting(), 2), cmp.Compare(a.turn, b.turn))
+		return cmp.Or(s.class(a)-s.class(b), cmp.Compare(a.turn, b.turn))
 	})
-	room := s.config.ChunkTokens
+	// Kernels take rows by tiles, so a few more than a round number would cost a whole one.
+	room, least := s.config.ChunkTokens, (s.config.ChunkTokens+3)/4
 	for _, q := range s.order {
 		count := q.waiting()
 		if count > 1 {
-			count = min(count, room)
-			room -= count
+			count = max(0, min(count, max(room, least)))
+			least -= count
 		}
+		room -= count
 		if count > 0 && q.on == s && s.reserve(q, q.fed+count) {
 			f.pieces = append(f.pieces, piece{sequence: q, first: q.fed, count: count, since: q.admission})
-			q.turn = s.plans
+			q.turn, q.begun = s.plans, true
 		}
 	}
 	// Some may have given their pages up for others behind them.
@@ -79,6 +81,20 @@ func (s *scheduler) plan(f *flight) bool {
 		s.enqueue(&f.pieces[i])
 	}
 	return len(f.pieces) > 0
+}
+
+// class orders sequences in a step: those that generate, then prompts. One that was
+// begun and has little left goes before other prompts, which have most of the step's
+// tokens left.
+func (s *scheduler) class(q *sequence) int {
+	n := q.waiting()
+	switch {
+	case n < 2:
+		return n
+	case q.begun && n <= s.config.ChunkTokens/4:
+		return 2
+	}
+	return 3
 }
 
 // draft adds guesses to the pieces of a step that has no prompts in it, as far as
@@ -148,7 +164,7 @@ func (s *scheduler) enqueue(p *piece) {
 // admit lets a waiting sequence run. It is fed after those that wait for it longer.
 func (s *scheduler) admit(q *sequence) {
 	s.admissions++
-	q.admission, q.turn, q.on = s.admissions, s.plans, s
+	q.admission, q.turn, q.begun, q.on = s.admissions, s.plans, false, s
 	if q.pages = nil; q.shares() {
 		q.pages = s.pages.share(q.tokens)
 	}

@@ -12,6 +12,7 @@ import (
 type sequence struct {
 	request *Request
 	stream  *Stream
+	out     *outbox // what passes on to stream
 	ctx     context.Context
 	answer  *generate.Answer // nil: tokens are not wanted
 	chooser *chooser         // nil: the device chooses
@@ -35,12 +36,13 @@ type sequence struct {
 	published int        // of pages, that others may find
 	admission uint64     // counts when it was let run: its pages only grow until the next one
 	turn      uint64     // the plan that fed it last
+	begun     bool       // a piece of its prompt was fed
 }
 
 // newSequence returns the sequence of a prompt, which ends with ctx.
-func newSequence(ctx context.Context, prompt []int) *sequence {
+func (e *Engine) newSequence(ctx context.Context, prompt []int) *sequence {
 	own, cancel := context.WithCancel(ctx)
-	q := &sequence{ctx: own, stream: newStream(cancel), prompt: len(prompt), tokens: make([]int32, len(prompt))}
+	q := &sequence{ctx: own, stream: newStream(cancel), out: e.outbox, prompt: len(prompt), tokens: make([]int32, len(prompt))}
 	for i, id := range prompt {
 		q.tokens[i] = int32(id)
 	}
@@ -77,9 +79,9 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	}
 	token := s.answer.Add(id, s.chooser.accept(id))
 	token.Logprob = about
-	s.stream.push(token)
+	s.out.add(delivery{stream: s.stream, token: token})
 	if token.Finish != "" {
-		s.stream.end(token.Finish, "", nil)
+		s.end(token.Finish, "", nil)
 	}
 	return token.Finish != ""
 }
@@ -90,5 +92,10 @@ func (s *sequence) abort(finish string, err error) {
 	if s.answer != nil {
 		rest = s.answer.Rest()
 	}
-	s.stream.end(finish, rest, err)
+	s.end(finish, rest, err)
+}
+
+// end ends the stream, behind what was passed on before.
+func (s *sequence) end(finish, rest string, err error) {
+	s.out.add(delivery{stream: s.stream, ends: true, finish: finish, rest: rest, err: err})
 }

@@ -92,7 +92,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 }
 
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
-// that are generated, powers of four with pieces of prompts among them.
+// that are generated, powers of four up to ChunkTokens with pieces of prompts among them.
 func (t *stepper) sizeFor(f *flight) size {
 	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
@@ -113,7 +113,13 @@ func (t *stepper) sizeFor(f *flight) size {
 	for z.chosen < f.chosen {
 		z.chosen *= 4
 	}
-	z.rows, z.chosen = min(z.rows, t.config.ChunkTokens+t.config.Sequences), min(z.chosen, t.config.Sequences)
+	if z.rows > t.config.ChunkTokens {
+		z.rows = t.config.ChunkTokens
+		if f.rows > z.rows {
+			z.rows += t.config.Sequences
+		}
+	}
+	z.chosen = min(z.chosen, t.config.Sequences)
 	return z
 }
 

@@ -58,7 +58,7 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 
 // sequence makes that of a request that was checked.
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
-	q := newSequence(ctx, r.Prompt)
+	q := e.newSequence(ctx, r.Prompt)
 	q.request, q.chooser = r, newChooser(r, e.tokenizer)
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)
