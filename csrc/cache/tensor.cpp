@@ -136,8 +136,9 @@ void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
 }
 
 void Tensor::read_at(const std::shared_ptr<Point> &point) {
-    if (point == writer_) {
-        return; // following the point follows both
+    // Following the writer follows both; and what nothing writes, such as a weight, needs no readers.
+    if (point == writer_ || read_only) {
+        return;
     }
     for (std::shared_ptr<Point> &reader : readers_) {
         if (reader == point) {

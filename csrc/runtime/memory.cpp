@@ -17,8 +17,8 @@ namespace kpx {
 
 Buffer::Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
                uint64_t capacity)
-    : device_(std::move(device)), block_(std::move(block)), offset_(offset), bytes_(bytes), capacity_(capacity),
-      serial_(block_->handle.serial) {}
+    : serial_(block->handle.serial), offset_(offset), bytes_(bytes), capacity_(capacity), block_(std::move(block)),
+      device_(std::move(device)) {}
 
 Buffer::~Buffer() {
     device_->memory().release(block_, offset_, capacity_);

@@ -54,10 +54,11 @@ class Buffer {
     bool closed() const { return closed_; }
 
   private:
-    std::shared_ptr<Device> device_;
-    std::shared_ptr<Block> block_;
-    uint64_t offset_, bytes_, capacity_, serial_;
+    uint64_t serial_, offset_; // with window_, what an op that comes again looks at
     uint64_t window_ = 0;
+    uint64_t bytes_, capacity_;
+    std::shared_ptr<Block> block_;
+    std::shared_ptr<Device> device_;
     std::atomic<bool> closed_{false};
 };
 

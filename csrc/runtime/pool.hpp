@@ -41,16 +41,18 @@ template <typename T> class Pooled {
 
     T *allocate(size_t n) {
         void *memory = n == 1 ? spare().take() : nullptr;
-        return static_cast<T *>(memory != nullptr ? memory : ::operator new(n * sizeof(T)));
+        return static_cast<T *>(memory != nullptr ? memory : ::operator new(n * sizeof(T), kLine));
     }
     void deallocate(T *memory, size_t n) noexcept {
         if (n != 1 || !spare().keep(memory)) {
-            ::operator delete(memory);
+            ::operator delete(memory, kLine);
         }
     }
     friend bool operator==(const Pooled &, const Pooled &) { return true; }
 
   private:
+    static constexpr std::align_val_t kLine{64}; // of the cache: an object does not begin in the middle of one
+
     // A list through the memory itself.
     class Spare {
       public:

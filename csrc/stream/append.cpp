@@ -21,6 +21,14 @@ void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays
     }
 }
 
+// Loads memory that will be read soon. It may be any address.
+void prefetch(const void *memory, size_t bytes) {
+    constexpr size_t kLine = 64;
+    for (size_t at = 0; at < bytes; at += kLine) {
+        __builtin_prefetch(static_cast<const char *>(memory) + at);
+    }
+}
+
 } // namespace
 
 // Records how an op appended to the window uses its tensors.
@@ -93,6 +101,9 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     op_row(op); // there must be one
     if (size > 0 && params == nullptr) {
         fail(KPX_INVALID, "{} bytes of parameters, and none given", size);
+    }
+    for (uint32_t i = 0; i < n; i++) { // between two tokens, hundreds of tensors have left the cache
+        prefetch(arrays[i].tensor, sizeof(Tensor));
     }
     const auto *bytes = static_cast<const uint8_t *>(params);
     const auto fill = [&](OpNode &node) {
