@@ -16,16 +16,21 @@ type pagedHeads struct {
 	keys, values                  *array.Array
 	waves                         ropeWaves
 	rows, queries, heads, d, half int
+	// ready [rows, queries, d] gets the queries where out is nil.
+	ready []float32
 }
 
 func pagedHeadsStages(op opdef.PagedHeadsParams) *Stages {
 	o := &opdef.PagedHeads
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
-		h := newPagedHeads(a, op)
-		return []workers.Part{{Units: h.rows, Cost: float64((h.queries + 2*h.heads) * h.d), Run: h.run}}, nil
+		return []workers.Part{newPagedHeads(a, op).part()}, nil
 	}
 	return s
+}
+
+func (h *pagedHeads) part() workers.Part {
+	return workers.Part{Units: h.rows, Cost: float64((h.queries + 2*h.heads) * h.d), Run: h.run}
 }
 
 // pagedHeads checks what the loop takes for granted, of operands that their ops have taken.
@@ -84,7 +89,12 @@ func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 			return h.head(x, row, i, norm, gain, eps, cos, sin, space)
 		}
 		for i := range h.queries {
-			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head(h.q, i, h.op.QNorm, h.qGain, h.op.QEps))
+			q := head(h.q, i, h.op.QNorm, h.qGain, h.op.QEps)
+			if h.out == nil {
+				copy(h.ready[(row*h.queries+i)*h.d:], q)
+				continue
+			}
+			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], q)
 		}
 		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
 		tokens := h.keys.Shape[2]

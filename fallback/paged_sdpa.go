@@ -61,6 +61,8 @@ func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 type pagedAttention struct {
 	q, keys, values, table, sequences, lengths, out *array.Array
 	scale                                           float32
+	// ready [R, Hq, D], if not nil, is what q would be.
+	ready []float32
 }
 
 // pagedUnit is the state of one unit.
@@ -73,22 +75,29 @@ type pagedUnit struct {
 }
 
 func (p *pagedAttention) run() {
+	parallel(p.q.Shape[0]*p.keys.Shape[1], p.cost(p.meanLength()), p.units)
+}
+
+// cost is that of a unit whose row sees so many keys.
+func (p *pagedAttention) cost(keys int) float64 {
+	return 0.1 * float64(p.q.Shape[1]/max(p.keys.Shape[1], 1)*keys*(p.keys.Shape[3]+p.values.Shape[3]+30))
+}
+
+// units computes and stores units lo to hi-1.
+func (p *pagedAttention) units(lo, hi int) {
 	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.keys.Shape[3], p.values.Shape[3]
 	group := p.q.Shape[1] / heads
-	cost := 0.1 * float64(group*p.meanLength()*(d+dv+30))
-	parallel(p.q.Shape[0]*heads, cost, func(lo, hi int) {
-		scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv))
-		defer scratch.release()
-		for i := lo; i < hi; i++ {
-			space := scratch.f
-			u := pagedUnit{
-				pagedAttention: p, row: i / heads, keyHead: i % heads, group: group,
-				q: cut(&space, group*d), scores: cut(&space, group*l), runningSoftmax: newRunningSoftmax(&space, group, dv),
-			}
-			u.buf = space
-			u.attend()
+	scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv))
+	defer scratch.release()
+	for i := lo; i < hi; i++ {
+		space := scratch.f
+		u := pagedUnit{
+			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group,
+			q: cut(&space, group*d), scores: cut(&space, group*l), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
-	})
+		u.buf = space
+		u.attend()
+	}
 }
 
 // meanLength is about how many keys a row sees.
@@ -116,7 +125,11 @@ func (u *pagedUnit) attend() {
 	u.reset()
 	for h := range u.group {
 		row := u.q[h*d : (h+1)*d]
-		loadFloats(row, u.pagedAttention.q, elementAt(u.pagedAttention.q, []int{u.row, u.keyHead*u.group + h, 0}), u.pagedAttention.q.Strides[2])
+		if head := u.keyHead*u.group + h; u.ready != nil {
+			copy(row, u.ready[(u.row*u.pagedAttention.q.Shape[1]+head)*d:])
+		} else {
+			loadFloats(row, u.pagedAttention.q, elementAt(u.pagedAttention.q, []int{u.row, head, 0}), u.pagedAttention.q.Strides[2])
+		}
 		simd.Scale(row, u.scale)
 	}
 	length := u.length(u.row)

@@ -47,6 +47,8 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 		return attentionProjectionStages(arrays, paramsOf[opdef.AttentionProjectionParams](params))
 	case opdef.PagedHeads.Name:
 		return pagedHeadsStages(paramsOf[opdef.PagedHeadsParams](params))
+	case opdef.PagedStep.Name:
+		return pagedStepStages(arrays, paramsOf[opdef.PagedStepParams](params))
 	case opdef.QuantizedMatMul.Name:
 		return productStages(arrays, paramsOf[opdef.QuantizedMatMulParams](params))
 	}
@@ -62,6 +64,8 @@ func Supports(name string, arrays []array.Array, params []byte) error {
 		c.projection(arrays, paramsOf[opdef.ProjectionParams](params))
 	case opdef.PagedHeads.Name:
 		c.pagedHeads(arrays, paramsOf[opdef.PagedHeadsParams](params))
+	case opdef.PagedStep.Name:
+		c.pagedStep(arrays, paramsOf[opdef.PagedStepParams](params))
 	case opdef.AttentionStep.Name:
 		c.attentionStep(arrays)
 	case opdef.AttentionProjection.Name:

@@ -6,7 +6,6 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "tensor.glsl"
-#include "math.glsl"
 
 layout(local_size_x_id = 0) in; // a power of two, at least D / 2
 
@@ -41,69 +40,8 @@ layout(constant_id = 7) const uint FLAGS = 0; // STEP_*
 
 layout(push_constant) uniform Push { PagedHeadsParams p; };
 
-#include "rotary.glsl"
-
-bool has(uint flag) { return (FLAGS & flag) != 0; }
-
-shared float squares_s[256];
-
-// 1 / root mean square of the head. All threads together.
-float head_scale(vec2 pair, float eps) {
-    uint thread = gl_LocalInvocationIndex;
-    precise float square = pair.x * pair.x + pair.y * pair.y;
-    squares_s[thread] = square;
-    barrier();
-    for (uint reach = gl_WorkGroupSize.x / 2; reach > 0; reach /= 2) {
-        if (thread < reach) {
-            squares_s[thread] += squares_s[thread + reach];
-        }
-        barrier();
-    }
-    return inversesqrt(squares_s[0] / float(D) + eps);
-}
-
-// The elements of a pair: rotated together, or, behind DIMS, just neighbours.
-uvec2 pair_at(uint slot) {
-    bool split = slot < DIMS / 2 && !has(STEP_TRADITIONAL);
-    return split ? uvec2(slot, slot + DIMS / 2) : uvec2(2 * slot, 2 * slot + 1);
-}
-
-vec2 rotated(vec2 pair, uint slot, uint row) {
-    if (slot >= DIMS / 2) {
-        return pair;
-    }
-    int at = p.position;
-    if (has(STEP_DEVICE_POSITION)) {
-        at = positions[p.position + (has(STEP_POSITIONS) ? int(row) : 0)];
-    }
-    precise float position = float(at) * p.rope_scale;
-    float angle = has(STEP_FREQS) ? quotient(position, freqs[p.freqs_offset + slot]) : position * inverse_frequency(slot);
-    vec2 turn = m_sincos(angle);
-    return vec2(pair.x * turn.y - pair.y * turn.x, pair.x * turn.x + pair.y * turn.y);
-}
-
-vec2 load_pair(uint kind, uint row, uint head, uvec2 at) {
-    if (kind == 0) {
-        uint from = p.q_offset + row * p.q_strides[0] + head * p.q_strides[1];
-        return vec2(q_load(from + at.x), q_load(from + at.y));
-    }
-    if (kind == 1) {
-        uint from = p.k_offset + row * p.k_strides[0] + head * p.k_strides[1];
-        return vec2(k_load(from + at.x), k_load(from + at.y));
-    }
-    uint from = p.v_offset + row * p.v_strides[0] + head * p.v_strides[1];
-    return vec2(v_load(from + at.x), v_load(from + at.y));
-}
-
-vec2 gain_of(uint kind, uvec2 at) {
-    if (kind == 0 && has(STEP_Q_GAIN)) {
-        return vec2(q_gain_load(p.q_gain_offset + at.x), q_gain_load(p.q_gain_offset + at.y));
-    }
-    if (kind == 1 && has(STEP_K_GAIN)) {
-        return vec2(k_gain_load(p.k_gain_offset + at.x), k_gain_load(p.k_gain_offset + at.y));
-    }
-    return vec2(1.0);
-}
+#define PAIR_THREADS 256
+#include "paged_pairs.glsl"
 
 void store_pair(uint kind, uint row, uint head, uvec2 at, vec2 pair) {
     if (kind == 0) {
@@ -140,13 +78,17 @@ void main() {
     uint slot = gl_LocalInvocationIndex;
     bool exists = slot < D / 2;
     uvec2 at = pair_at(exists ? slot : 0);
-    vec2 pair = exists ? load_pair(kind, row, head, at) : vec2(0.0);
-    if (kind == 0 ? has(STEP_Q_NORM) : kind == 1 && has(STEP_K_NORM)) {
-        float scale = head_scale(pair, kind == 0 ? p.q_eps : p.k_eps);
-        precise vec2 normed = pair * scale * gain_of(kind, at);
-        pair = normed;
+    uint from = kind == 0   ? p.q_offset + row * p.q_strides[0] + head * p.q_strides[1]
+                : kind == 1 ? p.k_offset + row * p.k_strides[0] + head * p.k_strides[1]
+                            : p.v_offset + row * p.v_strides[0] + head * p.v_strides[1];
+    vec2 pair = exists ? load_pair(kind, from, at) : vec2(0.0);
+    if (is_normed(kind)) {
+        pair = normed(pair, head_scale(pair, kind == 0 ? p.q_eps : p.k_eps), gain_of(kind, at));
+    }
+    if (exists && kind != 2 && slot < DIMS / 2) {
+        pair = rotated(pair, turn_of(slot, row));
     }
     if (exists) {
-        store_pair(kind, row, head, at, kind == 2 ? pair : rotated(pair, slot, row));
+        store_pair(kind, row, head, at, pair);
     }
 }

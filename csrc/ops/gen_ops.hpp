@@ -109,6 +109,11 @@ struct PagedSDPAOp {
     float scale;
 };
 
+struct PagedStepOp {
+    PagedHeadsOp heads;
+    float scale;
+};
+
 struct PagedUpdateOp {
     uint32_t reserved;
 };
@@ -575,11 +580,52 @@ class PagedSDPACall : public CallOf<PagedSDPAOp> {
 };
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 
+// paged_heads of one token, and paged_sdpa of its row: operands as of these, out [1, Hq, D].
+class PagedStepCall : public CallOf<PagedStepOp> {
+  public:
+    static constexpr int32_t kOp = 16;
+    enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kTable, kSequences, kLengths, kOut };
+    static constexpr OperandInfo kOperands[] = {
+        {"q", KPX_READ, false},
+        {"k", KPX_READ, false},
+        {"v", KPX_READ, false},
+        {"q_gain", KPX_READ, true},
+        {"k_gain", KPX_READ, true},
+        {"position", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"slots", KPX_READ, false},
+        {"keys", KPX_READ_WRITE, false},
+        {"values", KPX_READ_WRITE, false},
+        {"table", KPX_READ, false},
+        {"sequences", KPX_READ, false},
+        {"lengths", KPX_READ, false},
+        {"out", KPX_WRITE, false},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &q() const { return at(kQ); }
+    const Array &k() const { return at(kK); }
+    const Array &v() const { return at(kV); }
+    const Array &q_gain() const { return at(kQGain); }
+    const Array &k_gain() const { return at(kKGain); }
+    const Array &position() const { return at(kPosition); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &slots() const { return at(kSlots); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &table() const { return at(kTable); }
+    const Array &sequences() const { return at(kSequences); }
+    const Array &lengths() const { return at(kLengths); }
+    const Array &out() const { return at(kOut); }
+};
+void lower_paged_step(Lowering &lowering, const PagedStepCall &call);
+
 // pages [P, H, L, D] of P pages of L tokens, rows [R, H, D], slots int32 [R], all different. Row r becomes token
 // slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
 class PagedUpdateCall : public CallOf<PagedUpdateOp> {
   public:
-    static constexpr int32_t kOp = 16;
+    static constexpr int32_t kOp = 17;
     enum Operand : uint32_t { kPages, kRows, kSlots };
     static constexpr OperandInfo kOperands[] = {
         {"pages", KPX_READ_WRITE, false},
@@ -601,7 +647,7 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 // one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the largest product is.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
-    static constexpr int32_t kOp = 17;
+    static constexpr int32_t kOp = 18;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
@@ -638,7 +684,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call);
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 18;
+    static constexpr int32_t kOp = 19;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -659,7 +705,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 20;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -683,7 +729,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 21;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -706,7 +752,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -725,7 +771,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // or bools.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -742,7 +788,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -763,7 +809,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -786,7 +832,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // +Inf or nothing finite. step of the struct holds when the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -808,7 +854,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -828,7 +874,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -851,7 +897,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -876,7 +922,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -896,7 +942,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as slice_update's.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -916,7 +962,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -935,7 +981,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 32;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -952,7 +998,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 33;
+    static constexpr int32_t kOp = 34;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -969,7 +1015,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 34;
+    static constexpr int32_t kOp = 35;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -1007,6 +1053,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(pad, Pad) \
     ROW(paged_heads, PagedHeads) \
     ROW(paged_sdpa, PagedSDPA) \
+    ROW(paged_step, PagedStep) \
     ROW(paged_update, PagedUpdate) \
     ROW(projection, Projection) \
     ROW(quantize, Quantize) \

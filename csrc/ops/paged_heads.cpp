@@ -1,4 +1,5 @@
 #include "ops/lowering_util.hpp"
+#include "ops/paged.hpp"
 #include "ops/rotary.hpp"
 
 namespace kpx {
@@ -21,7 +22,9 @@ bool is_vector(const Array &x, uint32_t dtype, int64_t n) {
     return !x || (x.rank == 1 && x.dim(0) == n && x.dtype == dtype && (n == 1 || x.stride(0) == 1));
 }
 
-void check_heads(const Lowering &lowering, const PagedHeadsCall &s) {
+} // namespace
+
+void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     const Array &q = s.q(), &k = s.k();
     const DeviceTraits &device = lowering.device();
     check_operands({&q, &k, &s.v(), &s.q_gain(), &s.k_gain(), &s.position()});
@@ -58,7 +61,7 @@ void check_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     }
 }
 
-uint32_t flags_of(const PagedHeadsCall &s) {
+uint32_t paged_heads_flags(const PagedHeadsCall &s) {
     const auto flag = [](bool on, uint32_t bit) { return on ? bit : 0; };
     const PagedHeadsOp &op = s.op();
     return flag(op.q_norm, STEP_Q_NORM) | flag(op.k_norm, STEP_K_NORM) | flag(bool(s.q_gain()), STEP_Q_GAIN) |
@@ -66,6 +69,8 @@ uint32_t flags_of(const PagedHeadsCall &s) {
            flag(s.position() && s.position().dim(0) > 1, STEP_POSITIONS) | flag(bool(s.freqs()), STEP_FREQS) |
            flag(op.traditional, STEP_TRADITIONAL);
 }
+
+namespace {
 
 PagedHeadsParams params_of(const PagedHeadsCall &s) {
     const PagedHeadsOp &op = s.op();
@@ -99,7 +104,7 @@ PagedHeadsParams params_of(const PagedHeadsCall &s) {
 } // namespace
 
 void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
-    check_heads(lowering, s);
+    check_paged_heads(lowering, s);
     const uint32_t heads = uint32_t(s.q().dim(1)), kv_heads = uint32_t(s.k().dim(1)), d = uint32_t(s.q().dim(2));
     uint32_t threads = 32;
     while (threads < d / 2) {
@@ -113,7 +118,7 @@ void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
                                         .dims = s.op().dims,
                                         .heads = heads,
                                         .kv_heads = kv_heads,
-                                        .flags = flags_of(s)},
+                                        .flags = paged_heads_flags(s)},
                       {.q = {s.q(), KPX_READ},
                        .k = {s.k(), KPX_READ},
                        .v = {s.v(), KPX_READ},

@@ -1,20 +1,54 @@
 #include <algorithm>
 
 #include "ops/lowering_util.hpp"
+#include "ops/paged.hpp"
 
 namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;  // DV_CHUNK of paged_sdpa.comp
-constexpr uint32_t kMostHeads = 8;     // MOST_HEADS there
+constexpr int64_t kValuesChunk = 256;  // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;     // query heads of a workgroup
 constexpr uint32_t kHeadQuads = 16;    // most quads of q that a lane holds for all its heads together
 constexpr int64_t kLaneQuads = 32;     // most quads of one head that a lane holds
 constexpr uint32_t kMostBatch = 8;     // keys that a slot loads at once,
 constexpr uint32_t kCpuBatch = 2;      // of CPU drivers, which have no loads in flight and compile slowly,
 constexpr uint32_t kMostScores = 32;   // and their scores, of all heads
+constexpr uint32_t kMostSlots = 8;     // SLOTS there
+constexpr uint32_t kHeadsAlone = 2;    // of a workgroup, where there is one row
 constexpr int64_t kKeysPerSplit = 256; // or more: fewer do not pay for combining them
 constexpr int64_t kMostSplits = 16;    // MOST_SPLITS there
+
+// Query heads of a group that share a workgroup: a divisor of the group.
+uint32_t heads_together(int64_t group, int64_t quads) {
+    const int64_t most = std::min<int64_t>(kMostHeads, std::max<int64_t>(1, kHeadQuads / quads));
+    for (int64_t heads = std::min(most, group); heads > 1; heads--) {
+        if (group % heads == 0) {
+            return uint32_t(heads);
+        }
+    }
+    return 1;
+}
+
+// Of a row alone: half of the heads or a quarter, if the lanes add up their scores in the same order then, and pairs
+// of tokens share a page.
+uint32_t heads_alone(const PagedPlan &plan, int64_t page) {
+    const uint32_t scores = plan.heads * plan.batch;
+    const bool alike = (scores & (scores - 1)) == 0 && scores <= plan.lanes && page % 2 == 0;
+    return alike && plan.heads > kHeadsAlone ? kHeadsAlone : plan.heads;
+}
+
+// The most workgroups that the keys of a row are spread over: by the capacity alone, since lengths are known on the
+// device, and so that a row's sums do not depend on how many rows there are.
+int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
+    const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
+    if (device.is_cpu && !device.as_gpu) {
+        return std::min(kMostSplits, needed);
+    }
+    return std::min(kMostSplits, std::max(needed, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
+}
+
+} // namespace
 
 void check_paged(const PagedSDPACall &call) {
     const Array &q = call.q(), &k = call.keys(), &v = call.values(), &out = call.out();
@@ -36,26 +70,38 @@ void check_paged(const PagedSDPACall &call) {
         invalid("the table is not [S, M], or sequences and lengths are not [R]");
 }
 
-// Query heads of a group that share a workgroup: a divisor of the group.
-uint32_t heads_together(int64_t group, int64_t quads) {
-    const int64_t most = std::min<int64_t>(kMostHeads, std::max<int64_t>(1, kHeadQuads / quads));
-    for (int64_t heads = std::min(most, group); heads > 1; heads--) {
-        if (group % heads == 0) {
-            return uint32_t(heads);
-        }
-    }
-    return 1;
+int64_t paged_capacity(const PagedSDPACall &call) {
+    return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
-// The most workgroups that the keys of a row are spread over: by the capacity alone, since lengths are known on the
-// device, and so that a row's sums do not depend on how many rows there are.
-int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
-    const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
-    if (device.is_cpu && !device.as_gpu) {
-        return std::min(kMostSplits, needed);
-    }
-    return std::min(kMostSplits, std::max(needed, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
+PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) {
+    const DeviceTraits &device = lowering.device();
+    const int64_t d = call.q().dim(2), dv = call.values().dim(3), page = call.keys().dim(2);
+    PagedPlan plan{};
+    plan.lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
+    plan.slots = kMostSlots;
+    while (plan.slots > 1 && plan.slots * plan.lanes > std::min(device.max_workgroup_invocations, 256u))
+        plan.slots /= 2;
+    plan.k_quads = std::max<uint32_t>(1, divide_up(d, plan.lanes * 4));
+    plan.v_quads = divide_up(std::min(dv, kValuesChunk), plan.lanes * 4);
+    if (plan.k_quads > kLaneQuads)
+        unsupported("heads of {} elements", d);
+    const uint32_t quads = std::max(plan.k_quads, plan.v_quads);
+    plan.heads = heads_together(call.q().dim(1) / call.keys().dim(1), quads);
+    const uint32_t most = device.is_cpu ? kCpuBatch : kMostBatch;
+    plan.batch = std::max<uint32_t>(1, std::min(most, kMostScores / plan.heads) / quads);
+    plan.heads = alone ? heads_alone(plan, page) : plan.heads;
+    plan.aligned = page % plan.batch == 0;
+    plan.splits = uint32_t(most_splits(device, paged_capacity(call)));
+    const bool split = plan.splits > 1;
+    plan.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
+    const int64_t outputs = call.q().dim(0) * call.q().dim(1);
+    plan.parts = split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.q(); // else not touched
+    plan.arrivals = split ? lowering.counters(outputs / plan.heads * divide_up(dv, kValuesChunk)) : call.q();
+    return plan;
 }
+
+namespace {
 
 PagedSDPAParams params_of(const PagedSDPACall &call) {
     const Array &q = call.q(), &k = call.keys(), &v = call.values(), &table = call.table();
@@ -68,7 +114,7 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
     p.page = uint32_t(k.dim(2));
     p.pages = uint32_t(k.dim(0));
     p.sequences = uint32_t(table.dim(0));
-    p.capacity = uint32_t(std::min<int64_t>(table.dim(1) * k.dim(2), INT32_MAX));
+    p.capacity = uint32_t(paged_capacity(call));
     fill(p.q_strides, 3, q.strides, 3, 0);
     fill(p.k_strides, 4, k.strides, 4, 0);
     fill(p.v_strides, 4, v.strides, 4, 0);
@@ -91,7 +137,6 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
     check_paged(call);
     check_operands(
         {&call.q(), &call.keys(), &call.values(), &call.table(), &call.sequences(), &call.lengths(), &call.out()});
-    const DeviceTraits &device = lowering.device();
     const Array &out = call.out(), &k = call.keys();
     if (out.size() == 0)
         return;
@@ -100,44 +145,25 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         fill_array(lowering, out, 0);
         return;
     }
-    const uint32_t lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
-    uint32_t slots = 8;
-    while (slots > 1 && slots * lanes > std::min(device.max_workgroup_invocations, 256u))
-        slots /= 2;
-    const int64_t k_quads = std::max<int64_t>(1, (int64_t(p.d) + lanes * 4 - 1) / (lanes * 4));
-    const int64_t v_quads = (std::min<int64_t>(p.dv, kValuesChunk) + lanes * 4 - 1) / (lanes * 4);
-    if (k_quads > kLaneQuads)
-        unsupported("heads of {} elements", p.d);
-    const uint32_t heads = heads_together(p.group, std::max(k_quads, v_quads));
-    const int64_t splits = most_splits(device, p.capacity);
+    const PagedPlan plan = plan_paged(lowering, call, false);
     const Array dense = dense_output(lowering, out);
-    const int64_t outputs = out.dim(0) * out.dim(1);
-    const int64_t chunks = (p.dv + kValuesChunk - 1) / kValuesChunk;
-    const int64_t groups = outputs / heads * chunks;
-    const bool split = splits > 1;
-    const Array parts =
-        split ? lowering.scratch(DT_FLOAT32, {outputs, splits, int64_t(p.dv) + 2}) : call.q(); // else not touched
-    const Array arrivals = split ? lowering.counters(groups) : call.q();
     p.out_offset = uint32_t(dense.offset);
-    const uint32_t most_batch = device.is_cpu ? kCpuBatch : kMostBatch;
-    const uint32_t batch =
-        std::max<uint32_t>(1, std::min(most_batch, kMostScores / heads) / uint32_t(std::max(k_quads, v_quads)));
-    Grid grid = grid_1d(device, groups);
-    grid.z = uint32_t(splits);
-    lowering.dispatch(spec::paged_sdpa{.threads = slots * lanes,
+    Grid grid = grid_1d(lowering.device(), out.dim(0) * out.dim(1) / plan.heads * divide_up(p.dv, kValuesChunk));
+    grid.z = plan.splits;
+    lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,
                                        .q_dtype = call.q().dtype,
                                        .k_dtype = k.dtype,
                                        .v_dtype = k.dtype,
                                        .y_dtype = dense.dtype,
                                        .k_vector = quads_in_rows(k),
                                        .v_vector = quads_in_rows(call.values()),
-                                       .k_quads = uint32_t(k_quads),
-                                       .v_quads = uint32_t(v_quads),
-                                       .heads = heads,
-                                       .batch = batch,
-                                       .aligned = k.dim(2) % batch == 0,
-                                       .keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX,
-                                       .lanes = lanes},
+                                       .k_quads = plan.k_quads,
+                                       .v_quads = plan.v_quads,
+                                       .heads = plan.heads,
+                                       .batch = plan.batch,
+                                       .aligned = plan.aligned,
+                                       .keys = plan.keys,
+                                       .lanes = plan.lanes},
                       {.q = {call.q(), KPX_READ},
                        .k = {k, KPX_READ},
                        .v = {call.values(), KPX_READ},
@@ -145,8 +171,8 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
                        .sequences = {call.sequences(), KPX_READ},
                        .lengths = {call.lengths(), KPX_READ},
                        .y = {dense, KPX_WRITE},
-                       .parts = {parts, split ? KPX_WRITE : KPX_READ},
-                       .arrivals = {arrivals, split ? KPX_READ_WRITE : KPX_READ}},
+                       .parts = {plan.parts, plan.part_access()},
+                       .arrivals = {plan.arrivals, plan.arrival_access()}},
                       p, grid);
     store_output(lowering, dense, out);
 }

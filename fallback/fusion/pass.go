@@ -18,6 +18,7 @@ var passes = []pass{
 	{"dead_ops", deadOps},
 	{"attention", attention},
 	{"paged_heads", pagedHeads},
+	{"paged_step", pagedStep},
 	{"gate_up", gateUp},
 	{"qkv", qkv},
 	{"residual", residual},

@@ -260,7 +260,7 @@ var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "s
 func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNames[:], uint32(k)) }
 
 // FusedOps are the ops that only passes over the graph make.
-var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "projection"}
+var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection"}
 
 // Ops lists the other ops.
 var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
@@ -713,6 +713,51 @@ var PagedSDPA = struct {
 	Sequences: Operand{Index: 4, Name: "sequences", Access: Read, Optional: false},
 	Lengths:   Operand{Index: 5, Name: "lengths", Access: Read, Optional: false},
 	Out:       Operand{Index: 6, Name: "out", Access: Write, Optional: false},
+}
+
+// PagedStepParams are the parameters of paged_step.
+type PagedStepParams struct {
+	Heads PagedHeadsParams
+	Scale float32
+}
+
+// PagedStep is the op paged_step and its operands.
+//
+// paged_heads of one token, and paged_sdpa of its row: operands as of these, out [1, Hq, D].
+var PagedStep = struct {
+	Op
+	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Table, Sequences, Lengths, Out Operand
+}{
+	Op: Op{Name: "paged_step", Operands: []Operand{
+		{Index: 0, Name: "q", Access: Read, Optional: false},
+		{Index: 1, Name: "k", Access: Read, Optional: false},
+		{Index: 2, Name: "v", Access: Read, Optional: false},
+		{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+		{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+		{Index: 5, Name: "position", Access: Read, Optional: true},
+		{Index: 6, Name: "freqs", Access: Read, Optional: true},
+		{Index: 7, Name: "slots", Access: Read, Optional: false},
+		{Index: 8, Name: "keys", Access: Update, Optional: false},
+		{Index: 9, Name: "values", Access: Update, Optional: false},
+		{Index: 10, Name: "table", Access: Read, Optional: false},
+		{Index: 11, Name: "sequences", Access: Read, Optional: false},
+		{Index: 12, Name: "lengths", Access: Read, Optional: false},
+		{Index: 13, Name: "out", Access: Write, Optional: false},
+	}},
+	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
+	K:         Operand{Index: 1, Name: "k", Access: Read, Optional: false},
+	V:         Operand{Index: 2, Name: "v", Access: Read, Optional: false},
+	QGain:     Operand{Index: 3, Name: "q_gain", Access: Read, Optional: true},
+	KGain:     Operand{Index: 4, Name: "k_gain", Access: Read, Optional: true},
+	Position:  Operand{Index: 5, Name: "position", Access: Read, Optional: true},
+	Freqs:     Operand{Index: 6, Name: "freqs", Access: Read, Optional: true},
+	Slots:     Operand{Index: 7, Name: "slots", Access: Read, Optional: false},
+	Keys:      Operand{Index: 8, Name: "keys", Access: Update, Optional: false},
+	Values:    Operand{Index: 9, Name: "values", Access: Update, Optional: false},
+	Table:     Operand{Index: 10, Name: "table", Access: Read, Optional: false},
+	Sequences: Operand{Index: 11, Name: "sequences", Access: Read, Optional: false},
+	Lengths:   Operand{Index: 12, Name: "lengths", Access: Read, Optional: false},
+	Out:       Operand{Index: 13, Name: "out", Access: Write, Optional: false},
 }
 
 // PagedUpdateParams are the parameters of paged_update.

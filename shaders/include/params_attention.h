@@ -172,6 +172,40 @@ struct PagedHeadsParams {
     float k_eps;
 };
 
+// paged_step. Strides are those of heads (of q, k and v), of P, H and L (of keys and values alike), and of the table;
+// out is contiguous. The rest is as in PagedHeadsParams and PagedSDPAParams.
+struct PagedStepParams {
+    uint page;
+    uint pages;
+    uint sequences;
+    uint capacity;
+    uint q_stride;
+    uint k_stride;
+    uint v_stride;
+    uint pages_strides[3];
+    uint table_strides[2];
+    uint q_offset;
+    uint k_offset;
+    uint v_offset;
+    uint q_gain_offset;
+    uint k_gain_offset;
+    uint freqs_offset;
+    uint slot_offset;
+    uint keys_offset;
+    uint values_offset;
+    uint table_offset;
+    uint sequence_offset;
+    uint length_offset;
+    uint out_offset;
+    int position;
+    float rope_scale;
+    float step_high;
+    float step_low;
+    float q_eps;
+    float k_eps;
+    float scale;
+};
+
 // paged_update. Strides are those of P, H, L, D (of pages) and R, H, D (of rows).
 struct PagedUpdateParams {
     uint n; // elements of rows

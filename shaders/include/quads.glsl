@@ -4,6 +4,7 @@
 //   QUADS_IN(1, k)
 //   ... vec4 v = k_quad(at); // at is a multiple of 4; floats only
 //
+// QUADS_INOUT is for tensors that are written, too.
 // QUAD_BITS_IN(1, k) gives uvec4 k_quad_bits(at), of any element type.
 // QUAD_BITS_OUT(2, y) gives y_set_quad_bits(at, bits).
 #ifndef QUADS_GLSL
@@ -16,9 +17,12 @@ vec4 quad_of(uint dtype, uvec2 v) {
                 bits_to_float(v.y & 0xffffu, dtype), bits_to_float(v.y >> 16, dtype));
 }
 
-#define QUADS_IN(slot, name) \
-    layout(set = 0, binding = slot) readonly buffer name##_Quads32 { uvec4 data[]; } name##_q32; \
-    layout(set = 0, binding = slot) readonly buffer name##_Quads16 { uvec2 data[]; } name##_q16; \
+#define QUADS_IN(slot, name) QUADS_OF(slot, name, readonly)
+#define QUADS_INOUT(slot, name) QUADS_OF(slot, name, )
+
+#define QUADS_OF(slot, name, qualifier) \
+    layout(set = 0, binding = slot) qualifier buffer name##_Quads32 { uvec4 data[]; } name##_q32; \
+    layout(set = 0, binding = slot) qualifier buffer name##_Quads16 { uvec2 data[]; } name##_q16; \
     vec4 name##_quad(uint at) { \
         return name##_DT == DT_FLOAT32 ? uintBitsToFloat(name##_q32.data[at >> 2]) \
                                        : quad_of(name##_DT, name##_q16.data[at >> 2]); \

@@ -1,0 +1,118 @@
+// One new token's way to attention over pages, and attention, in one dispatch. It gives the bits that paged_heads and
+// paged_sdpa give, so that a row's result is the same alone and among others.
+#include "ops/lowering_util.hpp"
+#include "ops/paged.hpp"
+#include "ops/rotary.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr int64_t kMostStepElements = 256; // of a head: a workgroup has all of its values
+
+PagedStepParams step_params_of(const PagedStepCall &s) {
+    const PagedHeadsOp &op = s.op().heads;
+    PagedStepParams p{};
+    p.page = uint32_t(s.keys().dim(2));
+    p.pages = uint32_t(s.keys().dim(0));
+    p.sequences = uint32_t(s.table().dim(0));
+    p.q_stride = uint32_t(s.q().stride(1));
+    p.k_stride = uint32_t(s.k().stride(1));
+    p.v_stride = uint32_t(s.v().stride(1));
+    fill(p.pages_strides, 3, s.keys().strides, 3, 0);
+    fill(p.table_strides, 2, s.table().strides, 2, 0);
+    p.q_offset = uint32_t(s.q().offset);
+    p.k_offset = uint32_t(s.k().offset);
+    p.v_offset = uint32_t(s.v().offset);
+    p.q_gain_offset = uint32_t(s.q_gain().offset);
+    p.k_gain_offset = uint32_t(s.k_gain().offset);
+    p.freqs_offset = uint32_t(s.freqs().offset);
+    p.slot_offset = uint32_t(s.slots().offset);
+    p.keys_offset = uint32_t(s.keys().offset);
+    p.values_offset = uint32_t(s.values().offset);
+    p.table_offset = uint32_t(s.table().offset);
+    p.sequence_offset = uint32_t(s.sequences().offset);
+    p.length_offset = uint32_t(s.lengths().offset);
+    p.position = s.position() ? int32_t(s.position().offset) : op.position;
+    p.rope_scale = op.rope_scale;
+    rotary_step(op.base, op.dims, p.step_high, p.step_low);
+    p.q_eps = op.q_eps;
+    p.k_eps = op.k_eps;
+    p.scale = s.op().scale;
+    return p;
+}
+
+void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHeadsCall &heads,
+                const PagedSDPACall &sdpa) {
+    const DeviceTraits &device = lowering.device();
+    if (device.is_cpu && !device.as_gpu) {
+        unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
+    }
+    check_paged_heads(lowering, heads);
+    check_paged(sdpa);
+    check_operands({&s.table(), &s.sequences(), &s.lengths(), &s.out()});
+    const Array &keys = s.keys(), &values = s.values();
+    const int64_t d = s.q().dim(2);
+    if (s.q().dim(0) != 1 || d > kMostStepElements || !s.out().contiguous() || paged_capacity(sdpa) == 0 ||
+        keys.dim(0) == 0) {
+        unsupported("{} rows of heads of {} elements, or no pages", s.q().dim(0), d);
+    }
+    if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {
+        unsupported("keys and values do not lie alike, in quads");
+    }
+}
+
+} // namespace
+
+void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
+    const Array heads_operands[] = {s.q(),     s.k(),     s.v(),    s.q_gain(), s.k_gain(), s.position(),
+                                    s.freqs(), s.slots(), s.keys(), s.values(), s.q()};
+    const PagedHeadsCall heads(heads_operands, uint32_t(std::size(heads_operands)), s.op().heads);
+    const Array sdpa_operands[] = {s.q(), s.keys(), s.values(), s.table(), s.sequences(), s.lengths(), s.out()};
+    const PagedSDPACall sdpa(sdpa_operands, uint32_t(std::size(sdpa_operands)), PagedSDPAOp{s.op().scale});
+    check_step(lowering, s, heads, sdpa);
+    const PagedPlan plan = plan_paged(lowering, sdpa, true);
+    const int64_t d = s.q().dim(2), group = s.q().dim(1) / s.k().dim(1);
+    const uint32_t threads = plan.slots * plan.lanes, share = uint32_t(group / plan.heads);
+    if (threads < std::max<int64_t>(32, d / 2) || (share > 1 && s.keys().dim(2) % 2 != 0)) {
+        unsupported("heads of {} elements in workgroups of {}, or pages of {} tokens for several", d, threads,
+                    s.keys().dim(2));
+    }
+    PagedStepParams p = step_params_of(s);
+    p.capacity = uint32_t(paged_capacity(sdpa));
+    p.out_offset = uint32_t(s.out().offset);
+    const auto or_q = [&](const Array &x) { return Binding{x ? x : s.q(), KPX_READ}; };
+    lowering.dispatch(spec::paged_step{.threads = threads,
+                                       .q_dtype = s.q().dtype,
+                                       .keys_dtype = s.keys().dtype,
+                                       .d = uint32_t(d),
+                                       .dims = s.op().heads.dims,
+                                       .flags = paged_heads_flags(heads),
+                                       .k_quads = plan.k_quads,
+                                       .v_quads = plan.v_quads,
+                                       .heads = plan.heads,
+                                       .batch = plan.batch,
+                                       .aligned = plan.aligned,
+                                       .keys = plan.keys,
+                                       .lanes = plan.lanes,
+                                       .share = share},
+                      {.q = {s.q(), KPX_READ},
+                       .k = {s.k(), KPX_READ},
+                       .v = {s.v(), KPX_READ},
+                       .q_gain = or_q(s.q_gain()),
+                       .k_gain = or_q(s.k_gain()),
+                       .positions = or_q(s.position()),
+                       .freqs = or_q(s.freqs()),
+                       .slots = {s.slots(), KPX_READ},
+                       .keys = {s.keys(), KPX_READ_WRITE},
+                       .values = {s.values(), KPX_READ_WRITE},
+                       .table = {s.table(), KPX_READ},
+                       .sequences = {s.sequences(), KPX_READ},
+                       .lengths = {s.lengths(), KPX_READ},
+                       .y = {s.out(), KPX_WRITE},
+                       .parts = {plan.parts, plan.part_access()},
+                       .arrivals = {plan.arrivals, plan.arrival_access()}},
+                      p, {uint32_t(s.q().dim(1)) / plan.heads, 1, plan.splits});
+}
+
+} // namespace kpx

@@ -1,0 +1,127 @@
+package ops_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// pagedRows is the way of tokens to attention over pages, each of a sequence of its own
+// whose keys before it are there.
+type pagedRows struct {
+	heads, kvHeads, d, length int
+}
+
+const pagedRowsTokens, pagedRowsPages = 16, 20 // of a page; of a sequence
+
+// first returns the first rows of x.
+func first[E kompute.Element](l *layer[float32], x *kompute.Tensor[E], rows int) *kompute.Tensor[E] {
+	view := x.Slice(0, 0, rows)
+	l.open = append(l.open, view)
+	return view
+}
+
+// attend returns what attention gives for the first rows of three tokens, and the bits of
+// the pages, from a region.
+func (p pagedRows) attend(t *testing.T, dev *kompute.Device, rows int) (out []float32, keys, values []kompute.BFloat16, passes map[string]bool) {
+	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(3, 1))}
+	defer l.close()
+	q, k, v := l.floats(3, p.heads, p.d), l.floats(3, p.kvHeads, p.d), l.floats(3, p.kvHeads, p.d)
+	gains := []*kompute.Tensor[float32]{l.floats(p.d), l.floats(p.d)}
+	c := &layer[kompute.BFloat16]{t: t, dev: dev, rng: l.rng}
+	defer c.close()
+	keyPages := c.floats(3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
+	valuePages := c.floats(3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
+	var at [4][]int32 // positions, lengths, slots, sequences
+	var table []int32
+	for r := range 3 {
+		length := max(1, p.length-7*r)
+		page := int32(3*((length-1)/pagedRowsTokens) + r)
+		for i, n := range []int32{int32(length - 1), int32(length), page*pagedRowsTokens + int32(length-1)%pagedRowsTokens, int32(r)} {
+			at[i] = append(at[i], n)
+		}
+		for i := range int32(pagedRowsPages) {
+			table = append(table, 3*i+int32(r))
+		}
+	}
+	ints := func(data []int32, shape ...int) *kompute.Tensor[int32] {
+		return keep(l, kompute.New[int32])(data, shape...)
+	}
+	positions, lengths, slots, sequences := ints(at[0], 3), ints(at[1], 3), ints(at[2], 3), ints(at[3], 3)
+	tables := ints(table, 3, pagedRowsPages)
+	q, k, v = first(l, q, rows), first(l, k, rows), first(l, v, rows)
+	positions, lengths, slots, sequences = first(l, positions, rows), first(l, lengths, rows), first(l, slots, rows), first(l, sequences, rows)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	var result *kompute.Tensor[float32]
+	region, err := s.Capture(func(s *kompute.Stream) {
+		head := func(x *kompute.Tensor[float32], n, gain int) *kompute.Tensor[float32] {
+			y := ops.RMSNorm(s, ops.Copy(s, x), gains[gain], 1e-6)
+			return ops.RoPE(s, y.Reshape(rows, n, 1, p.d), ops.RoPEParams{Base: 1e6}, ops.AtDevice(positions)).Reshape(rows, n, p.d)
+		}
+		rq, rk := head(q, p.heads, 0), head(k, p.kvHeads, 1)
+		ops.PagedUpdate(s, keyPages, rk, slots)
+		ops.PagedUpdate(s, valuePages, ops.Copy(s, v), slots)
+		result = kompute.Result(s, ops.PagedSDPA(s, rq, keyPages, valuePages, ops.PagedSDPAParams{
+			Table: tables, Sequences: sequences, Lengths: lengths, Scale: 0.1,
+		}))
+	})
+	require.NoError(t, err)
+	described, err := region.Describe()
+	require.NoError(t, err)
+	passes = make(map[string]bool)
+	for _, op := range described.Ops {
+		passes[op.Pass] = true
+	}
+	for range 2 { // the second time, the token is in its page already
+		require.NoError(t, region.Replay(t.Context()))
+	}
+	out, err = result.Read(t.Context())
+	require.NoError(t, err)
+	keys, err = keyPages.Read(t.Context())
+	require.NoError(t, err)
+	values, err = valuePages.Read(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, result.Close())
+	require.NoError(t, region.Close())
+	require.NoError(t, s.Close())
+	return out, keys, values, passes
+}
+
+// A token alone, whose way to attention over pages is one op, has the bits that it has
+// among others, whose way is several.
+func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	cases := []pagedRows{{4, 2, 128, 1}, {4, 2, 128, 16}, {8, 2, 64, 129}, {8, 1, 64, 40}, {3, 1, 96, 300}}
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		for _, p := range cases {
+			p.aloneAsAmongOthers(t, dev)
+		}
+	})
+	// Without operations of subgroups, and without elements of 16 bits.
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		cases[3].aloneAsAmongOthers(t, dev)
+	}, kompute.WithMaskedFeatures("subgroup", "storage16"))
+}
+
+func (p pagedRows) aloneAsAmongOthers(t *testing.T, dev *kompute.Device) {
+	t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) {
+		alone, aloneKeys, aloneValues, passes := p.attend(t, dev, 1)
+		require.True(t, passes["paged_step"], passes)
+		others, keys, values, passes := p.attend(t, dev, 3)
+		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
+		require.Equal(t, others[:len(alone)], alone)
+		// The pages of the first sequence: every third one.
+		size := p.kvHeads * pagedRowsTokens * p.d
+		for i := 0; i < len(keys); i += 3 * size {
+			require.Equal(t, keys[i:i+size], aloneKeys[i:i+size])
+			require.Equal(t, values[i:i+size], aloneValues[i:i+size])
+		}
+	})
+}

@@ -1,0 +1,324 @@
+// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages: each slot of
+// lanes takes BATCH keys at a time, a lane some quads of the head, and keeps its own running maximum and sum, merged
+// in the end. How many ranges a row has follows from what it sees, KEYS or more for each; of several workgroups, the
+// last to finish combines their parts.
+//
+// All loads of a batch of keys are under way together: nothing may branch before them.
+//
+// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the
+// push constants p with page, pages, sequences, capacity, table_strides, table_offset and out_offset; table[], parts[]
+// and arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head. Behind it: keys_from and values_from, where the key and value of a head and token of a
+// page begin; load_k and load_v, a lane's quad of them.
+#ifndef PAGED_ATTENTION_GLSL
+#define PAGED_ATTENTION_GLSL
+
+layout(constant_id = KEY_SPEC) const uint K_QUADS = 1; // of a lane
+layout(constant_id = KEY_SPEC + 1) const uint V_QUADS = 1;
+layout(constant_id = KEY_SPEC + 2) const uint HEADS = 1;
+layout(constant_id = KEY_SPEC + 3) const uint BATCH = 4;
+layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch is never of two pages
+layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, unless there are too many
+#include "slots.glsl"
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+#include "last_arrival.glsl"
+
+const float LOG2_E = 1.44269504;
+const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
+const uint SLOTS = 8;        // of a workgroup, at most
+const uint MOST_SPLITS = 16; // ranges of a row that are combined
+const uint DV_CHUNK = 256;   // elements of an output row in one workgroup
+const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
+const uint COMBINED = 4;     // parts that a thread has under way
+
+shared float slot_highest[HEADS * SLOTS];
+shared float slot_weight[HEADS * SLOTS];
+shared vec4 slot_part[SLOTS * STORED * DV_CHUNK / 4];
+shared float split_top[HEADS * MOST_SPLITS];
+shared float split_weight[HEADS * MOST_SPLITS];
+
+vec4 q_row[HEADS * K_QUADS];
+vec4 acc[HEADS * V_QUADS];
+float highest[HEADS]; // of the scores so far
+float weight[HEADS];  // sum of exp2(score - highest)
+
+// Quad i of the lane, in quads of the head (of the workgroup's part of v's).
+uint lane_quad(uint i) { return slot_lane() + i * slot_lanes(); }
+
+vec4 load_k(uint from, uint quad);
+vec4 load_v(uint from, uint first, uint quad);
+uint keys_from(uint page, uint head, uint token);
+uint values_from(uint page, uint head, uint token);
+
+// The tokens that the row sees; none where its sequence does not exist.
+uint row_length(uint row) {
+    uint sequence = uint(SEQUENCE_OF(row)); // both loads are under way at once
+    int length = clamp(LENGTH_OF(row), 0, int(p.capacity));
+    return sequence < p.sequences ? uint(length) : 0;
+}
+
+uint pages_of[BATCH];  // the keys' pages, and
+uint tokens_of[BATCH]; // where they are in them
+
+// Finds the keys key..key+BATCH-1; those behind the last are the last.
+void find_keys(uint table_row, uint key, uint end) {
+    if (ALIGNED != 0) {
+        uint first = min(key, end - 1);
+        uint number = first / p.page;
+        uint page = uint(table[table_row + number * p.table_strides[1]]);
+        [[unroll]] for (uint j = 0; j < BATCH; j++) {
+            pages_of[j] = page;
+            tokens_of[j] = min(first + j, end - 1) - number * p.page;
+        }
+        return;
+    }
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        uint at = min(key + j, end - 1);
+        pages_of[j] = uint(table[table_row + at / p.page * p.table_strides[1]]);
+        tokens_of[j] = at % p.page;
+    }
+}
+
+vec4 keys[BATCH * K_QUADS];
+vec4 values[BATCH * V_QUADS];
+float scores[BATCH * HEADS];
+
+// Loads the keys key..key+BATCH-1 and their values.
+void load_keys(uint table_row, uint key_head, uint dv_first, uint key, uint end) {
+    find_keys(table_row, key, end);
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        uint page = min(pages_of[j], p.pages - 1);
+        uint from = keys_from(page, key_head, tokens_of[j]);
+        [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+            keys[j * K_QUADS + i] = load_k(from, lane_quad(i));
+        }
+    }
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        uint page = min(pages_of[j], p.pages - 1);
+        uint from = values_from(page, key_head, tokens_of[j]);
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            values[j * V_QUADS + i] = load_v(from, dv_first, lane_quad(i));
+        }
+    }
+}
+
+const uint SCORES = BATCH * HEADS;
+
+// Adds up the lanes' shares of all scores; every lane gets all sums.
+#ifdef SUBGROUP
+void sum_scores() {
+    if ((SCORES & (SCORES - 1)) != 0 || SCORES > gl_SubgroupSize) {
+        [[unroll]] for (uint i = 0; i < SCORES; i++) {
+            scores[i] = slot_sum(scores[i]);
+        }
+        return;
+    }
+    // Lanes exchange halves of what they have, until each has the sum of one score.
+    [[unroll]] for (uint bit = 1; bit < SCORES; bit *= 2) {
+        bool upper = (slot_lane() & bit) != 0;
+        [[unroll]] for (uint i = 0; i < SCORES / (2 * bit); i++) {
+            float kept = upper ? scores[2 * i + 1] : scores[2 * i];
+            float given = upper ? scores[2 * i] : scores[2 * i + 1];
+            scores[i] = kept + subgroupShuffleXor(given, bit);
+        }
+    }
+    float sum = scores[0];
+    for (uint bit = SCORES; bit < gl_SubgroupSize; bit *= 2) {
+        sum += subgroupShuffleXor(sum, bit);
+    }
+    [[unroll]] for (uint i = 0; i < SCORES; i++) {
+        scores[i] = subgroupShuffle(sum, i);
+    }
+}
+#else
+void sum_scores() {
+    [[unroll]] for (uint i = 0; i < SCORES; i++) {
+        scores[i] = slot_sum(scores[i]);
+    }
+}
+#endif
+
+// Whether key j of the batch exists.
+bool seen(uint j, uint key, uint end) { return key + j < end && pages_of[j] < p.pages; }
+
+void add_head(uint h, uint key, uint end) {
+    float top = highest[h];
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        top = seen(j, key, end) ? max(top, scores[j * HEADS + h]) : top;
+    }
+    float keep = exp2(highest[h] - top);
+    highest[h] = top;
+    weight[h] *= keep;
+    [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+        acc[h * V_QUADS + i] *= keep;
+    }
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        float e = seen(j, key, end) ? exp2(scores[j * HEADS + h] - top) : 0.0;
+        weight[h] += e;
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            acc[h * V_QUADS + i] += e * values[j * V_QUADS + i];
+        }
+    }
+}
+
+// Adds the keys that were loaded, key..key+BATCH-1, as far as they lie before end. All threads together.
+void add_keys(uint key, uint end) {
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        [[unroll]] for (uint h = 0; h < HEADS; h++) {
+            float sum = 0.0;
+            [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+                sum += dot(q_row[h * K_QUADS + i], keys[j * K_QUADS + i]);
+            }
+            scores[j * HEADS + h] = sum;
+        }
+    }
+    sum_scores();
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) { // what is in no page may be no number
+            values[j * V_QUADS + i] = pages_of[j] < p.pages ? values[j * V_QUADS + i] : vec4(0.0);
+        }
+    }
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        add_head(h, key, end);
+    }
+}
+
+uint table_row_of(uint row) {
+    return p.table_offset + SEQUENCE_OF(row) * p.table_strides[0];
+}
+
+void begin_sums() {
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        highest[h] = LOWEST;
+        weight[h] = 0.0;
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            acc[h * V_QUADS + i] = vec4(0.0);
+        }
+    }
+}
+
+// Brings all slots to one maximum; highest and weight are then the workgroup's.
+void merge_weights() {
+    uint slots = slot_count();
+    if (slot_lane() == 0) {
+        [[unroll]] for (uint h = 0; h < HEADS; h++) {
+            slot_highest[h * SLOTS + slot_index()] = highest[h];
+        }
+    }
+    barrier();
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        float top = LOWEST;
+        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
+            top = s < slots ? max(top, slot_highest[h * SLOTS + s]) : top;
+        }
+        float keep = exp2(highest[h] - top);
+        if (slot_lane() == 0) {
+            slot_weight[h * SLOTS + slot_index()] = weight[h] * keep;
+        }
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            acc[h * V_QUADS + i] *= keep;
+        }
+        highest[h] = top;
+    }
+    barrier();
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        weight[h] = 0.0;
+        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
+            weight[h] += s < slots ? slot_weight[h * SLOTS + s] : 0.0;
+        }
+    }
+}
+
+// Where a range keeps what it has of a head: sums, highest score and weight.
+uint part_of(uint output_row, uint split) { return (output_row * gl_NumWorkGroups.z + split) * (VALUE_ELEMENTS + 2); }
+
+// Sums the slots' parts of STORED heads' output rows and stores them, or this range's part of them. All threads
+// together.
+void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
+    barrier(); // slot_part of the heads before has been read
+    [[unroll]] for (uint h = 0; h < STORED; h++) {
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            if (lane_quad(i) * 4 < DV_CHUNK) {
+                slot_part[(h * SLOTS + slot_index()) * DV_CHUNK / 4 + lane_quad(i)] = acc[(first + h) * V_QUADS + i];
+            }
+        }
+    }
+    barrier();
+    uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
+    for (uint at = gl_LocalInvocationIndex; at < STORED * count; at += gl_WorkGroupSize.x) {
+        uint h = at / count, d = at % count;
+        float sum = 0.0;
+        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
+            sum += s < slot_count() ? slot_part[(h * SLOTS + s) * DV_CHUNK / 4 + d / 4][d & 3u] : 0.0;
+        }
+        float all = h == 0 ? weight[first] : weight[first + STORED - 1];
+        if (is_all) {
+            float factor = all == 0.0 ? 0.0 : 1.0 / all;
+            y_store(p.out_offset + (output_row + h) * VALUE_ELEMENTS + dv_first + d, sum * factor);
+        } else {
+            parts[part_of(output_row + h, gl_WorkGroupID.z) + dv_first + d] = sum;
+        }
+    }
+    if (!is_all && gl_LocalInvocationIndex == 0) { // the same of all that share the row
+        [[unroll]] for (uint h = 0; h < STORED; h++) {
+            uint to = part_of(output_row + h, gl_WorkGroupID.z) + VALUE_ELEMENTS;
+            parts[to] = highest[first + h];
+            parts[to + 1] = weight[first + h];
+        }
+    }
+}
+
+// Brings the ranges' parts to one maximum, adds them up and stores the results. All threads together.
+void combine(uint first_row, uint dv_first, uint splits) {
+    for (uint i = gl_LocalInvocationIndex; i < HEADS * splits; i += gl_WorkGroupSize.x) {
+        uint from = part_of(first_row + i / splits, i % splits) + VALUE_ELEMENTS;
+        split_top[i / splits * MOST_SPLITS + i % splits] = parts[from];
+        split_weight[i / splits * MOST_SPLITS + i % splits] = parts[from + 1];
+    }
+    barrier();
+    uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
+    for (uint i = gl_LocalInvocationIndex; i < HEADS * count; i += gl_WorkGroupSize.x) {
+        uint h = i / count, d = dv_first + i % count;
+        float top = LOWEST;
+        for (uint s = 0; s < splits; s++) {
+            top = max(top, split_top[h * MOST_SPLITS + s]);
+        }
+        float sum = 0.0, all = 0.0;
+        for (uint s = 0; s < splits; s += COMBINED) {
+            float part[COMBINED];
+            [[unroll]] for (uint j = 0; j < COMBINED; j++) {
+                part[j] = parts[part_of(first_row + h, min(s + j, splits - 1)) + d];
+            }
+            [[unroll]] for (uint j = 0; j < COMBINED; j++) {
+                uint at = h * MOST_SPLITS + min(s + j, splits - 1);
+                float keep = s + j < splits ? exp2(split_top[at] - top) : 0.0;
+                all += keep * split_weight[at];
+                sum += keep * part[j];
+            }
+        }
+        y_store(p.out_offset + (first_row + h) * VALUE_ELEMENTS + d, all == 0.0 ? 0.0 : sum / all);
+    }
+}
+
+// The ranges of a row of that many keys.
+uint splits_of(uint length) { return clamp((length + KEYS - 1) / KEYS, 1, gl_NumWorkGroups.z); }
+
+// How many keys each of them has: the last one may have fewer.
+uint keys_of_split(uint length, uint splits) {
+    uint per = (length + splits - 1) / splits;
+    return (per + BATCH - 1) / BATCH * BATCH;
+}
+
+// Stores what the keys of this range gave for HEADS heads from output_row on. All threads together.
+void store_heads(uint output_row, uint dv_first, uint splits) {
+    merge_weights();
+    [[unroll]] for (uint h = 0; h < HEADS; h += STORED) {
+        store_some(h, output_row + h, dv_first, splits == 1);
+    }
+    if (splits > 1 && is_last(workgroup_index(), splits)) {
+        combine(output_row, dv_first, splits);
+    }
+}
+
+#endif

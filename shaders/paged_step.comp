@@ -1,0 +1,225 @@
+// One new token's way to attention over pages, and attention: norm and rotation of its heads, its key and value to
+// their place, and what paged_sdpa does, with the same bits as paged_heads and paged_sdpa. A workgroup has some query
+// heads of one key head and a range of the keys. The heads' elements are loaded before anything is waited for, and the
+// first keys are under way while the heads are prepared; the new key and value, which are in no page yet, take the
+// place of what is loaded for them.
+//
+// variants: narrow_subgroup narrow subgroup base
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_memory_scope_semantics : require
+
+#include "tensor.glsl"
+#include "quads.glsl"
+
+layout(local_size_x_id = 0) in; // at least TEAM
+TENSOR_IN(0, q, 1)
+const uint k_DT = q_DT;
+const uint v_DT = q_DT;
+const uint q_gain_DT = q_DT;
+const uint k_gain_DT = q_DT;
+const uint y_DT = q_DT;
+TENSOR_BLOCKS(1, k, readonly)
+TENSOR_LOADS(k)
+TENSOR_BLOCKS(2, v, readonly)
+TENSOR_LOADS(v)
+TENSOR_BLOCKS(3, q_gain, readonly)
+TENSOR_LOADS(q_gain)
+TENSOR_BLOCKS(4, k_gain, readonly)
+TENSOR_LOADS(k_gain)
+layout(set = 0, binding = 5) readonly buffer Positions { int positions[]; };
+layout(set = 0, binding = 6) readonly buffer Freqs { float freqs[]; };
+layout(set = 0, binding = 7) readonly buffer Slots { int slots[]; };
+TENSOR_OUT(8, keys, 2)
+const uint values_DT = keys_DT;
+TENSOR_BLOCKS(9, values, )
+TENSOR_STORES(values)
+QUADS_INOUT(8, keys)
+QUADS_INOUT(9, values)
+layout(set = 0, binding = 10) readonly buffer Table { int table[]; };
+layout(set = 0, binding = 11) readonly buffer Sequences { int sequences[]; };
+layout(set = 0, binding = 12) readonly buffer Lengths { int lengths[]; };
+TENSOR_BLOCKS(13, y, )
+TENSOR_STORES(y)
+layout(set = 0, binding = 14) coherent buffer Parts { float parts[]; };
+layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
+layout(constant_id = 3) const uint D = 128;    // a multiple of 4, at most 256
+layout(constant_id = 4) const uint DIMS = 128; // of them are rotated
+layout(constant_id = 5) const uint FLAGS = 0;  // STEP_*
+layout(constant_id = 13) const uint SHARE = 1; // workgroups that share a key head
+#define KEY_SPEC 6
+#define SLOT_SPEC 12
+layout(push_constant) uniform Push { PagedStepParams p; };
+
+#define VALUE_ELEMENTS D
+#define SEQUENCE_OF(row) sequences[p.sequence_offset]
+#define LENGTH_OF(row) lengths[p.length_offset]
+#include "paged_attention.glsl"
+#define PAIR_THREADS 512
+#include "paged_pairs.glsl"
+
+const uint QUADS = D / 4;
+shared vec4 heads_s[(HEADS + 2) * QUADS]; // the queries, the new key, the new value
+
+uint place; // where the new token goes; beyond all places: nowhere
+
+uint offset_of(uint page, uint head, uint token) {
+    return page * p.pages_strides[0] + head * p.pages_strides[1] + token * p.pages_strides[2];
+}
+
+// Of workgroups that share a key head one writes the new token: none of them reads what is there.
+uint other_than_new(uint page, uint token) {
+    return SHARE != 1 && page * p.page + token == place ? token ^ 1u : token;
+}
+
+uint keys_from(uint page, uint head, uint token) {
+    return p.keys_offset + offset_of(page, head, other_than_new(page, token));
+}
+
+uint values_from(uint page, uint head, uint token) {
+    return p.values_offset + offset_of(page, head, other_than_new(page, token));
+}
+
+vec4 load_k(uint from, uint quad) {
+    vec4 r = keys_quad(from + min(quad * 4, D - 4));
+    return quad < QUADS ? r : vec4(0.0);
+}
+
+vec4 load_v(uint from, uint first, uint quad) {
+    vec4 r = values_quad(from + min(quad * 4, D - 4));
+    return quad < QUADS ? r : vec4(0.0);
+}
+
+float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype), dtype); }
+
+void set_head(uint job, uvec2 at, vec2 pair) {
+    heads_s[job * QUADS + at.x / 4][at.x & 3u] = pair.x;
+    heads_s[job * QUADS + at.y / 4][at.y & 3u] = pair.y;
+}
+
+// The new key or value to its place, if there is one.
+void store_pair(uint kind, uint key_head, uvec2 at, vec2 pair) {
+    if (place >= p.pages * p.page) {
+        return;
+    }
+    uint to = offset_of(place / p.page, key_head, place % p.page);
+    if (kind == 1) {
+        keys_store(p.keys_offset + to + at.x, pair.x);
+        keys_store(p.keys_offset + to + at.y, pair.y);
+    } else {
+        values_store(p.values_offset + to + at.x, pair.x);
+        values_store(p.values_offset + to + at.y, pair.y);
+    }
+}
+
+// The heads that this thread's team prepares, in turns: queries, then the key, then the value.
+const uint TEAMS = gl_WorkGroupSize.x / TEAM;
+const uint TURNS = (HEADS + 2 + TEAMS - 1) / TEAMS;
+vec2 pairs[TURNS], gains[TURNS];
+
+uint job_of(uint turn) { return turn * TEAMS + gl_LocalInvocationIndex / TEAM; }
+uint kind_of(uint job) { return job < HEADS ? 0 : job == HEADS ? 1 : 2; }
+
+void load_heads(uint first_head, uint key_head) {
+    uint slot = gl_LocalInvocationIndex % TEAM;
+    uvec2 at = pair_at(slot < D / 2 ? slot : 0);
+    [[unroll]] for (uint i = 0; i < TURNS; i++) {
+        uint job = job_of(i), kind = kind_of(job);
+        bool exists = slot < D / 2 && job < HEADS + 2;
+        uint from = kind == 0   ? p.q_offset + (first_head + job) * p.q_stride
+                    : kind == 1 ? p.k_offset + key_head * p.k_stride
+                                : p.v_offset + key_head * p.v_stride;
+        pairs[i] = exists ? load_pair(kind, from, at) : vec2(0.0);
+        gains[i] = exists ? gain_of(kind, at) : vec2(1.0);
+    }
+}
+
+// Heads into shared memory, and the new key and value to their place. All threads together.
+void prepare_heads(uint key_head, bool stores) {
+    uint slot = gl_LocalInvocationIndex % TEAM;
+    uvec2 at = pair_at(slot < D / 2 ? slot : 0);
+    vec2 turn = slot < DIMS / 2 ? turn_of(slot, 0) : vec2(0.0, 1.0);
+    [[unroll]] for (uint i = 0; i < TURNS; i++) {
+        uint job = job_of(i), kind = kind_of(job);
+        if (i != 0) {
+            barrier(); // the squares of the heads before have been read
+        }
+        vec2 pair = pairs[i];
+        float scale = head_scale(pair, kind == 0 ? p.q_eps : p.k_eps);
+        if (is_normed(kind)) {
+            pair = normed(pair, scale, gains[i]);
+        }
+        if (kind != 2 && slot < DIMS / 2) {
+            pair = rotated(pair, turn);
+        }
+        uint dtype = kind == 0 ? q_DT : keys_DT; // as it would be stored
+        pair = vec2(rounded(pair.x, dtype), rounded(pair.y, dtype));
+        if (slot < D / 2 && job < HEADS + 2) {
+            set_head(job, at, pair);
+            if (kind != 0 && stores) {
+                store_pair(kind, key_head, at, pair);
+            }
+        }
+    }
+    barrier();
+}
+
+void take_queries() {
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+            vec4 quad = heads_s[h * QUADS + min(lane_quad(i), QUADS - 1)] * (p.scale * LOG2_E);
+            q_row[h * K_QUADS + i] = lane_quad(i) < QUADS ? quad : vec4(0.0);
+        }
+    }
+}
+
+// The new key and value take the place of the one of the batch that is theirs.
+void take_new() {
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        if (pages_of[j] * p.page + tokens_of[j] == place) {
+            [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+                uint quad = min(lane_quad(i), QUADS - 1);
+                keys[j * K_QUADS + i] = lane_quad(i) < QUADS ? heads_s[HEADS * QUADS + quad] : vec4(0.0);
+            }
+            [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+                uint quad = min(lane_quad(i), QUADS - 1);
+                values[j * V_QUADS + i] = lane_quad(i) < QUADS ? heads_s[(HEADS + 1) * QUADS + quad] : vec4(0.0);
+            }
+        }
+    }
+}
+
+void main() {
+    uint first_head = gl_WorkGroupID.x * HEADS;
+    uint key_head = gl_WorkGroupID.x / SHARE;
+    load_heads(first_head, key_head);
+    place = uint(slots[p.slot_offset]);
+    uint length = row_length(0);
+    uint splits = splits_of(length);
+    if (gl_WorkGroupID.z >= splits) {
+        return;
+    }
+    uint per = keys_of_split(length, splits);
+    uint first = min(length, gl_WorkGroupID.z * per);
+    uint end = min(length, first + per);
+    uint table_row = table_row_of(0);
+    uint own = first + slot_index() * BATCH;
+    if (first < end) {
+        load_keys(table_row, key_head, 0, own, end);
+    }
+    // The last key is the new one, as a rule.
+    uint writer = length == 0 ? 0 : (length - 1) / per;
+    prepare_heads(key_head, gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0);
+    take_queries();
+    begin_sums();
+    for (uint key = first; key < end; key += slot_count() * BATCH) {
+        if (key != first) {
+            own = key + slot_index() * BATCH;
+            load_keys(table_row, key_head, 0, own, end);
+        }
+        take_new();
+        add_keys(own, end);
+    }
+    store_heads(first_head, 0, splits);
+}
