@@ -45,8 +45,8 @@ func (o Orientation) String() string {
 // Elements of w are those of Dequantize except for rounding: the sums are of
 // scale * Σ code·x + bias * Σ x in float32, and are rounded once; a scale below
 // 2^-126 may count as zero. The type of scales and biases is independent of
-// that of x. A row of x with an infinity gives infinities or NaNs: on a GPU, up to
-// 16 rows, and rows of a region, have NaN where the others have an infinity.
+// that of x. A row of x with an infinity gives infinities or NaNs, as the sum of its
+// products with the elements of w does.
 //
 // # Errors
 //

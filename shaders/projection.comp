@@ -31,6 +31,7 @@ layout(local_size_x_id = 0) in; // SLOTS * ABREAST * LANES
 #include "quads.glsl"
 #include "math.glsl"
 #include "minifloat.glsl"
+#include "not_finite.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)

@@ -1,22 +1,23 @@
 // projection.comp for several rows of x: the same sums, of the same integers, by
-// matrices of bytes. A unit of 32 codes of 16 rows of w and one of 16 rows of x make
+// matrices of bytes. A unit of 32 codes of 16 rows of w and one of SIDE rows of x make
 // one product of such matrices for each digit of x (projection_rows.comp); the
 // integers come out exact, so what follows are the float sums of projection.comp,
 // and a row of x gives the same bits in either kernel, whatever is beside it.
 //
-// Tiles are 16 rows of w by SIDE rows of x. Of SLOTS tiles at a time each is made by
-// ABREAST teams, subgroups of 32 lanes, which have a chunk of CHUNK units each and
-// add them up as the lanes of projection.comp do; then threads add up what the teams
-// have: chunks to slices of LANES units, slices in the order of the columns. A round
-// is ABREAST chunks: in it, a team keeps what it needs of x in registers and goes
-// through TURNS tiles; codes of the next one are under way meanwhile. Where several
-// rounds make a row, the sums wait in shared memory. With SiLU, tiles of the two
-// matrices alternate.
+// A tile is 16 rows of w by SIDE rows of x. A team, which is a subgroup of 32 lanes, has
+// TILES of them and goes through RUN chunks of CHUNK units of their columns, adding
+// them up as the lanes of projection.comp do; codes of the next chunk are under way
+// meanwhile. ABREAST teams share the columns of a tile, SLOTS times as many are a
+// workgroup. When they are done, threads add up what the teams have: runs to slices of
+// LANES units, slices in the order of the columns. Where that is not the whole row,
+// there are several rounds. With SiLU, tiles of the two matrices alternate. Loads of
+// matrices of bytes from memory take a load for each byte, so x goes through shared
+// memory, too, chunk by chunk, for all teams that have the same columns.
 //
 // Without cooperative matrices (the last variants), each lane of a team has some
 // elements of a matrix and makes them by dot products.
 //
-// variants: narrow_khr8 narrow_dot8
+// variants: narrow_subgroup_khr8 narrow_dot8
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -35,19 +36,20 @@ layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
 layout(constant_id = 6) const uint SETS = 1;        // matrices
 layout(constant_id = 7) const uint EPILOGUE = 0;    // PROJECTION_*, but no arg_max
 layout(constant_id = 8) const uint LANES = 32;      // units of a slice
-layout(constant_id = 9) const uint ABREAST = 8;  // a multiple of the chunks of a slice
-layout(constant_id = 10) const uint SLOTS = 1;   // 1 or even with SiLU
-layout(constant_id = 11) const uint TURNS = 1;   // even with SiLU and one slot
-layout(constant_id = 12) const uint SIDE = 16;   // rows of x: 16 or 8
-layout(constant_id = 13) const uint NORM = 0;    // whether x is to be multiplied by 1/rms
-layout(constant_id = 14) const uint HELD = 1;    // whether x stays in registers from tile to tile
+layout(constant_id = 9) const uint ABREAST = 8;     // as many as slices take, or a multiple of that
+layout(constant_id = 10) const uint SLOTS = 1;      // even with SiLU and one tile
+layout(constant_id = 11) const uint TILES = 1;      // of a team: 1 or 2
+layout(constant_id = 12) const uint RUN = 1;        // a power of two, at most the chunks of a slice
+layout(constant_id = 13) const uint SIDE = 16;      // rows of x: 16 or 8
+layout(constant_id = 14) const uint NORM = 0;       // whether x is to be multiplied by 1/rms
 
-layout(set = 0, binding = 0) readonly buffer Digits { uvec4 digits[]; };
-layout(set = 0, binding = 1) readonly buffer Units { vec4 units[]; };
-layout(set = 0, binding = 2) readonly buffer Factors { float factors[]; };
+layout(set = 0, binding = 0) readonly buffer RowsOfX { uvec4 rows_of_x[]; };
 #define residual_DT y_DT
-TENSOR_BLOCKS(15, residual, readonly)
+TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
+layout(constant_id = 15) const uint BUFFERS = 1; // of x: with two there is a barrier less to a chunk
+layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
+QUADS_IN(14, x)
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -55,29 +57,38 @@ const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
 const uint UNITS = COLS / 32;
 const uint CHUNK = 4;
 const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
-const uint SLICE_CHUNKS = LANES / CHUNK;
-const uint ROUNDS = (CHUNKS + ABREAST - 1) / ABREAST;
+const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
+const uint SLICE_TEAMS = LANES / CHUNK / RUN;
+const uint ROUNDS = (CHUNKS + ABREAST * RUN - 1) / (ABREAST * RUN);
 const uint TEAMS = SLOTS * ABREAST;
 const uint THREADS = TEAMS * 32;
 const uint SIDES = PAIR ? 2 : 1;                  // matrices of a workgroup
-const uint GROUP_ROWS = SLOTS * TURNS / SIDES * 16; // of each
+const uint GROUP_TILES = SLOTS * TILES / SIDES;   // of each
 const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // of scales that a chunk meets
-const uint PITCH = 2 * CHUNK + 1;     // of a row of codes in shared memory, in quads
-const uint SCALES_FROM = 16 * PITCH;  // then scales and biases, by group: 16 and 16
-const uint SUM_PITCH = 5;             // of what a team gives for a row of x, in quads: one more than it takes
+const uint PITCH = 2 * CHUNK + 1;    // of a row of codes in shared memory, in quads
+const uint SCALES_FROM = 16 * PITCH; // then scales and biases, by group: 16 and 16
+const uint SUM_PITCH = 5;            // of what a team gives for a row of x, in quads: one more than it takes
 const uint SUMS = SIDE * SUM_PITCH;
 const uint OPERANDS = SCALES_FROM + GROUPS * 8;
-const uint TEAM_QUADS = OPERANDS > SUMS ? OPERANDS : SUMS;
+const uint TILE_QUADS = OPERANDS > SUMS ? OPERANDS : SUMS;
 const uint TILE = 16 * SIDE; // elements
 
-shared uvec4 work[TEAMS * TEAM_QUADS];
+// Of a unit of x in shared memory: rows of digits, one quad more than they take, multiples and sums.
+const uint X_PITCH = 3;
+const uint HELD_MULTIPLES = 3 * SIDE * X_PITCH;
+const uint HELD_SUMS = HELD_MULTIPLES + SIDE / 4;
+const uint HELD_UNIT = HELD_SUMS + SIDE / 4;
+const uint X_FROM = TEAMS * TILES * TILE_QUADS;
+
+shared uvec4 work[X_FROM + ABREAST * BUFFERS * CHUNK * HELD_UNIT];
 
 #include "byte_tiles.glsl"
+#include "not_finite.glsl"
 
 // Codes that are under way, and the bits of the scale and the bias that the lane brings. They have registers of their
 // own, since loads of which some lanes take one and some the other wait for each other.
-uvec4 words[CHUNK / 2];
-uint scale_bits[GROUPS], bias_bits[GROUPS];
+uvec4 words[TILES * CHUNK / 2];
+uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
@@ -90,24 +101,31 @@ uint scale_bits[GROUPS], bias_bits[GROUPS];
     TENSOR_BITS(biases##i) \
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
-    void fetch##i(uint first, uint unit) { \
+    float weight##i(uint row, uint unit, uint code) { \
+        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
+        uint group = unit >> GROUP_SHIFT; \
+        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
+        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
+        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
+    } \
+    void fetch##i(uint t, uint first, uint unit) { \
         [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) { \
             uint at = k * 32 + team_lane(); \
             uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
             uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
-            words[k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
+            words[t * CHUNK / 2 + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
         } \
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
-            scale_bits[g] = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[g] = biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            scale_bits[t * GROUPS + g] = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
+            bias_bits[t * GROUPS + g] = biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
         } \
     }
 
-MATRIX(0, 3)
-MATRIX(1, 7)
-MATRIX(2, 11)
+MATRIX(0, 1)
+MATRIX(1, 5)
+MATRIX(2, 9)
 
 uint matrix;    // that this workgroup works on
 uint first_row; // of the workgroup
@@ -122,106 +140,143 @@ void locate() {
         matrix = uint(SETS > 1 && group >= p.starts[0]) + uint(SETS > 2 && group >= p.starts[1]);
         group -= matrix == 0 ? 0 : p.starts[matrix - 1];
     }
-    first_row = group * GROUP_ROWS;
+    first_row = group * GROUP_TILES * 16;
 }
 
 uint slot() { return team() / ABREAST; }
 
-// The first row of a tile, among those of its matrix: the tile of a slot in a turn.
-uint tile_row(uint turn, uint at_slot) { return first_row + (turn * SLOTS + at_slot) / SIDES * 16; }
+// The first row of a tile of the workgroup, among those of its matrix.
+uint tile_row(uint tile) { return first_row + tile / SIDES * 16; }
 
 // The team's first unit of a round.
-uint first_unit(uint round_) { return (round_ * ABREAST + team() % ABREAST) * CHUNK; }
+uint first_unit(uint round_) { return (round_ * ABREAST + team() % ABREAST) * RUN * CHUNK; }
 
-// Starts the loads of the team's chunk.
-void fetch(uint round_, uint turn) {
-    uint row = tile_row(turn, slot()), unit = first_unit(round_);
-    if (PAIR) {
-        if ((turn * SLOTS + slot()) % 2 == 0) {
-            fetch0(row, unit);
+// Starts the loads of a chunk of the team's tiles.
+void fetch(uint unit) {
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        uint tile = slot() * TILES + t, row = tile_row(tile);
+        if (PAIR) {
+            if (tile % 2 == 0) {
+                fetch0(t, row, unit);
+            } else {
+                fetch1(t, row, unit);
+            }
+        } else if (SETS == 1 || matrix == 0) {
+            fetch0(t, row, unit);
+        } else if (SETS == 2 || matrix == 1) {
+            fetch1(t, row, unit);
         } else {
-            fetch1(row, unit);
+            fetch2(t, row, unit);
         }
-    } else if (SETS == 1 || matrix == 0) {
-        fetch0(row, unit);
-    } else if (SETS == 2 || matrix == 1) {
-        fetch1(row, unit);
-    } else {
-        fetch2(row, unit);
     }
 }
 
-uint team_from() { return team() * TEAM_QUADS; }
+// Where a tile of a team is in shared memory.
+uint tile_from(uint team, uint t) { return (team * TILES + t) * TILE_QUADS; }
 
 // Brings the codes into shared memory, a byte each, and scales and biases.
 void unpack() {
-    [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) {
-        uint at = k * 32 + team_lane();
-        uint to = team_from() + at / CHUNK * PITCH + at % CHUNK * 2;
-        uvec4 v = words[k];
-        work[to] = uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu;
-        work[to + 1] = uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu;
-    }
-    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-        float scale = bits_to_float(scale_bits[g], scales_DT), bias = bits_to_float(bias_bits[g], biases_DT);
-        uint i = team_lane();
-        work[team_from() + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
-    }
-}
-
-FLOATS sums; // of a chunk
-
-uint of_x(uint unit) { return block * UNITS + min(unit, UNITS - 1); }
-
-// Brings the chunk of x into registers.
-void take_x(uint unit) {
-    UNROLL for (uint u = 0; u < CHUNK; u++) {
-        take_unit(u, of_x(unit + u));
-    }
-}
-
-void add_unit(uint u, uint unit, out FLOATS result) {
-    if (HELD == 0) {
-        take_unit(u, of_x(unit + u));
-    }
-    INTEGERS products;
-    multiply_bytes(team_from() + 2 * u, u, of_x(unit + u), products);
-    uint group = team_from() + SCALES_FROM + (u >> GROUP_SHIFT) * 8;
-    unit_floats(products, group, u, of_x(unit + u), unit + u < UNITS, result);
-}
-
-// Adds up the units of the chunk as lanes of a subgroup would: pairs, and then the pairs.
-void add_chunk(uint unit) {
-    FLOATS one, two;
-    UNROLL for (uint u = 0; u < CHUNK; u += 2) {
-        add_unit(u, unit, two);
-        add_unit(u + 1, unit, one);
-        floats_add(two, one);
-        if (u == 0) {
-            sums = two;
-        } else {
-            floats_add(sums, two);
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) {
+            uint at = k * 32 + team_lane();
+            uint to = tile_from(team(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
+            uvec4 v = words[t * CHUNK / 2 + k];
+            work[to] = uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu;
+            work[to + 1] = uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu;
+        }
+        [[unroll]] for (uint g = 0; g < GROUPS; g++) {
+            float scale = bits_to_float(scale_bits[t * GROUPS + g], scales_DT);
+            float bias = bits_to_float(bias_bits[t * GROUPS + g], biases_DT);
+            uint i = team_lane();
+            work[tile_from(team(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
         }
     }
 }
 
-// The sums so far of the tiles of a round. An element belongs to one thread.
-shared float totals[ROUNDS > 1 ? TURNS * SLOTS * TILE : 1];
+// The teams that have the same columns bring a chunk of x into shared memory.
+const uint X_READ = X_SQUARES(SIDE); // quads of a unit
+const uint X_LOADS = (CHUNK * X_READ + SLOTS * 32 - 1) / (SLOTS * 32);
+uvec4 x_words[X_LOADS];
 
-uint total_at(uint turn, uint at_slot, uint i) { return (turn * SLOTS + at_slot) * TILE + i; }
+uint x_from(uint step_) { return X_FROM + (team() % ABREAST * BUFFERS + step_ % BUFFERS) * CHUNK * HELD_UNIT; }
 
-// Element i of a slot's tile: what there was and what the teams add in this round.
-float add_round(uint round_, uint turn, uint at_slot, uint i) {
-    float total = round_ > 0 ? totals[total_at(turn, at_slot, i)] : 0.0;
+void fetch_x(uint unit) {
+    [[unroll]] for (uint k = 0; k < X_LOADS; k++) {
+        uint i = min((k * SLOTS + slot()) * 32 + team_lane(), CHUNK * X_READ - 1);
+        x_words[k] = rows_of_x[(block * UNITS + min(unit + i / X_READ, UNITS - 1)) * X_UNIT(SIDE) + i % X_READ];
+    }
+}
+
+void put_x(uint step_) {
+    [[unroll]] for (uint k = 0; k < X_LOADS; k++) {
+        uint i = min((k * SLOTS + slot()) * 32 + team_lane(), CHUNK * X_READ - 1);
+        uint at = i % X_READ, digits = X_MULTIPLES(SIDE);
+        uint to = at < digits ? at / 2 * X_PITCH + at % 2 : HELD_MULTIPLES + at - digits;
+        work[x_from(step_) + i / X_READ * HELD_UNIT + to] = x_words[k];
+    }
+}
+
+// Sums that wait to be added to the next of their size: of a unit, of two, of a chunk, of two chunks and so on.
+FLOATS waiting_unit[TILES], waiting_pair[TILES];
+FLOATS waiting_run[TILES * 3];
+FLOATS sums[TILES];
+
+// Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
+void add_chunk(uint unit, uint x) {
+    UNROLL for (uint u = 0; u < CHUNK; u++) {
+        take_unit(x + u * HELD_UNIT);
+        [[unroll]] for (uint t = 0; t < TILES; t++) {
+            INTEGERS products;
+            multiply_bytes(tile_from(team(), t) + 2 * u, products);
+            if (u % (1 << GROUP_SHIFT) == 0) {
+                take_scales(t, tile_from(team(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+            }
+            FLOATS result;
+            unit_floats(products, t, unit + u < UNITS, result);
+            if (u % 2 == 0) {
+                waiting_unit[t] = result;
+                continue;
+            }
+            floats_add(result, waiting_unit[t]);
+            if (u % 4 == 1) {
+                waiting_pair[t] = result;
+                continue;
+            }
+            floats_add(result, waiting_pair[t]);
+            sums[t] = result;
+        }
+    }
+}
+
+// Adds up the chunks of a run in the same way.
+void add_to_run(uint number) {
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        bool done = false;
+        [[unroll]] for (uint level = 0; 1 << level < RUN; level++) {
+            if (!done) {
+                if ((number >> level) % 2 == 0) {
+                    waiting_run[t * 3 + level] = sums[t];
+                    done = true;
+                } else {
+                    floats_add(sums[t], waiting_run[t * 3 + level]);
+                }
+            }
+        }
+    }
+}
+
+// Element i of a tile: what there was and what the teams add in this round.
+float add_round(float total, uint tile, uint i) {
     uint at = i / 16 * SUM_PITCH * 4 + i % 16;
-    [[unroll]] for (uint slice = 0; slice < ABREAST / SLICE_CHUNKS; slice++) {
+    [[unroll]] for (uint slice = 0; slice < ABREAST / SLICE_TEAMS; slice++) {
         float part[8];
-        [[unroll]] for (uint c = 0; c < SLICE_CHUNKS; c++) {
-            uint from = (at_slot * ABREAST + slice * SLICE_CHUNKS + c) * TEAM_QUADS; // zeros behind the last chunk
+        [[unroll]] for (uint c = 0; c < SLICE_TEAMS; c++) {
+            // Zeros behind the last chunk.
+            uint from = tile_from(tile / TILES * ABREAST + slice * SLICE_TEAMS + c, tile % TILES);
             part[c] = uintBitsToFloat(work[from + at / 4][at & 3u]);
         }
-        [[unroll]] for (uint reach = 1; reach < SLICE_CHUNKS; reach *= 2) {
-            [[unroll]] for (uint c = 0; c + reach < SLICE_CHUNKS; c += 2 * reach) {
+        [[unroll]] for (uint reach = 1; reach < SLICE_TEAMS; reach *= 2) {
+            [[unroll]] for (uint c = 0; c + reach < SLICE_TEAMS; c += 2 * reach) {
                 part[c] += part[c + reach];
             }
         }
@@ -241,102 +296,129 @@ void store(uint row_of_x, uint row, float v) {
     }
 }
 
-uint residual_at(uint tile_first, uint i) {
-    uint row = min(tile_first + i % 16, p.sets[0].n - 1), row_of_x = min(block * SIDE + i / 16, p.x_rows - 1);
-    return p.residual_offset + row_of_x * p.sets[0].n + row;
-}
+shared float factors[SIDE]; // 1/rms of the rows of the block
 
-// What finishing the thread's first element of a turn takes, loaded before it is needed.
-uint residual_first;
-float factor_first; // 1/rms, the same in every turn
-
-void fetch_residual(uint round_, uint turn) {
-    if (EPILOGUE == PROJECTION_RESIDUAL && round_ + 1 == ROUNDS && gl_LocalInvocationIndex < SLOTS * TILE) {
-        uint mine = gl_LocalInvocationIndex;
-        residual_first = residual_bits(residual_at(tile_row(turn, mine / TILE), mine % TILE));
+void find_factors() {
+    for (uint row = team(); row < SIDE; row += TEAMS) {
+        float factor = row_factor(block, row);
+        if (team_lane() == 0) {
+            factors[row] = factor;
+        }
     }
 }
 
-void fetch_factor() {
-    if (NORM != 0) {
-        factor_first = factors[block * SIDE + gl_LocalInvocationIndex % TILE / 16];
+// The sum of the products of a row of a matrix with what is not finite in a row of the block.
+float not_finite_sum(uint second, uint w_row, uint row) {
+    uint set = PAIR ? second : matrix, from = p.x_offset + (block * SIDE + row) * p.x_stride;
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
+        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+            vec4 v = x_quad(from + unit * 32 + 4 * j);
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < 4; c++) {
+                uint code = 4 * j + c;
+                float weight = set == 0 ? weight0(w_row, unit, code)
+                             : set == 1 ? weight1(w_row, unit, code)
+                                        : weight2(w_row, unit, code);
+                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
+            }
+        }
     }
+    return sum;
 }
 
-// Element i of a tile: i % 16 of its rows of w, i / 16 of its rows of x. first: whether it is that element.
-void finish(uint tile_first, uint i, float v, float second, bool first) {
+// A sum as it is if it is finite, or if a norm makes it NaN anyway.
+float whole(float sum, uint second, uint w_row, uint row) {
+    return NORM != 0 || is_finite(sum) ? sum : mended(sum, not_finite_sum(second, w_row, row));
+}
+
+// Element i of a tile: i % 16 of its rows of w, i / 16 of its rows of x.
+void finish(uint tile_first, uint i, float v, float second) {
     uint row = tile_first + i % 16;
     uint row_of_x = block * SIDE + i / 16;
     if (row >= p.sets[matrix].n || row_of_x >= p.x_rows) {
         return;
     }
-    float factor = NORM == 0 ? 1.0 : first ? factor_first : factors[row_of_x];
-    v = scaled_result(v, factor);
+    float factor = NORM == 0 ? 1.0 : factors[i / 16];
+    v = scaled_result(whole(v, 0, row, i / 16), factor);
     if (PAIR) {
-        v = silu_mul_result(v, scaled_result(second, factor));
+        v = silu_mul_result(v, scaled_result(whole(second, 1, row, i / 16), factor));
     }
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        v += bits_to_float(first ? residual_first : residual_bits(residual_at(tile_first, i)), y_DT);
+        v += bits_to_float(residual_bits(p.residual_offset + row_of_x * p.sets[0].n + row), y_DT);
     }
     store(row_of_x, row, v);
 }
 
-float waiting[(TILE + THREADS - 1) / THREADS]; // the first of a pair of tiles, until the second is there
+const uint RESULTS = GROUP_TILES * TILE;
+float totals[(RESULTS + THREADS - 1) / THREADS * SIDES]; // the sums so far of the thread's results
 
-// What the teams have of a turn's tiles, to where it belongs.
-void collect(uint round_, uint turn) {
-    const uint together = PAIR && SLOTS > 1 ? 2 : 1; // tiles that make a result
-    [[unroll]] for (uint at = 0; at < SLOTS / together * TILE; at += THREADS) {
+// What the teams have, to where it belongs.
+void collect(uint round_, bool last) {
+    [[unroll]] for (uint at = 0; at < RESULTS; at += THREADS) {
         uint mine = at + gl_LocalInvocationIndex;
-        if (mine >= SLOTS / together * TILE) {
+        if (mine >= RESULTS) {
             break;
         }
-        uint at_slot = mine / TILE * together, i = mine % TILE;
-        float v = add_round(round_, turn, at_slot, i);
-        float second = together > 1 ? add_round(round_, turn, at_slot + 1, i) : 0.0;
-        if (round_ + 1 < ROUNDS) {
-            totals[total_at(turn, at_slot, i)] = v;
-            if (together > 1) {
-                totals[total_at(turn, at_slot + 1, i)] = second;
-            }
-            continue;
+        uint tile = mine / TILE * SIDES, i = mine % TILE, k = at / THREADS * SIDES;
+        [[unroll]] for (uint side = 0; side < SIDES; side++) {
+            totals[k + side] = add_round(round_ > 0 ? totals[k + side] : 0.0, tile + side, i);
         }
-        if (PAIR && SLOTS == 1) {
-            if (turn % 2 == 0) {
-                waiting[at / THREADS] = v;
-                continue;
-            }
-            second = v;
-            v = waiting[at / THREADS];
+        if (last) {
+            finish(tile_row(tile), i, totals[k], totals[k + SIDES - 1]);
         }
-        finish(tile_row(turn, at_slot), i, v, second, at == 0);
+    }
+}
+
+// What the team has of a round. Where it has whole rows, it keeps their sums itself.
+FLOATS sums_so_far[TILES];
+
+void end_round(uint round_) {
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        if (ABREAST == 1) {
+            if (round_ == 0) {
+                floats_clear(sums_so_far[t]);
+            }
+            floats_add(sums_so_far[t], sums[t]);
+            sums[t] = sums_so_far[t];
+        }
+        if (ABREAST > 1 || round_ + 1 == ROUNDS) {
+            floats_store(sums[t], tile_from(team(), t));
+        }
+    }
+    if (ABREAST > 1 || round_ + 1 == ROUNDS) {
+        barrier();
+        collect(ABREAST > 1 ? round_ : 0, round_ + 1 == ROUNDS);
     }
 }
 
 void main() {
     locate();
-    fetch(0, 0);
-    fetch_factor();
-    [[dont_unroll]] for (uint round_ = 0; round_ < ROUNDS; round_++) {
-        uint unit = first_unit(round_);
-        if (HELD != 0) {
-            take_x(unit);
+    fetch(first_unit(0));
+    fetch_x(first_unit(0));
+    if (NORM != 0) {
+        find_factors();
+    }
+    // As many as ROUNDS * RUN, but the compiler must not know: it would unroll them, beyond the caches for code.
+    uint steps = (p.x_stride + 32 * CHUNK * ABREAST * RUN - 1) / (32 * CHUNK * ABREAST * RUN) * RUN;
+    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
+        uint round_ = step_ / RUN, number = step_ % RUN;
+        uint unit = first_unit(round_) + number * CHUNK;
+        if (step_ > 0 && (BUFFERS == 1 || (number == 0 && ABREAST > 1))) {
+            barrier();
         }
-        [[dont_unroll]] for (uint turn = 0; turn < TURNS; turn++) {
-            unpack();
-            team_barrier();
-            if (turn + 1 < TURNS) {
-                fetch(round_, turn + 1);
-            } else if (round_ + 1 < ROUNDS) {
-                fetch(round_ + 1, 0);
-            }
-            fetch_residual(round_, turn);
-            add_chunk(unit);
-            team_barrier();
-            floats_store(sums, team_from());
-            barrier();
-            collect(round_, turn);
-            barrier();
+        put_x(step_);
+        unpack();
+        barrier();
+        if (step_ + 1 < steps) {
+            uint next = number + 1 < RUN ? unit + CHUNK : first_unit(round_ + 1);
+            fetch(next);
+            fetch_x(next);
+        }
+        add_chunk(unit, x_from(step_));
+        add_to_run(number);
+        team_barrier();
+        if (number + 1 == RUN) {
+            end_round(round_);
         }
     }
 }

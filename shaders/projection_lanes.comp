@@ -23,6 +23,7 @@ layout(local_size_x_id = 0) in; // one subgroup of eight
 #include "quads.glsl"
 #include "math.glsl"
 #include "lane_codes.glsl"
+#include "not_finite.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -67,9 +68,14 @@ uint row_of(uint r) { return min(first_row + r * 8 + gl_SubgroupInvocationID, p.
             w##i##_fetch(p.sets[i].w_offset + row_of(r) * p.sets[i].w_stride + unit * BITS, (first + r) * BITS); \
         } \
     } \
-    vec2 affine##i(uint group, uint r) { \
-        return vec2(scales##i##_load(p.sets[i].s_offset + row_of(r) * p.sets[i].s_stride + group), \
-                    biases##i##_load(p.sets[i].b_offset + row_of(r) * p.sets[i].b_stride + group)); \
+    vec2 affine##i(uint group, uint row) { \
+        return vec2(scales##i##_load(p.sets[i].s_offset + row * p.sets[i].s_stride + group), \
+                    biases##i##_load(p.sets[i].b_offset + row * p.sets[i].b_stride + group)); \
+    } \
+    float weight##i(uint row, uint unit, uint code) { \
+        vec2 a = affine##i(unit >> GROUP_SHIFT, row); \
+        uint from = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS; \
+        return affine_weight(a.x, CODE_AT(w##i, from, code * BITS), a.y); \
     }
 
 MATRIX(0, 3)
@@ -105,6 +111,24 @@ void add_unit(uint unit) {
     }
 }
 
+// A sum; if it is not finite, that of the products of the row with what is not finite in x, unless a norm makes it NaN.
+float whole(float v, uint second, uint row) {
+    if (NORM != 0 || is_finite(v)) {
+        return v;
+    }
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < COLS / 32; unit++) {
+        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+            vec4 x = x_quad(p.x_offset + 32 * unit + 4 * j);
+            [[dont_unroll]] for (uint i = all_finite(x) ? 4 : 0; i < 4; i++) {
+                float weight = second == 0 ? weight0(row, unit, 4 * j + i) : weight1(row, unit, 4 * j + i);
+                sum += is_finite(x[i]) ? 0.0 : weight * x[i];
+            }
+        }
+    }
+    return mended(v, sum);
+}
+
 void main() {
     uint group = workgroup_index();
     first_row = group * 8 * ROWS;
@@ -126,18 +150,18 @@ void main() {
         }
         float total = subgroupAdd(sum);
         [[unroll]] for (uint s = 0; s < STREAMS; s++) {
-            vec2 a = s < ROWS ? affine0(g, s) : affine1(g, s - ROWS);
+            vec2 a = s < ROWS ? affine0(g, row_of(s)) : affine1(g, row_of(s - ROWS));
             acc[s] += a.x * dots[s] + a.y * total;
         }
     }
     float factor = NORM == 0 ? 1.0 : inversesqrt(subgroupAdd(square) / float(COLS) + p.eps);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         uint row = first_row + r * 8 + gl_SubgroupInvocationID;
-        float v = acc[r] * factor;
-        if (PAIR) {
-            v = m_silu(v) * (acc[STREAMS - ROWS + r] * factor);
-        }
         if (row < p.sets[0].n) {
+            float v = whole(acc[r], 0, row) * factor;
+            if (PAIR) {
+                v = m_silu(v) * (whole(acc[STREAMS - ROWS + r], 1, row) * factor);
+            }
             if (EPILOGUE == PROJECTION_RESIDUAL) {
                 v += residual_load(p.residual_offset + row);
             }

@@ -13,6 +13,7 @@
 #include "rows.glsl" // a workgroup is one subgroup of eight
 #include "quads.glsl"
 #include "lane_codes.glsl"
+#include "not_finite.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -60,6 +61,24 @@ void add_unit(uint unit) {
     }
 }
 
+// The sum of the products of a row of w with what is not finite in row m of x.
+float not_finite_sum(uint m, uint row) {
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < p.x.cols / 32; unit++) {
+        uint group = unit * 32u >> p.group_shift;
+        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+            vec4 v = x_quad(starts[m] + 32 * unit + 4 * j);
+            [[dont_unroll]] for (uint i = all_finite(v) ? 4 : 0; i < 4; i++) {
+                uint code = CODE_AT(w, p.w_offset + row * p.w_strides[0] + unit * BITS, (4 * j + i) * BITS);
+                float scale = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]);
+                float bias = biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
+                sum += is_finite(v[i]) ? 0.0 : affine_weight(scale, code, bias) * v[i];
+            }
+        }
+    }
+    return sum;
+}
+
 void main() {
     if (first_row() >= p.n) {
         return;
@@ -95,7 +114,11 @@ void main() {
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint row = first_row() + r * 8 + gl_SubgroupInvocationID;
             if (row < p.n && first_x + m < p.x.rows) {
-                y_store(p.out_offset + (first_x + m) * p.n + row, acc[m * ROWS + r]);
+                float v = acc[m * ROWS + r];
+                if (!is_finite(v)) {
+                    v = mended(v, not_finite_sum(m, row));
+                }
+                y_store(p.out_offset + (first_x + m) * p.n + row, v);
             }
         }
     }

@@ -14,6 +14,7 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 2
 #include "affine.glsl"
 #include "rows.glsl"
+#include "not_finite.glsl"
 
 TENSOR_IN(0, x, 1)
 TENSOR_OUT(4, y, 5)
@@ -156,6 +157,25 @@ void add_chunk(uint row, uint k0) {
     }
 }
 
+// The sum of the products of a row of w with what is not finite in a row of x.
+float not_finite_sum(uint x_row, uint row) {
+    uint from = row_start(p.x, x_row), words_from = p.w_offset + row * p.w_strides[0];
+    uint scales_from = p.s_offset + row * p.s_strides[0], biases_from = p.b_offset + row * p.b_strides[0];
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < p.x.cols / 32; unit++) {
+        uint group = unit * 32u >> p.group_shift;
+        [[dont_unroll]] for (uint i = 0; i < 32; i++) {
+            float v = x_load(from + (unit * 32 + i) * p.x.col_stride);
+            if (!is_finite(v)) {
+                uint code = affine_code(words_from, p.w_strides[1], unit * 32 + i);
+                float scale = group_scale(scales_from + group * p.s_strides[1], p.group_shift);
+                sum += affine_weight(scale, code, group_bias(biases_from + group * p.b_strides[1])) * v;
+            }
+        }
+    }
+    return sum;
+}
+
 void main() {
     uint slots = slot_count();
     uint rows = min(p.n, (workgroup_index() + 1) * p.rows_per_group);
@@ -177,6 +197,9 @@ void main() {
             if (m < STAGED_ROWS) { // of which those past the last of x are copies of it
                 float sum = slot_sum(acc[m]);
                 if (row < rows && first_row() + m < p.x.rows && slot_lane() == 0) {
+                    if (!SMALL_FLOATS && !is_finite(sum)) {
+                        sum = mended(sum, not_finite_sum(first_row() + m, row));
+                    }
                     y_store(p.out_offset + (first_row() + m) * p.n + row, sum);
                 }
             }

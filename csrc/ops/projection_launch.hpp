@@ -30,11 +30,11 @@ struct ProjectionLaunch {
 
 // How projection_coopmat is launched; its constants say what these are.
 struct ByteTiles {
-    uint32_t lanes, abreast, slots, turns, side, rounds;
+    uint32_t lanes, abreast, slots, tiles, run, side, buffers;
     bool pair; // tiles of two matrices alternate
 
     uint32_t threads() const { return abreast * slots * 32; }
-    uint32_t group_rows() const { return slots * turns * 16 / (pair ? 2 : 1); } // of each matrix
+    uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
     uint32_t shared_bytes(uint32_t group_shift) const;                          // which is that of the kernel
     bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };

@@ -13,39 +13,29 @@ namespace {
 // others. Without tensor cores it is for few only.
 constexpr int64_t kLeastRows = 3, kMostRows = 64, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
-// Teams of a workgroup: with more, registers spill, but for a small side where that makes one round of several.
-constexpr uint32_t kMostTeams = 16, kSmallTeams = 20, kCpuTeams = 8;
+// Teams of a workgroup at most; what a compute unit may have, as on NVIDIA's.
+constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
+// Of a thread, with tiles of 8 and of 16 rows of x, one and two to a team.
+constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
+constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
 
 // What projection_rows.comp makes.
-struct Rows {
-    Array digits, units, factors;
-};
-
-uint32_t norm_of(const ProjectionOp &op, const ProjectionOperands &m) {
-    return op.norm == 0 ? 0 : m.gain ? 2 : 1;
-}
-
-Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
-    const DeviceTraits &device = lowering.device();
-    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, t.side), side = t.side;
-    const Rows out{lowering.scratch(DT_UINT32, {blocks, units, 3, side, 8}),
-                   lowering.scratch(DT_FLOAT32, {blocks, units, 2, side}),
-                   lowering.scratch(DT_FLOAT32, {blocks, side})};
+Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
+    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, t.side);
+    const Array out = lowering.scratch(DT_UINT32, {blocks, units, X_UNIT(t.side), 4});
     const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
-                                 m.gain ? uint32_t(m.gain.offset) : 0, op.eps};
-    lowering.dispatch(spec::projection_rows{.threads = row_threads(device, m.cols / 8, 512),
+                                 m.gain ? uint32_t(m.gain.offset) : 0};
+    lowering.dispatch(spec::projection_rows{.threads = kRowTeams * kTeamLanes,
                                             .x_dtype = m.x.dtype,
                                             .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
                                             .cols = uint32_t(m.cols),
-                                            .norm = norm_of(op, m),
-                                            .lanes = t.lanes,
+                                            .norm = op.norm == 0 ? 0u
+                                                    : m.gain     ? 2u
+                                                                 : 1u,
+                                            .teams = kRowTeams,
                                             .side = t.side},
-                      {.x = {m.x, KPX_READ},
-                       .gain = {m.gain ? m.gain : m.x, KPX_READ},
-                       .digits = {out.digits, KPX_WRITE},
-                       .units = {out.units, KPX_WRITE},
-                       .factors = {out.factors, KPX_WRITE}},
-                      p, grid_1d(device, blocks * side));
+                      {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
+                      grid_1d(lowering.device(), blocks * divide_up(units, kRowTeams)));
     return out;
 }
 
@@ -53,9 +43,8 @@ Rows make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOpera
 
 uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
     const uint32_t operands = kTileRows * (2 * kChunk + 1) + std::max(1u, kChunk >> group_shift) * 8;
-    const uint32_t team_quads = std::max(operands, side * 5);
-    const uint32_t tiles = rounds > 1 ? turns * slots : 0; // whose sums wait
-    return abreast * slots * team_quads * 16 + std::max(1u, tiles * kTileRows * side) * 4;
+    const uint32_t x = kChunk * (9 * side + side / 2); // with every row of digits padded
+    return (abreast * slots * tiles * std::max(operands, side * 5) + abreast * buffers * x) * 16;
 }
 
 bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
@@ -64,55 +53,49 @@ bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
 
 namespace {
 
-uint32_t most_teams(const ByteTiles &t, const DeviceTraits &device) {
-    return device.is_cpu ? kCpuTeams : t.side == 8 ? kSmallTeams : kMostTeams;
-}
-
-constexpr uint32_t kRoundCost = 8; // of a round, beside what its chunks take
-
-// How many chunks of a row a workgroup takes at a time, a multiple of the slice's: few rounds, and few idle teams.
-uint32_t chunks_abreast(ByteTiles t, const DeviceTraits &device, uint32_t group_shift, uint32_t chunks) {
-    const uint32_t slice = t.lanes / kChunk, most = most_teams(t, device);
-    t.slots = t.turns = 1;
-    uint32_t best = slice, least = UINT32_MAX;
-    for (uint32_t n = slice; n <= std::max(most, slice); n += slice) {
-        t.abreast = n;
-        t.rounds = divide_up(chunks, n);
-        const uint32_t cost = t.rounds * (n + kRoundCost);
-        if (cost <= least && t.fits(device, group_shift) && (n <= kMostTeams || t.rounds == 1)) {
-            best = n;
-            least = cost;
-        }
-    }
-    return best;
+// What a launch takes, in units of which only the ratios matter. A workgroup goes through steps of a chunk. One takes a
+// while whatever is in it, and longer with every tile of the compute unit, or as its parts of x take to come in;
+// workgroups side by side disturb each other.
+uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
+    constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
+    const uint32_t chunks = divide_up(shape.cols / 32, kChunk), teams = t.abreast * t.slots;
+    const uint64_t groups = uint64_t(divide_up(shape.rows, t.group_rows())) * divide_up(shape.x_rows, t.side);
+    const uint32_t registers = kRegisters[t.side / 8 - 1][t.tiles - 1];
+    const uint32_t resident = std::max(
+        1u, std::min(kUnitShared / t.shared_bytes(group_shift), kUnitRegisters / (registers * teams * kTeamLanes)));
+    const uint64_t compute_units = std::max(1u, device.compute_units), rounds = divide_up(chunks, t.abreast * t.run);
+    const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on a compute unit
+    const uint64_t step =
+        std::max(kStep + kTile * teams * t.tiles * together * t.side / 8, kPart * t.abreast * together * t.side / 8);
+    return divide_up(groups, compute_units * together) * rounds * t.run * step * (1 + together) / 2;
 }
 
 } // namespace
 
+// The cheapest launch. Nothing in it but lanes decides the order of sums.
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
-    ByteTiles t{};
+    ByteTiles best{}, t{};
     const int64_t units = shape.cols / 32;
     t.pair = shape.paired == 2;
     t.lanes = slice_lanes(device, units);
     t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : 16;
-    const uint32_t blocks = divide_up(shape.x_rows, t.side), chunks = divide_up(units, kChunk);
-    const uint32_t tiles = divide_up(shape.rows, kTileRows) * shape.paired;
-    const uint32_t wanted = divide_up(int64_t(tiles) * blocks, std::max(1u, device.compute_units)); // of a workgroup
-    t.abreast = chunks_abreast(t, device, group_shift, chunks);
-    t.rounds = divide_up(chunks, t.abreast);
-    const uint32_t most_slots = most_teams(t, device) / t.abreast;
-    t.slots = wanted >= 2 && most_slots >= 2 ? 2 : 1;
-    const uint32_t step = t.pair && t.slots == 1 ? 2 : 1; // of turns
-    t.turns = divide_up(wanted, t.slots * step) * step;
-    while (!t.fits(device, group_shift) && (t.turns > step || t.slots > 1)) {
-        if (t.turns > step) {
-            t.turns -= step;
-        } else {
-            t.slots = 1;
-            t.turns = t.pair ? 2 : 1;
+    t.buffers = 1;
+    uint64_t least = UINT64_MAX;
+    for (t.tiles = t.pair ? 2 : 1; t.tiles <= 2; t.tiles++) {
+        for (t.run = t.lanes / kChunk; t.run > 0; t.run /= 2) {
+            const uint32_t slice = t.lanes / kChunk / t.run; // teams
+            for (t.abreast = slice; t.abreast < divide_up(units, kChunk * t.run) + slice; t.abreast += slice) {
+                for (t.slots = 1; t.slots * t.abreast <= (device.is_cpu ? kCpuTeams : kMostTeams); t.slots++) {
+                    const uint64_t now = t.fits(device, group_shift) ? cost(t, device, shape, group_shift) : UINT64_MAX;
+                    if (now < least) {
+                        least = now;
+                        best = t;
+                    }
+                }
+            }
         }
     }
-    return t;
+    return best;
 }
 
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
@@ -140,15 +123,14 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
            (m.x_rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&
-           lowering.has_kernel(spec::projection_rows::kKernel) &&
-           plan(lowering, op, m).fits(device, group_shift(op.group_size) - 5);
+           lowering.has_kernel(spec::projection_rows::kKernel) && plan(lowering, op, m).lanes != 0;
 }
 
 void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const ByteTiles t = plan(lowering, op, m);
-    const Rows x = make_rows(lowering, op, m, t);
+    const Array x = make_rows(lowering, op, m, t);
     ProjectionParams p{};
     uint32_t groups = 0;
     for (uint32_t i = 0; i < m.count; i++) {
@@ -159,9 +141,12 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
         groups += i == 0 || !pair ? divide_up(p.sets[i].n, t.group_rows()) : 0;
     }
     p.x_rows = uint32_t(m.x_rows);
+    p.x_offset = uint32_t(m.x.offset);
+    p.x_stride = uint32_t(m.cols);
+    p.eps = op.eps;
     p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
     const Array none;
-    const auto read = [&](const Array &a) { return Binding{a ? a : x.digits, KPX_READ}; };
+    const auto read = [&](const Array &a) { return Binding{a ? a : x, KPX_READ}; };
     const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
         return i < m.count ? *(m.matrices[i].*operand) : none;
     };
@@ -178,13 +163,13 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .lanes = t.lanes,
                                                .abreast = t.abreast,
                                                .slots = t.slots,
-                                               .turns = t.turns,
+                                               .tiles = t.tiles,
+                                               .run = t.run,
                                                .side = t.side,
                                                .norm = op.norm,
-                                               .held = t.turns > 1},
-                      {.digits = read(x.digits),
-                       .units = read(x.units),
-                       .factors = read(x.factors),
+                                               .buffers = t.buffers,
+                                               .x_dtype = m.x.dtype},
+                      {.rows_of_x = read(x),
                        .w0 = read(of(0, &Matrix::w)),
                        .scales0 = read(of(0, &Matrix::scales)),
                        .biases0 = read(of(0, &Matrix::biases)),
@@ -197,7 +182,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                        .scales2 = read(of(2, &Matrix::scales)),
                        .biases2 = read(of(2, &Matrix::biases)),
                        .y2 = write(2),
-                       .residual = read(m.residual)},
+                       .residual = read(m.residual),
+                       .x = read(m.x)},
                       p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, t.side)));
 }
 

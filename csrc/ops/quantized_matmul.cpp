@@ -147,8 +147,7 @@ void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
 }
 
 // Few rows are a projection on a GPU, whether a pass has made one of them or not, so that they give the same bits.
-// More are not, though passes take them: only the general kernels multiply rows with infinities as IEEE has it.
-constexpr int64_t kProjectionRows = 16;
+constexpr int64_t kProjectionRows = 64;
 
 ProjectionOp projection_op(const QuantizedMatMulOp &op) {
     ProjectionOp projection{};

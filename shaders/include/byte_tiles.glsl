@@ -1,11 +1,17 @@
 // Products of 16 by 32 codes with 32 by SIDE digits of x, of projection_coopmat: by a
 // cooperative matrix of a team, or some elements of it to each of its 32 lanes.
 //
-// Before the include: work[], shared memory by quads; digits[] and units[], as
-// projection_rows.comp writes them; SIDE, HELD and CHUNK; quads from row to row of
-// codes, PITCH, and of sums, SUM_PITCH.
+// Before the include: work[], shared memory by quads; rows_of_x[], as projection_rows.comp
+// writes it; UNITS, COLS, LANES, SIDE, TILES, and EVEN, whether there is every unit; in
+// quads, what is from row to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x,
+// X_PITCH, and where HELD_MULTIPLES and HELD_SUMS of a unit are.
 #ifndef BYTE_TILES_GLSL
 #define BYTE_TILES_GLSL
+
+// The sum of squares of a unit of a row.
+float unit_squares(uint of_x, uint row) {
+    return uintBitsToFloat(rows_of_x[of_x * X_UNIT(SIDE) + X_SQUARES(SIDE) + row / 4][row & 3u]);
+}
 
 #ifdef COOPMAT_KHR
 
@@ -13,6 +19,8 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+
+#extension GL_KHR_shader_subgroup_shuffle : require
 
 #define UNROLL [[unroll]]
 
@@ -29,25 +37,27 @@ void team_barrier() {
     subgroupBarrier();
 }
 
-// What a team keeps of x, of its chunk or of the unit that it is at.
-const uint KEPT = HELD != 0 ? CHUNK : 1;
-DIGITS kept_digits[KEPT * 3];
-FLOATS kept_multiples[KEPT], kept_sums[KEPT];
+DIGITS taken_digits[3];
+FLOATS taken_multiples, taken_sums;
+FLOATS taken_scales[TILES], taken_biases[TILES];
 
-uint kept(uint u) { return HELD != 0 ? u : 0; }
-
-// Loads unit u of the chunk, which is number of_x of all.
-void take_unit(uint u, uint of_x) {
+// Loads the unit of x that begins at work[x].
+void take_unit(uint x) {
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        coopMatLoad(kept_digits[kept(u) * 3 + digit], digits, (of_x * 3 + digit) * SIDE * 2, 2,
-                    gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(taken_digits[digit], work, x + digit * SIDE * X_PITCH, X_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
     }
-    coopMatLoad(kept_multiples[kept(u)], units, of_x * (SIDE / 2), 0, gl_CooperativeMatrixLayoutRowMajor);
-    coopMatLoad(kept_sums[kept(u)], units, of_x * (SIDE / 2) + SIDE / 4, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(taken_multiples, work, x + HELD_MULTIPLES, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(taken_sums, work, x + HELD_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
 }
 
-// The codes that begin at work[a] times the three digits of unit u, put together.
-void multiply_bytes(uint a, uint u, uint of_x, out INTEGERS products) {
+// Loads a tile's scales and biases, which are at work[group].
+void take_scales(uint t, uint group) {
+    coopMatLoad(taken_scales[t], work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
+    coopMatLoad(taken_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
+}
+
+// The codes that begin at work[a] times the three digits of a unit, put together.
+void multiply_bytes(uint a, out INTEGERS products) {
     CODES codes;
     coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
     products = INTEGERS(0);
@@ -57,21 +67,31 @@ void multiply_bytes(uint a, uint u, uint of_x, out INTEGERS products) {
                 products[i] <<= 8;
             }
         }
-        products = coopMatMulAdd(codes, kept_digits[kept(u) * 3 + 2 - digit], products);
+        products = coopMatMulAdd(codes, taken_digits[2 - digit], products);
     }
 }
 
-// What unit u gives: scales and biases of the rows of w are at work[group].
-void unit_floats(INTEGERS products, uint group, uint u, uint of_x, bool exists, out FLOATS result) {
-    FLOATS scales, biases;
-    coopMatLoad(scales, work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
-    coopMatLoad(biases, work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
+// What a unit gives for a tile.
+void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float v = unit_result(kept_multiples[kept(u)][i] * float(products[i]), scales[i], biases[i], kept_sums[kept(u)][i]);
-        result[i] = exists ? v : 0.0;
+        float v = unit_result(taken_multiples[i] * float(products[i]), taken_scales[t][i], taken_biases[t][i], taken_sums[i]);
+        result[i] = EVEN || exists ? v : 0.0;
     }
 }
 
+// 1/rms of a row of the block. The lanes of projection.comp sum the squares.
+float row_factor(uint block, uint row) {
+    float sum = 0.0;
+    for (uint unit = team_lane() % LANES; unit < UNITS; unit += LANES) {
+        sum += unit_squares(block * UNITS + unit, row);
+    }
+    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        sum += subgroupShuffleXor(sum, bit);
+    }
+    return norm_factor(sum, COLS, p.eps);
+}
+
+#define floats_clear(f) f = FLOATS(0.0)
 #define floats_add(to, more) to = to + more
 // By columns: the 16 rows of w of a row of x lie side by side.
 #define floats_store(f, at) coopMatStore(f, work, at, SUM_PITCH, gl_CooperativeMatrixLayoutColumnMajor)
@@ -98,16 +118,19 @@ void team_barrier() { barrier(); }
 uint row_of_lane() { return team_lane() / 2; }
 uint column_of_lane(uint i) { return team_lane() % 2 * ELEMENTS + i; }
 
-void take_unit(uint u, uint of_x) {} // it is read where it is needed
+uint taken_group[TILES], taken_x;
 
-void multiply_bytes(uint a, uint u, uint of_x, out INTEGERS products) {
+void take_unit(uint x) { taken_x = x; } // it is read where it is needed
+void take_scales(uint t, uint group) { taken_group[t] = group; }
+
+void multiply_bytes(uint a, out INTEGERS products) {
     uvec4 codes[2] = uvec4[2](work[a + row_of_lane() * PITCH], work[a + row_of_lane() * PITCH + 1]);
     UNROLL for (uint i = 0; i < ELEMENTS; i++) {
         int sum = 0;
         [[unroll]] for (uint digit = 0; digit < 3; digit++) {
             sum <<= 8;
             [[unroll]] for (uint j = 0; j < 2; j++) {
-                uvec4 x = digits[((of_x * 3 + 2 - digit) * SIDE + column_of_lane(i)) * 2 + j];
+                uvec4 x = work[taken_x + ((2 - digit) * SIDE + column_of_lane(i)) * X_PITCH + j];
                 [[unroll]] for (uint k = 0; k < 4; k++) {
                     sum += dot_signed(codes[j][k], x[k], 0);
                 }
@@ -117,14 +140,39 @@ void multiply_bytes(uint a, uint u, uint of_x, out INTEGERS products) {
     }
 }
 
-void unit_floats(INTEGERS products, uint group, uint u, uint of_x, bool exists, out FLOATS result) {
+void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
+    uint group = taken_group[t];
     float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
     float bias = uintBitsToFloat(work[group + 4 + row_of_lane() / 4][row_of_lane() & 3u]);
-    uint multiples = of_x * (SIDE / 2), sums = multiples + SIDE / 4;
+    uint multiples = taken_x + HELD_MULTIPLES, sums = taken_x + HELD_SUMS;
     [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
         uint n = column_of_lane(i);
-        float v = unit_result(units[multiples + n / 4][n & 3u] * float(products.v[i]), scale, bias, units[sums + n / 4][n & 3u]);
+        float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
+        float sum = uintBitsToFloat(work[sums + n / 4][n & 3u]);
+        float v = unit_result(multiple * float(products.v[i]), scale, bias, sum);
         result.v[i] = exists ? v : 0.0;
+    }
+}
+
+float row_factor(uint block, uint row) {
+    float sums[32];
+    [[dont_unroll]] for (uint i = 0; i < LANES; i++) {
+        sums[i] = 0.0;
+        [[dont_unroll]] for (uint unit = i; unit < UNITS; unit += LANES) {
+            sums[i] += unit_squares(block * UNITS + unit, row);
+        }
+    }
+    [[dont_unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        [[dont_unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
+            sums[i] += sums[i + bit];
+        }
+    }
+    return norm_factor(sums[0], COLS, p.eps);
+}
+
+void floats_clear(out FLOATS f) {
+    [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
+        f.v[i] = 0.0;
     }
 }
 

@@ -25,6 +25,12 @@ vec4 weighted(vec4 v) {
       (((bit) & 31u) + BITS > 32u ? words[(from) + min(((bit) >> 5) + 1u, BITS - 1u)] << (32u - ((bit) & 31u)) : 0u)) & \
      ((1u << BITS) - 1u))
 
+// A code at any bit of a row whose words start at `from`.
+#define CODE_AT(name, from, bit) \
+    (((name##_1.data[(from) + ((bit) >> 5)] >> ((bit) & 31u)) | \
+      (((bit) & 31u) + BITS > 32u ? name##_1.data[(from) + ((bit) >> 5) + 1u] << (32u - ((bit) & 31u)) : 0u)) & \
+     ((1u << BITS) - 1u))
+
 // A binding of words, and name_fetch(at, to): the BITS words at `at` into words[to…].
 #define LANE_WORDS(name, slot) \
     layout(set = 0, binding = slot) readonly buffer name##_Block1 { uint data[]; } name##_1; \

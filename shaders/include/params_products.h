@@ -71,8 +71,14 @@ struct ProjectionRowsParams {
     uint x_offset;
     uint x_stride; // of its rows
     uint gain_offset;
-    float eps;
 };
+
+// Where things are in a unit of a block of so many rows, in quads: three matrices of bytes, then for each row what the
+// integers are multiples of, the sum, and the sum of squares.
+#define X_MULTIPLES(side) (6 * (side))
+#define X_SUMS(side) (X_MULTIPLES(side) + (side) / 4)
+#define X_SQUARES(side) (X_SUMS(side) + (side) / 4)
+#define X_UNIT(side) (X_SQUARES(side) + (side) / 4)
 
 // matmul: out [batches, m, n] is contiguous.
 struct MatMulParams {

@@ -12,12 +12,33 @@ void put_part(uint m, uint slice, uint turn, float sum) {
     parts[part_at(m, lane() / ROWS, slice) + turn_row(turn) + lane() % ROWS] = sum;
 }
 
+// The sum of the products of row i of the workgroup with what is not finite in row m of x.
+float not_finite_sum(uint m, uint second, uint i) {
+    uint set = PAIR ? second : matrix;
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
+        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+            vec4 v = x_in(m, unit * 8 + j);
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < 4; c++) {
+                uint code = 4 * j + c;
+                float weight = set == 0 ? weight0(first_row + i, unit, code)
+                             : set == 1 ? weight1(first_row + i, unit, code)
+                                        : weight2(first_row + i, unit, code);
+                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
+            }
+        }
+    }
+    return sum;
+}
+
 float whole(uint m, uint second, uint i) {
     float sum = 0.0;
     [[unroll]] for (uint slice = 0; slice < SLICES; slice++) {
         sum += parts[part_at(m, second, slice) + i];
     }
-    return sum;
+    // A norm of such a row is NaN, and a sum of small floats has no biases.
+    bool is_right = NORM != 0 || SMALL_FLOATS || is_finite(sum) || first_row + i >= p.sets[matrix].n;
+    return is_right ? sum : mended(sum, not_finite_sum(m, second, i));
 }
 
 uint residual_first; // of row thread_index() of the workgroup

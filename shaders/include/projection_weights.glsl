@@ -15,7 +15,7 @@ const uint SCALES = HALVES == 2 ? 2 : 1; // of a unit, where there is less than 
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
-// the units of a slice of ROWS rows; store##i writes a result.
+// the units of a slice of ROWS rows; weight##i is an element.
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
     layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
@@ -29,6 +29,16 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
     TENSOR_BITS(biases##i) \
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
+    float weight##i(uint row, uint unit, uint code) { \
+        uint bit = code * BITS, shift = bit & 31u; \
+        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS + (bit >> 5); \
+        uint v = w##i##_1.data[at] >> shift; \
+        v |= shift + BITS > 32u ? w##i##_1.data[at + 1] << (32u - shift) : 0u; \
+        uint group = unit >> GROUP_SHIFT; \
+        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
+        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
+        return affine_weight(scale, v & ((1u << BITS) - 1u), bias); \
+    } \
     uvec2 fetch_affine##i(uint scale_at, uint bias_at) { \
         if (HALVES == 1) { \
             return uvec2(scales##i##_32.data[scale_at], biases##i##_32.data[bias_at]); \

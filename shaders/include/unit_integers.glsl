@@ -1,6 +1,7 @@
 // A unit of 32 floats as 2^-k times integers of at most 2^22, k as the largest of
 // them asks for. What such an integer leaves out is below 2^-23 of the largest,
-// and sums of 32 products with codes of 4 bits are exact in 32 bits.
+// and sums of 32 products with codes of 4 bits are exact in 32 bits. With infinities
+// they are any integers, multiples of an infinity: no sum of their products is finite.
 //
 // Four lanes of a subgroup side by side bring a unit, eight floats each.
 #ifndef UNIT_INTEGERS_GLSL
@@ -14,11 +15,15 @@ uint unit_exponent(vec4 a, vec4 b) {
     float largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
     largest = max(largest, subgroupShuffleXor(largest, 1));
     largest = max(largest, subgroupShuffleXor(largest, 2));
-    return clamp(floatBitsToUint(largest) >> 23, 22u, 254u);
+    return max(floatBitsToUint(largest) >> 23, 22u);
 }
 
+const uint INFINITE_EXPONENT = 255;
+
 // What the integers are multiples of, 2^-k.
-float unit_multiple(uint exponent) { return uintBitsToFloat((exponent - 21u) << 23); }
+float unit_multiple(uint exponent) {
+    return uintBitsToFloat((exponent == INFINITE_EXPONENT ? exponent : exponent - 21u) << 23);
+}
 
 // v * 2^k, rounded to nearest even.
 ivec4 integers(vec4 v, uint exponent) {
