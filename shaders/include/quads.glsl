@@ -17,8 +17,11 @@ vec4 quad_of(uint dtype, uvec2 v) {
                 bits_to_float(v.y & 0xffffu, dtype), bits_to_float(v.y >> 16, dtype));
 }
 
-#define QUADS_IN(slot, name) QUADS_OF(slot, name, readonly)
-#define QUADS_INOUT(slot, name) QUADS_OF(slot, name, )
+// Each in two lines: cmake/kernel_bindings.cmake reads such macros.
+#define QUADS_IN(slot, name) \
+    QUADS_OF(slot, name, readonly)
+#define QUADS_INOUT(slot, name) \
+    QUADS_OF(slot, name, )
 
 #define QUADS_OF(slot, name, qualifier) \
     layout(set = 0, binding = slot) qualifier buffer name##_Quads32 { uvec4 data[]; } name##_q32; \
