@@ -171,7 +171,7 @@ func reduceBound(c *Case) bound {
 	case "mean":
 		b.Absolute /= float64(max(n, 1))
 	case "prod":
-		b.Absolute, b.Share = 1e-37, 0
+		b = pointwiseBound(reduceResult(c))
 		b.Relative += 1e-7 * float64(n)
 	case "log_sum_exp":
 		b.Absolute, b.Share = 2e-6, 0

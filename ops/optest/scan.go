@@ -98,7 +98,7 @@ func scanBound(c *Case) bound {
 	n := x.Dim(axis)
 	b := sumBound(x.DType, n, largest(floats(x)))
 	if c.Params.Kind == "prod" {
-		b.Absolute, b.Share = 1e-37, 0
+		b = pointwiseBound(x.DType)
 		b.Relative += 1e-7 * float64(n)
 	}
 	return b
