@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "abi/created_tensors.hpp"
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
-#include "abi/created_tensors.hpp"
 #include "abi/note_refusals.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"

@@ -216,8 +216,7 @@ void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n)
             }
             const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
             if (!make_ready_at_once(stream, *tensor, arrays[i].access)) {
-                released =
-                    make_ready(lock, stream, tensor, access_of(arrays[i]), stream.capturing()) || released;
+                released = make_ready(lock, stream, tensor, access_of(arrays[i]), stream.capturing()) || released;
             }
         }
     }

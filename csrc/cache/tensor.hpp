@@ -54,8 +54,7 @@ class Tensor {
     // Whether work of a stream with that timeline can read it as it is: the usual case.
     bool is_readable(const std::shared_ptr<Timeline> &timeline) const {
         return device_fresh && !moving && buffer && earlier_.empty() &&
-               (!writer_ ||
-                (!writer_->refused && (writer_->timeline == timeline || writer_->timeline->closed())));
+               (!writer_ || (!writer_->refused && (writer_->timeline == timeline || writer_->timeline->closed())));
     }
     // Whether that range of bytes covers the whole tensor.
     bool is_whole(uint64_t offset, uint64_t count) const { return offset == 0 && count >= bytes; }

@@ -92,7 +92,7 @@ class Region {
     std::vector<bool> marked_;                           // the same, by number
     uint64_t seen_state_ = 0;                            // of Device::changes() when the tensors were ready; 0: never
     std::shared_ptr<Timeline> seen_by_;                  // of the stream that they were ready for
-    uint64_t appended_ = 0; // number of ops before the passes
+    uint64_t appended_ = 0;                              // number of ops before the passes
     std::vector<Op> ops_;
     MemoryPlan memory_;
     Program program_; // freed after its recording

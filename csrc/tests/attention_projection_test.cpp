@@ -46,17 +46,17 @@ std::vector<Tensor> layer(Layer &l, const Case &c) {
     all_keys.access = all_values.access = KPX_READ_WRITE;
     const Step step{1, 1, 1e-5f, 1e-5f, uint32_t(c.d), 0, 10000, 1, 0, 0, uint32_t(c.capacity), 0.2f};
     std::vector<kpx_array> arrays{rows(q, c.q_heads, KPX_READ),
-                                        rows(k, c.heads, KPX_READ),
-                                        rows(v, c.heads, KPX_READ),
-                                        {},
-                                        {},
-                                        of_state(state, 2, 1),
-                                        of_state(state, 0, 4),
-                                        of_state(state, 4, 1),
-                                        {},
-                                        all_keys,
-                                        all_values,
-                                        rows(heads, c.q_heads, KPX_WRITE)};
+                                  rows(k, c.heads, KPX_READ),
+                                  rows(v, c.heads, KPX_READ),
+                                  {},
+                                  {},
+                                  of_state(state, 2, 1),
+                                  of_state(state, 0, 4),
+                                  of_state(state, 4, 1),
+                                  {},
+                                  all_keys,
+                                  all_values,
+                                  rows(heads, c.q_heads, KPX_WRITE)};
     kpx_error err{};
     REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("attention_step"), arrays.data(), uint32_t(arrays.size()), &step,
                       sizeof step, &err));
