@@ -131,28 +131,12 @@ func Sum[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...R
 	return reduce[T](s, opdef.ReduceSum, x, false, options)
 }
 
-// SumBools counts true elements, as Sum: the result is int32, as in MLX.
-func SumBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
-	return reduce[int32](s, opdef.ReduceSum, x, false, options)
-}
-
-// SumBytes adds up uint8s, as Sum: the result is uint32, as in MLX.
-func SumBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
-	return reduce[uint32](s, opdef.ReduceSum, x, false, options)
-}
-
 // Mean is Sum divided by the number of elements; the mean of no elements is
 // NaN. In float16 the sum may exceed the type's range: only the mean is rounded
 // to it, where MLX overflows to infinity. For integers and bools use
 // [ReduceAs].
 func Mean[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceMean, x, false, options)
-}
-
-// MeanFloat32 is the mean of integers or bools, in float32, to a few units in the
-// last place. (MLX's sum of int32s wraps around before it is divided.)
-func MeanFloat32[T Integer | bool](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[float32] {
-	return reduce[float32](s, opdef.ReduceMean, x, false, options)
 }
 
 // AMax returns the largest elements along the given [Axes], or the largest of
@@ -178,16 +162,6 @@ func AMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], options ..
 // around. For bool and uint8 use [ReduceAs]. Errors are those of Sum.
 func Prod[T kompute.Number](s *kompute.Stream, x *kompute.Tensor[T], options ...ReduceOption) *kompute.Tensor[T] {
 	return reduce[T](s, opdef.ReduceProd, x, false, options)
-}
-
-// ProdBools is 1 where all elements are true, as Prod: the result is int32, as in MLX.
-func ProdBools(s *kompute.Stream, x *kompute.Tensor[bool], options ...ReduceOption) *kompute.Tensor[int32] {
-	return reduce[int32](s, opdef.ReduceProd, x, false, options)
-}
-
-// ProdBytes multiplies uint8s, as Prod: the result is uint32, as in MLX.
-func ProdBytes(s *kompute.Stream, x *kompute.Tensor[uint8], options ...ReduceOption) *kompute.Tensor[uint32] {
-	return reduce[uint32](s, opdef.ReduceProd, x, false, options)
 }
 
 // All returns whether all elements along the given [Axes] are nonzero (a NaN
