@@ -11,9 +11,9 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// Several answers to a prompt are those that it has one by one with the next seeds, and
-// the prompt is computed once but for what does not fill a page. So it is for requests
-// that come at the same moment with prompts that begin alike.
+// Several answers to a prompt are the same as when it is asked repeatedly with the next
+// seeds, and the prompt is computed only once, except for the tokens that do not fill a
+// page. The same holds for simultaneous requests whose prompts begin alike.
 func TestChoices(t *testing.T) {
 	eachSmall(t, func(d demo) {
 		c := engine.Config{Sequences: 6, Context: 128, PageTokens: 8, ChunkTokens: 16}

@@ -12,8 +12,8 @@ import (
 )
 
 // chooser chooses the tokens of a request on the host, from logits that processors
-// have changed. sample.Sampler draws as the device does, so a chooser without
-// processors gives the tokens that the device gives.
+// have changed. sample.Sampler draws in the same way as the device, so a chooser
+// without processors gives the same tokens as the device.
 type chooser struct {
 	sampler    *sample.Sampler
 	processors []processor
@@ -25,8 +25,8 @@ type chooser struct {
 // processor changes logits before the next token of a sequence is chosen.
 type processor func(q *sequence, logits []float32) error
 
-// newChooser returns the chooser of a request that was checked, or nil if the
-// device can choose.
+// newChooser returns the chooser of a valid request, or nil if the device can
+// choose.
 func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
 	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs}
 	if p := r.RepetitionPenalty; p != 0 && p != 1 {
@@ -55,12 +55,12 @@ func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
 	return c
 }
 
-// accept takes the token that was chosen, and reports whether nothing can follow it.
+// accept records the chosen token, and reports whether nothing can follow it.
 func (c *chooser) accept(id int) bool {
 	return c != nil && c.constraint != nil && c.constraint.accept(id)
 }
 
-// choose returns the next token of q, and what to tell about it.
+// choose returns the next token of q and, if requested, its log-probability.
 func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logprob, error) {
 	var about *generate.Logprob
 	var norm float64
@@ -176,16 +176,16 @@ func likeliest(logits []float32, norm float64, n int) []generate.Logprob {
 	return out
 }
 
-// choice is what the host has chosen for a piece.
+// choice is the host's choice for a piece.
 type choice struct {
 	id    uint32
 	about *generate.Logprob
 	err   error
 }
 
-// chooseAll chooses the tokens of the pieces that need it, from their rows of
-// logits, side by side.
-func chooseAll(f *flight, vocabulary int) []choice {
+// chooseAll chooses the tokens of the pieces that need it from their rows of
+// logits, concurrently.
+func chooseAll(f *pendingStep, vocabulary int) []choice {
 	if f.onHost == 0 {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// Processors change logits as their fields' definitions say, whenever they begin
-// to look at a sequence.
+// Processors change logits as their fields document, at whatever point of a
+// sequence they begin.
 func TestProcessors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const vocabulary = 6
@@ -54,8 +54,8 @@ func TestProcessors(t *testing.T) {
 	})
 }
 
-// Log-probabilities are those of the logits as they come, and the likeliest tokens
-// are in order, the lower number first among equals.
+// Log-probabilities are those of the unchanged logits, and the likeliest tokens
+// are in order, with the lower ID first among equals.
 func TestLogprobs(t *testing.T) {
 	r := Request{Logprobs: true, TopLogprobs: 3, LogitBias: map[int]float64{4: 100}}
 	logits := []float32{1, 3, 2, 3, -1}
@@ -75,7 +75,7 @@ func TestLogprobs(t *testing.T) {
 	require.Equal(t, []int{1, 3, 2}, ids)
 }
 
-// What cannot be chosen from is an error, as is a hook's own.
+// Logits that nothing can be chosen from are an error, and so is a hook's own error.
 func TestChoiceFails(t *testing.T) {
 	own := errors.New("own")
 	r := Request{Logits: func([]int32, []float32) error { return own }}

@@ -19,7 +19,7 @@ import (
 
 const smallVocabulary = 96
 
-// randomRequest makes a request of any kind that may begin like others.
+// randomRequest makes a request of any kind, which may begin like others.
 func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 	token := func() int { return r.IntN(smallVocabulary) }
 	prompt := slices.Clone(prefixes[r.IntN(len(prefixes))])
@@ -64,7 +64,7 @@ func requireSame(d demo, want, got *generate.Result) {
 	}
 }
 
-// requireAnswer waits for the whole of an answer.
+// requireAnswer waits for a whole answer.
 func requireAnswer(d demo, want *generate.Result, s *engine.Stream) {
 	d.Helper()
 	got, err := s.Result(d.Context())
@@ -81,8 +81,8 @@ func idleStats(d demo, e *engine.Engine) engine.Stats {
 	return stats
 }
 
-// Whatever else is in the batch, whenever it arrives, and however little memory
-// there is, a request has the tokens that it has alone.
+// A request gets the same tokens as alone, whatever else is in the batch,
+// whenever it arrives, and however little memory there is.
 func TestSameTokensInAnyCompany(t *testing.T) {
 	const requests = 40
 	eachSmall(t, func(d demo) {
@@ -104,7 +104,7 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 			want[i], err = s.Result(d.Context())
 			require.NoError(d, err)
 		}
-		// Memory for two long requests only: some must give their pages up.
+		// Memory for only two long requests, so some must give up their pages.
 		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4})
 		defer d.close(e)
 		var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 					time.Sleep(2 * time.Millisecond)
 					cancel()
 					got, err := s.Result(d.Context())
-					if err == nil { // it was faster
+					if err == nil { // it finished before it was cancelled
 						require.Equal(d, want[i].IDs, got.IDs)
 						return
 					}
@@ -137,8 +137,8 @@ func TestSameTokensInAnyCompany(t *testing.T) {
 	})
 }
 
-// Guessing ahead gives the tokens that are chosen one by one, fewer steps where text
-// repeats itself, and other types of pages are told from the outside only.
+// Guessing ahead gives the same tokens as choosing them one by one, in fewer steps
+// if text repeats itself. Other types of pages change nothing else.
 func TestDrafts(t *testing.T) {
 	eachSmall(t, func(d demo) {
 		var all []engine.Request

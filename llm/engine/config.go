@@ -8,34 +8,34 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// Config is how an engine divides the device among requests. Zeros are the
-// defaults.
+// Config determines how an engine divides the device among requests. Zeros mean
+// the defaults.
 type Config struct {
 	// Sequences is how many requests run at once; default 32.
 	Sequences int
-	// Context is the most tokens of a request, prompt and answer; default and
-	// maximum: the model's context.
+	// Context is the maximum number of tokens of a request, prompt and answer;
+	// default and maximum: the model's context.
 	Context int
 	// PageTokens is how many tokens a page of keys and values holds; default 64.
 	PageTokens int
-	// CacheTokens is how many tokens all requests together hold, rounded up to
-	// pages; default: Context, or 1,024 for each of Sequences, if that is more. It is
+	// CacheTokens is how many tokens all requests together can hold, rounded up to
+	// pages; default: Context, or 1,024 for each of Sequences if that is more. It is
 	// at least Context, so that any accepted request can run alone.
 	CacheTokens int
-	// CacheType is the type of keys and values: 0 is that of the activations, with
-	// which a request has the tokens of a generate.Session; float16 and bfloat16 take
-	// half the memory of float32.
+	// CacheType is the type of keys and values: 0 is that of the activations, which
+	// gives the same tokens as a generate.Session; float16 and bfloat16 take half the
+	// memory of float32.
 	CacheType kompute.DType
-	// ChunkTokens is the most tokens of prompts in one step; default 512. Requests that
-	// generate take their tokens' places from it, but for a quarter.
+	// ChunkTokens is the maximum number of prompt tokens in one step; default 512.
+	// Tokens of requests that generate are subtracted from it, down to a quarter.
 	ChunkTokens int
-	// Draft is the most tokens that are guessed ahead for a request, from what followed
-	// the same tokens before in its prompt and answer, and verified in one step. 0 is
-	// none. It makes repetitive answers faster where few requests run: as many tokens
-	// are guessed as there is room for in Sequences rows. Answers stay the same.
+	// Draft is the maximum number of tokens that are guessed ahead for a request, from
+	// what followed the same tokens earlier in its prompt and answer, and verified in
+	// one step; 0 means none. It makes repetitive answers faster if few requests run:
+	// as many tokens are guessed as fit into Sequences rows. Answers stay the same.
 	Draft int
-	// Queue is how many requests may wait; default 256. More are refused, with
-	// [ErrBusy].
+	// Queue is how many requests may wait; default 256. Further ones are
+	// refused with [ErrBusy].
 	Queue int
 }
 

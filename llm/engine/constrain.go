@@ -8,20 +8,20 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// constraint keeps an answer to a grammar, from where that begins.
+// constraint restricts an answer to a grammar, from the point where that begins.
 type constraint struct {
 	matcher *grammar.Matcher
 	eos     []int
-	after   string             // what it begins behind; empty once that has come
-	seen    string             // the end of the text so far, while it waits for that
-	decoder *tokenizer.Decoder // of that text
+	after   string             // the text after which it begins; empty once that has come
+	seen    string             // the end of the text so far, while it waits for the beginning
+	decoder *tokenizer.Decoder // the decoder of that text
 }
 
 func newConstraint(r *Request, t *tokenizer.Tokenizer) *constraint {
 	return &constraint{matcher: r.Grammar.Matcher(), eos: r.EOS, after: r.GrammarAfter, decoder: t.NewDecoder(tokenizer.KeepSpecial)}
 }
 
-// process is a processor that leaves only what may follow.
+// process is a processor that allows only tokens that may follow.
 func (c *constraint) process(_ *sequence, logits []float32) error {
 	if c.after != "" {
 		return nil
@@ -46,15 +46,15 @@ func (c *constraint) process(_ *sequence, logits []float32) error {
 	return nil
 }
 
-// accept takes the token that was chosen. It reports whether nothing can follow.
+// accept records the chosen token. It reports whether nothing can follow.
 func (c *constraint) accept(id int) bool {
 	if c.after == "" {
-		c.matcher.Accept(id) // EOS is no text
+		c.matcher.Accept(id) // EOS is not text
 		return c.matcher.Ended()
 	}
 	c.seen += c.decoder.Push(id)
 	if at := strings.Index(c.seen, c.after); at >= 0 {
-		// What the same token has behind it is free as well.
+		// The rest of the same token is not restricted either.
 		c.after, c.seen = "", ""
 	} else {
 		c.seen = c.seen[max(len(c.seen)-len(c.after), 0):]

@@ -10,11 +10,11 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// Pooling is how the states of a text's tokens become one vector.
+// Pooling selects how the states of a text's tokens become one vector.
 type Pooling int
 
 const (
-	PoolLast Pooling = iota // the state of the last token, as Qwen3-Embedding wants it
+	PoolLast Pooling = iota // the state of the last token, for Qwen3-Embedding
 	PoolMean                // the mean of all states
 )
 
@@ -30,20 +30,20 @@ type EmbedRequest struct {
 	Raw bool
 }
 
-// embedding is what a sequence collects whose states are wanted, not tokens.
+// embedding collects the states of a sequence that has no tokens to generate.
 type embedding struct {
 	pooling Pooling
-	counted int       // tokens whose states have come
-	sum     []float64 // of them, or of the last one
+	counted int       // tokens whose states are known
+	sum     []float64 // their sum, or the state of the last one
 }
 
-// Embed returns the embedding of each input: the states of its tokens behind the
-// model's final norm, pooled. The inputs are computed in the steps of the other
-// requests, as prompts are, and as many at once as there is room for; an embedding does
-// not depend on what else runs but for the last bits. The end of ctx ends it.
+// Embed returns the embedding of each input: the pooled states of its tokens after the
+// model's final norm. The inputs are computed in the steps of the other requests, as
+// prompts are, and as many at once as there is room for; an embedding does not depend
+// on other requests, except for its last bits. If ctx ends, so does the call.
 //
 // It fails with kompute.ErrInvalid without inputs and for other fields, and with the
-// errors of Submit; with ErrBusy unless all inputs may wait.
+// errors of Submit; with ErrBusy unless there is room for all inputs in the queue.
 func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error) {
 	if e == nil {
 		return nil, engineError(kompute.ErrClosed)
@@ -84,7 +84,7 @@ func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error)
 	return out, nil
 }
 
-// begin forgets what has come: the sequence is fed from its beginning.
+// begin discards the states so far: the sequence is fed from its beginning.
 func (v *embedding) begin() {
 	clear(v.sum)
 	v.counted = 0
@@ -129,8 +129,8 @@ func (v *embedding) vector(r *EmbedRequest) []float32 {
 	return out
 }
 
-// embedded takes in the states of a piece, unless its sequence has left the replica
-// since it was planned: then they are computed again.
+// embedded records the states of a piece, unless its sequence has left the replica
+// since it was planned: then they will be computed again.
 func (r *replica) embedded(p *piece, states []float32) {
 	if p.ended.Load() || p.on != r.scheduler || p.since != p.admission {
 		return

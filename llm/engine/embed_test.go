@@ -16,8 +16,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// pooled makes an embedding of the states [T, H] that another implementation has
-// given, by the definition.
+// pooled computes an embedding, by its definition, from states [T, H] of another
+// implementation.
 func pooled(states []float32, width int, p engine.Pooling, r *engine.EmbedRequest) []float32 {
 	out := make([]float64, width)
 	n := len(states) / width
@@ -47,7 +47,7 @@ func pooled(states []float32, width int, p engine.Pooling, r *engine.EmbedReques
 	return result
 }
 
-// Embeddings are those that the states of transformers give.
+// Embeddings agree with the states of transformers.
 func TestGoldenEmbeddings(t *testing.T) {
 	cases, file := testmodel.Goldens(t)
 	states := testmodel.Golden(t, file, "case0.hidden6")
@@ -75,8 +75,8 @@ func TestGoldenEmbeddings(t *testing.T) {
 	})
 }
 
-// An embedding does not depend on what else runs, however little memory there is, and
-// requests for tokens do not on embeddings beside them.
+// An embedding does not depend on other requests, however little memory there is, nor
+// do requests for tokens depend on simultaneous embeddings.
 func TestEmbeddingsInAnyCompany(t *testing.T) {
 	eachSmall(t, func(d demo) {
 		r := rand.New(rand.NewPCG(3, 1))

@@ -15,15 +15,15 @@ import (
 )
 
 // Engine generates for many requests at once. Its methods may be called by any
-// number of goroutines. For each of its models one goroutine of its own runs the
-// steps, and sleeps while there is nothing to do.
+// number of goroutines. Each of its models has a goroutine that runs the steps,
+// and sleeps while there is nothing to do.
 type Engine struct {
 	limits    model.Limits
 	tokenizer *tokenizer.Tokenizer
 	config    Config
 	replicas  []*replica
 	outbox    *outbox
-	stop      context.CancelFunc // ends the steps that are under way
+	stop      context.CancelFunc // cancels the steps in flight
 	stopped   context.Context
 	ended     chan struct{} // closed when the replicas have ended, and their memory is free
 
@@ -31,37 +31,36 @@ type Engine struct {
 	wake    *sync.Cond
 	queue   queue
 	closing bool
-	err     error // why no step can be run any more
+	err     error // why no more steps can be run
 	stats   Stats
 }
 
-// Stats is what an engine has done and does, on all of its devices.
+// Stats describes what an engine has done and is doing, on all of its devices.
 type Stats struct {
 	Running, Waiting int // requests
-	Pages, FreePages int // of the cache; those that only wait to be found again count as free
+	Pages, FreePages int // of the cache; unused ones that are kept for reuse count as free
 	Devices          int // that can run steps; one that is being replaced cannot
 
 	Steps           uint64
 	DeviceSteps     []uint64      // of each device, in the order of the hosts
-	StepRequests    uint64        // requests in all steps: their mean is this by Steps
-	HostTime        time.Duration // the host's own, on steps: planning, enqueueing, choosing; beside it, tokens are passed on
-	PromptTokens    uint64        // fed from prompts, or again
+	StepRequests    uint64        // sum over all steps of the requests in them: divided by Steps, their mean
+	HostTime        time.Duration // of the host on steps: planning, enqueueing and choosing, but not passing tokens on, which happens concurrently
+	PromptTokens    uint64        // fed from prompts, or fed again
 	GeneratedTokens uint64
-	SharedTokens    uint64 // of prompts, that were in the cache already
+	SharedTokens    uint64 // of prompts that were already in the cache
 	DraftedTokens   uint64 // guessed ahead
-	AcceptedTokens  uint64 // of those, guessed right
-	Preempted       uint64 // times a request gave its pages up and was computed again
-	Replaced        uint64 // times a device that was lost was replaced
-	Restarted       uint64 // times steps failed otherwise, and their requests were computed again
+	AcceptedTokens  uint64 // those of them that were right
+	Preempted       uint64 // how often a request gave up its pages and was computed again
+	Replaced        uint64 // how often a lost device was replaced
+	Restarted       uint64 // how often steps failed for other reasons, and their requests were computed again
 }
 
 var errIncomplete = fmt.Errorf("%w: an engine needs a model and a tokenizer", kompute.ErrInvalid)
 
-// New returns an engine for a model, which must stay open until the engine is
-// closed. tok decodes what is generated. If the device is lost, the engine ends with
-// that error; after another error of the device, such as kompute.ErrOutOfMemory, it
-// computes the requests again where they were, three times in a row at most. It fails with kompute.ErrInvalid for a configuration that is wrong, and
-// with the errors of the device.
+// New returns an engine for a model, which must stay open until the engine is closed. tok decodes what is generated. If
+// the device is lost, the engine ends with that error; after another error of the device, such as
+// kompute.ErrOutOfMemory, it computes the requests again on the same device, at most three times in a row. It fails
+// with kompute.ErrInvalid for a configuration that is wrong, and with the errors of the device.
 func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if m == nil || tok == nil {
 		return nil, errIncomplete
@@ -70,16 +69,16 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 }
 
 // NewHosted is New with the models of hosts, which must stay open instead. If a device
-// is lost, its host replaces it, and its requests go on where they were: their tokens
-// so far are computed again, which gives no token twice and changes none. Once a host
-// has replaced its device often enough, the other hosts take its requests; with the
-// last one, the engine ends.
+// is lost, its host replaces it, and its requests continue where they were: their
+// tokens so far are computed again, which repeats or changes no token. Once a host has
+// used up its replacements, the other hosts take over its requests; when the last host
+// fails, the engine ends.
 //
 // Several hosts, each on a device of its own, are replicas behind one queue: a request
-// runs where the least is to be done before and for it, which is less where its prompt's
-// beginning is in the cache. Config counts for each device, but for Queue. The models
-// must be the same, and so should be the kind of device: a request has the same tokens
-// wherever it runs only if the devices round alike.
+// runs where the least work is left before it and for it, which depends on whether its
+// prompt's beginning is in the cache there. Config applies to each device, except Queue.
+// The models must be the same, and so should be the kind of device: a request has the
+// same tokens wherever it runs only if the devices round alike.
 func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	models := make([]model.Model, len(hosts))
 	for i, h := range hosts {
@@ -97,7 +96,7 @@ func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine
 	return start(hosts, models, tok, c)
 }
 
-// start makes the replicas and lets them run.
+// start makes the replicas and starts them.
 func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if err := c.fill(models[0]); err != nil {
 		return nil, err
@@ -135,8 +134,8 @@ func (e *Engine) discard() error {
 	return errors.Join(errs...)
 }
 
-// cancelled ends a request that waits, once its context has ended. Of one that runs, it
-// lets the replica know.
+// cancelled ends a waiting request whose context has ended. For a running one, it
+// notifies the replica.
 func (e *Engine) cancelled(q *sequence) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +146,7 @@ func (e *Engine) cancelled(q *sequence) {
 	e.dropCancelled(nil)
 }
 
-// Stats returns what the engine has done so far, and does now.
+// Stats returns what the engine has done so far and is doing now.
 func (e *Engine) Stats() Stats {
 	if e == nil {
 		return Stats{}
@@ -161,7 +160,7 @@ func (e *Engine) Stats() Stats {
 		out.SharedTokens += s.shared
 		out.Preempted += s.preempted
 		out.DraftedTokens += s.drafted
-		out.DeviceSteps = append(out.DeviceSteps, r.landed)
+		out.DeviceSteps = append(out.DeviceSteps, r.finished)
 		if s.open {
 			out.Devices++
 			out.Running += len(s.running)
@@ -172,7 +171,7 @@ func (e *Engine) Stats() Stats {
 	return out
 }
 
-// Err returns why the engine can run no step any more, such as a lost device; nil
+// Err returns why the engine can no longer run steps, such as a lost device; nil
 // while it can.
 func (e *Engine) Err() error {
 	if e == nil {
@@ -186,7 +185,7 @@ func (e *Engine) Err() error {
 // Close refuses new requests, waits until those that were accepted have their
 // answers, and frees the memory. If ctx ends first, it cancels the rest, and
 // returns the context's error as well. It returns the error that has ended the
-// engine, if one has. Every call waits until the memory is free; closing a nil
+// engine, if any. Every call waits until the memory is freed; closing a nil
 // engine does nothing.
 func (e *Engine) Close(ctx context.Context) error {
 	if e == nil {
@@ -224,7 +223,7 @@ func engineError(err error) error { return fmt.Errorf("engine: %w", err) }
 // wait, whose context has ended.
 func (e *Engine) dropCancelled(running []*sequence) {
 	for _, all := range [][]*sequence{running, e.queue.waiting} {
-		for i := len(all) - 1; i >= 0; i-- { // end takes them out
+		for i := len(all) - 1; i >= 0; i-- { // end removes them
 			if err := all[i].ctx.Err(); err != nil {
 				e.end(all[i], generate.FinishCancelled, err)
 			}

@@ -71,8 +71,8 @@ func (d demo) close(e *engine.Engine) {
 	require.NoError(d, e.Close(d.Context()))
 }
 
-// Many requests at once give the tokens that another implementation gives each of
-// them alone.
+// Many simultaneous requests get the same tokens as each of them alone from
+// another implementation.
 func TestGoldensTogether(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	eachDemo(t, func(d demo) {
@@ -94,7 +94,7 @@ func TestGoldensTogether(t *testing.T) {
 	})
 }
 
-// The engine draws the tokens that a session draws.
+// The engine draws the same tokens as a session.
 func TestLikeASession(t *testing.T) {
 	eachDemo(t, func(d demo) {
 		prompt, err := d.folder.EncodeChat(d.Context(), generate.Turn("", "Tell me a story about a fox."))
@@ -118,7 +118,7 @@ func TestLikeASession(t *testing.T) {
 		require.NoError(d, err)
 		require.Equal(d, want, got)
 		require.Equal(d, want.Text, text)
-		// Again, up to a word of it.
+		// Again, up to one of its words.
 		stop := want.Text[len(want.Text)/2 : len(want.Text)/2+3]
 		s, err = e.Submit(d.Context(), engine.Request{Prompt: prompt, MaxTokens: 30, Sampling: p, Stop: []string{stop}})
 		require.NoError(d, err)
@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	require.ErrorIs(d, err, engine.ErrBusy)
-	// Closing answers what was accepted, and nothing else.
+	// Closing waits until accepted requests are answered, and accepts no more.
 	closed := make(chan error)
 	go func() { closed <- e.Close(d.Context()) }()
 	for _, s := range streams {
@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(d, err, kompute.ErrClosed)
 }
 
-// A deadline for closing cancels what is left.
+// A deadline for closing cancels the remaining requests.
 func TestCloseInTime(t *testing.T) {
 	d := cpuDemo(t)
 	e := d.engine(engine.Config{Sequences: 1})
@@ -229,7 +229,7 @@ func TestLeavingTheLoop(t *testing.T) {
 	require.NotEmpty(d, got.IDs)
 }
 
-// An answer keeps to its grammar, from where that begins, and ends with it.
+// An answer follows its grammar from the point where that begins, and ends with it.
 func TestGrammar(t *testing.T) {
 	d := cpuDemo(t)
 	v := grammar.NewVocabulary(d.folder.Tokenizer, d.folder.Limits().Vocabulary)
@@ -275,8 +275,8 @@ func TestGrammar(t *testing.T) {
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 }
 
-// A profile of an idle engine has the steps that it has run, and an answer that comes
-// after it, from pages that were there before, is the same.
+// A profile of an idle engine contains the steps that it has run, and does not change
+// later answers that reuse earlier pages.
 func TestProfile(t *testing.T) {
 	eachSmall(t, func(d demo) {
 		e := d.engine(engine.Config{Sequences: 2, Context: 64, PageTokens: 4})

@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// BenchmarkHost measures what the host spends on a step of 32 requests.
+// BenchmarkHost measures the host's time for a step of 32 requests.
 func BenchmarkHost(b *testing.B) {
 	const clients, tokens = 32, 256
 	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)

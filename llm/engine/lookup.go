@@ -2,10 +2,10 @@ package engine
 
 import "slices"
 
-// lookup guesses what follows in a sequence from what followed the same tokens
-// before (prompt lookup; Saxena, 2023). It looks on while tokens are chosen one by
-// one, and drafts only while its guesses come true, so that text that does not repeat
-// costs nothing.
+// lookup guesses what follows in a sequence from what followed the same tokens before
+// (prompt lookup; Saxena, 2023). While tokens are chosen one by one, it checks its
+// guesses silently, and drafts only if they come true, so that text without
+// repetition costs nothing.
 type lookup struct {
 	places map[[lookupTokens]int32]int // where these tokens were last followed by another
 	seen   int                         // tokens in places
@@ -14,12 +14,12 @@ type lookup struct {
 }
 
 const (
-	lookupTokens = 3 // tokens that must be the same
+	lookupTokens = 3 // number of tokens that must be the same
 	// leastStreak is how many guesses have to come true before drafts are made.
 	leastStreak = 2
 )
 
-// accept takes in the last of the tokens.
+// accept records the last token.
 func (l *lookup) accept(tokens []int32) {
 	last := len(tokens) - 1
 	if l.guess > 0 && tokens[l.guess] == tokens[last] {
@@ -31,7 +31,7 @@ func (l *lookup) accept(tokens []int32) {
 	if l.places == nil {
 		l.places = map[[lookupTokens]int32]int{}
 	}
-	// The last ones are followed by nothing yet.
+	// Nothing follows the last ones yet.
 	for l.seen = max(l.seen, lookupTokens); l.seen < len(tokens); l.seen++ {
 		l.places[[lookupTokens]int32(tokens[l.seen-lookupTokens:l.seen])] = l.seen
 	}
@@ -40,7 +40,7 @@ func (l *lookup) accept(tokens []int32) {
 	}
 }
 
-// drafts reports whether it is worth to draft.
+// drafts reports whether drafting is worthwhile.
 func (l *lookup) drafts() bool { return l != nil && l.guess > 0 && l.streak >= leastStreak }
 
 // draft returns up to n tokens that may follow.

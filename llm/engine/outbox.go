@@ -6,14 +6,15 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// outbox passes tokens on to streams, and their ends, in order and beside the steps:
-// to wake a reader takes longer than all else that the host does for a token.
+// outbox passes tokens, and the ends of answers, to streams, in order and
+// concurrently with the steps: waking a reader takes longer than everything else
+// that the host does for a token.
 type outbox struct {
 	mu     sync.Mutex
 	more   sync.Cond
 	items  []delivery
 	closed bool
-	done   chan struct{} // closed when nothing comes any more
+	done   chan struct{} // closed when nothing more comes
 }
 
 // delivery is a token, or the end of a stream.
@@ -31,7 +32,7 @@ func newOutbox() *outbox {
 	return o
 }
 
-// add queues a delivery. Once the outbox is closed, it is made at once.
+// add queues a delivery. Once the outbox is closed, it delivers at once.
 func (o *outbox) add(d delivery) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,23 +9,24 @@ import (
 type page struct {
 	number int32
 	users  int           // requests that read it
-	key    pageKey       // what it holds, if it is full and can be found
-	idle   *list.Element // in allocator.idle, if nobody uses it but it can be found
+	key    pageKey       // its content, if it is full and can be found
+	idle   *list.Element // in allocator.idle, if it is unused but can be found
 }
 
-// pageKey says what a full page holds: its own tokens, behind those of the page
-// before. As keys and values depend on all tokens before, so does the key.
+// pageKey identifies the content of a full page: its own tokens after those of
+// the page before. Keys and values depend on all earlier tokens, and so does
+// the key.
 type pageKey struct {
 	before *page // nil for the first one
 	tokens string
 }
 
-// allocator hands out pages, and finds those that hold the beginning of a
-// prompt. It is used under the engine's lock.
+// allocator allocates pages, and finds those with the beginning of a prompt. It
+// is guarded by the engine's lock.
 type allocator struct {
 	tokens int // of a page
 	free   []*page
-	idle   list.List // *page: found but not used, the longest idle first
+	idle   list.List // *page: can be found but are unused, the longest idle first
 	found  map[pageKey]*page
 }
 
@@ -37,11 +38,11 @@ func newAllocator(count, tokens int) *allocator {
 	return a
 }
 
-// available returns how many pages take can hand out.
+// available returns how many pages take can return.
 func (a *allocator) available() int { return len(a.free) + a.idle.Len() }
 
-// take returns a page for new tokens, or nil if all are in use. It takes what has
-// been idle for the longest time if no page is free.
+// take returns a page for new tokens, or nil if all are in use. If no page is
+// free, it takes the one that has been idle for the longest time.
 func (a *allocator) take() *page {
 	if n := len(a.free); n > 0 {
 		p := a.free[n-1]
@@ -56,11 +57,11 @@ func (a *allocator) take() *page {
 	p := oldest.Value.(*page)
 	a.idle.Remove(oldest)
 	a.forget(p)
-	// A new page, since pages behind the old one know it as what they follow.
+	// A new object, since later pages refer to the old one as their predecessor.
 	return &page{number: p.number, users: 1}
 }
 
-// forget makes a page one that cannot be found.
+// forget makes a page impossible to find.
 func (a *allocator) forget(p *page) {
 	if a.found[p.key] == p {
 		delete(a.found, p.key)
@@ -69,7 +70,7 @@ func (a *allocator) forget(p *page) {
 }
 
 // holding returns the pages that hold the beginning of tokens, in order. At least one
-// token is left over: its logits are wanted.
+// token is left over, because its logits are needed.
 func (a *allocator) holding(tokens []int32) (pages []*page) {
 	var before *page
 	for len(tokens) > a.tokens {
@@ -82,7 +83,7 @@ func (a *allocator) holding(tokens []int32) (pages []*page) {
 	return pages
 }
 
-// find returns how many pages share would return, and how many of them nobody uses.
+// find returns how many pages share would return, and how many of them are unused.
 func (a *allocator) find(tokens []int32) (found, idle int) {
 	pages := a.holding(tokens)
 	for _, p := range pages {
@@ -94,7 +95,7 @@ func (a *allocator) find(tokens []int32) (found, idle int) {
 }
 
 // share returns the pages that hold the beginning of tokens, as holding does, and
-// counts their new user.
+// adds a user to them.
 func (a *allocator) share(tokens []int32) []*page {
 	pages := a.holding(tokens)
 	for _, p := range pages {
@@ -106,11 +107,11 @@ func (a *allocator) share(tokens []int32) []*page {
 	return pages
 }
 
-// publish makes a page that is full of tokens one that share finds, unless
-// another page with these tokens is found already.
+// publish makes a full page available to share, unless another page with these
+// tokens already is.
 func (a *allocator) publish(p, before *page, tokens []int32) {
 	if before != nil && a.found[before.key] != before {
-		return // what it follows cannot be found
+		return // its predecessor cannot be found
 	}
 	key := pageKey{before, bytesOf(tokens)}
 	if a.found[key] == nil && p.key == (pageKey{}) {
@@ -118,8 +119,8 @@ func (a *allocator) publish(p, before *page, tokens []int32) {
 	}
 }
 
-// release gives up pages of one user, the last of them first: it is the
-// beginnings that others are likely to want.
+// release removes a user from pages, the last of them first: others are more
+// likely to need the beginnings.
 func (a *allocator) release(pages []*page) {
 	for i := len(pages) - 1; i >= 0; i-- {
 		p := pages[i]

@@ -7,14 +7,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Pages are used by those who hold them and by nobody else, a beginning is found
-// only where its tokens are, and none is lost.
+// A page is used only by its holders, a beginning is found only if its tokens
+// match, and no page is lost.
 func TestAllocator(t *testing.T) {
 	const count, size = 7, 2
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAllocator(count, size)
 		held := [][]*page{}
-		content := map[int32]string{} // of full pages, with all before them
+		content := map[int32]string{} // of full pages, with all tokens before them
 		step := func(t *rapid.T) {
 			if len(held) > 0 && rapid.Bool().Draw(t, "release") {
 				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")

@@ -10,10 +10,10 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// StepProfile is where the device's time of one kind of step goes.
+// StepProfile breaks down the device's time of one kind of step.
 type StepProfile struct {
-	Rows   int // tokens that such a step takes
-	Chosen int // those of them after which a token is chosen
+	Rows   int // the number of tokens in such a step
+	Chosen int // how many of them are followed by a chosen token
 	// Sampled: tokens are not just the most likely ones.
 	Sampled bool
 	*kompute.RegionProfile
@@ -40,7 +40,7 @@ func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) 
 			return nil, engineError(kompute.ErrClosed)
 		case e.queue.busy():
 			return nil, ErrBusy
-		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.flights.oldest() != nil }):
+		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
 			return e.replicas[0].steps.profile(ctx, times)
 		}
 		e.mu.Unlock() // a step that was started before the last answer ended is on its way

@@ -2,31 +2,31 @@ package engine
 
 import "slices"
 
-// queue holds the sequences that wait, and hands them to the schedulers of the
-// replicas. It is used under the engine's lock.
+// queue holds the waiting sequences, and assigns them to the schedulers of the
+// replicas. It is guarded by the engine's lock.
 type queue struct {
 	waiting    []*sequence // the next one first
 	schedulers []*scheduler
-	wake       func() // wakes the replicas: one of them may have got work
+	wake       func() // wakes the replicas, one of which may have new work
 }
 
-// last and first let a sequence wait, behind all others or before them.
+// last and first add a waiting sequence, behind or before all others.
 func (w *queue) last(q *sequence)  { w.waiting = append(w.waiting, q) }
 func (w *queue) first(q *sequence) { w.waiting = slices.Insert(w.waiting, 0, q) }
 
-// remove takes a sequence out, if it waits.
+// remove removes a sequence if it is waiting.
 func (w *queue) remove(q *sequence) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(r *sequence) bool { return r == q })
 }
 
 // admit lets waiting sequences run, one after the other, while a replica has fewer
-// than Sequences and enough pages for the next one. One whose beginning is just being
-// computed for another waits for that, and others pass it.
+// than Sequences and enough pages for the next one. One whose beginning is currently
+// being computed for another sequence waits for that, and others overtake it.
 func (w *queue) admit() {
 	for held := 0; held < len(w.waiting); {
 		q := w.waiting[held]
 		if q.pending > 0 {
-			return // it gave its pages up; its last token comes soon
+			return // it has given up its pages; its last token comes soon
 		}
 		s, coming := w.choose(q)
 		if coming {
@@ -44,13 +44,14 @@ func (w *queue) admit() {
 	}
 }
 
-// runningCost is what a sequence that runs counts when replicas are compared, in tokens
-// to be fed: so much of a prompt may be computed again in order to run beside fewer.
+// runningCost is the cost of a running sequence when replicas are compared, in tokens
+// to be fed: that much of a prompt may be computed again in order to run with fewer
+// other sequences.
 const runningCost = 64
 
 // choose returns the scheduler of the replica that has the least to do before and for
-// a sequence; nil if no replica has room. coming reports whether that one is about to
-// have more of the sequence's beginning in its pages.
+// a sequence; nil if no replica has room. coming reports whether that replica will
+// soon have more of the sequence's beginning in its pages.
 func (w *queue) choose(q *sequence) (best *scheduler, coming bool) {
 	least := 0
 	for _, s := range w.schedulers {

@@ -19,11 +19,11 @@ type replica struct {
 	model     model.Model
 	steps     *stepper
 	scheduler *scheduler
-	flights   flights
-	working   time.Time // since when the host works on steps
-	landed    uint64    // steps so far
-	restarts  int       // of steps since the last one that landed
-	closeErr  error     // of steps, once the goroutine has ended
+	inFlight  pendingSteps
+	working   time.Time // when the host last began to work on steps
+	finished  uint64    // number of finished steps
+	restarts  int       // since the last finished step
+	closeErr  error     // error of closing the steps, once the goroutine has ended
 }
 
 // newReplica makes a replica of the model that a host holds, or of one without a host.
@@ -36,7 +36,7 @@ func newReplica(e *Engine, h *model.Host, m model.Model) (*replica, error) {
 }
 
 // loop runs steps until the engine is closed and nothing is left to do, or until the
-// replica can run none any more.
+// replica can no longer run steps.
 func (r *replica) loop() {
 	r.resume()
 	for {
@@ -45,21 +45,21 @@ func (r *replica) loop() {
 			break
 		}
 		if err := r.work(f); err != nil && r.engine.stopped.Err() == nil && !r.restart(err) {
-			break // the other replicas have what it had, or nothing is left
+			break // the other replicas have its work, or nothing is left
 		}
 	}
-	if err := r.steps.close(); r.scheduler.open { // else it repeats why no step can be run
+	if err := r.steps.close(); r.scheduler.open { // otherwise it repeats why no step can be run
 		r.closeErr = err
 	}
 }
 
-// work starts a step, or takes in the oldest one on its way if there is none to start.
-func (r *replica) work(f *flight) error {
+// work starts a step, or finishes the oldest one in flight if there is none to start.
+func (r *replica) work(f *pendingStep) error {
 	e := r.engine
 	if f != nil {
 		return r.steps.start(e.stopped, f)
 	}
-	f = r.flights.oldest()
+	f = r.inFlight.oldest()
 	r.pause()
 	err := r.steps.wait(e.stopped, f)
 	r.resume()
@@ -72,7 +72,7 @@ func (r *replica) work(f *flight) error {
 	return err
 }
 
-// pause counts the time that the host has worked on steps.
+// pause adds the time that the host has worked on steps.
 func (r *replica) pause() {
 	r.engine.mu.Lock()
 	defer r.engine.mu.Unlock()
@@ -81,9 +81,9 @@ func (r *replica) pause() {
 
 func (r *replica) resume() { r.working = time.Now() }
 
-// next waits for work, and returns a step to start, or nil if the oldest one on its
-// way has to end first; ok is false at the end.
-func (r *replica) next() (f *flight, ok bool) {
+// next waits for work, and returns a step to start, or nil if the oldest one in
+// flight must finish first; ok is false at the end.
+func (r *replica) next() (f *pendingStep, ok bool) {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,11 +93,11 @@ func (r *replica) next() (f *flight, ok bool) {
 			e.failAll(r.scheduler.running)
 			return nil, false
 		}
-		if f := r.flights.next(); f != nil && r.scheduler.plan(f) {
-			r.flights.started()
+		if f := r.inFlight.next(); f != nil && r.scheduler.plan(f) {
+			r.inFlight.started()
 			return f, true
 		}
-		if r.flights.oldest() != nil {
+		if r.inFlight.oldest() != nil {
 			return nil, true
 		}
 		if e.closing && !e.queue.busy() {
@@ -109,15 +109,15 @@ func (r *replica) next() (f *flight, ok bool) {
 	}
 }
 
-// finish takes in what a step has given. Sequences that ended while it was on its
-// way are left out.
-func (r *replica) finish(f *flight, host []choice) {
+// finish processes the results of a step, except those of sequences that have
+// ended meanwhile.
+func (r *replica) finish(f *pendingStep, host []choice) {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.flights.landed()
+	r.inFlight.finished()
 	e.stats.Steps++
-	r.landed++
+	r.finished++
 	r.restarts = 0
 	e.stats.StepRequests += uint64(len(f.pieces))
 	states := f.states
@@ -141,9 +141,9 @@ func (r *replica) finish(f *flight, host []choice) {
 	}
 }
 
-// take passes on the tokens that were chosen behind a piece: one, or with a draft as
-// many as follow from tokens that were guessed right.
-func (e *Engine) take(f *flight, p *piece, host []choice) {
+// take passes on the tokens chosen after a piece: one or, with a draft, one more for
+// each token that was guessed right.
+func (e *Engine) take(f *pendingStep, p *piece, host []choice) {
 	for j := range p.chosen {
 		c := choice{id: f.tokens[p.at+j]}
 		if p.chooser != nil {
@@ -168,27 +168,27 @@ func (e *Engine) take(f *flight, p *piece, host []choice) {
 			break
 		}
 	}
-	if len(p.draft) > 0 && p.on != nil { // what was fed of a wrong guess is fed anew
+	if len(p.draft) > 0 && p.on != nil { // tokens after a wrong guess must be fed again
 		p.fed = len(p.tokens) - 1
 	}
 }
 
-// mostRestarts is how often in a row steps are begun again on a device that is not lost.
+// mostRestarts is how often in a row steps are started again on a device that is not lost.
 const mostRestarts = 3
 
-// restart goes on after steps have failed: what was under way is computed again from
-// the tokens that are known. It reports false if the replica can run no step any more;
-// the others get what it was to do.
+// restart continues after steps have failed: running requests are computed again from
+// their known tokens. It returns false if the replica can no longer run steps; then
+// the other replicas get its work.
 func (r *replica) restart(cause error) bool {
 	e := r.engine
 	e.mu.Lock()
 	under := len(r.scheduler.running)
 	r.scheduler.lose()
-	r.flights = flights{}
+	r.inFlight = pendingSteps{}
 	e.wake.Broadcast()
 	e.mu.Unlock()
 	old := r.model.Device()
-	_ = r.steps.close() // they have failed, and may say so again
+	_ = r.steps.close() // they have failed, and may return that error again
 	for lost := false; ; {
 		lost = lost || errors.Is(cause, kompute.ErrDeviceLost)
 		m, err := r.modelAfter(cause)
@@ -203,7 +203,7 @@ func (r *replica) restart(cause error) bool {
 			continue
 		}
 		r.steps = steps
-		old.Logger().Info("requests are computed again where they were", slog.Int("requests", under), slog.Any("error", cause),
+		old.Logger().Info("requests are computed again from where they were", slog.Int("requests", under), slog.Any("error", cause),
 			slog.String("failed", old.Info().Name), slog.String("device", m.Device().Info().Name))
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -217,8 +217,8 @@ func (r *replica) restart(cause error) bool {
 	}
 }
 
-// modelAfter returns the model to go on with after cause: that with which the host
-// replaces one whose device is lost, else, a few times in a row, the same.
+// modelAfter returns the model to continue with after cause: the host's
+// replacement if the device is lost, else the same model, a few times in a row.
 func (r *replica) modelAfter(cause error) (model.Model, error) {
 	switch {
 	case errors.Is(cause, kompute.ErrDeviceLost) && r.host != nil:
@@ -230,8 +230,8 @@ func (r *replica) modelAfter(cause error) (model.Model, error) {
 	return r.model, nil
 }
 
-// fail notes that a replica can run no step any more, and why. The engine ends with
-// the last one.
+// fail records that a replica can no longer run steps, and why. The engine ends
+// with the last one.
 func (e *Engine) fail(r *replica, cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -246,7 +246,7 @@ func (e *Engine) fail(r *replica, cause error) {
 		return
 	}
 	if e.stopped.Err() == nil {
-		r.model.Device().Logger().Error("a device can run no step any more: others take its requests",
+		r.model.Device().Logger().Error("a device can no longer run steps; other devices take over its requests",
 			slog.String("device", r.model.Device().Info().Name), slog.String("error", cause.Error()), slog.Int("left", left))
 	}
 }

@@ -44,7 +44,7 @@ func eachPair(t *testing.T, fn func(d demo, hosts []*model.Host)) {
 	})
 }
 
-// Two devices behind one queue share the requests, and give them the tokens of one.
+// Two devices behind one queue share the requests, and give the same tokens as one.
 func TestReplicas(t *testing.T) {
 	const requests = 30
 	eachPair(t, func(d demo, hosts []*model.Host) {
@@ -90,13 +90,13 @@ func TestReplicas(t *testing.T) {
 		require.Positive(d, stats.SharedTokens)
 		require.Equal(d, stats.Steps, stats.DeviceSteps[0]+stats.DeviceSteps[1])
 		for _, steps := range stats.DeviceSteps {
-			require.Positive(d, steps, "both have worked") // how much depends on which was ready first
+			require.Positive(d, steps, "both have worked") // the shares depend on which one was ready first
 		}
 		d.close(e)
 	})
 }
 
-// A request goes where its prompt's beginning is, unless that is far busier.
+// A request goes to the device with its prompt's beginning, unless that is far busier.
 func TestReplicasShareByPrefix(t *testing.T) {
 	eachPair(t, func(d demo, hosts []*model.Host) {
 		e, err := engine.NewHosted(hosts, d.folder.Tokenizer, engine.Config{Sequences: 4, Context: 128, PageTokens: 8})

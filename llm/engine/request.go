@@ -13,19 +13,19 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// ErrBusy says that so many requests wait that another one is refused.
+// ErrBusy reports that a request is refused because too many are waiting.
 var ErrBusy = errors.New("too many requests are waiting")
 
-// MaxTopLogprobs is the most of the likeliest tokens that a request can ask for.
+// MaxTopLogprobs is the maximum of Request.TopLogprobs.
 const MaxTopLogprobs = 20
 
 // Request is a prompt and how to continue it.
 //
-// Plain requests, those with nothing but a prompt, MaxTokens, Sampling, EOS and
-// Stop, choose their tokens on the device, and the next step is enqueued while one
-// runs. The fields from MinTokens on need a row of logits on the host for each
-// token, so a step with such a request is waited for. What a request gets is the
-// same either way, and does not depend on what else runs.
+// The tokens of plain requests, with only a prompt, MaxTokens, Sampling, EOS and
+// Stop, are chosen on the device, and the next step is enqueued while one runs.
+// The fields from MinTokens on need a row of logits on the host for each token, so
+// the host waits for a step with such a request. The tokens are the same either
+// way, and do not depend on other requests.
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens
@@ -34,15 +34,16 @@ type Request struct {
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 
-	// MinTokens is how many tokens come before one of EOS may be chosen. Stop ends
-	// the text nevertheless.
+	// MinTokens is how many tokens come before one of EOS may be chosen. Stop can
+	// still end the text earlier.
 	MinTokens int
 	// RepetitionPenalty divides positive logits of tokens that the prompt or the
 	// answer contains, and multiplies negative ones (Keskar et al., 2019). Positive;
 	// 0 and 1 change nothing.
 	RepetitionPenalty float64
-	// PresencePenalty is taken from the logits of tokens that the answer contains,
-	// and FrequencyPenalty as often as it does. Both are finite; 0 changes nothing.
+	// PresencePenalty is subtracted from the logits of tokens that the answer
+	// contains, and FrequencyPenalty once for each time that it contains them. Both
+	// are finite; 0 changes nothing.
 	PresencePenalty, FrequencyPenalty float64
 	// LogitBias is added to the logits of these tokens. math.Inf(-1) forbids one.
 	LogitBias map[int]float64
@@ -51,10 +52,11 @@ type Request struct {
 	// changed. An error ends the request with it. It is called by goroutines of the
 	// engine, which waits for it, once for each token.
 	Logits func(tokens []int32, logits []float32) error
-	// Grammar, if not nil, allows only tokens that keep to it, after all fields above,
-	// and those of EOS where the text may end; where nothing can follow, the answer
-	// ends. It begins behind the text GrammarAfter, such as "</think>", or at once if
-	// that is empty; before it, tokens are free. Its vocabulary must be the model's.
+	// Grammar, if not nil, allows only tokens that follow it, after all fields above,
+	// and those of EOS where the text may end; the answer ends when nothing can
+	// follow. It begins behind the text GrammarAfter, such as "</think>", or at once
+	// if that is empty; before it, tokens are free. Its vocabulary must be the
+	// model's.
 	Grammar      *grammar.Grammar
 	GrammarAfter string
 	// Logprobs adds to each token the logarithm of its probability, and the
@@ -64,8 +66,8 @@ type Request struct {
 	TopLogprobs int
 }
 
-// check refuses a request that cannot run, fills in defaults, and copies what the
-// caller may change.
+// check rejects a request that cannot run, fills in defaults, and copies slices
+// that the caller may change.
 func (e *Engine) check(r *Request) error {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = generate.DefaultMaxTokens

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// piece is what a step feeds of one sequence.
+// piece is the part of a sequence that a step feeds.
 type piece struct {
 	*sequence
 	first, count int    // of its tokens
-	since        uint64 // the sequence's admission when the step was planned
+	since        uint64 // the sequence's admission number when the step was planned
 	// chosen is how many tokens are chosen behind its last rows, and at the first of
 	// them among those of the step. draw counts the tokens chosen before it.
 	chosen, at int
@@ -22,7 +22,7 @@ type piece struct {
 	pending, source int
 }
 
-// scheduler decides what each step of a replica feeds. It is used under the engine's
+// scheduler decides what each step of a replica feeds. It is guarded by the engine's
 // lock.
 type scheduler struct {
 	config     *Config
@@ -32,10 +32,10 @@ type scheduler struct {
 	running    []*sequence // in the order in which they were admitted
 	plans      uint64      // so far
 	admissions uint64
-	order      []*sequence // what plan works with
+	order      []*sequence // working memory of plan
 
 	drafted           uint64
-	shared, preempted uint64 // tokens that were not computed again; requests that gave their pages up
+	shared, preempted uint64 // tokens that were not computed again; requests that gave up their pages
 }
 
 func newScheduler(c *Config, w *queue) *scheduler {
@@ -44,11 +44,11 @@ func newScheduler(c *Config, w *queue) *scheduler {
 	return s
 }
 
-// plan sets the pieces of the next step: one token of each sequence that
-// generates, and tokens of prompts until there are ChunkTokens in all, those first
-// that were not fed for the longest time. It has pages for all of them. It reports
-// false if there is nothing to feed, or nothing before the steps in flight are done.
-func (s *scheduler) plan(f *flight) bool {
+// plan sets the pieces of the next step: one token of each sequence that generates,
+// and tokens of prompts until there are ChunkTokens in all, those first that were
+// not fed for the longest time. It has pages for all of them. It returns false if
+// there is nothing to feed, or nothing until the steps in flight are done.
+func (s *scheduler) plan(f *pendingStep) bool {
 	f.pieces = f.pieces[:0]
 	if slices.ContainsFunc(s.running, (*sequence).undecided) {
 		return false
@@ -59,7 +59,7 @@ func (s *scheduler) plan(f *flight) bool {
 	slices.SortStableFunc(s.order, func(a, b *sequence) int {
 		return cmp.Or(s.class(a)-s.class(b), cmp.Compare(a.turn, b.turn))
 	})
-	// Kernels take rows by tiles, so a few more than a round number would cost a whole one.
+	// Kernels process rows in tiles, so a few more than a round number would cost a whole tile.
 	room, least := s.config.ChunkTokens, (s.config.ChunkTokens+3)/4
 	for _, q := range s.order {
 		count := q.waiting()
@@ -73,7 +73,7 @@ func (s *scheduler) plan(f *flight) bool {
 			q.turn, q.begun = s.plans, true
 		}
 	}
-	// Some may have given their pages up for others behind them.
+	// Some may have given up their pages for others after them.
 	f.pieces = slices.DeleteFunc(f.pieces, func(p piece) bool { return p.on != s })
 	s.draft(f)
 	s.number(f)
@@ -97,9 +97,9 @@ func (s *scheduler) class(q *sequence) int {
 	return 3
 }
 
-// draft adds guesses to the pieces of a step that has no prompts in it, as far as
-// rows and the pages of their sequences have room.
-func (s *scheduler) draft(f *flight) {
+// draft adds guesses to the pieces of a step without prompts, as far as there is
+// room in its rows and in the sequences' pages.
+func (s *scheduler) draft(f *pendingStep) {
 	if s.config.Draft == 0 || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 }) {
 		return
 	}
@@ -120,9 +120,9 @@ func (s *scheduler) draft(f *flight) {
 	}
 }
 
-// number puts the pieces first whose states the host wants, then those whose tokens it
-// chooses, and says behind which ones tokens are chosen.
-func (s *scheduler) number(f *flight) {
+// number orders the pieces, first those whose states the host needs, then those whose
+// tokens it chooses, and numbers the chosen tokens.
+func (s *scheduler) number(f *pendingStep) {
 	order := func(p piece) int {
 		switch {
 		case p.embed != nil:
@@ -149,8 +149,8 @@ func (s *scheduler) number(f *flight) {
 	}
 }
 
-// enqueue notes that a piece is on its way, and lets others find the pages that it
-// fills: whoever reads them does so in a later step.
+// enqueue records that a piece is in flight, and lets others find the pages that
+// it fills, which they will read only in a later step.
 func (s *scheduler) enqueue(p *piece) {
 	q := p.sequence
 	p.pending, p.source, p.draw = q.pending, q.at, q.generated()+q.pending
@@ -161,7 +161,7 @@ func (s *scheduler) enqueue(p *piece) {
 	s.publish(q)
 }
 
-// admit lets a waiting sequence run. It is fed after those that wait for it longer.
+// admit starts a waiting sequence. It is fed after those that have waited longer.
 func (s *scheduler) admit(q *sequence) {
 	s.admissions++
 	q.admission, q.turn, q.begun, q.on = s.admissions, s.plans, false, s
@@ -176,15 +176,14 @@ func (s *scheduler) admit(q *sequence) {
 	s.running = append(s.running, q)
 }
 
-// fits reports whether there are pages for all that a sequence is to be fed, and one
-// more token, beside those that running ones still lack. It can have found pages
-// that are there already, of which idle ones nobody else uses.
+// fits reports whether there are pages for all tokens that a sequence must be fed,
+// and one more, besides those that running sequences still need. It may reuse found
+// pages, some of which are idle.
 func (s *scheduler) fits(q *sequence, found, idle int) bool {
 	return len(s.running) == 0 || s.lacks(q)-found+idle+s.lackedByRunning() <= s.pages.available()
 }
 
-// lacks returns how many pages a sequence needs for its tokens and one more, beside
-// those that it has.
+// lacks returns how many more pages a sequence needs for its tokens and one more.
 func (s *scheduler) lacks(q *sequence) int {
 	return max(s.config.pagesFor(len(q.tokens)+1)-len(q.pages), 0)
 }
@@ -196,8 +195,9 @@ func (s *scheduler) lackedByRunning() (pages int) {
 	return pages
 }
 
-// reserve sees to it that q has pages for n tokens. Where there are none left, the
-// sequences that came last give theirs up; it reports false if that was q itself.
+// reserve makes sure that q has pages for n tokens. If there are none left, the
+// sequences that came last give up theirs; it returns false if that includes q
+// itself.
 func (s *scheduler) reserve(q *sequence, n int) bool {
 	for len(q.pages) < s.config.pagesFor(n) {
 		if p := s.pages.take(); p != nil {
@@ -213,13 +213,13 @@ func (s *scheduler) reserve(q *sequence, n int) bool {
 	return true
 }
 
-// soon returns how many pages that hold the beginning of tokens there will be once the
-// prompts that are being fed are in theirs.
+// soon returns how many pages with the beginning of tokens there will be once the
+// prompts that are being fed are in their pages.
 func (s *scheduler) soon(tokens []int32) (pages int) {
 	size := s.config.PageTokens
 	for _, q := range s.running {
 		if q.waiting() < 2 {
-			continue // its prompt is in its pages
+			continue // its whole prompt is in its pages
 		}
 		same, most := 0, min(len(tokens)-1, len(q.tokens))
 		for same < most && tokens[same] == q.tokens[same] {
@@ -241,8 +241,8 @@ func (s *scheduler) preempt(q *sequence) {
 	s.preempted++
 }
 
-// leave ends a running sequence's part in the steps. Steps in flight may still write to
-// its pages; whoever gets them writes later.
+// leave removes a running sequence. Steps in flight may still write to its pages, but
+// their next users write later.
 func (s *scheduler) leave(q *sequence) {
 	s.running = slices.DeleteFunc(s.running, func(r *sequence) bool { return r == q })
 	q.on = nil
@@ -250,9 +250,9 @@ func (s *scheduler) leave(q *sequence) {
 	q.pages = nil
 }
 
-// lose sends all running sequences back to the queue, in their order, and forgets
-// what the steps in flight would have given: the pages are lost, and no step can run
-// until the scheduler is open again.
+// lose sends all running sequences back to the queue, in their order, and discards
+// the results of steps in flight: the pages are lost, and no step can run until the
+// scheduler is open again.
 func (s *scheduler) lose() {
 	for len(s.running) > 0 {
 		q := s.running[len(s.running)-1]

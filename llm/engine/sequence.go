@@ -12,31 +12,31 @@ import (
 type sequence struct {
 	request *Request
 	stream  *Stream
-	out     *outbox // what passes on to stream
+	out     *outbox // passes tokens to stream
 	ctx     context.Context
-	answer  *generate.Answer // nil: tokens are not wanted
+	answer  *generate.Answer // nil: there are no tokens to generate
 	chooser *chooser         // nil: the device chooses
-	lookup  *lookup          // nil: nothing is drafted
+	lookup  *lookup          // nil: no drafts
 	embed   *embedding       // nil: tokens are wanted
 	// How the device chooses, but for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
 	ended  atomic.Bool
 
-	tokens []int32 // the prompt and what was generated, as far as the host knows
-	prompt int     // how many of them are the prompt
+	tokens []int32 // the prompt, and the generated tokens that the host knows
+	prompt int     // how many of them are the prompt's
 	// How many more the steps in flight choose, where the device keeps the last of
 	// them, and whose steps they are.
 	pending, at int
 	flying      *scheduler
 	// While it runs:
-	on        *scheduler // where; nil: it waits, or has ended
+	on        *scheduler // where it runs; nil: it waits, or has ended
 	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
 	pages     []*page    // of those tokens, and of the next ones
-	published int        // of pages, that others may find
+	published int        // how many of the pages others may find
 	admission uint64     // counts when it was let run: its pages only grow until the next one
-	turn      uint64     // the plan that fed it last
-	begun     bool       // a piece of its prompt was fed
+	turn      uint64     // the last plan that fed it
+	begun     bool       // a piece of its prompt has been fed
 }
 
 // newSequence returns the sequence of a prompt, which ends with ctx.
@@ -51,7 +51,7 @@ func (e *Engine) newSequence(ctx context.Context, prompt []int) *sequence {
 
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
 
-// waiting returns how many tokens are to be fed. The last one that may be
+// waiting returns how many tokens are still to be fed. The last one that may be
 // generated never is.
 func (s *sequence) waiting() int {
 	if s.generated()+s.pending >= s.limit {
@@ -60,24 +60,27 @@ func (s *sequence) waiting() int {
 	return len(s.tokens) + s.pending - s.fed
 }
 
-// shares reports whether pages that are there already will do: not for the states of
-// their tokens.
+// shares reports whether the sequence can use existing pages, which it cannot if it
+// needs the states of their tokens.
 func (s *sequence) shares() bool { return s.embed == nil || s.embed.pooling == PoolLast }
 
-// undecided reports whether the host has to see what a step in flight gives before
-// it can go on with the sequence.
+// undecided reports whether the host must see the result of a step in flight
+// before it can continue the sequence.
 func (s *sequence) undecided() bool {
 	return s.pending > 0 && (s.chooser != nil || s.lookup.drafts())
 }
 
-// accept takes the token that was chosen and passes it on. It reports whether the
-// answer ends with it.
+// accept passes a chosen token on. It reports whether the answer ends with it.
 func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	s.tokens = append(s.tokens, int32(id))
 	if s.lookup != nil {
 		s.lookup.accept(s.tokens)
 	}
-	token := s.answer.Add(id, s.chooser.accept(id))
+	add := s.answer.Add
+	if s.chooser.accept(id) {
+		add = s.answer.AddLast
+	}
+	token := add(id)
 	token.Logprob = about
 	s.out.add(delivery{stream: s.stream, token: token})
 	if token.Finish != "" {
@@ -86,7 +89,7 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 	return token.Finish != ""
 }
 
-// abort ends the answer with an error; text that was held back counts.
+// abort ends the answer with an error, and includes text that was held back.
 func (s *sequence) abort(finish string, err error) {
 	rest := ""
 	if s.answer != nil {
@@ -95,7 +98,7 @@ func (s *sequence) abort(finish string, err error) {
 	s.end(finish, rest, err)
 }
 
-// end ends the stream, behind what was passed on before.
+// end ends the stream after everything that was passed on before.
 func (s *sequence) end(finish, rest string, err error) {
 	s.out.add(delivery{stream: s.stream, ends: true, finish: finish, rest: rest, err: err})
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// stepper runs steps: it owns the pool, and a captured step for each size that was
-// needed. It belongs to the engine's goroutine.
+// stepper runs steps: it owns the pool, and a captured step for each size needed
+// so far. It belongs to the replica's goroutine.
 type stepper struct {
 	model  model.Model
 	config *Config
 	stream *kompute.Stream
 	pool   model.Pool
-	// ring [flights, Sequences] holds the tokens that the last steps have chosen, for
+	// ring [maxInFlight, Sequences] holds the tokens that the last steps have chosen, for
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
 	sizes map[size]*step
@@ -31,21 +31,22 @@ type stepper struct {
 	uncaptured bool
 }
 
-// mode is how the tokens of a step are chosen.
+// mode selects how the tokens of a step are chosen.
 type mode uint8
 
 const (
 	greedy     mode = iota // on the device, all of them greedily
 	sampled                // on the device
-	withLogits             // likewise, and the host gets logits to choose itself
+	withLogits             // on the device, and the host also gets logits to choose by itself
 )
 
-// size is how many rows a step has, of how many a token is chosen, and how. Two
-// steps on their way have operands of their own, and so regions of their own.
+// size is how many rows a step has, after how many of them a token is chosen,
+// and how. Each of the steps in flight has operands of its own, and so regions
+// of its own.
 type size struct {
 	rows, chosen int
 	mode         mode
-	states       bool // the host gets those of all rows
+	states       bool // the host gets the states of all rows
 	slot         int
 }
 
@@ -53,24 +54,24 @@ type size struct {
 // the device reads them.
 type step struct {
 	size
-	region *kompute.Region // nil where the device cannot capture it: then it is recorded anew
+	region *kompute.Region // nil if the device cannot capture it: then it is recorded each time
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
-	// ring and of words, which of them choose a token, and the pages of sequences.
+	// ring and of inputs, which of them choose a token, and the pages of sequences.
 	places *kompute.Mapped[int32] // [5*rows + chosen + sequences*pages of each]
 	// The rows' tokens that the host knows, and how each chosen one is sampled.
-	words  *kompute.Mapped[uint32]  // [rows + chosen*SampleParamsSize]
+	inputs *kompute.Mapped[uint32]  // [rows + chosen*SampleParamsSize]
 	logits *kompute.Tensor[float32] // [chosen, V], with mode withLogits
 	hidden *kompute.Tensor[float32] // [rows, H], with states
 
 	hostPlaces []int32
-	hostWords  []uint32
+	hostInputs []uint32
 	listed     []listed // what the rows of the page table hold
 	used       bool
 }
 
 // listed is a row of a page table.
 type listed struct {
-	admission uint64 // of the sequence that it belongs to
+	admission uint64 // the number of its sequence's admission
 	pages     int    // of it
 }
 
@@ -79,10 +80,10 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	var errs [3]error
 	t.stream, errs[0] = m.Device().NewStream()
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
-	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), mostFlights, c.Sequences)
+	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), maxInFlight, c.Sequences)
 	err := errors.Join(errs[:]...)
-	// The largest steps stand in for smaller ones that find no memory.
-	for slot := 0; slot < mostFlights && err == nil; slot++ {
+	// The largest steps replace smaller ones for which there is no memory.
+	for slot := 0; slot < maxInFlight && err == nil; slot++ {
 		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, true, slot})
 	}
 	if err != nil {
@@ -93,7 +94,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
 // that are generated, powers of four up to ChunkTokens with pieces of prompts among them.
-func (t *stepper) sizeFor(f *flight) size {
+func (t *stepper) sizeFor(f *pendingStep) size {
 	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
 	case f.onHost > 0:
@@ -124,7 +125,7 @@ func (t *stepper) sizeFor(f *flight) size {
 }
 
 // start enqueues a step.
-func (t *stepper) start(ctx context.Context, f *flight) error {
+func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 	c, err := t.captured(t.sizeFor(f))
 	if err != nil {
 		return err
@@ -145,10 +146,10 @@ func (t *stepper) start(ctx context.Context, f *flight) error {
 }
 
 // wait waits for a step.
-func (t *stepper) wait(ctx context.Context, f *flight) error { return f.done.Wait(ctx) }
+func (t *stepper) wait(ctx context.Context, f *pendingStep) error { return f.done.Wait(ctx) }
 
 // read gets the tokens that a step has chosen, and the logits that the host wants.
-func (t *stepper) read(ctx context.Context, f *flight) error {
+func (t *stepper) read(ctx context.Context, f *pendingStep) error {
 	f.tokens = slices.Grow(f.tokens[:0], f.chosen)[:f.chosen]
 	err := t.ring.Peek(f.tokens, f.slot*t.config.Sequences)
 	return errors.Join(err, readRows(ctx, &f.logits, f.step.logits, f.onHost), readRows(ctx, &f.states, f.step.hidden, f.embedded))
@@ -164,8 +165,8 @@ func readRows(ctx context.Context, into *[]float32, from *kompute.Tensor[float32
 	return errors.Join(rows.ReadInto(ctx, *into), rows.Close())
 }
 
-// list brings the step's page table up to date: row i is of piece i.
-func (t *stepper) list(c *step, f *flight) error {
+// list updates the step's page table: row i belongs to piece i.
+func (t *stepper) list(c *step, f *pendingStep) error {
 	table, perSequence := 5*c.rows+c.chosen, t.config.pagesFor(t.config.Context)
 	for i := range f.pieces {
 		p, l := &f.pieces[i], &c.listed[i]
@@ -189,11 +190,11 @@ func (t *stepper) list(c *step, f *flight) error {
 }
 
 // fill writes the other operands of a step.
-func (t *stepper) fill(c *step, f *flight) error {
-	n, page, ring := c.rows, int32(t.config.PageTokens), mostFlights*t.config.Sequences
+func (t *stepper) fill(c *step, f *pendingStep) error {
+	n, page, ring := c.rows, int32(t.config.PageTokens), maxInFlight*t.config.Sequences
 	places := c.hostPlaces[:5*n+c.chosen]
 	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
-	chosen, tokens, params := places[5*n:], c.hostWords[:n], c.hostWords[n:]
+	chosen, tokens, params := places[5*n:], c.hostInputs[:n], c.hostInputs[n:]
 	clear(places)
 	for k := range c.chosen {
 		copy(params[k*ops.SampleParamsSize:], t.idle)
@@ -225,12 +226,12 @@ func (t *stepper) fill(c *step, f *flight) error {
 	for ; row < n; row++ { // not used
 		slots[row], sources[row], tokens[row] = -1, int32(ring+row), 0
 	}
-	return errors.Join(c.places.Poke(places, 0), c.words.Poke(c.hostWords, 0))
+	return errors.Join(c.places.Poke(places, 0), c.inputs.Poke(c.hostInputs, 0))
 }
 
 // captured returns the step of a size, which is captured when it is first needed.
-// Where there is no memory for it, it is a larger one. Where the device cannot
-// capture a step, its ops are enqueued each time.
+// If there is no memory for it, it returns a larger one. If the device cannot
+// capture steps, their ops are enqueued each time.
 func (t *stepper) captured(z size) (*step, error) {
 	if c := t.sizes[z]; c != nil {
 		return c, nil
@@ -256,11 +257,11 @@ func (t *stepper) capture(z size) (*step, error) {
 	d, sequences, perSequence := t.model.Device(), min(z.rows, t.config.Sequences), t.config.pagesFor(t.config.Context)
 	c := &step{
 		size: z, listed: make([]listed, sequences),
-		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*perSequence), hostWords: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
+		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*perSequence), hostInputs: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
 	}
 	var errs [4]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
-	c.words, errs[1] = kompute.NewMapped[uint32](d, len(c.hostWords))
+	c.inputs, errs[1] = kompute.NewMapped[uint32](d, len(c.hostInputs))
 	if z.mode == withLogits {
 		c.logits, errs[2] = kompute.Zeros[float32](d, z.chosen, t.model.Limits().Vocabulary)
 	}
@@ -282,19 +283,19 @@ func (t *stepper) capture(z size) (*step, error) {
 	return c, nil
 }
 
-// record is the step. It begins with copies of its operands, which are far from the
-// device.
+// record enqueues the step. It begins by copying its operands, because mapped
+// memory is slow for the device.
 func (t *stepper) record(s *kompute.Stream, c *step) {
 	n, k, perSequence := c.rows, c.chosen, t.config.pagesFor(t.config.Context)
-	places, words := ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.words.Tensor())
+	places, inputs := ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.inputs.Tensor())
 	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
 	at := nn.Rows{
 		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
 		Table: part(5*n+k, len(c.listed)*perSequence).Reshape(len(c.listed), perSequence),
 	}
-	ring := t.ring.Tensor().Reshape(mostFlights * t.config.Sequences)
+	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)
 	defer ring.Close()
-	known := ops.Concat(s, 0, ring, words.Slice(0, 0, n))
+	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
 	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
 	if k < n {
@@ -308,7 +309,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	if c.mode == greedy {
 		ids = ops.ArgMax(s, logits, -1)
 	} else {
-		ids = ops.Sample(s, logits, words.Slice(0, n, len(c.hostWords)).Reshape(k, ops.SampleParamsSize), ops.At(0))
+		ids = ops.Sample(s, logits, inputs.Slice(0, n, len(c.hostInputs)).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	}
 	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(c.slot), ops.At(0))
 }
@@ -318,7 +319,7 @@ func (c *step) close() error {
 	if c.region != nil {
 		errs = append(errs, c.region.Close())
 	}
-	errs = append(errs, c.places.Close(), c.words.Close())
+	errs = append(errs, c.places.Close(), c.inputs.Close())
 	for _, m := range []*kompute.Tensor[float32]{c.logits, c.hidden} {
 		if m != nil {
 			errs = append(errs, m.Close())
@@ -331,7 +332,7 @@ func (c *step) close() error {
 func (t *stepper) close() error {
 	var errs []error
 	for _, c := range t.sizes {
-		errs = append(errs, c.close()) // one that stands in for others is closed again, which does nothing
+		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
 	}
 	errs = append(errs, t.ring.Close())
 	if t.pool != nil {

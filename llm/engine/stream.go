@@ -9,14 +9,14 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// Stream is the answer to one request, as it comes. Tokens wait in it until they
-// are read, so a slow reader holds up nobody. It may be used by several
+// Stream is the answer to one request, token by token. Tokens wait in it until
+// they are read, so a slow reader delays nothing. It may be used by several
 // goroutines.
 type Stream struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	more   sync.Cond // there is more to read
+	more   sync.Cond // signalled when there is more to read
 	tokens []generate.Token
 	text   strings.Builder
 	finish string
@@ -30,8 +30,8 @@ func newStream(cancel context.CancelFunc) *Stream {
 	return s
 }
 
-// Tokens returns the tokens from the first one on, as they come. An error comes
-// last, with the zero token. Leaving the loop cancels the request.
+// Tokens yields the tokens, from the first one on, as they are generated. An
+// error comes last, with the zero token. Leaving the loop cancels the request.
 func (s *Stream) Tokens() iter.Seq2[generate.Token, error] {
 	return func(yield func(generate.Token, error) bool) {
 		for i := 0; ; i++ {
@@ -64,8 +64,8 @@ func (s *Stream) at(i int) (token generate.Token, ok bool, err error) {
 }
 
 // Result waits for the end of the answer and returns all of it. If the request was
-// cancelled or failed, it is what was reached, with the error. If ctx ends first,
-// the result is nil and the request runs on.
+// cancelled or failed, it returns the answer so far with the error. If ctx ends
+// first, the result is nil and the request continues.
 func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
 	return result, s.err
 }
 
-// Cancel ends the request; its result is what was reached, with
+// Cancel ends the request; its result is the answer so far, with
 // context.Canceled. After the end it does nothing.
 func (s *Stream) Cancel() { s.cancel() }
 
@@ -107,7 +107,7 @@ func (s *Stream) push(t generate.Token) {
 }
 
 // end closes the stream; err is nil after a token with a reason to finish. rest is
-// text that has come so far and was held back, which only Result gives.
+// text that was held back, which only Result returns.
 func (s *Stream) end(finish, rest string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

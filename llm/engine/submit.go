@@ -8,13 +8,13 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// Submit accepts a request and returns its answer as it comes. Cancelling ctx ends
-// the request at the next step; its pages are free then.
+// Submit accepts a request and returns the stream of its answer. Cancelling ctx
+// ends the request at the next step, which frees its pages.
 //
-// It fails with [ErrBusy] if Queue requests wait already, kompute.ErrClosed once
-// the engine is closing, generate.PromptError for a prompt that cannot be fed,
-// the errors of the sampling parameters, kompute.ErrInvalid for other fields, and
-// with the error that has ended the engine.
+// It fails with [ErrBusy] if Queue requests are already waiting,
+// kompute.ErrClosed once the engine is closing, generate.PromptError for a prompt
+// that cannot be fed, the errors of the sampling parameters, kompute.ErrInvalid
+// for other fields, and with the error that has ended the engine.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if e == nil {
 		return nil, engineError(kompute.ErrClosed)
@@ -30,9 +30,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 }
 
 // SubmitChoices is Submit for n answers to one prompt, whose seeds count up from the
-// request's: all of them are accepted, or none. The prompt is computed once, but for its
-// last tokens, which do not fill a page. It fails with kompute.ErrInvalid unless n is in
-// 1 … Queue, and with the errors of Submit.
+// request's: either all of them are accepted, or none. The prompt is computed once,
+// except for its last tokens, which do not fill a page. It fails with kompute.ErrInvalid
+// unless n is in 1 … Queue, and with the errors of Submit.
 func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream, error) {
 	if e == nil {
 		return nil, engineError(kompute.ErrClosed)
@@ -56,7 +56,7 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 	return out, nil
 }
 
-// sequence makes that of a request that was checked.
+// sequence makes the sequence of a valid request.
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := e.newSequence(ctx, r.Prompt)
 	q.request, q.chooser = r, newChooser(r, e.tokenizer)
@@ -70,7 +70,7 @@ func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	return q
 }
 
-// enqueue lets sequences wait, all of them or none.
+// enqueue adds sequences to the queue, all of them or none.
 func (e *Engine) enqueue(all []*sequence) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// Answer makes the text of an answer out of its tokens, and decides with which of them
-// it ends: what sessions and engines have in common.
+// Answer turns the tokens of an answer into its text, and decides which of them is the
+// last. Sessions and engines share it.
 type Answer struct {
 	decoder *tokenizer.Decoder
 	stops   stopper
@@ -22,10 +22,14 @@ func NewAnswer(t *tokenizer.Tokenizer, eos []int, limit int, stop []string) *Ans
 	return &Answer{decoder: t.NewDecoder(tokenizer.SkipSpecial), stops: stopper{stops: stop}, eos: eos, limit: limit}
 }
 
-// Add takes the next token and returns it with the text that is complete with it, and
-// with the reason if the answer ends here. It does so as well if the caller knows that
-// nothing can follow.
-func (a *Answer) Add(id int, complete bool) Token {
+// Add takes the next token and returns it with the text that it completes and, if the
+// answer ends here, with the reason.
+func (a *Answer) Add(id int) Token { return a.add(id, false) }
+
+// AddLast is Add for a token that the caller knows to be the last one.
+func (a *Answer) AddLast(id int) Token { return a.add(id, true) }
+
+func (a *Answer) add(id int, last bool) Token {
 	a.count++
 	token, text := Token{ID: id}, ""
 	switch {
@@ -33,7 +37,7 @@ func (a *Answer) Add(id int, complete bool) Token {
 		token.Finish = FinishStop
 	default:
 		text = a.decoder.Push(id)
-		if complete {
+		if last {
 			token.Finish = FinishStop
 		} else if a.count >= a.limit {
 			token.Finish = FinishLength
@@ -51,8 +55,8 @@ func (a *Answer) Add(id int, complete bool) Token {
 	return token
 }
 
-// Rest returns the text that was held back, of an answer that ends before a token with
-// a reason to.
+// Rest returns the text that was held back from an answer that ends without a token
+// that has a reason to finish.
 func (a *Answer) Rest() string {
 	rest, stopped := a.stops.push(a.decoder.Flush())
 	if !stopped {

@@ -29,7 +29,7 @@ const (
 
 // Result is the outcome of a generation.
 type Result struct {
-	IDs    []int  // generated tokens, with the one that ended the turn
+	IDs    []int  // generated tokens, including the one that ended the turn
 	Text   string // their text, without special tokens
 	Finish string // FinishStop, FinishLength, FinishCancelled or FinishError
 	// Logprobs has one entry for each token, if they were asked for.
@@ -46,7 +46,7 @@ type Logprob struct {
 // Token is one token as it is generated.
 type Token struct {
 	ID   int
-	Text string // what is now complete of the text, in whole characters; often ""
+	Text string // the text that the token completes, in whole characters; often ""
 	// Finish is FinishStop or FinishLength at the last token, else "".
 	Finish string
 	// Logprob is the token's, if it was asked for.
@@ -54,28 +54,29 @@ type Token struct {
 }
 
 // Generate continues the prompt, token by token, until the model ends its turn,
-// MaxTokens are there or the context is full. What the prompt has in common with
-// the tokens that the session remembers is not fed again.
+// MaxTokens are there or the context is full. Tokens at the beginning of the
+// prompt that the session still remembers are not fed again.
 //
-// Where ctx is cancelled it returns what was reached and the context's error, and
-// so with any other error that ends a generation: [sample.ErrLogits] where
-// sampling finds nothing to choose from, OnText's own, and those of the device.
-// The session works on after it.
+// If ctx is cancelled, it returns the result so far and the context's error. It
+// does the same for any other error that ends a generation: [sample.ErrLogits] if
+// there is nothing to choose from, OnText's own, and those of the device. The
+// session remains usable.
 //
 // It returns no result and PromptError for an empty prompt, one beyond the
 // model's context or with tokens outside its vocabulary; the errors of the
-// sampling parameters; kompute.ErrClosed on a closed session; kompute.ErrInvalid
-// from OnText or a loop over Tokens, in the middle of another generation.
+// sampling parameters; kompute.ErrClosed on a closed session; and
+// kompute.ErrInvalid if called by OnText or in a loop over Tokens, during
+// another generation.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
 	return s.generate(ctx, prompt, o, func(Token) error { return nil })
 }
 
-// errBreak ends a generation whose consumer has stopped.
+// errBreak ends a generation whose consumer has left the loop.
 var errBreak = errors.New("the caller has left the loop")
 
 // Tokens is Generate as an iterator over the tokens. An error comes last, with
-// the zero token. Leaving the loop ends the generation, and the session works on
-// after it. Each use of the iterator is a generation of its own.
+// the zero token. Leaving the loop ends the generation, and the session remains
+// usable. Each use of the iterator is a new generation.
 func (s *Session) Tokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		_, err := s.generate(ctx, prompt, o, func(t Token) error {
@@ -144,14 +145,14 @@ type generation struct {
 	answer  *Answer
 	ids     []int
 	first   int             // how many of them there were when run began
-	unsaid  *Token          // the last of them, until it is passed on
+	unsaid  *Token          // the last of them, until it has been passed on
 	all     strings.Builder // the text so far
 	finish  string
 	meter   *meter
 }
 
-// replace has a lost device replaced, and passes on the token, if there is one, that
-// came before that was noticed.
+// replace replaces a lost device, and passes on the token, if any, that arrived
+// before the loss was noticed.
 func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
 	m, err := g.host.Replace(ctx, g.model, cause)
 	if err != nil {
@@ -164,8 +165,8 @@ func (g *generation) replace(ctx context.Context, cause error, prompt int) error
 	return g.emit()
 }
 
-// run reads the prompt, of which the last tokens may have been generated before, and
-// passes on what follows it.
+// run feeds the prompt, whose last tokens may have been generated earlier, and
+// passes on the tokens that follow.
 func (g *generation) run(ctx context.Context, prompt []int) error {
 	g.first = len(g.ids)
 	if !g.options.Sampling.Greedy() {
@@ -186,7 +187,7 @@ func (g *generation) run(ctx context.Context, prompt []int) error {
 	return errors.Join(g.decode(ctx, src), src.close())
 }
 
-// decode passes tokens on until something ends the generation.
+// decode passes tokens on until the generation ends.
 func (g *generation) decode(ctx context.Context, src source) error {
 	for {
 		id, err := src.next(ctx)
@@ -197,7 +198,7 @@ func (g *generation) decode(ctx context.Context, src source) error {
 		if len(g.ids) == g.first+1 {
 			g.meter.firstToken(len(g.ids))
 		}
-		token := g.answer.Add(id, false)
+		token := g.answer.Add(id)
 		g.unsaid, g.finish = &token, token.Finish
 		if g.finish == "" && ctx.Err() == nil {
 			if err := src.ahead(); err != nil {
@@ -216,7 +217,7 @@ func (g *generation) decode(ctx context.Context, src source) error {
 	}
 }
 
-// emit passes the last token on, unless that was done.
+// emit passes the last token on, unless that has been done.
 func (g *generation) emit() error {
 	token := g.unsaid
 	if token == nil {

@@ -1,0 +1,49 @@
+package engine
+
+import "github.com/kompute-go/kompute-go/kompute"
+
+// pendingStep is a step from the moment it is planned until its tokens are known.
+type pendingStep struct {
+	pieces       []piece
+	rows, chosen int
+	onHost       int // of the chosen tokens, the first so many are chosen by the host
+	embedded     int // the first so many rows are those whose states the host needs
+	slot         int // its index among the steps in flight
+	step         *step
+	done         kompute.Event
+	tokens       []uint32
+	logits       []float32 // the rows that the host chooses from
+	states       []float32 // the rows that the host needs
+}
+
+const maxInFlight = 2
+
+// pendingSteps are the steps in flight, oldest first: while one runs, the next one
+// is already waiting on the device.
+type pendingSteps struct {
+	all   [maxInFlight]pendingStep
+	first int
+	n     int // how many are in flight
+}
+
+// next returns the step to plan, or nil if all are in flight.
+func (p *pendingSteps) next() *pendingStep {
+	if p.n == len(p.all) {
+		return nil
+	}
+	slot := (p.first + p.n) % len(p.all)
+	p.all[slot].slot = slot
+	return &p.all[slot]
+}
+
+// oldest returns the step that ends next, or nil.
+func (p *pendingSteps) oldest() *pendingStep {
+	if p.n == 0 {
+		return nil
+	}
+	return &p.all[p.first]
+}
+
+func (p *pendingSteps) started() { p.n++ }
+
+func (p *pendingSteps) finished() { p.first, p.n = (p.first+1)%len(p.all), p.n-1 }
