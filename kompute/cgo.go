@@ -94,7 +94,7 @@ func deviceInfo(index int, c *C.kpx_device_info) DeviceInfo {
 		UUID: C.GoString(&c.uuid[0]), Type: kind, APIVersion: fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff),
 		SubgroupSize: int(c.subgroup_size), LeastSubgroupSize: int(c.least_subgroup_size), MostSubgroupSize: int(c.most_subgroup_size),
 		MemoryTotal: int64(c.memory_total), MemoryAvailable: int64(c.memory_available),
-		MaxTensorBytes: int64(c.max_buffer_bytes), Usable: c.usable != 0, UnusableReason: C.GoString(&c.why[0]),
+		MaxTensorBytes: int64(c.max_buffer_bytes), Usable: c.usable != 0, UnusableReason: C.GoString(&c.reason[0]),
 	}
 }
 
@@ -131,7 +131,7 @@ func listVariants(device *C.kpx_device) []KernelVariant {
 		v := &list[i]
 		out[i] = KernelVariant{
 			Kernel: C.GoString(&v.kernel[0]), Variant: C.GoString(&v.variant[0]),
-			State: KernelState(v.state), Why: C.GoString(&v.why[0]), Calls: uint64(v.calls),
+			State: KernelState(v.state), Reason: C.GoString(&v.reason[0]), Calls: uint64(v.calls),
 		}
 	}
 	return out

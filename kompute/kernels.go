@@ -17,7 +17,7 @@ const (
 type KernelVariant struct {
 	Kernel, Variant string
 	State           KernelState
-	Why             string // it is not usable: the features that it needs, or the driver's error
+	Reason          string // why it is not usable: the features that it needs, or the driver's error
 	Calls           uint64 // dispatches submitted so far; replays of a region count each time
 }
 
@@ -62,7 +62,7 @@ func (out *DeviceStats) addKernels(variants []KernelVariant) {
 			if out.RefusedKernels == nil {
 				out.RefusedKernels = make(map[string]string)
 			}
-			out.RefusedKernels[v.String()] = v.Why
+			out.RefusedKernels[v.String()] = v.Reason
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (b *vulkanBackend) logRefusals() {
 	for _, v := range b.native.kernels() {
 		if v.State == KernelRefused && b.firstRefusal(v.String()) {
 			b.d.opts.logger.Warn("the driver refuses a kernel", slog.String("kernel", v.Kernel), slog.String("variant", v.Variant),
-				slog.String("reason", v.Why), slog.String("device", b.d.info.Name))
+				slog.String("reason", v.Reason), slog.String("device", b.d.info.Name))
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (a *nativeArray) set(arg *Arg) {
 	}
 }
 
-// The codes of kpx_result.
+// The codes of kpx_result; cgo_numbers.go compares them.
 const (
 	codeUnsupported = 1
 	codeInvalid     = 2

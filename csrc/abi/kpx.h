@@ -46,9 +46,6 @@ typedef struct {
     char message[512];
 } kpx_error;
 
-/* Same values as array.DType in Go and DT_* in shaders/include/gen_kinds.h. */
-typedef enum { KPX_FLOAT32 = 1, KPX_FLOAT16, KPX_BFLOAT16, KPX_INT32, KPX_UINT32, KPX_BOOL, KPX_UINT8 } kpx_dtype;
-
 /* KPX_WRITE: every element of the view is written and none is read; work that writes only some is KPX_READ_WRITE. */
 typedef enum { KPX_READ = 1, KPX_WRITE = 2, KPX_READ_WRITE = 3 } kpx_access;
 
@@ -60,7 +57,8 @@ typedef struct kpx_region kpx_region;
 typedef struct kpx_gate kpx_gate;
 typedef struct kpx_read kpx_read;
 
-/* A view of a tensor. Offset and strides count elements. tensor NULL: absent. */
+/* A view of a tensor. Offset and strides count elements. tensor NULL: absent. The element types are those of
+ * csrc/ops/ops.def: DT_* in shaders/include/gen_kinds.h. */
 typedef struct {
     kpx_tensor *tensor;
     uint32_t dtype;
@@ -91,8 +89,8 @@ typedef struct {
     uint64_t memory_total;                            /* bytes of device-local heaps */
     uint64_t memory_available;                        /* by VK_EXT_memory_budget, else memory_total */
     uint64_t max_buffer_bytes;                        /* the largest single tensor */
-    uint32_t usable;                                  /* 0: cannot run the shim; why gives the reason */
-    char why[256];
+    uint32_t usable;                                  /* 0: cannot run the shim, for the reason below */
+    char reason[256];
 } kpx_device_info;
 
 /* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
@@ -134,14 +132,14 @@ const char *kpx_device_hang(kpx_device *device);
 
 typedef enum {
     KPX_VARIANT_USABLE = 0,
-    KPX_VARIANT_MISSING = 1,  /* the device lacks a feature that it needs: why lists all of them */
+    KPX_VARIANT_MISSING = 1,  /* the device lacks a feature that it needs; reason lists all of them */
     KPX_VARIANT_DISABLED = 2, /* by kpx_device_open */
-    KPX_VARIANT_REFUSED = 3   /* by the driver, for some calls or all, which other variants serve: why is its error */
+    KPX_VARIANT_REFUSED = 3 /* by the driver, for some calls or all, which other variants serve; reason is its error */
 } kpx_variant_state;
 typedef struct {
     char kernel[40], variant[40];
-    char why[128];  /* it is not usable */
-    uint32_t state; /* kpx_variant_state */
+    char reason[128]; /* it is not usable */
+    uint32_t state;   /* kpx_variant_state */
     uint32_t reserved;
     uint64_t calls; /* dispatches submitted so far */
 } kpx_variant;

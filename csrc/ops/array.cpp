@@ -26,15 +26,15 @@ bool Array::contiguous() const {
 
 uint32_t element_size(uint32_t dtype) {
     switch (dtype) {
-    case KPX_FLOAT32:
-    case KPX_INT32:
-    case KPX_UINT32:
+    case DT_FLOAT32:
+    case DT_INT32:
+    case DT_UINT32:
         return 4;
-    case KPX_FLOAT16:
-    case KPX_BFLOAT16:
+    case DT_FLOAT16:
+    case DT_BFLOAT16:
         return 2;
-    case KPX_BOOL:
-    case KPX_UINT8:
+    case DT_BOOL:
+    case DT_UINT8:
         return 1;
     default:
         return 0;

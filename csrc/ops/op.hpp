@@ -1,6 +1,7 @@
 // What an op's lowering sees. One function per op, in csrc/ops/<op>.cpp, looks
 // at dtypes, layouts and the device, and either appends dispatches or throws
-// why it cannot; "is it supported" and "which kernel" are one function.
+// the reason why it cannot: one function decides both whether a call is
+// supported and which kernel runs it.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ class Program;
 // Bytes of an element, 0 for an unknown dtype.
 uint32_t element_size(uint32_t dtype);
 
-// A view of device storage, as the C ABI's kpx_array but owning its buffer.
+// A view of device storage: like the C ABI's kpx_array, but it owns its buffer.
 struct Array {
     std::shared_ptr<Buffer> buffer;
     uint32_t dtype = 0;
@@ -43,16 +44,16 @@ struct Array {
     uint32_t element_size() const { return kpx::element_size(dtype); }
 };
 
-static_assert(KPX_MAX_RANK == MAX_RANK && KPX_FLOAT32 == DT_FLOAT32 && KPX_UINT8 == DT_UINT8, "the C ABI's numbers");
+static_assert(KPX_MAX_RANK == MAX_RANK, "the C ABI's number");
 
-// How a lowering answers that this device, or what its kernels reach, ends here: it throws KPX_UNSUPPORTED, and the op
-// runs on the CPU. Nothing else does that.
+// Throws KPX_UNSUPPORTED: the call is valid, but this device or these kernels do not support it. The op then runs on
+// the CPU; nothing else makes it do so.
 template <typename... Args> [[noreturn]] void unsupported(fmt::format_string<Args...> pattern, Args &&...args) {
     fail(KPX_UNSUPPORTED, pattern, std::forward<Args>(args)...);
 }
 
-// How it answers that the call is wrong, whatever the device: operands that do not fit each other, or a kind that does
-// not exist. It throws KPX_INVALID. Go checks all of it before, so that this is a mistake of the library.
+// Throws KPX_INVALID: the call is wrong on every device, because operands do not fit each other or a kind does not
+// exist. Go has checked all of that before, so it is a bug of this library.
 template <typename... Args> [[noreturn]] void invalid(fmt::format_string<Args...> pattern, Args &&...args) {
     fail(KPX_INVALID, pattern, std::forward<Args>(args)...);
 }
@@ -76,15 +77,16 @@ struct DeviceTraits {
     uint32_t max_workgroup_count[3];
     uint32_t max_shared_bytes;
     uint64_t max_tensor_bytes;
-    uint32_t compute_units; // that run workgroups side by side; a guess where the driver does not tell
+    uint32_t compute_units; // that run workgroups in parallel; a guess if the driver does not tell
     bool storage16;         // 16-bit and 8-bit elements in storage buffers
     bool float16;           // arithmetic
     bool subgroup_arithmetic;
-    bool dot8;               // products of four bytes at once are fast
-    bool byte_matrices_of_8; // matrices of bytes may be 16 by 32 by 8, too (projection_coopmat.comp)
+    bool dot8;               // dot products of four bytes are fast
+    bool byte_matrices_of_8; // matrices of bytes may also be 16 by 32 by 8 (projection_coopmat.comp)
     bool is_cpu;
-    bool small_code; // a CPU driver of narrow vectors, whose compiler takes minutes for what GPUs unroll
-    bool as_gpu;     // for tests on CPU drivers: take the kernels and fused ops of GPUs, also where they do not pay
+    bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
+                     // GPUs
+    bool as_gpu;     // for tests on CPU drivers: use the kernels and fused ops of GPUs even if they do not pay
 };
 
 // Collects the dispatches of one op.
@@ -96,14 +98,14 @@ class Lowering {
     // Uninitialised contiguous memory that lives until the op is done.
     virtual Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) = 0;
 
-    // n uint32 that belong to this op however often it runs. They are zero at
-    // first, and each run must leave them zero.
+    // n uint32 that belong to this op however often it runs. They start as
+    // zero, and each run must leave them zero.
     virtual Array counters(int64_t n) = 0;
 
     // One dispatch of the best built variant of a kernel that this device can run; throws KPX_UNSUPPORTED if there is
-    // none. spec: its specialization constants, the kernel's struct in gen_kernels.hpp, which also names it, unless
-    // several have the same. The struct names the bindings, too: {.x = {x, KPX_READ}, …}, all of them, in order. An
-    // absent array must not be bound: bind any present one in its place.
+    // none. spec: its specialization constants, the kernel's struct in gen_kernels.hpp, which also names the kernel
+    // unless several share it, and the bindings: {.x = {x, KPX_READ}, …}, all of them, in order. An absent array must
+    // not be bound: bind any present one in its place.
     template <typename S, typename P>
     void dispatch(const S &spec, const typename S::Bindings &bindings, const P &params, Grid grid) {
         dispatch(S::kKernel, spec, bindings, params, grid);
@@ -121,7 +123,7 @@ class Lowering {
     // Whether a variant of the kernel family was built and runs on this device.
     virtual bool has_kernel(const char *kernel) const = 0;
 
-    // Whether that variant, the one that dispatch would run, has the word in its name (shaders/README.md).
+    // Whether the variant that dispatch would run has the word in its name (shaders/README.md).
     virtual bool runs_variant(const char *kernel, std::string_view word) const = 0;
 
   protected:
@@ -129,7 +131,7 @@ class Lowering {
                                 size_t bound, const void *params, uint32_t size, Grid grid) = 0;
 };
 
-// An op call as it comes: op_table.cpp makes of it the op's own class, which has names.
+// An op call before op_table.cpp converts it to the op's own class, which names the operands.
 struct OpCall {
     const Array *arrays;
     uint32_t n;

@@ -43,7 +43,7 @@ void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t
                    kpx_access access) {
     Array array;
     array.buffer = buffer;
-    array.dtype = KPX_UINT8;
+    array.dtype = DT_UINT8;
     array.rank = 1;
     array.offset = int64_t(offset);
     array.shape[0] = int64_t(bytes);

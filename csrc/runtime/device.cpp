@@ -29,7 +29,7 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     }
     const ListedDevice &chosen = list[index];
     if (!chosen.info.usable) {
-        fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.why);
+        fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.reason);
     }
     return std::shared_ptr<Device>(new Device(chosen.handle, options));
 }
@@ -101,7 +101,7 @@ void Device::fill_traits() {
     traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }
 
-// Streams and tensors hold the device, so none is left here and all work is done.
+// Streams and tensors hold the device, so none is left now, and all work is done.
 Device::~Device() {
     if (hung_) {
         leak();
@@ -117,7 +117,7 @@ Device::~Device() {
     device_->destroy();
 }
 
-// Destroying any of it could wait for the device, or take from it what it uses.
+// Destroying any of it could wait for the device, or free what the device still uses.
 void Device::leak() {
     (void)staging_.release();
     (void)sequences_.release();

@@ -30,7 +30,7 @@ uint32_t rank(vk::PhysicalDeviceType type) {
     }
 }
 
-std::string why_unusable(vk::PhysicalDevice device, uint32_t api_version) {
+std::string unusable_reason(vk::PhysicalDevice device, uint32_t api_version) {
     if (api_version < VK_API_VERSION_1_2) {
         return formatted("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
                          VK_API_VERSION_MINOR(api_version));
@@ -44,7 +44,7 @@ std::string why_unusable(vk::PhysicalDevice device, uint32_t api_version) {
     return "";
 }
 
-// A software device's heap is the machine's memory, of which others use a part.
+// A software device's heap is the machine's memory, part of which others use.
 uint64_t host_memory_available() {
     std::ifstream file("/proc/meminfo");
     for (std::string line; std::getline(file, line);) {
@@ -76,8 +76,8 @@ kpx_device_info describe(vk::PhysicalDevice device) {
     info.api_version = basic.apiVersion;
     info.vendor_id = basic.vendorID;
     info.subgroup_size = subgroup.subgroupSize;
-    copy_text(info.why, why_unusable(device, basic.apiVersion));
-    info.usable = info.why[0] == 0;
+    copy_text(info.reason, unusable_reason(device, basic.apiVersion));
+    info.usable = info.reason[0] == 0;
     if (info.usable) {
         const FeatureChain chain(device);
         info.memory_available = heap_available(device, chain.features().memory_budget, &info.memory_total);

@@ -9,7 +9,7 @@
 
 namespace kpx {
 
-constexpr uint32_t kPushBytes = 128; // what every device offers
+constexpr uint32_t kPushBytes = 128; // guaranteed for every device
 
 kpx_variant describe(const EmbeddedKernel &kernel) {
     kpx_variant out{};
@@ -39,7 +39,7 @@ Kernels::Kernels(Device &device, std::string_view disabled)
         Variant &variant = variants_.emplace_back(kernel);
         if (!device.features().has_all(kernel.features)) {
             variant.state = KPX_VARIANT_MISSING;
-            variant.why = kernel.features;
+            variant.reason = kernel.features;
         }
         families_[kernel.kernel].push_back(&variant);
     }
@@ -57,7 +57,7 @@ void Kernels::disable(std::string_view names) {
             fail(KPX_INVALID, "no kernel variant {} to disable", std::string(name));
         }
         found->state = KPX_VARIANT_DISABLED;
-        found->why = "disabled";
+        found->reason = "disabled";
     }
 }
 
@@ -111,15 +111,15 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
     }
 }
 
-void Kernels::note_refusal(const Key &key, const std::string &why) {
+void Kernels::note_refusal(const Key &key, const std::string &reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!refused_.insert(key).second) {
         return;
     }
-    if (key.variant->why.empty()) {
-        key.variant->why = why;
+    if (key.variant->reason.empty()) {
+        key.variant->reason = reason;
         refusals_++;
-    } else if (key.variant->why == why) {
+    } else if (key.variant->reason == reason) {
         key.variant->state = KPX_VARIANT_REFUSED;
     }
 }
@@ -131,10 +131,10 @@ const Pipeline &Kernels::pipeline(const Key &key) {
             return it->second;
         }
         if (refused_.count(key) != 0) {
-            fail(KPX_UNSUPPORTED, "{}", key.variant->why);
+            fail(KPX_UNSUPPORTED, "{}", key.variant->reason);
         }
     }
-    // Built outside the lock: compiling can take long, and others need not wait.
+    // Built outside the lock: compiling can take long, and others should not have to wait.
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
     made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
@@ -145,7 +145,7 @@ const Pipeline &Kernels::pipeline(const Key &key) {
     return entry.first->second;
 }
 
-// Kernels that work by subgroups get the size that their lowering was told, in full.
+// Kernels that use subgroups get full ones, of the size that their lowering was told.
 SubgroupRequest Kernels::subgroups_of(const Key &key) const {
     const std::string_view features = key.variant->code->features;
     const bool by_subgroups = features.find("subgroup") != features.npos || features.find("coopmat") != features.npos;
@@ -223,10 +223,10 @@ std::vector<kpx_variant> Kernels::list() {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const Variant &variant : variants_) {
         out.push_back(describe(*variant.code));
-        const bool refused = variant.state == KPX_VARIANT_USABLE && !variant.why.empty();
+        const bool refused = variant.state == KPX_VARIANT_USABLE && !variant.reason.empty();
         out.back().state = refused ? uint32_t(KPX_VARIANT_REFUSED) : variant.state.load();
         out.back().calls = variant.calls;
-        copy_text(out.back().why, variant.why);
+        copy_text(out.back().reason, variant.reason);
     }
     return out;
 }

@@ -28,7 +28,7 @@ namespace kpx {
 
 class Device;
 
-// Set 0 has that many storage buffers; every pipeline of one count shares it.
+// Set 0 has that many storage buffers; all pipelines with the same number share the layout.
 struct Layout {
     vk::DescriptorSetLayout set;
     vk::PipelineLayout pipeline;
@@ -42,43 +42,44 @@ struct Variant {
     const EmbeddedKernel *code;
     std::atomic<uint32_t> state{KPX_VARIANT_USABLE};
     std::atomic<uint64_t> calls{0}; // dispatches that were submitted
-    std::string why;                // it is not usable, or was refused; guarded by the registry's mutex
+    std::string reason;             // why it is not usable, or was refused; guarded by the registry's mutex
 };
 
 struct Pipeline {
     Numbered<vk::Pipeline> handle;
     Layout layout;
-    Variant *variant = nullptr; // the device's; nullptr: of the caller's own shader
+    Variant *variant = nullptr; // owned by the device; nullptr: of the caller's own shader
 };
 
 using Variants = std::vector<const Variant *>;
 
-// What a lowering chose cannot be built: a lowering that starts again without these variants chooses something else.
+// A kernel that a lowering chose cannot be built: a lowering that starts again without these variants chooses another
+// one.
 class KernelRefused : public Error {
   public:
-    KernelRefused(Variants variants, const std::string &why)
-        : Error(KPX_UNSUPPORTED, why), variants_(std::move(variants)) {}
+    KernelRefused(Variants variants, const std::string &reason)
+        : Error(KPX_UNSUPPORTED, reason), variants_(std::move(variants)) {}
     const Variants &variants() const { return variants_; }
 
   private:
     Variants variants_;
 };
 
-// Values of specialization constants 0, 1, ….
+// The values of specialization constants 0, 1, ….
 struct SpecConstants {
     static constexpr uint32_t kMost = 24;
     std::array<uint32_t, kMost> values{};
     uint32_t count = 0;
 };
 
-// The subgroups that a pipeline asks for. A driver may run one that does not ask with smaller subgroups than the size
-// that its shader reads.
+// The subgroups that a pipeline requests. Without a request, a driver may use smaller subgroups than the size that
+// the shader reads.
 struct SubgroupRequest {
-    uint32_t size = 0; // 0: nothing is asked for
-    bool full = false; // each has a shader invocation in every lane
+    uint32_t size = 0; // 0: no request
+    bool full = false; // every lane has a shader invocation
 };
 
-// Its names; it is of no device.
+// The names of all variants, independent of any device.
 kpx_variant describe(const EmbeddedKernel &kernel);
 
 class Kernels {
@@ -92,15 +93,18 @@ class Kernels {
 
     // The best usable variant that is not among `without`, or nullptr.
     Variant *best(std::string_view kernel, const Variants &without = {}) const;
-    // Its pipeline, which lives as long as the device. Throws KernelRefused if there is none or the driver refuses it.
+    // The pipeline of that variant, which lives as long as the device. Throws KernelRefused if there is no variant or
+    // the driver refuses it.
     const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
                              const Variants &without = {});
 
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();
-    uint64_t refusals() const { return refusals_; } // variants that the driver refused, with some constants or all
+    uint64_t refusals() const {
+        return refusals_;
+    } // the number of variants that the driver has refused, with some constants or all
 
-    // For user code: layouts are shared, the pipeline is the caller's to destroy.
+    // For the caller's own shader: layouts are shared, and the caller destroys the pipeline.
     Layout layout(uint32_t bindings, uint32_t push_bytes);
     Numbered<vk::Pipeline> build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout,
                                  SubgroupRequest subgroups);
@@ -124,7 +128,7 @@ class Kernels {
     void disable(std::string_view names);
     SubgroupRequest subgroups_of(const Key &key) const;
     const Pipeline &pipeline(const Key &key);
-    void note_refusal(const Key &key, const std::string &why);
+    void note_refusal(const Key &key, const std::string &reason);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 
     Device &device_;

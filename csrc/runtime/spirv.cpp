@@ -15,12 +15,12 @@ namespace kpx {
 
 namespace {
 
-constexpr uint32_t kMostVersion = 0x00010500; // 1.5, as Vulkan 1.2 takes it
+constexpr uint32_t kMostVersion = 0x00010500; // 1.5, which Vulkan 1.2 accepts
 constexpr uint32_t kHeaderWords = 5;          // of a module
 
-// What a shader may ask for: of every device without a feature, else of one that has
-// it. Features that kernels use are enabled wherever a device has them, others if they
-// were asked for when it was opened.
+// The capabilities that a shader may declare, with the device feature that each needs,
+// if any. Features that kernels use are always enabled if the device has them, others
+// if they were requested when it was opened.
 const struct {
     spv::Capability capability;
     bool Features::*feature; // null: every device has it
@@ -62,7 +62,7 @@ const struct {
     {spv::Capability(5432), &Features::coopmat2_nv, "functions of the elements of cooperative matrices"},
 };
 
-// Names of others that shaders ask for, all of which are refused: nothing enables them.
+// Names of other capabilities, all of which are refused because nothing enables them.
 const struct {
     spv::Capability capability;
     const char *name;
@@ -93,7 +93,7 @@ void check_capability(const Device &device, uint32_t capability) {
         }
         return;
     }
-    // How floats are rounded and kept: a matter of the device's properties, not of features.
+    // Rounding and denormal modes of floats depend on the device's properties, not on features.
     if (capability >= spv::CapabilityDenormPreserve && capability <= spv::CapabilityRoundingModeRTZ) {
         return;
     }
@@ -167,15 +167,15 @@ struct Context {
     ~Context() { spvContextDestroy(handle); }
 };
 
-// The validator that Vulkan's own layers use. What it lets pass, a driver must take.
+// The validator that Vulkan's own layers use. A driver must accept what it accepts.
 void validate(const uint32_t *words, uint64_t count) {
     const Context context;
     spv_diagnostic diagnostic = nullptr;
     const spv_result_t result = spvValidateBinary(context.handle, words, count, &diagnostic);
-    std::string why = diagnostic != nullptr && diagnostic->error != nullptr ? diagnostic->error : "no reason given";
+    std::string reason = diagnostic != nullptr && diagnostic->error != nullptr ? diagnostic->error : "no reason given";
     spvDiagnosticDestroy(diagnostic);
     if (result != SPV_SUCCESS) {
-        fail(KPX_INVALID, "the SPIR-V is invalid: {}", why);
+        fail(KPX_INVALID, "the SPIR-V is invalid: {}", reason);
     }
 }
 #else

@@ -31,7 +31,7 @@ TEST(bad_spirv_is_refused) {
     CHECK(err.message == std::string("SPIR-V 2.0; Vulkan 1.2 takes up to 1.5"));
 }
 
-// The shader with one more capability, behind the header.
+// The shader with one more capability, after the header.
 static std::vector<uint32_t> asking_for(uint32_t capability) {
     std::vector<uint32_t> spirv = spirv_add_one;
     const uint32_t instruction[2] = {2u << 16 | 17, capability}; // OpCapability
@@ -52,7 +52,7 @@ TEST(capabilities_that_are_not_enabled_are_refused_by_name) {
 }
 
 #ifdef KPX_SPIRV_TOOLS
-// What no look at single instructions finds: one that uses a result that nothing
+// An error that shows in no single instruction: the use of a result that nothing
 // defines.
 TEST(invalid_spirv_is_refused) {
     kpx_error err{};
@@ -72,7 +72,7 @@ TEST(invalid_spirv_is_refused) {
 TEST(algorithms_must_fit_their_shader_and_device) {
     kpx_error err{};
     Device device = open_device();
-    REQUIRE_CODE(KPX_INVALID, create(device, spirv_mix_neighbours, 1, 4, &err)); // it uses two
+    REQUIRE_CODE(KPX_INVALID, create(device, spirv_mix_neighbours, 1, 4, &err)); // it uses two bindings
     CHECK(err.message == std::string("the shader uses binding 1, but 1 tensors are given"));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 0, 4, &err));
     REQUIRE_CODE(KPX_INVALID, create(device, spirv_add_one, 100000, 4, &err));
@@ -128,7 +128,7 @@ TEST(dispatches_must_fit_their_algorithm) {
     kpx_array aimless = good;
     aimless.access = 0;
     REQUIRE_CODE(KPX_INVALID, dispatch(aimless, one, 1, 4));
-    CHECK(stats_of(stream).ops == 1); // the refused ones left nothing behind
+    CHECK(stats_of(stream).ops == 1); // and the refused ones have left nothing behind
     CHECK(download(stream, buffer, 1)[0] == 2);
 }
 
@@ -156,7 +156,7 @@ TEST(unknown_ops_are_refused) {
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), 10000, nullptr, 0, nullptr, 0, &err));
 }
 
-// A shader may use what the device was opened with, and no more.
+// A shader may use the features that the device was opened with, and no others.
 TEST(features_are_enabled_if_they_are_asked_for) {
     kpx_error err{};
     kpx_device_options options{};

@@ -1,4 +1,4 @@
-// x[0] += x[i], by atomic additions of floats: a feature that must be asked for.
+// x[0] += x[i], by atomic additions of floats: a feature that must be requested.
 #version 450
 #extension GL_EXT_shader_atomic_float : require
 

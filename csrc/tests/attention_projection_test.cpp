@@ -11,7 +11,7 @@ struct Case {
     int64_t q_heads, heads, d, capacity;
     int32_t position;
     bool residual = true;
-    bool keep = false; // somebody wants to see what attention gives
+    bool keep = false; // something else reads the result of attention
 };
 
 kpx_array rows(const Tensor &t, int64_t heads, kpx_access access) {
@@ -26,7 +26,7 @@ kpx_array rows(const Tensor &t, int64_t heads, kpx_access access) {
 
 kpx_array of_state(const Tensor &state, int64_t offset, int64_t n) {
     kpx_array a = state.array;
-    a.dtype = KPX_INT32;
+    a.dtype = DT_INT32;
     a.offset = offset;
     a.shape[0] = n;
     return a;
@@ -39,7 +39,7 @@ std::vector<Tensor> layer(Layer &l, const Case &c) {
            heads = l.row(cols);
     Tensor keys = l.random(dtype, {1, c.heads, c.capacity, c.d}, 1),
            values = l.random(dtype, {1, c.heads, c.capacity, c.d}, 1);
-    Tensor state = l.empty(KPX_UINT32, {5}), x = l.random_row(64), product = l.row(64), sum = l.row(64);
+    Tensor state = l.empty(DT_UINT32, {5}), x = l.random_row(64), product = l.row(64), sum = l.row(64);
     const Matrix m = l.matrix(64, cols, 32);
     upload(l.stream, state.buffer, {0, 0, uint32_t(c.position), 0, uint32_t(c.position) + 1});
     kpx_array all_keys = keys.array, all_values = values.array;
@@ -74,21 +74,21 @@ std::vector<Tensor> layer(Layer &l, const Case &c) {
     return results;
 }
 
-void check(const Device &device, const Case &c, uint64_t ops, uint32_t dtype = KPX_FLOAT32) {
-    check_fused(device, [&](Layer &l) { return layer(l, c); }, {ops, nullptr, {dtype, KPX_BFLOAT16}});
+void check(const Device &device, const Case &c, uint64_t ops, uint32_t dtype = DT_FLOAT32) {
+    check_fused(device, [&](Layer &l) { return layer(l, c); }, {ops, nullptr, {dtype, DT_BFLOAT16}});
 }
 
 } // namespace
 
 TEST(attention_and_its_product_are_one_op) {
     Device device = open_as_gpu();
-    for (int32_t position : {0, 63, 64, 199}) { // of parts, some or none have keys
+    for (int32_t position : {0, 63, 64, 199}) { // some or none of the parts have keys
         check(device, {4, 2, 64, 200, position}, 1);
     }
     check(device, {4, 2, 64, 40, 20}, 1);      // one part
-    check(device, {3, 1, 128, 1500, 1300}, 1); // several chunks in each
+    check(device, {3, 1, 128, 1500, 1300}, 1); // several chunks in each part
     check(device, {4, 4, 8, 100, 99, false}, 1);
-    for (uint32_t dtype : {KPX_FLOAT16, KPX_BFLOAT16}) {
+    for (uint32_t dtype : {DT_FLOAT16, DT_BFLOAT16}) {
         check(device, {4, 2, 32, 200, 150}, 1, dtype);
     }
 }
@@ -96,5 +96,5 @@ TEST(attention_and_its_product_are_one_op) {
 TEST(attention_that_somebody_wants_to_see_stays_apart) {
     Device device = open_as_gpu();
     check(device, {4, 2, 64, 200, 100, true, true}, 2);
-    check(device, {8, 2, 12, 200, 100}, 2); // heads that are no octets
+    check(device, {8, 2, 12, 200, 100}, 2); // heads whose length is not a multiple of eight
 }

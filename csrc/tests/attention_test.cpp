@@ -1,4 +1,4 @@
-// The pass "attention": one fused op gives what the ops it stands for give.
+// The pass "attention": the fused op gives the same results as the ops that it replaces.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +13,7 @@ struct Shape {
 
 struct Case {
     Shape shape;
-    uint32_t dtype = KPX_FLOAT32;
+    uint32_t dtype = DT_FLOAT32;
     bool norms = true, gains = true, rotate = true, traditional = false, freqs = false;
     int64_t dims = 0; // 0: all of d
     bool on_device = true;
@@ -35,24 +35,24 @@ kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int6
 }
 
 uint32_t element_bytes(uint32_t dtype) {
-    return dtype == KPX_FLOAT32 ? 4 : 2;
+    return dtype == DT_FLOAT32 ? 4 : 2;
 }
 
-// bfloat16 and float32 alone: their bits are those of a float's upper half, or all.
+// bfloat16 and float32 only, whose bits are the upper half of a float's, or all of them.
 float decode(const std::vector<uint32_t> &words, uint32_t dtype, size_t i) {
-    const uint32_t bits = dtype == KPX_FLOAT32 ? words[i] : (words[i / 2] >> (i % 2 * 16)) << 16;
+    const uint32_t bits = dtype == DT_FLOAT32 ? words[i] : (words[i / 2] >> (i % 2 * 16)) << 16;
     float value;
     memcpy(&value, &bits, 4);
     return value;
 }
 
 std::vector<uint32_t> random_words(Random &random, uint32_t dtype, int64_t n, float size) {
-    std::vector<uint32_t> words(size_t(dtype == KPX_FLOAT32 ? n : (n + 1) / 2));
+    std::vector<uint32_t> words(size_t(dtype == DT_FLOAT32 ? n : (n + 1) / 2));
     for (int64_t i = 0; i < n; i++) {
         const float value = (float(random.below(20001)) / 10000.0f - 1.0f) * size;
         uint32_t bits;
         memcpy(&bits, &value, 4);
-        if (dtype == KPX_FLOAT32) {
+        if (dtype == DT_FLOAT32) {
             words[size_t(i)] = bits;
         } else {
             words[size_t(i) / 2] |= (bits >> 16) << (i % 2 * 16);
@@ -64,7 +64,7 @@ std::vector<uint32_t> random_words(Random &random, uint32_t dtype, int64_t n, fl
 // A layer's attention over the C ABI, on a stream with or without fusion.
 class Layer {
   public:
-    // disabled: passes, without which it opens a device of its own; nullptr: none.
+    // disabled: passes to disable, for which it opens a device of its own; nullptr: none.
     Layer(const Device &device, const Case &c, const char *disabled)
         : own_(disabled == nullptr ? Device() : open_without_passes(disabled)), device_(own_ ? own_ : device),
           case_(c) {
@@ -96,7 +96,7 @@ class Layer {
         upload(stream, state_, {0, 0, uint32_t(position), 0, uint32_t(position + 1)});
     }
 
-    // Appends the ops of one token, as the model does.
+    // Appends the ops of one token, in the same way as a model.
     void append() {
         const Shape &s = case_.shape;
         const Storage q = rotated(q_, q_gain_, s.q_heads), k = rotated(k_, k_gain_, s.heads);
@@ -153,7 +153,7 @@ class Layer {
         return array_of(buffer, case_.dtype, {1, case_.shape.heads, case_.shape.capacity, case_.shape.d});
     }
     kpx_array state(int64_t first, int64_t n) const {
-        kpx_array a = array_of(state_, KPX_INT32, {n});
+        kpx_array a = array_of(state_, DT_INT32, {n});
         a.offset = first;
         return a;
     }
@@ -183,7 +183,7 @@ class Layer {
             int32_t offset;
         } params{uint32_t(case_.dims != 0 ? case_.dims : s.d), case_.traditional, 1e6f, 1, position_};
         turned = new_storage(device_, bytes);
-        const kpx_array freqs = array_of(freqs_, KPX_FLOAT32, {int64_t(params.dims / 2)});
+        const kpx_array freqs = array_of(freqs_, DT_FLOAT32, {int64_t(params.dims / 2)});
         REQUIRE_OK(append_op(stream, "rope",
                              {by_head(normed ? normed : x, heads), case_.on_device ? state(2, 1) : none,
                               case_.freqs ? freqs : none, array_of(turned, case_.dtype, {1, heads, 1, s.d})},
@@ -220,9 +220,9 @@ void check_close(const std::vector<float> &got, const std::vector<float> &want, 
     }
 }
 
-// Runs a token at each position, fused and not.
+// Runs a token at each position, with and without fusion.
 void compare(const Device &device, const Case &c, const std::vector<int32_t> &positions, uint64_t dispatches = 1) {
-    const float tolerance = c.dtype == KPX_FLOAT32 ? 2e-5f : 2e-2f;
+    const float tolerance = c.dtype == DT_FLOAT32 ? 2e-5f : 2e-2f;
     Layer fused(device, c, nullptr), plain(device, c, "all");
     for (int32_t position : positions) {
         for (Layer *layer : {&fused, &plain}) {
@@ -248,7 +248,7 @@ TEST(attention_of_one_token_is_one_dispatch) {
     Device device = open_as_gpu();
     compare(device, {{4, 2, 128, 1280}}, {0, 1, 5, 62, 63, 64, 65, 300, 1100, 1279, 7});
     compare(device, {{4, 2, 128, 50}}, {0, 1, 49});
-    compare(device, {{2, 2, 64, 9000}}, {0, 4095, 4096, 4097, 8999}); // more keys than the splits take at once
+    compare(device, {{2, 2, 64, 9000}}, {0, 4095, 4096, 4097, 8999}); // more keys than all splits process at once
 }
 
 TEST(attention_takes_positions_from_the_host) {
@@ -297,7 +297,7 @@ TEST(attention_rotates_in_every_form) {
 TEST(attention_in_bfloat16) {
     Device device = open_as_gpu();
     Case c{{4, 2, 128, 300}};
-    c.dtype = KPX_BFLOAT16;
+    c.dtype = DT_BFLOAT16;
     compare(device, c, {0, 63, 64, 200});
 }
 
@@ -305,10 +305,10 @@ TEST(attention_leaves_what_others_see) {
     Device device = open_as_gpu();
     Case c{{4, 2, 64, 100}};
     c.keep_norm = true;
-    compare(device, c, {40}, 3); // the norms stay; the rest is one
+    compare(device, c, {40}, 3); // the norms stay; the rest is one op
 }
 
-// Counters of the splits must be as before after each run.
+// Each run must leave the counters of the splits as they were.
 TEST(attention_replays) {
     Device device = open_as_gpu();
     const Case c{{4, 2, 128, 1024}};

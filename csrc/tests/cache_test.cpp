@@ -1,4 +1,4 @@
-// The pipeline cache on disk: kept, and never trusted.
+// The pipeline cache on disk: it is kept, and never trusted.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// A folder of its own for the cache while a test runs.
+// A separate folder for the cache while a test runs.
 class CacheDir {
   public:
     CacheDir() {
@@ -63,7 +63,7 @@ void write_file(const std::string &path, const std::string &data) {
 
 PFN_vkCreateComputePipelines create;
 PFN_vkGetPipelineCacheData get_data;
-std::atomic<bool> created, saved; // whether a pipeline was, and the cache after that
+std::atomic<bool> created, saved; // whether a pipeline was built, and then whether the cache was saved
 
 VkResult create_slowly(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *infos,
                        const VkAllocationCallbacks *callbacks, VkPipeline *out) {
@@ -99,7 +99,7 @@ TEST(pipelines_are_kept_between_runs) {
     CHECK(cache.files().size() == 1);
     CHECK(read_file(cache.files()[0]).size() > 32);
     run_once();
-    CHECK(cache.files().size() == 1); // no temporary file stays
+    CHECK(cache.files().size() == 1); // no temporary file is left
 }
 
 TEST(a_damaged_cache_counts_as_none) {
@@ -112,7 +112,7 @@ TEST(a_damaged_cache_counts_as_none) {
                                    good.substr(0, good.size() - 1), good + "x", flipped, std::string(5000, '\xff')}) {
         write_file(path, bad);
         run_once();
-        CHECK(read_file(path) != bad); // and is replaced
+        CHECK(read_file(path) != bad); // and it is replaced
     }
 }
 
@@ -124,7 +124,7 @@ TEST(a_cache_that_is_not_a_file_of_ours_counts_as_none) {
 
     unlink(path.c_str());
     CHECK(mkfifo(path.c_str(), 0600) == 0);
-    run_once(); // does not wait for a writer
+    run_once(); // opening does not wait for a writer
     CHECK(lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode));
 
     const std::string elsewhere = cache.path() + "/elsewhere";
@@ -136,7 +136,7 @@ TEST(a_cache_that_is_not_a_file_of_ours_counts_as_none) {
     CHECK(read_file(elsewhere) == "of somebody else");
     unlink(elsewhere.c_str());
 
-    CHECK(chmod(path.c_str(), 0666) == 0); // anyone may have written it
+    CHECK(chmod(path.c_str(), 0666) == 0); // anyone could have written it
     run_once();
     CHECK(lstat(path.c_str(), &info) == 0 && (info.st_mode & 0777) == 0600);
 

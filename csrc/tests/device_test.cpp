@@ -19,7 +19,7 @@ TEST(devices_are_ranked_and_described) {
         CHECK(info.name[0] != 0 && info.driver[0] != 0 && strlen(info.uuid) == 32);
         CHECK(info.type >= last_type);
         last_type = info.type;
-        CHECK(info.usable == (info.why[0] == 0));
+        CHECK(info.usable == (info.reason[0] == 0));
         if (info.usable) {
             CHECK(info.memory_total > 0 && info.memory_available <= info.memory_total);
             CHECK(info.max_buffer_bytes >= (uint64_t(1) << 27) && info.max_buffer_bytes < (uint64_t(1) << 32));

@@ -1,11 +1,11 @@
-// Makes Vulkan calls of the shim fail, in the dispatcher, which the shim owns.
+// Makes Vulkan calls of the shim fail in the dispatcher, which the shim owns.
 #pragma once
 
 #include "runtime/creation_check.hpp"
 #include "runtime/vulkan_loader.hpp"
 
-// Puts a function into the dispatcher while it lives. The watching functions
-// stay in front of it.
+// Replaces a function of the dispatcher while this object lives. The watching
+// functions stay in front of it.
 template <typename Fn> class Failing {
   public:
     Failing(Fn &entry, const char *name, Fn replacement) : entry_(entry), name_(name) {

@@ -16,7 +16,7 @@ VkResult no_memory(VkDevice, const VkMemoryAllocateInfo *, const VkAllocationCal
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 PFN_vkAllocateMemory allocate;
-uint64_t refused; // allocations that are yet to be
+uint64_t refused; // allocations that will still succeed
 VkResult no_memory_at_first(VkDevice device, const VkMemoryAllocateInfo *info, const VkAllocationCallbacks *callbacks,
                             VkDeviceMemory *out) {
     if (refused > 0) {
@@ -54,8 +54,8 @@ VkResult lost_submit(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
     return VK_ERROR_DEVICE_LOST;
 }
 
-// Takes work and never does it: what the device then keeps can be freed in the end, so that the leak checker need not
-// overlook anything.
+// Accepts work and never does it. What the device then keeps can be freed at the end, so that the leak checker needs
+// no exceptions.
 struct FreesWhatIsKept {
     ~FreesWhatIsKept() { kpx::Device::free_kept(); }
 };
@@ -124,7 +124,7 @@ TEST(staging_that_the_driver_refuses_is_out_of_memory) {
     require_usable(device, stream);
 }
 
-// What is freed and kept goes back to the driver before host memory is refused.
+// Freed memory that was kept goes back to the driver before host memory is refused.
 TEST(kept_memory_makes_room_for_host_memory) {
     kpx_error err{};
     Device device = open_device();
@@ -132,7 +132,7 @@ TEST(kept_memory_makes_room_for_host_memory) {
     allocate = reinterpret_cast<PFN_vkAllocateMemory>(kpx::vulkan_instance().getProcAddr("vkAllocateMemory"));
     FAILING(vkAllocateMemory, no_memory_at_first);
     const Storage buffer = new_storage(device, 64);
-    add_words(stream, buffer, buffer, buffer, 16); // has device memory, and no staging
+    add_words(stream, buffer, buffer, buffer, 16); // has device memory, but no staging memory
     const uint64_t least = stats_of(device).reserved_bytes;
     for (int step = 0; step < 2; step++) {
         {
@@ -212,7 +212,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     Storage buffer = new_storage(device, kWords * 4), apart = new_storage(device, 4);
     const kpx_array array = words_of(buffer, kWords, KPX_READ_WRITE);
     const uint32_t grid[3] = {kWords / 64, 1, 1}, rounds = 1;
-    kpx_gate *gate = nullptr; // so that no device is too fast for this
+    kpx_gate *gate = nullptr; // so that no device is too fast for this test
     REQUIRE_OK(kpx_stream_hold(busy.get(), &gate, &err));
     REQUIRE_OK(kpx_dispatch(busy.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
     uint64_t value = flush(busy), unused = 0;
@@ -238,12 +238,12 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_create(device.get(), 16, &fresh, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_stream_create(device.get(), KPX_STREAM_COMPUTE, &stream, &err));
     kpx_gate_open(gate);
-    // and another device is not concerned
+    // and another device is not affected
     Device second = open_device();
     require_usable(second, new_stream(second));
 }
 
-// Nobody is there to be told that the driver refuses what a gate held back.
+// If the driver refuses work that a gate held back, there is no caller to report it to.
 TEST(held_work_that_the_driver_refuses_loses_the_device) {
     kpx_error err{};
     Device device = open_device();
@@ -262,11 +262,11 @@ TEST(held_work_that_the_driver_refuses_loses_the_device) {
     }
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(stream.get(), value, UINT64_MAX, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(idle.get(), never, UINT64_MAX, &err));
-    idle.reset(); // waits for no gate
+    idle.reset(); // does not wait for a gate
     kpx_gate_open(unopened);
 }
 
-// Whoever waits finds out that a device hangs, and is told which work.
+// A call that waits detects that a device hangs, and its error names the work.
 TEST(a_device_that_hangs_keeps_nobody) {
     const FreesWhatIsKept last;
     kpx_error err{};
@@ -298,7 +298,7 @@ TEST(a_device_that_hangs_keeps_nobody) {
     require_usable(second, new_stream(second));
 }
 
-// A stream with much work under way answers at once if it is asked not to wait.
+// A stream with much work in flight returns at once if it is told not to wait.
 TEST(a_full_stream_waits_no_longer_than_it_may) {
     const FreesWhatIsKept last;
     kpx_error err{};

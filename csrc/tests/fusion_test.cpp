@@ -1,4 +1,4 @@
-// Passes over regions, and none over eager windows, shown with a pass of this test:
+// Passes over regions, and none over eager windows, tested with a pass of its own:
 // SiLU and a product become silu_mul.
 #include <cstdlib>
 #include <cstring>
@@ -38,7 +38,7 @@ struct WithPass {
 
 kpx_array floats(const Storage &buffer) {
     kpx_array array = words_of(buffer, kN, KPX_READ);
-    array.dtype = KPX_FLOAT32;
+    array.dtype = DT_FLOAT32;
     return array;
 }
 
@@ -70,7 +70,7 @@ void append_products(const Device &device, const Stream &stream, const Storage &
 
 } // namespace
 
-// Where a window ends depends on what else flushes, and must not change a bit.
+// Where a window ends depends on what else flushes, so it must not change a bit.
 TEST(eager_windows_run_as_they_were_appended) {
     const WithPass pass;
     Device device = open_device();

@@ -1,4 +1,4 @@
-// Gates: what the host holds back, and what depends on it. Reads under way.
+// Gates: work that the host holds back, and work that depends on it. Reads in flight.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -42,7 +42,7 @@ TEST(a_gate_holds_back_what_comes_behind_it) {
     CHECK(behind > before);
     wait(s.a, before);
     CHECK(!reached(s.a, behind));
-    // Other streams run meanwhile, on whatever queue.
+    // Other streams run meanwhile, whichever queue they use.
     upload(s.b, s.y, std::vector<uint32_t>(kWords, 5));
     CHECK(download(s.b, s.y, kWords)[0] == 5 && download(s.c, s.y, kWords)[0] == 5);
     CHECK(!reached(s.a, behind));
@@ -72,7 +72,7 @@ TEST(what_depends_on_held_work_is_held) {
     CHECK(download(s.a, s.x, kWords) == std::vector<uint32_t>(kWords, 31)); // 1, 3, 7, 15, 31: in order
 }
 
-// More submissions than are let into flight: they queue up, and no caller waits.
+// More submissions than may be in flight: they queue up, and no caller waits.
 TEST(held_work_blocks_no_caller) {
     Streams s;
     upload(s.a, s.x, std::vector<uint32_t>(kWords, 0));
@@ -119,7 +119,7 @@ TEST(a_stream_that_is_destroyed_waits_for_its_gate) {
     CHECK(opened);
     opener.join();
     CHECK(download(s.b, s.x, 1)[0] == 3);
-    kpx_gate *unused = hold(s.b); // nothing comes behind it
+    kpx_gate *unused = hold(s.b); // nothing comes after it
     s.b.reset();
     kpx_gate_open(unused);
 }
@@ -140,7 +140,7 @@ TEST(reads_keep_what_they_have_read) {
         want = 2 * want + 1;
         CHECK(take(one, 16) == std::vector<uint32_t>(16, want));
     }
-    // Odd places, and more than one block.
+    // Odd offsets, and more than one block.
     const uint32_t large = 5u << 20;
     Storage big = new_storage(s.device, uint64_t(large) * 4);
     std::vector<uint32_t> data(large);
@@ -177,7 +177,7 @@ TEST(reads_may_go_before_they_are_done_and_after_the_device) {
     CHECK(take(kept, 16) == std::vector<uint32_t>(16, 9));
 }
 
-// A region's own memory: two streams that replay it must not meet there.
+// A region's own memory: replays of two streams must not overlap there.
 TEST(streams_replay_one_region_one_after_the_other) {
     Streams s;
     upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
@@ -212,7 +212,7 @@ TEST(streams_replay_one_region_one_after_the_other) {
     CHECK(download(s.a, s.y, kWords) == std::vector<uint32_t>(kWords, 3 * (90 + 90)));
 }
 
-// So must a stream that profiles it.
+// Nor may a profile on another stream.
 TEST(a_profile_runs_behind_another_streams_replay) {
     Streams s;
     upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
@@ -234,6 +234,6 @@ TEST(a_profile_runs_behind_another_streams_replay) {
     kpx_gate_open(gate);
     profiler.join();
     CHECK(behind);
-    replay(s.c, region); // behind the profile, which is done, and so on its own
+    replay(s.c, region); // after the profile, which is done, and therefore alone
     CHECK(download(s.c, s.x, kWords) == std::vector<uint32_t>(kWords, 15)); // 1, 3, 7, 15
 }

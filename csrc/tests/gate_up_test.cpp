@@ -10,7 +10,7 @@ static std::vector<Tensor> gate_up(Layer &l, bool keep, bool swapped, uint32_t u
     const Matrix g = l.matrix(72, 256), u = l.matrix(72, 256, 128, up_bits);
     std::vector<Tensor> results;
     results.push_back(l.row(72));
-    if (swapped) { // the order of the calls tells nothing
+    if (swapped) { // whichever order the calls have
         l.product(x, u, up);
         l.product(x, g, gate);
     } else {

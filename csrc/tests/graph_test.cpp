@@ -36,7 +36,7 @@ struct Fixture {
         kpx::Tensor &storage = *kpx::tensor_of(made.handle.get());
         storage.buffer = kpx::device_of(device.get())->memory().allocate(storage.bytes);
         made.view.buffer = storage.buffer;
-        made.view.dtype = KPX_FLOAT32;
+        made.view.dtype = DT_FLOAT32;
         made.view.rank = 1;
         made.view.shape[0] = n;
         made.view.strides[0] = 1;
@@ -122,7 +122,7 @@ TEST(a_graph_knows_who_touches_what) {
     CHECK(nodes_of(f.graph.uses(x.view)) == (Ids{a, b, c}));
     CHECK(f.graph.node(c).is("binary") && !f.graph.node(c).is("unary"));
     CHECK(f.graph.node(c).as<BinaryCall>()->op().kind == BINARY_ADD && !f.graph.node(c).as<UnaryCall>());
-    // y starts with a whole write, t with half of one, x is read.
+    // y is first written as a whole, t is first written in part, and x is read.
     CHECK(f.graph.starts_written(y.view) && !f.graph.starts_written(t.view) && !f.graph.starts_written(x.view));
     CHECK(!f.graph.internal(y.view, {c, d})); // its handle is alive
     y.handle.reset();
@@ -141,9 +141,9 @@ TEST(a_group_becomes_one_node) {
     CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, up.view, y.view))); // t may be read later
     t.handle.reset();
     CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, up.view, z.view))); // loses y
-    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, z.view, y.view)));  // reads what they do not
+    CHECK(!f.graph.replace({silu, mul}, f.silu_mul(x.view, z.view, y.view)));  // reads something that they do not
     CHECK(!f.graph.replace({silu, mul}, f.silu_mul(t.view, up.view, y.view))); // t is not written any more
-    const Array shorter = part(x.view, 0, 9); // a pass that makes such a call is mistaken, and hears of it
+    const Array shorter = part(x.view, 0, 9); // a pass that makes such a call has a bug, and gets an error
     CHECK(code_of([&] { f.graph.replace({silu, mul}, f.silu_mul(shorter, up.view, y.view)); }) == KPX_INVALID);
     CHECK(!f.graph.replace({silu, 77}, f.silu_mul(x.view, up.view, y.view)));
     CHECK(!f.graph.changed() && f.graph.next(silu) == neg);
@@ -166,7 +166,7 @@ TEST(a_group_is_not_moved_past_what_depends_on_it) {
             f.unary(UNARY_NEG, z.view, x.view); // silu must run before
         }
         if (blocked & 2) {
-            f.unary(UNARY_NEG, z.view, up.view); // and the product after
+            f.unary(UNARY_NEG, z.view, up.view); // and the product after it
         }
         const Graph::Id mul = f.binary(BINARY_MUL, t.view, up.view, y.view);
         t.handle.reset();
@@ -185,7 +185,7 @@ TEST(dead_ops_are_removed) {
     const Graph::Id half = f.unary(UNARY_NEG, part(x.view, 0, 320), part(state.view, 0, 320));
     f.unary(UNARY_ABS, a.view, b.view); // never read
     const Graph::Id read = f.unary(UNARY_ABS, state.view, c.view);
-    const Graph::Id next = f.unary(UNARY_NEG, x.view, state.view); // what the next replay reads
+    const Graph::Id next = f.unary(UNARY_NEG, x.view, state.view); // the next replay reads it
     for (auto *closed : {&a, &b, &state}) {
         closed->handle.reset();
     }

@@ -8,7 +8,7 @@
 namespace {
 
 uint32_t bytes_of(uint32_t dtype) {
-    return dtype == KPX_FLOAT32 || dtype == KPX_UINT32 ? 4 : 2;
+    return dtype == DT_FLOAT32 || dtype == DT_UINT32 ? 4 : 2;
 }
 
 uint32_t bits_of(float v) {
@@ -23,23 +23,23 @@ float float_of(uint32_t bits) {
     return v;
 }
 
-// Cut off rather than rounded, and no subnormals: any numbers will do.
+// Truncated rather than rounded, and without subnormals: any numbers will do.
 uint32_t encode(float v, uint32_t dtype) {
     const uint32_t bits = bits_of(v), magnitude = bits & 0x7fffffffu;
-    if (dtype == KPX_FLOAT32) {
+    if (dtype == DT_FLOAT32) {
         return bits;
     }
-    if (dtype == KPX_BFLOAT16) {
+    if (dtype == DT_BFLOAT16) {
         return bits >> 16;
     }
     return magnitude < 0x38800000u ? 0 : (bits >> 16 & 0x8000u) | (magnitude - 0x38000000u) >> 13;
 }
 
 float decode(uint32_t bits, uint32_t dtype) {
-    if (dtype == KPX_FLOAT32) {
+    if (dtype == DT_FLOAT32) {
         return float_of(bits);
     }
-    if (dtype == KPX_BFLOAT16) {
+    if (dtype == DT_BFLOAT16) {
         return float_of(bits << 16);
     }
     const uint32_t magnitude = bits & 0x7fffu, sign = (bits & 0x8000u) << 16;
@@ -83,7 +83,7 @@ Tensor Layer::random(uint32_t dtype, const std::vector<int64_t> &shape, float si
     const size_t n = size_t(t.size());
     std::vector<uint32_t> words((n * bytes_of(dtype) + 3) / 4);
     for (size_t i = 0; i < n; i++) {
-        if (dtype == KPX_UINT32) {
+        if (dtype == DT_UINT32) {
             words[i] = random_.next() ^ random_.next() << 16;
             continue;
         }
@@ -96,16 +96,16 @@ Tensor Layer::random(uint32_t dtype, const std::vector<int64_t> &shape, float si
 
 Matrix Layer::matrix(int64_t n, int64_t k, uint32_t group, uint32_t bits) {
     const float size = 1.0f / float(1u << bits);
-    return {random(KPX_UINT32, {n, k / 32 * bits}, 0), random(dtypes.scales, {n, k / group}, size),
+    return {random(DT_UINT32, {n, k / 32 * bits}, 0), random(dtypes.scales, {n, k / group}, size),
             random(dtypes.scales, {n, k / group}, 0.5f), group, bits};
 }
 
 Matrix Layer::mxfp4(int64_t n, int64_t k) {
-    Tensor scales = empty(KPX_UINT32, {n, k / 128});
+    Tensor scales = empty(DT_UINT32, {n, k / 128});
     upload(stream, scales.buffer, std::vector<uint32_t>(size_t(n * k / 128), 0x7c7b7d7cu)); // about 1/8
-    scales.array.dtype = KPX_UINT8;
+    scales.array.dtype = DT_UINT8;
     scales.array.shape[1] = scales.array.strides[0] = k / 32;
-    return {random(KPX_UINT32, {n, k / 8}, 0), std::move(scales), {}, 32, 4, 1};
+    return {random(DT_UINT32, {n, k / 8}, 0), std::move(scales), {}, 32, 4, 1};
 }
 
 void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {
@@ -173,10 +173,10 @@ static void check_close(const std::vector<std::vector<float>> &got, const std::v
 }
 
 void check_fused(const Device &device, const Build &build, const Expected &expected) {
-    // 16-bit types round what is between the ops only when these run alone.
-    const float tolerance = expected.dtypes.activations == KPX_FLOAT32   ? 1e-5f
-                            : expected.dtypes.activations == KPX_FLOAT16 ? 4e-3f
-                                                                         : 3e-2f;
+    // With 16-bit types, intermediate results are rounded only when the ops run one by one.
+    const float tolerance = expected.dtypes.activations == DT_FLOAT32   ? 1e-5f
+                            : expected.dtypes.activations == DT_FLOAT16 ? 4e-3f
+                                                                        : 3e-2f;
     Layer eager(device, nullptr, expected.dtypes); // no passes run over it
     const std::vector<std::vector<float>> want = read_all(eager, build(eager));
 

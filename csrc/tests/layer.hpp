@@ -1,5 +1,5 @@
 // Ops of a decoder layer over random numbers, appended to a stream with or
-// without passes, so that what is fused can be held against what is not.
+// without passes, so that fused and unfused results can be compared.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ struct Matrix {
 };
 
 struct Dtypes {
-    uint32_t activations = KPX_FLOAT32;
-    uint32_t scales = KPX_BFLOAT16;
+    uint32_t activations = DT_FLOAT32;
+    uint32_t scales = DT_BFLOAT16;
 };
 
 class Layer {
   public:
-    // disabled: passes, without which it opens a device of its own; nullptr: none.
+    // disabled: passes to disable, for which it opens a device of its own; nullptr: none.
     Layer(const Device &device, const char *disabled, Dtypes dtypes = {});
 
     Tensor empty(uint32_t dtype, const std::vector<int64_t> &shape) const;
@@ -51,8 +51,8 @@ class Layer {
     Random random_{11};
 };
 
-// What a test appends: operands are made by the function, and so are results,
-// which it gives back; what it drops is transient.
+// The work that a test appends. The function makes the operands and the
+// results, and returns the results; everything that it drops is transient.
 using Build = std::function<std::vector<Tensor>(Layer &)>;
 
 struct Expected {
@@ -60,6 +60,6 @@ struct Expected {
     const char *disabled = nullptr; // passes that do not run
     Dtypes dtypes;
 };
-// Replays what build appends, with passes, and runs it as eager work, without: the
-// numbers must be the same, within rounding.
+// Replays what build appends as a region, with passes, and runs it as eager work,
+// without them: the results must agree except for rounding.
 void check_fused(const Device &device, const Build &build, const Expected &expected);

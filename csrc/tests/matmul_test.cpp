@@ -7,7 +7,7 @@ using kpx::Array;
 
 namespace {
 
-// a repeated over batches: a view of its one matrix.
+// a broadcast over batches: a view of its one matrix.
 Array repeated(Array a, int64_t batches) {
     a.shape[0] = batches;
     a.strides[0] = 0;
@@ -26,8 +26,8 @@ std::string first_kernel(RecordedLowering &lowering, const Array &a, const Array
 
 TEST(a_matrix_that_batches_share_is_split_once) {
     RecordedLowering lowering;
-    const Array a = repeated(RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024}), 1500);
-    const Array b = RecordedLowering::array(KPX_FLOAT32, {1500, 1024, 32});
+    const Array a = repeated(RecordedLowering::array(DT_FLOAT32, {1, 1024, 1024}), 1500);
+    const Array b = RecordedLowering::array(DT_FLOAT32, {1500, 1024, 32});
     CHECK(first_kernel(lowering, a, b) == "matmul_split");
     CHECK(lowering.dispatches.size() == 3 && lowering.dispatches[0].grid.z == 1);
     CHECK(lowering.dispatches[1].grid.z == 1500 && lowering.dispatches[2].grid.z == 1500);
@@ -37,8 +37,8 @@ TEST(a_matrix_that_batches_share_is_split_once) {
 
 TEST(parts_beyond_a_tensor_or_of_a_stretched_row_are_not_made) {
     RecordedLowering lowering;
-    const Array a = RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024});
-    const Array b = RecordedLowering::array(KPX_FLOAT32, {1, 1024, 1024});
+    const Array a = RecordedLowering::array(DT_FLOAT32, {1, 1024, 1024});
+    const Array b = RecordedLowering::array(DT_FLOAT32, {1, 1024, 1024});
     lowering.traits.max_tensor_bytes = 4 << 20;
     CHECK(first_kernel(lowering, a, b) == "matmul_split");
     lowering = RecordedLowering();
@@ -50,12 +50,12 @@ TEST(parts_beyond_a_tensor_or_of_a_stretched_row_are_not_made) {
     CHECK(first_kernel(lowering, row, b) == "matmul_tiled");
 }
 
-// Float16 rows are not looked at for infinities.
+// Rows of float16 are not searched for infinities.
 TEST(float16_is_not_multiplied_with_parts_of_other_dtypes) {
     RecordedLowering lowering;
-    const Array half = RecordedLowering::array(KPX_FLOAT16, {1, 64, 64});
+    const Array half = RecordedLowering::array(DT_FLOAT16, {1, 64, 64});
     CHECK(first_kernel(lowering, half, half) == "matmul_split");
-    for (uint32_t dtype : {KPX_FLOAT32, KPX_BFLOAT16}) {
+    for (uint32_t dtype : {DT_FLOAT32, DT_BFLOAT16}) {
         const Array other = RecordedLowering::array(dtype, {1, 64, 64});
         lowering = RecordedLowering();
         CHECK(first_kernel(lowering, half, other) == "matmul_tiled");

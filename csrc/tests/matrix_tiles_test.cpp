@@ -1,4 +1,4 @@
-// Tiles of products on cooperative matrices, for devices that no driver here is.
+// Tiles of products on cooperative matrices, for devices that this machine does not have.
 #include "ops/matrix_tiles.hpp"
 #include "test.hpp"
 
@@ -43,5 +43,5 @@ TEST(matrix_tiles_split_into_ranges_that_are_not_empty) {
         }
     }
     CHECK(t.splits(512, 2560, 9728) > 1);    // few tiles, many columns
-    CHECK(t.splits(4096, 12288, 4096) == 1); // tiles enough
+    CHECK(t.splits(4096, 12288, 4096) == 1); // enough tiles
 }

@@ -1,4 +1,4 @@
-// Transients of regions: which are planned, and that sharing memory changes nothing.
+// Transients of regions: which ones are planned, and that sharing memory changes no results.
 #include <cstdlib>
 
 #include "shaders.hpp"
@@ -13,7 +13,7 @@ struct Setting {
     const char *name;
 };
 
-// A region that computes random sums of sums, most of which only it sees.
+// A region that computes random sums of sums, most of which are its own tensors.
 struct Sums {
     std::vector<Storage> results;
     std::vector<uint32_t> factors; // result i is factors[i] times the input
@@ -27,7 +27,7 @@ static Sums random_sums(const Device &device, const Stream &stream, const Storag
     std::vector<uint32_t> factors;
     begin_capture(stream);
     for (int i = 0; i < 60; i++) {
-        // From the last few, so that lives differ in length.
+        // Of the last few, so that lifetimes differ in length.
         const auto pick = [&] { return made.size() - 1 - random.below(uint32_t(std::min<size_t>(made.size(), 12))); };
         Storage out = new_storage(device, kWords * 4);
         const size_t a = made.empty() ? SIZE_MAX : pick(), b = made.empty() || random.below(4) == 0 ? SIZE_MAX : pick();

@@ -91,14 +91,14 @@ TEST(out_of_memory_says_how_much) {
     std::vector<Storage> held;
     constexpr uint64_t kEach = uint64_t(20) << 20;
     Stream stream = new_stream(device);
-    const auto hold = [&](uint64_t bytes) { // on the device, where it takes memory
+    const auto hold = [&](uint64_t bytes) { // now it takes memory on the device
         held.push_back(new_storage(device, bytes));
         upload(stream, held.back(), {1});
     };
     for (int i = 0; i < 3; i++) {
         hold(kEach);
     }
-    Storage fourth = new_storage(device, kEach); // has no memory yet
+    Storage fourth = new_storage(device, kEach); // it has no memory yet
     write_bytes(stream, fourth, 0, nullptr, kEach);
     REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), fourth.get(), &err));
     CHECK(err.requested >= kEach && err.available < kEach && err.of_content == 0);
@@ -110,13 +110,13 @@ TEST(out_of_memory_says_how_much) {
     fourth.reset();
     held.clear();
     wait(stream, flush(stream));
-    hold(uint64_t(60) << 20); // what the three leave in reserve does not stand in the way
+    hold(uint64_t(60) << 20); // memory that was kept after freeing these does not count
 }
 
 TEST(memory_of_finished_work_is_found_when_it_is_short) {
     Device device = open_device(uint64_t(48) << 20);
     Stream stream = new_stream(device);
-    for (uint32_t i = 0; i < 20; i++) { // without waiting: the streams still hold finished work
+    for (uint32_t i = 0; i < 20; i++) { // without waiting, so the streams still hold finished work
         Storage buffer = new_storage(device, uint64_t(40) << 20);
         upload(stream, buffer, {i});
         add_words(stream, buffer, buffer, buffer, 1); // now only the device has it

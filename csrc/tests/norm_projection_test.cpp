@@ -31,11 +31,11 @@ TEST(a_norm_stays_apart) {
     Device device = open_device();
     check_fused(device, [](Layer &l) { return normed(l, true, true, 1); }, {2, kOthers, {}});
     check_fused(device, [](Layer &l) { return normed(l, true, false, 4); }, {3, kOthers, {}});
-    check_fused( // over parts of the row
+    check_fused( // norms of parts of the row
         device,
         [](Layer &l) {
-            const Tensor heads = l.random(KPX_FLOAT32, {2, 128}, 1), h = l.empty(KPX_FLOAT32, {2, 128});
-            Tensor row = l.empty(KPX_FLOAT32, {1, 256});
+            const Tensor heads = l.random(DT_FLOAT32, {2, 128}, 1), h = l.empty(DT_FLOAT32, {2, 128});
+            Tensor row = l.empty(DT_FLOAT32, {1, 256});
             row.array.tensor = h.buffer.get();
             const Matrix m = l.matrix(24, 256);
             std::vector<Tensor> results;
@@ -50,12 +50,12 @@ TEST(a_norm_stays_apart) {
         {2, kOthers, {}});
 }
 
-// A block's second half, as the model calls it: two ops are left, then one.
+// The second half of a block, as a model enqueues it: two ops are left, then one.
 TEST(a_gated_mlp_is_two_ops) {
     Device device = open_device();
     check_fused(device,
                 [](Layer &l) {
-                    const Tensor x = l.random_row(128), gain = l.random(KPX_FLOAT32, {128}, 1), h = l.row(128),
+                    const Tensor x = l.random_row(128), gain = l.random(DT_FLOAT32, {128}, 1), h = l.row(128),
                                  gate = l.row(384), up = l.row(384), mlp = l.row(384), y = l.row(128);
                     const Matrix g = l.matrix(384, 128), u = l.matrix(384, 128), down = l.matrix(128, 384);
                     std::vector<Tensor> results;

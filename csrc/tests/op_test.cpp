@@ -1,4 +1,4 @@
-// The op table, and the answers to calls that are wrong.
+// The op table, and the errors of wrong calls.
 #include <cstring>
 
 #include "ops/gen_ops.hpp"
@@ -49,7 +49,7 @@ TEST(ops_take_what_the_caller_checked) {
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), kpx_op_find("copy"), outside, 2, &params, 4, &err));
 }
 
-// Every op, with the right parameters' size, and operands that are all absent or one too many.
+// Every op, with parameters of the right size, and operands that are all absent or one too many.
 template <typename Call> static void check_operands_of(const Device &device, const char *name) {
     kpx_error err{};
     Stream stream = new_stream(device);
@@ -76,7 +76,8 @@ TEST(absent_and_superfluous_operands_are_invalid) {
 #undef KPX_CHECK
 }
 
-// Shapes and dtypes that Go would have refused are the caller's mistake, and never an op that this device cannot run.
+// Shapes and dtypes that Go would have rejected are the caller's mistake, never an op that this device does not
+// support.
 TEST(shapes_and_dtypes_that_do_not_fit_are_invalid) {
     kpx_error err{};
     Device device = open_device();
@@ -84,7 +85,7 @@ TEST(shapes_and_dtypes_that_do_not_fit_are_invalid) {
     Storage buffer = new_storage(device, 1024), other = new_storage(device, 1024);
     kpx_array floats = words_of(buffer, 16, KPX_READ), out = words_of(other, 16, KPX_WRITE);
     kpx_array words = floats, shorter = words_of(other, 8, KPX_WRITE);
-    floats.dtype = out.dtype = shorter.dtype = KPX_FLOAT32;
+    floats.dtype = out.dtype = shorter.dtype = DT_FLOAT32;
     const uint32_t none = 0, far = 99;
     const float eps = 0;
     REQUIRE_CODE(KPX_INVALID, append_op(stream, "softmax", {floats, shorter}, &none, 4, &err));
@@ -103,14 +104,14 @@ TEST(shapes_and_dtypes_that_do_not_fit_are_invalid) {
     CHECK(flush(stream) == 0 && stats_of(stream).ops == 0);
 }
 
-// A row that no workgroup can walk is right in itself: the CPU may take it.
+// A row that is too long for a workgroup is valid in itself: the CPU can run it.
 TEST(what_kernels_do_not_reach_is_unsupported) {
     kpx_error err{};
     Device device = open_device();
     Stream stream = new_stream(device);
     Storage buffer = new_storage(device, 64), other = new_storage(device, 64);
     kpx_array q = words_of(buffer, 1, KPX_READ), out = words_of(other, 1, KPX_WRITE);
-    q.dtype = out.dtype = KPX_FLOAT32;
+    q.dtype = out.dtype = DT_FLOAT32;
     q.rank = out.rank = 4;
     const int64_t head = 1 << 20; // of one element, repeated
     for (uint32_t i = 0; i < 4; i++) {

@@ -29,7 +29,7 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     Region region = end_capture(stream);
     kpx_span spans[3];
     kpx_span whole{};
-    // The shortest of several rounds: other processes may stretch any one of them.
+    // The shortest of several rounds: other processes may slow down any of them.
     uint64_t shortest[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX}, shortest_whole = UINT64_MAX;
     for (int round = 0; round < 5; round++) {
         REQUIRE_OK(profile(stream.get(), region.get(), nullptr, 0, &whole, &err));
@@ -50,7 +50,7 @@ TEST(a_profile_runs_the_region_and_times_each_dispatch) {
     CHECK(stats_of(stream).replays == 10);
     CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 20));
     const kpx_stream_stats before = stats_of(stream);
-    wait(stream, replay(stream, region)); // which is still the recording without timestamps
+    wait(stream, replay(stream, region)); // this is still the recording without timestamps
     CHECK(stats_of(stream).recorded_commands == before.recorded_commands);
     CHECK(download(stream, x, kWords) == std::vector<uint32_t>(kWords, 5 + 22));
 }

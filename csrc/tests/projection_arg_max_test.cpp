@@ -9,14 +9,14 @@ struct Case {
     int64_t n, k;
     uint32_t bits = 4;
     bool norm = true;
-    bool keep = false;  // somebody wants to see the products
-    bool equal = false; // all of them are one number
-    uint32_t dtype = KPX_FLOAT32;
+    bool keep = false;  // something else reads the products
+    bool equal = false; // all of them are equal
+    uint32_t dtype = DT_FLOAT32;
 };
 
-// Appends the ops and gives the index; what is not kept is transient.
+// Appends the ops and returns the index; what is not kept is transient.
 Tensor append(Layer &l, const Case &c, std::vector<Tensor> &kept) {
-    Tensor x = l.random_row(c.k), h = l.row(c.k), logits = l.row(c.n), index = l.empty(KPX_UINT32, {1, 1});
+    Tensor x = l.random_row(c.k), h = l.row(c.k), logits = l.row(c.n), index = l.empty(DT_UINT32, {1, 1});
     Matrix m = l.matrix(c.n, c.k, 32, c.bits);
     if (c.equal) {
         const std::vector<uint32_t> zeros(size_t(m.scales.size() + 1) / 2);
@@ -37,7 +37,7 @@ Tensor append(Layer &l, const Case &c, std::vector<Tensor> &kept) {
 }
 
 void check(const Device &device, const Case &c, uint64_t ops) {
-    const Dtypes dtypes{c.dtype, KPX_BFLOAT16};
+    const Dtypes dtypes{c.dtype, DT_BFLOAT16};
     std::vector<Tensor> kept;
     Layer unfused(device, nullptr, dtypes); // eager work
     const Tensor wanted = append(unfused, c, kept);
@@ -62,7 +62,7 @@ TEST(the_largest_product_of_a_row_is_one_op) {
     }
     check(device, {300, 256, 8}, 1);
     check(device, {300, 256, 3, false}, 1);
-    for (uint32_t dtype : {KPX_FLOAT16, KPX_BFLOAT16}) {
+    for (uint32_t dtype : {DT_FLOAT16, DT_BFLOAT16}) {
         check(device, {64, 32, 4, false, false, true, dtype}, 1);
     }
 }

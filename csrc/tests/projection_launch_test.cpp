@@ -1,4 +1,4 @@
-// What the projection kernel declares of shared memory, whichever of its variants runs.
+// The shared memory that the projection kernel declares, in each of its variants.
 #include <cstring>
 
 #include "ops/gen_ops.hpp"
@@ -13,10 +13,10 @@ namespace {
 // The constants of a projection of a row of cols elements by a matrix of 4-bit codes in bfloat16.
 kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
     const auto array = RecordedLowering::array;
-    Array arrays[15] = {array(KPX_BFLOAT16, {1, cols})};
-    arrays[3] = array(KPX_UINT32, {4096, cols / 8});
-    arrays[4] = arrays[5] = array(KPX_BFLOAT16, {4096, cols / 64});
-    arrays[6] = array(KPX_BFLOAT16, {1, 4096});
+    Array arrays[15] = {array(DT_BFLOAT16, {1, cols})};
+    arrays[3] = array(DT_UINT32, {4096, cols / 8});
+    arrays[4] = arrays[5] = array(DT_BFLOAT16, {4096, cols / 64});
+    arrays[6] = array(DT_BFLOAT16, {1, 4096});
     const kpx::ProjectionOp op{
         .group_size = 64, .bits = 4, .norm = 0, .epilogue = PROJECTION_STORE, .eps = 0, .dtype = 0};
     kpx::lower_projection(lowering, kpx::ProjectionCall(arrays, 15, op));
@@ -27,7 +27,8 @@ kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
     return spec;
 }
 
-// What shaders/projection.comp declares: x and its sums, the parts of results, and without subgroups their lanes.
+// The declarations of shaders/projection.comp: x and its sums, partial results, and without subgroups those of their
+// lanes.
 uint64_t shared_bytes(const kpx::spec::projection &spec, bool integers, bool subgroup) {
     const uint64_t units = spec.piece / 32, slices = (spec.cols / 32 + spec.lanes - 1) / spec.lanes;
     const uint64_t x = spec.x_rows * units * ((integers ? 96 : 128) + 8);
@@ -60,7 +61,7 @@ TEST(a_row_of_integers_stays_in_one_piece_where_floats_do_not) {
     CHECK(projected(lowering, 12288).piece < 12288);
 }
 
-// Tiles of bytes go into shared memory, whole slices into a round, and pairs of tiles into a workgroup.
+// Tiles of bytes fit into shared memory, whole slices into a round, and pairs of tiles into a workgroup.
 TEST(launches_of_byte_tiles_fit) {
     for (uint32_t bytes : {32768u, 49152u}) {
         RecordedLowering lowering;

@@ -1,8 +1,8 @@
-// The op "projection": any quantization, dtypes and sizes that it takes.
+// The op "projection", for all quantizations, dtypes and sizes that it supports.
 
 #include "layer.hpp"
 
-// A norm and three products of its result, which become one op, then a gated MLP, which becomes two.
+// A norm and three products of its result, which become one op, and then a gated MLP, which becomes two.
 static std::vector<Tensor> layer_of(Layer &l, int64_t k, int64_t n, uint32_t group, uint32_t bits) {
     Tensor x = l.random_row(k), h = l.row(k), gain = l.random(l.dtypes.activations, {k}, 1);
     std::vector<Tensor> results;
@@ -40,7 +40,7 @@ static void check_layer(const Device &device, int64_t k, int64_t n, uint32_t gro
     }
 }
 
-// With the kernels of GPUs, and with those of CPU drivers where the device is one.
+// With the kernels of GPUs, and with those of CPU drivers if the device is one.
 static void in_both_forms(void (*test)(const Device &)) {
     test(open_device());
     test(open_as_gpu());
@@ -58,8 +58,8 @@ TEST(projections_of_any_quantization) {
 }
 
 static void any_dtype(const Device &device) {
-    for (uint32_t activations : {KPX_FLOAT32, KPX_FLOAT16, KPX_BFLOAT16}) {
-        check_layer(device, 128, 384, 64, 4, {activations, KPX_FLOAT32});
+    for (uint32_t activations : {DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16}) {
+        check_layer(device, 128, 384, 64, 4, {activations, DT_FLOAT32});
         check_layer(device, 128, 384, 64, 4, {activations, activations});
     }
 }
@@ -79,12 +79,12 @@ TEST(projections_of_any_size) {
     in_both_forms(any_size);
 }
 
-// Rows that do not fit shared memory come in pieces.
+// Rows that do not fit into shared memory are processed in pieces.
 static void wide_rows(const Device &device) {
     for (int64_t k : {6144, 12288, 32768}) {
         check_fused(device,
                     [&](Layer &l) {
-                        Tensor x = l.random_row(k), h = l.row(k), gain = l.random(KPX_FLOAT32, {k}, 1);
+                        Tensor x = l.random_row(k), h = l.row(k), gain = l.random(DT_FLOAT32, {k}, 1);
                         std::vector<Tensor> results;
                         l.norm(x, &gain, h);
                         for (uint32_t bits : {4u, 8u}) {
@@ -104,7 +104,7 @@ TEST(projections_of_wide_rows) {
 static void many_rows(const Device &device) {
     check_fused(device,
                 [](Layer &l) {
-                    Tensor x = l.random_row(64), h = l.row(64), gain = l.random(KPX_FLOAT32, {64}, 1);
+                    Tensor x = l.random_row(64), h = l.row(64), gain = l.random(DT_FLOAT32, {64}, 1);
                     const Matrix m = l.matrix(40003, 64, 64);
                     std::vector<Tensor> results;
                     results.push_back(l.row(40003));
@@ -121,7 +121,7 @@ TEST(a_projection_of_many_rows_takes_turns) {
 TEST(a_projection_refuses_what_it_cannot_do) {
     Device device = open_device();
     Layer l(device, nullptr);
-    const Tensor x = l.random_row(256), two_rows = l.random(KPX_FLOAT32, {2, 256}, 1), y = l.row(16), z = l.row(15);
+    const Tensor x = l.random_row(256), two_rows = l.random(DT_FLOAT32, {2, 256}, 1), y = l.row(16), z = l.row(15);
     const Matrix m = l.matrix(16, 256);
     struct {
         uint32_t group_size, bits, norm, epilogue;
@@ -149,26 +149,26 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     REQUIRE_CODE(KPX_INVALID, run(x, z.array, y));
     params.epilogue = 2;
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y));
-    params.epilogue = 3; // the result is no index, and then the products have no dtype
+    params.epilogue = 3; // the result is not an index, and then the products have no dtype
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y));
-    REQUIRE_CODE(KPX_INVALID, run(x, {}, l.empty(KPX_UINT32, {1})));
+    REQUIRE_CODE(KPX_INVALID, run(x, {}, l.empty(DT_UINT32, {1})));
     params.epilogue = 4;
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y));
     params.epilogue = 0;
     params.bits = 7;
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y));
     params.bits = 4;
-    Tensor odd = l.random_row(260); // right in itself, but not where the kernel reads four at a time
+    Tensor odd = l.random_row(260); // valid in itself, but the kernel reads four at a time
     odd.array.offset = 1;
     odd.array.shape[2] = 256;
     REQUIRE_CODE(KPX_UNSUPPORTED, run(odd, {}, y));
 }
 
-// Rows of x together give what each gives alone, to the bit, in every form of the kernel.
+// Rows of x give the same bits together as each of them alone, in every form of the kernel.
 static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t out, uint32_t group, uint32_t norm) {
     Layer l(device, nullptr);
-    const Tensor x = l.random(KPX_FLOAT32, {rows, cols}, 1), residual = l.random(KPX_FLOAT32, {rows, out}, 1);
-    const Tensor gain = l.random(KPX_FLOAT32, {cols}, 1);
+    const Tensor x = l.random(DT_FLOAT32, {rows, cols}, 1), residual = l.random(DT_FLOAT32, {rows, out}, 1);
+    const Tensor gain = l.random(DT_FLOAT32, {cols}, 1);
     const Matrix m = l.matrix(out, cols, group), up = l.matrix(out, cols, group);
     struct {
         uint32_t group_size, bits, norm, epilogue;
@@ -202,8 +202,8 @@ static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t
         return a;
     };
     for (params.epilogue = 0; params.epilogue < 3; params.epilogue++) {
-        const Tensor together = l.empty(KPX_FLOAT32, {rows, out}), alone = l.empty(KPX_FLOAT32, {rows, out});
-        const Tensor together2 = l.empty(KPX_FLOAT32, {rows, out}), alone2 = l.empty(KPX_FLOAT32, {rows, out});
+        const Tensor together = l.empty(DT_FLOAT32, {rows, out}), alone = l.empty(DT_FLOAT32, {rows, out});
+        const Tensor together2 = l.empty(DT_FLOAT32, {rows, out}), alone2 = l.empty(DT_FLOAT32, {rows, out});
         run(x.array, residual.array, together.array, together2.array);
         for (int64_t row = 0; row < rows; row++) {
             run(row_of(x, row), row_of(residual, row), row_of(alone, row), row_of(alone2, row));

@@ -3,7 +3,7 @@
 
 static constexpr char kOthers[] = "gate_up,residual,norm_projection,attention";
 
-// Products of one row with as many matrices; between them, others read what came before.
+// Products of one row with several matrices; between them, other ops read earlier results.
 static std::vector<Tensor> products(Layer &l, const std::vector<int64_t> &rows, bool interleaved) {
     const Tensor x = l.random_row(128);
     std::vector<Tensor> results;
@@ -57,11 +57,11 @@ TEST(products_of_several_rows_are_fused) {
     Device device = open_as_gpu();
     check_fused(device,
                 [](Layer &l) {
-                    const Tensor x = l.random(KPX_FLOAT32, {1, 3, 128}, 1);
+                    const Tensor x = l.random(DT_FLOAT32, {1, 3, 128}, 1);
                     std::vector<Tensor> results;
                     for (int i = 0; i < 2; i++) {
                         const Matrix m = l.matrix(16, 128);
-                        results.push_back(l.empty(KPX_FLOAT32, {1, 3, 16}));
+                        results.push_back(l.empty(DT_FLOAT32, {1, 3, 16}));
                         l.product(x, m, results.back());
                     }
                     return results;

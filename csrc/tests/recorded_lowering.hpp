@@ -1,4 +1,4 @@
-// A device that no driver here is: it has every kernel, and only writes down what lowerings ask of it.
+// A device that this machine need not have: it has every kernel, and only records what lowerings dispatch.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class RecordedLowering : public kpx::Lowering {
     uint64_t scratch_bytes = 0;
 
     const kpx::DeviceTraits &device() const override { return traits; }
-    kpx::Array counters(int64_t n) override { return array(KPX_UINT32, {n}); }
+    kpx::Array counters(int64_t n) override { return array(DT_UINT32, {n}); }
     bool has_kernel(const char *) const override { return true; }
     bool runs_variant(const char *, std::string_view word) const override { return words.count(word) != 0; }
     kpx::Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override {
@@ -47,7 +47,7 @@ class RecordedLowering : public kpx::Lowering {
         return made;
     }
 
-    // A contiguous array, whose memory nobody looks at.
+    // A contiguous array, whose memory is never accessed.
     static kpx::Array array(uint32_t dtype, std::initializer_list<int64_t> shape) {
         kpx::Array made;
         made.buffer = {std::shared_ptr<void>(), reinterpret_cast<kpx::Buffer *>(alignof(std::max_align_t))};

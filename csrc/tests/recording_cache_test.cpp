@@ -1,4 +1,4 @@
-// Windows that come again are submitted again, not recorded.
+// Repeated windows are submitted again, not recorded.
 #include "record/recording_cache.hpp"
 
 #include "abi/handles.hpp"
@@ -18,7 +18,7 @@ struct Work {
     Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
     Storage buffer = new_storage(device, kWords * 4);
 
-    // One more than value everywhere, as the device gives it.
+    // Reads the result, which must be value + 1 everywhere.
     std::vector<uint32_t> run(uint32_t value) {
         upload(stream, buffer, std::vector<uint32_t>(kWords, value));
         add_one(stream, add, buffer, kWords);
@@ -34,7 +34,7 @@ TEST(windows_that_come_again_are_not_recorded) {
     CHECK(work.run(7) == std::vector<uint32_t>(kWords, 8));
     const kpx_stream_stats first = stats_of(work.stream);
     for (uint32_t i = 0; i < 100; i++) {
-        CHECK(work.run(i) == std::vector<uint32_t>(kWords, i + 1)); // the data is another, the work is not
+        CHECK(work.run(i) == std::vector<uint32_t>(kWords, i + 1)); // other data, but the same work
     }
     const kpx_stream_stats last = stats_of(work.stream);
     CHECK(last.recorded_commands == first.recorded_commands && last.descriptor_writes == first.descriptor_writes);
@@ -46,14 +46,14 @@ TEST(windows_that_differ_are_recorded) {
     work.run(1);
     const uint64_t commands = stats_of(work.stream).recorded_commands;
     upload(work.stream, work.buffer, std::vector<uint32_t>(kWords, 1));
-    add_one(work.stream, work.add, work.buffer, kWords / 2); // as many commands, another push constant
+    add_one(work.stream, work.add, work.buffer, kWords / 2); // the same number of commands, another push constant
     wait(work.stream, flush(work.stream));
     CHECK(stats_of(work.stream).recorded_commands > commands);
     const std::vector<uint32_t> got = download(work.stream, work.buffer, kWords);
     CHECK(got[kWords / 2 - 1] == 2 && got[kWords / 2] == 1);
 }
 
-// What runs at the moment is not submitted again: a second recording serves.
+// A recording that is running is not submitted again: a second one is made.
 TEST(windows_in_flight_are_recorded_once_more) {
     Work work;
     work.run(0);
@@ -73,7 +73,7 @@ TEST(windows_in_flight_are_recorded_once_more) {
     CHECK(download(work.stream, work.buffer, kWords) == std::vector<uint32_t>(kWords, want));
 }
 
-// A pipeline that is destroyed may leave its handle to the next.
+// The handle of a destroyed pipeline may be reused for the next one.
 TEST(recordings_of_destroyed_pipelines_are_not_used) {
     Work work;
     for (uint32_t i = 0; i < 20; i++) {
@@ -82,7 +82,8 @@ TEST(recordings_of_destroyed_pipelines_are_not_used) {
     }
 }
 
-// So may a buffer. That of mapped memory is destroyed with it, and drivers give the next one the same handle.
+// So may that of a buffer. The buffer of mapped memory is destroyed with it, and drivers give the next one the same
+// handle.
 TEST(recordings_of_destroyed_buffers_are_not_used) {
     Work work;
     kpx_error err{};
@@ -117,7 +118,7 @@ TEST(recordings_stay_when_other_objects_are_destroyed) {
     CHECK(stats_of(work.stream).recorded_commands == before);
 }
 
-// The same copy, but for one handle that belongs to another object, or for one range in a slab.
+// The same copy, except for one handle that belongs to another object, or for one range in a slab.
 TEST(recordings_are_found_by_serial_numbers_and_ranges) {
     const Device opened = open_device();
     const std::shared_ptr<kpx::Device> device = kpx::device_of(opened.get());
@@ -149,10 +150,10 @@ TEST(recordings_are_found_by_serial_numbers_and_ranges) {
     CHECK(!is_known([](kpx::Use &use) { use.offset += 1024; }));
     CHECK(!is_known([](kpx::Use &use) { use.bytes -= 256; }));
     CHECK(!is_known([](kpx::Use &use) { use.access = KPX_READ; }));
-    CHECK(is_known(nothing)); // none of them pushed it out
+    CHECK(is_known(nothing)); // none of them evicted it
 }
 
-// More windows than are kept, in turns.
+// More windows than are kept, in rotation.
 TEST(old_recordings_make_room) {
     Work work;
     std::vector<Storage> buffers;
@@ -168,7 +169,7 @@ TEST(old_recordings_make_room) {
             wait(work.stream, flush(work.stream));
         }
     }
-    CHECK(stats_of(work.device).allocations - before < 150); // of 400 windows: pools are used again
+    CHECK(stats_of(work.device).allocations - before < 150); // for 400 windows: pools are reused
     for (int i = 0; i < 80; i++) {
         CHECK(download(work.stream, buffers[size_t(i)], 1)[0] == uint32_t(i) + 5);
     }

@@ -57,11 +57,11 @@ TEST(a_refused_flush_makes_uploads_again_and_leaves_errors_in_results) {
         KPX_OUT_OF_MEMORY,
         append_op(f.b, "copy", {words_of(f.y, kWords, KPX_READ), words_of(f.x, kWords, KPX_WRITE)}, &f.value, 4, &err));
     CHECK(err.of_content == 1);
-    CHECK(download(f.b, f.x, kWords) == filled(3)); // which that did not touch
+    CHECK(download(f.b, f.x, kWords) == filled(3)); // which was not affected
     Storage z = new_storage(f.device, kWords * 4);
     add_words(f.b, f.x, f.x, z, kWords);
     CHECK(download(f.b, z, kWords) == filled(6) && stats_of(f.b).uploads == 1);
-    add_words(f.b, f.x, f.x, f.y, kWords); // written anew, by an op
+    add_words(f.b, f.x, f.x, f.y, kWords); // written again, by an op
     CHECK(download(f.a, f.y, kWords) == filled(6));
 }
 
@@ -84,10 +84,10 @@ TEST(a_refusal_that_another_stream_caused_is_reported_once) {
     kpx_error &err = f.err;
     add_words(f.a, f.x, f.x, f.y, kWords);
     {
-        FAILING(vkQueueSubmit, no_submit); // b's read needs what a has not submitted
+        FAILING(vkQueueSubmit, no_submit); // b's read needs work that a has not submitted
         f.require_refused_content(f.b, f.y);
     }
-    flush(f.b); // it is not b's
+    flush(f.b); // the error is not b's
     REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
     CHECK(err.of_content == 0);
     flush(f.a);
@@ -96,7 +96,7 @@ TEST(a_refusal_that_another_stream_caused_is_reported_once) {
         FAILING(vkQueueSubmit, no_submit);
         f.require_refused_content(f.b, f.y);
     }
-    flush(f.transfers); // whose errors are those of the reads alone
+    flush(f.transfers); // whose errors are reported only by its reads
 }
 
 TEST(a_refusal_that_a_read_of_the_stream_reports_is_not_reported_again) {
@@ -159,7 +159,7 @@ TEST(a_refused_hold_holds_nothing) {
     CHECK(download(f.b, f.y, kWords) == filled(6));
 }
 
-// What the window was to wait for, the stream still waits for.
+// The stream still waits for what the refused window should have waited for.
 TEST(a_refused_window_forgets_no_gate) {
     Fixture f;
     kpx_error &err = f.err;

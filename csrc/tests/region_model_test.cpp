@@ -1,5 +1,5 @@
-// Random programs over parts of buffers, some of which have no handle left when the
-// capture ends: each replay must do to the others what a model on the host does.
+// Random programs over parts of buffers, some of which have lost their handles when
+// the capture ends: each replay must change the others as a model on the host does.
 #include "test.hpp"
 
 namespace {
@@ -37,7 +37,7 @@ Model random_model(const Device &device, const Stream &stream, Random &random) {
     for (uint32_t i = 0; i < sums; i++) {
         const bool whole = random.below(6) != 0;
         const auto start = [&] { return whole ? 0 : random.below(kParts) * kPart; };
-        // Often from what was just written, to the next buffer: many short lives.
+        // Often from the buffer written last to the next one: many short lifetimes.
         const auto recent = [&] { return random.below(3) == 0 ? random.below(buffers) : (i + buffers - 1) % buffers; };
         const uint32_t out = random.below(4) == 0 ? random.below(buffers) : i % buffers;
         model.program.push_back({recent(), recent(), out, start(), start(), start(), whole ? kWords : kPart});
@@ -96,5 +96,5 @@ TEST(random_regions_match_a_model) {
         }
     }
 
-    CHECK(planned > 5 && removed > 5); // else this shows little
+    CHECK(planned > 5 && removed > 5); // otherwise this tests little
 }

@@ -64,7 +64,7 @@ TEST(many_replays_may_be_in_flight) {
     upload(stream, x, filled(1));
     upload(stream, sum, filled(0));
     begin_capture(stream);
-    add_one(stream, add, x, kWords); // each replay needs what the one before left
+    add_one(stream, add, x, kWords); // each replay needs the result of the one before
     add_words(stream, x, sum, sum, kWords);
     Region region = end_capture(stream);
     for (int i = 0; i < 100; i++) {
@@ -106,8 +106,8 @@ TEST(ordinary_work_passes_a_capture) {
     begin_capture(stream);
     add_words(stream, x, y, y, kWords);
     REQUIRE_OK(kpx_stream_depend(stream.get(), other.get(), flush(other), &err));
-    CHECK(download(stream, x, kWords) == filled(2)); // what came before is there
-    upload(stream, x, filled(7));                    // ahead of the region, though appended later
+    CHECK(download(stream, x, kWords) == filled(2)); // earlier work has run
+    upload(stream, x, filled(7));                    // before the region, although it was appended later
     flush(stream);
     CHECK(download(stream, x, kWords) == filled(7) && download(stream, y, kWords) == filled(40));
     upload(stream, x, filled(8)); // submitted with the end of the capture
@@ -165,7 +165,7 @@ TEST(calls_in_the_wrong_order_are_refused) {
     REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), nullptr, 1, UINT64_MAX, &value, &err));
     begin_capture(stream);
     Region empty = end_capture(stream);
-    wait(stream, replay(stream, empty, 3)); // nothing to do, but in order
+    wait(stream, replay(stream, empty, 3)); // nothing to do, but valid
     CHECK(stats_of(empty).dispatches == 0);
     for (uint32_t times : {0, KPX_MOST_REPLAYS + 1}) {
         REQUIRE_CODE(KPX_INVALID, kpx_replay(stream.get(), empty.get(), times, UINT64_MAX, &value, &err));

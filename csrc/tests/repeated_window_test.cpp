@@ -1,5 +1,5 @@
-// Windows that come again, in whole or in part, do what they should, and ops of a
-// window that comes again are not lowered.
+// Windows that are repeated, in whole or in part, give the right results, and ops
+// of a repeated window are not lowered again.
 #include "abi/handles.hpp"
 #include "test.hpp"
 #include "types.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kWords = 64, kBuffers = 5, kLong = 1 << 18;
 
-// out = a + b, or out[0] = the sum of all of the long buffer, for which the lowering takes memory.
+// out = a + b, or out[0] = the sum of the whole long buffer, for which the lowering needs scratch memory.
 struct Call {
     uint32_t a, b, out;
     bool sum;
@@ -76,8 +76,8 @@ TEST(ops_of_a_window_that_comes_again_are_not_lowered) {
     model.check();
 }
 
-// A window may end early, go on, or differ in any call; it may still run when it comes again; and uploads, reads and
-// capture may come between.
+// A repeated window may end earlier, go on longer, or differ in any call; it may be repeated while it still runs;
+// and uploads, reads and captures may come in between.
 TEST(windows_that_come_again_in_part_do_what_they_should) {
     Random random{11};
     Model model;

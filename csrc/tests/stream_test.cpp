@@ -29,11 +29,11 @@ TEST(values_rise_with_submissions) {
     Device device = open_device();
     Stream stream = new_stream(device);
     Storage buffer = new_storage(device, kWords * 4);
-    CHECK(flush(stream) == 0); // nothing was ever appended
+    CHECK(flush(stream) == 0); // nothing has been appended
     REQUIRE_OK(kpx_wait(stream.get(), 0, 0, &err));
     upload(stream, buffer, {1});
     const uint64_t first = flush(stream);
-    CHECK(first > 0 && flush(stream) == first); // nothing new, nothing submitted
+    CHECK(first > 0 && flush(stream) == first); // nothing new, so nothing is submitted
     upload(stream, buffer, {2});
     const uint64_t second = flush(stream);
     CHECK(second > first);
@@ -53,7 +53,7 @@ TEST(a_wait_can_time_out) {
     spin(stream, algorithm, buffer);
     const uint64_t value = flush(stream);
     REQUIRE_CODE(KPX_TIMEOUT, kpx_wait(stream.get(), value, 1000, &err));
-    REQUIRE_OK(kpx_wait(stream.get(), value, UINT64_MAX, &err)); // a timeout breaks nothing
+    REQUIRE_OK(kpx_wait(stream.get(), value, UINT64_MAX, &err)); // a timeout does no harm
 }
 
 TEST(streams_wait_for_each_other) {
@@ -96,7 +96,7 @@ TEST(impossible_dependencies_are_refused) {
     upload(a, buffer, {1});
     REQUIRE_CODE(KPX_INVALID, kpx_stream_depend(b.get(), a.get(), 1, &err)); // not submitted yet
     const uint64_t value = flush(a);
-    REQUIRE_OK(kpx_stream_depend(a.get(), a.get(), value, &err)); // in order anyway
+    REQUIRE_OK(kpx_stream_depend(a.get(), a.get(), value, &err)); // still in order
     REQUIRE_OK(kpx_stream_depend(b.get(), a.get(), 0, &err));
     CHECK(stats_of(b).submits == 0);
 }
@@ -111,9 +111,10 @@ TEST(destroying_while_in_flight_is_safe) {
         spin(stream, algorithm, buffer);
         kpx_error err{};
         REQUIRE_OK(kpx_stream_depend(waiting.get(), stream.get(), flush(stream), &err));
-        add_one(waiting, new_algorithm(device, spirv_add_one, 1, {1}, 4), buffer); // and the algorithm goes at once
+        add_one(waiting, new_algorithm(device, spirv_add_one, 1, {1}, 4),
+                buffer); // and the algorithm is submitted at once
         flush(waiting);
-        spin(stream, algorithm, buffer); // stays pending
+        spin(stream, algorithm, buffer); // it stays pending
         algorithm.reset();
         buffer.reset();
         stream.reset();

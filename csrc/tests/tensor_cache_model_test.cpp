@@ -1,7 +1,7 @@
-// A random state machine over the tensor cache against a model on the host:
-// views of shared storage, several streams, regions, reads that are kept. Once
-// more with a driver that refuses calls: a call that fails has done nothing, and
-// what can be read is right.
+// Compares the tensor cache with a model on the host, in random sequences of
+// calls: views of shared storage, several streams, regions, pending reads. A
+// second run has a driver that refuses calls: a call that fails must have done
+// nothing, and everything that can be read must be right.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -94,7 +94,7 @@ class Machine {
             calls_before = int(random_.below(3));
             failing = int(random_.below(kFunctions));
         }
-        if (faults_ && random_.below(4) == 0) { // else all tensors soon carry errors
+        if (faults_ && random_.below(4) == 0) { // otherwise all tensors would soon carry errors
             (void)write(streams_[2], random_.below(uint32_t(entries_.size())), 0, kWords);
         }
         const Stream &stream = streams_[random_.below(3)];
@@ -143,7 +143,7 @@ class Machine {
         }
     }
 
-    // What failed is made again, and then all is as if nothing had been.
+    // Repeats what failed; then everything is as if there had been no failure.
     void finish() {
         failing = -1;
         take(0);
@@ -168,7 +168,7 @@ class Machine {
     uint64_t failed() const { return failed_; }
 
   private:
-    // Whether a call did what it was to do.
+    // Whether a call succeeded.
     bool done(kpx_result result, const kpx_error &err) {
         if (result == KPX_OK) {
             return true;
@@ -260,7 +260,7 @@ class Machine {
             if (there) {
                 CHECK(::take(reads_[i].read, reads_[i].want.size()) == reads_[i].want);
             }
-            if (!there || random_.below(4) != 0 || most == 0) { // some are kept, and asked again
+            if (!there || random_.below(4) != 0 || most == 0) { // some are kept, and waited for again
                 reads_.erase(reads_.begin() + ptrdiff_t(i));
             } else {
                 break;
@@ -312,7 +312,7 @@ class Machine {
         }
     }
 
-    // The handle goes; regions that use it go with it, as what they do is not seen any more.
+    // Destroys the handle and the regions that use it, whose effects could no longer be observed.
     void close(uint32_t i) {
         regions_.clear();
         entries_[i].storage.reset();
@@ -360,7 +360,7 @@ TEST(random_steps_of_the_cache_match_a_model) {
 }
 
 TEST(random_steps_of_the_cache_match_a_model_when_calls_are_refused) {
-    const Device first = open_device(); // which fills the dispatcher
+    const Device first = open_device(); // which initialises the dispatcher
     FAILING(vkQueueSubmit, refusing_vkQueueSubmit);
     FAILING(vkCreateCommandPool, refusing_vkCreateCommandPool);
     FAILING(vkAllocateCommandBuffers, refusing_vkAllocateCommandBuffers);

@@ -60,19 +60,19 @@ TEST(a_whole_read_makes_the_hosts_copy_current) {
     add_words(f.a, x, x, y, kWords);
     const Read part = read(f.a, y, 4, 8), whole = read(f.a, y, 0, kWords * 4);
     CHECK(take(part, 2) == std::vector<uint32_t>(2, 6));
-    CHECK(kpx_read_moved(read(f.a, y, 0, kWords * 4).get()) == 1); // a part tells nothing of the rest
+    CHECK(kpx_read_moved(read(f.a, y, 0, kWords * 4).get()) == 1); // reading a part does not update the rest
     CHECK(take(whole, kWords) == filled(6));
     const Read again = read(f.b, y, 0, kWords * 4);
     CHECK(kpx_read_moved(again.get()) == 0 && take(again, kWords) == filled(6));
     const uint64_t uploads = f.uploads();
     add_words(f.b, y, y, x, kWords); // both copies are current
     CHECK(f.uploads() == uploads && download(f.b, x, kWords) == filled(12));
-    add_one(f.b, f.add, y, kWords); // and now the device's alone
+    add_one(f.b, f.add, y, kWords); // and now only the device's
     CHECK(kpx_read_moved(read(f.b, y, 0, 4).get()) == 1);
     CHECK(take(again, kWords) == filled(6) && download(f.a, y, kWords) == filled(7));
 }
 
-// A read that is not waited for until the tensor was written again may not pass for its content.
+// The result of a read that is waited for only after the tensor was written again must not become its content.
 TEST(an_old_read_does_not_become_the_hosts_copy) {
     Fixture f;
     for (int writer = 0; writer < 4; writer++) {
@@ -119,7 +119,7 @@ TEST(a_partial_write_goes_where_the_content_is) {
     add_one(f.a, f.add, x, kWords);
     const uint64_t uploads = stats_of(f.device).upload_bytes;
     const uint32_t word = 7;
-    write_bytes(f.b, x, 8, &word, 4); // on another stream, behind the op
+    write_bytes(f.b, x, 8, &word, 4); // on another stream, after the op
     CHECK(stats_of(f.device).upload_bytes == uploads + 4);
     add_words(f.a, x, y, y, kWords);
     CHECK(download(f.a, y, 4) == (std::vector<uint32_t>{2, 2, 7, 2}));
@@ -128,7 +128,7 @@ TEST(a_partial_write_goes_where_the_content_is) {
     many.strides[0] = 2;
     kpx_error err{};
     REQUIRE_CODE(KPX_STALE, kpx_tensor_write(&many, f.a.get(), nullptr, &err));
-    CHECK(download(f.a, x, kWords)[2] == 7); // which brings it to the host
+    CHECK(download(f.a, x, kWords)[2] == 7); // which updates the host's copy
     REQUIRE_OK(kpx_tensor_write(&many, f.a.get(), nullptr, &err));
     CHECK(download(f.b, x, kWords)[2] == 0);
 }
@@ -146,7 +146,7 @@ TEST(an_empty_view_changes_nothing_and_waits_for_nothing) {
         add_words(f.a, *t, *t, *t, 0);
     }
     CHECK(download(f.b, word, 1)[0] == 0x64636261);
-    add_words(f.b, x, x, x, kWords); // does not wait for work that is nothing
+    add_words(f.b, x, x, x, kWords); // does not wait for work that does not exist
     CHECK(download(f.a, x, kWords) == filled(2));
     CHECK(download(f.b, none, 0).empty());
     begin_capture(f.a);
@@ -211,9 +211,9 @@ TEST(steady_replays_look_at_nothing_and_see_every_change) {
     add_one(f.b, f.add, x, kWords); // another stream: 101
     replay(f.a, region);
     CHECK(download(f.b, y, kWords) == filled(22 + 100 + 101)); // the host has it now,
-    replay(f.a, region);                                       // and once more not
+    replay(f.a, region);                                       // and then again it does not
     CHECK(download(f.b, y, kWords) == filled(22 + 100 + 101 + 101));
-    x.reset(); // closed: the region keeps it
+    x.reset(); // closed, but the region keeps it
     replay(f.a, region);
     replay(f.b, region);
     CHECK(download(f.a, y, kWords) == filled(22 + 100 + 4 * 101));
@@ -247,7 +247,7 @@ TEST(replays_of_regions_follow_each_other_through_a_tensor) {
     CHECK(download(f.a, y, kWords) == filled(at_y) && download(f.b, x, kWords) == filled(at_x));
 }
 
-// What another stream is still to make, and what nobody holds when the capture ends.
+// An operand that another stream has yet to make, and one whose handles are gone when the capture ends.
 TEST(a_region_waits_for_what_its_closed_tensors_hold) {
     Fixture f;
     for (int i = 0; i < 20; i++) {

@@ -66,7 +66,7 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
 kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access) {
     kpx_array array{};
     array.tensor = buffer.get();
-    array.dtype = KPX_UINT32;
+    array.dtype = DT_UINT32;
     array.access = access;
     array.rank = 1;
     array.shape[0] = n;
@@ -76,7 +76,7 @@ kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access) {
 
 kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n) {
     kpx_array array = words_of(buffer, int64_t(n), KPX_WRITE);
-    array.dtype = KPX_UINT8;
+    array.dtype = DT_UINT8;
     array.offset = int64_t(offset);
     return array;
 }
@@ -211,7 +211,7 @@ uint32_t Random::next() {
 
 // Arguments: names of tests, or of files without ".cpp" for all tests of each; none runs all.
 int main(int argc, char **argv) {
-    setenv("KOMPUTE_GO_CACHE_DIR", "off", 0); // every run builds its pipelines, and leaves nothing behind
+    setenv("KOMPUTE_GO_CACHE_DIR", "off", 0); // every run builds its own pipelines, and leaves nothing behind
     int failed = 0, ran = 0;
     const std::set<std::string> wanted(argv + 1, argv + argc);
     std::set<std::string> unknown = wanted;
@@ -222,7 +222,7 @@ int main(int argc, char **argv) {
             continue;
         }
         ran++;
-        unsetenv("KOMPUTE_GO_FUSION_ON_CPU"); // that a test before may have set
+        unsetenv("KOMPUTE_GO_FUSION_ON_CPU"); // that an earlier test may have set
         std::string why;
         try {
             test.run();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/kpx.h"
+#include "gen_kinds.h"
 
 struct Failure {
     std::string text;
@@ -66,7 +67,7 @@ using Algorithm = std::unique_ptr<kpx_algorithm, Freed<kpx_algorithm, kpx_algori
 
 Device open_device(uint64_t budget = 0);
 Device open_device(const kpx_device_options &options);
-// A device that fuses on a CPU too what does not pay there, but can be tested.
+// A device on which all fusion passes run, even those that do not pay on a CPU driver.
 Device open_as_gpu();
 Device open_without_passes(const char *passes);
 // A tensor's handle.
@@ -79,9 +80,9 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
 kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access);
 // The bytes [offset, offset + n).
 kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n);
-// Writes bytes on the host's side, or where the content is.
+// Writes bytes to the host's copy, or to whichever copy is up to date.
 void write_bytes(const Stream &stream, const Storage &buffer, uint64_t offset, const void *data, uint64_t n);
-// Writes the first words, and has them brought to the device.
+// Writes the first words, and has them uploaded.
 void upload(const Stream &stream, const Storage &buffer, const std::vector<uint32_t> &data);
 std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size_t n);
 Read read(const Stream &stream, const Storage &buffer, uint64_t offset, uint64_t bytes,

@@ -23,7 +23,7 @@ static void read_bytes(const Stream &stream, const Storage &buffer, uint64_t off
     CHECK(n == 0 || kpx_read_moved(made.get()) != 0);
 }
 
-// Has an op write a byte that stays what it is, so that the host's copy is stale.
+// Has an op rewrite a byte with its own value, so that the host's copy becomes stale.
 static void stay_on_device(const Stream &stream, const Storage &buffer, uint64_t bytes) {
     kpx_error err{};
     kpx_array in = bytes_of(buffer, bytes - 1, 1), out = in;
@@ -95,7 +95,7 @@ TEST(small_uploads_share_a_submission) {
     flush(stream);
     const kpx_stream_stats stats = stats_of(stream);
     CHECK(stats.submits == 1 && stats.uploads == 50);
-    CHECK(stats.barriers == 1); // the one that every recording starts with
+    CHECK(stats.barriers == 1); // the one at the start of every recording
     for (uint32_t i = 0; i < 50; i++) {
         CHECK((download(stream, buffers[i], 2) == std::vector<uint32_t>{i, i + 1}));
     }

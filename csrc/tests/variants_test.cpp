@@ -10,7 +10,7 @@
 namespace {
 
 PFN_vkCreateComputePipelines create;
-int refused; // pipelines that are yet to be
+int refused; // pipelines that will still be built
 VkResult refuse_at_first(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *infos,
                          const VkAllocationCallbacks *callbacks, VkPipeline *out) {
     return refused-- > 0 ? VK_ERROR_INVALID_SHADER_NV : create(device, cache, n, infos, callbacks, out);
@@ -37,9 +37,9 @@ size_t first_usable(const std::vector<kpx_variant> &variants) {
 
 // A row of n through softmax, which has several variants on every device that has subgroups.
 kpx_result softmax(const Stream &stream, const Storage &x, const Storage &y, kpx_error *err, int64_t n = 4,
-                   uint32_t out_dtype = KPX_FLOAT32) {
+                   uint32_t out_dtype = DT_FLOAT32) {
     kpx_array in = words_of(x, n, KPX_READ), out = words_of(y, n, KPX_WRITE);
-    in.dtype = KPX_FLOAT32;
+    in.dtype = DT_FLOAT32;
     out.dtype = out_dtype;
     const uint32_t none = 0;
     return append_op(stream, "softmax", {in, out}, &none, 4, err);
@@ -71,7 +71,7 @@ TEST(a_variant_that_the_driver_refuses_gives_way_to_the_next) {
         CHECK((download(stream, y, 4) == std::vector<uint32_t>(4, 0x3e800000)));
     }
     const std::vector<kpx_variant> variants = variants_of(device, "softmax");
-    CHECK(variants[best].state == KPX_VARIANT_REFUSED && strstr(variants[best].why, "vkCreateComputePipelines"));
+    CHECK(variants[best].state == KPX_VARIANT_REFUSED && strstr(variants[best].reason, "vkCreateComputePipelines"));
     CHECK(variants[best].calls == 0);
     CHECK(first_usable(variants) == best + 1 && variants[best + 1].calls == 1);
 }
@@ -92,15 +92,15 @@ TEST(a_refusal_is_of_one_set_of_constants_until_it_comes_again) {
         CHECK(refused <= 0);
     };
     create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
-    run(4, KPX_FLOAT32, 1);
+    run(4, DT_FLOAT32, 1);
     CHECK(calls() == 0);
-    run(2000, KPX_FLOAT32, 0); // other constants, which the driver takes
+    run(2000, DT_FLOAT32, 0); // other constants, which the driver accepts
     CHECK(calls() == 1);
-    run(4, KPX_FLOAT32, 0); // not tried again
+    run(4, DT_FLOAT32, 0); // not tried again
     CHECK(calls() == 1);
-    run(4, KPX_FLOAT16, 1);
-    CHECK(stats_of(device).refusals == 1); // still of one variant
-    run(2000, KPX_FLOAT16, 0);             // which no call tries any more
+    run(4, DT_FLOAT16, 1);
+    CHECK(stats_of(device).refusals == 1); // still by one variant
+    run(2000, DT_FLOAT16, 0);              // which no call tries again
     CHECK(calls() == 1);
 }
 
@@ -152,12 +152,12 @@ TEST(a_kernel_that_the_driver_refuses_gives_way_to_another) {
         array.shape[0] = rows, array.shape[1] = cols, array.strides[0] = cols, array.strides[1] = 1;
         return array;
     };
-    const kpx_array scales = matrix(s, KPX_FLOAT32, n, 1, KPX_READ);
+    const kpx_array scales = matrix(s, DT_FLOAT32, n, 1, KPX_READ);
     const kpx::QuantizedMatMulOp op{.group_size = 32, .bits = 4, .mode = QUANTIZATION_AFFINE, .transpose = 1};
     const auto multiply = [&] {
         REQUIRE_OK(append_op(stream, "quantized_matmul",
-                             {matrix(x, KPX_FLOAT32, 1, k, KPX_READ), matrix(w, KPX_UINT32, n, k / 8, KPX_READ), scales,
-                              scales, matrix(y, KPX_FLOAT32, 1, n, KPX_WRITE)},
+                             {matrix(x, DT_FLOAT32, 1, k, KPX_READ), matrix(w, DT_UINT32, n, k / 8, KPX_READ), scales,
+                              scales, matrix(y, DT_FLOAT32, 1, n, KPX_WRITE)},
                              &op, sizeof op, &err));
         CHECK((download(stream, y, n) == std::vector<uint32_t>(n, 0x42000000))); // 32 times the bias of 1
     };

@@ -10,7 +10,7 @@ constexpr uint32_t kControlVersion = 2;
 
 struct Counted {
     char name[64];
-    uint32_t returns_result; // a VkResult: it can be made to fail
+    uint32_t returns_result; // a VkResult, so it can be made to fail
     uint32_t reserved;
     std::atomic<uint64_t> calls;
 };

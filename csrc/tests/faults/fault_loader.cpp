@@ -38,9 +38,9 @@ struct Row {
 };
 extern const Row rows[kFunctions];
 
-// "vkCreateInstance -3" makes the first call of that function fail: what comes before
-// a test can reach the control file. "vkQueueSubmit -4 20" makes the 20th fail, in a
-// program that is not the test itself.
+// "vkCreateInstance -3" makes the first call of that function fail: a call that comes
+// before a test can use the control file. "vkQueueSubmit -4 20" makes the 20th fail,
+// in a program that is not the test itself.
 void arm_from_environment(Control &control) {
     const char *start = getenv("KOMPUTE_GO_FAULT_START");
     char name[64];
@@ -59,7 +59,7 @@ void arm_from_environment(Control &control) {
     }
 }
 
-// Without a control file nothing can be told to fail, which is of no use.
+// Without a control file the loader would be useless.
 Control *map_control() {
     const char *path = getenv("KOMPUTE_GO_FAULT_CONTROL");
     if (path == nullptr) {
@@ -95,7 +95,7 @@ Control &control() {
     return *mapped;
 }
 
-// Counts a call; the result that it is to return instead of being made, or VK_SUCCESS.
+// Counts a call, and returns the result that replaces the call, or VK_SUCCESS if it is to be made.
 VkResult note(Function function) {
     Control &c = control();
     const uint64_t call = ++c.counted[function].calls;
