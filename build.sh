@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The one entry to this project: dependencies, Kompute, shaders, shim, Go.
-# Small steps, each a function; `./build.sh help` lists what can be called.
+# The one entry to this project: dependencies, Kompute, shaders, shim, Go. It
+# consists of small functions; `./build.sh help` lists the commands.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,14 +48,14 @@ environment:
 EOF
 }
 
-logs=$build/logs # what each step printed, for the one that fails
+logs=$build/logs # the output of each step, shown if it fails
 
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 
 # ---- Dependencies ----
 
-# missing_packages prints the Debian package of everything that is not there.
+# missing_packages prints the Debian package of each missing tool or library.
 missing_packages() {
     local tool
     for tool in g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config glslc:glslc "$@"; do
@@ -138,7 +138,7 @@ go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
 deps() {
     need_go
     local missing
-    # Beside the installation of packages; the build reports what could not be had.
+    # In parallel with the installation of packages; the build reports modules that could not be downloaded.
     (cd "$root" && go mod download >/dev/null 2>&1) &
     missing=$(missing_packages "$@")
     # shellcheck disable=SC2086 # one word per package
@@ -161,7 +161,8 @@ native() {
 }
 
 # logged NAME COMMAND... runs a command, whose output goes into $logs/NAME.log, and
-# through $meter to the terminal if there is one. If it fails, its last lines are shown.
+# through $meter to the terminal if there is one. If the command fails, the last lines
+# of its output are shown.
 logged() {
     local log=$logs/$1.log
     shift
@@ -173,8 +174,8 @@ logged() {
 }
 nothing() { cat >/dev/null; }
 
-# native_meter turns ninja's lines into "Kompute 3/4  shaders 20/95  shim 7/82" where
-# everything has to be built, else into "7/12", which ninja says itself.
+# native_meter turns ninja's lines into "Kompute 3/4  shaders 20/95  shim 7/82" if
+# everything has to be built, otherwise into ninja's own count, "7/12".
 native_meter() {
     local line kind bare=1
     [ ! -e "$archive" ] || bare=0
@@ -199,7 +200,7 @@ native_meter() {
     show_end
 }
 
-# native_kind tells by the name of an output, or the end of ninja's line about it, what it is.
+# native_kind tells the kind of a target from its output's name, or from the end of ninja's line about it.
 native_kind() {
     case $1 in
     kompute/*.o | kompute/*.o:*) echo Kompute ;;
@@ -221,7 +222,8 @@ go_meter() {
     show_end
 }
 
-# show shows how far a step is: on a terminal in one line, else every ten seconds.
+# show reports the progress of a step: on a terminal in one line that is redrawn, otherwise as a line every ten
+# seconds.
 shown='' shown_at=$SECONDS
 show() {
     shown=$1
@@ -235,10 +237,10 @@ show() {
 }
 show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s\n' "$shown" >&2; fi; }
 
-# go_env exports what cgo needs. Go's build cache sees neither a changed archive
-# nor changed pkg-config output, so a hash of the archive and where it lies goes
-# into CGO_CFLAGS, which is part of the cache's key; with the build id beside it a binary notices
-# at run time if it was linked with another archive after all.
+# go_env exports what cgo needs. Go's build cache sees neither a changed archive nor changed
+# pkg-config output, so a hash of the archive and its location goes into CGO_CFLAGS, which is
+# part of the cache's key. With the build ID that is also there, a binary notices at run time if
+# it was linked with another archive after all.
 go_env() {
     local hash id
     hash=$({ cat "$archive" && echo "$build"; } | sha256sum | cut -c 1-32)
@@ -270,7 +272,7 @@ cmd_build() {
     programs
 }
 
-# The demo builds what it runs: the other programs are not linked.
+# The demo builds only the program that it runs.
 cmd_demo() {
     deps
     native kompute-go
@@ -307,7 +309,7 @@ cmd_bench() {
     "$root/bin/bench" "$@"
 }
 
-# plotter builds what bench draws with: a module of its own, with libraries that nothing else needs.
+# plotter builds the program that draws bench's pictures: a separate module, because nothing else needs its libraries.
 plotter() {
     say 'building bin/benchplot'
     (cd "$root/examples/bench/plot" && CGO_ENABLED=0 go build -o "$root/bin/benchplot" .)
@@ -328,7 +330,7 @@ cmd_conformance() {
         esac
     done
     cmd_build
-    # go test prints nothing of what passes, so the table goes through a file.
+    # go test prints no output of tests that pass, so the table goes through a file.
     local table status=0
     table=$(mktemp)
     (cd "$root" && go test -count=1 -timeout 60m -run '^TestConformance$' ./ops -args -device="$device" -table="$table") || status=$?

@@ -1,6 +1,6 @@
-# kpx_build_id(): a hash over everything the archive is made of, taken in every
-# build, so that a binary can tell which archive it was linked with. The same
-# file is the script that takes the hash.
+# kpx_build_id(): a hash over everything that goes into the archive, computed in
+# every build, so that a binary can tell which archive it was linked with. This
+# file is also the script that computes the hash.
 
 if(CMAKE_SCRIPT_MODE_FILE)
     file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/csrc/*.cpp ${SOURCE}/csrc/*.hpp ${SOURCE}/csrc/*.h

@@ -1,13 +1,13 @@
-# A newer GLSL compiler, for the variants of kernels that the system's glslc does
-# not know: glslang 16.6, from the sources in the crate glslang-sys, pinned by
-# hash. Only what compiles GLSL is built. The program stays beside the download of
-# Kompute, so that other builds find it there.
+# A newer GLSL compiler, for kernel variants that the system's glslc cannot
+# compile: glslang 16.6, from the sources in the crate glslang-sys, pinned by
+# hash. Only the GLSL compiler is built. The program is kept next to the download
+# of Kompute, where other builds find it.
 
 set(KPX_GLSLANG_CRATE glslang-sys-0.9.2+e1b562a)
 set(KPX_GLSLANG_SHA256 f8ac997482faa54527938d8cc23eeef882d9a68cbce4a9d10bb3d6dbf0d2fbf0)
 set(KPX_GLSLANG ${KOMPUTE_CACHE}/${KPX_GLSLANG_CRATE}/glslang)
 
-# Gets the crate into the cache, once. out: its file, or "" if it cannot be had.
+# Downloads the crate into the cache, once. out: its file, or "" if it cannot be downloaded.
 function(kpx_glslang_download out)
     set(crate ${KOMPUTE_CACHE}/${KPX_GLSLANG_CRATE}.crate)
     foreach(turn RANGE 1)
@@ -37,7 +37,7 @@ function(kpx_glslang_build crate)
     set(source ${tree}/${KPX_GLSLANG_CRATE}/native/glslang)
     file(ARCHIVE_EXTRACT INPUT ${crate} DESTINATION ${tree}
         PATTERNS */native/glslang/glslang/* */native/glslang/SPIRV/* */native/glslang/StandAlone/*)
-    # What its own build generates, without the extension that needs it and with the version that it has.
+    # The headers that its own build would generate.
     file(WRITE ${tree}/include/glslang/glsl_intrinsic_header.h
         "#include <string>\nstatic std::string getIntrinsic(const char *const *, int) { return {}; }\n")
     file(WRITE ${tree}/include/glslang/build_info.h
@@ -46,7 +46,7 @@ function(kpx_glslang_build crate)
         ${source}/glslang/GenericCodeGen/*.cpp ${source}/glslang/OSDependent/Unix/*.cpp
         ${source}/glslang/ResourceLimits/ResourceLimits.cpp ${source}/SPIRV/*.cpp ${source}/StandAlone/StandAlone.cpp)
     add_executable(kpx_glslang EXCLUDE_FROM_ALL ${sources})
-    # What an optimised one saves on a few kernels is less than it takes to build.
+    # Building it optimised would take longer than it saves on these few kernels.
     target_compile_options(kpx_glslang PRIVATE -w -O0)
     target_compile_definitions(kpx_glslang PRIVATE ENABLE_SPIRV ENABLE_OPT=0 GLSLANG_OSINCLUDE_UNIX)
     target_include_directories(kpx_glslang SYSTEM PRIVATE ${tree}/include ${source})
@@ -54,7 +54,7 @@ function(kpx_glslang_build crate)
         RUNTIME_OUTPUT_DIRECTORY ${tree} OUTPUT_NAME glslang)
     set_source_files_properties(${source}/glslang/MachineIndependent/glslang_tab.cpp ${source}/SPIRV/GlslangToSpv.cpp
         ${source}/StandAlone/StandAlone.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    # In one step, for builds beside this one.
+    # Moved into place in one step, since other builds may run at the same time.
     string(SHA256 own ${PROJECT_BINARY_DIR})
     add_custom_command(OUTPUT ${KPX_GLSLANG}
         COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:kpx_glslang> ${KPX_GLSLANG}.${own}

@@ -1,7 +1,7 @@
 # The names of a kernel's bindings, by place: read from the shader and what it
 # includes, so that the shader alone says which buffer is bound where.
 
-# Lines that declare bindings, define macros that do, or use these, in order.
+# Lines that declare bindings, define macros that declare them, or use such macros, in order.
 function(kpx_binding_lines source seen out)
     set(lines "")
     list(APPEND seen ${source})
@@ -55,7 +55,7 @@ macro(kpx_declare_bindings declaration)
     endif()
 endmacro()
 
-# A buffer is named after the tensor that it is a form of (x_Block32), or after its member (positions, keys_32). Where
+# A buffer is named after the tensor that it belongs to (x_Block32), or after its member (positions, keys_32). If
 # several share a place, the first name counts.
 macro(kpx_declare_binding slot block member)
     set(number "${slot}")

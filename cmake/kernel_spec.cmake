@@ -1,6 +1,6 @@
 # A kernel's specialization constants, as a C++ struct with a field for each, and its
-# bindings, as one within: read from the shader and what it includes, so that the
-# shader alone says which constant has which number, and what is bound where.
+# bindings as a struct inside it: read from the shader and what it includes, so that
+# the shader alone says which constant has which number, and what is bound where.
 include(kernel_bindings)
 
 # Lines of a shader and its includes that declare constants, in order.
@@ -25,7 +25,7 @@ function(kpx_constant_lines source seen out)
     set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# The struct of one shader. kernels: the kernels that are built from it; a second one has the same constants.
+# The struct of one shader. kernels: the kernels that are built from it, all of which have the same constants.
 function(kpx_spec_struct source kernels out)
     kpx_constant_lines(${source} "" lines)
     set(last -1)

@@ -30,7 +30,7 @@ else()
     set(KOMPUTE_CACHE ${PROJECT_BINARY_DIR}/kompute-cache)
 endif()
 
-# Gets the release into KOMPUTE_CACHE, once, and unpacks it.
+# Downloads the release into KOMPUTE_CACHE, once, and unpacks it.
 function(kompute_download out)
     set(archive ${KOMPUTE_CACHE}/kp-${KOMPUTE_VERSION}.tar.gz)
     set(hash "")
@@ -66,7 +66,7 @@ endfunction()
 
 # Builds Kompute from its own CMake files, static and quiet.
 function(kompute_build tree)
-    # Its options are also read from the environment: only ours may count.
+    # Its options are also read from the environment, which must not override ours.
     foreach(option BUILD_TESTS CODE_COVERAGE BUILD_DOCS INSTALL BUILD_PYTHON USE_SPDLOG LOG_LEVEL ANDROID_BUILD
                    BUILD_SHADERS USE_BUILT_IN_FMT USE_BUILT_IN_VULKAN_HEADER DISABLE_VULKAN_VERSION_CHECK DISABLE_VK_DEBUG_LAYERS)
         unset(ENV{KOMPUTE_OPT_${option}})

@@ -23,7 +23,7 @@ kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc
     ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/csrc/abi ${PROJECT_BINARY_DIR})
 
 # The prefix is known only when installing (cmake --install --prefix), so the
-# installed file finds it from its own place.
+# installed file derives it from its own location.
 file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 kpx_write_pc(${PROJECT_BINARY_DIR}/install/kompute-go.pc
     "\${prefix}/${CMAKE_INSTALL_LIBDIR}" "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}" "\${pcfiledir}/${up}")
@@ -31,5 +31,5 @@ kpx_write_pc(${PROJECT_BINARY_DIR}/install/kompute-go.pc
 install(TARGETS kompute-go ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/csrc/abi/kpx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/install/kompute-go.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-# With it a program knows which archive it was compiled for.
+# It tells a program which archive it was compiled for.
 install(FILES ${PROJECT_BINARY_DIR}/generated/build_id.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} RENAME kpx_build_id.h)

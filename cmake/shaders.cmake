@@ -1,24 +1,24 @@
-# Compiles every shaders/*.comp to SPIR-V, in its variants, and embeds what was
-# built, with a table of it. An edited include recompiles what reads it; a shader
-# that does not compile fails the build. Variants that ask for a GLSL extension
-# which glslc does not know are compiled by a newer glslang (glslang.cmake); where
-# that is not available, they are left out with a message.
+# Compiles every shaders/*.comp to SPIR-V, in its variants, and embeds the results
+# with a table of them. A change to an include recompiles the shaders that use it;
+# a shader that does not compile fails the build. Variants that need a GLSL
+# extension unknown to glslc are compiled by a newer glslang (glslang.cmake);
+# where that is not available, they are left out with a message.
 #
-# A shader says at its top, in comments, what is not the rule:
+# Comments at the top of a shader declare what differs from the default:
 #   // variants: the names below, the best first; the rule is "narrow base"
 #   // requires: features that every variant asks for
 #   // kernel: NAME DEFINE=VALUE…  a kernel that is built from it, once for each such line; the rule is one of its name
 # A variant's name consists of these words; each adds features and definitions.
 set(KPX_VARIANT_base "")
-set(KPX_VARIANT_narrow storage16 -DNARROW)           # elements of 8 and 16 bits are read as such
+set(KPX_VARIANT_narrow storage16 -DNARROW)           # 8- and 16-bit elements are real types
 set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup operations
-set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # products of four bytes at once
+set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # dot products of four bytes
 set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR)
 set(KPX_VARIANT_khr8 memory_model int8 coopmat8_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR) # of bytes
 set(KPX_VARIANT_nv2 coopmat2_nv glsl:GL_NV_cooperative_matrix2) # matrices stay in registers
 set(KPX_VARIANT_nv coopmat_nv glsl:GL_NV_cooperative_matrix)
 
-# SPIR-V's version for what the newer compiler makes: what the extension asks for, as Vulkan versions.
+# The SPIR-V version that the newer compiler targets, which the extension determines, as a Vulkan version.
 set(KPX_TARGET_GL_KHR_cooperative_matrix vulkan1.2)
 set(KPX_TARGET_GL_NV_cooperative_matrix2 vulkan1.3)
 set(KPX_TARGET_GL_EXT_spirv_intrinsics vulkan1.2)
@@ -39,7 +39,7 @@ file(GLOB KPX_SHADER_FILES CONFIGURE_DEPENDS ${KPX_SHADERS}/*.comp)
 file(GLOB KPX_SHADER_INCLUDES CONFIGURE_DEPENDS ${KPX_SHADERS}/include/*.glsl)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KPX_SHADER_FILES} ${KPX_SHADER_INCLUDES})
 
-# Whether glslc knows the GLSL extension. Probed once per extension and compiler.
+# Whether glslc supports the GLSL extension. Probed once per extension and compiler.
 function(kpx_probe_glsl extension out)
     set(cache KPX_GLSL_${extension})
     if(NOT DEFINED ${cache})
@@ -56,7 +56,7 @@ function(kpx_probe_glsl extension out)
     set(${out} ${${cache}} PARENT_SCOPE)
 endfunction()
 
-# What a variant means: its features ("a,b,"), definitions, and an extension that the compiler lacks.
+# What a variant stands for: its features ("a,b,"), definitions, and an extension that the compiler lacks.
 function(kpx_variant variant requires out_features out_defines out_missing)
     set(tokens ${requires})
     string(REPLACE "_" ";" words ${variant})
@@ -88,7 +88,7 @@ function(kpx_variant variant requires out_features out_defines out_missing)
     set(${out_missing} "${missing}" PARENT_SCOPE)
 endfunction()
 
-# What the comments at the top of a shader say.
+# Reads the comments at the top of a shader.
 function(kpx_shader_head source out_variants out_requires out_kernels)
     get_filename_component(name ${source} NAME_WE)
     set(variants narrow base)
@@ -117,7 +117,7 @@ set(arrays "")
 set(table "")
 set(outputs "")
 set(specs "")
-set(KPX_LEFT_OUT "") # names of what is not in the archive
+set(KPX_LEFT_OUT "") # names of variants that are not in the archive
 foreach(source IN LISTS KPX_SHADER_FILES)
     kpx_shader_head(${source} variants requires kernels)
     set(names "")
@@ -187,7 +187,7 @@ const EmbeddedKernel embedded_kernels[] = {
 const uint32_t embedded_kernel_count = sizeof embedded_kernels / sizeof embedded_kernels[0];
 } // namespace kpx
 " @ONLY)
-# A sanitized build runs the same kernels: they are data.
+# A sanitized build embeds the same kernels, which are data.
 if(KOMPUTE_GO_KERNELS)
     add_library(kpx_kernels OBJECT IMPORTED)
     set_target_properties(kpx_kernels PROPERTIES

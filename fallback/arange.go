@@ -6,9 +6,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Arange sets out [n] to start + i*step. start and step are the bits of what out
-// is counted in: float32 for floats, rounded once at the store, else the
-// integers themselves, which wrap around.
+// Arange sets out [n] to start + i*step. start and step are bits: of float32
+// numbers if out has a float type, where results are rounded once at the store,
+// otherwise of integers, which wrap around.
 //
 // Errors: ErrInvalid for another rank, or bool.
 func Arange(out array.Array, start, step uint32) error {
@@ -43,7 +43,7 @@ func arangeFloats(out *array.Array, at, stride, first, n int, start, step float3
 	defer scratch.release()
 	row := scratch.f[:n]
 	for i := range row {
-		row[i] = start + float32(float32(first+i)*step) // the product is rounded, as on every device
+		row[i] = start + float32(float32(first+i)*step) // the product is rounded first, as on every device
 	}
 	storeFloats(out, at, stride, row)
 }

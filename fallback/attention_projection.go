@@ -6,9 +6,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// attentionProjectionStages are those of attention of one new token and of the
-// product of what it gives with one matrix, which puts the parts of attention
-// together.
+// attentionProjectionStages are the stages of attention of one new token,
+// followed by the product of its result with one matrix, which combines the
+// parts of attention.
 func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionParams) *Stages {
 	o := &opdef.AttentionProjection
 	product := Loop{Kernel: opdef.Projection.Name, First: o.Residual.Index, Also: []int{o.KeyLength.Index}}

@@ -12,28 +12,28 @@ import (
 
 // attentionStep is attention of one new token, the fused op of that name in
 // csrc/ops/ops.def. A unit of its first loop is a part of the keys of one key
-// head, with all query heads that read it; the loop that follows puts the parts
-// together. With one part, the results are those of the ops that it stands for.
+// head, with all query heads that read it; the second loop combines the parts.
+// With one part, the results are those of the ops that it replaces.
 type attentionStep struct {
 	op                         opdef.AttentionStepParams
 	q, k, v, qGain, kGain      *array.Array
 	position, start, keyLength *array.Array
 	freqs, keys, values, out   *array.Array
 	dtype                      array.DType
-	queries, heads, group      int // query heads, key heads, and query heads of one
+	queries, heads, group      int // query heads, key heads, and query heads per key head
 	d, dv                      int
 	waves                      ropeWaves
 	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
 }
 
 const (
-	// partKeys divides the number of keys of every part but the last.
+	// The number of keys of every part but the last is a multiple of partKeys.
 	partKeys = 128
 	// mostParts is the largest number of parts that keys are divided into.
 	mostParts = 8
 )
 
-// stepScratch returns how many numbers the parts of all heads take.
+// stepScratch returns the size of the parts of all heads, in numbers.
 func stepScratch(a []array.Array) int {
 	q, values := &a[opdef.AttentionStep.Q.Index], &a[opdef.AttentionStep.Values.Index]
 	return runningSoftmaxSize(mostParts*q.Shape[0], values.Dim(-1))
@@ -91,8 +91,8 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 	return t, nil
 }
 
-// attentionStep checks the numbers that all heads share: a rotation or a length for
-// each row is not what the loops compute.
+// attentionStep checks the parameters that all heads share: the loops do not
+// support a rotation or a length for each row.
 func (c *checker) attentionStep(a []array.Array) {
 	o := &opdef.AttentionStep
 	for _, shared := range []struct {
@@ -227,7 +227,7 @@ func (t *attentionStep) tile(x *array.Array, head, k0, n, d int, buf []float32) 
 	return tileRows(x, x.Offset+head*x.Strides[1]+k0*x.Strides[2], x.Strides[2], n, x.Strides[3], d, 1, buf)
 }
 
-// join sets row, of dv numbers, to the attention of a query head.
+// join combines the parts of a query head's attention in row, of dv numbers.
 func (t *attentionStep) join(head int, row []float32) {
 	_, parts := t.split(t.length())
 	largest := float32(math.Inf(-1))
@@ -249,7 +249,7 @@ func (t *attentionStep) join(head int, row []float32) {
 		total += factors[i] * t.softmax.total[at]
 	}
 	simd.MulAdd(row, t.dv, factors[:], parts, 1, t.softmax.sums[head*t.dv:], t.queries*t.dv, t.dv, parts, false)
-	if total != 0 { // else no key was seen, and the sums are 0
+	if total != 0 { // otherwise no key was seen, and the sums are 0
 		simd.Scale(row, 1/total)
 	}
 	roundFloats(t.dtype, row)

@@ -29,7 +29,7 @@ func TestRoPE(t *testing.T) {
 		g.agree(func(in []array.Array, out array.Array) error {
 			return RoPE(in[0], in[1], in[2], out, p)
 		}, out, 1e-7, 3, x, offset, freqs)
-		each(shape, func(at []int) { // also for what ops.RoPE does not ask for: no pairs, an odd head
+		each(shape, func(at []int) { // also for cases that ops.RoPE does not produce: no pairs, an odd head
 			if at[3] >= p.Dims {
 				require.Equal(g, value(x, at...), value(out, at...))
 			}
@@ -97,7 +97,7 @@ func TestSDPAEdges(t *testing.T) {
 	require.NoError(t, SDPA(q, k, k, none, none, out, 1, false))
 	require.True(t, math.IsNaN(value(out, 0, 0, 0, 0)), "a NaN is handed on")
 
-	// Keys past the length do not count, whatever they hold.
+	// Keys past the length do not matter, whatever their content.
 	q = must(t, []float32{1}, 1, 1, 1, 1)
 	junk := must(t, []float32{2, float32(nan)}, 1, 1, 2, 1)
 	require.NoError(t, SDPA(q, junk, junk, none, must(t, []int32{1}, 1), out, 1, true))

@@ -96,7 +96,7 @@ func binaryFloats(kind opdef.BinaryKind, l *loop, a, b, out *array.Array) {
 	})
 }
 
-// vectorBinary are the kinds that have vector forms.
+// vectorBinary maps kinds to their vector forms.
 var vectorBinary = map[opdef.BinaryKind]simd.Binary{
 	opdef.BinaryAdd: simd.Add, opdef.BinarySub: simd.Sub, opdef.BinaryMul: simd.Mul, opdef.BinaryDiv: simd.Div,
 	opdef.BinaryMax: simd.Max2, opdef.BinaryMin: simd.Min2,

@@ -7,7 +7,8 @@ import (
 )
 
 // Concat copies arrays to out, one after another along axis. All have one type and,
-// except for that axis, one shape; along it out is as long as all of them together.
+// except along that axis, one shape; along it, out is as long as all of them
+// together.
 //
 // Errors: ErrInvalid for other shapes or types, or no arrays.
 func Concat(xs []array.Array, out array.Array, axis int) error {

@@ -64,12 +64,12 @@ func copyRow[T uint32 | uint16 | uint8](dst []T, to, toStride int, src []T, from
 	}
 }
 
-// copyTile is the side of the squares that transposeElements copies: small enough
+// copyTile is the side of the squares that transposeElements copies: so small
 // that their rows and columns stay in the cache.
 const copyTile = 32
 
-// transposeElements copies arrays in which the rows of the result are columns of
-// the source.
+// transposeElements copies arrays if rows of the result are columns of the
+// source.
 func transposeElements[T uint32 | uint16 | uint8](l *loop, dst, src []T) {
 	rows, cols := l.shape[l.rank-2], l.shape[l.rank-1]
 	rowStride, colStride := l.strides[l.rank-2][1], l.inner()[0]

@@ -1,6 +1,6 @@
 // Package fallback runs every op on the CPU, in Go. It is the whole CPU backend,
-// and what other devices fall back on where they lack a kernel. Each op has a file
-// of the basename that it has in every layer.
+// and what other devices fall back on if they lack a kernel. Each op has a file
+// with the basename that it has in every layer.
 //
 // Ops take host arrays of any strides and offset; an absent operand is the zero
 // array. Outputs are allocated by the caller and have the right shape; only
@@ -15,6 +15,6 @@
 // bits.
 //
 // Every op checks its operands again and returns an error that wraps ErrInvalid,
-// naming the op, the operand and the reason. Large ops use all of GOMAXPROCS;
+// naming the op, the operand and the reason. Large ops use GOMAXPROCS threads;
 // any number of goroutines may call ops at once.
 package fallback

@@ -138,7 +138,7 @@ func TestCast(t *testing.T) {
 		g.agree(func(in []array.Array, out array.Array) error { return Cast(in[0], out) }, g.output(to, shape), 0, 0, x)
 	})
 	require.ErrorIs(t, Cast(must(t, []float32{1}, 1), must(t, []int32{1, 2}, 2)), ErrInvalid)
-	// A bool of any nonzero byte is 1.
+	// A bool counts as 1 for any nonzero byte.
 	odd := array.Array{DType: array.Bool, Layout: array.Layout{Shape: []int{1}, Strides: []int{1}}, Data: []byte{7}}
 	out := must(t, []int32{0}, 1)
 	require.NoError(t, Cast(odd, out))

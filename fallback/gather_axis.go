@@ -6,10 +6,10 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// GatherAxis picks elements of x along axis: out[…, i, …] is
-// x[…, indices[…, i, …], …]. indices, int32 or uint32, have out's shape; x has the
-// same shape except along the axis. A negative index counts from the end; an index
-// outside the axis gives zeros.
+// GatherAxis picks elements of x along an axis: out[…, i, …] is x[…, indices[…, i,
+// …], …]. indices, int32 or uint32, have out's shape; x has the same shape except
+// along the axis. A negative index counts from the end; an index outside the axis
+// gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types, or an axis that x lacks.
 func GatherAxis(x, indices, out array.Array, axis int) error {

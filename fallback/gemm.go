@@ -5,8 +5,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// gemm is a batch of products C [m, n] = A [m, k] · B [k, n] in float32. B comes
-// in tiles that are made once and used for many rows of A.
+// gemm is a batch of products C [m, n] = A [m, k] · B [k, n] in float32. B is
+// provided in tiles that are made once and used for many rows of A.
 type gemm struct {
 	batches, m, n, k int
 	a                func(batch int) rowMatrix
@@ -14,7 +14,7 @@ type gemm struct {
 	// set, else as kn rows of nn numbers. It may use buf, of kn*nn numbers.
 	tile     func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix
 	dots     bool
-	tileCost float64 // of making one element of a tile
+	tileCost float64 // the cost of making one element of a tile
 	out      *array.Array
 	outLoop  *loop // over the batch axes of out
 }
@@ -33,13 +33,13 @@ const maxRows = 256
 // they are. For more rows it pays to copy the tiles into panels.
 const directRows = 4
 
-// tileSize returns how much of B is worked on at a time.
+// tileSize returns how much of B is processed at a time.
 func (g *gemm) tileSize() (k, n int) {
 	switch {
 	case !g.dots:
 		return 128, 128
 	case g.m > directRows:
-		return 512, 128 // but tiles are made for each panel
+		return 512, 128 // but then tiles are made for each panel
 	}
 	return 512, 32
 }
@@ -52,7 +52,7 @@ func (g *gemm) run() {
 	tileK, tileN := g.tileSize()
 	tiles := (g.n + tileN - 1) / tileN
 	parts := (g.m + maxRows - 1) / maxRows
-	if g.batches*tiles < 8 { // few tiles: making them twice is better than idle cores
+	if g.batches*tiles < 8 { // few tiles: it is better to make them twice than to leave cores idle
 		parts = max(parts, min(8, g.m/32))
 	}
 	part := (g.m + parts - 1) / parts
@@ -102,7 +102,7 @@ func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
 	}
 }
 
-// panelSpace is how many numbers a panel and the tile that it is made from take.
+// panelSpace is the size of a panel and of the tile that it is made from, in numbers.
 const panelSpace = 2 * 512 * simd.MaxPanelWidth
 
 // panels adds the products with rows [k0, k0+kn) of B to a block of C.
@@ -126,8 +126,7 @@ func (g *gemm) panels(c []float32, ldc int, a rowMatrix, mn, batch, k0, kn, n0, 
 }
 
 // floatMatrices gives the matrices of a [..., rows, cols] as float32: from the
-// storage itself where that is possible, else from a copy that release gives
-// back.
+// storage itself if possible, else from a copy that release frees.
 func floatMatrices(a *array.Array) (matrix func(batch int) rowMatrix, release func()) {
 	r := len(a.Shape)
 	cols := a.Shape[r-1]

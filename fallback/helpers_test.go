@@ -41,8 +41,8 @@ func check(t *testing.T, property func(g *gen)) {
 	})
 }
 
-// sample runs a property a few times with every instruction set, for cases that
-// are many already.
+// sample runs a property a few times with every instruction set, for properties
+// that are tested in many cases.
 func sample(t *testing.T, property func(g *gen)) {
 	t.Helper()
 	forLevels(t, func(t *testing.T) {
@@ -101,8 +101,8 @@ func (g *gen) shape(minRank, maxRank int) []int {
 	return shape
 }
 
-// layout draws a layout: permuted, stepped, with gaps and an offset, and if
-// repeat is set perhaps broadcast along some axes.
+// layout draws a layout: permuted, stepped, with gaps and an offset and, if
+// repeat is set, perhaps broadcast along some axes.
 func (g *gen) layout(shape []int, repeat bool) (array.Layout, int) {
 	l, err := array.Contiguous(shape...)
 	require.NoError(g, err)
@@ -215,17 +215,17 @@ func dense(t require.TestingT, a array.Array) array.Array {
 	return out
 }
 
-// requireBits checks that contiguous operands gave the very same result.
+// requireBits checks that contiguous operands gave exactly the same result.
 func requireBits(t require.TestingT, got, again array.Array) {
 	if !slices.Equal(dense(t, got).Data, again.Data) {
 		require.Failf(t, "views and their copies differ", "%v and %v", values(got), values(again))
 	}
 }
 
-// agree runs an op into out. It must write the elements of out alone, give the
+// agree runs an op into out. It must write only the elements of out, give the
 // same bits for contiguous copies of everything, and agree with plain Go: to the
-// bit if tolerance is 0, else as [gen.likeGeneric] takes it. What the op should
-// give is for ops/optest.
+// bit if tolerance is 0, else as in [gen.likeGeneric]. ops/optest tests whether
+// the results are right.
 func (g *gen) agree(op func(in []array.Array, out array.Array) error, out array.Array, tolerance, scale float64, in ...array.Array) {
 	again, copies := dense(g, out), g.copies(in)
 	require.NoError(g, op(in, out))
@@ -238,8 +238,8 @@ func (g *gen) agree(op func(in []array.Array, out array.Array) error, out array.
 }
 
 // likeGeneric compares an op's result with that of plain Go for the same operands,
-// which are contiguous: to the bit if tolerance is 0, else as requireClose takes
-// it, with one more rounding since both results are rounded.
+// which are contiguous: to the bit if tolerance is 0, else as in requireClose,
+// with one more rounding since both results are rounded.
 func (g *gen) likeGeneric(op func(in []array.Array, out array.Array) error, got array.Array, tolerance, scale float64, in []array.Array) {
 	defer simd.Use(simd.Use(simd.Generic))
 	plain := dense(g, got)
@@ -309,7 +309,7 @@ func requireClose(t require.TestingT, want []float64, got array.Array, tolerance
 	requireWithin(t, want, got, tolerance, scale, 1)
 }
 
-// requireWithin is requireClose with so many roundings of the type.
+// requireWithin is requireClose with that many roundings of the type.
 func requireWithin(t require.TestingT, want []float64, got array.Array, tolerance, scale, roundings float64) {
 	for i, g := range values(got) {
 		w := want[i]

@@ -11,7 +11,7 @@ import (
 
 var indexTypes = []array.DType{array.Int32, array.Uint32}
 
-// index draws an index of an axis, at times outside it.
+// index draws an index of an axis, sometimes outside it.
 func (g *gen) index(n int) float64 { return float64(g.rng.IntN(2*n+3) - n - 1) }
 
 // resolve returns the place that an index stands for, and whether there is one.
@@ -43,7 +43,7 @@ func TestGather(t *testing.T) {
 			given -= len(shape)
 		}
 		g.agree(func(in []array.Array, out array.Array) error {
-			defer func() { given = axis }() // the copies count the axis from the first
+			defer func() { given = axis }() // the copies count the axis from the front
 			return Gather(in[0], in[1], out, given)
 		}, out, 0, 0, x, index)
 	})
@@ -65,7 +65,7 @@ func TestSliceUpdate(t *testing.T) {
 		update := g.array(dtype, part, func() float64 { return float64(g.rng.IntN(256)) })
 		starts := g.array(array.Int32, []int{len(shape)}, func() float64 { return float64(g.rng.IntN(9) - 3) })
 		var given []int
-		if g.bool("from the host") { // the copies then take theirs from an array
+		if g.bool("from the host") { // the copies then get theirs from an array
 			for _, at := range values(starts) {
 				given = append(given, int(at))
 			}

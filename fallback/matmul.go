@@ -71,9 +71,9 @@ func matMul(a, b, out *array.Array) {
 	g.run()
 }
 
-// tileRows returns rows of a matrix that are used so many times: the storage
-// itself, or a copy in buf if elements must be converted, or if rows lie so far
-// apart that using them often costs more than the copy.
+// tileRows returns rows of a matrix that are used that many times: the storage
+// itself, or a copy in buf if elements must be converted, or if rows are so far
+// apart that using them repeatedly costs more than the copy.
 func tileRows(b *array.Array, off, rowStride, rows, stride, n, uses int, buf []float32) rowMatrix {
 	if b.DType == array.Float32 && stride == 1 && uses <= 8 {
 		return rowMatrix{storage[float32](b)[off:], rowStride}

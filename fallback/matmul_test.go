@@ -70,8 +70,8 @@ func TestMatMul(t *testing.T) {
 	})
 }
 
-// sumError is the relative error of summing k float32 numbers: equal ones, as of
-// broadcast operands, make all roundings go the same way.
+// sumError is the relative error of summing k float32 numbers: equal numbers, as
+// of broadcast operands, are all rounded in the same direction.
 func sumError(k int) float64 { return 2e-6 + 4e-8*float64(k) }
 
 func TestMatMulErrors(t *testing.T) {

@@ -4,8 +4,8 @@ import "math"
 
 // The small floats of the modes without biases, as the Open Compute Project's
 // microscaling formats define them: E2M1 in 4 bits; E4M3 in 8, without
-// infinities, 0x7f and 0xff being NaN; E8M0, a power of two from 2^-127 on, of
-// which 255 is read as infinity, as MLX does.
+// infinities, 0x7f and 0xff being NaN; E8M0, a power of two from 2^-127 on,
+// where 255 is read as infinity, as in MLX.
 var (
 	e2m1Values = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, negativeZero, -0.5, -1, -1.5, -2, -3, -4, -6}
 	e2m1Pairs  = makeE2M1Pairs() // the two codes of a byte, the low one first
@@ -45,7 +45,7 @@ func makeE8M0() (t [256]float32) {
 	return t
 }
 
-// toE4M3 rounds to nearest even; 448 and more, infinities and NaN become 448.
+// toE4M3 rounds to nearest even; 448 or more, infinities and NaN become 448.
 func toE4M3(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, a := uint8(bits>>24)&0x80, bits&0x7fffffff
@@ -77,7 +77,8 @@ func toE2M1(v float32) uint8 {
 }
 
 // toE8M0 returns the code of the smallest power of two that is not below v, at
-// least 2^-127; 127, which is 1, for 0, and 255 for what is not finite.
+// least 2^-127; 127, which is 1, for 0, and 255 for numbers that are not
+// finite.
 func toE8M0(v float32) uint8 {
 	switch {
 	case v == 0:

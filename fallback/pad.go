@@ -47,8 +47,8 @@ func Pad(x, out array.Array, low []int, edge bool, bits uint32) error {
 	return nil
 }
 
-// extend repeats the first and the last entry of a part of out along an axis, which
-// has n entries, of which low come before the part.
+// extend repeats the first and the last entry of a part of out along an axis of n
+// entries, of which low come before the part.
 func extend(part *array.Array, axis, low, n int) {
 	length, stride := part.Shape[axis], part.Strides[axis]
 	if length == n || part.Size() == 0 {

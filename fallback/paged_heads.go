@@ -6,9 +6,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// pagedHeads is the way of new tokens' heads to attention over pages, the fused op
-// of that name in csrc/ops/ops.def. A unit of its loop is all heads of a row, whose
-// angles they share. The results are those of the ops that it stands for.
+// pagedHeads prepares the heads of new tokens for attention over pages: the fused
+// op of that name in csrc/ops/ops.def. A unit of its loop is all heads of a row,
+// which share its angles. The results are those of the ops that it replaces.
 type pagedHeads struct {
 	op                            opdef.PagedHeadsParams
 	q, k, v, qGain, kGain, out    *array.Array
@@ -16,7 +16,7 @@ type pagedHeads struct {
 	keys, values                  *array.Array
 	waves                         ropeWaves
 	rows, queries, heads, d, half int
-	// ready [rows, queries, d] gets the queries where out is nil.
+	// ready [rows, queries, d] gets the queries if out is nil.
 	ready []float32
 }
 
@@ -33,7 +33,7 @@ func (h *pagedHeads) part() workers.Part {
 	return workers.Part{Units: h.rows, Cost: float64((h.queries + 2*h.heads) * h.d), Run: h.run}
 }
 
-// pagedHeads checks what the loop takes for granted, of operands that their ops have taken.
+// pagedHeads checks what the loop assumes of operands that their own ops have accepted.
 func (c *checker) pagedHeads(a []array.Array, op opdef.PagedHeadsParams) {
 	o := &opdef.PagedHeads
 	q, k, v := &a[o.Q.Index], &a[o.K.Index], &a[o.V.Index]
@@ -120,8 +120,8 @@ func (h *pagedHeads) positionOf(row int) float32 {
 	return float32(at) * h.op.RopeScale
 }
 
-// head returns a query or key, normalised and rotated, and each time rounded as its
-// op's result would be. space has room for three heads.
+// head returns a query or key, normalised and rotated, and after each step rounded
+// as the result of that op would be. space has room for three heads.
 func (h *pagedHeads) head(x *array.Array, row, i int, norm uint32, gain *array.Array, eps float32, cos, sin, space []float32) []float32 {
 	res, other := cut(&space, h.d), cut(&space, h.d)
 	loadFloats(res, x, elementAt(x, []int{row, i, 0}), x.Strides[2])

@@ -56,8 +56,8 @@ func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 }
 
 // pagedAttention is one call. A unit of work is a row with one key head: all
-// query heads that read it go together, page by page with a running softmax, so
-// the order of sums does not depend on the other rows.
+// query heads that read it are processed together, page by page with a running
+// softmax, so the order of sums does not depend on other rows.
 type pagedAttention struct {
 	q, keys, values, table, sequences, lengths, out *array.Array
 	scale                                           float32
@@ -71,14 +71,14 @@ type pagedUnit struct {
 	runningSoftmax
 	row, keyHead, group int
 	q, scores           []float32 // [group, D], [group, L]
-	buf                 []float32 // a page's keys or values, where they must be copied
+	buf                 []float32 // a page's keys or values, if they must be copied
 }
 
 func (p *pagedAttention) run() {
 	parallel(p.q.Shape[0]*p.keys.Shape[1], p.cost(p.meanLength()), p.units)
 }
 
-// cost is that of a unit whose row sees so many keys.
+// cost is the cost of a unit whose row sees that many keys.
 func (p *pagedAttention) cost(keys int) float64 {
 	return 0.1 * float64(p.q.Shape[1]/max(p.keys.Shape[1], 1)*keys*(p.keys.Shape[3]+p.values.Shape[3]+30))
 }
@@ -100,7 +100,7 @@ func (p *pagedAttention) units(lo, hi int) {
 	}
 }
 
-// meanLength is about how many keys a row sees.
+// meanLength estimates how many keys a row sees.
 func (p *pagedAttention) meanLength() int {
 	rows, total := p.q.Shape[0], 0
 	for r := range rows {

@@ -8,9 +8,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// pagedStepStages are those of one token's way to attention over pages, the fused op
-// paged_step of csrc/ops/ops.def: paged_heads, which leaves the queries in scratch, and
-// paged_sdpa with a key head and its query heads as a unit.
+// pagedStepStages are the stages of paged_step, the fused op of that name in
+// csrc/ops/ops.def: paged_heads, which leaves the queries in scratch, and paged_sdpa
+// with a key head and its query heads as a unit.
 func pagedStepStages(a []array.Array, op opdef.PagedStepParams) *Stages {
 	o := &opdef.PagedStep
 	attention := Loop{Kernel: opdef.PagedSDPA.Name, First: o.Table.Index, Also: []int{o.Keys.Index, o.Values.Index}}
@@ -33,7 +33,7 @@ func pagedStepStages(a []array.Array, op opdef.PagedStepParams) *Stages {
 	return s
 }
 
-// pagedStep checks what the loops take for granted.
+// pagedStep checks what the loops assume.
 func (c *checker) pagedStep(a []array.Array, op opdef.PagedStepParams) {
 	o := &opdef.PagedStep
 	heads := append(slices.Clone(a[:o.Table.Index]), a[o.Q.Index]) // whose result has the shape of q

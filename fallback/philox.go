@@ -7,8 +7,8 @@ import "math/bits"
 // the same four words everywhere, and there is no state. shaders/include/philox.glsl
 // is the same.
 //
-// Ops that share a seed draw from streams apart: the last word of their counter
-// is a Stream.
+// Ops that share a seed draw from separate streams: the last word of their
+// counter is a Stream.
 func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	const (
 		mul0, mul1   = 0xD2511F53, 0xCD9E8D57

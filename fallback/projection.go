@@ -11,8 +11,8 @@ import (
 
 // projection multiplies a few rows with quantized matrices: the fused op of that
 // name in csrc/ops/ops.def. Every worker prepares the rows for itself, including the
-// norm: waiting for one worker to do it for all would take longer. The results have
-// the same bits as those of the ops that it replaces.
+// norm: waiting until one worker has done it for all would take longer. The results
+// have the same bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
 	dtype    array.DType // of the rows, normalised or not, and of the products
@@ -61,7 +61,7 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	return s
 }
 
-// projection checks what the loops of one take for granted.
+// projection checks what the loops assume.
 func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	o := &opdef.Projection
 	x := &a[o.X.Index]
@@ -87,8 +87,8 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 // argMaxBlocks counts the blocks of n products.
 func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
-// productStages are those of a quantized_matmul of one row; others have none: one
-// thread prepares their rows for all.
+// productStages are the stages of a quantized_matmul of one row. For more rows
+// there are none, because one thread prepares them for all.
 func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	o := &opdef.QuantizedMatMul
 	x := &a[o.X.Index]
@@ -107,7 +107,7 @@ func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	return s
 }
 
-// rowsOf makes those of x the rows.
+// rowsOf sets the rows to those of x.
 func (p *projection) rowsOf(x *array.Array) {
 	n, last := x.Dim(-1), len(x.Shape)-1
 	p.dtype, p.rows = x.DType, x.Size()/n
@@ -126,7 +126,7 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	return nil
 }
 
-// quantization is that of matrices with such scales.
+// quantization returns the quantization of matrices with such scales.
 func (p *projection) quantization(scales *array.Array) Quantization {
 	q := Quantization{GroupSize: int(p.op.GroupSize), Bits: int(p.op.Bits)}
 	switch {
@@ -171,7 +171,7 @@ func (p *projection) parts() []workers.Part {
 	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
 }
 
-// each calls f for blocks, once the rows are prepared. f has room for three blocks of
+// each calls f for blocks once the rows are prepared, with room for three blocks of
 // every row.
 func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
 	k := p.matrices[0].K()
@@ -229,7 +229,7 @@ func (p *projection) placeIn(matrix, first, n int, buf []float32) []float32 {
 	return place(out, out.Offset+first*stride, stride, n, buf)
 }
 
-// storeTo stores n columns of a result, all rows one after another.
+// storeTo stores n columns of a result, one row after another.
 func (p *projection) storeTo(matrix, first, n int, x []float32) {
 	out := &p.outs[matrix]
 	stride := out.Strides[len(out.Strides)-1]
@@ -259,7 +259,7 @@ func (p *projection) addResidual(l *lane, lo, hi int, space []float32) {
 	p.storeTo(0, lo, n, sums)
 }
 
-// siLUMul stores SiLU of the first matrix' products times the second's.
+// siLUMul stores SiLU of the first matrix's products times the second's.
 func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
 	n := hi - lo
 	gate := p.products(l, 0, lo, hi, cut(&space, p.rows*n))
@@ -284,7 +284,7 @@ func (p *projection) argMax(l *lane, lo, hi int, space []float32) {
 	p.best[2*block], p.best[2*block+1] = largest, math.Float32frombits(uint32(lo+at))
 }
 
-// joinArgMax finds the largest of all blocks, the first where there are several.
+// joinArgMax finds the largest of all blocks, the first of several equal ones.
 func (p *projection) joinArgMax(*workers.Context, int, int) error {
 	best := 0
 	for i := 2; i < len(p.best); i += 2 {

@@ -18,7 +18,7 @@ type Quantization struct {
 	Mode            opdef.Mode
 }
 
-// small are the forms of the modes without biases.
+// small are the formats of the modes without biases.
 var small = map[opdef.Mode]Quantization{
 	opdef.ModeMXFP4: {32, 4, opdef.ModeMXFP4}, opdef.ModeNVFP4: {16, 4, opdef.ModeNVFP4}, opdef.ModeMXFP8: {32, 8, opdef.ModeMXFP8},
 }
@@ -42,7 +42,7 @@ func (q Quantization) check(c *checker) {
 // packed is a quantized array [..., cols].
 type packed struct {
 	Quantization
-	w, scales, biases *array.Array // without biases, scales stand in for them
+	w, scales, biases *array.Array // without biases, it is the scales
 	cols              int          // elements of a row
 	groups            int          // of a row
 }
@@ -124,8 +124,8 @@ func (a *packed) row(w, scales, biases int, space []float32) simd.Weights {
 	}
 }
 
-// codes returns n words of w from off on, stride apart, as bytes; there may be
-// more.
+// codes returns n words of w from off on, stride apart, as bytes, perhaps
+// followed by more.
 func (a *packed) codes(off, n, stride int) []byte {
 	if stride == 1 || n <= 1 {
 		return a.w.Data[off*4:]
@@ -144,7 +144,7 @@ type factors struct {
 	release        func()
 }
 
-// factors converts the scales and biases of a matrix, where that is needed.
+// factors converts the scales and biases of a matrix, if necessary.
 func (a *packed) factors() factors {
 	if a.groups == 0 || a.scales.Shape[0] == 0 {
 		return factors{release: func() {}}
@@ -152,7 +152,7 @@ func (a *packed) factors() factors {
 	scales, done := floatMatrices(a.scales)
 	biases, alsoDone := floatMatrices(a.biases)
 	f := factors{scales(0), biases(0), func() { done(); alsoDone() }}
-	if f.scales.ld != f.biases.ld { // views of unlike strides
+	if f.scales.ld != f.biases.ld { // views with different strides
 		done()
 		alsoDone()
 		scales, done := floatCopy(a.scales)

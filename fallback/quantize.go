@@ -66,9 +66,9 @@ func (a *packed) encodeAffine(row []float32, words []uint32, codes []uint8, fact
 	}
 }
 
-// affineFactors returns the scale and bias of a group. The one of its ends that
-// is farther from zero becomes the bias, and zero a code if the range spans it;
-// NaN do not count.
+// affineFactors returns the scale and bias of a group. The end of its range
+// that is farther from zero becomes the bias, and zero becomes a code if the
+// range contains it; NaNs are ignored.
 func affineFactors(group []float32, bits int) (scale, bias float32) {
 	lo, hi := float32(math.Inf(1)), float32(math.Inf(-1))
 	for _, v := range group {
@@ -103,7 +103,7 @@ func (a *packed) encodeSmall(row []float32, words []uint32, codes []uint8, round
 	}
 	for g := range a.groups {
 		group := row[g*a.GroupSize : (g+1)*a.GroupSize]
-		var most uint32 // of the magnitudes' bits, which order NaN after infinity
+		var most uint32 // of the magnitudes' bits, by which NaN comes after infinity
 		for _, v := range group {
 			most = max(most, math.Float32bits(v)&^(1<<31))
 		}
@@ -117,7 +117,7 @@ func (a *packed) encodeSmall(row []float32, words []uint32, codes []uint8, round
 		for i, v := range group {
 			switch q := round(v / value); {
 			case a.Mode != opdef.ModeNVFP4 && code == 255:
-				codes[i] = 0 // the group has no values
+				codes[i] = 0 // the group cannot be represented
 			case a.Bits == 8:
 				codes[i] = toE4M3(q)
 			default:

@@ -6,10 +6,10 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// QuantizedGather picks and dequantizes rows, as an embedding does: w
-// [V, K*bits/32] uint32, scales and biases? [V, K/group] as of Dequantize, indices
+// QuantizedGather picks and dequantizes rows, as an embedding does: w [V,
+// K*bits/32] uint32, scales and biases? [V, K/group] as of Dequantize, indices
 // [i…] int32 or uint32, out [i…, K] of a float type. A negative index counts from
-// the end; outside the rows there are zeros.
+// the end; one outside the rows gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
 func QuantizedGather(w, scales, biases, indices, out array.Array, q Quantization) error {

@@ -11,8 +11,9 @@ import (
 
 // QuantizedProducts runs calls of quantized_matmul, with operands in the order of its
 // row in csrc/ops/ops.def, that have one x and params: x is prepared once for all of
-// them, and the work of all is divided between the threads. It returns false, and has
-// done nothing, if it does not do that for such calls; each is then to be run by itself.
+// them, and the work of all is divided between the threads. It returns false, having
+// done nothing, if it does not support this for such calls; the caller then runs each by
+// itself.
 func QuantizedProducts(calls [][]array.Array, params []byte) (bool, error) {
 	o, p := &opdef.QuantizedMatMul, paramsOf[opdef.QuantizedMatMulParams](params)
 	if p.Transpose == 0 {
@@ -40,8 +41,8 @@ type rowProduct struct {
 	*QuantizedRows
 	out    *array.Array
 	loop   loop         // over the rows of out
-	flat   *array.Array // out as a matrix whose elements can be written where they are, or nil
-	across int          // units side by side
+	flat   *array.Array // out as a matrix whose elements can be written in place, or nil
+	across int          // columns of units
 }
 
 // newRowProduct checks the operands of a product with w [N, K].
@@ -67,7 +68,7 @@ func newRowProduct(x, w, scales, biases, out *array.Array, q Quantization) (rowP
 // preparedRows are kept for reuse.
 var preparedRows = sync.Pool{New: func() any { return new(PreparedRows) }}
 
-// multiply computes products of one x, which have elements.
+// multiply computes products of one x; all of them have elements.
 func multiply(x *array.Array, all []rowProduct) {
 	p := preparedRows.Get().(*PreparedRows)
 	defer preparedRows.Put(p)
@@ -110,7 +111,8 @@ func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 }
 
 // blocks chooses how many rows of x and of w a unit of work has. With large units, x
-// is read and w made into tiles less often; but each thread should have several.
+// is read and w converted to tiles less often, but each thread should have several
+// units.
 func blocks(all []rowProduct, rows int) (height, width int) {
 	if rows <= maxLimbRows {
 		return rows, Grain
@@ -146,7 +148,7 @@ func blocks(all []rowProduct, rows int) (height, width int) {
 	}
 }
 
-// cost is what the products with one row of w take, in nanoseconds or so.
+// cost is the approximate time of the products with one row of w, in nanoseconds.
 func (m *QuantizedRows) cost(rows int) float64 {
 	cost := 0.03 * float64(m.cols) * float64(rows+2)
 	if simd.Active() == simd.Generic {

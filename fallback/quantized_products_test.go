@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// Products of one x have the same bits together as alone.
+// Products of one x have the same bits whether they are computed together or alone.
 func TestQuantizedProducts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 31))
 	q := Quantization{GroupSize: 64, Bits: 4}

@@ -9,7 +9,7 @@ import (
 )
 
 // QuantizedRows is a quantized matrix [N, K] as the right factor of products
-// x·wᵀ, for callers that divide work between threads of their own:
+// x·wᵀ, for callers that divide the work between their own threads:
 //
 //	var p PreparedRows
 //	m.Reset(&p, rows)        // once, sizes memory
@@ -17,8 +17,8 @@ import (
 //	p.Again()                // if true, set every row again
 //	m.Multiply(out, ld, &p, lo, hi)
 //
-// None of these starts a goroutine. Set may run at once for different rows, and
-// Multiply for different ranges, once every row is set; a PreparedRows serves
+// None of these starts a goroutine. Set may run concurrently for different rows
+// and, once every row is set, Multiply for different ranges; a PreparedRows serves
 // every matrix that m.SharesRows reports. The results do not depend on how the rows
 // of x and [0, N) are divided; ranges that begin at multiples of Grain are fastest.
 //
@@ -28,7 +28,7 @@ type QuantizedRows struct {
 	packed
 }
 
-// Grain divides the borders between ranges for which Multiply is fastest.
+// Multiply is fastest for ranges that begin at multiples of Grain.
 const Grain = 32
 
 // NewQuantizedRows checks w [N, K*bits/32] uint32 and scales and biases
@@ -59,11 +59,11 @@ type PreparedRows struct {
 	limbs   []simd.Limbs // few rows
 	stride  int          // bytes between them
 	bytes   []byte
-	floats  []float32 // many rows, one after the other
+	floats  []float32 // many rows, contiguous
 	tiled   bool      // they are in tiles instead
 	tiles   simd.Tiles
-	group   int         // of tiles
-	endless atomic.Bool // a row is not finite, and tiles hold finite numbers only
+	group   int         // memory of tiles
+	endless atomic.Bool // a row is not finite, which tiles cannot represent
 }
 
 // maxLimbRows is the largest number of rows of x that are multiplied as whole
@@ -71,7 +71,7 @@ type PreparedRows struct {
 // faster.
 const maxLimbRows = 8
 
-// integers reports whether the codes, or bytes that stand for them, can be
+// integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.
 func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
 
@@ -93,7 +93,7 @@ var e2m1Codes = func() (table simd.Table) {
 	return table
 }()
 
-// Reset prepares p for so many rows of x.
+// Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	p.rows, p.k, p.order = rows, m.cols, m.order()
 	p.limbs, p.tiled = p.limbs[:0], false
@@ -117,7 +117,8 @@ func (a *packed) tiled() bool {
 	return a.Mode == opdef.ModeAffine && simd.HasTiles() && a.cols > 0
 }
 
-// grown returns a slice of n elements of any value, s itself if it is large enough.
+// grown returns a slice of n elements with undefined values; it is s itself if that is large
+// enough.
 func grown[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -125,8 +126,8 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// SharesRows reports whether rows that were prepared for m can be multiplied with
-// other as well.
+// SharesRows reports whether rows that were prepared for m can also be multiplied
+// with other.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
@@ -148,8 +149,8 @@ func (p *PreparedRows) Set(i int, x []float32) {
 }
 
 // Again must be called when every row is set. It reports whether all of them must
-// be set once more, because one is not finite: tiles hold finite numbers only, so
-// the rows are then multiplied as floats.
+// be set once more because one is not finite: tiles cannot represent that, so the
+// rows are then multiplied as floats.
 func (p *PreparedRows) Again() bool {
 	if !p.tiled || !p.endless.Load() {
 		return false
@@ -166,8 +167,8 @@ func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi 
 }
 
 // MultiplyRows is Multiply for rows [first, end) of x; row first goes to the
-// beginning of out. first must be a multiple of Grain, and so must end unless it is
-// the number of rows.
+// beginning of out. first must be a multiple of Grain, and so must end, unless it
+// is the number of rows.
 func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
 	switch {
 	case lo >= hi || first >= end:

@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// limbBlock is how many rows of w are multiplied at a time, so that their codes
-// are still in the cache for the next row of x.
+// limbBlock is how many rows of w are multiplied at a time: so few that their
+// codes are still in the cache for the next row of x.
 const limbBlock = 64
 
 // multiplyLimbs multiplies codes with whole numbers.
@@ -33,8 +33,8 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, fr
 }
 
 // block returns rows of the matrix as CodeDots takes them. space holds scales and
-// biases; unpacked the codes, if these must be made bytes first. It also
-// returns rows whose factors are too large for that.
+// biases, and unpacked the codes, if these must be converted to bytes first. It
+// also returns rows whose factors are too large for this.
 func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
 	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
 	c.Data, c.Stride = m.codeRows(first, rows)
@@ -67,8 +67,8 @@ func (m *QuantizedRows) multiplyFloats(out []float32, ld int, x []simd.Limbs, ro
 	}
 }
 
-// halfScales sets the factors that belong to e2m1Codes. It returns the rows where
-// one of them, or a product with one, might exceed float32.
+// halfScales sets the factors that belong to e2m1Codes. It returns the rows in
+// which one of them, or a product with one, might exceed float32.
 func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
 	values := &e8m0Values
 	if m.Mode == opdef.ModeNVFP4 {
@@ -106,8 +106,8 @@ func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
 	return data, words * 4
 }
 
-// loadMatrix returns rows of a matrix of floats one after the other: where they
-// are if that is possible, else converted in buf.
+// loadMatrix returns rows of a matrix of floats one after the other: in place
+// if possible, else converted in buf.
 func loadMatrix(a *array.Array, first, rows int, buf []float32) []float32 {
 	cols := a.Shape[1]
 	off := a.Offset + first*a.Strides[0]

@@ -9,9 +9,9 @@ import (
 // panelK is the largest number of rows of a panel of w.
 const panelK = 512
 
-// chunk is the largest number of rows of w that are multiplied together. They are
-// several panels, so that a block of rows of x is read once and is in the cache for
-// the other panels.
+// chunk is the largest number of rows of w that are multiplied together. These are
+// several panels, so that a block of rows of x is read once and then is in the
+// cache for the other panels.
 const chunk = 128
 
 // blockRows is how many rows of x such a block has.
@@ -71,8 +71,8 @@ func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
 	simd.TransposePanel(panel, space, kn, nn, kn)
 }
 
-// expandPanel makes a panel from one of words. It returns false where codes cross
-// the borders of words.
+// expandPanel makes a panel from a panel of words. It returns false if codes
+// cross the borders of words.
 func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) bool {
 	if 32%m.Bits != 0 {
 		return false
@@ -124,7 +124,7 @@ func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes, scales, b
 // multiplyTiles multiplies tiles of x with tiles of codes.
 func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	const width = 32
-	most := min(chunk, hi-lo+width-1) / width // panels at a time
+	most := min(chunk, hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := simd.TileNumbers(p.k), m.groups*width
 	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + (2*p.k/4+3*m.groups)*width)
 	defer scratch.release()

@@ -13,7 +13,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// quantizedForms are all formats of weights.
+// quantizedForms lists all formats of weights.
 var quantizedForms = func() (all []Quantization) {
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for _, group := range []int{32, 64, 128} {
@@ -123,7 +123,7 @@ func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, 
 	}
 }
 
-// A row that is not finite changes no other, and has what its own sums give.
+// A row that is not finite does not affect other rows, and gives the results of its own sums.
 func TestRowsThatAreNotFinite(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 22))
 	const rows, n, k, infinite = 40, 33, 128, 5

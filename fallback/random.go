@@ -7,7 +7,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// RandomParams are the numbers of the random op.
+// RandomParams are the parameters of the random op.
 type RandomParams struct {
 	Kind  opdef.RandomKind
 	First float32 // the lower end, or the mean
@@ -16,8 +16,8 @@ type RandomParams struct {
 }
 
 // Random fills out, a contiguous float array, with random numbers. Element i is
-// made of word i mod 4 that Philox gives for the seed as key, and (i/4, counter,
-// 1 + kind) as counter:
+// computed from word i mod 4 of Philox with the seed as key and (i/4, counter, 1
+// + kind) as counter:
 //
 //   - opdef.RandomUniform: min(First + Scale * u, Limit), where u is the word's upper
 //     24 bits in units of 2^-24; computed in float32
@@ -68,7 +68,7 @@ func Random(state, out array.Array, p RandomParams) error {
 func (p *RandomParams) four(r [4]uint32) (out [4]float32) {
 	if p.Kind == opdef.RandomUniform {
 		for i, w := range r {
-			scaled := float32(unit(w) * p.Scale) // rounded before the sum
+			scaled := float32(unit(w) * p.Scale) // rounded before the addition
 			out[i] = min(p.First+scaled, p.Limit)
 		}
 		return out

@@ -5,16 +5,16 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// indexed reports whether the result is a place, along one axis.
+// indexed reports whether the result is an index along one axis.
 func indexed(k opdef.ReduceKind) bool { return k == opdef.ReduceArgMax || k == opdef.ReduceArgMin }
 
-// needsElements reports whether the kind is undefined for no elements.
+// needsElements reports whether the kind is undefined without elements.
 func needsElements(k opdef.ReduceKind) bool {
 	return indexed(k) || k == opdef.ReduceAMax || k == opdef.ReduceAMin || k == opdef.ReduceLogSumExp
 }
 
 // result returns the type of the result for elements of the given type, or
-// false where the kind does not take them.
+// false if the kind does not accept them.
 func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 	switch {
 	case indexed(k):
@@ -35,18 +35,18 @@ func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 	return dtype, true
 }
 
-// Reduce reduces the last axes of x to one element each: out has the shape of
-// x's leading axes. Result types are those of MLX: out has x's type, but uint32
-// for ArgMax and ArgMin, which reduce one axis; bool for All and Any; int32 and
-// uint32 for the sum and product of bool and uint8; float32 for the mean of types
-// other than floats.
+// Reduce reduces the last axes of x to one element each: out has the shape of x's
+// leading axes. Result types are those of MLX: out has x's type, with these
+// exceptions: uint32 for ArgMax and ArgMin, which reduce one axis; bool for All
+// and Any; int32 and uint32 for the sum and product of bool and uint8; float32
+// for the mean of types other than floats.
 //
 // Integers wrap around. A NaN makes every float result NaN and is the largest and
 // the smallest for ArgMax and ArgMin, which return the first of equal elements; it
 // is true for All and Any. Without elements, the sum is 0, the product 1, the mean
 // NaN, All true and Any false. LogSumExp of nothing but -Inf is -Inf.
 //
-// Long sums are added up in pieces and those in pairs, so that errors stay small.
+// Long sums are added up in pieces, and the pieces in pairs, so that errors stay small.
 //
 // Errors: ErrInvalid for other shapes or types, or for a kind that needs elements
 // where there are none.
@@ -94,7 +94,7 @@ const reducePiece = 1024
 
 // reduction walks the pieces of every result.
 type reduction struct {
-	outer, inner loop // over the results, and over the elements of one
+	outer, inner loop // loops over the results, and over the elements of one
 	pieces       int  // of a result
 }
 
@@ -107,9 +107,9 @@ func newReduction(x, out *array.Array) reduction {
 	return r
 }
 
-// runs calls f for the stretches of evenly spaced elements that piece i of a
-// result is made of, in order: they start at off and are stride apart. done says
-// how many elements of the piece came before.
+// runs calls f, in order, for the runs of evenly spaced elements of piece i of a
+// result: they start at off and are stride apart. done is how many elements of
+// the piece came before.
 func (r *reduction) runs(base, i int, f func(off, stride, n, done int)) {
 	first := i * reducePiece
 	total := min(reducePiece, r.inner.size-first)
@@ -123,9 +123,9 @@ func (r *reduction) runs(base, i int, f func(off, stride, n, done int)) {
 	}
 }
 
-// reducePieces computes the partial result of every piece in parallel, joins
-// those of each result, two by two, and stores what came out. one needs no more
-// than the place of a piece; cost is per element.
+// reducePieces computes the partial results of all pieces in parallel, joins
+// those of each result in pairs, and stores the outcome. one gets only the
+// place of a piece; cost is per element.
 func reducePieces[P any](r *reduction, cost float64, one func(base, piece int) P, join func(a, b P) P, empty P, store func(off int, p P)) {
 	if r.pieces == 0 {
 		at := r.outer.seek(r.outer.rank, 0)

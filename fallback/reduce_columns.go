@@ -7,7 +7,7 @@ import (
 )
 
 // columns reports whether neighbouring results are sums of neighbouring columns,
-// so that rows can be added instead of gathering each column.
+// so that whole rows can be added instead of gathering each column.
 func (r *reduction) columns() bool {
 	return r.inner.rank == 1 && r.outer.rank == 1 && r.outer.strides[0][0] == 1 && r.inner.strides[0][0] != 1 && r.inner.size > 0
 }
@@ -55,7 +55,7 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 	for i := range rows {
 		row := floats(x, base+i*stride, 1, n, buf)
 		to := lane(i % 8)
-		// What is left of a row of few elements is added to the first lanes.
+		// The rest of a row of few elements is added to the first lanes.
 		if whole := rows - rows%8; i >= whole {
 			to = lane(i - whole)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// found is the extreme element of a piece: a key to compare pieces by, and where
-// it is in the result's elements.
+// found is the extreme element of a piece: a key for comparing pieces, and its
+// index among the result's elements.
 type found[K int64 | float32] struct {
 	key   K
 	place int

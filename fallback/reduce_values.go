@@ -12,7 +12,7 @@ import (
 // of exponentials relative to it, else one number.
 type floatPart struct{ v, sum float32 }
 
-// reduceFloats computes every kind but the indexed ones.
+// reduceFloats computes every kind except the indexed ones.
 func reduceFloats(kind opdef.ReduceKind, x, out *array.Array) {
 	r := newReduction(x, out)
 	if (kind == opdef.ReduceSum || kind == opdef.ReduceMean) && r.columns() {
@@ -82,11 +82,12 @@ func foldFloats(kind opdef.ReduceKind, row []float32) floatPart {
 	return floatPart{v: float32(toByte(kind == opdef.ReduceAll))}
 }
 
-// sumBlock is how many elements are added one after another, in eight lanes: of more,
-// the same rounding again and again would add up.
+// sumBlock is how many elements are added one after another, in eight lanes: with
+// more, roundings in the same direction would add up.
 const sumBlock = 256
 
-// sumFloats adds the elements of a piece, or of less: in blocks, and those in pairs.
+// sumFloats adds the elements of a piece, or of a part of one: in blocks, and the blocks in
+// pairs.
 func sumFloats(row []float32) float32 {
 	var sums [reducePiece / sumBlock]float32
 	n := 0
@@ -98,7 +99,7 @@ func sumFloats(row []float32) float32 {
 	return joinPairs(sums[:n+1], func(a, b float32) float32 { return a + b })
 }
 
-// sumLanes adds in eight lanes, and those in pairs.
+// sumLanes adds in eight lanes, and the lanes in pairs.
 func sumLanes(row []float32) float32 {
 	var a [8]float32
 	row = row[simd.SumLanes(&a, row):]
@@ -156,8 +157,8 @@ func joinFloats(kind opdef.ReduceKind, a, b floatPart) floatPart {
 	return floatPart{v: top, sum: a.sum*simd.Exp32(a.v-top) + b.sum*simd.Exp32(b.v-top)}
 }
 
-// reduceInts computes every kind that exists for integers but the indexed ones.
-// 64 bits hold every partial result, or what is left of it in 32.
+// reduceInts computes every kind that exists for integers, except the indexed
+// ones. 64 bits hold every partial result, or at least its lowest 32 bits.
 func reduceInts[T integer](kind opdef.ReduceKind, x, out *array.Array) {
 	r := newReduction(x, out)
 	s := storage[T](x)

@@ -6,7 +6,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// RoPEParams are the numbers of a rotary position embedding.
+// RoPEParams are the parameters of a rotary position embedding.
 type RoPEParams struct {
 	// Dims is how many elements of a head are rotated, an even number; the
 	// others are copied.
@@ -64,8 +64,7 @@ type ropeTable struct {
 	cos, sin []float32 // [steps, Dims/2]
 }
 
-// lastTable is the table used last: the layers of a model ask for the same one
-// again and again.
+// lastTable is the table used last: all layers of a model need the same one.
 var lastTable atomic.Pointer[ropeTable]
 
 // maxKept is the size of the largest table to keep, in numbers.

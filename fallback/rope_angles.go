@@ -6,14 +6,14 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// ropeWaves are what the angles of pairs are made of: radians per position, or, if
-// they are given frequencies, positions per radian.
+// ropeWaves determine the angles of pairs: radians per position or, if frequencies
+// are given, positions per radian.
 type ropeWaves struct {
 	waves   []float32
 	inverse bool
 }
 
-// newRopeWaves returns those of a base for so many rotated elements, base^(-2i/dims).
+// newRopeWaves returns those of a base for that many rotated elements, base^(-2i/dims).
 func newRopeWaves(base float32, dims int) ropeWaves {
 	w := ropeWaves{waves: make([]float32, dims/2)}
 	for i := range w.waves {
@@ -22,7 +22,7 @@ func newRopeWaves(base float32, dims int) ropeWaves {
 	return w
 }
 
-// or returns the frequencies of freqs if it is present, maybe in buf, or else w.
+// or returns the frequencies of freqs if it is present, perhaps in buf, or else w.
 func (w ropeWaves) or(freqs *array.Array, buf []float32) ropeWaves {
 	if !freqs.Present() {
 		return w

@@ -13,7 +13,7 @@ type buffer struct{ f []float32 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// borrow returns a buffer of n numbers of any value; give it back with release.
+// borrow returns a buffer of n numbers with undefined values; return it with release.
 func borrow(n int) *buffer {
 	b := buffers.Get().(*buffer)
 	if cap(b.f) < n {
@@ -25,22 +25,22 @@ func borrow(n int) *buffer {
 
 func (b *buffer) release() { buffers.Put(b) }
 
-// cut takes the first n numbers off a buffer.
+// cut removes the first n numbers from a buffer.
 func cut(rest *[]float32, n int) []float32 {
 	out := (*rest)[:n:n]
 	*rest = (*rest)[n:]
 	return out
 }
 
-// storage returns the whole storage of a as a slice of T, which is as wide as
+// storage returns the whole storage of a as a slice of T, which has the size of
 // the array's elements.
 func storage[T float32 | int32 | uint32 | uint16 | uint8](a *array.Array) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(a.Data))), len(a.Data)/int(unsafe.Sizeof(zero)))
 }
 
-// view returns n elements of s from off on, stride apart: where they are when
-// they follow one another, else copied to buf.
+// view returns n elements of s from off on, stride apart: in place if they are
+// contiguous, else copied to buf.
 func view[T any](s []T, off, stride, n int, buf []T) []T {
 	if stride == 1 || n == 1 {
 		return s[off : off+n]
@@ -101,8 +101,8 @@ func loadFloats(dst []float32, a *array.Array, off, stride int) {
 	}
 }
 
-// floats returns n elements of a float array as float32: the storage itself
-// where that is possible, else a copy in buf.
+// floats returns n elements of a float array as float32: the storage itself if
+// possible, else a copy in buf.
 func floats(a *array.Array, off, stride, n int, buf []float32) []float32 {
 	if n == 0 {
 		return buf[:0]
@@ -145,7 +145,7 @@ func storeFloats(a *array.Array, off, stride int, src []float32) {
 }
 
 // place returns where to compute n elements that storeFloats then stores: the
-// storage itself where that is possible, else buf.
+// storage itself if possible, else buf.
 func place(a *array.Array, off, stride, n int, buf []float32) []float32 {
 	if a.DType == array.Float32 && (stride == 1 || n == 1) {
 		return storage[float32](a)[off : off+n]

@@ -67,7 +67,7 @@ func TestLayerNorm(t *testing.T) {
 		}
 		g.agree(func(in []array.Array, out array.Array) error {
 			return LayerNorm(in[0], in[1], in[2], out, 0.01)
-		}, out, 2e-6, 40, x, weight, bias) // a row of equals keeps the rounding of its mean
+		}, out, 2e-6, 40, x, weight, bias) // a row of equal numbers keeps the rounding error of its mean
 	})
 	row, one, scalar := must(t, []float32{1, 2}, 2), must(t, []float32{1}, 1), must(t, []float32{1})
 	none := array.Array{}

@@ -7,8 +7,8 @@ import (
 )
 
 // runningSoftmax is softmax(scores)·values over keys that come block by block
-// (Milakov and Gimelshein, 2018). Of each row it keeps the largest score so far and,
-// relative to it, the sum of the weights and the weighted sums of the values.
+// (Milakov and Gimelshein, 2018). For each row it keeps the largest score so far
+// and, relative to it, the sum of the weights and the weighted sums of the values.
 type runningSoftmax struct {
 	largest, total []float32 // [rows]
 	sums           []float32 // [rows, dv]; the caller adds the weighted values
@@ -20,7 +20,7 @@ func newRunningSoftmax(space *[]float32, rows, dv int) runningSoftmax {
 	return runningSoftmax{largest: cut(space, rows), total: cut(space, rows), sums: cut(space, rows*dv), dv: dv}
 }
 
-// runningSoftmaxSize is how many numbers newRunningSoftmax takes.
+// runningSoftmaxSize is the size of the memory for newRunningSoftmax, in numbers.
 func runningSoftmaxSize(rows, dv int) int { return rows * (2 + dv) }
 
 // reset forgets all keys.
@@ -41,7 +41,7 @@ func (s *runningSoftmax) rows(lo, hi int) runningSoftmax {
 func (s *runningSoftmax) of(row int) []float32 { return s.sums[row*s.dv : (row+1)*s.dv] }
 
 // weights turns a row's scores of the next keys into weights relative to the largest
-// score so far, and rescales what was summed before.
+// score so far, and rescales the earlier sums.
 func (s *runningSoftmax) weights(row int, scores []float32) {
 	largest := max(s.largest[row], simd.Max(scores))
 	if math.IsInf(float64(largest), -1) { // every key so far is masked
@@ -60,7 +60,7 @@ func (s *runningSoftmax) weights(row int, scores []float32) {
 // result divides a row's weighted sums by the sum of its weights, and returns them.
 func (s *runningSoftmax) result(row int) []float32 {
 	sums := s.of(row)
-	if s.total[row] != 0 { // else no key was seen, and the sums are 0
+	if s.total[row] != 0 { // otherwise no key was seen, and the sums are 0
 		simd.Scale(sums, 1/s.total[row])
 	}
 	return sums

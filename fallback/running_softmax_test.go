@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every form of attention keeps the scores' NaNs and leaves out keys that are hidden, in
-// whatever block they come.
+// Every form of attention propagates NaNs of scores and ignores hidden keys, whichever
+// block they are in.
 func TestRunningSoftmaxOfSpecialScores(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	space := make([]float32, runningSoftmaxSize(1, 1))

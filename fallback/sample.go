@@ -11,7 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// NoToken is what Sample gives for a row that holds a NaN or +Inf, or nothing
+// NoToken is Sample's result for a row that contains a NaN or +Inf, or nothing
 // finite.
 const NoToken = math.MaxUint32
 
@@ -23,15 +23,15 @@ func SamplePlain() []uint32 {
 }
 
 // Sample draws an index from each row of logits. params is [SampleParamsSize], or
-// [N, SampleParamsSize] for logits [N, V], of which each row then draws as if it
-// were row 0 alone. step is int32 [1]; where it is absent, at counts. out is uint32,
-// with logits' shape without the last axis.
+// [N, SampleParamsSize] for logits [N, V], one for each row, which then draws as if
+// it were row 0 alone. step is int32 [1]; if it is absent, at is used instead. out
+// is uint32, with logits' shape without the last axis.
 //
 // The filters are those of mlx_lm: of the probabilities at temperature 1, the
 // smallest set of the likeliest that reaches top-p, those that are at least min-p
 // times as likely as the likeliest, and the top-k likeliest; all by falling
-// probability, and by index among equals. From what every filter keeps, the draw
-// is by Philox with the seed as key and (counter + step, row) as counter:
+// probability, and by index among equals. From the tokens that all filters keep,
+// the draw is by Philox with the seed as key and (counter + step, row) as counter:
 // the first index at which the running sum of the weights exceeds a random part of
 // their total.
 //
@@ -71,8 +71,8 @@ func Sample(logits, params, step, out array.Array, at int32) error {
 	return nil
 }
 
-// MaxSampleRow is what the rows of Sample stay below: the sum of all weights of a
-// row has 64 bits.
+// Rows of Sample are shorter than MaxSampleRow, so that the sum of all weights of
+// a row fits 64 bits.
 const MaxSampleRow = 1 << 24
 
 func sampleRows(logits, params, out *array.Array, step int32) {
@@ -141,11 +141,11 @@ func (s *settings) choose(logits []float32, row uint32) uint32 {
 	return s.draw(logits, best, s.filter(logits, best), uint64(r[0])<<32|uint64(r[1]))
 }
 
-// bottom is where the likeliest tokens end: kept are those of larger keys, and
-// the first of those with this one.
+// bottom is where the likeliest tokens end: those with larger keys are kept,
+// and the first of those with this key.
 type bottom struct{ key, ties uint32 }
 
-// filter returns how far top-k and top-p go. Both keep a prefix of the same order.
+// filter returns where top-k and top-p end. Both keep a prefix of the same order.
 func (s *settings) filter(logits []float32, best uint32) bottom {
 	var byCount, byMass bottom
 	if s.topK != 0 && int64(s.topK) < int64(len(logits)) {
@@ -173,13 +173,13 @@ const (
 	sampleLevels = 3
 )
 
-// The bits of keys that a level looks at.
+// The bits of keys that a level examines.
 var (
 	sampleShift = [sampleLevels]uint{21, 10, 0}
 	sampleMask  = [sampleLevels]uint32{sampleBins - 1, sampleBins - 1, sampleBins/2 - 1}
 )
 
-// histogram is what mostLikely works with.
+// histogram is the working memory of mostLikely.
 type histogram struct {
 	bins [sampleBins]uint64
 	keys []uint32
@@ -187,9 +187,9 @@ type histogram struct {
 
 var histograms = sync.Pool{New: func() any { return new(histogram) }}
 
-// mostLikely goes by falling keys until the sum of their weights reaches a target,
-// and returns where that is. It looks at some bits of keys at a time, from the
-// top, and then only at those that have the bits found.
+// mostLikely adds up weights by falling keys until the sum reaches a target, and
+// returns where that is. It examines some bits of the keys at a time, from the
+// top, and then only the keys with the bits found so far.
 func mostLikely(logits []float32, weight func(key uint32) uint64, target func(total uint64) uint64) bottom {
 	h := histograms.Get().(*histogram)
 	defer histograms.Put(h)
@@ -231,8 +231,8 @@ func (s *settings) draw(logits []float32, best uint32, c bottom, r uint64) uint3
 	return at
 }
 
-// sum adds up the weights of what is kept, until they exceed the target: it
-// returns the sum, and where that was.
+// sum adds up the weights of the tokens that are kept until they exceed the
+// target; it returns the sum, and where that was.
 func (s *settings) sum(logits []float32, best uint32, c bottom, target uint64) (uint64, uint32) {
 	total, ties := uint64(0), uint32(0)
 	for i, v := range logits {

@@ -6,15 +6,15 @@ import (
 )
 
 // The weight of a token is 2^-y in units of 2^-40, where y is how far its logit
-// is below the largest one, in powers of two at the temperature. All of it is
-// integer arithmetic, cut off and never rounded by a processor's mode, so that
-// every backend has the same weights to the last bit, and their sums do not
-// depend on an order. shaders/include/sample.glsl is the same.
+// is below the largest one, in powers of two at the temperature. It is computed
+// in integer arithmetic with truncation, so that all backends have the same
+// weights to the last bit, and their sums do not depend on an order.
+// shaders/include/sample.glsl is the same.
 //
-// A weight is off by less than 2e-8 of itself and 2^-40 of the largest one.
+// The error of a weight is less than 2e-8 of itself plus 2^-40 of the largest one.
 const (
 	weightBits    = 40
-	exponentBits  = 26 // of a y behind the binary point
+	exponentBits  = 26 // of y, after the binary point
 	farthest      = math.MaxUint32
 	unlikeliest   = 0x0080_0000 // the key of -Inf
 	beyondNumbers = 0xff80_0000 // the key of +Inf; those above are of NaNs
@@ -56,7 +56,7 @@ func keyParts(key uint32) (mantissa uint32, exponent int32, negative bool) {
 }
 
 // exponentBelow returns y for the number of a key below the best one, at c, in
-// units of 2^-26; farthest stands for all from 64 on.
+// units of 2^-26; farthest stands for all values from 64 on.
 func exponentBelow(best, key uint32, c scale) uint32 {
 	if key <= unlikeliest {
 		return farthest

@@ -8,9 +8,9 @@ import (
 )
 
 // Scan sets every element of out to the sum or product of x's elements up to it
-// along an axis: without itself if exclusive, and from the end if reverse. x and
-// out have one shape and type of numbers. Floats are joined in float32 and rounded
-// once; integers wrap around.
+// along an axis: without the element itself if exclusive, and from the end if
+// reverse. x and out have one shape and one type of numbers. Floats are combined
+// in float32 and rounded once; integers wrap around.
 //
 // Errors: ErrInvalid for other shapes or types, an axis that x lacks or an unknown
 // kind.
@@ -47,7 +47,7 @@ func Scan(kind opdef.ScanKind, x, out array.Array, axis int, exclusive, reverse 
 	return nil
 }
 
-// axisLast returns a layout with the axis behind the others.
+// axisLast returns a layout with the axis moved to the end.
 func axisLast(l array.Layout, axis int) array.Layout {
 	move := func(of []int) []int {
 		return append(slices.Delete(slices.Clone(of), axis, axis+1), of[axis])
@@ -60,8 +60,8 @@ type scan struct {
 	exclusive, reverse bool
 }
 
-// scanPiece is how many floats are joined one after another, so that long sums
-// stay exact.
+// scanPiece is how many floats are combined one after another, so that long
+// sums stay accurate.
 const scanPiece = 256
 
 // floats scans one row. dst may be row.
@@ -108,7 +108,7 @@ func sumsSoFar(dst, row []float32) {
 	}
 }
 
-// place returns where the element is that comes i-th.
+// place returns the index of the element that comes i-th.
 func (s scan) place(i, n int) int {
 	if s.reverse {
 		return n - 1 - i

@@ -11,9 +11,9 @@ import (
 // indices [i…], int32 or uint32, and updates [pre…, i…, post…], of x's type. If
 // along is set, indices have the shape of updates, [pre…, n, post…], and each
 // column along the axis has its own. Updates of one place are combined in the
-// order of their numbers, in float32 for floats, and rounded once; bools combine
-// as 0 and 1, and what is not 0 is true. A negative index counts from the end;
-// outside the axis there is no effect.
+// order of their indices, in float32 for floats, and rounded once; bools are
+// combined as 0 and 1, and any nonzero result is true. A negative index counts
+// from the end; one outside the axis has no effect.
 //
 // Errors: ErrInvalid for other shapes or types, an axis that x lacks, or an
 // unknown mode.
@@ -57,7 +57,7 @@ type scattering struct {
 	updates, out *array.Array
 	columns      loop // of out, updates and indices, without the axis
 	updateAt     []int
-	indexAt      []int // of each number, from where the column begins
+	indexAt      []int // of each update, from the start of the column
 	place        func(off int) (int, bool)
 	places       int
 	stride       int // of out's axis

@@ -13,8 +13,8 @@ import (
 //
 // mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
 // added to the scores; it may be absent. keyLength, int32 [1], is the number of keys
-// that exist; if it is absent, all Tk do. With causal, query i sees keys up to
-// L - Tq + i, where L is that number. A query that sees no key gives zeros.
+// the number that exist; if it is absent, all Tk do. With causal, query i sees keys
+// up to L - Tq + i, where L is that number. A query that sees no key gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types.
 func SDPA(q, k, v, mask, keyLength, out array.Array, scale float32, causal bool) error {
@@ -65,8 +65,8 @@ func (c *checker) attention(q, k, v, out *array.Array) {
 	}
 }
 
-// attention is one call: blocks of queries against blocks of keys, with a
-// running softmax, so that scores never take more than one block. The queries of all heads that read one key head go together.
+// attention is one call: blocks of queries against blocks of keys, with a running softmax, so that scores never take
+// more than one block. The queries of all heads that read one key head are processed together.
 type attention struct {
 	q, k, v, mask, out *array.Array
 	scale              float32
@@ -76,7 +76,7 @@ type attention struct {
 
 const (
 	fewRows  = 32  // rows of a block of queries
-	manyRows = 96  // where there are many queries
+	manyRows = 96  // if there are many queries
 	keyRows  = 128 // keys of a block: whole panels
 )
 

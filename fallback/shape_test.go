@@ -9,8 +9,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// Unfit operands of the shape ops are refused; what they compute is compared by
-// ops/optest.
+// Operands of the shape ops that do not fit are rejected; ops/optest tests the
+// results.
 func TestShapeOpsRefuse(t *testing.T) {
 	x, y := must(t, []float32{1, 2, 3}, 3), must(t, []float32{1, 2}, 2)
 	i, flag := must(t, []int32{0, 1}, 2), must(t, []bool{true, false, true}, 3)

@@ -10,11 +10,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// Stages is how a call of a region is run: loops one after another, for workers
-// that stay between them. Fused ops exist in this form only.
+// Stages describes how a call of a region is run: as loops, one after another,
+// by workers that stay between them. Fused ops exist only in this form.
 type Stages struct {
 	Loops []Loop
-	// Scratch is the float32 numbers that the loops hand on to one another.
+	// Scratch is the number of float32 numbers that the loops pass on to one another.
 	Scratch int
 	// Make makes the loops for arrays with memory. It keeps them, and scratch.
 	Make func(arrays []array.Array, scratch []float32) ([]workers.Part, error)
@@ -23,8 +23,8 @@ type Stages struct {
 // Loop describes one loop of a call.
 type Loop struct {
 	Kernel string
-	// First is where its operands begin among the op's: it touches those up to where
-	// the next loop's begin, and reads those of Also.
+	// First is the index of its first operand among the op's: it touches those up to
+	// the next loop's First, and also reads those in Also.
 	First int
 	Also  []int
 }
@@ -77,23 +77,22 @@ func Supports(name string, arrays []array.Array, params []byte) error {
 	return c.err
 }
 
-// asRow checks that the elements of a, if it is present, are a constant stride of the
-// last axis apart.
+// asRow checks that the elements of a, if it is present, have a constant stride, that
+// of the last axis.
 func (c *checker) asRow(name string, a *array.Array) {
 	if a.Present() && !a.IsContiguous() && a.Size() != a.Dim(-1) {
 		c.fail("%s of shape %v and strides %v is no row", name, a.Shape, a.Strides)
 	}
 }
 
-// asRows checks that the elements of so many rows in all, if a is present, are a
-// constant stride of the last axis apart.
+// asRows checks the same for an array of that many rows.
 func (c *checker) asRows(name string, a *array.Array, rows int) {
 	if c.asRow(name, a); c.err == nil && rows > 1 && a.Present() && !a.IsContiguous() {
 		c.fail("%s of shape %v and strides %v is not contiguous", name, a.Shape, a.Strides)
 	}
 }
 
-// paramsOf returns the parameter struct that lies in these bytes.
+// paramsOf returns the parameter struct in these bytes.
 func paramsOf[P any](bytes []byte) (params P) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
 	return params

@@ -26,7 +26,7 @@ func runStages[P any](g *gen, op opdef.Op, params P, arrays []array.Array) {
 	require.NoError(g, workers.NewSchedule(steps).Run(2))
 }
 
-// A product of one row is the same to the bit, whoever cuts it into pieces.
+// A product of one row has the same bits however it is cut into pieces.
 func TestProductStagesEqualTheOp(t *testing.T) {
 	property := func(g *gen) {
 		q := g.format()

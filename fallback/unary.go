@@ -14,9 +14,10 @@ func integral(k opdef.UnaryKind) bool {
 }
 
 // Unary computes out = kind(x), element by element. x and out have one shape and
-// type, but Not gives bool and takes anything, nonzero being true. Round goes to
-// the nearest, ties to even; GELU is x·(1 + erf(x/√2))/2. Integers wrap around, and
-// have Neg, Abs, Square and Not; Floor, Ceil and Round leave them as they are.
+// type, except that Not gives bool and accepts any type, where nonzero is true.
+// Round goes to the nearest, ties to even; GELU is x·(1 + erf(x/√2))/2. For
+// integers there are Neg, Abs, Square and Not, which wrap around; Floor, Ceil and
+// Round leave integers unchanged.
 //
 // Errors: ErrInvalid for other shapes or types, or a kind that the type lacks.
 func Unary(kind opdef.UnaryKind, x, out array.Array) error {
@@ -83,7 +84,7 @@ func unaryFloats(kind opdef.UnaryKind, l *loop, x, out *array.Array) {
 	})
 }
 
-// vectorUnary are the kinds that have vector forms.
+// vectorUnary maps kinds to their vector forms.
 var vectorUnary = map[opdef.UnaryKind]simd.Unary{
 	opdef.UnaryNeg: simd.Neg, opdef.UnaryAbs: simd.Abs, opdef.UnarySquare: simd.Square, opdef.UnarySqrt: simd.Sqrt,
 	opdef.UnaryRsqrt: simd.Rsqrt, opdef.UnaryLog: simd.Log,

@@ -19,8 +19,8 @@ type loop struct {
 	start    offsets
 }
 
-// newLoop walks the first rank axes of the operands, which have the dimensions
-// of the first one there.
+// newLoop walks the first rank axes of the operands, all of which have the
+// first operand's lengths there.
 func newLoop(rank int, arrays ...*array.Array) loop {
 	l := loop{size: 1, operands: len(arrays)}
 	for k, a := range arrays {
@@ -98,7 +98,7 @@ func (c *cursor) next() {
 	}
 }
 
-// blockSize is the longest piece of a row that blocks hands out.
+// blockSize is the longest piece of a row in a call by blocks.
 const blockSize = 1024
 
 // blocks calls run, in parallel, for pieces of the last axis: off is where the

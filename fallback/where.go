@@ -54,7 +54,7 @@ func where[T uint32 | uint16 | uint8](condition, a, b, out *array.Array) {
 	})
 }
 
-// choose sets z to x where truth is not 0, else to y, without branches.
+// choose sets z to x where truth is not 0 and to y elsewhere, without branches.
 func choose[T uint32 | uint16 | uint8](z []T, truth []uint8, x, y []T) {
 	truth, x, y = truth[:len(z)], x[:len(z)], y[:len(z)]
 	for i := range z {

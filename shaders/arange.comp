@@ -1,4 +1,4 @@
-// out[i] = start + i * step: of floats in float32, rounded once; of integers
+// out[i] = start + i * step: for floats in float32, rounded once; for integers
 // wrapping around.
 #version 450
 #extension GL_GOOGLE_include_directive : require

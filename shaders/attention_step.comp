@@ -1,11 +1,11 @@
-// Attention of one new token: RMSNorm of its query and key heads, rotary
-// position embedding, the new key and value into the cache, attention over the
-// cache. A workgroup does a few query heads of one key head over every so many
-// chunks of keys. How many of these splits have any keys follows from the length,
-// which may be known to the device alone. Of several workgroups of the same heads
-// the last to arrive combines their parts, unless whoever reads the result does
-// (attention_parts.glsl). Loads of keys and values are under way while what was
-// loaded before is computed.
+// Attention of one new token: RMSNorm of its query and key heads, rotary position
+// embedding, writing the new key and value into the cache, and attention over the
+// cache. A workgroup handles a few query heads of one key head and every n-th
+// chunk of keys. How many of these splits have keys depends on the length, which
+// may be known only to the device. Of several workgroups for the same heads, the
+// last to finish combines their results, unless the reader of the result does so
+// (attention_parts.glsl). Keys and values are loaded while the previous ones are
+// processed.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -17,11 +17,11 @@ layout(local_size_x_id = 0) in; // THREADS
 layout(constant_id = 1) const uint DT = DT_FLOAT32;
 layout(constant_id = 2) const uint D = 128;      // elements of a head, a multiple of 4
 layout(constant_id = 3) const uint HEADS = 2;    // query heads of a workgroup
-layout(constant_id = 4) const uint SHARE = 1;    // workgroups that share a key head
+layout(constant_id = 4) const uint SHARE = 1;    // number of workgroups that share a key head
 layout(constant_id = 5) const uint FLAGS = 0;    // STEP_* of params_attention.h
 layout(constant_id = 6) const uint V_LANES = 32; // threads side by side along a value, a power of two
-layout(constant_id = 7) const uint CHUNK = 64;   // keys that a workgroup takes at a time: 32 or 64
-layout(constant_id = 8) const uint PARTS = 0;    // 1: parts are the result, one of each split
+layout(constant_id = 7) const uint CHUNK = 64;   // keys that a workgroup processes at a time: 32 or 64
+layout(constant_id = 8) const uint PARTS = 0;    // 1: the result is one part for each split
 
 #define q_DT DT
 #define k_DT DT
@@ -66,7 +66,7 @@ const uint QUADS = D / 4;
 const uint SLOTS = (D / 2 + TEAM - 1) / TEAM; // pairs of elements of a head that a thread prepares
 const uint K_LANES = THREADS / CHUNK;         // threads that share a key
 const uint K_QUADS = (QUADS + K_LANES - 1) / K_LANES;
-const bool K_EVEN = QUADS % K_LANES == 0;     // else some of them have less to do
+const bool K_EVEN = QUADS % K_LANES == 0;     // otherwise some of them would have less to do
 const bool V_EVEN = QUADS == V_LANES;
 const uint V_ROWS = THREADS / V_LANES;
 const uint V_KEYS = CHUNK / V_ROWS; // values of a thread
@@ -78,7 +78,7 @@ shared vec4 heads_s[(HEADS + 2) * QUADS]; // the queries, the new key, the new v
 shared vec4 squares_s[THREADS / 4];
 shared vec4 scores_s[HEADS * THREADS / 4]; // K_LANES numbers for each key
 shared vec4 rows_s[HEADS * THREADS];
-shared vec2 row_stats_s[HEADS * V_ROWS];           // highest score and weight
+shared vec2 row_stats_s[HEADS * V_ROWS];           // highest score, and sum of weights
 shared vec4 split_tops_s[HEADS * MOST_SPLITS / 4];    // by head and split
 shared vec4 split_weights_s[HEADS * MOST_SPLITS / 4];
 shared vec4 split_factors_s[HEADS * MOST_SPLITS / 4]; // exp2(top - highest top)
@@ -93,7 +93,7 @@ bool has(uint flag) { return (FLAGS & flag) != 0; }
 #include "step_cache.glsl"
 
 vec4 acc[HEADS];
-float highest[HEADS]; // of the scores that a row of threads has seen
+float highest[HEADS]; // of the scores that a row of threads has processed
 float weight[HEADS];  // sum of exp2(score - highest)
 
 // This thread's share of the score of a key, for each head.
@@ -153,7 +153,7 @@ void add_values(uint first, uint end, uint fresh) {
         if (key == fresh) {
             quad = heads_s[(HEADS + 1) * QUADS + (V_EVEN ? value_quad() : min(value_quad(), QUADS - 1))];
         }
-        quad = key < end ? quad : vec4(0.0); // what lies beyond may be anything
+        quad = key < end ? quad : vec4(0.0); // what lies beyond is undefined
         [[unroll]] for (uint g = 0; g < HEADS; g++) {
             acc[g] += e[g * V_KEYS + i] * quad;
         }
@@ -166,14 +166,14 @@ void main() {
     uint split = gl_WorkGroupID.y;
     uint first = split * CHUNK;
     load_head(thread / TEAM);
-    // The first splits do not wait for the length: what they may load in vain is little.
+    // The first splits do not wait for the length: what they may load needlessly is little.
     bool early = SHARE == 1 && split < EARLY_SPLITS;
     if (early) {
         load_chunk(first, p.capacity, NOWHERE);
     }
     uint start = uint(clamp(has(STEP_DEVICE_START) ? starts[p.start] : p.start, 0, int(p.capacity) - 1));
     uint length = uint(clamp(has(STEP_DEVICE_LENGTH) ? lengths[p.length_at] : int(p.keys), 0, int(p.keys)));
-    // One workgroup is done with two chunks sooner than two are with putting theirs together.
+    // One workgroup processes two chunks faster than two workgroups can combine their results.
     uint chunks = (length + CHUNK - 1) / CHUNK;
     uint splits = PARTS == 0 && chunks <= 2 ? 1 : clamp(chunks, 1u, gl_NumWorkGroups.y);
     uint stride = splits * CHUNK;
@@ -183,7 +183,7 @@ void main() {
         }
         return;
     }
-    // Where others read the same keys, none may read what one of them writes.
+    // If several workgroups share the keys, none of them may read the one that another writes.
     uint skipped = SHARE == 1 ? NOWHERE : start;
     if (!early) {
         load_chunk(first, length, skipped);
@@ -208,7 +208,7 @@ void main() {
         }
     }
     merge_rows(PARTS == 0 && splits == 1);
-    // Old keys of this split are read by now. A start beyond the length is in no split.
+    // The old keys of this split have been read by now. A start beyond the length is in no split.
     uint writer = start < length ? start / CHUNK % splits : 0;
     if (split == writer && first_head % (SHARE * HEADS) == 0) {
         store_new(start);

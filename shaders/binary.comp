@@ -1,6 +1,7 @@
-// out = f(a, b) by elements, any layouts. Integers stay integers. Comparisons,
-// Max and Min look at the bits, so that NaNs and subnormals count on every
-// device; arithmetic is in float32, rounded once at the store.
+// out = f(a, b) element by element, for any layouts. Integers are computed as
+// integers. Comparisons, Max and Min look at the bits, so that NaNs and
+// subnormals are treated alike on every device; arithmetic is in float32,
+// rounded once at the store.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -14,7 +15,7 @@ TENSOR_IN(1, b, 2)
 TENSOR_OUT(2, y, 3)
 layout(constant_id = 4) const uint RANK = 1;
 layout(constant_id = 5) const uint KIND = BINARY_ADD;
-layout(constant_id = 6) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 6) const uint QUADS = 0; // if set, the walk counts quads
 layout(constant_id = 7) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk3Params p; };
 
@@ -41,7 +42,7 @@ bool compare(uint u, uint v) {
     }
 }
 
-// Max and Min: one of the operands, the second of equals; a NaN wins.
+// Max and Min: one of the operands, the second if they are equal; a NaN wins.
 uint select(uint u, uint v) {
     if (bits_nan(u, a_DT)) {
         return u;

@@ -1,4 +1,4 @@
-// out = in in another type, any layouts. The rules are convert_bits's.
+// out = in converted to another type, for any layouts, by the rules of convert_bits.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -8,7 +8,7 @@ layout(local_size_x_id = 0) in;
 TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint RANK = 1;
-layout(constant_id = 4) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 4) const uint QUADS = 0; // if set, the walk counts quads
 layout(constant_id = 5) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk2Params p; };
 

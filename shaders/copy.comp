@@ -10,7 +10,7 @@ TENSOR_OUT(1, y, 2)
 layout(set = 0, binding = 0) readonly buffer x_Quads { uvec4 data[]; } x_quads;
 layout(set = 0, binding = 1) buffer y_Quads { uvec4 data[]; } y_quads;
 layout(constant_id = 3) const uint RANK = 1;
-layout(constant_id = 4) const uint QUADS = 0; // with it, the walk counts four words
+layout(constant_id = 4) const uint QUADS = 0; // if set, the walk counts units of four words
 layout(constant_id = 5) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk2Params p; };
 

@@ -1,6 +1,6 @@
-// out = in, bit by bit, where in runs along axis RANK-2 and out along axis
-// RANK-1: tiles of 32 x 32 go through shared memory, so that both sides are read
-// and written in runs. One workgroup of 256 threads per tile.
+// out = in, bit by bit, where in is contiguous along axis RANK-2 and out along
+// axis RANK-1: tiles of 32 x 32 go through shared memory, so that both sides are
+// accessed contiguously. One workgroup of 256 threads per tile.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -13,7 +13,7 @@ layout(constant_id = 3) const uint RANK = 2;
 layout(push_constant) uniform Push { Walk2Params p; };
 
 const uint SIDE = 32u;
-shared uint tile[32][33]; // a column more, against bank conflicts
+shared uint tile[32][33]; // one more column, against bank conflicts
 
 void main() {
     uint rows = p.shape[RANK - 2u];

@@ -1,5 +1,6 @@
-// out[r, i] = scale * code + bias, or what a mode has instead. A thread takes four
-// neighbours of out at a time; words and scales come from the cache for others.
+// out[r, i] = scale * code + bias, or the formula of another mode. A thread
+// computes four neighbours of out at a time; threads that need the same words and
+// scales get them from the cache.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

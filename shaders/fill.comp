@@ -8,10 +8,10 @@ layout(local_size_x_id = 0) in;
 TENSOR_OUT(0, y, 1)
 layout(set = 0, binding = 0) buffer y_Quads { uvec4 data[]; } y_quads;
 layout(constant_id = 2) const uint RANK = 1;
-layout(constant_id = 3) const uint QUADS = 0; // with it, the walk counts four words
+layout(constant_id = 3) const uint QUADS = 0; // if set, the walk counts units of four words
 layout(push_constant) uniform Push { FillParams fill; };
 
-#define p fill.walk // both of its arrays are out
+#define p fill.walk // both of the walk's arrays are out
 #define WALK_ARRAYS 2
 #include "walk.glsl"
 

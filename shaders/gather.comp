@@ -12,8 +12,8 @@ TENSOR_OUT(2, y, 2)
 layout(set = 0, binding = 0) readonly buffer x_Quads { uvec4 data[]; } x_quads;
 layout(set = 0, binding = 2) buffer y_Quads { uvec4 data[]; } y_quads;
 layout(constant_id = 3) const uint SIGNED_INDICES = 1; // int32 indices
-layout(constant_id = 4) const uint ROWS = 0;  // post is one run of units of four words
-layout(constant_id = 5) const uint PLAIN = 0; // nothing stands before the axis, and indices lie side by side
+layout(constant_id = 4) const uint ROWS = 0;  // post consists of contiguous units of four words
+layout(constant_id = 5) const uint PLAIN = 0; // there is no axis before it, and indices are contiguous
 layout(constant_id = 6) const uint BATCH = 1;
 layout(push_constant) uniform Push { GatherParams p; };
 
@@ -21,7 +21,7 @@ layout(push_constant) uniform Push { GatherParams p; };
 #define WALK_BATCH BATCH
 #include "walk.glsl"
 
-// Offset of position i in three axes.
+// The offset of position i in three axes.
 uint place(uint i, uint shape[3], uint strides[3]) {
     uint q = i / shape[2];
     uint at = (i - q * shape[2]) * strides[2];
@@ -30,7 +30,7 @@ uint place(uint i, uint shape[3], uint strides[3]) {
     return at + (i - q * shape[1]) * strides[1] + q * strides[0];
 }
 
-// Where unit i comes from, without the index: it is indices[y].
+// Where unit i comes from, apart from the index, which is indices[y].
 uvec2 source(uint i) {
     uint q = i / p.post_size;
     uint post = i - q * p.post_size;

@@ -1,6 +1,6 @@
-// Layer normalization along rows, one workgroup per row:
-// out = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias.
-// The mean comes first: squares of what is left lose no digits to it.
+// Layer normalization along rows, one workgroup per row: out = (x - mean) /
+// sqrt(mean((x - mean)^2) + eps) * weight + bias. The mean is computed first,
+// so that the squares of the differences lose no precision.
 //
 // variants: narrow_subgroup narrow base
 #version 450
@@ -54,8 +54,8 @@ float block_squares(uint first, float mean) {
     return sum;
 }
 
-// Each step is rounded by itself: a compiler that joins a product and a sum does so in one form of the kernel, and
-// not in the other.
+// Each step is rounded separately: a compiler may contract a product and a sum in one form of the kernel and not
+// in the other.
 void store_block(uint to, uint first, float mean, float scale) {
     for (uint k = 0u; k < ITEMS; k++) {
         precise float normed = (block[k] - mean) * scale;

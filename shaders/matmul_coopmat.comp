@@ -59,7 +59,7 @@ void set_b_tile() {
     }
 }
 
-// A result whose row or column float16 parts cannot hold.
+// A result whose row or column float16 parts cannot represent.
 float plain_product(uint m, uint n) {
     uvec2 from = batch_start(p, z);
     float sum = 0.0;

@@ -1,7 +1,7 @@
 // Writes the rows of a (the columns of b) as float16 parts for matmul_coopmat,
 // padded with zeros to p.runs runs of 8: 32 rows for a workgroup, 64 elements of
-// each at a time through shared memory, so that any strides are read side by side.
-// float16 stays as it is; other rows are scaled by a power of two.
+// each at a time through shared memory, so that reads are contiguous for any
+// strides. float16 is copied; other rows are scaled by a power of two.
 //
 // variants: narrow
 // requires: float16
@@ -18,7 +18,7 @@ TENSOR_IN(0, x, 1)
 layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
 layout(constant_id = 2) const uint PARTS = 2;
-layout(constant_id = 3) const uint ALONG_K = 1; // whether neighbours along k lie closer than rows
+layout(constant_id = 3) const uint ALONG_K = 1; // whether neighbours along k are closer in memory than rows
 
 layout(push_constant) uniform Push { MatMulSplitParams p; };
 

@@ -1,5 +1,5 @@
-// out[z, m, n] = sum over k of a[z, m, k] * b[z, k, n], tile by tile. Any
-// strides: a transposed view is read where it lies.
+// out[z, m, n] = sum over k of a[z, m, k] * b[z, k, n], tile by tile. Strides
+// may be anything: a transposed view is not copied.
 //
 // kernel: matmul_tiled TILE_QUADS=1
 // kernel: matmul_tiled_large TILE_QUADS=2
@@ -13,7 +13,7 @@ layout(local_size_x_id = 0) in;
 TENSOR_IN(0, a, 1)
 TENSOR_IN(1, b, 2)
 TENSOR_OUT(2, y, 3)
-// Whether neighbours along m (along n) lie closer than along k.
+// Whether neighbours along m (along n) are closer in memory than along k.
 layout(constant_id = 6) const uint A_BY_M = 0;
 layout(constant_id = 7) const uint B_BY_N = 0;
 
@@ -58,7 +58,7 @@ void main() {
     uvec2 from = batch_start(p, batch);
 
     tile_clear();
-    // lavapipe ends a loop after 65,535 turns; two of them suffice for any length.
+    // lavapipe ends a loop after 65,535 iterations; two nested loops suffice for any length.
     for (uint k1 = 0; k1 < p.k; k1 += TILE_K * 32768u) {
         uint end = min(p.k, k1 + TILE_K * 32768u);
         for (uint k0 = k1; k0 < end; k0 += TILE_K) {

@@ -1,6 +1,6 @@
 // out[z, m, n] = sum over k of a[z, m, k] * b[z, k, n] for a few rows of a,
 // where b is contiguous along k: the transposed view of a linear layer's weight.
-// A slot of lanes takes a column of b, a lane 16 bytes of it at a time.
+// A slot of lanes processes a column of b, each lane 16 bytes of it at a time.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -20,7 +20,7 @@ TENSOR_OUT(2, y, 3)
 #include "staged_rows.glsl"
 #define SLOT_SPEC 6
 #include "slots.glsl"
-layout(constant_id = 7) const uint VECTOR = 0; // whether b may be loaded by 16 bytes, and k is a multiple of those
+layout(constant_id = 7) const uint VECTOR = 0; // whether b can be loaded 16 bytes at a time, and k is a multiple of that
 const uint WIDE = b_DT == DT_FLOAT32 ? 4 : 8;  // elements in 16 bytes
 
 layout(push_constant) uniform Push { MatMulVecParams p; };
@@ -101,7 +101,7 @@ void main() {
             }
         }
         [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
-            if (m < STAGED_ROWS) { // of which those past a's last are copies of it
+            if (m < STAGED_ROWS) { // those past the last row of a are copies of it
                 float sum = slot_sum(acc[m]);
                 if (m < p.matmul.m && column < columns && slot_lane() == 0) {
                     y_store(p.matmul.out_offset + (batch * p.matmul.m + m) * p.matmul.n + column, sum);

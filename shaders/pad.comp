@@ -1,5 +1,5 @@
-// x in the middle of out, bit by bit, and around it either one element or, where
-// EDGE is set, the nearest one of x. out is dense.
+// Copies x into the middle of out, bit by bit; around it, every element is a
+// given one or, if EDGE is set, the nearest one of x. out is dense.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -17,7 +17,7 @@ layout(push_constant) uniform Push { PadParams p; };
 #define WALK_BATCH BATCH
 #include "walk.glsl"
 
-// Moves along axis d to place k of out; false: that is outside of x.
+// Moves to index k of out along axis d; false: that is outside of x.
 bool enter(uint d, uint k, inout uint at) {
     uint inside = k - p.low[d]; // wraps around below low
     if (EDGE != 0u) {

@@ -1,6 +1,6 @@
-// The heads of new tokens on their way to attention over pages: norm and rotation of
-// queries and keys, keys and values to their places. A workgroup takes one head of
-// one row; a thread has a pair of its elements.
+// Prepares the heads of new tokens for attention over pages: norms and rotates
+// queries and keys, and writes keys and values into their pages. A workgroup handles
+// one head of one row; each thread a pair of its elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -50,7 +50,7 @@ void store_pair(uint kind, uint row, uint head, uvec2 at, vec2 pair) {
         y_store(to + at.y, pair.y);
         return;
     }
-    uint slot = uint(slots[p.slot_offset + row]); // negative: beyond all places
+    uint slot = uint(slots[p.slot_offset + row]); // negative ones are beyond all places
     if (slot >= p.places) {
         return;
     }

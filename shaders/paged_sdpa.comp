@@ -1,4 +1,4 @@
-// Attention of rows over keys and values in pages. Workgroups beyond the last range of a row leave.
+// Attention of rows over keys and values in pages. Workgroups beyond the last range of a row return at once.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -21,7 +21,7 @@ QUADS_IN(1, k)
 QUADS_IN(2, v)
 layout(set = 0, binding = 7) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
+layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads
 layout(constant_id = 6) const uint V_VECTOR = 0;
 #define KEY_SPEC 7
 #define SLOT_SPEC 13
@@ -56,8 +56,8 @@ uint values_from(uint page, uint head, uint token) {
     return p.v_offset + page * p.v_strides[0] + head * p.v_strides[1] + token * p.v_strides[2];
 }
 
-// A lane's quad of a key, or zeros where the head has ended: then it loads another
-// one, and nothing waits for knowing which.
+// A lane's quad of a key, or zeros beyond the end of the head: it then loads
+// another quad, so that no load depends on a branch.
 vec4 load_k(uint from, uint quad) {
     if (K_VECTOR != 0) {
         vec4 r = k_quad(from + min(quad * 4, p.d - 4));
@@ -93,7 +93,7 @@ void main() {
     uint unit = workgroup_index();
     uint dv_first = unit % chunks * DV_CHUNK;
     unit /= chunks;
-    uint row = unit % p.rows; // rows side by side, which may be of one sequence and so read the same keys
+    uint row = unit % p.rows; // adjacent rows, which may belong to one sequence and so read the same keys
     unit /= p.rows;
     uint block = unit % blocks;
     uint key_head = unit / blocks;

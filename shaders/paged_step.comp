@@ -1,8 +1,7 @@
-// One new token's way to attention over pages, and attention: norm and rotation of its heads, its key and value to
-// their place, and what paged_sdpa does, with the same bits as paged_heads and paged_sdpa. A workgroup has some query
-// heads of one key head and a range of the keys. The heads' elements are loaded before anything is waited for, and the
-// first keys are under way while the heads are prepared; the new key and value, which are in no page yet, take the
-// place of what is loaded for them.
+// Attention of one new token over pages: it norms and rotates the token's heads, writes its key and value into their
+// page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one key
+// head and a range of the keys. The heads are loaded first of all, and the first keys are loaded while the heads are
+// prepared. The new key and value, which are in no page yet, replace whatever is loaded in their place.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -68,7 +67,7 @@ uint offset_of(uint page, uint head, uint token) {
     return page * p.pages_strides[0] + head * p.pages_strides[1] + token * p.pages_strides[2];
 }
 
-// Of workgroups that share a key head one writes the new token: none of them reads what is there.
+// Of number of workgroups that share a key head one writes the new token: none of them reads what is there.
 uint other_than_new(uint page, uint token) {
     return SHARE != 1 && page * p.page + token == place ? token ^ 1u : token;
 }
@@ -98,7 +97,7 @@ void set_head(uint job, uvec2 at, vec2 pair) {
     heads_s[job * QUADS + at.y / 4][at.y & 3u] = pair.y;
 }
 
-// The new key or value to its place, if there is one.
+// Writes the new key or value to its place, if it has one.
 void store_pair(uint kind, uint key_head, uvec2 at, vec2 pair) {
     if (place >= p.pages * p.page) {
         return;
@@ -113,7 +112,7 @@ void store_pair(uint kind, uint key_head, uvec2 at, vec2 pair) {
     }
 }
 
-// The heads that this thread's team prepares, in turns: queries, then the key, then the value.
+// The heads that this thread's team prepares, one after another: queries, then the key, then the value.
 const uint TEAMS = gl_WorkGroupSize.x / TEAM;
 const uint TURNS = (HEADS + 2 + TEAMS - 1) / TEAMS;
 vec2 pairs[TURNS], gains[TURNS];
@@ -135,7 +134,7 @@ void load_heads(uint first_head, uint key_head) {
     }
 }
 
-// Heads into shared memory, and the new key and value to their place. All threads together.
+// Stores the heads in shared memory, and the new key and value in their place. Called by all threads together.
 void prepare_heads(uint key_head, bool stores) {
     uint slot = gl_LocalInvocationIndex % TEAM;
     uvec2 at = pair_at(slot < D / 2 ? slot : 0);
@@ -143,7 +142,7 @@ void prepare_heads(uint key_head, bool stores) {
     [[unroll]] for (uint i = 0; i < TURNS; i++) {
         uint job = job_of(i), kind = kind_of(job);
         if (i != 0) {
-            barrier(); // the squares of the heads before have been read
+            barrier(); // the squares of the previous heads have been read
         }
         vec2 pair = pairs[i];
         float scale = head_scale(pair, kind == 0 ? p.q_eps : p.k_eps);
@@ -153,7 +152,7 @@ void prepare_heads(uint key_head, bool stores) {
         if (kind != 2 && slot < DIMS / 2) {
             pair = rotated(pair, turn);
         }
-        uint dtype = kind == 0 ? q_DT : keys_DT; // as it would be stored
+        uint dtype = kind == 0 ? q_DT : keys_DT; // rounded as if it were stored
         pair = vec2(rounded(pair.x, dtype), rounded(pair.y, dtype));
         if (slot < D / 2 && job < HEADS + 2) {
             set_head(job, at, pair);
@@ -174,7 +173,7 @@ void take_queries() {
     }
 }
 
-// The new key and value take the place of the one of the batch that is theirs.
+// Replaces the key and value of the batch that are at the new token's place by the new ones.
 void take_new() {
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
         if (pages_of[j] * p.page + tokens_of[j] == place) {
@@ -208,7 +207,7 @@ void main() {
     if (first < end) {
         load_keys(table_row, key_head, 0, own, end);
     }
-    // The last key is the new one, as a rule.
+    // Normally, the last key is the new one.
     uint writer = length == 0 ? 0 : (length - 1) / per;
     prepare_heads(key_head, gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0);
     take_queries();

@@ -1,4 +1,4 @@
-// Rows of keys or values to their places in pages, one thread per element.
+// Writes rows of keys or values to their places in pages, one thread per element.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -16,7 +16,7 @@ void main() {
         uint d = i % p.d;
         uint head = i / p.d % p.heads;
         uint row = i / (p.d * p.heads);
-        uint slot = uint(slots[p.slot_offset + row * p.slot_stride]); // negative: beyond all places
+        uint slot = uint(slots[p.slot_offset + row * p.slot_stride]); // negative ones are beyond all places
         if (slot < p.places) {
             uint to = p.pages_offset + slot / p.page * p.pages_strides[0] + head * p.pages_strides[1] +
                       slot % p.page * p.pages_strides[2] + d * p.pages_strides[3];

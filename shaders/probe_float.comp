@@ -1,5 +1,5 @@
-// What float32 arithmetic gives at best: each thread has eight sums that do not
-// depend on each other. No op runs it; bench --ops measures the ops against it.
+// Measures the peak rate of float32 arithmetic: each thread has eight
+// independent sums. No op runs it; bench --ops compares the ops with it.
 //
 // variants: base
 #version 450

@@ -1,6 +1,6 @@
-// What tensor cores give at best: products of 16 by 16 matrices of float16 that
-// stay in registers. Each subgroup has eight sums that do not depend on each
-// other. No op runs it; bench --ops measures the ops against it.
+// Measures the peak rate of tensor cores: products of 16 by 16 matrices of
+// float16 that stay in registers. Each subgroup has eight independent sums. No
+// op runs it; bench --ops compares the ops with it.
 //
 // variants: khr nv
 // requires: float16 subgroup storage16

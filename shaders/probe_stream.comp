@@ -1,5 +1,6 @@
-// What memory gives at best: out = in by 16 bytes, four loads of a thread under
-// way at once. No op runs it; bench --ops measures the ops against it.
+// Measures the peak rate of memory: out = in, 16 bytes at a time, with four
+// loads of each thread in flight. No op runs it; bench --ops compares the ops
+// with it.
 //
 // variants: base
 #version 450

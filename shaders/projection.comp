@@ -1,25 +1,26 @@
-// A few rows of x times the rows of up to three quantized matrices, in one
-// dispatch; with NORM, x is normalised before: RMSNorm(x) * gain. What becomes of
-// the products is EPILOGUE: they are stored, the residual is added to the first,
-// SiLU(first) * second is stored, or only where the largest is. With SPLITS beyond
-// 1, x is what so many splits of attention gave, still in parts.
+// Multiplies a few rows of x with the rows of up to three quantized matrices, in
+// one dispatch; with NORM, x is normalised first: RMSNorm(x) * gain. EPILOGUE
+// determines what is done with the products: they are stored, the residual is
+// added to the first, SiLU(first) * second is stored, or only the index of the
+// largest. With SPLITS > 1, x consists of the partial results of that many splits
+// of attention.
 //
 // A row of a matrix is cut into slices of LANES units of 32 codes, one unit to a
 // lane. A lane keeps what it needs of x in registers and goes from row to row, so
 // that the inner loop reads nothing but weights, scales and biases. ABREAST slices
 // of a row are computed side by side; a workgroup has SLOTS times as many teams of
-// LANES lanes, each with ROWS rows at a time and TURNS times as many in all. What
-// each slice gives is added up at the end, in the order of the columns.
+// LANES lanes, each with ROWS rows at a time and TURNS times as many in all. The
+// sums of the slices are added up at the end, in the order of the columns.
 //
 // x * gain goes through shared memory, PIECE columns at a time. 1/rms is a factor
-// of every result, so it is applied at the end. The weights of a step are under
-// way while the one before is computed, those of the first while x comes in.
+// of every result, so it is applied at the end. The weights of a step are loaded
+// while the previous one is computed, those of the first step while x is loaded.
 //
-// The order of sums follows from LANES alone; SLOTS, ABREAST, ROWS, TURNS and
-// PIECE are the launch's business.
+// The order of sums depends on LANES alone, not on SLOTS, ABREAST, ROWS, TURNS
+// and PIECE.
 //
 // With INTEGERS, codes of 4 bits are multiplied as bytes, and x is kept as
-// integers: byte_limbs.glsl. That is half the instructions of the same in floats.
+// integers: byte_limbs.glsl. That takes half as many instructions as floats.
 //
 // variants: narrow_subgroup_dot8 narrow_subgroup narrow subgroup base
 #version 450
@@ -73,7 +74,7 @@ const bool EVEN = UNITS % LANES == 0;
 const uint PIECE_UNITS = PIECE / 32;
 const uint PIECE_SLICES = PIECE_UNITS / LANES;
 const uint PIECES = (SLICES + PIECE_SLICES - 1) / PIECE_SLICES;
-const uint FOLDS = (PIECE_SLICES + ABREAST - 1) / ABREAST; // slices of a piece that a team takes one after another
+const uint FOLDS = (PIECE_SLICES + ABREAST - 1) / ABREAST; // slices of a piece that a team processes one after another
 const uint GROUP_ROWS = SLOTS * TURNS * ROWS;              // of each matrix, in a workgroup
 
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
@@ -91,7 +92,7 @@ const bool LIMBS = false;
 #include "projection_dot.glsl"
 #include "projection_results.glsl"
 
-// Multiplies what a buffer holds of a slice with the rows of x.
+// Multiplies the part of a slice in a buffer with the rows of x.
 void compute(uint held, uint piece, uint slice, bool exists, uint turn) {
     [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
         if (X_ROWS > 1) {
@@ -109,7 +110,7 @@ void compute(uint held, uint piece, uint slice, bool exists, uint turn) {
 void work(uint piece, uint fold) {
     uint wanted = piece * PIECE_SLICES + fold * ABREAST + team() % ABREAST;
     uint end = min(SLICES, (piece + 1) * PIECE_SLICES);
-    uint slice = min(wanted, end - 1); // one that has none repeats the last, and keeps it to itself
+    uint slice = min(wanted, end - 1); // a team without one repeats the last one and discards the result
     fetch(0, slice, 0);
     if (fold == 0) {
         stage(piece);

@@ -1,21 +1,21 @@
-// projection.comp for several rows of x: the same sums, of the same integers, by
-// matrices of bytes. A unit of 32 codes of 16 rows of w and one of SIDE rows of x make
-// one product of such matrices for each digit of x (projection_rows.comp); the
-// integers come out exact, so what follows are the float sums of projection.comp,
-// and a row of x gives the same bits in either kernel, whatever is beside it.
+// projection.comp for several rows of x: the same sums of the same integers, computed
+// by matrices of bytes. A unit of 32 codes of 16 rows of w and one of SIDE rows of x
+// give one product of such matrices for each digit of x (projection_rows.comp). The
+// integers are exact, and the float sums that follow are those of projection.comp, so
+// a row of x gives the same bits in either kernel, whatever other rows there are.
 //
 // A tile is 16 rows of w by SIDE rows of x. A team, which is a subgroup of 32 lanes, has
-// TILES of them and goes through RUN chunks of CHUNK units of their columns, adding
-// them up as the lanes of projection.comp do; codes of the next chunk are under way
-// meanwhile. ABREAST teams share the columns of a tile, SLOTS times as many are a
-// workgroup. When they are done, threads add up what the teams have: runs to slices of
-// LANES units, slices in the order of the columns. Where that is not the whole row,
-// there are several rounds. With SiLU, tiles of the two matrices alternate. Loads of
-// matrices of bytes from memory take a load for each byte, so x goes through shared
-// memory, too, chunk by chunk, for all teams that have the same columns.
+// TILES of them and goes through RUN chunks of CHUNK units of their columns, adding them
+// up as the lanes of projection.comp do; codes of the next chunk are loaded meanwhile.
+// ABREAST teams share the columns of a tile, SLOTS times as many are a workgroup. Then
+// the threads add up the teams' sums: runs to slices of LANES units, and slices in the
+// order of the columns. If that is not the whole row, there are several rounds. With
+// SiLU, tiles of the two matrices alternate. Loading a matrix of bytes from memory takes
+// a load for each byte, so x also goes through shared memory, chunk by chunk, for all
+// teams with the same columns.
 //
-// Without cooperative matrices (the last variants), each lane of a team has some
-// elements of a matrix and makes them by dot products.
+// Without cooperative matrices (the last variants), each lane of a team computes
+// some elements of a matrix by dot products.
 //
 // variants: narrow_subgroup_khr8 narrow_dot8
 #version 450
@@ -64,16 +64,16 @@ const uint TEAMS = SLOTS * ABREAST;
 const uint THREADS = TEAMS * 32;
 const uint SIDES = PAIR ? 2 : 1;                  // matrices of a workgroup
 const uint GROUP_TILES = SLOTS * TILES / SIDES;   // of each
-const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // of scales that a chunk meets
+const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // groups of scales in a chunk
 const uint PITCH = 2 * CHUNK + 1;    // of a row of codes in shared memory, in quads
 const uint SCALES_FROM = 16 * PITCH; // then scales and biases, by group: 16 and 16
-const uint SUM_PITCH = 5;            // of what a team gives for a row of x, in quads: one more than it takes
+const uint SUM_PITCH = 5;            // of a team's results for a row of x, in quads: one more than needed
 const uint SUMS = SIDE * SUM_PITCH;
 const uint OPERANDS = SCALES_FROM + GROUPS * 8;
 const uint TILE_QUADS = OPERANDS > SUMS ? OPERANDS : SUMS;
 const uint TILE = 16 * SIDE; // elements
 
-// Of a unit of x in shared memory: rows of digits, one quad more than they take, multiples and sums.
+// The layout of a unit of x in shared memory: rows of digits, padded by one quad, multiples and sums.
 const uint X_PITCH = 3;
 const uint HELD_MULTIPLES = 3 * SIDE * X_PITCH;
 const uint HELD_SUMS = HELD_MULTIPLES + SIDE / 4;
@@ -85,8 +85,8 @@ shared uvec4 work[X_FROM + ABREAST * BUFFERS * CHUNK * HELD_UNIT];
 #include "byte_tiles.glsl"
 #include "not_finite.glsl"
 
-// Codes that are under way, and the bits of the scale and the bias that the lane brings. They have registers of their
-// own, since loads of which some lanes take one and some the other wait for each other.
+// Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
+// lanes loaded one and some the other, these loads would wait for each other.
 uvec4 words[TILES * CHUNK / 2];
 uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 
@@ -127,7 +127,7 @@ MATRIX(0, 1)
 MATRIX(1, 5)
 MATRIX(2, 9)
 
-uint matrix;    // that this workgroup works on
+uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
 uint block;     // of rows of x
 
@@ -171,10 +171,10 @@ void fetch(uint unit) {
     }
 }
 
-// Where a tile of a team is in shared memory.
+// Where a team's tile is in shared memory.
 uint tile_from(uint team, uint t) { return (team * TILES + t) * TILE_QUADS; }
 
-// Brings the codes into shared memory, a byte each, and scales and biases.
+// Stores the codes in shared memory, as a byte each, and the scales and biases.
 void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
         [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) {
@@ -193,7 +193,7 @@ void unpack() {
     }
 }
 
-// The teams that have the same columns bring a chunk of x into shared memory.
+// The teams with the same columns load a chunk of x into shared memory.
 const uint X_READ = X_SQUARES(SIDE); // quads of a unit
 const uint X_LOADS = (CHUNK * X_READ + SLOTS * 32 - 1) / (SLOTS * 32);
 uvec4 x_words[X_LOADS];
@@ -216,7 +216,8 @@ void put_x(uint step_) {
     }
 }
 
-// Sums that wait to be added to the next of their size: of a unit, of two, of a chunk, of two chunks and so on.
+// Sums that are still to be added to the next one of the same size: of a unit, of two, of a chunk, of two chunks and
+// so on.
 FLOATS waiting_unit[TILES], waiting_pair[TILES];
 FLOATS waiting_run[TILES * 3];
 FLOATS sums[TILES];
@@ -265,13 +266,13 @@ void add_to_run(uint number) {
     }
 }
 
-// Element i of a tile: what there was and what the teams add in this round.
+// Element i of a tile: the previous sum plus the teams' sums of this round.
 float add_round(float total, uint tile, uint i) {
     uint at = i / 16 * SUM_PITCH * 4 + i % 16;
     [[unroll]] for (uint slice = 0; slice < ABREAST / SLICE_TEAMS; slice++) {
         float part[8];
         [[unroll]] for (uint c = 0; c < SLICE_TEAMS; c++) {
-            // Zeros behind the last chunk.
+            // Zeros after the last chunk.
             uint from = tile_from(tile / TILES * ABREAST + slice * SLICE_TEAMS + c, tile % TILES);
             part[c] = uintBitsToFloat(work[from + at / 4][at & 3u]);
         }
@@ -307,7 +308,7 @@ void find_factors() {
     }
 }
 
-// The sum of the products of a row of a matrix with what is not finite in a row of the block.
+// The sum of the products of a row of a matrix with those elements of a row of the block that are not finite.
 float not_finite_sum(uint second, uint w_row, uint row) {
     uint set = PAIR ? second : matrix, from = p.x_offset + (block * SIDE + row) * p.x_stride;
     float sum = 0.0;
@@ -326,7 +327,7 @@ float not_finite_sum(uint second, uint w_row, uint row) {
     return sum;
 }
 
-// A sum as it is if it is finite, or if a norm makes it NaN anyway.
+// The sum itself if it is finite, or if a norm makes it NaN anyway.
 float whole(float sum, uint second, uint w_row, uint row) {
     return NORM != 0 || is_finite(sum) ? sum : mended(sum, not_finite_sum(second, w_row, row));
 }
@@ -352,7 +353,7 @@ void finish(uint tile_first, uint i, float v, float second) {
 const uint RESULTS = GROUP_TILES * TILE;
 float totals[(RESULTS + THREADS - 1) / THREADS * SIDES]; // the sums so far of the thread's results
 
-// What the teams have, to where it belongs.
+// Stores the teams' results.
 void collect(uint round_, bool last) {
     [[unroll]] for (uint at = 0; at < RESULTS; at += THREADS) {
         uint mine = at + gl_LocalInvocationIndex;
@@ -369,7 +370,7 @@ void collect(uint round_, bool last) {
     }
 }
 
-// What the team has of a round. Where it has whole rows, it keeps their sums itself.
+// Stores the team's sums of a round. If it has whole rows, it keeps their sums itself.
 FLOATS sums_so_far[TILES];
 
 void end_round(uint round_) {
@@ -398,7 +399,8 @@ void main() {
     if (NORM != 0) {
         find_factors();
     }
-    // As many as ROUNDS * RUN, but the compiler must not know: it would unroll them, beyond the caches for code.
+    // ROUNDS * RUN iterations, but the compiler must not know: it would unroll them, and exceed the instruction
+    // cache.
     uint steps = (p.x_stride + 32 * CHUNK * ABREAST * RUN - 1) / (32 * CHUNK * ABREAST * RUN) * RUN;
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
         uint round_ = step_ / RUN, number = step_ % RUN;

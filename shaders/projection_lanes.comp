@@ -1,14 +1,14 @@
 // projection.comp for CPU drivers: one row of x, perhaps normalised, times the
 // rows of a quantized matrix, or of two whose results become SiLU(first) * second.
 //
-// Such a driver runs a subgroup's lanes as one vector. What it does well is
-// arithmetic on whole vectors; what it does badly is loads, which it does lane by
-// lane, shared memory, which is no different, and barriers. So each lane takes
-// ROWS rows of its own and reads their words four at a time; 32 elements of x come
-// in with one load, four to a lane, and are handed round by broadcasts.
+// Such a driver runs a subgroup's lanes as one vector. It is good at arithmetic on
+// whole vectors, and bad at loads, also from shared memory, which it does lane by
+// lane, and at barriers. So each lane has ROWS rows of its own and reads their
+// words four at a time; 32 elements of x are loaded at once, four per lane, and
+// shared by broadcasts.
 //
 // 1/rms is a factor of every result, so it is applied at the end, and the squares
-// are summed while x comes in.
+// are summed while x is loaded.
 //
 // requires: subgroup
 #version 450
@@ -111,7 +111,8 @@ void add_unit(uint unit) {
     }
 }
 
-// A sum; if it is not finite, that of the products of the row with what is not finite in x, unless a norm makes it NaN.
+// The sum; if it is not finite, the sum of the products of the row with those elements of x that are not finite, unless
+// a norm makes it NaN.
 float whole(float v, uint second, uint row) {
     if (NORM != 0 || is_finite(v)) {
         return v;

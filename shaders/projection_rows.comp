@@ -1,11 +1,11 @@
-// Rows of x, perhaps normalised, as projection_coopmat reads them: SIDE rows make a
-// block, and of each unit of 32 columns of a block there are three matrices of
-// bytes, 32 columns by SIDE rows, the digits of the integers of unit_integers.glsl
-// with the lowest first; and of each row of the unit what the integers are multiples
-// of, the sum, and before the gain the sum of squares. Digits are from -128 to 127.
-// The even columns of every eight come first, as codes do when a word is masked.
-// Rows behind the last are zeros. Each team of 32 threads makes
-// a unit of a block.
+// Converts rows of x, perhaps normalised, to the form that projection_coopmat reads:
+// SIDE rows make a block, and of each unit of 32 columns of a block there are three
+// matrices of bytes, 32 columns by SIDE rows, the digits of the integers of
+// unit_integers.glsl with the lowest first; and for each row of the unit the number
+// that the integers are multiples of, the sum, and the sum of squares before the
+// gain. Digits are from -128 to 127. The even columns of every eight come first,
+// like the codes of a masked word. Rows beyond the last are zeros. Each team of 32
+// threads converts one unit of a block.
 //
 // variants: narrow_subgroup subgroup
 #version 450
@@ -78,7 +78,7 @@ void main() {
     if (block * SIDE >= p.x_rows) {
         return;
     }
-    uint unit = min(wanted, UNITS - 1); // those behind the last repeat it, so that no branch is around shuffles
+    uint unit = min(wanted, UNITS - 1); // threads beyond the last unit repeat it, so that shuffles are not in a branch
     [[unroll]] for (uint first = 0; first < SIDE; first += 8) {
         make_eight(block, unit, first + thread_index() % 32 / 4, thread_index() & 3u);
     }

@@ -1,7 +1,7 @@
 // Quantizes x, whose rows are whole groups: words of codes, and a scale (and a
-// bias) per group, all dense. A thread takes four neighbours, a workgroup whole
-// groups.
-// Every step gives the same bits on every device: see divide.glsl.
+// bias) per group, all dense. A thread handles four neighbours, a workgroup
+// whole groups. Every step gives the same bits on every device: see
+// divide.glsl.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -37,7 +37,7 @@ bool is_nan_bits(uint v) { return (v & ~SIGN) > BITS_INF; }
 uint key_of(uint v) { return order_key(v, DT_FLOAT32); }
 uint of_key(uint k) { return k >= SIGN ? k - SIGN : (SIGN - k) | SIGN; }
 
-// v as x's element type holds it.
+// v rounded to x's element type.
 uint rounded(uint v) {
     return x_DT == DT_FLOAT32 ? v : floatBitsToUint(bits_to_float(float_to_bits(uintBitsToFloat(v), x_DT), x_DT));
 }
@@ -49,7 +49,7 @@ uint minus(uint a, uint b) {
 
 uint nearest_integer(uint v) { return is_nan_bits(v) ? v : floatBitsToUint(roundEven(uintBitsToFloat(v))); }
 
-// Scale and bias of a group from its smallest and largest element; NaN are not among them.
+// Scale and bias of a group from its smallest and largest element, apart from NaNs.
 uvec2 affine_factors(uint lo, uint hi) {
     const uint smallest = 0x33d6bf95u; // 1e-7
     bool low_edge = (lo & ~SIGN) > (hi & ~SIGN);
@@ -71,8 +71,9 @@ uint affine_code(uint v, uint scale, uint bias) {
     return uint(min(roundEven(uintBitsToFloat(min(q, 0x44000000u))), float(TOP))); // of at most 512
 }
 
-// The code of a group's scale, from its largest magnitude. Powers of two are
-// rounded up, so that no element leaves the range; NaN and infinity give 255.
+// The code of a group's scale, from its largest magnitude. Scales that are
+// powers of two are rounded up, so that no element leaves the range; NaN and
+// infinity give 255.
 uint scale_code(uint magnitude) {
     uint s = rounded(divide_bits(magnitude, floatBitsToUint(BITS == 4 ? 6.0 : 448.0)));
     if (MODE == QUANTIZATION_NVFP4) {
@@ -91,8 +92,8 @@ uint scale_bits(uint code) {
     return MODE == QUANTIZATION_NVFP4 ? floatBitsToUint(e4m3_to_float(code)) : e8m0_bits(code);
 }
 
-// The nearest E2M1, the first of equally near ones, where distances are those of float32: of large numbers many are
-// alike.
+// The nearest E2M1 code, or the first of several that are equally near. Distances are rounded to float32, so those
+// of large numbers are often equal.
 uint e2m1_by_distance(uint q) {
     uint best = 0u, distance = q & ~SIGN;
     for (uint c = 1u; c < 16u && distance < BITS_INF; c++) {
@@ -105,7 +106,7 @@ uint e2m1_by_distance(uint q) {
     return best;
 }
 
-// The same; of the first of equally near ones the magnitude is the smaller one, and there is no -0.
+// The nearest E2M1 code: ties go to the smaller magnitude, and there is no -0.
 uint e2m1_code(uint q) {
     uint magnitude = q & ~SIGN;
     if (magnitude >= 0x4b000000u) { // 2^23
@@ -125,7 +126,7 @@ uint element_code(uint v, uint scale) {
     return BITS == 4 ? e2m1_code(q) : float_to_e4m3(q);
 }
 
-// least and largest of the thread's group, of so many threads, at its first one.
+// Reduces least and largest over the threads of a group; the first of them gets the result.
 void reduce(uint lane, uint team) {
     for (uint half_team = team >> 1; half_team > 0u; half_team >>= 1) {
         barrier();
@@ -154,7 +155,7 @@ uvec4 load4(uint i) {
     return v;
 }
 
-// What four elements add to their group's extremes: of the smallest and the largest, or of the largest magnitude.
+// The extremes of four elements: the smallest and the largest, or the largest magnitude.
 uvec2 extremes(uvec4 v) {
     uvec2 e = uvec2(MODE == QUANTIZATION_AFFINE ? 0xffffffffu : 0u, 0u);
     [[unroll]] for (uint k = 0u; k < 4u; k++) {
@@ -169,7 +170,7 @@ uvec2 extremes(uvec4 v) {
     return e;
 }
 
-// Stores the group's scale and bias, and leaves them in the place of its extremes.
+// Stores the group's scale and bias, also in shared memory in place of its extremes.
 void choose_factors(uint lane, uint g) {
     if (MODE == QUANTIZATION_AFFINE) {
         uvec2 f = affine_factors(of_key(least[lane]), of_key(largest[lane]));

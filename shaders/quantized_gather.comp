@@ -1,6 +1,6 @@
-// Rows of a quantized matrix, one per index; an index outside it gives zeros,
-// a negative one counts from the end. A thread takes four neighbours of out at a
-// time.
+// Dequantizes rows of a quantized matrix, one per index; an index out of range
+// gives zeros, a negative one counts from the end. A thread computes four
+// neighbours of out at a time.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

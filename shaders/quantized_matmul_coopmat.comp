@@ -1,13 +1,13 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k] by cooperative matrices, of sums of
 // float16 parts. quantized_matmul_split makes those of x. This kernel makes those
-// of w from its codes and from what quantized_matmul_scales made of its scales:
+// of w from its codes and from the result of quantized_matmul_scales:
 //
 //   w[n, k] = scale * (code - middle) + (bias + middle * scale)
 //
 // The second summand is constant in a group, so its product with the sum of x over
-// the group suffices: these are more columns at the end of each row.
+// the group suffices: these sums are additional columns at the end of each row.
 //
-// With SPLITS > 1, several workgroups take a range of columns each, and
+// With SPLITS > 1, several workgroups process a range of columns each, and
 // quantized_matmul_join adds up their sums.
 //
 // variants: narrow_khr narrow_nv
@@ -69,11 +69,11 @@ void load_b(uint n0, uint run0) {
     }
 }
 
-// The float16 of an E4M3, without its sign, and with 2^-6 more if it is subnormal: a device may read those as zero.
+// The float16 of an E4M3 without its sign, plus 2^-6 if it is subnormal: a device may read subnormal numbers as zero.
 uint e4m3_bits(uint m) { return m == 0x7fu ? 0x7e00u : (m << 7) + (m < 8u ? 0x2400u : 0x2000u); }
 
-// Two codes, in the low bits of v's halves, less their middle; twice their value if they are E2M1. 1024 + a whole number
-// is exact.
+// Two codes, from the low bits of v's halves, minus their middle; twice their value if they are E2M1. 1024 plus a whole
+// number is exact.
 f16vec2 code_pair(uint v) {
     if (!SMALL_FLOATS) {
         return unpackFloat2x16((v & (CODE_MASK * 0x10001u)) | 0x64006400u) - f16vec2(1024.0 + float(1u << (BITS - 1)));

@@ -1,5 +1,5 @@
-// Adds up what the workgroups of quantized_matmul_coopmat made of several ranges
-// of columns, four neighbouring results to a thread.
+// Adds up the results of quantized_matmul_coopmat's workgroups for several
+// ranges of columns, four neighbouring results per thread.
 //
 // variants: narrow
 #version 450

@@ -1,6 +1,6 @@
-// quantized_matmul_vec.comp for CPU drivers, in the way of projection_lanes.comp:
-// out[m, n] = sum over k of x[m, k] * w[n, k], where each lane takes ROWS rows of w,
-// and each workgroup X_ROWS rows of x, so that a code is unpacked once for all of them.
+// quantized_matmul_vec.comp for CPU drivers, built like projection_lanes.comp: out[m,
+// n] = sum over k of x[m, k] * w[n, k], where each lane handles ROWS rows of w, and
+// each workgroup X_ROWS rows of x, so that a code is unpacked once for all of them.
 //
 // requires: subgroup
 #version 450
@@ -61,7 +61,7 @@ void add_unit(uint unit) {
     }
 }
 
-// The sum of the products of a row of w with what is not finite in row m of x.
+// The sum of the products of a row of w with those elements of row m of x that are not finite.
 float not_finite_sum(uint m, uint row) {
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < p.x.cols / 32; unit++) {

@@ -1,7 +1,8 @@
-// Prepares w's scales and biases for quantized_matmul_coopmat; each subgroup takes
-// one row of w. The row is scaled by a power of two, so that its elements are below
-// 2^15 and float16 holds them: if W_PARTS is 1, the products of scales and codes
-// exactly. A row of which float16 would lose something is flagged NOT_FINITE.
+// Prepares w's scales and biases for quantized_matmul_coopmat; each subgroup
+// handles one row of w. The row is scaled by a power of two, so that its elements
+// are below 2^15 and float16 holds them: if W_PARTS is 1, it represents the
+// products of scales and codes exactly. A row that float16 cannot represent that
+// well is flagged NOT_FINITE.
 //
 // A bias, plus the middle of the codes times the scale, becomes elements of the
 // columns that quantized_matmul_split adds to x, in units of 2^-group_shift.
@@ -34,7 +35,8 @@ layout(constant_id = 5) const uint W_PARTS = 1;
 layout(push_constant) uniform Push { QuantizedMatMulScalesParams p; };
 
 #define SMALL_FLOATS (scales_DT == DT_UINT8)
-// A bound of the codes' magnitudes less their middle, and their smallest step. E2M1 count twice, and their scales half.
+// A bound of the magnitudes of codes minus their middle, and their smallest step. E2M1 codes are doubled, and their
+// scales halved.
 #define CODE_BOUND (!SMALL_FLOATS ? float(1u << (BITS - 1)) : BITS == 4 ? 16.0 : 512.0)
 #define CODE_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
 
@@ -44,7 +46,7 @@ float scale_of(uint n, uint g) {
         return scales_load(at);
     }
     uint code = scales_bits(at);
-    bool lost = p.group_shift != 4u && code < 4u; // float32 may lose so small a scale
+    bool lost = p.group_shift != 4u && code < 4u; // such a small scale may be lost in float32
     return lost ? make_nan() : small_scale(code, p.group_shift) * (BITS == 4 ? 0.5 : 1.0);
 }
 
@@ -52,8 +54,8 @@ float bias_of(uint n, uint g, float scale) {
     return biases_load(p.b_offset + n * p.b_strides[0] + g * p.b_strides[1]) + scale * float(1u << (BITS - 1));
 }
 
-// Writes the parts of a bias, high (h) and low (l), to their columns. Opposite them quantized_matmul_split writes those
-// of the sums of x, so that the products h h, h l and l h are each made once.
+// Writes the parts of a bias, high (h) and low (l), to their columns. quantized_matmul_split writes those of the sums
+// of x to the matching columns, so that each of the products h h, h l and l h is computed once.
 void store_more(uint n, uint g, float v) {
     float16_t h = float16_t(high_part(v));
     float16_t l = float16_t(v - high_part(v));

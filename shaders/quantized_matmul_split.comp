@@ -1,10 +1,11 @@
-// Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat,
-// one row per workgroup: two of a float32 element, one of a 16-bit one. Behind them
-// come the parts of the sums over every group, for the biases of w, each as often as
-// the products of high and low parts need it (see quantized_matmul_scales.comp).
+// Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat, one
+// row per workgroup: two of a float32 element, one of a 16-bit one. They are
+// followed by the parts of the sums over every group, for the biases of w, each as
+// often as the products of high and low parts need it (see
+// quantized_matmul_scales.comp).
 //
-// Elements of x lie in runs of 8, in the order 0 4 1 5 2 6 3 7, as codes come out
-// of their words by pairs.
+// Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
+// which pairs of codes are unpacked.
 //
 // variants: narrow
 // requires: float16 subgroup
@@ -25,7 +26,7 @@ layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 layout(set = 0, binding = 1) writeonly buffer More { float16_t more[]; };
 layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
 layout(constant_id = 2) const uint PARTS = 2;
-layout(constant_id = 3) const uint VECTOR = 0; // whether x may be loaded by quads
+layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
 layout(constant_id = 4) const uint W_PARTS = 1;
 layout(constant_id = 5) const uint SUMS = 1; // whether w has biases
 
@@ -89,7 +90,7 @@ void store_more(uint row, uint g, uint groups, float v) {
     }
 }
 
-// Zeros behind the sums, up to a whole run.
+// Zeros after the sums, up to a whole run.
 void pad_more(uint row, uint groups) {
     uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
     for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.more; i += gl_WorkGroupSize.x) {

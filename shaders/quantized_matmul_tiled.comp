@@ -107,7 +107,7 @@ void main() {
     barrier();
 
     tile_clear();
-    // lavapipe ends a loop after 65,535 turns; two of them suffice for any length.
+    // lavapipe ends a loop after 65,535 iterations; two nested loops suffice for any length.
     for (uint k1 = 0; k1 < p.x.cols; k1 += TILE_K * 32768u) {
         uint end = min(p.x.cols, k1 + TILE_K * 32768u);
         for (uint k0 = k1; k0 < end; k0 += TILE_K) {

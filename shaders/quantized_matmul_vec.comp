@@ -1,6 +1,6 @@
-// out[m, n] = sum over k of x[m, k] * w[n, k] for a few rows of x. A slot of
-// lanes takes a row of w, a lane 32 codes at a time. With code = 2^BITS * (f - 1),
-// f being a float that takes no conversion, a unit of codes contributes
+// out[m, n] = sum over k of x[m, k] * w[n, k] for a few rows of x. A slot of lanes
+// processes a row of w, each lane 32 codes at a time. With code = 2^BITS * (f -
+// 1), where f is a float that needs no conversion, a unit of codes contributes
 // scale * 2^BITS * sum(f * x) + (bias - scale * 2^BITS) * sum(x). Without biases,
 // f is the code's value and each half of a unit may have a scale of its own.
 //
@@ -30,7 +30,7 @@ layout(push_constant) uniform Push { QuantizedMatMulParams p; };
 
 shared float unit_sums[STAGED_ROWS * STAGED_CHUNK / 32];
 
-// Row of x that this workgroup's first one is.
+// The index of this workgroup's first row of x.
 uint first_row() { return gl_WorkGroupID.z * STAGED_ROWS; }
 
 void stage(uint k0) {
@@ -54,7 +54,7 @@ void stage(uint k0) {
     barrier();
 }
 
-// The words of a unit; those past BITS stay unused.
+// The words of a unit; those past BITS are unused.
 void load_unit(uint at, out uint words[8]) {
     if (VECTOR == 4) {
         [[unroll]] for (uint i = 0; i < 2; i++) {
@@ -157,7 +157,7 @@ void add_chunk(uint row, uint k0) {
     }
 }
 
-// The sum of the products of a row of w with what is not finite in a row of x.
+// The sum of the products of a row of w with those elements of a row of x that are not finite.
 float not_finite_sum(uint x_row, uint row) {
     uint from = row_start(p.x, x_row), words_from = p.w_offset + row * p.w_strides[0];
     uint scales_from = p.s_offset + row * p.s_strides[0], biases_from = p.b_offset + row * p.b_strides[0];
@@ -194,7 +194,7 @@ void main() {
             }
         }
         [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
-            if (m < STAGED_ROWS) { // of which those past the last of x are copies of it
+            if (m < STAGED_ROWS) { // those past the last row of x are copies of it
                 float sum = slot_sum(acc[m]);
                 if (row < rows && first_row() + m < p.x.rows && slot_lane() == 0) {
                     if (!SMALL_FLOATS && !is_finite(sum)) {

@@ -1,4 +1,4 @@
-// Random numbers, four a thread and turn: fallback/random.go says which.
+// Random numbers, four per thread and turn, as defined in fallback/random.go.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

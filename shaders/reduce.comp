@@ -1,9 +1,9 @@
-// Reductions: one result per row. A row is cut into parts; `lanes` threads take a
-// part by quads of columns in turn and join what they have in a tree. With more
-// than one part, a launch TO_PARTS leaves partial results and a second one
-// FROM_PARTS joins those. The order in which elements join depends on the shape
-// alone: neighbouring threads may go along the columns or along the rows,
-// whichever lie side by side in memory, and the bits are the same.
+// Reductions: one result per row. A row is divided into parts; `lanes` threads
+// process the quads of columns of a part in turn, and combine their results in a
+// tree. With more than one part, a launch TO_PARTS stores partial results and a
+// second one FROM_PARTS combines them. The order in which elements are combined
+// depends on the shape alone: neighbouring threads may go along the columns or
+// along the rows, whichever are contiguous in memory, and the bits are the same.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -17,7 +17,7 @@ TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
 layout(constant_id = 5) const uint UNROLL = 4; // 1 or 4 quads at a time
-layout(constant_id = 6) const uint PLAIN = 0;  // a row is quads side by side
+layout(constant_id = 6) const uint PLAIN = 0;  // a row consists of contiguous quads
 layout(push_constant) uniform Push { ReduceParams p; };
 
 #include "reduce_kinds.glsl"
@@ -46,7 +46,7 @@ uint column_at(uint from, uint c) {
     return from + c * p.inner_strides[MAX_DIMS - p.inner_rank];
 }
 
-// Four columns from a multiple of 4 on.
+// Four columns that start at a multiple of 4.
 uvec4 load_quad(uint from, uint c) {
     if (PLAIN != 0u) {
         return x_quad_bits(from + c);
@@ -65,7 +65,7 @@ uvec2 load_partial(uint from, uint c) {
     return partial_of(x_bits(column_at(from, c)), c);
 }
 
-// What a lane has: of each column of its quads a partial result of its own.
+// The partial results of a lane: a separate one for each column of its quads.
 uvec2 own[4];
 
 void join_quad(uvec4 bits, uint c) {
@@ -110,7 +110,7 @@ void main() {
     uint lane = p.adjacent_rows != 0u ? t / teams : t % p.lanes;
     uint team = p.adjacent_rows != 0u ? t % teams : t / p.lanes;
     uint index = workgroup_index() * teams + team;
-    uint part = index / p.rows; // parts of one number side by side, so that teams have neighbouring rows
+    uint part = index / p.rows; // parts with the same number are adjacent, so that teams have neighbouring rows
     uint row = index - part * p.rows;
     if (p.adjacent_rows == 0u) {
         row = index / p.parts;

@@ -45,12 +45,12 @@ void main() {
     uint from = row_start(p.x, row);
     bool one_block = p.x.cols <= row_block();
     if (one_block) {
-        load_gain(0u); // under way while the sum is made
+        load_gain(0u); // in flight while the sum is computed
     }
     float squares = 0.0;
     for (uint first = 0u; first < p.x.cols; first += row_block()) {
         load_block(from, first);
-        float part = 0.0; // summed apart: fewer roundings on the way
+        float part = 0.0; // summed separately: fewer roundings
         for (uint k = 0u; k < ITEMS; k++) {
             part += block[k] * block[k];
         }

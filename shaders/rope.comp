@@ -1,5 +1,5 @@
-// Rotary position embedding. A thread takes a pair of elements, or an element that
-// is only copied, in HEADS heads: the angle is the same in all of them.
+// Rotary position embedding. A thread handles a pair of elements, or an element
+// that is only copied, in HEADS heads, all of which have the same angle.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

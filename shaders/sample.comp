@@ -1,5 +1,5 @@
-// A draw from each row of logits, in stages of a dispatch each, or in one
-// dispatch of a workgroup per row. `parts` workgroups share a row.
+// A draw from each row of logits, in stages of one dispatch each, or in one
+// dispatch with a workgroup per row. `parts` workgroups share a row.
 //   0      each part finds its best token; the histograms are cleared
 //   1 - 3  histograms of some bits of the keys of those tokens that may be where
 //          top-k or top-p end: how many there are, and their weight at temperature 1
@@ -54,7 +54,7 @@ void find_best() {
     uint words = p.scratch_stride, share = (words + p.parts - 1u) / p.parts;
     uint t = gl_LocalInvocationID.x;
     for (uint i = part * share + t; i < min(words, (part + 1u) * share); i += gl_WorkGroupSize.x) {
-        if (i >= p.parts * 2u) { // what stands before has its values from below
+        if (i >= p.parts * 2u) { // the word before it gets its value below
             scratch[best + i] = 0u;
         }
     }

@@ -1,7 +1,7 @@
-// Sums or products of all that comes before, along rows: one workgroup per row.
-// In each block of columns a thread takes ITEMS neighbours, and the threads join
-// what they have; the carry goes from block to block. The
-// order depends on the row's length alone. Integers wrap around.
+// Running sums or products along rows, one workgroup per row. In each block of
+// columns a thread processes ITEMS neighbours, and the threads combine their
+// results; a carry goes from block to block. The order depends on the row's
+// length alone. Integers wrap around.
 //
 // variants: narrow_subgroup narrow base
 #version 450
@@ -40,10 +40,10 @@ uint join(uint a, uint b) {
     return KIND == SCAN_SUM ? a + b : a * b;
 }
 
-// Where column c, counted in the direction of the scan, is.
+// The index of column c, counted in the direction of the scan.
 uint column(uint c) { return REVERSE != 0u ? p.x.cols - 1u - c : c; }
 
-// An element as what is joined: the bits of a float32, or an integer.
+// An element in the form that is combined: the bits of a float32, or an integer.
 uint widen(uint bits) { return floats() ? floatBitsToUint(bits_to_float(bits, x_DT)) : bits; }
 uint narrow(uint v) { return floats() ? float_to_bits(uintBitsToFloat(v), y_DT) : v; }
 
@@ -99,7 +99,7 @@ uint lanes_before(uint v) {
     return KIND == SCAN_SUM ? subgroupExclusiveAdd(v) : subgroupExclusiveMul(v);
 }
 
-// What the threads before this one have, and all of them.
+// The combined results of the threads before this one, and of all threads.
 uint join_before(uint v, out uint all) {
     uint own = lanes_before(v);
     if (gl_SubgroupInvocationID == gl_SubgroupSize - 1u) {
@@ -156,6 +156,6 @@ void main() {
         }
         store_items(to, at, run);
         carry = join(carry, all);
-        barrier(); // the next block writes totals anew
+        barrier(); // the next block overwrites totals
     }
 }

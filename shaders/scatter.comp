@@ -1,9 +1,9 @@
-// Combines updates with what is in out at their places. For each place the first
-// of its updates does the work, in the order of the updates: it follows the chain
-// that scatter_chain has made, or else goes through the indices as far as the last
-// one. TEAM threads share the latter, each every TEAM-th index, and add up in a
-// tree. So the order of sums depends on the indices alone, not on when which
-// thread runs.
+// Combines updates with the elements of out at their places. For each place, the
+// thread of its first update does the work, in the order of the updates: it
+// follows the chain that scatter_chain has made, or else goes through the indices
+// up to the last one. TEAM threads share the latter, each every TEAM-th index, and
+// add up in a tree. So the order of sums depends on the indices alone, not on the
+// order in which threads run.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -30,7 +30,7 @@ layout(push_constant) uniform Push { ScatterParams p; };
 
 shared uint partial[256]; // the largest workgroup
 
-// Values on the way: the bits of a float32, or an integer.
+// Intermediate values: the bits of a float32, or an integer.
 uint widen(uint bits) { return is_float_dtype(y_DT) ? floatBitsToUint(bits_to_float(bits, y_DT)) : bits; }
 
 uint narrow(uint v) {
@@ -40,7 +40,7 @@ uint narrow(uint v) {
     return y_DT == DT_BOOL ? uint(v != 0u) : y_DT == DT_UINT8 ? v & 0xffu : v;
 }
 
-// What changes nothing in a combination.
+// The neutral element of a combination.
 uint neutral() {
     bool floats = is_float_dtype(y_DT);
     switch (MODE) {

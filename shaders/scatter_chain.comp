@@ -1,10 +1,10 @@
-// Notes for each update the next one for the same place, once for all elements
-// before and behind the axis, so that scatter need not look for a place's updates
-// again for each of them. Indices are not along.
+// Records for each update the next one for the same place, once for all elements
+// before and after the axis, so that scatter need not search for a place's
+// updates again for each of them. It is not for ALONG.
 //
-// A thread looks a little ahead, where a place that gets many updates has the next
-// one, and else goes through the list of the place's updates that scatter_mark has
-// made, in any order: those of other places are short.
+// A thread looks a little ahead, which finds the next update of a place with many
+// updates. Otherwise it goes through the unordered list of the place's updates
+// that scatter_mark has made, which is then short.
 //
 // variants: base
 #version 450
@@ -23,7 +23,7 @@ layout(push_constant) uniform Push { ScatterParams p; };
 const uint ALONG = 0u;
 #include "scatter.glsl"
 
-const uint AHEAD = 8u; // indices under way
+const uint AHEAD = 8u; // indices in flight
 const uint NEAR = 64u; // how far a thread looks ahead
 
 // The first update after e, and at most `last`, for the place; last, or the last one looked at, if there is none.

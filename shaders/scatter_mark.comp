@@ -1,7 +1,7 @@
-// Notes for each place of the axis which of the updates for it is the first and
-// which the last. Marks are zero before: the last is stored plus one, the first
-// as its complement, so that both are maxima, whatever the order of threads. For
-// scatter_chain it also makes a list of each place's updates, in any order.
+// Records the first and the last update for each place of the axis. Marks start
+// as zero; the last is stored plus one and the first as its complement, so that
+// both are maxima, whatever the order of threads. For scatter_chain it also
+// makes an unordered list of each place's updates.
 //
 // variants: base
 #version 450
@@ -12,7 +12,7 @@
 layout(local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer Indices { uint indices[]; };
 layout(set = 0, binding = 1) buffer Marks { uint marks[]; };
-layout(set = 0, binding = 2) writeonly buffer Links { uint links[]; }; // LISTED, behind the chains
+layout(set = 0, binding = 2) writeonly buffer Links { uint links[]; }; // LISTED, after the chains
 layout(constant_id = 1) const uint SIGNED_INDICES = 1; // int32 indices
 layout(constant_id = 2) const uint ALONG = 0;
 layout(constant_id = 3) const uint LISTED = 0; // not ALONG

@@ -1,7 +1,8 @@
 // Attention of one query (and a range of keys) per workgroup, for decoding. A
-// slot of lanes takes BATCH keys at a time, a lane some quads of the head; each
-// slot keeps its own running maximum and sum, merged in the end. With SPLITS the
-// workgroups of a query write unnormalized parts for sdpa_combine.
+// slot of lanes processes BATCH keys at a time, each lane some quads of the
+// head; each slot has a running maximum and sum of its own, which are merged at
+// the end. With SPLITS, the workgroups of a query write unnormalized partial
+// results for sdpa_combine.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -20,7 +21,7 @@ layout(set = 0, binding = 4) readonly buffer Lengths { int lengths[]; };
 TENSOR_OUT(5, y, 5)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
-layout(constant_id = 6) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
+layout(constant_id = 6) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads
 layout(constant_id = 7) const uint V_VECTOR = 0;
 layout(constant_id = 8) const uint K_QUADS = 1; // of a lane
 layout(constant_id = 9) const uint V_QUADS = 1;
@@ -92,7 +93,7 @@ vec4 load_v(uint from, uint first, uint quad) {
     return r;
 }
 
-// Adds the keys key..key+BATCH-1 that lie before end. All threads together.
+// Adds those of the keys key..key+BATCH-1 that are below end. Called by all threads together.
 void add_keys(uint k_from, uint v_from, uint dv_first, uint mask_from, uint key, uint end) {
     float bias[BATCH];
     vec4 values[BATCH][V_QUADS];
@@ -132,7 +133,7 @@ void add_keys(uint k_from, uint v_from, uint dv_first, uint mask_from, uint key,
     }
 }
 
-// Brings all slots to one maximum; highest and weight are then the workgroup's.
+// Scales all slots to one maximum; highest and weight are then those of the workgroup.
 void merge_weights() {
     uint slots = slot_count();
     if (slot_lane() == 0) {

@@ -1,4 +1,4 @@
-// Brings the parts that sdpa's workgroups wrote for each query to one maximum
+// Scales the partial results of sdpa's workgroups for each query to one maximum
 // and adds them up. One thread per element of out.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,9 +1,9 @@
-// Attention of 64 queries per workgroup by cooperative matrices, for prompts:
-// 16 rows for each subgroup, and 32 keys at a time. The query heads that read one
-// key head are rows of the same tile, neighbours at the same step.
+// Attention of 64 queries per workgroup by cooperative matrices, for prompts: 16
+// rows for each subgroup, and 32 keys at a time. The query heads that read one
+// key head are rows of the same tile, adjacent at the same step.
 //
-// The weights of the softmax are two float16 parts as well; products of two second parts are below float32's precision and
-// left out. A value's exponent goes to its key's weight.
+// The weights of the softmax are two float16 parts as well; products of two second parts are below float32's precision
+// and left out. The exponent of a value is applied to its key's weight.
 //
 // variants: narrow_khr narrow_nv
 // requires: float16 subgroup32
@@ -22,7 +22,7 @@ const uint KEYS = 32; // at a time
 const uint THREADS = WAVES * LANES;
 const uint K_RUNS = K_STEPS * 2; // of 8 elements, in a head
 const uint V_RUNS = V_STEPS * 2;
-const uint PITCH = (K_RUNS > V_RUNS ? K_RUNS : V_RUNS) + 1; // odd, against bank conflicts
+const uint PITCH = (K_RUNS > V_RUNS ? K_RUNS : V_RUNS) + 1; // odd, to avoid bank conflicts
 const uint K_TURNS = (K_PARTS * KEYS * K_RUNS + THREADS - 1) / THREADS;
 const uint V_TURNS = (V_PARTS * KEYS * V_RUNS + THREADS - 1) / THREADS;
 const uint SHARE = FRAGMENT * KEYS / LANES; // scores of a lane: in one row
@@ -30,8 +30,8 @@ const uint ROW_PITCH = KEYS / 4 + 1;        // quads of a row of scores
 const int WEIGHT_EXPONENT = 14;             // weights are below 2^14 in float16
 
 shared uvec4 tile[2 * KEYS * PITCH];                // of k, then of v
-shared uvec4 scores[WAVES * FRAGMENT * ROW_PITCH];  // and their weights' two parts in their place
-shared float factors[WAVES * FRAGMENT];             // of a row's sums so far; in the end of its result
+shared uvec4 scores[WAVES * FRAGMENT * ROW_PITCH];  // then the two parts of the weights, in the same place
+shared float factors[WAVES * FRAGMENT];             // of a row's sums so far; at the end, of its result
 shared int key_exponents[KEYS];
 shared int value_exponents[KEYS];
 
@@ -42,7 +42,7 @@ int next_exponents;
 MATRIX_A q_matrix[2][K_STEPS];
 MATRIX_C acc[V_STEPS];
 
-// What one lane knows of its row's sums.
+// A lane's state of its row's sums.
 struct Sums {
     float highest;
     float weight;      // of the lane's keys only
@@ -142,7 +142,7 @@ void weigh_tile(Row row, inout Sums sums, uint key0) {
     }
     sums.highest = top;
     sums.sums_exponent = sums_exponent;
-    subgroupBarrier(); // every score is read
+    subgroupBarrier(); // all scores have been read
     [[unroll]] for (uint i = 0; i < SHARE / 8; i++) {
         vec4 w[2];
         [[unroll]] for (uint c = 0; c < 8; c++) {

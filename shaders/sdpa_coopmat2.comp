@@ -1,10 +1,11 @@
-// Attention of many queries as sdpa_coopmat, where scores and weights stay in
+// Attention of many queries like sdpa_coopmat, but with scores and weights in
 // registers (coopmat2.glsl). WAVES subgroups of 16 rows share tiles of KEYS keys
-// in shared memory; the next keys come from memory while scores are computed, the
+// in shared memory; the next keys are loaded while scores are computed, and the
 // next values while values are added.
 //
-// Tiles that are at an edge, masked, or not of the common exponents take another
-// way to their weights. A subgroup skips those that its rows do not see.
+// The weights of tiles at an edge, with a mask, or with other exponents than the
+// common one are computed differently. A subgroup skips tiles that its rows do
+// not see.
 //
 // variants: narrow_khr_nv2
 // requires: float16 subgroup32
@@ -26,7 +27,7 @@ const uint THREADS = WAVES * LANES;
 const uint TILES = KEYS / FRAGMENT;
 const uint K_RUNS = K_STEPS * 2; // of 8 elements, in a head
 const uint V_RUNS = V_STEPS * 2;
-const uint K_PITCH = K_RUNS + 1; // odd, against bank conflicts
+const uint K_PITCH = K_RUNS + 1; // odd, to avoid bank conflicts
 const uint V_PITCH = V_RUNS + 1;
 const uint K_ITEMS = K_PARTS * KEYS * K_RUNS;
 const uint V_ITEMS = V_PARTS * KEYS * V_RUNS;
@@ -38,7 +39,7 @@ const uint STAGE_PITCH = FRAGMENT / 4 + 1;
 const uint STAGE = FRAGMENT * STAGE_PITCH; // a subgroup's, for a matrix of results
 const float WEIGHT_EXPONENT = 14.0;        // weights are up to 2^14 in float16
 
-shared uvec4 tile[OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE]; // of k and of v; in the end results
+shared uvec4 tile[OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE]; // of k and of v; at the end, results
 shared int key_exponents[KEYS];
 shared int value_exponents[KEYS];
 
@@ -49,7 +50,7 @@ int next_exponents[2];
 MATRIX_A q_matrix[2][K_STEPS];
 MATRIX_C acc[V_STEPS];
 MATRIX_C top;         // the highest score of each row so far, in each element of it
-MATRIX_C weight;      // sums of weights, those of a row are to be added up
+MATRIX_C weight;      // sums of weights, to be added up for each row
 int sums_exponent;    // acc is in units of 2^sums_exponent
 bool special_values;  // some value is not finite
 
@@ -125,19 +126,19 @@ void score_tile() {
     }
 }
 
-// The score of a key in any tile; key0 is the first one's.
+// The score of a key in any tile, whose first key is key0.
 float special_score(const in uint r, const in uint c, const in float s, const in uint key0) {
     Row row = row_of(min(wave_row + r, rows - 1), length);
     return finish_score(row, key0 + c, s, key_exponents[(key0 + c) % KEYS]);
 }
 
-// A weight as it meets the value, whose exponent it takes.
+// A weight with the exponent of its value.
 float special_weight(const in uint r, const in uint c, const in float w, const in uint key0) {
     int n = value_exponents[(key0 + c) % KEYS];
     return w * power_or_zero((n < SPLIT_NOT_FINITE / 2 ? n : n - SPLIT_NOT_FINITE) - sums_exponent);
 }
 
-// Raises the rows' highest scores to those of the tile, and what was summed relative to them.
+// Updates the rows' highest scores by those of the tile, and rescales the sums.
 void raise_top(float scale) {
     MATRIX_C most = scores[0];
     [[unroll]] for (uint j = 1; j < TILES; j++) {
@@ -169,7 +170,7 @@ void raise_top(float scale) {
     }
 }
 
-// Turns products into weights, relative to the highest score, which are 2^14 there.
+// Turns products into weights relative to the highest score, whose weight is 2^14.
 void weigh_plain(float unit) {
     [[unroll]] for (uint j = 0; j < TILES; j++) {
         [[unroll]] for (uint e = 0; e < top.length(); e++) {
@@ -276,7 +277,7 @@ void store_results() {
     }
 }
 
-// Whether all exponents are the common one, or those of zeros.
+// Whether all exponents are the common one or that of zeros.
 bool has_common(int exponent) { return exponent == -SPLIT_COMMON || exponent == SPLIT_ZERO; }
 bool has_common_tile() {
     bool is = true;
@@ -321,7 +322,7 @@ void main() {
         load_v(0);
     }
     for (uint key0 = 0; key0 < end; key0 += KEYS) {
-        barrier(); // keys are stored, and the values of the last tile read
+        barrier(); // keys have been stored, and the values of the previous tile read
         store_v();
         bool more = key0 + KEYS < end;
         if (more) {
@@ -338,7 +339,7 @@ void main() {
                 weigh_special(key0);
             }
         }
-        barrier(); // values are stored, and the keys read
+        barrier(); // values have been stored, and the keys read
         if (more) {
             store_k();
             load_v(key0 + KEYS);

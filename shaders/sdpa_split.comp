@@ -1,6 +1,6 @@
 // Writes rows of q, k or v as float16 parts for sdpa_coopmat, 16 threads a row,
-// padded with zeros to whole matrices. Infinities and NaNs count as zeros, and the
-// row's exponent tells that there are some.
+// padded with zeros to whole matrices. Infinities and NaNs are replaced by zeros,
+// and flagged in the row's exponent.
 //
 // variants: narrow
 // requires: float16 subgroup32
@@ -20,7 +20,7 @@ QUADS_IN(0, x)
 layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
 layout(constant_id = 2) const uint PARTS = 2;
-layout(constant_id = 3) const uint VECTOR = 0; // whether x may be loaded by quads
+layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
 
 layout(push_constant) uniform Push { SDPASplitParams p; };
 
@@ -49,7 +49,7 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
-// Zero for what is not finite; notes it.
+// Replaces a number that is not finite by zero, and records it.
 float finite_or_zero(float v, inout uint flags) {
     bool finite = magnitude_bits(v) < INF_BITS;
     flags |= uint(!finite);

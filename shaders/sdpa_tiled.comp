@@ -1,8 +1,8 @@
 // Attention of 64 queries per workgroup, for prompts: tiles of 64 keys go
 // through shared memory once for all of them. The query heads that read one key
-// head are rows of the same tile, neighbours at the same step. Each tile: scores
-// by a register-blocked product, a running softmax over them, and their product
-// with the values.
+// head are rows of the same tile, adjacent at the same step. For each tile it
+// computes scores by a register-blocked product, a running softmax over them,
+// and their product with the values.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,7 +19,7 @@ layout(set = 0, binding = 4) readonly buffer Lengths { int lengths[]; };
 TENSOR_OUT(5, y, 5)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
-layout(constant_id = 6) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
+layout(constant_id = 6) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads
 layout(constant_id = 7) const uint V_VECTOR = 0;
 layout(constant_id = 8) const uint MASK_KIND = 0;
 layout(constant_id = 9) const uint HAS_LENGTH = 0;
@@ -30,14 +30,14 @@ layout(push_constant) uniform Push { SDPAParams p; };
 #include "attention.glsl"
 
 const uint TILE = 64;             // rows, keys, and elements of v's head
-const uint PITCH = TILE / 4 + 1;  // quads of a shared row; odd against bank conflicts
+const uint PITCH = TILE / 4 + 1;  // quads of a shared row; odd, to avoid bank conflicts
 const uint DEPTH = 16;            // elements of the head at a time
 const uint VALUE_KEYS = 32;       // keys of v at a time
 const uint PARTS = 4;             // threads that share a row's softmax
 
 shared vec4 scores[TILE * PITCH];          // by key, then by row
 shared vec4 operands[2 * DEPTH * PITCH];   // q and k by element, or v by key
-shared vec4 row_keep[TILE / 4];            // factor of what a row has summed so far
+shared vec4 row_keep[TILE / 4];            // factor of a row's sums so far
 shared float row_part[PARTS * TILE];
 shared uint q_start[TILE];                 // offset of the row's head in q
 
@@ -119,7 +119,7 @@ void score_tile(uint k_from, uint key0, uint end) {
     }
 }
 
-// The thread's part of a row's softmax. With end 0 a row sees nothing.
+// The thread's part of a row's softmax. A row with end 0 sees nothing.
 struct Row {
     uint mask_from;
     uint end;

@@ -10,7 +10,7 @@ TENSOR_IN(0, gate, 1)
 TENSOR_IN(1, up, 2)
 TENSOR_OUT(2, y, 3)
 layout(constant_id = 4) const uint RANK = 1;
-layout(constant_id = 5) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 5) const uint QUADS = 0; // if set, the walk counts quads
 layout(constant_id = 6) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk3Params p; };
 

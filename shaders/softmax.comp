@@ -1,6 +1,6 @@
-// Softmax along rows, one workgroup per row. Each thread keeps the maximum of
-// what it has seen and the sum of exponentials relative to it; the workgroup
-// joins those, and a second pass writes. A row of -inf gives NaNs, as IEEE has it.
+// Softmax along rows, one workgroup per row. Each thread keeps the maximum so far
+// and the sum of exponentials relative to it; the workgroup combines these, and a
+// second pass writes. A row of -inf gives NaNs, by the rules of IEEE 754.
 //
 // variants: narrow_subgroup narrow base
 #version 450
@@ -30,13 +30,13 @@ ROW_STORES(y, store_items, block)
 
 void load_block(uint from, uint first) { load_items(from, p.x.col_stride, p.x.cols, first, -make_inf()); }
 
-// Makes the thread's items exponentials relative to its maximum so far, top, and adds them to sum.
+// Replaces the thread's items by exponentials relative to its maximum so far, top, and adds them to sum.
 void add_block(inout float top, inout float sum) {
     float old = top;
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
         top = max(top, block[k]);
     }
-    float part = 0.0; // summed apart: fewer roundings on the way
+    float part = 0.0; // summed separately: fewer roundings
     sum = sum != 0.0 ? sum * m_exp(old - top) : 0.0;
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
         bool lowest = floatBitsToUint(block[k]) == 0xff800000u; // relative to -inf it would be a NaN
@@ -62,7 +62,7 @@ void main() {
     float factor = sum != 0.0 ? m_exp(top - row_top) : 0.0;
     float scale = 1.0 / workgroup_add(sum * factor);
     uint to = p.out_offset + row * p.x.cols;
-    if (p.x.cols <= row_block()) { // the exponentials are still there
+    if (p.x.cols <= row_block()) { // the exponentials are still in registers
         scale *= factor;
         [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
             block[k] *= scale;

@@ -1,5 +1,5 @@
 // Raw bytes from one buffer to another: uploads and downloads, between a staging
-// buffer and storage. Each invocation moves four words; the masks keep the
+// buffer and storage. Each invocation moves four words; the masks preserve the
 // neighbours of a range that starts or ends inside a word.
 //
 // variants: base

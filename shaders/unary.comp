@@ -1,5 +1,6 @@
-// out = f(in) by elements, any layouts. Neg, Abs, Not and everything on
-// integers work on the bits; the rest in float32, rounded once at the store.
+// out = f(in) element by element, for any layouts. Neg, Abs, Not and everything
+// on integers work on the bits; the rest is computed in float32, rounded once
+// at the store.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -11,7 +12,7 @@ TENSOR_IN(0, x, 1)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint RANK = 1;
 layout(constant_id = 4) const uint KIND = UNARY_NEG;
-layout(constant_id = 5) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 5) const uint QUADS = 0; // if set, the walk counts quads
 layout(constant_id = 6) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk2Params p; };
 

@@ -10,7 +10,7 @@ TENSOR_IN(1, a, 2)
 TENSOR_IN(2, b, 3)
 TENSOR_OUT(3, y, 4)
 layout(constant_id = 5) const uint RANK = 1;
-layout(constant_id = 6) const uint QUADS = 0; // with it, the walk counts quads
+layout(constant_id = 6) const uint QUADS = 0; // if set, the walk counts quads
 layout(constant_id = 7) const uint BATCH = 1;
 layout(push_constant) uniform Push { Walk4Params p; };
 

@@ -23,7 +23,8 @@ Access access_of(const kpx_array &array);
 
 // Gives the tensor device memory, with up-to-date content if that is needed, and orders the stream's work from now on
 // after that of others on the tensor. May release the lock while it copies or waits, and then returns true: tensors
-// that were ready before may no longer be. content_later: the work is captured, and each replay prepares the content.
+// that were ready before may no longer be. content_later: the work is captured, so each replay will prepare the
+// content.
 bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access,
                 bool content_later = false);
 // All operands of an op, at once; a null tensor is absent.

@@ -1,7 +1,7 @@
 // One new token through the attention of a layer: RMSNorm of the query and key
 // heads, rotary position embedding, the new key and value into the cache, and
-// attention over the cache become attention_step. The norms may lack, and so may
-// the rotation.
+// attention over the cache become attention_step. The norms and the rotation may
+// be absent.
 #include <algorithm>
 
 #include "fusion/heads.hpp"
@@ -37,13 +37,13 @@ bool same_rows(const Array &a, const Array &b) {
     return x && y && same_view(*x, *y);
 }
 
-// Where a query or key comes from: perhaps a rotation, perhaps a norm before it.
+// How a query or key was made: perhaps by a rotation, perhaps with a norm before it.
 struct Heads {
     Array rows; // [H, D], as the projection wrote it
     Graph::Id rope = Graph::kNone, norm = Graph::kNone;
 };
 
-// The op that Call stands for and that wrote just these rows as its operand `out`.
+// The node of Call's op that wrote exactly these rows as its operand `out`.
 template <typename Call>
 Graph::Id maker_of_rows(const Graph &graph, Graph::Id reader, const Array &rows, uint32_t out) {
     const std::optional<Graph::Touch> made = graph.producer(reader, rows);
@@ -74,7 +74,7 @@ std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Arr
     return heads;
 }
 
-// Both rotations use the same angles, or there are no rotations.
+// Whether both rotations use the same angles, or neither is rotated.
 bool same_rotation(const Graph &graph, const Heads &q, const Heads &k) {
     if (q.rope == Graph::kNone || k.rope == Graph::kNone) {
         return q.rope == k.rope;
@@ -82,7 +82,7 @@ bool same_rotation(const Graph &graph, const Heads &q, const Heads &k) {
     return same_angles(*graph.node(q.rope).as<RoPECall>(), *graph.node(k.rope).as<RoPECall>());
 }
 
-// The update of a cache [1, H, capacity, D] by one token, of which attention reads `view` as its keys or values.
+// The update by one token of a cache [1, H, capacity, D], of which `view` is what attention reads as keys or values.
 Graph::Id cache_update(const Graph &graph, Graph::Id reader, const Array &view) {
     const std::optional<Graph::Touch> made = graph.producer(reader, view);
     const auto call = made ? graph.node(made->node).as<SliceUpdateCall>() : std::nullopt;
@@ -99,7 +99,7 @@ Graph::Id cache_update(const Graph &graph, Graph::Id reader, const Array &view) 
     return whole && same_view(used, view) ? made->node : Graph::kNone;
 }
 
-// Where both updates start, if that is one place.
+// Where both updates start, if they start at the same place.
 bool same_start(const SliceUpdateCall &keys, const SliceUpdateCall &values) {
     return same_optional(keys.start(), values.start()) &&
            (keys.start() || keys.op().start[2] == values.op().start[2]) && keys.dst().dim(2) == values.dst().dim(2);
@@ -169,7 +169,7 @@ void pass_attention(Graph &graph) {
             continue;
         }
         if (!fuse_attention(graph, id, true)) {
-            fuse_attention(graph, id, false); // somebody may want to see the normed heads
+            fuse_attention(graph, id, false); // something else may read the normed heads
         }
     }
 }

@@ -1,6 +1,6 @@
-// Attention of one new token and the product that alone reads it: one op, so that
-// the product can put together what several workgroups have of the same heads.
-// Runs after the passes that make both.
+// Attention of one new token and the product that is its only reader become one
+// op, so that the product can combine the results of several workgroups for the
+// same heads. Runs after the passes that make both.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 

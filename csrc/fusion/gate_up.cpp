@@ -1,5 +1,5 @@
-// SiLU(x * gate) * (x * up), the first half of a gated MLP: one projection that
-// reads both matrices and stores one row.
+// SiLU(x * gate) * (x * up), the first half of a gated MLP: becomes one
+// projection that reads both matrices and stores one row.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 

@@ -1,4 +1,4 @@
-// What the passes of query and key heads on their way to attention have in common.
+// What the passes over query and key heads have in common.
 #pragma once
 
 #include "fusion/pass.hpp"
@@ -9,7 +9,7 @@ inline bool same_optional(const Array &a, const Array &b) {
     return bool(a) == bool(b) && (!a || same_view(a, b));
 }
 
-// Both rotations use the same angles.
+// Whether both rotations use the same angles.
 inline bool same_angles(const RoPECall &a, const RoPECall &b) {
     const RoPEOp &x = a.op(), &y = b.op();
     return x.dims == y.dims && x.traditional == y.traditional && x.base == y.base && x.scale == y.scale &&

@@ -1,5 +1,6 @@
-// RMSNorm of rows and the projection that alone reads them: the projection
-// normalises. Runs after the passes that make one projection of several products.
+// RMSNorm of rows and the projection that is their only reader become a
+// projection that normalises. Runs after the passes that join several products in
+// one projection.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 
@@ -16,7 +17,7 @@ void pass_norm_projection(Graph &graph) {
             continue;
         }
         const std::optional<RMSNormCall> norm = graph.node(from->node).as<RMSNormCall>();
-        // The norm of a row that is cut into several is another one.
+        // If the product divides rows into several, their norms are different ones.
         if (!norm || !same_data(norm->out(), fused->x) || norm->x().rank == 0 ||
             norm->x().dim(-1) != fused->x.dim(-1)) {
             continue;

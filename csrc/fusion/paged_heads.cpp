@@ -1,6 +1,6 @@
-// Tokens of many sequences on their way to attention over pages: RMSNorm of the
-// query and key heads, rotary position embedding, and the new keys and values to
-// their places become paged_heads. The norms may lack.
+// Prepares tokens of many sequences for attention over pages: RMSNorm of the
+// query and key heads, rotary position embedding, and writing the new keys and
+// values into their pages become paged_heads. The norms may be absent.
 #include <algorithm>
 
 #include "fusion/heads.hpp"
@@ -9,7 +9,7 @@ namespace kpx {
 
 namespace {
 
-// The op that Call stands for and that wrote just this data as its operand `out`.
+// The node of Call's op that wrote exactly this data as its operand `out`.
 template <typename Call> Graph::Id maker_of_data(const Graph &graph, Graph::Id reader, const Array &x, uint32_t out) {
     const std::optional<Graph::Touch> made = graph.producer(reader, x);
     if (!made || !graph.node(made->node).as<Call>() || made->array != out || !same_data(graph.array(*made), x)) {
@@ -28,7 +28,7 @@ Array as_rows(const Array &x, int64_t rows, int64_t heads) {
     return out;
 }
 
-// Where a query or key comes from: a rotation, and perhaps a norm before it.
+// How a query or key was made: by a rotation, perhaps with a norm before it.
 struct TokenHeads {
     Array from; // [R, H, D]
     Graph::Id rope, norm;
@@ -43,7 +43,7 @@ std::optional<TokenHeads> trace(const Graph &graph, Graph::Id reader, const Arra
         return std::nullopt;
     }
     Array from = graph.node(h.rope).as<RoPECall>()->x();
-    // Each row is a sequence of one step.
+    // Each row must be a sequence of one step.
     if (from.dim(2) != 1 || from.dim(0) != x.dim(0) || from.dim(1) != x.dim(1)) {
         return std::nullopt;
     }
@@ -62,7 +62,7 @@ std::optional<TokenHeads> trace(const Graph &graph, Graph::Id reader, const Arra
     return h;
 }
 
-// The update of the pages that attention reads whole.
+// The update of the pages, all of which attention reads.
 Graph::Id pages_update(const Graph &graph, Graph::Id reader, const Array &pages) {
     const std::optional<Graph::Touch> made = graph.producer(reader, pages);
     const auto call = made ? graph.node(made->node).as<PagedUpdateCall>() : std::nullopt;
@@ -122,7 +122,7 @@ void pass_paged_heads(Graph &graph) {
             continue;
         }
         if (!fuse_paged_heads(graph, id, true)) {
-            fuse_paged_heads(graph, id, false); // somebody may want to see the normed heads
+            fuse_paged_heads(graph, id, false); // something else may read the normed heads
         }
     }
 }

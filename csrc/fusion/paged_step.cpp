@@ -1,5 +1,5 @@
-// One new token's way to attention over pages, and attention: paged_heads of one row and the paged_sdpa that alone
-// reads its queries become paged_step. Runs after paged_heads.
+// Attention of one new token over pages: paged_heads of one row, and the paged_sdpa that is the only reader of its
+// queries, become paged_step. Runs after paged_heads.
 #include "fusion/pass.hpp"
 
 namespace kpx {
@@ -12,7 +12,7 @@ void pass_paged_step(Graph &graph) {
         }
         const std::optional<Graph::Touch> from = graph.producer(id, sdpa->q());
         const auto heads = from ? graph.node(from->node).as<PagedHeadsCall>() : std::nullopt;
-        // The pages that it reads are those that the token goes to.
+        // It must read the pages that the token is written to.
         if (!heads || from->array != PagedHeadsCall::kOut || !same_view(heads->out(), sdpa->q()) ||
             !same_view(heads->keys(), sdpa->keys()) || !same_view(heads->values(), sdpa->values())) {
             continue;

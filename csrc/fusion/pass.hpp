@@ -1,16 +1,16 @@
-// A pass finds groups of nodes that one op can do, and replaces them.
+// A pass finds groups of nodes whose work one op can do, and replaces them by it.
 //
 // csrc/fusion/<name>.cpp defines `void kpx::pass_<name>(Graph &)`, passes.def
 // lists it, csrc/tests/<name>_test.cpp tests it. A pass
-// - walks the graph from a node that it can tell (node.as<QuantizedMatMulCall>()),
+// - walks the graph from a node that it recognises (node.as<QuantizedMatMulCall>()),
 // - follows data by producer() and uses_after(), comparing views by same_view()
 //   or same_data(),
 // - builds the fused node with NodeOf: a row of ops.def like any other,
 //   with a lowering in csrc/ops, which no Go function calls,
-// - calls replace(), which checks everything that makes the rewrite wrong (lost
+// - calls replace(), which checks everything that could make the rewrite wrong (lost
 //   results, order, no support on this device) and answers false then: the
 //   group stays as it is, and the pass tries the next, maybe a smaller one.
-// Passes run in the order of passes.def, each once, so that one may build on
+// Passes run once each, in the order of passes.def, so that one can build on
 // the nodes of another.
 //
 // They run over regions only. An eager window ends where it is full, or where

@@ -1,6 +1,6 @@
-// The index of the largest of the products of a row, where nobody wants to see
-// the products themselves: the projection finds it on the way, as that of the
-// next token among the logits of a vocabulary. Runs after norm_projection.
+// An arg_max that is the only reader of a row's products becomes part of their
+// projection, which then stores the index alone: for example the next token,
+// without the logits of the vocabulary. Runs after norm_projection.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 

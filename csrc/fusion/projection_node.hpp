@@ -1,5 +1,5 @@
-// A node that multiplies rows with quantized matrices, taken apart: what the
-// passes that grow a projection have in common.
+// The parts of a node that multiplies rows with quantized matrices, for the
+// passes that extend a projection.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ struct Projection {
     Array x, gain, residual;
     std::vector<Matrix> matrices;
 
-    // Neither norm nor epilogue: products as they are.
+    // Neither norm nor epilogue: only the products.
     bool plain() const { return op.norm == 0 && op.epilogue == PROJECTION_STORE; }
-    // Whether matrices of the other may join: both plain, of one x and in one quantization.
+    // Whether the matrices of the other may be added: both are plain, and have the same x and quantization.
     bool joins(const Projection &other) const;
     OpNode node() const;
 };
@@ -29,7 +29,8 @@ struct Projection {
 // A quantized_matmul with a transposed matrix, or a projection, as a projection.
 std::optional<Projection> projection_of(const OpNode &node);
 
-// The projection that gives all of the view, and nothing else, to the node `reader`; plain but for a norm.
+// The projection whose result is exactly the view and is read by the node `reader` alone; it has no epilogue, but may
+// have a norm.
 struct Producer {
     Graph::Id id;
     Projection projection;

@@ -1,5 +1,6 @@
-// Two or three products of the same rows, as of hidden states with the matrices of
-// queries, keys and values: one projection with as many results.
+// Two or three products of the same rows, such as those of hidden states with the
+// matrices of queries, keys and values, become one projection with as many
+// results.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 

@@ -1,4 +1,4 @@
-// A product and its addition to a residual of the same shape: the projection adds it.
+// A product and its addition to a residual of the same shape become a projection that adds the residual.
 #include "fusion/pass.hpp"
 #include "fusion/projection_node.hpp"
 

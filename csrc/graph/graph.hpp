@@ -165,7 +165,7 @@ struct ByteRange {
     uint64_t start, end;
 };
 ByteRange bytes_of(const Array &a);
-// The buffer's handle is destroyed: only work appended before that sees it.
+// Records that the buffer's handle was destroyed: only earlier work sees it.
 bool is_transient(const Array &a);
 
 } // namespace kpx

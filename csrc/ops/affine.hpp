@@ -9,7 +9,7 @@ inline uint32_t group_shift(uint32_t group) {
     return group == 16 ? 4 : group == 32 ? 5 : group == 64 ? 6 : 7;
 }
 
-// Whether the mode has such bits and groups.
+// Throws unless the mode exists with these bits and this group size.
 inline void check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
     if (mode > QUANTIZATION_MXFP8) {
         invalid("quantization mode {}", mode);
@@ -30,13 +30,13 @@ inline void check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
     }
 }
 
-// Whether w, scales and biases are a matrix (with leading axes) of rows of cols
-// elements in this quantization, or why not.
+// Throws unless w, scales and biases are matrices (with leading axes) of rows
+// of cols elements in this quantization.
 inline void check_affine(const Array &w, const Array &scales, const Array &biases, uint32_t mode, uint32_t bits,
                          uint32_t group, int64_t cols) {
     check_mode(mode, bits, group);
     if (!w || w.dtype != DT_UINT32 || !scales) {
-        invalid("w must be uint32, scales be there");
+        invalid("w must be uint32, and scales must be given");
     }
     if (mode == QUANTIZATION_AFFINE && (!is_float(scales.dtype) || !biases || !is_float(biases.dtype))) {
         invalid("scales and biases must be floats");
@@ -57,7 +57,7 @@ inline void check_affine(const Array &w, const Array &scales, const Array &biase
     }
 }
 
-// What a kernel binds for the biases: where there are none it reads none.
+// What a kernel binds for the biases; without biases it binds a placeholder, which it does not read.
 inline const Array &bound_biases(const Array &scales, const Array &biases) {
     return biases ? biases : scales;
 }

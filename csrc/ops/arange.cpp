@@ -5,7 +5,7 @@ namespace kpx {
 void lower_arange(Lowering &lowering, const ArangeCall &call) {
     const Array &out = call.out();
     if (out.rank != 1 || out.dtype == DT_BOOL)
-        invalid("out is no vector of numbers");
+        invalid("out is not a vector of numbers");
     check_operands({&out});
     if (out.size() == 0)
         return;

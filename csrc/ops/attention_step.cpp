@@ -11,10 +11,10 @@ constexpr uint32_t kThreads = 256;          // THREADS of attention_step.comp
 constexpr uint32_t kChunk = 64;             // keys that a workgroup takes at a time
 constexpr int64_t kMostSplits = 64;         // MOST_SPLITS
 constexpr int64_t kLeastSplits = 8;         // of a long cache
-constexpr int64_t kGroups = 256;            // workgroups of a long cache, if the splits between these bounds do
-constexpr int64_t kMostHeads = 2;           // query heads of a workgroup: four take too many registers
-constexpr int64_t kMostChunks = 60000;      // of a workgroup: keeps its loop short
-constexpr uint32_t kSharedBytes = 32 << 10; // what the kernel may take
+constexpr int64_t kGroups = 256;            // workgroups to aim for with a long cache, within these bounds on splits
+constexpr int64_t kMostHeads = 2;           // query heads of a workgroup: four would take too many registers
+constexpr int64_t kMostChunks = 60000;      // of a workgroup: bounds the length of its loop
+constexpr uint32_t kSharedBytes = 32 << 10; // a limit of the kernel
 
 using Step = AttentionStepCall;
 
@@ -26,7 +26,7 @@ int64_t chunks_of(const AttentionStepOp &op) {
     return std::max<int64_t>(1, (int64_t(op.keys) + kChunk - 1) / kChunk);
 }
 
-// Rows of d elements side by side.
+// Whether it consists of contiguous rows of d elements.
 bool is_heads(const Array &x, int64_t d) {
     return x.rank == 2 && x.dim(1) == d && x.stride(1) == 1;
 }
@@ -35,7 +35,7 @@ bool is_gain(const Array &x, int64_t d) {
     return !x || (x.rank == 1 && x.dim(0) == d && x.stride(0) == 1);
 }
 
-// Whether the kernel may read it by quads.
+// Whether the kernel may read it four elements at a time.
 bool is_cache(const Array &x, int64_t heads, int64_t d) {
     return x.rank == 4 && x.dim(0) == 1 && x.dim(1) == heads && x.dim(3) == d && quads_in_rows(x);
 }
@@ -44,7 +44,7 @@ void check_shapes(const Step &s) {
     const uint32_t dims = s.op().dims;
     const int64_t d = s.q().rank == 2 ? s.q().dim(1) : 0, heads = s.k().rank == 2 ? s.k().dim(0) : 0;
     if (d < 4 || d > 256 || d % 4 != 0 || !is_heads(s.q(), d) || !is_heads(s.k(), d) || !is_heads(s.v(), d)) {
-        unsupported("q, k and v are not rows of heads of {} elements side by side", d);
+        unsupported("q, k and v are not contiguous rows of heads of {} elements", d);
     }
     if (dims % 2 != 0 || dims > d) {
         invalid("{} rotated elements of heads of {}", dims, d);
@@ -53,7 +53,7 @@ void check_shapes(const Step &s) {
         invalid("{} query heads for {} and {} of keys and values", s.q().dim(0), heads, s.v().dim(0));
     }
     if (!is_gain(s.q_gain(), d) || !is_gain(s.k_gain(), d)) {
-        unsupported("gains are not {} elements side by side", d);
+        unsupported("the gains are not {} contiguous elements", d);
     }
     if (!is_index(s.position(), 1) || !is_index(s.start(), 4) || !is_index(s.key_length(), 1)) {
         invalid("position and key_length must be int32 [1], start int32 [4]");
@@ -62,7 +62,7 @@ void check_shapes(const Step &s) {
         invalid("freqs must be float32 [dims/2]");
     }
     if (!is_cache(s.keys(), heads, d) || !is_cache(s.values(), heads, d)) {
-        unsupported("keys and values are not [1, {}, capacity, {}] with rows side by side", heads, d);
+        unsupported("keys and values are not [1, {}, capacity, {}] with contiguous rows", heads, d);
     }
     if (s.keys().dim(2) != s.values().dim(2) || s.keys().dim(2) == 0 || int64_t(s.op().keys) > s.keys().dim(2)) {
         invalid("{} keys in caches of {} and {}", s.op().keys, s.keys().dim(2), s.values().dim(2));
@@ -74,7 +74,7 @@ void check_shapes(const Step &s) {
 void check_attention_step(const Lowering &lowering, const Step &s) {
     const DeviceTraits &device = lowering.device();
     if (device.is_cpu && !device.as_gpu) {
-        unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
+        unsupported("on a CPU driver, separate ops are faster: they need fewer barriers inside a workgroup");
     }
     for (const Array *x : {&s.q(), &s.k(), &s.v(), &s.q_gain(), &s.k_gain(), &s.keys(), &s.values()}) {
         if (*x && (x->dtype != s.q().dtype || !is_float(x->dtype))) {
@@ -92,7 +92,7 @@ void check_attention_step(const Lowering &lowering, const Step &s) {
     }
 }
 
-// Query heads of a workgroup, of those that share a key head: they read its keys once.
+// How many of the query heads that share a key head one workgroup takes: it reads their keys once.
 static int64_t heads_together(const Step &s) {
     const int64_t group = s.q().dim(0) / s.k().dim(0);
     int64_t heads = std::min(group, kMostHeads);
@@ -160,8 +160,8 @@ uint32_t power_of_two_from(int64_t n) {
     return power;
 }
 
-// How the kernel is launched: heads of a workgroup, and splits. Either the parts or out are the result, and of the
-// arrays that are not in use q takes the place.
+// Launches the kernel with so many heads per workgroup and so many splits. The result is either the parts or out;
+// q is bound in place of absent arrays.
 struct Launch {
     uint32_t heads, splits;
     bool gives_parts;
@@ -221,7 +221,7 @@ void lower_attention_step(Lowering &lowering, const AttentionStepCall &call) {
     check_attention_step(lowering, call);
     check_operands({&out});
     if (out.dtype != call.q().dtype || !is_heads(out, call.q().dim(1)) || out.dim(0) != call.q().dim(0)) {
-        unsupported("out is not rows of heads, as q");
+        unsupported("out does not consist of rows of heads like q");
     }
     dispatch_attention_step(lowering, call, out);
 }

@@ -9,7 +9,7 @@ static bool is_bitwise(uint32_t kind) {
     return kind >= BINARY_BIT_AND && kind <= BINARY_BIT_XOR;
 }
 
-// Why the kernel does not compute this kind on this dtype, or null.
+// The reason why the kernel does not compute this kind for this dtype, or null.
 static const char *refusal(uint32_t kind, uint32_t dtype) {
     if (kind > BINARY_SHIFT_RIGHT)
         return "unknown kind";
@@ -25,8 +25,8 @@ static const char *refusal(uint32_t kind, uint32_t dtype) {
 void lower_binary(Lowering &lowering, const BinaryCall &call) {
     const Array &a = call.a(), &b = call.b(), &out = call.out();
     uint32_t kind = call.op().kind;
-    if (const char *why = refusal(kind, a.dtype))
-        invalid("kind {} of {}: {}", kind, dtype_name(a.dtype), why);
+    if (const char *reason = refusal(kind, a.dtype))
+        invalid("kind {} of {}: {}", kind, dtype_name(a.dtype), reason);
     if (a.dtype != b.dtype || out.dtype != (gives_bool(kind) ? uint32_t(DT_BOOL) : a.dtype))
         invalid("dtypes {}, {} to {}", dtype_name(a.dtype), dtype_name(b.dtype), dtype_name(out.dtype));
     if (!same_shape(a, b) || !same_shape(a, out))

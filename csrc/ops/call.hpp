@@ -1,11 +1,11 @@
-// What the classes of op calls in gen_ops.hpp are made of.
+// The base of the classes of op calls in gen_ops.hpp.
 #pragma once
 
 #include "ops/op.hpp"
 
 namespace kpx {
 
-// An operand as the table of ops has it.
+// An operand in the table of ops.
 struct OperandInfo {
     const char *name;
     kpx_access access;

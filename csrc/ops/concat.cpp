@@ -2,7 +2,7 @@
 
 namespace kpx {
 
-// Whether x is a part of out that takes all of every axis but one.
+// Whether x fits into out, with the same length along every axis but one.
 static bool matches(const Array &x, const Array &out, uint32_t axis) {
     bool ok = x.rank == out.rank && x.dtype == out.dtype;
     for (uint32_t d = 0; ok && d < out.rank; d++)

@@ -36,9 +36,9 @@ Units join_elements(Axes &axes, uint32_t bytes) {
     return {DT_UINT32, make_quads(axes, 2)};
 }
 
-// Where the source runs along another axis than the destination, which runs
-// along the last one, moves that axis to the last but one. False where the
-// copy is no such transposition, or too small to be worth its tiles.
+// If the source is contiguous along another axis than the destination, which is
+// contiguous along the last one, moves that axis to the last but one. False if
+// the copy is no such transposition, or too small for tiles to pay.
 static bool transpose_axes(Axes &axes) {
     constexpr int64_t least = 16;
     uint32_t last = axes.rank - 1;

@@ -2,7 +2,7 @@
 
 namespace kpx {
 
-// The same bits in both halves of an element twice as wide, until it has the width of a word.
+// Repeats the bits in both halves of an element twice as wide, until the element is a word.
 static uint32_t repeat_bits(uint32_t bits, uint32_t bytes) {
     for (; bytes < 4; bytes *= 2)
         bits = (bits & ((1u << 8 * bytes) - 1)) | bits << 8 * bytes;

@@ -27,13 +27,14 @@ static bool out_matches(const Array &x, const Array &indices, const Array &out, 
            std::equal(s + axis + 1, s + x.rank, o + axis + indices.rank);
 }
 
-// The places of one group of at most three axes, right-aligned as the kernel reads them.
+// The strides of one group of at most three axes, right-aligned as the kernel reads them.
 static void place(const Axes &axes, uint32_t shape[3], uint32_t strides[3]) {
     fill_back(shape, 3, axes.shape, axes.rank, 1);
     fill_back(strides, 3, axes.strides[0], axes.rank, 0);
 }
 
-// Makes a unit four words instead of an element where what stands after the axis is whole units side by side.
+// Makes the unit that is moved four words instead of an element, if the axes behind the gathered one consist of
+// whole, contiguous units.
 static bool widen_rows(GatherParams &params, const Axes &post, uint32_t bytes) {
     const uint32_t unit = 16 / bytes;
     bool whole = post.rank == 1 && post.strides[0][0] == 1 && params.post_size % unit == 0 &&
@@ -61,7 +62,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
     check_operands({&x, &indices, &out});
     if (out.size() == 0)
         return;
-    if (x.size() == 0) { // every index is outside: nothing is read, but something must be bound
+    if (x.size() == 0) { // every index is out of range: nothing is read, but something must be bound
         Array none = indices;
         none.dtype = x.dtype;
         none.rank = x.rank;

@@ -4,7 +4,7 @@
 
 namespace kpx {
 
-// Whether x has out's shape but for axis.
+// Whether x has out's shape except along axis.
 static bool matches_but(const Array &x, const Array &out, uint32_t axis) {
     bool ok = x.rank == out.rank && axis < out.rank && x.dtype == out.dtype;
     for (uint32_t d = 0; ok && d < out.rank; d++)
@@ -12,7 +12,7 @@ static bool matches_but(const Array &x, const Array &out, uint32_t axis) {
     return ok;
 }
 
-// x as seen from out's elements, at place 0 of the axis.
+// x as seen from out's elements, at index 0 of the axis.
 static Array without_axis(const Array &x, const Array &out, uint32_t axis) {
     Array seen = x;
     seen.shape = out.shape;
@@ -29,12 +29,13 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
     check_operands({&x, &indices, &out});
     if (out.size() == 0)
         return;
-    if (x.size() == 0) { // every index is outside
+    if (x.size() == 0) { // every index is out of range
         fill_array(lowering, out, 0);
         return;
     }
     Array seen = without_axis(x, out, axis);
-    if (collapse({&seen, &indices, &out}).rank > MAX_DIMS) { // dense, they are the axes before, of and after the axis
+    if (collapse({&seen, &indices, &out}).rank >
+        MAX_DIMS) { // if dense: the axes before it, the axis itself, and the axes after it
         x = contiguous(lowering, x);
         seen = without_axis(x, out, axis);
         indices = contiguous(lowering, indices);

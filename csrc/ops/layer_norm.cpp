@@ -2,7 +2,7 @@
 
 namespace kpx {
 
-// Whether a row's weight or bias is absent, or fits.
+// Whether a weight or bias is absent, or has the length of a row.
 static bool fits(const Array &v, int64_t cols) {
     return !v || (is_float(v.dtype) && v.rank == 1 && v.shape[0] == cols);
 }

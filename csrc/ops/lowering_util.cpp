@@ -8,7 +8,7 @@ const char *dtype_name(uint32_t dtype) {
     return dtype < std::size(kDTypeNames) ? kDTypeNames[dtype] : "unknown";
 }
 
-// Whether every element's place in the storage can be counted in 32 bits.
+// Whether the offset of every element in the storage fits 32 bits.
 static bool fits_32_bits(const Array &x) {
     int64_t last = x.offset;
     for (uint32_t d = 0; d < x.rank; d++)
@@ -51,7 +51,7 @@ int64_t Axes::size() const {
     return n;
 }
 
-// Whether axis d follows the last axis of joint in every array.
+// Whether axis d continues the last axis of joint in every array.
 static bool joins(const Axes &joint, std::initializer_list<const Array *> arrays, uint32_t d, int64_t length) {
     uint32_t k = 0;
     for (const Array *x : arrays) {
@@ -83,14 +83,14 @@ Axes collapse(std::initializer_list<const Array *> arrays, int axes) {
     return joint;
 }
 
-// Whether array k has aligned quads along the last axis.
+// Whether groups of four neighbours along the last axis of array k are aligned.
 static bool quads_along_last(const Axes &axes, uint32_t k) {
     const uint32_t last = axes.rank - 1;
     return axes.strides[k][last] == 1 && aligned(axes.offset[k], axes.shape.data(), axes.strides[k].data(), last, 4);
 }
 
 uint32_t make_quads(Axes &axes, uint32_t arrays) {
-    constexpr int64_t least = 1024; // with less, a separate kernel does not pay
+    constexpr int64_t least = 1024; // for fewer, a separate kernel does not pay
     if (axes.rank == 0 || axes.size() < least || axes.shape[axes.rank - 1] % 4 != 0)
         return 0;
     const uint32_t last = axes.rank - 1;
@@ -177,8 +177,9 @@ RowParams rows_of(Lowering &lowering, Array &x) {
 constexpr int64_t ROW_ITERATIONS = 30000;
 
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
-    // A CPU runs the threads of a workgroup one after another: few suffice there.
-    // Long rows need more, or their sums lose digits and their loops grow long.
+    // A CPU runs the threads of a workgroup one after another, so few suffice.
+    // Long rows need more: otherwise their sums lose precision, and their loops
+    // become long.
     int64_t wanted = device.is_cpu ? std::min<int64_t>(most, cols / 1024) : most;
     wanted = std::max(std::min(wanted, cols), cols / ROW_ITERATIONS);
     uint32_t threads = 32;
@@ -188,8 +189,8 @@ uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
 }
 
 RowShape row_shape(const DeviceTraits &device, int64_t cols) {
-    // Loads under way count, not threads, and fewer threads wait for each other. On a CPU only compilation would be
-    // longer.
+    // What matters is the number of loads in flight, not of threads, and fewer threads wait less for each other. On
+    // a CPU this would only make compilation longer.
     const uint32_t items = cols <= 1024 ? 4 : cols <= 2048 || device.is_cpu ? 8 : 16;
     return {row_threads(device, (cols + items - 1) / items, 1024), items};
 }
@@ -251,7 +252,8 @@ Grid grid_1d(const DeviceTraits &device, int64_t groups) {
 }
 
 uint32_t batch_of(const DeviceTraits &device, int64_t n) {
-    // What fits a GPU all at once needs no batches. A CPU gains nothing, and compiles fewer pipelines.
+    // Work that fits on a GPU all at once needs no batches. On a CPU they gain nothing, and would mean more
+    // pipelines to compile.
     const int64_t least = device.is_cpu ? 1 << 16 : 1 << 19;
     return n >= least ? 4 : 1;
 }

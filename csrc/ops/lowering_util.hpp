@@ -33,13 +33,13 @@ void check_operands(std::initializer_list<const Array *> arrays);
 // Whether both have the same rank and dimensions.
 bool same_shape(const Array &a, const Array &b);
 
-// Whether to take the forms of kernels that CPU drivers run well (projection_lanes.comp says what that is). Not
-// where it is to act as a GPU.
+// Whether to use the kernels made for CPU drivers (projection_lanes.comp explains how they differ). False for a
+// device that is to act as a GPU.
 bool prefers_lanes(const Lowering &lowering, const char *kernel);
-constexpr uint32_t LANES = 8; // of such a kernel, one subgroup
+constexpr uint32_t LANES = 8; // of such a kernel: one subgroup
 
-// How many rows of its own such a lane takes: several, to share what all rows need, as long as a CPU has enough
-// workgroups.
+// How many rows each lane of such a kernel takes: several, so that they share common work, as long as there are
+// enough workgroups for the CPU's cores.
 uint32_t rows_of_lane(int64_t rows, uint32_t most);
 
 // ---- Joint layouts ----
@@ -83,8 +83,8 @@ template <typename F> void for_each_outer(const Axes &axes, uint32_t keep, F bod
     }
 }
 
-// Whether what lies at offset, and at every place along these axes, is a multiple of `unit` elements away from the
-// start. A read of `unit` neighbours needs that of all axes but the one that it is along, whose stride must be 1.
+// Whether the offset and the strides of these axes are multiples of `unit` elements. To read `unit` neighbours
+// along an axis with stride 1, this must hold for all other axes.
 template <typename T> bool aligned(int64_t offset, const T *shape, const T *strides, uint32_t axes, int64_t unit) {
     bool is = offset % unit == 0;
     for (uint32_t d = 0; d < axes; d++) {
@@ -93,19 +93,20 @@ template <typename T> bool aligned(int64_t offset, const T *shape, const T *stri
     return is;
 }
 
-// Where four neighbours of `arrays` arrays, of which the last is written, can be
-// taken at once, makes the axes count quads and returns QUADS_*; else 0. Inputs
-// that repeat along the last axis keep counting elements.
+// If four neighbours can be processed at once in all of `arrays` arrays, of
+// which the last is written, makes the axes count quads and returns QUADS_*;
+// otherwise returns 0. Inputs that repeat along the last axis still count
+// elements.
 uint32_t make_quads(Axes &axes, uint32_t arrays);
 
-// Fills 32-bit kernel parameters with the first rank values; what is left of
-// the capacity becomes pad: behind them (fill), or before them (fill_back).
+// Fills 32-bit kernel parameters with the first rank values, and the rest of
+// the capacity with pad: after them (fill), or before them (fill_back).
 void fill(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank, uint32_t pad);
 void fill_back(uint32_t *to, uint32_t capacity, const std::array<int64_t, KPX_MAX_RANK> &from, uint32_t rank,
                uint32_t pad);
 
-// The joint walk of an input and an output, as walk.glsl reads it. rank is the
-// kernel's RANK, at least 1.
+// The joint layout of an input and an output, in the form that walk.glsl reads.
+// rank is the kernel's RANK, at least 1.
 struct Walk2 {
     Walk2Params params{};
     uint32_t rank;
@@ -114,7 +115,7 @@ struct Walk2 {
     Walk2(const Array &in, const Array &out) : Walk2(collapse({&in, &out})) {}
 };
 
-// The same of two inputs and an output. Where they have more joint axes than
+// The same for two inputs and an output. Where they have more joint axes than
 // the kernel walks, a, b and out are contiguous stand-ins: store_output(out, …)
 // must follow the dispatch.
 struct Walk3 {
@@ -128,7 +129,7 @@ struct Walk3 {
 
 // ---- Rows: kernels that work along the last axis ----
 
-// x as rows along its last axis, with at most three leading axes. Where x has
+// x as rows along its last axis, with at most three leading axes. If x has
 // more, it is replaced by a contiguous copy. x passed check_operands.
 RowParams rows_of(Lowering &lowering, Array &x);
 
@@ -136,60 +137,60 @@ RowParams rows_of(Lowering &lowering, Array &x);
 // far as the device allows.
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most = 256);
 
-// How one workgroup takes a row: in blocks of items columns per thread (rows.glsl).
+// How one workgroup processes a row: in blocks of items columns per thread (rows.glsl).
 struct RowShape {
     uint32_t threads, items;
 };
 RowShape row_shape(const DeviceTraits &device, int64_t cols);
 
-// Whether four neighbours of a row, from a multiple of 4 on, are one load. Of an array, rows are along its last axis,
-// and their length must be a multiple of 4, too.
+// Whether four neighbours of a row, starting at a multiple of 4, can be one load. For an array, the rows run along
+// its last axis, and their length must be a multiple of 4 as well.
 bool quads_in_rows(const Array &x);
 bool quads_in_rows(const RowParams &x);
 
-// Whether rows, and arrays of one row each (absent ones count as such), consist of
-// whole quads that are one load or store each (QUADS in rows.glsl). On a CPU few of
+// Whether rows, and arrays of one row each (which may be absent), consist of whole
+// quads that are one load or store each (QUADS in rows.glsl). On a CPU, a few of
 // them are not worth a pipeline of their own.
 uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initializer_list<const Array *> others);
 
-// Whether one workgroup of so many threads may loop over a row (some devices
-// stop a kernel after 65,535 iterations).
+// Whether one workgroup with that many threads may loop over a row (some
+// devices stop a kernel after 65,535 iterations).
 void check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----
 
-// How kernels that only move bits move those of the first two arrays: units of a
-// word or less, which have that dtype, or of four words with quads.
+// In which units a kernel that only moves bits handles the first two arrays:
+// elements of that dtype, of at most a word, or with quads four words.
 struct Units {
     uint32_t dtype;
     uint32_t quads;
 };
 
-// Makes two neighbours of so many bytes one unit twice as wide, as often as the
-// layouts allow (copy.cpp).
+// Joins two neighbours of that many bytes in one unit, as often as the layouts
+// allow (copy.cpp).
 Units join_elements(Axes &axes, uint32_t bytes);
 
 // Copies elements between arrays of one shape and dtype, any layouts (copy.cpp). Both
 // passed check_operands. Source and destination elements must not overlap.
 void copy_array(Lowering &lowering, const Array &from, const Array &to);
 
-// Writes the same element, which has these bits, everywhere (fill.cpp). out passed check_operands.
+// Writes an element with these bits everywhere (fill.cpp). out passed check_operands.
 void fill_array(Lowering &lowering, const Array &out, uint32_t bits);
 
-// x itself where it is contiguous, else a contiguous copy in scratch memory.
+// x itself if it is contiguous, else a contiguous copy in scratch memory.
 Array contiguous(Lowering &lowering, const Array &x);
 
 // Uninitialised contiguous scratch memory with x's shape.
 Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype);
 
-// The contiguous array that a kernel writes instead of out: out itself, or
-// scratch that store_output copies to out afterwards.
+// A contiguous array for a kernel to write: out itself, or scratch memory that
+// store_output copies to out afterwards.
 Array dense_output(Lowering &lowering, const Array &out);
 void store_output(Lowering &lowering, const Array &dense, const Array &out);
 
 // ---- Parts of an array (slice.cpp) ----
 
-// Whether part has x's rank and dtype and is no longer along any axis.
+// Whether part has x's rank and dtype and is not longer than x along any axis.
 bool part_fits(const Array &x, const Array &part);
 
 // start is absent, or int32 with one element per axis of x.
@@ -208,11 +209,11 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
 // Threads of an elementwise workgroup.
 constexpr uint32_t ELEMENT_THREADS = 256;
 
-// groups workgroups, folded into x and y; a kernel takes its number from
-// workgroup_index() and leaves where that is not below groups.
+// A grid of groups workgroups, folded into x and y; a kernel gets its number
+// from workgroup_index() and returns at once if that is not below groups.
 Grid grid_1d(const DeviceTraits &device, int64_t groups);
 
-// How many elements, or quads, a thread takes at a time (BATCHES in walk.glsl).
+// How many elements, or quads, a thread processes at a time (BATCHES in walk.glsl).
 uint32_t batch_of(const DeviceTraits &device, int64_t n);
 
 // Grid of a kernel whose threads stride over n elements, or quads, in batches (walk.glsl).

@@ -32,7 +32,7 @@ struct Product {
     int64_t batches = 1;
 };
 
-// Whether each row of b (along k) can be read by 16 bytes.
+// Whether each row of b (along k) can be read 16 bytes at a time.
 bool wide(const Product &x) {
     const int64_t elements = 16 / x.b.element_size();
     return x.p.b_strides[0] == 1 && x.p.k % elements == 0 &&
@@ -81,7 +81,7 @@ void dispatch_tiled(Lowering &lowering, const Product &x) {
     }
 }
 
-// Rows of a in blocks as batches for the matrix-vector kernel.
+// Treats blocks of rows of a as batches, for the matrix-vector kernel.
 void dispatch_blocks(Lowering &lowering, const Product &x) {
     const uint32_t rows = uint32_t(Matvec::kMostRows);
     Product blocks = x;
@@ -101,17 +101,16 @@ void dispatch_blocks(Lowering &lowering, const Product &x) {
     }
 }
 
-// float16 numbers whose sum is an element.
+// The number of float16 parts whose sum is an element.
 uint32_t parts_of(const Array &x) {
     return x.dtype == DT_FLOAT32 ? 2 : 1;
 }
 
-// Below this, one dispatch of another kernel is faster than three: rows, columns and elements of a sum, and their
-// product.
+// Below these sizes (of m, n and k, and of their product), one dispatch of another kernel is faster than three.
 constexpr uint32_t kMatrixSide = 32;
 constexpr uint64_t kMatrixWork = 1 << 18;
 
-// What is split of an operand of matmul_coopmat: each matrix once, however many batches share it.
+// The matrices of an operand of matmul_coopmat that are split: each one once, however many batches share it.
 struct Split {
     MatMulSplitParams p{};
     uint32_t strides[3]{}; // of the batch axes, in rows of parts
@@ -131,7 +130,7 @@ struct Split {
         }
     }
     uint32_t all_rows() const { return p.batches * p.rows; }
-    // A matrix whose rows or columns are all the same would become far larger than what it is made of.
+    // The parts of a broadcast matrix would be far larger than its storage.
     bool is_stretched() const { return (p.row_stride == 0 && p.rows > 1) || (p.k_stride == 0 && p.k > 1); }
 };
 
@@ -139,8 +138,9 @@ uint64_t part_bytes(const Split &split, const MatrixTiles &t, uint32_t parts) {
     return uint64_t(parts) * split.all_rows() * uint64_t(t.padded(split.p.k)) * 2;
 }
 
-// Rows of float16 stay as they are, infinities too, and are not flagged: an infinity times the parts of a number of
-// another dtype, one of which may be zero, would be a NaN.
+// Whether the parts of both can be multiplied. Rows of float16 are used as they are, infinities included, and
+// not flagged, so both must be float16 or neither: an infinity times the parts of another number, one of
+// which may be zero, would be NaN.
 bool parts_go_together(const Array &a, const Array &b) {
     return (a.dtype == DT_FLOAT16) == (b.dtype == DT_FLOAT16);
 }
@@ -160,7 +160,7 @@ bool prefers_matrices(const Lowering &lowering, const Product &x) {
            std::max(part_bytes(a, t, a_parts), part_bytes(b, t, b_parts)) <= device.max_tensor_bytes;
 }
 
-// An operand of matmul_coopmat: rows along k in float16 parts, and their exponents.
+// Splits an operand of matmul_coopmat into rows along k of float16 parts, with their exponents.
 struct Parts {
     Array parts, exponents;
 };
@@ -245,7 +245,7 @@ void lower_matmul(Lowering &lowering, const MatMulCall &call) {
 
     const int lead = int(a.rank) - 2;
     Axes axes = collapse({&a, &b, &dense}, lead);
-    // One matrix b for all batches: batches of rows of a are just more rows.
+    // If all batches share one matrix b, they are just more rows of a.
     const bool shared = std::all_of(axes.strides[1].begin(), axes.strides[1].begin() + axes.rank,
                                     [](int64_t stride) { return stride == 0; });
     if (const Axes rows = collapse({&a}, lead + 1); shared && rows.rank <= 1) {

@@ -1,4 +1,4 @@
-// Shape of the workgroups of matrix_tiles.glsl.
+// The shape of the workgroups of matrix_tiles.glsl.
 #pragma once
 
 #include "ops/lowering_util.hpp"
@@ -11,9 +11,9 @@ struct MatrixTiles {
     uint32_t waves_m = 4, waves_n = 4; // subgroups
     uint32_t lanes = 32;               // of a subgroup
 
-    // For a product of m rows whose operands have so many float16 parts; fits() tells whether the device can take it.
-    // A kernel that decodes its second operand needs more subgroups to hide that behind; otherwise larger blocks read
-    // less shared memory.
+    // For a product of m rows whose operands have that many float16 parts; fits() tells whether the device can run
+    // it. A kernel that decodes its second operand needs more subgroups to hide the decoding; otherwise larger blocks
+    // read less shared memory.
     static MatrixTiles plan(const DeviceTraits &device, int64_t m, uint32_t a_parts, uint32_t b_parts, bool decodes) {
         MatrixTiles t;
         t.lanes = device.subgroup_size;
@@ -47,8 +47,9 @@ struct MatrixTiles {
                shared_bytes(a_parts, b_parts) <= device.max_shared_bytes;
     }
 
-    // Over how many workgroups the columns of a product are spread: by its shape alone, for a device of some 132
-    // workgroups at a time that take 1.25 µs for a step, and need 3 µs and a pass through memory to add up.
+    // The number of workgroups that share the columns of a product. It depends on the shape alone, and assumes a
+    // device with some 132 workgroups at a time, 1.25 µs for a step, and 3 µs plus a pass through memory for
+    // adding up.
     uint32_t splits(int64_t m, int64_t n, int64_t k) const {
         const int64_t tiles = count(m, n), steps = k / depth;
         uint32_t best = 1;

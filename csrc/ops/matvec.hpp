@@ -12,16 +12,16 @@ struct Matvec {
     static constexpr int64_t kMostRows = 8;         // of x in one workgroup
     static constexpr int64_t kMostLength = 1 << 24; // of a row: keeps every loop short
     static constexpr int64_t kSharedFloats = 7168;  // 28 of the 32 KB that every device has
-    static constexpr int64_t kGroups = 512;         // enough workgroups; beyond, each takes more rows
+    static constexpr int64_t kGroups = 512;         // enough workgroups; with more work, each takes more rows
 
-    // Whether blocks of rows of x spread better over the device than so many tiles
-    // of tile.glsl: on a GPU as long as they would leave most of it idle.
+    // Whether blocks of rows of x use the device better than that many tiles of
+    // tile.glsl, as they do on a GPU if the tiles would leave most of it idle.
     static bool beats_tiles(const DeviceTraits &device, int64_t x_rows, int64_t tiles) {
         return device.is_cpu ? x_rows <= 2 * kMostRows : x_rows <= 32 * kMostRows && tiles < 96;
     }
 
     uint32_t threads = 0;
-    uint32_t lanes = 0; // of a slot, where it is no subgroup
+    uint32_t lanes = 0; // of a slot that is not a subgroup
     uint32_t rows = 1;  // of x in one workgroup
     uint32_t chunk = 0; // elements of a row of x in shared memory at a time
     uint32_t rows_per_group = 0;
@@ -40,7 +40,7 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
     v.threads = slots * v.lanes;
     const int64_t most_rows = device.small_code ? 2 : Matvec::kMostRows;
     v.row_blocks = uint32_t((x_rows + most_rows - 1) / most_rows);
-    // In steps, so that not every number and length needs its own pipeline.
+    // Rounded, so that not every number and length needs its own pipeline.
     while (v.rows * v.row_blocks < x_rows) {
         v.rows *= 2;
     }

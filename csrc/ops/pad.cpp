@@ -6,7 +6,7 @@ namespace kpx {
 
 namespace {
 
-// The axes of a padded array, with neighbours joined where the kernel cannot tell the difference.
+// The axes of a padded array, with neighbouring axes joined where that makes no difference to the kernel.
 struct PadAxes {
     uint32_t rank = 0;
     std::array<int64_t, KPX_MAX_RANK> shape{}, low{}, x_shape{}, x_strides{};
@@ -15,7 +15,8 @@ struct PadAxes {
 };
 
 PadAxes::PadAxes(const Array &x, const Array &out, const uint32_t *lows, bool edge) {
-    bool before = true; // whether the last axis is all padding or none, so that one without may join it
+    bool before =
+        true; // whether the last axis is unpadded or nothing but padding, so that an unpadded one can be joined to it
     for (uint32_t d = 0; d < x.rank; d++) {
         int64_t n = x.shape[d];
         bool whole = n == out.shape[d];
@@ -41,7 +42,7 @@ PadAxes::PadAxes(const Array &x, const Array &out, const uint32_t *lows, bool ed
 // x and out have one rank; out is contiguous.
 static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp &op) {
     PadAxes axes(x, out, op.low, op.edge != 0);
-    if (axes.rank > PAD_DIMS) { // the outer axes first: the others are one then, and later these are
+    if (axes.rank > PAD_DIMS) { // first the outer axes, with the others treated as one, and later those
         constexpr uint32_t outer = 4;
         x = contiguous(lowering, x);
         Array shape = x;
@@ -74,7 +75,7 @@ static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp
                       grid_elements(lowering.device(), params.n, batch));
 }
 
-// Whether x fits in out where low says, and no axis of x is empty if its edge must be repeated.
+// Whether x fits in out at low, and has elements along every axis whose edge must be repeated.
 static bool pad_fits(const Array &x, const Array &out, const PadOp &op) {
     bool ok = x.rank == out.rank && x.dtype == out.dtype && op.edge <= 1;
     for (uint32_t d = 0; ok && d < x.rank; d++)

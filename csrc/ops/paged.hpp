@@ -1,26 +1,26 @@
-// What the lowerings of attention over pages, and of what leads there, share.
+// What the lowerings of attention over pages, and of the ops that prepare it, share.
 #pragma once
 
 #include "ops/gen_ops.hpp"
 
 namespace kpx {
 
-// Throws why the kernel paged_heads cannot do it, or the call is wrong.
+// Throws if the kernel paged_heads cannot do it, or the call is wrong.
 void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s);
-// The STEP_* of its kernel.
+// The STEP_* flags of its kernel.
 uint32_t paged_heads_flags(const PagedHeadsCall &s);
 
-// How a row's keys are divided: by shapes and the device alone, so that a row's sums do not depend on how many rows
-// there are, or on which kernel adds them up.
+// How a row's keys are divided. It depends only on shapes and the device, so that a row's sums do not depend on how
+// many rows there are, or on which kernel adds them up.
 struct PagedPlan {
     uint32_t lanes, slots; // of a workgroup
     uint32_t k_quads, v_quads;
     uint32_t heads; // of a workgroup
     uint32_t batch; // keys that a slot loads at once
-    bool aligned;   // a batch is never of two pages
-    uint32_t keys;  // of a range, or more
+    bool aligned;   // a batch never spans two pages
+    uint32_t keys;  // of a range, at least
     uint32_t splits;
-    Array parts, arrivals; // where there are several ranges
+    Array parts, arrivals; // if there are several ranges
     kpx_access part_access() const { return splits > 1 ? KPX_WRITE : KPX_READ; }
     kpx_access arrival_access() const { return splits > 1 ? KPX_READ_WRITE : KPX_READ; }
 };
@@ -29,7 +29,7 @@ struct PagedPlan {
 void check_paged(const PagedSDPACall &call);
 // The most tokens that a sequence of the table has.
 int64_t paged_capacity(const PagedSDPACall &call);
-// The capacity must be at least 1. Of a row alone, heads that share keys are divided among more workgroups.
+// The capacity must be at least 1. For a single row, the heads that share keys are divided among more workgroups.
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone);
 
 } // namespace kpx

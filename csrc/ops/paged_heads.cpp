@@ -6,9 +6,9 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kMostElements = 512; // of a head: two for each thread
+constexpr int64_t kMostElements = 512; // the most elements of a head: two for each thread
 
-// Rows of heads whose elements lie side by side.
+// Whether it consists of rows of heads with contiguous elements.
 bool is_heads(const Array &x, int64_t rows, int64_t heads, int64_t d) {
     return x.rank == 3 && x.dim(0) == rows && x.dim(1) == heads && x.dim(2) == d && x.stride(2) == 1;
 }
@@ -17,7 +17,7 @@ bool is_pages(const Array &x, int64_t heads, int64_t d) {
     return x.rank == 4 && x.dim(1) == heads && x.dim(3) == d && x.stride(3) == 1;
 }
 
-// n numbers side by side, or nothing.
+// Whether it has n contiguous numbers, or is absent.
 bool is_vector(const Array &x, uint32_t dtype, int64_t n) {
     return !x || (x.rank == 1 && x.dim(0) == n && x.dtype == dtype && (n == 1 || x.stride(0) == 1));
 }
@@ -54,7 +54,7 @@ void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     if (!is_vector(s.q_gain(), q.dtype, d) || !is_vector(s.k_gain(), q.dtype, d) ||
         !is_vector(s.freqs(), DT_FLOAT32, s.op().dims / 2) || !is_vector(s.slots(), DT_INT32, rows) ||
         (!is_vector(position, DT_INT32, 1) && !is_vector(position, DT_INT32, rows))) {
-        unsupported("gains, freqs, slots or positions are no vectors of that length");
+        unsupported("gains, freqs, slots or positions are not vectors of the required length");
     }
     if (s.op().dims % 2 != 0 || s.op().dims > d) {
         invalid("{} rotated elements of heads of {}", s.op().dims, d);

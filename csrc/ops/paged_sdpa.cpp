@@ -9,17 +9,17 @@ namespace {
 
 constexpr int64_t kValuesChunk = 256;  // DV_CHUNK of paged_attention.glsl
 constexpr uint32_t kMostHeads = 8;     // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;    // most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;     // most quads of one head that a lane holds
+constexpr uint32_t kHeadQuads = 16;    // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;     // the most quads of one head that a lane holds
 constexpr uint32_t kMostBatch = 8;     // keys that a slot loads at once,
 constexpr uint32_t kCpuBatch = 2;      // of CPU drivers, which have no loads in flight and compile slowly,
 constexpr uint32_t kMostScores = 32;   // and their scores, of all heads
 constexpr uint32_t kMostSlots = 8;     // SLOTS there
 constexpr uint32_t kHeadsAlone = 2;    // of a workgroup, where there is one row
-constexpr int64_t kKeysPerSplit = 256; // or more: fewer do not pay for combining them
+constexpr int64_t kKeysPerSplit = 256; // of a range, at least: fewer would not pay for combining
 constexpr int64_t kMostSplits = 16;    // MOST_SPLITS there
 
-// Query heads of a group that share a workgroup: a divisor of the group.
+// The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
     const int64_t most = std::min<int64_t>(kMostHeads, std::max<int64_t>(1, kHeadQuads / quads));
     for (int64_t heads = std::min(most, group); heads > 1; heads--) {
@@ -30,16 +30,16 @@ uint32_t heads_together(int64_t group, int64_t quads) {
     return 1;
 }
 
-// Of a row alone: half of the heads or a quarter, if the lanes add up their scores in the same order then, and pairs
-// of tokens share a page.
+// For a single row: a half or a quarter of the heads, provided that the lanes then add up their scores in the same
+// order, and pairs of tokens share a page.
 uint32_t heads_alone(const PagedPlan &plan, int64_t page) {
     const uint32_t scores = plan.heads * plan.batch;
     const bool alike = (scores & (scores - 1)) == 0 && scores <= plan.lanes && page % 2 == 0;
     return alike && plan.heads > kHeadsAlone ? kHeadsAlone : plan.heads;
 }
 
-// The most workgroups that the keys of a row are spread over: by the capacity alone, since lengths are known on the
-// device, and so that a row's sums do not depend on how many rows there are.
+// The largest number of workgroups that share the keys of a row. It depends only on the capacity, since the lengths
+// are known only to the device, and so that a row's sums do not depend on how many rows there are.
 int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
     const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu && !device.as_gpu) {
@@ -96,7 +96,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) 
     const bool split = plan.splits > 1;
     plan.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
     const int64_t outputs = call.q().dim(0) * call.q().dim(1);
-    plan.parts = split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.q(); // else not touched
+    plan.parts = split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.q(); // otherwise not used
     plan.arrivals = split ? lowering.counters(outputs / plan.heads * divide_up(dv, kValuesChunk)) : call.q();
     return plan;
 }
@@ -141,7 +141,7 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
     if (out.size() == 0)
         return;
     PagedSDPAParams p = params_of(call);
-    if (p.capacity == 0 || k.dim(0) == 0) { // nobody sees a key
+    if (p.capacity == 0 || k.dim(0) == 0) { // no row sees a key
         fill_array(lowering, out, 0);
         return;
     }

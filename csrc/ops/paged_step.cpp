@@ -1,5 +1,5 @@
-// One new token's way to attention over pages, and attention, in one dispatch. It gives the bits that paged_heads and
-// paged_sdpa give, so that a row's result is the same alone and among others.
+// Prepares one new token for attention over pages and attends, in one dispatch. It gives the same bits as paged_heads
+// and paged_sdpa, so that a row's result is the same alone and among others.
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/rotary.hpp"
@@ -46,7 +46,7 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
                 const PagedSDPACall &sdpa) {
     const DeviceTraits &device = lowering.device();
     if (device.is_cpu && !device.as_gpu) {
-        unsupported("on a CPU its parts are faster: they need fewer barriers inside a workgroup");
+        unsupported("on a CPU driver, separate ops are faster: they need fewer barriers inside a workgroup");
     }
     check_paged_heads(lowering, heads);
     check_paged(sdpa);
@@ -58,7 +58,7 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
         unsupported("{} rows of heads of {} elements, or no pages", s.q().dim(0), d);
     }
     if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {
-        unsupported("keys and values do not lie alike, in quads");
+        unsupported("keys and values do not have the same layout in quads");
     }
 }
 

@@ -9,9 +9,9 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kMostRows = 16; // of x, but for byte tiles: for more, products of tiles are faster
+constexpr int64_t kMostRows = 16; // the most rows of x without byte tiles: for more, products of tiles are faster
 
-// The mode that so many bits and such scales and groups are.
+// The quantization mode with these bits, scales and groups.
 uint32_t mode_of(const ProjectionOp &op, const Array &scales) {
     if (scales.dtype != DT_UINT8) {
         return QUANTIZATION_AFFINE;
@@ -25,7 +25,7 @@ void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t 
     const uint32_t words = op.bits % 4 == 0 ? 4 : op.bits % 2 == 0 ? 2 : 1; // of one load
     if (w.rank != 2 || w.dim(0) == 0 || w.stride(-1) != 1 || w.offset % words != 0 || w.stride(0) % words != 0 ||
         scales.stride(-1) != 1 || (biases && biases.stride(-1) != 1)) {
-        unsupported("a matrix is no rows that can be read in runs");
+        unsupported("a matrix does not consist of rows that can be read in runs");
     }
     if (scales.dtype != m.scales(0).dtype || bool(biases) != bool(m.biases(0)) || biases.dtype != m.biases(0).dtype) {
         unsupported("the matrices' scales or biases differ in dtype");
@@ -33,7 +33,7 @@ void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t 
     if (op.epilogue == PROJECTION_ARG_MAX) {
         const Array &out = m.out(0);
         if (!out || out.dtype != DT_UINT32 || out.size() != 1) {
-            invalid("the result is no index");
+            invalid("the result is not an index");
         }
         return;
     }
@@ -63,14 +63,15 @@ void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
         invalid("SiLU takes two matrices of one shape");
     }
     if (op.epilogue == PROJECTION_ARG_MAX && (m.count != 1 || !is_float(op.dtype))) {
-        invalid("the largest of one matrix of floats");
+        invalid("arg_max takes one matrix with float products");
     }
     if (op.epilogue > PROJECTION_ARG_MAX) {
         invalid("there is no epilogue {}", op.epilogue);
     }
 }
 
-// The form for CPU drivers (projection_lanes.comp), where a lane has rows of its own and each matrix a dispatch.
+// The form for CPU drivers (projection_lanes.comp), in which each lane has rows of its own and each matrix a
+// dispatch.
 void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t first) {
     const Array &x = m.x, &gain = m.gain, &residual = m.residual;
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
@@ -110,7 +111,7 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
-// The workgroups of all matrices; says where those of each start.
+// Counts the workgroups of all matrices, and sets where those of each one start.
 uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const ProjectionLaunch &l, bool pair) {
     uint32_t groups = divide_up(p.sets[0].n, l.group_rows());
     for (uint32_t i = 1; i < m.count && !pair; i++) {
@@ -120,7 +121,8 @@ uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const Pr
     return groups;
 }
 
-// Whether scales and biases are 16 bits each, and every row's begin at a word: then the kernel loads pairs of them.
+// Whether scales and biases are 16 bits each, and those of every row start at a word: then the kernel loads them in
+// pairs.
 bool in_halves(const ProjectionOperands &m) {
     for (uint32_t i = 0; i < m.count; i++) {
         for (const Array *x : {&m.scales(i), &m.biases(i)}) {
@@ -132,12 +134,12 @@ bool in_halves(const ProjectionOperands &m) {
     return true;
 }
 
-// out: what takes the place of the first result.
+// out: bound in place of the first result.
 void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
             const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    // Where there is nothing to bind, x or the first result stands in and is not touched.
+    // x or the first result is bound in place of absent arrays, and not used there.
     const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
     const auto write = [&](const Array &a) { return Binding{a ? a : out, KPX_WRITE}; };
     const Array none;
@@ -233,10 +235,10 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
         invalid("gain does not fit x");
     }
     if (m.gain && !rows_in_quads(m.gain)) {
-        unsupported("gain cannot be read by quads");
+        unsupported("gain cannot be read in quads");
     }
     if (m.cols % 32 != 0) {
-        unsupported("rows of {} elements, which are no units of 32", m.cols);
+        unsupported("rows of {} elements, which is not a multiple of 32", m.cols);
     }
     for (uint32_t i = 0; i < m.count; i++) {
         check_operands({&m.w(i), &m.scales(i), &m.biases(i), &m.out(i)});
@@ -246,7 +248,8 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     check_epilogue(op, m);
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
         (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
-        unsupported("the form for CPU drivers stores products of a row with a matrix that has biases");
+        unsupported(
+            "the form for CPU drivers supports only one row, matrices with biases and epilogues that store products");
     }
     if (m.x_rows > 1 && op.epilogue == PROJECTION_ARG_MAX) {
         unsupported("the largest products of {} rows", m.x_rows);
@@ -259,7 +262,7 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
         unsupported("subgroups of {}", device.subgroup_size);
     }
     if (!prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
-        (void)plan_launch(lowering, op, m); // throws if shared memory does not do
+        (void)plan_launch(lowering, op, m); // throws if shared memory does not suffice
     }
 }
 
@@ -315,7 +318,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
         unsupported("{} rows of x", m.x_rows);
     }
     if (!rows_in_quads(x)) {
-        unsupported("x cannot be read by quads");
+        unsupported("x cannot be read in quads");
     }
     check_operands({&x});
     check_projection(lowering, call.op(), m);

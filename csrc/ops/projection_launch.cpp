@@ -8,19 +8,19 @@ namespace kpx {
 
 namespace {
 
-constexpr uint32_t kMostXRows = 4;      // of a workgroup: beyond, registers spill
+constexpr uint32_t kMostXRows = 4;      // the most per workgroup: with more, registers spill
 constexpr uint32_t kThreads = 768;      // of a workgroup
 constexpr uint32_t kUnitThreads = 1024; // of a compute unit
-// Threads of a workgroup that takes many turns, by how many of them a compute unit has: with two rows of matrices in
-// flight and with four. Drivers give as many registers as a workgroup of its size may have, and what is left over
-// holds no second one.
+// The threads of a workgroup that takes many turns, by how many such workgroups a compute unit has: with two rows of
+// matrices in flight, and with four. Drivers assign as many registers as a workgroup of its size may have, and the
+// rest does not suffice for a second one.
 constexpr uint32_t kLongThreads[] = {768, 352}, kWideThreads[] = {640, 256};
-constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer do not hide its loads
-// Rows of a compute unit from which on four in flight pay, of one matrix and of two side by side.
+constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer would not hide its loads
+// The number of rows per compute unit from which on four in flight pay, for one matrix and for two side by side.
 constexpr uint32_t kManyRows[] = {256, 40};
-constexpr uint32_t kCpuThreads = 64; // there they run one after another
-constexpr uint32_t kSmall = 64;      // bytes of shared memory that are in no array
-constexpr uint32_t kLeastRows = 8;   // whose results shared memory must hold
+constexpr uint32_t kCpuThreads = 64; // there, they run one after another
+constexpr uint32_t kSmall = 64;      // bytes of shared memory that belong to no array
+constexpr uint32_t kLeastRows = 8;   // rows whose results shared memory must hold
 
 // Bytes of shared memory for a unit of 32 columns of a row of x: as floats, and as integers.
 constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 8;
@@ -49,8 +49,8 @@ class Planner {
     }
 
   private:
-    // As many columns at a time as fit, beside the results of a few rows. As integers x takes less, which is counted on
-    // only where all columns fit that way.
+    // As many columns at a time as fit, beside the results of a few rows. x takes less as integers, but that is relied
+    // on only if all columns fit that way.
     void find_piece() {
         const uint64_t squares = shape_.norm ? uint64_t(shape_.cols) / 32 * 4 * base_.x_rows : 0;
         const uint64_t by_thread = (shape_.arg_max ? 8 : 0) + (shape_.subgroup ? 0 : 4);
@@ -71,7 +71,7 @@ class Planner {
         spare_ = device_.max_shared_bytes - besides - staged;
     }
 
-    // Bytes of shared memory that a row of a matrix takes for its parts.
+    // Bytes of shared memory that a row of a matrix takes for its partial results.
     uint64_t result_bytes() const { return uint64_t(base_.slices) * shape_.paired * base_.x_rows * 4; }
 
     void consider(uint32_t groups, uint32_t rows) {
@@ -89,8 +89,8 @@ class Planner {
         while (l.slots > 1 && result_bytes() * l.group_rows() > spare_) {
             l.slots--;
         }
-        // How even the load is, and then what else counts a little: two workgroups overlap what they do at the
-        // beginning and at the end, but each brings x in.
+        // How even the load is, and then smaller effects: two workgroups overlap their beginnings and ends,
+        // but each has to load x.
         const uint32_t count = divide_up(shape_.rows, l.group_rows());
         const double even = double(shape_.rows) / (double(divide_up(count, units())) * units() * l.group_rows());
         const bool many = divide_up(shape_.rows, units()) >= kManyRows[shape_.paired - 1];
@@ -106,7 +106,7 @@ class Planner {
         }
     }
 
-    // Slots and turns for so many rows of a workgroup.
+    // Slots and turns for that many rows of a workgroup.
     void deal(ProjectionLaunch &l, uint32_t wanted, uint32_t most_threads) const {
         most_threads =
             std::min({most_threads, device_.max_workgroup_invocations, device_.is_cpu ? kCpuThreads : kThreads});
@@ -120,7 +120,7 @@ class Planner {
 
     uint32_t units() const { return std::max(1u, device_.compute_units); }
 
-    // Whole subgroups, as far as slots can be added.
+    // Rounded up to whole subgroups, as far as slots can be added.
     void fill_subgroups(ProjectionLaunch &l, uint32_t most_slots) const {
         while (l.threads() % device_.subgroup_size != 0 && l.slots < most_slots) {
             l.slots++;
@@ -137,7 +137,7 @@ class Planner {
 
 } // namespace
 
-// As many as leave the fewest without a unit, and of those the most.
+// The number that leaves the fewest lanes without a unit, and of several such numbers the largest.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
     uint32_t most = device.subgroup_arithmetic ? std::min(device.subgroup_size, 32u) : device.is_cpu ? 8 : 32;
     uint32_t best = most;

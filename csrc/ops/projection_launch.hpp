@@ -7,19 +7,19 @@ namespace kpx {
 
 // What a launch is planned for.
 struct ProjectionShape {
-    int64_t rows; // of all matrices that lie side by side
+    int64_t rows; // of all matrices that are processed side by side
     int64_t cols; // of x
     int64_t x_rows;
     uint32_t paired; // matrices that a workgroup reads at once
-    bool integers;   // x as byte_limbs.glsl has it
+    bool integers;   // x in the form of byte_limbs.glsl
     bool norm, arg_max;
-    bool subgroup; // lanes add up by subgroup operations, without shared memory
+    bool subgroup; // lanes add up by subgroup operations instead of shared memory
 };
 
 struct ProjectionLaunch {
-    uint32_t lanes;          // of a slice: from the shape alone, since the order of sums follows from it
+    uint32_t lanes;          // of a slice; it depends on the shape alone, since it determines the order of sums
     uint32_t slices;         // of a row
-    uint32_t slots, abreast; // projection.comp says what they are
+    uint32_t slots, abreast; // see projection.comp
     uint32_t rows, turns;
     uint32_t piece;  // columns in shared memory at a time
     uint32_t x_rows; // of a workgroup
@@ -28,20 +28,20 @@ struct ProjectionLaunch {
     uint32_t group_rows() const { return slots * turns * rows; }
 };
 
-// How projection_coopmat is launched; its constants say what these are.
+// How projection_coopmat is launched; the fields are its constants.
 struct ByteTiles {
     uint32_t lanes, abreast, slots, tiles, run, side, buffers;
     bool pair; // tiles of two matrices alternate
 
     uint32_t threads() const { return abreast * slots * 32; }
     uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
-    uint32_t shared_bytes(uint32_t group_shift) const;                          // which is that of the kernel
+    uint32_t shared_bytes(uint32_t group_shift) const;                          // of the kernel
     bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };
 
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift);
 
-// The lanes of a slice of a row of so many units of 32 columns, from which the order of sums follows.
+// The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units);
 
 // Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice.

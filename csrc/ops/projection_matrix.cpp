@@ -1,4 +1,4 @@
-// Projections of several rows by matrices of bytes (projection_coopmat.comp).
+// Projections of several rows by cooperative matrices of bytes (projection_coopmat.comp).
 #include <algorithm>
 
 #include "ops/affine.hpp"
@@ -9,17 +9,18 @@ namespace kpx {
 
 namespace {
 
-// Rows of x that it takes: fewer are faster by projection.comp, more by quantized_matmul_coopmat, whose sums are
-// others. Without tensor cores it is for few only.
+// The range of rows of x for which it is used: fewer are faster by projection.comp, and more by
+// quantized_matmul_coopmat, whose sums are rounded differently. Without tensor cores it is used for few rows
+// only.
 constexpr int64_t kLeastRows = 3, kMostRows = 64, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
-// Teams of a workgroup at most; what a compute unit may have, as on NVIDIA's.
+// The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
 constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
-// Of a thread, with tiles of 8 and of 16 rows of x, one and two to a team.
+// Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
 
-// What projection_rows.comp makes.
+// The result of projection_rows.comp.
 Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
     const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, t.side);
     const Array out = lowering.scratch(DT_UINT32, {blocks, units, X_UNIT(t.side), 4});
@@ -53,9 +54,9 @@ bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
 
 namespace {
 
-// What a launch takes, in units of which only the ratios matter. A workgroup goes through steps of a chunk. One takes a
-// while whatever is in it, and longer with every tile of the compute unit, or as its parts of x take to come in;
-// workgroups side by side disturb each other.
+// An estimate of a launch's time, of which only ratios matter. A workgroup goes through steps of one chunk each. A step
+// takes a fixed time, and more for every tile on the compute unit or for loading its parts of x; workgroups on one
+// compute unit slow each other down.
 uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
     constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
     const uint32_t chunks = divide_up(shape.cols / 32, kChunk), teams = t.abreast * t.slots;
@@ -64,7 +65,7 @@ uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionSh
     const uint32_t resident = std::max(
         1u, std::min(kUnitShared / t.shared_bytes(group_shift), kUnitRegisters / (registers * teams * kTeamLanes)));
     const uint64_t compute_units = std::max(1u, device.compute_units), rounds = divide_up(chunks, t.abreast * t.run);
-    const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on a compute unit
+    const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
     const uint64_t step =
         std::max(kStep + kTile * teams * t.tiles * together * t.side / 8, kPart * t.abreast * together * t.side / 8);
     return divide_up(groups, compute_units * together) * rounds * t.run * step * (1 + together) / 2;
@@ -72,7 +73,7 @@ uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionSh
 
 } // namespace
 
-// The cheapest launch. Nothing in it but lanes decides the order of sums.
+// The cheapest launch. Only its lanes determine the order of sums.
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
     ByteTiles best{}, t{};
     const int64_t units = shape.cols / 32;

@@ -11,7 +11,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
     Array indices = call.indices();
     check_operands({&w, &scales, &biases, &indices, &out});
     if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
-        invalid("indices must be int32 or uint32, out floats of one axis more");
+        invalid("indices must be int32 or uint32, and out must be floats with one more axis");
     }
     check_affine(w, scales, call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
     if (w.rank != 2) {

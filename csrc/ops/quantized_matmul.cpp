@@ -13,7 +13,7 @@ void check_product(const QuantizedMatMulOp &op, const QuantizedMatMulCall &call)
     const Array &x = call.x(), &w = call.w(), &out = call.out();
     check_operands({&x, &w, &call.scales(), &call.biases(), &out});
     if (!x || !out || !w || w.rank != 2 || x.rank < 1 || x.rank != out.rank) {
-        invalid("x and out must have one rank, w be a matrix");
+        invalid("x and out must have the same rank, and w must be a matrix");
     }
     if (!is_float(x.dtype) || !is_float(out.dtype)) {
         invalid("x and out must be floats");
@@ -30,8 +30,8 @@ void check_product(const QuantizedMatMulOp &op, const QuantizedMatMulCall &call)
     return check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, op.transpose != 0 ? k : n);
 }
 
-// How many words of w may be loaded at once: as many as each unit of 32 codes
-// (bits words) is a multiple of, and starts at a multiple of.
+// How many words of w may be loaded at once: both the length of a unit of 32
+// codes (bits words) and its start must be multiples of that.
 uint32_t vector_words(const QuantizedProduct &x) {
     for (uint32_t words : {4u, 2u}) {
         if (x.p.w_strides[1] == 1 && x.op.bits % words == 0 && x.p.w_offset % words == 0 &&
@@ -45,7 +45,7 @@ uint32_t vector_words(const QuantizedProduct &x) {
 void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
     const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n);
     x.p.rows_per_group = v.rows_per_group;
-    // Loads in flight for each lane, as far as its units and registers go.
+    // The number of loads in flight per lane, limited by its units and registers.
     const uint32_t units = std::max(1u, (std::min(v.chunk, x.p.x.cols) / 32 + v.lanes - 1) / v.lanes);
     const bool single = v.rows > 2 || x.op.bits > 4 || lowering.device().small_code;
     const uint32_t batch = single ? 1 : std::min(units, v.rows > 1 ? 2u : 4u);
@@ -70,14 +70,15 @@ void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
                       x.p, grid);
 }
 
-// Whether the form for CPU drivers takes it. That must not depend on how x and w lie: a view gives what its copy gives.
+// Whether the form for CPU drivers is used. That must not depend on the layouts of x and w, so that a view gives the
+// same bits as its copy.
 bool takes_lanes(const Lowering &lowering, const QuantizedProduct &x) {
     return prefers_lanes(lowering, spec::quantized_matmul_lanes::kKernel) && x.op.transpose != 0 &&
            x.op.mode == QUANTIZATION_AFFINE && x.p.x.cols <= Matvec::kMostLength / 8 &&
-           x.p.x.rows <= 2 * Matvec::kMostRows; // as many as quantized_matmul_vec takes there
+           x.p.x.rows <= 2 * Matvec::kMostRows; // as for quantized_matmul_vec there
 }
 
-// A contiguous copy that starts where a binding does.
+// A contiguous copy that starts where a binding can.
 Array copy_of(Lowering &lowering, const Array &x) {
     const Array copy = scratch_like(lowering, x, x.dtype);
     copy_array(lowering, x, copy);
@@ -146,7 +147,8 @@ void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
                       x.p, grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
-// Few rows are a projection on a GPU, whether a pass has made one of them or not, so that they give the same bits.
+// On a GPU, a product of few rows is lowered as a projection even if no pass has made it one, so that both give the
+// same bits.
 constexpr int64_t kProjectionRows = 64;
 
 ProjectionOp projection_op(const QuantizedMatMulOp &op) {
@@ -168,7 +170,7 @@ struct Product {
     }
 };
 
-// x as if its elements lay side by side from the beginning of its memory.
+// x as if it were contiguous from the beginning of its memory.
 Array packed(Array x) {
     x.offset = 0;
     int64_t stride = 1;
@@ -178,7 +180,8 @@ Array packed(Array x) {
     return x;
 }
 
-// Whether it is a projection must not depend on how the operands lie: a view gives what its copy gives.
+// Whether it is a projection must not depend on the operands' layouts, so that a view gives the same bits as its
+// copy.
 bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call) {
     const Array &x = call.x();
     if (call.op().transpose == 0 || call.op().bits != 4 || !call.biases() || x.size() == 0 ||
@@ -199,7 +202,7 @@ bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call)
     return true;
 }
 
-// What the kernels cannot read as it lies is copied.
+// Operands whose layout the kernels cannot read are copied.
 void project(Lowering &lowering, const QuantizedMatMulCall &call) {
     const auto rows = [&](const Array &x, int64_t unit) {
         const bool fits = x.stride(-1) == 1 && x.offset % unit == 0 && (x.dim(0) == 1 || x.stride(0) % unit == 0);

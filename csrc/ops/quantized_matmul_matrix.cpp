@@ -6,15 +6,15 @@ namespace kpx {
 
 namespace {
 
-// Up to one matrix of rows is read faster by the other kernels.
+// The other kernels are faster for up to 16 rows.
 constexpr uint32_t kMatrixRows = 17;
 
-// How quantized_matmul_coopmat takes a product.
+// How quantized_matmul_coopmat computes a product.
 struct MatrixPlan {
     MatrixTiles tiles;
-    uint32_t x_parts, w_parts; // float16 numbers whose sum is an element
+    uint32_t x_parts, w_parts; // number of float16 parts whose sum is an element
     uint32_t splits;
-    int64_t groups, more; // of a row of w; columns behind those of x
+    int64_t groups, more; // of a row of w; the number of columns appended to those of x
 
     MatrixPlan(const DeviceTraits &device, const QuantizedProduct &x) {
         const bool affine = x.op.mode == QUANTIZATION_AFFINE;
@@ -30,7 +30,7 @@ struct MatrixPlan {
     }
 };
 
-// What quantized_matmul_coopmat reads beside w.
+// What quantized_matmul_coopmat reads besides w.
 struct MatrixOperands {
     Array x_parts, x_exponents, scales, more, w_exponents;
 };
@@ -99,7 +99,7 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
     const MatrixPlan plan(device, x);
     const MatrixTiles &t = plan.tiles;
     const int64_t rows = x.p.x.rows;
-    const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // words side by side
+    const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // contiguous words
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const MatrixOperands in = split_operands(lowering, x, plan);

@@ -1,4 +1,4 @@
-// A call of quantized_matmul, as its lowerings see it.
+// A call of quantized_matmul in the form that its lowerings use.
 #pragma once
 
 #include "ops/lowering_util.hpp"

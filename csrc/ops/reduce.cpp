@@ -12,7 +12,7 @@ static bool gives_bool(uint32_t kind) {
     return kind == REDUCE_ALL || kind == REDUCE_ANY;
 }
 
-// The dtype of the result, or 0 where the kind does not take x's.
+// The dtype of the result, or 0 if the kind does not accept x's.
 static uint32_t result_dtype(uint32_t kind, uint32_t dtype) {
     if (takes_one_axis(kind))
         return DT_UINT32;
@@ -31,7 +31,7 @@ static uint32_t result_dtype(uint32_t kind, uint32_t dtype) {
     }
 }
 
-// x as [outer, inner]: the last axes are the inner ones. Where either has more
+// x as [outer, inner]: the last axes are the inner ones. If either has more
 // joint axes than the kernel walks, x becomes a contiguous copy.
 struct Halves {
     Axes outer, inner;
@@ -57,7 +57,7 @@ struct Halves {
     }
 };
 
-// Whether every quad of columns from a multiple of 4 on is one aligned load.
+// Whether every quad of columns that starts at a multiple of 4 is one aligned load.
 static bool has_quads(const Halves &x) {
     const Axes &inner = x.inner, &outer = x.outer;
     if (inner.rank == 0)
@@ -68,18 +68,18 @@ static bool has_quads(const Halves &x) {
            aligned(outer.offset[0], outer.shape.data(), outer.strides[0].data(), outer.rank, 4);
 }
 
-// Whether neighbouring rows lie closer together than neighbouring columns.
+// Whether neighbouring rows are closer in memory than neighbouring columns.
 static bool rows_are_adjacent(const Halves &x) {
     if (x.outer.rank == 0 || x.inner.rank == 0)
         return x.inner.rank == 0;
     return std::abs(x.outer.strides[0][x.outer.rank - 1]) < std::abs(x.inner.strides[0][x.inner.rank - 1]);
 }
 
-// How the work is cut. It depends on the shape alone, and so does the order of sums.
+// How the work is divided. It depends on the shape alone, and so does the order of sums.
 struct Cut {
     uint32_t threads, lanes, parts, run;
 
-    // rows of cols elements each, in as many parts as keep the device busy, or in one.
+    // Divides rows of cols elements into as many parts as keep the device busy, or into one.
     Cut(const DeviceTraits &device, int64_t rows, int64_t cols, bool whole) {
         threads = device.is_cpu ? 64 : device.max_workgroup_invocations >= 256 ? 256 : 128;
         uint32_t most = rows >= 16384 ? 8 : rows >= 1024 ? 32 : threads;
@@ -87,7 +87,7 @@ struct Cut {
             lanes *= 2;
         const int64_t block = int64_t(lanes) * 4;
         const int64_t busy = device.is_cpu ? 2048 : 1 << 17; // threads that fill a device
-        // A lane adds no more than 64 numbers to each of its sums: a mean stays within a millionth.
+        // A lane adds at most 64 numbers to each of its sums, which keeps a mean within a millionth.
         int64_t wanted = std::max(busy / std::max<int64_t>(1, rows * lanes), (cols + block * 64 - 1) / (block * 64));
         if (cols <= 4 * block) // a second launch would take longer than the loop
             wanted = 1;
@@ -171,9 +171,9 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call) {
     if (kind > REDUCE_LOG_SUM_EXP || result_dtype(kind, x.dtype) != out.dtype)
         invalid("kind {} of {} to {}", kind, dtype_name(x.dtype), dtype_name(out.dtype));
     if (out.rank > x.rank || !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
-        invalid("out's shape is no leading part of x's");
+        invalid("out's shape is not a leading part of x's");
     if (takes_one_axis(kind) && out.rank + 1 != x.rank)
-        invalid("an index is along one axis");
+        invalid("arg_max and arg_min reduce one axis");
     check_operands({&x, &out});
     const int64_t rows = out.size();
     if (rows == 0)
@@ -181,7 +181,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call) {
     Halves halves(lowering, x, out.rank);
     Array dense = dense_output(lowering, out);
     Array source = x;
-    if (x.size() == 0) { // nothing is read of it, and its place may be no memory at all
+    if (x.size() == 0) { // it is not read, and may have no memory
         source = dense;
         source.dtype = x.dtype;
     }

@@ -5,8 +5,8 @@
 
 namespace kpx {
 
-// arg_max of one row whose parts were reduced already: pairs [parts, 2] of uint32, key and index, as reduce_kinds.glsl
-// has them.
+// arg_max of one row whose parts have been reduced: pairs [parts, 2] of uint32, key and index, in the form of
+// reduce_kinds.glsl.
 void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out);
 
 } // namespace kpx

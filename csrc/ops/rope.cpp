@@ -32,7 +32,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call) {
     p.steps = uint32_t(x.dim(2));
     p.cols = uint32_t(x.dim(3));
     p.dims = op.dims;
-    // Heads share a thread's angle where enough threads remain; a row alone is faster with all of them.
+    // Several heads share a thread's angle if enough threads remain; a single row is faster with a thread for each.
     const int64_t pairs = x.size() / x.dim(3) * (p.cols - p.dims / 2);
     uint32_t heads = 1;
     while (heads < 8 && heads * 2 <= p.heads && pairs / (heads * 2) >= 1 << 17) {

@@ -4,13 +4,13 @@
 
 namespace kpx {
 
-// Columns of a row that are one workgroup's, where a row is shared. A GPU wants
-// many short loops at once, a CPU few workgroups.
+// Columns per workgroup if several share a row. A GPU needs many short loops at
+// once, a CPU few workgroups.
 static int64_t run_length(const DeviceTraits &device) {
     return device.is_cpu ? 16384 : 1024;
 }
 static constexpr int64_t MOST_PARTS = 1024;
-// Rows that keep a device busy although each is a single workgroup's, whose loops over a vocabulary are long.
+// The number of rows that keep a device busy with one workgroup each, although its loops over a vocabulary are long.
 static constexpr int64_t MANY_ROWS = 1024;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
 static constexpr uint32_t ALL_STAGES = SAMPLE_LEVELS + 3;
@@ -32,7 +32,7 @@ static void check_sample(const SampleCall &call) {
     check_operands({&x, &settings, &step, &out});
 }
 
-// Row by row in one workgroup each, or in parts and a dispatch for each stage.
+// With one workgroup for each row, or with rows in parts and a dispatch for each stage.
 static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Array &x, const Array &out,
                             SampleParams params) {
     const Array &settings = call.params(), &step = call.step() ? call.step() : call.params();
@@ -43,7 +43,7 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);
     params.scratch_stride = SAMPLE_PART_WORDS * params.parts + SAMPLE_STATE + SAMPLE_HISTOGRAMS;
-    // Rows in turns, so that scratch memory stays small however many there are.
+    // Some rows at a time, so that scratch memory stays small however many there are.
     const int64_t most = std::min<int64_t>(rows, 1024);
     Array scratch = lowering.scratch(DT_UINT32, {most, int64_t(params.scratch_stride)});
     params.scratch_offset = uint32_t(scratch.offset);

@@ -4,7 +4,7 @@
 
 namespace kpx {
 
-// x with the axis behind the others.
+// x with the axis moved to the end.
 static Array axis_last(const Array &x, uint32_t axis) {
     Array moved = x;
     std::rotate(moved.shape.begin() + axis, moved.shape.begin() + axis + 1, moved.shape.begin() + x.rank);

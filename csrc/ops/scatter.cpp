@@ -22,16 +22,17 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
     return n;
 }
 
-// How many iterations of a loop some CPU drivers allow. On a GPU as many, each with a load, take too long.
+// The number of iterations of a loop that some CPU drivers allow. On a GPU, that many, each with a load, would take
+// too long.
 constexpr uint32_t kLongestLoop = 30000;
 
-// How far a thread that only looks for an update's successor may go.
+// How far a thread may search for an update's successor.
 static uint32_t longest_search(const DeviceTraits &device) {
     return device.is_cpu ? kLongestLoop : 1 << 22;
 }
 
-// How many threads go through the indices of one place. One, unless each place gets many updates: few elements of
-// out cannot fill a device. And no thread may go on for too long.
+// How many threads go through the indices of one place: one, unless each place gets many updates, since then the
+// elements of out are too few to fill a device. It also bounds how long a thread's loop is.
 static uint32_t team_size(const ScatterParams &params, bool chained) {
     constexpr uint32_t most = 256;
     uint32_t team = 1;
@@ -41,8 +42,8 @@ static uint32_t team_size(const ScatterParams &params, bool chained) {
     return team;
 }
 
-// Notes the first and the last update of each place, in zeroed scratch memory, and lists of each one's updates in the
-// second half of next, if there is such.
+// Records the first and the last update of each place in zeroed scratch memory, and lists of each place's updates in
+// the second half of next, if it has one.
 static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams &params, int64_t places,
                          const Array &next, uint32_t along) {
     Array marks = lowering.scratch(DT_UINT32, {(next ? 3 : 2) * places});
@@ -61,7 +62,7 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
     return marks;
 }
 
-// Notes for each update the next one for its place.
+// Records for each update the next one for the same place.
 static void chain_updates(Lowering &lowering, const Array &indices, const Array &marks, const Array &next,
                           const ScatterParams &params) {
     lowering.dispatch(spec::scatter_chain{.threads = 64, .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u},
@@ -84,7 +85,7 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
     int64_t places = op.along ? out.size() : int64_t(params.places);
     if (3 * places > int64_t(UINT32_MAX))
         unsupported("{} places are too many", places);
-    // Chains are worth a launch where several elements of each update have the same index.
+    // Chains are worth a launch if several elements of each update have the same index.
     bool chained = op.mode != SCATTER_SET && !op.along && pre * params.post >= 8 &&
                    params.count <= longest_search(lowering.device());
     const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params, chained);

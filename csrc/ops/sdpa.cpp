@@ -7,15 +7,15 @@ namespace kpx {
 namespace {
 
 constexpr int64_t kValuesChunk = 256; // DV_CHUNK of sdpa.comp
-constexpr int64_t kLaneQuads = 32;    // most quads of a head that a lane holds
+constexpr int64_t kLaneQuads = 32;    // the most quads of a head that a lane holds
 constexpr int64_t kKeysPerSplit = 256;
 constexpr int64_t kMostSplits = 64;
 constexpr uint32_t kTile = 64;              // TILE of sdpa_tiled.comp
 constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
-constexpr int64_t kTiledGroups = 32;        // fewer leave most of a device idle
-constexpr int64_t kMatrixHead = 128;        // most elements of a head in sdpa_coopmat
-constexpr int64_t kTileKeys = 32;           // that sdpa_coopmat2 takes at a time
-constexpr int64_t kGroups = 512;            // enough workgroups: beyond, keys are not split
+constexpr int64_t kTiledGroups = 32;        // fewer would leave most of a device idle
+constexpr int64_t kMatrixHead = 128;        // the most elements of a head in sdpa_coopmat
+constexpr int64_t kTileKeys = 32;           // that sdpa_coopmat2 processes at a time
+constexpr int64_t kGroups = 512;            // with that many workgroups, keys are not split
 
 struct Attention {
     Array q, k, v, mask, length, out;
@@ -84,8 +84,8 @@ uint32_t mask_kind(const Attention &a) {
     return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2;
 }
 
-// Over how many workgroups the keys of a query are spread. By the capacity of
-// the cache, since the length is known on the device alone.
+// The number of workgroups that share the keys of a query. It depends on the
+// capacity of the cache, since the length is known only to the device.
 int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
     const int64_t needed = int64_t(a.p.keys) / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu) {
@@ -95,7 +95,7 @@ int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
     return std::max(needed, std::min(wanted, kMostSplits));
 }
 
-// Workgroups of sdpa_tiled; 0 where it cannot run or sdpa serves better.
+// The number of workgroups of sdpa_tiled; 0 if it cannot run or sdpa is faster.
 int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
     if (a.p.d == 0 || a.p.dv > kValuesChunk || a.p.keys > kMostTiledKeys || device.max_workgroup_invocations < 256) {
         return 0;
@@ -111,7 +111,7 @@ uint32_t matrix_runs(uint32_t d) {
     return (d + 15) / 16 * 2;
 }
 
-// Whether sdpa_coopmat can take what sdpa_tiled would.
+// Whether sdpa_coopmat can run instead of sdpa_tiled.
 bool prefers_matrices(const Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
@@ -122,7 +122,8 @@ bool prefers_matrices(const Lowering &lowering, const Attention &a) {
            lowering.has_kernel(spec::sdpa_split::kKernel);
 }
 
-// An operand of sdpa_coopmat: float16 parts of [batch, key heads, steps, heads of a group], and exponents of its rows.
+// Splits an operand of sdpa_coopmat into float16 parts of [batch, key heads, steps, heads of a group], with the
+// exponents of its rows.
 struct Parts {
     Array parts, exponents;
     uint32_t count;
@@ -149,14 +150,15 @@ Parts split(Lowering &lowering, const Array &x, uint32_t group) {
     return out;
 }
 
-// Workgroups of sdpa_coopmat2, of 16 rows for each subgroup.
+// The number of workgroups of sdpa_coopmat2, with 16 rows for each subgroup.
 struct MatrixLaunch {
     uint32_t waves;
     int64_t groups;
 };
 
-// Eight subgroups share keys and values in two parts, unless then there are too few workgroups for the device: the rows
-// that see most keys take longest. With one part there is less to share, and four subgroups wait for fewer others.
+// With keys and values in two parts, eight subgroups share them, unless that leaves too few workgroups for the device:
+// the rows that see the most keys take longest. With one part there is less to share, and four subgroups wait less for
+// each other.
 MatrixLaunch plan_matrices(const DeviceTraits &device, const Attention &a, bool parts) {
     const int64_t rows = int64_t(a.p.queries) * a.p.group, heads = a.p.rows / rows;
     const auto groups = [&](uint32_t waves) { return heads * divide_up(rows, waves * 16); };
@@ -164,7 +166,7 @@ MatrixLaunch plan_matrices(const DeviceTraits &device, const Attention &a, bool 
     return {waves, groups(waves)};
 }
 
-// Whether the device can run sdpa_coopmat2, where sdpa_coopmat runs: operands of 32 keys must fit.
+// Whether a device that runs sdpa_coopmat can also run sdpa_coopmat2: operands of 32 keys must fit in shared memory.
 bool prefers_registers(const Lowering &lowering, const Attention &a) {
     const uint32_t runs = matrix_runs(a.p.d) + 1 + matrix_runs(a.p.dv) + 1;
     return lowering.device().subgroup_size == 32 &&

@@ -1,4 +1,4 @@
-// Shape of the workgroups of tile.glsl.
+// The shape of the workgroups of tile.glsl.
 #pragma once
 
 #include "ops/lowering_util.hpp"
@@ -26,7 +26,7 @@ inline Tiles plan_tiles(const DeviceTraits &device, int64_t m, int64_t n, int64_
     }
     Tiles large;
     large.large = true;
-    // Larger tiles read less, but only where enough of them keep the device busy.
+    // Larger tiles read less, but pay only if there are enough of them to keep the device busy.
     if (t.threads_m == 16 && !device.is_cpu && large.count(m, n) * batches >= 128) {
         return large;
     }

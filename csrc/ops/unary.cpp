@@ -2,7 +2,7 @@
 
 namespace kpx {
 
-// Why the kernel does not compute this kind on this dtype, or null.
+// The reason why the kernel does not compute this kind for this dtype, or null.
 static const char *refusal(uint32_t kind, uint32_t dtype) {
     if (kind > UNARY_NOT)
         return "unknown kind";
@@ -25,8 +25,8 @@ static const char *refusal(uint32_t kind, uint32_t dtype) {
 void lower_unary(Lowering &lowering, const UnaryCall &call) {
     const Array &x = call.x(), &out = call.out();
     uint32_t kind = call.op().kind;
-    if (const char *why = refusal(kind, x.dtype))
-        invalid("kind {} of {}: {}", kind, dtype_name(x.dtype), why);
+    if (const char *reason = refusal(kind, x.dtype))
+        invalid("kind {} of {}: {}", kind, dtype_name(x.dtype), reason);
     if (!same_shape(x, out) || out.dtype != (kind == UNARY_NOT ? uint32_t(DT_BOOL) : x.dtype))
         invalid("out does not match in shape or dtype");
     check_operands({&x, &out});

@@ -82,7 +82,7 @@ void write_tensor(JsonWriter &json, const MemoryPlan::Tensor &tensor) {
 
 } // namespace
 
-// The uses of a dispatch that have that access.
+// The uses of a dispatch with that access.
 void Region::write_uses(JsonWriter &json, const Node &node, kpx_access access) const {
     json.array([&] {
         for (uint32_t i = 0; i < node.layout.bindings; i++) {

@@ -97,7 +97,7 @@ static bool add_new(Variants &to, const Variants &more) {
 
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log) {
     const Program::Mark mark = program.mark();
-    Variants without; // grows every time, so that this ends
+    Variants without; // it grows every time, so this ends
     for (;;) {
         try {
             ProgramLowering lowering(device, program, log, without);

@@ -11,7 +11,7 @@ namespace kpx {
 
 class ProgramLowering : public Lowering {
   public:
-    // log: where the memory is noted that the lowering takes for itself, or null. without: variants to leave out.
+    // log: where the lowering's scratch memory is recorded, or null. without: variants to leave out.
     ProgramLowering(Device &device, Program &program, CallLog *log, const Variants &without)
         : device_(device), program_(program), log_(log), without_(without) {}
 
@@ -32,8 +32,8 @@ class ProgramLowering : public Lowering {
     const Variants &without_;
 };
 
-// Appends the dispatches of one call. Where the driver refuses what the op's lowering chooses, it chooses again. Throws
-// what the lowering throws.
+// Appends the dispatches of one call. If the driver refuses a kernel that the op's lowering has chosen, the lowering
+// chooses again. Throws what the lowering throws.
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log = nullptr);
 
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws

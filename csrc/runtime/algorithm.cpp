@@ -14,7 +14,7 @@ static void check_subgroup_size(const SubgroupSizes &sizes, uint32_t size) {
         return;
     }
     if (sizes.most == 0) {
-        fail(KPX_UNSUPPORTED, "this device lets no shader choose its subgroup size");
+        fail(KPX_UNSUPPORTED, "on this device, a shader cannot choose its subgroup size");
     }
     if ((size & (size - 1)) != 0 || size < sizes.least || size > sizes.most) {
         fail(KPX_UNSUPPORTED, "subgroups of {}: this device has powers of two from {} to {}", size, sizes.least,
@@ -80,11 +80,12 @@ void append_algorithm(Device &device, Program &program, const std::shared_ptr<Al
         }
         if (array.offset != 0) {
             fail(KPX_INVALID,
-                 "tensor {} starts {} bytes into its storage, where this device lets no binding start: copy it first",
+                 "tensor {} starts {} bytes into its storage, where a binding of this device cannot start: copy it "
+                 "first",
                  i, uint32_t(array.base + uint64_t(array.offset) * array.element_size()));
         }
         if (given[i].access < KPX_READ || given[i].access > KPX_READ_WRITE) {
-            fail(KPX_INVALID, "tensor {} has no access given", i);
+            fail(KPX_INVALID, "no access is given for tensor {}", i);
         }
         program.use(use_of(device, array, kpx_access(given[i].access)));
     }

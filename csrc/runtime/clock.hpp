@@ -13,13 +13,13 @@ inline uint64_t host_clock_ns() {
     return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-// Tells when, by the host's clock, something happened on the device. The two
-// clocks have unknown starts; but work cannot start before it is submitted, and
-// starts soon after where the device was idle. So the greatest difference seen
-// between submission and start is the offset, to within some microseconds.
+// Converts times of the device's clock to the host's. The offset of the two
+// clocks is unknown, but work cannot start before it is submitted, and starts
+// soon after that if the device is idle. So the offset is the greatest
+// difference seen between submission and start, to within some microseconds.
 class DeviceClock {
   public:
-    // Work that was submitted at this host time started at that device time.
+    // Records that work submitted at this host time started at that device time.
     void observe(uint64_t submitted, uint64_t started) {
         const int64_t seen = int64_t(submitted - started);
         int64_t known = offset_;

@@ -7,8 +7,8 @@
 
 namespace kpx {
 
-// From its vendor's extension; without one, a guess by the kind of device. Launches are planned by it, results do not
-// depend on it.
+// By its vendor's extension; without one, a guess by the kind of device. It influences how work is launched, never
+// the results.
 uint32_t compute_units(vk::PhysicalDevice device);
 
 } // namespace kpx

@@ -5,7 +5,7 @@
 
 #include <vulkan/vulkan.hpp>
 
-// VK_KHR_cooperative_matrix, for headers from before it.
+// VK_KHR_cooperative_matrix, for older headers.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
@@ -45,14 +45,14 @@ namespace kpx {
 constexpr auto kCooperativeMatrixFeaturesKHR = VkStructureType(1000506000);
 constexpr auto kCooperativeMatrixPropertiesKHR = VkStructureType(1000506001);
 
-// None of these features.
+// Masks all of these features.
 inline VkPhysicalDeviceCooperativeMatrix2FeaturesNV no_matrix2_features() {
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV none{};
     none.sType = VkStructureType(1000593000);
     return none;
 }
 
-// Whether the device lists the shape in that form of the extension, which it offers.
+// Whether the device, which has that form of the extension, lists the shape.
 bool has_matrices_nv(vk::PhysicalDevice device);
 bool has_matrices_khr(vk::PhysicalDevice device);
 bool has_byte_matrices_khr(vk::PhysicalDevice device, uint32_t columns = 16); // or 8

@@ -42,7 +42,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice device, const VkBufferCrea
 
 VKAPI_ATTR void VKAPI_CALL buffer_requirements(VkDevice device, VkBuffer buffer, VkMemoryRequirements *out) {
     if (buffer == VK_NULL_HANDLE) {
-        *out = VkMemoryRequirements{}; // no memory type fits: Kompute throws
+        *out = VkMemoryRequirements{}; // no memory type fits, so Kompute throws
         return;
     }
     real.buffer_requirements(device, buffer, out);
@@ -76,7 +76,7 @@ VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory
     return noted(real.map_memory(device, memory, offset, size, flags, out));
 }
 
-// Hides host memory without a cache from Kompute's search, if there is any with one.
+// Hides uncached host memory from Kompute's search, if there is any cached.
 VKAPI_ATTR void VKAPI_CALL memory_properties(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties *out) {
     real.memory_properties(device, out);
     if (watching == nullptr || !watching->prefer_cached) {

@@ -1,4 +1,4 @@
-// What the shim changes on the way from Kompute to the driver.
+// What the shim changes between Kompute and the driver.
 //
 // Kompute drops the results of the Vulkan calls that create a tensor or a
 // sequence, and goes on with null handles. We own the dispatcher that these
@@ -11,8 +11,8 @@
 
 namespace kpx {
 
-// Puts the watching functions into the dispatcher, in front of what is there.
-// After init(instance); again does no harm.
+// Installs the watching functions in the dispatcher, in front of the existing
+// ones. Call it after init(instance); calling it again does nothing.
 void install_creation_hooks();
 
 class CreationCheck {
@@ -26,17 +26,17 @@ class CreationCheck {
     CreationCheck(const CreationCheck &) = delete;
     CreationCheck &operator=(const CreationCheck &) = delete;
 
-    // What was created stays; throws the first failure as an Error.
+    // Keeps what was created; throws the first failure as an Error.
     void done(const char *what);
 
-    // Throws the first failure, if there is one; what was created is freed.
+    // Throws the first failure, if any; what was created is freed.
     void rethrow(const char *what) const;
 
     void note(VkResult result);
 
     VkBuffer buffer = VK_NULL_HANDLE;
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    VkCommandPool pool = VK_NULL_HANDLE; // the object's that is created; it frees it
+    VkCommandPool pool = VK_NULL_HANDLE; // they belong to the object being created, which frees them
     bool prefer_cached;
 
   private:

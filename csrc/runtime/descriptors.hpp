@@ -1,5 +1,5 @@
 // Descriptor sets for recordings. A recording owns the pools that its sets come
-// from; when it is done they are reset and serve the next.
+// from; when it is done, they are reset for the next one.
 #pragma once
 
 #include <mutex>
@@ -36,7 +36,7 @@ class DescriptorArena {
     DescriptorArena(const DescriptorArena &) = delete;
     DescriptorArena &operator=(const DescriptorArena &) = delete;
 
-    // One set for each layout and number of descriptors, by as few calls of the driver as there are pools.
+    // One set for each layout and number of descriptors, with one driver call per pool.
     struct Wanted {
         vk::DescriptorSetLayout layout;
         uint32_t descriptors;

@@ -29,7 +29,7 @@ class Staging;
 class Stream;
 class Watchdog;
 
-// A compute queue. Vulkan wants one caller at a time.
+// A compute queue. Vulkan allows one caller at a time.
 struct Queue {
     std::shared_ptr<vk::Queue> handle;
     uint32_t family = 0;
@@ -84,25 +84,26 @@ class Device : public std::enable_shared_from_this<Device> {
     // Waits until no queue has work, then saves the pipeline cache.
     void settle();
 
-    // Waits until the queue has no work, also on a lost device: that ends its
-    // work in finite time.
+    // Waits until the queue has no work, also on a lost device, whose work ends
+    // in finite time.
     void drain(Queue &queue) noexcept;
 
     // Once lost, a device answers every later call with KPX_DEVICE_LOST, and
     // waiters wake up.
     void mark_lost() { lost_ = true; }
     bool lost() const { return lost_; }
-    // A lost device whose work may still run, or never end: what it uses is never freed. hang() tells which work.
+    // Whether the device is lost while its work may still be running: what that work uses is never freed. hang()
+    // names the work.
     void mark_hung(std::string what);
     bool hung() const { return hung_; }
     const char *hang() const { return hung_ ? hang_.c_str() : ""; }
     Watchdog &watchdog() { return *watchdog_; }
-    // Keeps it, and the device with it, until the process ends.
+    // Keeps an object, and with it the device, until the process ends.
     void keep_forever(std::shared_ptr<const void> what);
-    // Frees all of that after all, for a test that knows that the work has ended or never began.
+    // Frees all of that, for a test that knows that the work has ended or never began.
     static void free_kept();
     void check_alive() const;
-    // check(), and notes a lost device.
+    // check(), which also records a lost device.
     void check(vk::Result result, const char *what);
 
     // What callers hold.

@@ -18,12 +18,12 @@ struct ListedDevice {
 // rank. Throws KPX_NO_VULKAN without a device.
 std::vector<ListedDevice> list_devices();
 
-// The family that compute goes to: one without graphics if there is one, since
-// it has the queues to itself. -1: the device has none.
+// The queue family for compute: one without graphics if there is one, since
+// nothing else uses its queues. -1: the device has none.
 int compute_family(vk::PhysicalDevice device);
 
-// Bytes of the largest tensor: what one binding may span, what one allocation
-// may hold, and the 32-bit sizes of kp::Tensor.
+// The size of the largest tensor in bytes, limited by what one binding can
+// span, by what one allocation can hold, and by the 32-bit sizes of kp::Tensor.
 uint64_t largest_tensor(vk::PhysicalDevice device);
 
 // Bytes free on the heap that device-local memory comes from; total is that heap's size.

@@ -192,7 +192,7 @@ void FeatureChain::query_subgroup_sizes(vk::PhysicalDevice device) {
     }
 }
 
-// Of what no kernel needs, leaves what is wanted.
+// Of the features that no kernel needs, keeps only those that are wanted.
 void FeatureChain::want(std::string_view names) {
     Features asked;
     while (!names.empty()) {
@@ -219,7 +219,8 @@ void FeatureChain::want(std::string_view names) {
 }
 
 // Enabling unused features can cost speed (robust buffer access does), so only
-// what Features names, and what a user's own shader may well want, stays on.
+// those of Features, and those that a user's own shader is likely to need, stay
+// enabled.
 void FeatureChain::keep_only_needed() {
     vk::PhysicalDeviceFeatures core;
     core.shaderInt16 = core_.features.shaderInt16;

@@ -1,4 +1,4 @@
-// What a device can do beyond Vulkan 1.2's minimum, by the names that
+// A device's features beyond Vulkan 1.2's minimum, with the names that
 // cmake/shaders.cmake uses.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Features {
     bool subgroup32 = false;    // and at least 32 lanes
     bool subgroup_size = false; // a compute pipeline may ask for its subgroup size
     bool dot8 = false;          // integer dot product
-    bool fast_dot8 = false;     // of four bytes, by an instruction
+    bool fast_dot8 = false;     // of four bytes, as an instruction
     bool memory_model = false;  // Vulkan memory model, with device scope
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
     bool coopmat8_khr = false;  // the same of bytes
@@ -41,20 +41,21 @@ struct Features {
     bool timeline = false;
     bool memory_budget = false; // VK_EXT_memory_budget
 
-    bool has(const std::string &name) const; // false for a name that is none of the above
+    bool has(const std::string &name) const; // false for any other name
     bool has_all(const std::string &comma_list) const;
     static bool known(const std::string &name);
 };
 
-// The subgroup sizes that a compute pipeline may ask for, all powers of two between these; 0: none.
+// The subgroup sizes that a compute pipeline may request: all powers of two between these; 0: none.
 struct SubgroupSizes {
     uint32_t least = 0, most = 0;
-    uint32_t per_workgroup = 0; // the most subgroups of a workgroup whose pipeline asks
-    bool full = false;          // it may ask for full subgroups as well
+    uint32_t per_workgroup = 0; // the most subgroups of a workgroup whose pipeline requests one
+    bool full = false;          // it may also require full subgroups
 };
 
-// Everything of Features that the device supports and that is not masked, and the
-// chain that enables it. Chains point into themselves: held by pointer, never copied.
+// Those Features that the device supports and that are not masked, and the chain that
+// enables them. Chains point into themselves, so they are held by pointer and never
+// copied.
 class FeatureChain {
   public:
     // wanted: names of features, separated by commas. Throws KPX_UNSUPPORTED if the device lacks one.

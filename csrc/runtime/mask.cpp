@@ -40,7 +40,7 @@ Mask::Mask(std::string_view names) {
     }
 }
 
-// To what Vulkan 1.2 asks of every device.
+// Reduces limits to those that Vulkan 1.2 requires of every device.
 void Mask::apply(vk::PhysicalDeviceLimits &limits) const {
     const auto at_most = [](bool masked, uint32_t &limit, uint32_t most) {
         if (masked) {

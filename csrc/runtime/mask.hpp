@@ -1,5 +1,5 @@
-// What a device is to do without, so that it looks like a lesser one: any driver
-// then runs what other devices would choose.
+// Features and limits to mask, so that a device looks like a lesser one: any
+// driver then runs the kernels that other devices would choose.
 #pragma once
 
 #include <string_view>
@@ -18,7 +18,7 @@ class Mask {
 #include "runtime/mask.def"
 #undef KPX_MASK
 
-    // Takes the masked ones from what a device offers.
+    // Removes the masked ones from a device's features.
     void apply(vk::PhysicalDeviceLimits &limits) const;
 };
 

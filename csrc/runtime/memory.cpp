@@ -29,9 +29,8 @@ Memory::Memory(Device &device, uint64_t budget)
       largest_(std::min<uint64_t>(largest_tensor(device.physical()), device.limits().maxStorageBufferRange & ~3u)),
       max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
 
-// Drivers take a millisecond to give 64 MB or to take it back, so a device with
-// much memory keeps what a long prompt frees. It is given back when memory runs
-// out.
+// Drivers take a millisecond to allocate or free 64 MB, so a device with much
+// memory keeps what a long prompt frees. It is freed when memory runs out.
 uint64_t Memory::most_spare(const Device &device) {
     uint64_t total = 0;
     heap_available(device.physical(), false, &total);
@@ -82,7 +81,7 @@ std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_b
     return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
 }
 
-// Gives the driver what is freed and kept.
+// Returns unused memory that is kept to the driver.
 void Memory::give_back_unused() {
     device_.collect(); // finished work may still hold storage
     std::lock_guard<std::mutex> lock(mutex_);
@@ -123,7 +122,7 @@ std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
     return make_buffer(std::move(block), offset, bytes, capacity);
 }
 
-// Rare and small, so the zeroing is waited for.
+// Rare and small, so it waits for the zeroing.
 std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
     auto block = std::make_shared<Block>();
     block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
@@ -140,7 +139,7 @@ std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
 void Memory::zero(const Block &block) {
     const std::shared_ptr<kp::Tensor> zeros = make_tensor(device_, kp::Tensor::TensorTypes::eHost, block.bytes);
     struct Work {
-        Program program; // keeps the memory
+        Program program; // it keeps the memory
         Recording recording;
         Timeline done;
     };
@@ -203,7 +202,7 @@ std::shared_ptr<Block> Memory::find(uint64_t capacity, uint64_t &offset) {
     return nullptr;
 }
 
-// A freed block that fits with at most a quarter wasted.
+// A freed block that fits, with at most a quarter of it wasted.
 std::shared_ptr<Block> Memory::find_spare(uint64_t capacity) {
     auto best = spare_.end();
     for (auto it = spare_.begin(); it != spare_.end(); ++it) {
@@ -290,7 +289,7 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
     }
 }
 
-// The tensor itself goes with the last reference to the block, which is the caller's.
+// The tensor itself is freed with the last reference to the block, which the caller has.
 void Memory::drop(const std::shared_ptr<Block> &block) {
     reserved_ -= block->bytes;
     blocks_--;

@@ -1,6 +1,6 @@
 // Device memory: storage buffers cut from slabs of kp::Tensor, or one tensor
-// each when they are large. Every limit and budget is checked before Kompute is
-// asked, since Kompute takes any answer for success.
+// each when they are large. Every limit and budget is checked before Kompute
+// allocates, since Kompute takes any result for success.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ struct Block {
     uint64_t bytes;
     std::unique_ptr<RangeAllocator> ranges; // null: the block is one buffer
     uint8_t *mapped = nullptr;              // an eHost tensor: where the host sees it
-    bool counters = false;                  // zeroed, and zero again whenever a range comes back
+    bool counters = false;                  // zeroed, and zero again whenever a range is returned
 };
 
-// Uninitialised storage on the device. Gives its range back when the last
-// owner, be it a handle or work in flight, lets go.
+// Uninitialised storage on the device. Its range is freed when the last owner,
+// a handle or work in flight, releases it.
 class Buffer {
   public:
     Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
@@ -49,12 +49,12 @@ class Buffer {
     // Whether no earlier call named that window. The caller holds the device's mutex.
     bool first_use_in(uint64_t window) { return std::exchange(window_, window) != window; }
 
-    // The caller's handle is gone: only work that was appended before sees the contents.
+    // The caller's handle was destroyed: only earlier work sees the content.
     void close() { closed_ = true; }
     bool closed() const { return closed_; }
 
   private:
-    uint64_t serial_, offset_; // with window_, what an op that comes again looks at
+    uint64_t serial_, offset_; // with window_: the fields that a repeated op reads
     uint64_t window_ = 0;
     uint64_t bytes_, capacity_;
     std::shared_ptr<Block> block_;
@@ -64,30 +64,31 @@ class Buffer {
 
 class Memory {
   public:
-    // budget: most bytes to take from the driver, 0: what the heap has.
+    // budget: the most bytes to allocate from the driver; 0: the size of the heap.
     Memory(Device &device, uint64_t budget);
 
-    // Throws KPX_TOO_LARGE if no tensor can have that many bytes.
+    // Throws KPX_TOO_LARGE if a tensor cannot have that many bytes.
     void check_size(uint64_t bytes) const { (void)rounded(bytes); }
     // Throws KPX_TOO_LARGE or KPX_OUT_OF_MEMORY.
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
-    // Zeroed memory that the host sees too; a driver allocation each.
+    // Zeroed memory that the host also sees; each is an allocation of its own.
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
     // Device memory that is zero, and must be zero again when it is released.
     std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
-    // A host tensor, as make_tensor makes it; on many devices it is of the same memory.
+    // A host tensor, made by make_tensor; on many devices it is in the same memory.
     std::shared_ptr<kp::Tensor> make_host_tensor(uint64_t bytes, bool read_by_host);
     uint64_t reserved() const { return reserved_; }
     uint64_t largest() const { return largest_; }
 
   private:
     friend class Buffer;
-    static constexpr uint64_t kAlignment = 256; // no device asks for more
+    static constexpr uint64_t kAlignment = 256; // no device requires more
     static constexpr uint64_t kSlabBytes = uint64_t(64) << 20;
     static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
     static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // minimum size of a dedicated tensor
     static constexpr uint64_t kCounterBytes = uint64_t(64) << 10; // of a block of counters
-    static constexpr uint64_t kSpareBytes = uint64_t(256) << 20;  // of freed blocks, and of empty slabs, kept at least
+    static constexpr uint64_t kSpareBytes = uint64_t(256)
+                                            << 20; // the least that is kept of freed blocks, and of empty slabs
 
     static uint64_t most_spare(const Device &device);
 

@@ -6,8 +6,8 @@
 
 namespace kpx {
 
-// A handle, and a number that no other object of this process ever has: a driver may give the handle of a destroyed
-// object to the next one. What is remembered beyond an object's life is remembered by its number.
+// A handle, and a number that no other object of this process ever has: a driver may reuse the handle of a
+// destroyed object. Whatever may outlive an object identifies it by its number.
 template <typename Handle> struct Numbered {
     Handle handle;
     uint64_t serial = 0; // 0: no object

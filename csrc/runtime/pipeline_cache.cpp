@@ -20,7 +20,7 @@ namespace kpx {
 
 namespace {
 
-// Ours, in front of Vulkan's own header: a truncated file must not reach the driver.
+// Our own header, before Vulkan's: a truncated file must not reach the driver.
 struct FileHeader {
     char magic[8];
     uint64_t bytes;
@@ -31,10 +31,10 @@ constexpr char kMagic[8] = {'k', 'p', 'x', 'c', 'a', 'c', 'h', '2'};
 // The largest file that is read; real ones have a few megabytes.
 constexpr off_t kMostBytes = off_t(1) << 30;
 
-// How long no pipeline must have been built before the new ones are saved.
+// New pipelines are saved once none has been built for this long.
 constexpr std::chrono::seconds kQuiet{1};
 
-// CRC-64 as in the xz format: it finds every change within 64 neighbouring bits.
+// CRC-64 as in the xz format, which detects every change within 64 neighbouring bits.
 uint64_t checksum(const uint8_t *data, size_t bytes) {
     static const std::array<uint64_t, 256> table = [] {
         std::array<uint64_t, 256> made;
@@ -86,8 +86,8 @@ struct Closer {
 };
 using File = std::unique_ptr<FILE, Closer>;
 
-// The file, if it is a regular one that this user alone may write: what it holds
-// goes to the driver. Opening does not wait for a pipe that stands in its place.
+// The file, if it is a regular one that only this user can write, since its
+// content goes to the driver. If it is a pipe, opening it does not wait.
 File open_own(const std::string &path, off_t &bytes) {
     const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
@@ -129,7 +129,7 @@ std::vector<uint8_t> load(const std::string &path, const vk::PhysicalDevicePrope
     return fits ? data : std::vector<uint8_t>{};
 }
 
-// Writes beside the file and renames, so that a reader sees the old or the new one.
+// Writes to another file and renames it, so that a reader sees either the old or the new one.
 bool replace(const std::string &path, const FileHeader &header, const std::vector<uint8_t> &data) {
     std::string temporary = path + ".XXXXXX";
     const int fd = mkstemp(&temporary[0]);
@@ -164,7 +164,7 @@ PipelineCache::PipelineCache(vk::Device device, vk::PhysicalDevice physical) : d
     try {
         cache_ = device_.createPipelineCache({{}, data.size(), data.data()});
     } catch (const vk::SystemError &) {
-        cache_ = device_.createPipelineCache({}); // the driver's own check said no
+        cache_ = device_.createPipelineCache({}); // the driver's own check rejected it
     }
 }
 
@@ -190,7 +190,7 @@ void PipelineCache::count() {
         try {
             saver_ = std::thread([this] { save_when_quiet(); });
         } catch (const std::system_error &) {
-            // then only closing the device saves
+            // then they are saved only when the device is closed
         }
     }
     changed_.notify_all();
@@ -202,7 +202,7 @@ uint64_t PipelineCache::built() const {
 }
 
 // A program may be killed at any time, so pipelines are saved soon after they were
-// built: in the background, once for all that were built one after the other.
+// built: in the background, once for each series of them.
 void PipelineCache::save_when_quiet() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!closing_) {
@@ -243,7 +243,7 @@ void PipelineCache::save() noexcept {
         header.checksum = checksum(data.data(), data.size());
         replace(path_, header, data);
     } catch (const std::exception &) {
-        // the next run builds its pipelines again
+        // the next run will build its pipelines again
     }
 }
 

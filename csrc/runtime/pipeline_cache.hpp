@@ -1,8 +1,8 @@
 // The driver's pipeline cache, kept on disk between runs. A file that cannot be
-// read, is another user's, was made by another driver or is damaged counts as none;
-// failing to save is no error. New pipelines are saved when none has been built for
-// a second, and when the device is closed. KOMPUTE_GO_CACHE_DIR names the folder;
-// "off" keeps none.
+// read, belongs to another user, was made by another driver or is damaged is
+// ignored; failing to save is not an error. New pipelines are saved when none has
+// been built for a second, and when the device is closed. KOMPUTE_GO_CACHE_DIR
+// names the folder; "off" keeps none.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class PipelineCache {
     PipelineCache(const PipelineCache &) = delete;
     PipelineCache &operator=(const PipelineCache &) = delete;
 
-    // For building pipelines, each of which is to be counted afterwards.
+    // For building pipelines. Each is to be counted afterwards.
     vk::PipelineCache handle() const { return cache_; }
     void count();
     uint64_t built() const;

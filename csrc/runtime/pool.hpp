@@ -1,5 +1,5 @@
-// Memory of small objects, kept for the next ones: a token makes and frees
-// hundreds at once, more than malloc keeps at hand.
+// Memory of small objects, kept for reuse: a token makes and frees hundreds at
+// once, more than malloc caches.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 namespace kpx {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kMostSpareObjects = 0; // so that it sees what is used after it was freed
+constexpr size_t kMostSpareObjects = 0; // so that it detects use after free
 #else
 constexpr size_t kMostSpareObjects = 4096; // of each type
 #endif
 
-// A lock for a few instructions, which a mutex would double.
+// A lock for a few instructions; a mutex would double their time.
 class Busy {
   public:
     explicit Busy(std::atomic_flag &flag) : flag_(flag) {
@@ -51,9 +51,9 @@ template <typename T> class Pooled {
     friend bool operator==(const Pooled &, const Pooled &) { return true; }
 
   private:
-    static constexpr std::align_val_t kLine{64}; // of the cache: an object does not begin in the middle of one
+    static constexpr std::align_val_t kLine{64}; // of the cache: objects start at a line
 
-    // A list through the memory itself.
+    // A linked list in the memory itself.
     class Spare {
       public:
         void *take() {
@@ -85,7 +85,7 @@ template <typename T> class Pooled {
         Free *first_ = nullptr;
         size_t count_ = 0;
     };
-    // Never destroyed: objects may outlive it otherwise.
+    // Never destroyed, because objects could outlive it.
     static Spare &spare() {
         static Spare &list = *new Spare;
         return list;

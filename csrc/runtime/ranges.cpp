@@ -17,7 +17,7 @@ uint64_t RangeAllocator::take(uint64_t bytes) {
     if (best == free_.end()) {
         return kNone;
     }
-    // From its end, so that what is left keeps its start.
+    // Taken from the end, so that the rest keeps its start.
     best->bytes -= bytes;
     const uint64_t start = best->start + best->bytes;
     if (best->bytes == 0) {

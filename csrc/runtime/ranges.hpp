@@ -1,5 +1,5 @@
-// Cuts ranges out of one block of bytes and joins them again when they are given
-// back. Host arithmetic only; the device never sees it.
+// Allocates ranges of one block of bytes, and joins them again when they are
+// freed. It only does arithmetic, and touches no memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class RangeAllocator {
 
     explicit RangeAllocator(uint64_t size) : size_(size), free_{{0, size}} {}
 
-    // Start of a free range of that many bytes (the smallest that fits), or kNone.
+    // The start of a free range of that many bytes, taken from the smallest one that fits, or kNone.
     uint64_t take(uint64_t bytes);
     void give_back(uint64_t start, uint64_t bytes);
     bool empty() const { return free_.size() == 1 && free_[0].bytes == size_; }

@@ -1,6 +1,6 @@
 // Kompute's sequences, each a command pool with one command buffer, lent to
-// recordings and used again: making a pool and its memory costs a driver more
-// than recording a window does.
+// recordings and reused: making a pool and its memory takes a driver longer
+// than recording a window.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class Sequences {
 
     // An empty sequence. All queues are of one family, so it serves any of them.
     Entry take(const Queue &queue);
-    // A sequence whose commands will not run any more.
+    // Returns a sequence whose commands will not run again.
     void give_back(Entry entry) noexcept;
 
   private:

@@ -1,5 +1,5 @@
-// A look at the caller's SPIR-V before a driver sees it: drivers trust what they
-// get, and crash on what is not well-formed.
+// Checks the caller's SPIR-V before a driver sees it: drivers trust it, and
+// crash if it is malformed.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace kpx {
 
 class Device;
 
-// Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main"
-// and storage buffers in set 0 below bindings, and KPX_UNSUPPORTED if it needs a
-// capability that the device lacks or that is not enabled. Built with SPIRV-Tools, it
-// also has that validate the whole module; without, what it does not look at is
+// Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main" and
+// storage buffers in set 0 below bindings, and KPX_UNSUPPORTED if it needs a
+// capability that the device lacks or that is not enabled. If the library is built
+// with SPIRV-Tools, these validate the whole module; otherwise everything else is
 // trusted.
 void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings);
 

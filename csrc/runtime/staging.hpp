@@ -1,5 +1,5 @@
 // Host memory that the device can read and write: mapped eHost tensors, lent to
-// uploads and downloads and used again when the device is done with them.
+// uploads and downloads, and reused when the device is done with them.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ class Staging {
 
     explicit Staging(Device &device) : device_(device) {}
 
-    // A block of kSmall bytes, or of kLarge if bytes is more. It comes back when
-    // the last owner lets go.
+    // A block of kSmall bytes, or of kLarge if bytes is more. It returns to the
+    // pool when its last owner releases it.
     std::shared_ptr<HostBlock> take(For purpose, uint64_t bytes);
 
   private:

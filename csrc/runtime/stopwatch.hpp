@@ -1,4 +1,4 @@
-// Host time of what the shim does.
+// Measures the shim's host time.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A counter that anybody may read.
+// A counter that any thread may read.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace kpx {
 
-// Only the holder of one mutex adds to it, which costs less than an atomic addition.
+// Only the holder of one mutex adds to it, which is cheaper than an atomic addition.
 class Tally {
   public:
     void operator++(int) { n_.store(n_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }

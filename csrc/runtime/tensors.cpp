@@ -13,7 +13,7 @@ std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes 
     if (bytes == 0 || bytes % 4 != 0 || bytes > UINT32_MAX) {
         fail(KPX_INTERNAL, "make_tensor: {} bytes", bytes);
     }
-    // Kompute copies this many bytes into host tensors, from memory that must exist.
+    // Kompute copies this many bytes into a host tensor, from memory that must be valid.
     std::unique_ptr<void, void (*)(void *)> zeros(nullptr, free);
     if (type != kp::Tensor::TensorTypes::eStorage) {
         zeros.reset(calloc(bytes, 1));

@@ -16,7 +16,7 @@ class Device;
 std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes type, uint64_t bytes,
                                         bool read_by_host = false);
 
-// Its Vulkan buffer, with a new number: to be asked once, when the tensor is made.
+// Its Vulkan buffer, with a new number: call it once, when the tensor is made.
 Numbered<vk::Buffer> buffer_of(kp::Tensor &tensor);
 
 } // namespace kpx

@@ -58,7 +58,7 @@ void Timeline::see(uint64_t value) const {
     }
 }
 
-// Waits in slices, so that a device which another thread found lost wakes this one, and one that hangs is found out.
+// Waits in slices, so that it notices if another thread finds the device lost, and detects a device that hangs.
 void Timeline::wait(uint64_t value, uint64_t timeout_ns) const {
     constexpr uint64_t kSlice = 100'000'000;
     const uint64_t target = semaphore_value(value);

@@ -13,9 +13,9 @@ namespace kpx {
 
 class Device;
 
-// Semaphores of streams that are gone serve new ones. None is destroyed before
-// the device is idle: Mesa's software queue still touches a semaphore for a
-// moment after it has signalled the work that waited on it.
+// Semaphores of destroyed streams are reused. None is destroyed before the
+// device is idle: Mesa's software queue still accesses a semaphore for a moment
+// after it has signalled it.
 class Semaphores {
   public:
     struct Entry {
@@ -44,19 +44,19 @@ class Timeline {
     Timeline &operator=(const Timeline &) = delete;
 
     vk::Semaphore semaphore() const { return semaphore_; }
-    // What the semaphore holds when this stream has reached value.
+    // The semaphore's value when this stream has reached value.
     uint64_t semaphore_value(uint64_t value) const { return base_ + value; }
     // The value that is reached when all submitted work is done.
     uint64_t submitted() const { return submitted_; }
     void set_submitted(uint64_t value) { submitted_ = value; }
-    // The same of what the driver has: less, while work is held back (gate.hpp).
+    // The same for work that the driver has received, which is less while some is held back (gate.hpp).
     uint64_t queued() const { return queued_; }
     void set_queued(uint64_t value) { queued_ = value; }
     // The value reached so far.
     uint64_t completed() const;
-    // The greatest value that any call has seen reached.
+    // The greatest value that any call has seen.
     uint64_t seen() const { return seen_; }
-    // All submitted work is done and there will be no more.
+    // Marks that all submitted work is done and there will be no more.
     void close() { closed_ = true; }
     bool closed() const { return closed_; }
     // Blocks until value is reached; throws KPX_TIMEOUT or KPX_DEVICE_LOST. Holds no lock.

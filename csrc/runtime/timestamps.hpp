@@ -19,14 +19,15 @@ class Timestamps {
     Timestamps(const Timestamps &) = delete;
     Timestamps &operator=(const Timestamps &) = delete;
 
-    // Throws what the constructor would.
+    // Throws if the constructor would.
     static void require(const Queue &queue);
 
-    // Recorded first: forgets what an earlier run wrote.
+    // Recorded first: clears the timestamps of an earlier run.
     void reset(vk::CommandBuffer commands);
-    // Recorded: the time when all dispatches before are done.
+    // Recorded: writes the time when all earlier dispatches are done.
     void write(vk::CommandBuffer commands);
-    // Nanoseconds of the device's clock, of a run that is done. They do not fall, even if the counter wrapped.
+    // The timestamps of a finished run, in nanoseconds of the device's clock. They never decrease, even if the
+    // counter wrapped.
     std::vector<uint64_t> read() const;
 
   private:

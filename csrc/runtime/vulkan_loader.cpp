@@ -19,7 +19,7 @@ namespace kpx {
 namespace {
 
 constexpr const char *kValidationLayer = "VK_LAYER_KHRONOS_validation";
-constexpr uint32_t kApiVersion = VK_API_VERSION_1_3; // what we may use; 1.2 is what we need
+constexpr uint32_t kApiVersion = VK_API_VERSION_1_3; // the version that we may use; 1.2 is required
 
 std::atomic<uint64_t> message_count{0};
 

@@ -10,16 +10,16 @@
 
 namespace kpx {
 
-// Opens libvulkan and creates the instance on the first call; later calls give
-// the same. Throws Error KPX_NO_VULKAN with the reason, and tries anew next time.
-// The instance lives as long as the process: devices of several Go packages
+// Opens libvulkan and creates the instance on the first call; later calls return
+// the same one. Throws Error KPX_NO_VULKAN with the reason, and tries again next
+// time. The instance lives as long as the process: devices of several Go packages
 // share it, and drivers take tens of milliseconds to start.
 vk::Instance vulkan_instance();
 
 // Messages of the validation layer so far (KOMPUTE_GO_VALIDATION=1), all devices together.
 uint64_t validation_messages();
 
-// The C code of a VkResult that is an error.
+// The kpx_result for a VkResult that is an error.
 kpx_result result_code(vk::Result result);
 
 // Throws an Error for every result but eSuccess.

@@ -100,7 +100,7 @@ void Stream::op(int32_t op, const kpx_array *arrays, uint32_t n, const void *par
     device_->check_alive();
     op_row(op); // there must be one
     if (size > 0 && params == nullptr) {
-        fail(KPX_INVALID, "{} bytes of parameters, and none given", size);
+        fail(KPX_INVALID, "{} bytes of parameters, but none were given", size);
     }
     for (uint32_t i = 0; i < n; i++) { // between two tokens, hundreds of tensors have left the cache
         prefetch(arrays[i].tensor, sizeof(Tensor));

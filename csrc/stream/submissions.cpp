@@ -13,7 +13,7 @@ namespace kpx {
 
 namespace {
 
-// What a submission consists of, for people.
+// Describes a submission, for messages.
 std::string describe(const Submission &work) {
     std::string text = formatted("submission {}", work.value);
     if (work.recording) {

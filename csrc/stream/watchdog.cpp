@@ -7,7 +7,7 @@
 namespace kpx {
 
 // Streams share queues, so one stream's work may have to wait for another's: the
-// device hangs only if no stream's work ends.
+// device hangs only if no stream's work finishes.
 void Watchdog::look() {
     const uint64_t now = host_clock_ns();
     std::unique_lock<std::mutex> lock(mutex_);

@@ -1,5 +1,5 @@
-// Finds out that a device hangs: the driver has work, and none of any stream ended
-// for longer than a limit.
+// Detects that a device hangs: the driver has work, but no work of any stream has
+// finished for longer than a limit.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ class Device;
 
 class Watchdog {
   public:
-    // limit_ns 0: it never barks.
+    // limit_ns 0: it never reports a hang.
     Watchdog(Device &device, uint64_t limit_ns) : device_(device), limit_(limit_ns) {}
-    // Called by whoever waits, and often. Marks a device that hangs.
+    // Called often, by every call that waits. Marks the device as lost if it hangs.
     void look();
     uint64_t limit_ns() const { return limit_ == 0 ? UINT64_MAX : limit_; }
 

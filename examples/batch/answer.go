@@ -17,9 +17,9 @@ func init() {
 }
 
 // answerFn answers lines. It does not wait for an answer before it takes the next
-// line, so the engine's steps are full; what is left is waited for at the end of the
-// bundle. Lines that no try can answer are failures; any other error ends the bundle,
-// which the runner tries again, perhaps elsewhere.
+// line, so the engine's steps are full; it waits for the remaining ones at the end of
+// the bundle. Lines that no retry can answer are failures; any other error ends the
+// bundle, which the runner retries, perhaps elsewhere.
 type answerFn struct {
 	Settings settings
 
@@ -45,7 +45,7 @@ func (f *answerFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-// StartBundle begins a bundle, also after one that was given up.
+// StartBundle begins a bundle, perhaps after an abandoned one.
 func (f *answerFn) StartBundle(ctx context.Context, _, _ func(string)) error {
 	f.abandon()
 	f.ctx, f.cancel = context.WithCancel(ctx)
@@ -62,8 +62,8 @@ func (f *answerFn) ProcessElement(ctx context.Context, line string, answers, fai
 	return f.ask(ctx, q, line, answers, failures)
 }
 
-// ask submits a line. As many wait as run, so that another one is there when one has
-// ended.
+// ask submits a line. As many lines wait as run, so that another one is ready when
+// one ends.
 func (f *answerFn) ask(ctx context.Context, q *question, line string, answers, failures func(string)) error {
 	for len(f.waiting) >= 2*f.Settings.Sequences {
 		if err := f.take(ctx, answers, failures); err != nil {
@@ -80,7 +80,7 @@ func (f *answerFn) ask(ctx context.Context, q *question, line string, answers, f
 	return f.settle(ctx, q, line, err, failures)
 }
 
-// submit hands a request to the engine.
+// submit passes a request to the engine.
 func (f *answerFn) submit(q *question, line string, r engine.Request) (err error) {
 	w := waiting{question: q, line: line, begun: time.Now(), prompt: len(r.Prompt)}
 	own := f.ctx
@@ -95,7 +95,7 @@ func (f *answerFn) submit(q *question, line string, r engine.Request) (err error
 	return nil
 }
 
-// settle makes a failure of an error that lies in the line; it returns any other one.
+// settle turns an error caused by the line into a failure; it returns any other error.
 func (f *answerFn) settle(ctx context.Context, q *question, line string, err error, failures func(string)) error {
 	switch {
 	case err == nil:
@@ -109,8 +109,8 @@ func (f *answerFn) settle(ctx context.Context, q *question, line string, err err
 	return nil
 }
 
-// yield waits until there may be room in the queue of the engine, which other bundles
-// of this process have filled.
+// yield waits until there may be room in the engine's queue, which other bundles of
+// this process have filled.
 func (f *answerFn) yield(ctx context.Context, answers, failures func(string)) error {
 	if len(f.waiting) > 0 {
 		return f.take(ctx, answers, failures)
@@ -158,7 +158,7 @@ func (f *answerFn) FinishBundle(ctx context.Context, answers, failures func(stri
 	return nil
 }
 
-// Teardown ends what a bundle that was given up has left, and leaves the worker.
+// Teardown cancels the work of an abandoned bundle, and releases the worker.
 func (f *answerFn) Teardown() error {
 	f.abandon()
 	if f.worker == nil {
@@ -169,7 +169,7 @@ func (f *answerFn) Teardown() error {
 	return err
 }
 
-// abandon cancels what is under way.
+// abandon cancels the lines in progress.
 func (f *answerFn) abandon() {
 	if f.cancel != nil {
 		f.cancel()

@@ -89,7 +89,7 @@ func session(t *testing.T) func(prompt string, tokens int, sampling sample.Param
 	}
 }
 
-// Every line is answered once, as a session answers it, or fails once with a reason.
+// Every line is answered once, in the same way as by a session, or fails once with a reason.
 func TestPrism(t *testing.T) {
 	var lines []string
 	prompts := map[string]string{}
@@ -137,8 +137,8 @@ func TestPrism(t *testing.T) {
 	assert.Equal(t, `{"id": "empty"}`, failures["empty"].Line)
 }
 
-// Files are divided by lines, and outputs of an earlier run are neither mixed with
-// new ones nor lost.
+// The output is divided by lines, and files of an earlier run are neither mixed
+// with new ones nor lost.
 func TestOutputs(t *testing.T) {
 	var lines []string
 	for i := range 12 {
@@ -175,7 +175,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// bundle runs lines through the function as a runner does.
+// bundle runs lines through the function in the same way as a runner.
 func bundle(t *testing.T, f *answerFn, ctx context.Context, lines ...string) (answers, failures []string, err error) {
 	yes, no := func(s string) { answers = append(answers, s) }, func(s string) { failures = append(failures, s) }
 	require.NoError(t, f.StartBundle(ctx, yes, no))
@@ -187,8 +187,8 @@ func bundle(t *testing.T, f *answerFn, ctx context.Context, lines ...string) (an
 	return answers, failures, f.FinishBundle(ctx, yes, no)
 }
 
-// A bundle that is given up leaves nothing to the next one, which answers all of its
-// lines, and gives the same answers.
+// An abandoned bundle does not affect the next one, which answers all of its lines,
+// with the same answers.
 func TestABundleThatIsGivenUp(t *testing.T) {
 	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 2, MaxTokens: 200}}
 	require.NoError(t, f.Setup(t.Context()))
@@ -213,7 +213,7 @@ func TestABundleThatIsGivenUp(t *testing.T) {
 	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")
 }
 
-// A line that takes too long fails, and holds up nobody.
+// A line that takes too long fails, and delays no others.
 func TestTimeout(t *testing.T) {
 	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 1, MaxTokens: 1, Timeout: 1}}
 	require.NoError(t, f.Setup(t.Context()))

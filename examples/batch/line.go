@@ -17,7 +17,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// question is a line of the input: a text to go on from, or a conversation.
+// question is a line of the input: a text to continue, or a conversation.
 type question struct {
 	ID       string    `json:"id"` // comes back with the answer
 	Prompt   string    `json:"prompt"`
@@ -25,8 +25,8 @@ type question struct {
 
 	MaxTokens int      `json:"max_tokens"`
 	Stop      []string `json:"stop"`
-	// What is not given is what the model's generation_config.json recommends. The
-	// seed is then made of the ID, so that a line that is tried again has the same
+	// The defaults are those of the model's generation_config.json. The default
+	// seed is derived from the ID, so that a line that is retried has the same
 	// answer.
 	Temperature *float64 `json:"temperature"`
 	TopP        *float64 `json:"top_p"`
@@ -57,7 +57,7 @@ type failure struct {
 	Line   string `json:"line"` // as it was read
 }
 
-// parse reads a line. The question has the line's ID, if that can be read, also if
+// parse reads a line. The question has the line's ID if that can be read, even if
 // the rest is wrong.
 func parse(line string) (*question, error) {
 	q := &question{}
@@ -81,7 +81,7 @@ func parse(line string) (*question, error) {
 	return q, err
 }
 
-// conversation returns the messages as a chat template takes them.
+// conversation returns the messages in the form for a chat template.
 func (q *question) conversation() []chat.Message {
 	var out []chat.Message
 	for _, m := range q.Messages {
@@ -117,7 +117,7 @@ func first[T any](values ...*T) (zero T) {
 	return zero
 }
 
-// hash is the same on every worker and at every try.
+// hash is the same on every worker and in every retry.
 func hash(s string) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, s)
@@ -135,8 +135,8 @@ func encode(v any) string {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// fault reports whether an error lies in the line, so that another try would end the
-// same way.
+// fault reports whether an error is caused by the line, so that a retry would fail
+// in the same way.
 func fault(err error) bool {
 	return slices.ContainsFunc([]error{
 		generate.ErrPrompt, chat.ErrTemplate, tokenizer.ErrEncoding, sample.ErrParams, kompute.ErrInvalid,

@@ -58,10 +58,10 @@ func defineFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&w.Model, "model", "", "`folder` of a checkpoint in MLX's format, on every worker (default: the embedded demo model)")
 	fs.StringVar(&w.Device, "device", "auto", "`device` of each worker: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	fs.IntVar(&w.Sequences, "sequences", 32, "`number` of lines that a worker answers at once")
-	fs.IntVar(&w.Context, "context", 0, "most `tokens` of a prompt with its answer (default: the model's context)")
-	fs.IntVar(&w.MaxTokens, "max-tokens", 256, "most `tokens` of an answer, where a line does not say")
-	fs.BoolVar(&w.NoThink, "no-think", false, "answer without thinking, where the chat template can")
-	fs.DurationVar(&w.Timeout, "timeout", 0, "most `time` for a line once a worker has begun it; 0: any")
+	fs.IntVar(&w.Context, "context", 0, "maximum number of `tokens` of a prompt with its answer (default: the model's context)")
+	fs.IntVar(&w.MaxTokens, "max-tokens", 256, "maximum number of `tokens` of an answer, unless a line says")
+	fs.BoolVar(&w.NoThink, "no-think", false, "answer without thinking, if the chat template supports that")
+	fs.DurationVar(&w.Timeout, "timeout", 0, "maximum `time` for a line, from when a worker begins it; 0: no limit")
 	return o
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// batch is what so many clients of one engine get who ask at the same moment. Each
-// number is the median of the repetitions.
+// batch is the result for a number of clients of one engine that ask at the same
+// moment. Each number is the median of the repetitions.
 type batch struct {
 	Clients int `json:"clients"`
 	Prompt  int `json:"prompt"` // tokens of each
@@ -31,18 +31,18 @@ type batch struct {
 	// a step of the whole run.
 	Step float64 `json:"step_ns"`
 	Host float64 `json:"host_ns"`
-	// Time to the first token, and from a token to the next.
+	// Time to the first token, and between tokens.
 	FirstP50 float64 `json:"first_token_p50_ns"`
 	FirstP99 float64 `json:"first_token_p99_ns"`
 	NextP50  float64 `json:"next_token_p50_ns"`
 	NextP99  float64 `json:"next_token_p99_ns"`
-	// With --draft: tokens guessed ahead, by tokens generated, and the part of them that
+	// With --draft: tokens guessed ahead per generated token, and the share of them that
 	// was right.
 	Drafted  float64 `json:"drafted_per_token,omitempty"`
 	Accepted float64 `json:"accepted_share,omitempty"`
 }
 
-// readText reads the text that prompts are made of.
+// readText reads the text that prompts are taken from.
 func (b *bench) readText(ctx context.Context) error {
 	if b.textFile == "" {
 		return nil
@@ -60,8 +60,8 @@ func (b *bench) readText(ctx context.Context) error {
 	return nil
 }
 
-// promptOf returns the prompt of a client: random tokens, or those of the text from another
-// place for each.
+// promptOf returns the prompt of a client: random tokens, or a different part of the text
+// for each client.
 func (b *bench) promptOf(client int) []int {
 	n := b.prompts[0]
 	if b.text == nil {
@@ -84,7 +84,7 @@ func (b *bench) runBatches(ctx context.Context) error {
 	return nil
 }
 
-// runBatch makes an engine for so many clients, which ask once without counting
+// runBatch makes an engine for a number of clients, which ask once to warm up
 // and then reps times.
 func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err error) {
 	prompt, tokens := b.prompts[0], b.gens[0]
@@ -171,7 +171,7 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 	return out, nil
 }
 
-// tokenTimes returns when each token of an answer was there.
+// tokenTimes returns when each token of an answer arrived.
 func tokenTimes(ctx context.Context, e *engine.Engine, r engine.Request) ([]time.Time, error) {
 	out := make([]time.Time, 0, r.MaxTokens)
 	s, err := e.Submit(ctx, r)
@@ -187,7 +187,7 @@ func tokenTimes(ctx context.Context, e *engine.Engine, r engine.Request) ([]time
 	return out, nil
 }
 
-// summarize makes the numbers of a run out of the times of all tokens.
+// summarize computes the numbers of a run from the times of all tokens.
 func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Duration) *batch {
 	out := &batch{Clients: len(times), Host: float64(host) / float64(max(steps, 1))}
 	var first, next []float64
@@ -228,7 +228,8 @@ func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Dur
 	return out
 }
 
-// percentile returns the smallest of x that a part of them does not exceed.
+// percentile returns the smallest element of x that at least the given share of x does not
+// exceed.
 func percentile(x []float64, part float64) float64 {
 	slices.Sort(x)
 	return x[min(int(part*float64(len(x))), len(x)-1)]

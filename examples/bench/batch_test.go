@@ -59,7 +59,7 @@ func TestBatchesOfTwoDevicesAndDrafts(t *testing.T) {
 	}
 }
 
-// The rate counts the tokens of the time in which every client gets some.
+// The rate counts the tokens of the period in which every client gets some.
 func TestBatchSummary(t *testing.T) {
 	start := time.Now()
 	at := func(ms ...int) (out []time.Time) {

@@ -24,7 +24,7 @@ import (
 // shardBytes is where a new shard begins.
 const shardBytes = 1 << 30
 
-// recipe is what a folder was made from; it is kept beside it.
+// recipe describes how a folder was made; it is stored in the folder.
 type recipe struct {
 	Shape string `json:"shape"`
 	Seed  uint64 `json:"seed"`
@@ -32,9 +32,9 @@ type recipe struct {
 
 const recipeFile = "bench.json"
 
-// makeFolder makes a folder, unless an earlier run has made the same one there.
-// An unfinished one, because ctx is cancelled or the disk is full, is removed again
-// if it was made here.
+// makeFolder makes a folder, unless an earlier run has made the same one there. If
+// it cannot finish, because ctx is cancelled or the disk is full, it removes the
+// folder again if it has created it.
 func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io.Writer) error {
 	want := recipe{s.name, seed}
 	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
@@ -64,12 +64,12 @@ func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, recipeFile), text, 0o644) // last: the folder is whole
+	return os.WriteFile(filepath.Join(dir, recipeFile), text, 0o644) // last, when the folder is complete
 }
 
 // writeFolder makes a checkpoint folder of that shape with random weights, the same
-// for the same seed. To make the folder complete it has the demo model's tokenizer;
-// generated text is meaningless.
+// for the same seed. It uses the demo model's tokenizer; generated text is
+// meaningless.
 func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli.Bar) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

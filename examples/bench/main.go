@@ -1,10 +1,10 @@
 // Command bench measures how fast a language model reads and writes tokens on a
-// device, in llama-bench's terms: ppN is a prompt of N tokens, tgN are N tokens
-// made one by one, from a region that is replayed and op by op (eager). It shows
-// as well which kernels the time of a token goes into, and what is held in
-// memory. Without --model it makes a checkpoint of a given shape with random
-// weights. With --batch it measures an engine with so many clients instead, and with
-// --ops each op, as a share of what the device reaches.
+// device, in llama-bench's terms: ppN is a prompt of N tokens, tgN are N tokens made
+// one by one, from a region that is replayed and op by op (eager). It also shows
+// which kernels take the time of a token, and what is in memory. Without --model it
+// makes a checkpoint of a given shape with random weights. With --batch it measures
+// an engine with a number of clients instead, and with --ops each op, as a share of
+// the device's peak rates.
 package main
 
 import (
@@ -84,8 +84,8 @@ func load(ctx context.Context, folder *generate.Folder, device *kompute.Device, 
 // closeInto closes c and joins its error.
 func closeInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
 
-// folder opens what is to be measured, and returns what removes it if it is
-// temporary.
+// folder opens the folder to be measured, and returns a function that removes
+// it if it is temporary.
 func (o *options) folder(ctx context.Context, stderr io.Writer) (*generate.Folder, func(), error) {
 	nothing := func() {}
 	switch {

@@ -87,8 +87,8 @@ func TestThreadsAreCompared(t *testing.T) {
 	}
 }
 
-// A profile lists as many dispatches as a token has, and eager passes as many
-// norms and products as the model.
+// A profile lists as many dispatches as a token has, and the profile of eager
+// tokens as many norms and products as the model has.
 func checkProfile(t *testing.T, p *profile, region work) {
 	require.Positive(t, p.ReplayNanos)
 	calls := 0

@@ -27,7 +27,7 @@ type test struct {
 	Name   string `json:"name"` // pp512, tg128, as llama-bench names them
 	Mode   string `json:"mode"`
 	Tokens int    `json:"tokens"`
-	Depth  int    `json:"depth"` // tokens in the cache before
+	Depth  int    `json:"depth"` // tokens already in the cache
 }
 
 // row is the result of a test.
@@ -40,7 +40,7 @@ type row struct {
 	Work   work    `json:"work"`
 }
 
-// work counts what was done for one token, or for a whole prompt.
+// work counts the work for one token, or for a whole prompt.
 type work struct {
 	Per              string  `json:"per"` // token or prompt
 	Dispatches       float64 `json:"dispatches"`
@@ -48,8 +48,8 @@ type work struct {
 	Submits          float64 `json:"submits"`
 	DescriptorWrites float64 `json:"descriptor_writes"`
 	RecordedCommands float64 `json:"recorded_commands"`
-	// Host time to record and submit; and all that the host did to enqueue it,
-	// which is known for tokens only.
+	// Host time to record and submit, and all host time to enqueue, which is
+	// known for tokens only.
 	RecordNanos  float64 `json:"host_record_submit_ns"`
 	EnqueueNanos float64 `json:"host_enqueue_ns,omitempty"`
 }
@@ -60,7 +60,7 @@ type bench struct {
 	folder  *generate.Folder
 	hosts   []*model.Host // one for each device
 	model   model.Model   // of the first
-	text    []int         // what prompts are made of; nil: of random tokens
+	text    []int         // the text that prompts are taken from; nil: random tokens
 	rng     *rand.Rand
 	shown   *progress
 	results *results
@@ -80,7 +80,7 @@ func newBench(o *options, f *generate.Folder, hosts []*model.Host, stderr io.Wri
 	}}
 }
 
-// runAll runs what was asked for.
+// runAll runs what the options ask for.
 func (b *bench) runAll(ctx context.Context) (*results, error) {
 	defer b.shown.close()
 	run := b.runTests
@@ -98,7 +98,7 @@ func (b *bench) runAll(ctx context.Context) (*results, error) {
 	return b.results, nil
 }
 
-// runTests runs every test, and then looks into each prompt, and a token at each depth.
+// runTests runs every test, and then profiles each prompt, and a token at each depth.
 func (b *bench) runTests(ctx context.Context) error {
 	tests := b.tests()
 	for i, t := range tests {
@@ -148,8 +148,8 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	return r, nil
 }
 
-// warmUp runs the test once, and then on, for as long as it takes a GPU to raise its
-// clocks again: they fall within the time that the compilation of pipelines takes.
+// warmUp runs the test once, and then for as long as it takes a GPU to raise its
+// clocks again, which drop while pipelines are compiled.
 func (b *bench) warmUp(ctx context.Context, t test) error {
 	const enough = 300 * time.Millisecond
 	var ignored work
@@ -189,7 +189,7 @@ func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err er
 	return s.Stats().DecodeRate(), ctx.Err()
 }
 
-// session makes a session and notes what its cache takes.
+// session makes a session and records the size of its cache.
 func (b *bench) session(capacity int) (*generate.Session, error) {
 	before := b.model.Device().Stats().LiveBytes
 	s, err := generate.NewSession(b.model, b.folder.Tokenizer, capacity)

@@ -13,14 +13,14 @@ import (
 	"github.com/kompute-go/kompute-go/ops/optest"
 )
 
-// opSizes are about how many elements the large operand of an op has: what a GPU starts in one go, what fills it, and
-// 64 MB and more of every element type of 16 bits.
+// opSizes are the approximate numbers of elements of an op's large operand: as many as a GPU starts at once, as many
+// as fill it, and at least 64 MB of 16-bit elements.
 var (
 	opSizes    = []int{1 << 16, 1 << 20, 1 << 25}
 	opSizesCPU = []int{1 << 12, 1 << 16, 1 << 20}
 )
 
-// roofline is what --ops measures; it is what --json prints.
+// roofline is the result of --ops, in the form that --json prints.
 type roofline struct {
 	Device  string `json:"device"`
 	Backend string `json:"backend"`

@@ -38,14 +38,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
 	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
 	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
-	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; with --batch several, with commas, which share the clients")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; with --batch also several, separated by commas, which share the clients")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
 	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers so many requests at once")
-	fs.IntVar(&o.draft, "draft", 0, "with --batch: most tokens that are guessed ahead where text repeats itself")
-	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: most `tokens` of prompts in a step; 0: the engine's choice (default 0)")
+	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
+	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
@@ -54,14 +54,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	}
 	fs.IntVar(&o.profile, "profile", 5, "tokens (with --batch: steps) to measure each kernel over, at each depth; 0: none")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
-	fs.BoolVar(&o.eager, "eager", false, "make tokens only op by op, instead of both ways")
-	fs.BoolVar(&o.region, "region", false, "make tokens only by replaying a region, instead of both ways")
+	fs.BoolVar(&o.eager, "eager", false, "generate tokens only op by op, instead of both ways")
+	fs.BoolVar(&o.region, "region", false, "generate tokens only by replaying a region, instead of both ways")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
 	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "as in decode, with --temp")
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "as in decode, with --temp")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "as in decode, with --temp")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
-	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames with commas")
+	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
 	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
 	rows := fs.String("rows", "", "with --ops: `rows` of x in quantized products, with commas (default: 512)")
 	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
@@ -136,7 +136,7 @@ func counts(flagName, list string) ([]int, error) {
 	return out, err
 }
 
-// tests lists what to measure. A prompt goes the same way in both modes.
+// tests lists the tests. Prompts are processed in the same way in both modes.
 func (o *options) tests() []test {
 	var list []test
 	add := func(kind, mode string, n, depth int) {

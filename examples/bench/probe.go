@@ -57,7 +57,7 @@ func streamRate(ctx context.Context, m *kompute.Manager, code []uint32, elements
 	return 8 * float64(words) / took.Seconds(), err
 }
 
-// A GPU has enough to do with so many workgroups; a CPU driver takes long for them.
+// That many workgroups keep a GPU busy; on a CPU driver they would take long.
 func probeGroups(m *kompute.Manager) (groups, rounds uint32) {
 	if m.Device().Info().Type == "cpu" {
 		return 16, 256

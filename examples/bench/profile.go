@@ -11,8 +11,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// profile is where the device's time of a token goes, at one depth, or that of a
-// step of an engine with so many clients.
+// profile breaks down the device's time of a token at one depth, or of a step of
+// an engine with a number of clients.
 type profile struct {
 	Depth   int `json:"depth"`
 	Clients int `json:"clients,omitempty"`
@@ -26,7 +26,7 @@ type profile struct {
 	// Workers and Waiting are those of kompute.RegionProfile: of the CPU backend.
 	Workers int     `json:"workers,omitempty"`
 	Waiting float64 `json:"waiting,omitempty"`
-	// Gaps lie before a dispatch: with a barrier or without.
+	// Gaps before dispatches: with a barrier, or without.
 	BarrierGaps gaps `json:"barrier_gaps"`
 	OtherGaps   gaps `json:"other_gaps"`
 	// EagerOps is the time by op of tokens made op by op.
@@ -58,8 +58,7 @@ type eagerOp struct {
 	Nanos      float64 `json:"total_ns"`
 }
 
-// look measures the parts of a token at a depth. A device without timestamps has no
-// profile.
+// look profiles a token at a depth. A device without timestamps has no profile.
 func (b *bench) look(ctx context.Context, depth int) error {
 	p := &profile{Depth: depth, Tokens: b.profile}
 	err := b.lookAtRegion(ctx, p)
@@ -80,7 +79,7 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 	if b.eager {
 		return nil
 	}
-	s, err := b.session(p.Depth + 3 + 2*b.profile) // each token is made twice
+	s, err := b.session(p.Depth + 3 + 2*b.profile) // each token is computed twice
 	if err != nil {
 		return err
 	}
@@ -129,7 +128,7 @@ func (p *profile) add(r *kompute.RegionProfile) {
 	slices.SortStableFunc(p.Kernels, func(a, b kernel) int { return cmp.Compare(b.Nanos, a.Nanos) })
 }
 
-// name tells kernels apart that do the same for different ops.
+// name distinguishes kernels that run for different ops.
 func (k kernel) name() string {
 	what := k.Op
 	if len(k.FusedFrom) > 0 {
@@ -198,13 +197,13 @@ func eagerOps(st kompute.StreamStats, n int) (list []eagerOp) {
 	return list
 }
 
-// promptProfile is where the device's time of a prompt goes.
+// promptProfile breaks down the device's time of a prompt.
 type promptProfile struct {
 	Name string    `json:"name"`
 	Ops  []eagerOp `json:"ops"`
 }
 
-// lookAtPrompt measures the ops of a prompt, which has run before.
+// lookAtPrompt profiles the ops of a prompt that has run before.
 func (b *bench) lookAtPrompt(ctx context.Context, t test) (err error) {
 	s, err := b.session(t.Depth + t.Tokens + 1)
 	if err != nil {

@@ -79,7 +79,7 @@ func (c *conversation) command(line string) (done bool, err error) {
 	case "/help":
 		_, err = io.WriteString(c.stderr, chatHelp)
 	default:
-		_, err = fmt.Fprintf(c.stderr, "decode: no command %s; these can be typed:\n%s", line, chatHelp)
+		_, err = fmt.Fprintf(c.stderr, "decode: unknown command %s; the commands are:\n%s", line, chatHelp)
 	}
 	return false, err
 }

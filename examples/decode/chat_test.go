@@ -48,9 +48,9 @@ func TestChatCommands(t *testing.T) {
 	answer := strings.TrimSuffix(first, "\n")
 	require.Equal(t, answer+answer, out.stdout, "the second answer knows nothing of the first, and nothing is answered after /bye")
 	require.Contains(t, out.stderr, chatHelp)
-	require.Contains(t, out.stderr, "no command /nonsense")
+	require.Contains(t, out.stderr, "unknown command /nonsense")
 	require.Contains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stdout, "\n", "a message may begin with a slash")
-	require.NotContains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stderr, "no command")
+	require.NotContains(t, runWith(t.Context(), "/etc/hosts is what?\n", "--chat", "--quiet", "--device=cpu").stderr, "unknown command")
 }
 
 // typist simulates a person who runs the program at a terminal.

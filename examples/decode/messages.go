@@ -31,7 +31,7 @@ type messages interface {
 func (a *app) newMessages(stdin io.Reader) (messages, error) {
 	if cli.IsTerminal(stdin) && cli.IsTerminal(a.stdout) {
 		if !a.quiet {
-			fmt.Fprintln(a.stdout, a.style.dim("/help lists what else can be typed."))
+			fmt.Fprintln(a.stdout, a.style.dim("/help lists the commands."))
 		}
 		return newTypedMessages(stdin, a.stdout, a.style.bold("> "))
 	}

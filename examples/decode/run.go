@@ -197,7 +197,7 @@ func (a *app) generate(ctx context.Context, prompt []int, onText func(string) er
 	if now := a.host.Model().Device(); now != a.device {
 		a.device = now
 		if !a.quiet {
-			fmt.Fprintf(a.stderr, "decode: the device was lost, and %s went on\n", now.Info().Name)
+			fmt.Fprintf(a.stderr, "decode: the device was lost; %s continued\n", now.Info().Name)
 		}
 	}
 	if r != nil && r.Finish == generate.FinishCancelled {

@@ -14,7 +14,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// generation is a request that was checked, and is ready to run.
+// generation is a valid request, ready to run.
 type generation struct {
 	id       string
 	began    time.Time
@@ -25,11 +25,11 @@ type generation struct {
 	prompt   int              // tokens of the prompts
 	thinking bool             // the prompt ends within thoughts
 	tools    bool
-	oneCall  bool // end after the first call of a tool
+	oneCall  bool // end after the first tool call
 	stream   bool
 	usage    bool // in the stream
 	logprobs bool
-	top      int // likeliest tokens beside each one's
+	top      int // number of likeliest tokens for each token
 	decode   func(id int) string
 	grammar  *grammar.Grammar // nil for none
 }
@@ -165,14 +165,14 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 	return err
 }
 
-// counts is what became of one choice, or of all.
+// counts describes the result of one choice, or of all.
 type counts struct {
 	tokens, reasoning int
 	first             time.Duration // until the first token
 	finish            string
 }
 
-// followAll passes on what comes of all choices. The first error ends all of them.
+// followAll passes on the output of all choices. The first error ends all of them.
 func (s *server) followAll(ctx context.Context, cancel func(), g *generation, streams []stream, out sink) (total counts, first error) {
 	type result struct {
 		counts
@@ -208,7 +208,7 @@ func (s *server) followAll(ctx context.Context, cancel func(), g *generation, st
 	return total, first
 }
 
-// delta is what comes of one choice.
+// delta is a part of one choice's output.
 type delta struct {
 	choice int
 	part
@@ -216,13 +216,13 @@ type delta struct {
 	logprobs []generate.Logprob
 }
 
-// sink takes what comes. Deltas come from several goroutines.
+// sink receives the output. Deltas come from several goroutines.
 type sink interface {
 	delta(delta) error
 	end(http.ResponseWriter, *generation, counts, error)
 }
 
-// follow passes on what comes of one choice.
+// follow passes on the output of one choice.
 func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	if err := out.delta(delta{choice: i}); err != nil {
 		return c, err

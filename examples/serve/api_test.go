@@ -93,7 +93,7 @@ func TestStopAndLimit(t *testing.T) {
 	}
 }
 
-// The options of the server: answers without thoughts, and no longer than it allows.
+// Options of the server: answers without thoughts, and no longer than allowed.
 func TestServerDefaults(t *testing.T) {
 	s := start(t, nil, "--no-think", "--max-tokens", "4", "--name", "mine", "--context", "64")
 	a := s.post("/v1/chat/completions", `{"model":"mine","max_tokens":50,`+question+`}`)
@@ -138,7 +138,7 @@ func TestModelsAndProbes(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is a 4xx that says so.
+// A wrong request gets a 4xx that names the reason.
 func TestBadRequests(t *testing.T) {
 	s := start(t, func(m *loaded) { m.tools = true })
 	chats := map[string]string{
@@ -202,7 +202,7 @@ func TestBadRequests(t *testing.T) {
 			require.NotEmpty(t, a.header.Get("X-Request-Id"))
 		}
 	}
-	// Fields that are not known, and null for one that is, are no errors.
+	// Unknown fields, and null for known ones, are not errors.
 	a := s.post("/v1/chat/completions", `{"user":"me","store":false,"metadata":{"a":[1]},"stop":null,"n":null,"logit_bias":null,"tools":null,"stream_options":null,"seed":-1,"tool_choice":"none","max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status)
 	response, err := s.http.Client().Post(s.url+"/v1/completions", "text/plain", strings.NewReader(`{}`))

@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// Most of what a request may ask for at once.
+// Limits of one request.
 const (
 	maxChoices = 32
 	maxStops   = 16
@@ -17,7 +17,7 @@ const (
 	maxBiases  = 1 << 10
 )
 
-// check refuses what is out of range and what is not there.
+// check rejects values out of range and unsupported fields.
 func (c *common) check(m *loaded) error {
 	switch {
 	case c.Model != "" && m.checkName(c.Model) != nil:
@@ -71,7 +71,7 @@ func checkTop(param string, n int) error {
 	return nil
 }
 
-// check refuses what is out of range and what is not there.
+// check rejects values out of range and unsupported fields.
 func (q *chatRequest) check(m *loaded) error {
 	if q.MaxCompletionTokens != nil {
 		q.MaxTokens = q.MaxCompletionTokens
@@ -110,11 +110,11 @@ func (q *chatRequest) check(m *loaded) error {
 	return nil
 }
 
-// check refuses what is out of range and what is not there.
+// check rejects values out of range and unsupported fields.
 func (q *textRequest) check(m *loaded) error {
 	switch {
 	case q.Echo:
-		return unsupported("echo", "the answer has what follows the prompt")
+		return unsupported("echo", "the answer contains only what follows the prompt")
 	case q.Suffix != "":
 		return unsupported("suffix", "this model writes forwards only")
 	case q.BestOf != nil && *q.BestOf != 1:

@@ -74,7 +74,7 @@ func TestChoiceParameters(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, s.post("/v1/completions", `{"prompt":"x","logprobs":-1}`).status)
 }
 
-// What the demo model is too sure of to be moved reaches the engine as well.
+// Parameters that do not change the demo model's answers also reach the engine.
 func TestPenalties(t *testing.T) {
 	var got engine.Request
 	s := start(t, script(func(_ context.Context, r engine.Request) iter.Seq[string] {
@@ -86,13 +86,13 @@ func TestPenalties(t *testing.T) {
 		Prompt: got.Prompt, MaxTokens: 9, MinTokens: 2, Sampling: sample.Params{MinP: 0.1, TopP: 0.9, TopK: 7, Seed: 3}, EOS: []int{2045, 2043}, Stop: []string{"x"},
 		PresencePenalty: 0.5, FrequencyPenalty: -1, RepetitionPenalty: 1.2,
 	}, got)
-	// Without parameters, those that the model's authors recommend.
+	// Without parameters, those recommended by the model's authors are used.
 	s.post("/v1/chat/completions", ask)
 	require.Equal(t, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: got.Sampling.Seed}, got.Sampling)
 	require.Equal(t, 4096, got.MaxTokens)
 }
 
-// withTools gives the model a template of Qwen's kind, and lets it answer text.
+// withTools gives the model a template like Qwen's, and makes it answer with text.
 func withTools(t *testing.T, prompts chan<- string, text string) func(*loaded) {
 	return func(m *loaded) {
 		require.False(t, m.tools)
@@ -201,7 +201,7 @@ func TestResponseFormat(t *testing.T) {
 	}
 }
 
-// A model that knows nothing of tools calls the one that it must.
+// A model that knows nothing of tools still calls the one that it must call.
 func TestForcedTools(t *testing.T) {
 	s := start(t, func(m *loaded) { m.tools = true })
 	tools := `"max_tokens":150,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"days":{"enum":[1,2]}},"required":["days"]}}},{"type":"function","function":{"name":"now"}}],`

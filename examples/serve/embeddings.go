@@ -19,7 +19,7 @@ type embeddingsRequest struct {
 	Pooling    string  `json:"pooling"` // not OpenAI's
 }
 
-// maxInputs is the most texts of a request, as OpenAI has it.
+// maxInputs is the maximum number of texts of a request, as at OpenAI.
 const maxInputs = 2048
 
 // poolings are the values of --pooling, and of pooling in a request.
@@ -74,8 +74,8 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) e
 	return nil
 }
 
-// embed asks for the embeddings of as many texts at a time as run at once, so that a
-// request with many leaves the queue to others.
+// embed requests the embeddings of as many texts at a time as can run at once, so
+// that a large request does not fill the queue.
 func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
 	all, most := q.Inputs, min(s.options.engine.Sequences, s.options.engine.Queue)
 	for len(all) > 0 {
@@ -104,7 +104,7 @@ type embeddingsAnswer struct {
 type embedding struct {
 	Object string `json:"object"`
 	Index  int    `json:"index"`
-	// Numbers, or a text that holds them in base64: float32, the lowest byte first.
+	// Numbers, or a text with them in base64: float32, the lowest byte first.
 	Embedding any `json:"embedding"`
 }
 

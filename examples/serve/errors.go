@@ -30,27 +30,27 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.message }
 
-// The errors that have no field to name.
+// Errors that concern no field.
 var (
 	errBusy     = &apiError{status: http.StatusTooManyRequests, code: "queue_full", message: "too many requests are waiting", retry: 1}
 	errTimeout  = &apiError{status: http.StatusGatewayTimeout, code: "timeout", message: "the request took longer than this server allows"}
-	errGone     = &apiError{status: 499, code: "cancelled", message: "the client has gone, or takes nothing"} // nobody will read this
+	errGone     = &apiError{status: 499, code: "cancelled", message: "the client has gone, or takes nothing"} // the client has gone and will not read this
 	errShutdown = &apiError{status: http.StatusServiceUnavailable, code: "shutting_down", message: "the server is shutting down", retry: 5}
 )
 
-// bad is an error of the client's.
+// bad is an error of the client.
 func bad(param, format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, param: param, message: param + ": " + fmt.Sprintf(format, args...)}
 }
 
-// unsupported refuses what is not there.
+// unsupported rejects a field that is not supported.
 func unsupported(param, reason string) *apiError {
 	e := bad(param, "unsupported: %s", reason)
 	e.code = "unsupported"
 	return e
 }
 
-// asAPIError finds out whose fault an error is.
+// asAPIError determines whether an error is the client's or the server's.
 func asAPIError(ctx context.Context, err error) *apiError {
 	var e *apiError
 	var cause *apiError
@@ -100,7 +100,7 @@ func (e *apiError) body() any {
 	}{fields{e.message, e.kind(), optional(e.param), optional(e.code)}}
 }
 
-// optional is nil for an empty text.
+// optional returns nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -128,7 +128,7 @@ var kinds = map[jsontext.Kind]string{
 	0: "something", 'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "this number", '{': "an object", '[': "an array",
 }
 
-// jsonError says what is wrong with a request's JSON, and where.
+// jsonError reports what is wrong with a request's JSON, and where.
 func jsonError(err error) *apiError {
 	var wrong *json.SemanticError
 	var broken *jsontext.SyntacticError

@@ -18,7 +18,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// options is what the command line asks for.
+// options are the options of the command line.
 type options struct {
 	listen, apiKey  string
 	tlsCert, tlsKey string
@@ -46,7 +46,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.SetOutput(io.Discard)
 	version := fs.Bool("version", false, "print the version and exit")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	fs.StringVar(&o.apiKey, "api-key", os.Getenv("SERVE_API_KEY"), "`key` that requests to /v1 must bring (default: $SERVE_API_KEY, which other users cannot see; none: nobody is asked)")
+	fs.StringVar(&o.apiKey, "api-key", os.Getenv("SERVE_API_KEY"), "`key` that requests to /v1 must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)")
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`file` of the certificate, for HTTPS")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`file` of the certificate's key")
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
@@ -56,21 +56,21 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 		o.devices = append(o.devices, strings.Split(v, ",")...)
 		return nil
 	})
-	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a device that is lost is opened again, and its requests go on where they were")
-	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "go on with the CPU where a lost device cannot be opened again")
-	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking where a request does not say")
-	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made of the tokens' states where a request does not say: last or mean")
-	fs.IntVar(&o.engine.Draft, "draft", 0, "most tokens that are guessed ahead where text repeats itself")
-	fs.IntVar(&o.engine.Sequences, "sequences", 32, "most requests that run at once")
-	fs.IntVar(&o.engine.Queue, "queue", 256, "most requests that wait; more are refused")
-	fs.IntVar(&o.engine.Context, "context", 0, "most tokens of a request, prompt and answer (default: the model's context)")
-	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests together hold (default: 1,024 for each that runs, or one context)")
+	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
+	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
+	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")
+	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made from the tokens' states, unless a request says: last or mean")
+	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
+	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once")
+	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests; more are refused")
+	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
+	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests can hold together (default: 1,024 for each that runs, or one context)")
 	fs.Int64Var(&o.maxBody, "max-body", 4<<20, "most bytes of a request")
 	fs.Int64Var(&o.maxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
-	fs.IntVar(&o.maxTokens, "max-tokens", 0, "most tokens of an answer (default: what the context has room for)")
-	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "most time for a request")
-	fs.DurationVar(&o.stall, "stall", 30*time.Second, "most time that a client may take to send a request, or to take the next part of an answer")
-	fs.DurationVar(&o.drain, "drain", 30*time.Second, "most time to finish requests after SIGTERM or Ctrl-C")
+	fs.IntVar(&o.maxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")
+	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum time for a request")
+	fs.DurationVar(&o.stall, "stall", 30*time.Second, "maximum time for a client to send a request, or to accept the next part of an answer")
+	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		printHelp(fs, stdout)
@@ -86,7 +86,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	return o, o.check()
 }
 
-// check refuses values that cannot be, and fills in defaults that depend on others.
+// check rejects invalid values, and fills in defaults that depend on others.
 func (o *options) check() error {
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):

@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// responseFormat is what form an answer must have.
+// responseFormat is the required form of an answer.
 type responseFormat struct {
 	Type       string `json:"type"`
 	JSONSchema struct {
@@ -20,14 +20,14 @@ type responseFormat struct {
 	} `json:"json_schema"`
 }
 
-// grammars are compiled schemas, which are kept since requests come with the same ones.
+// grammars are compiled schemas, which are kept because requests repeat them.
 type grammars struct {
 	vocabulary func() *grammar.Vocabulary
 	mu         sync.Mutex
 	compiled   map[string]*grammar.Grammar
 }
 
-// maxGrammars is how many are kept.
+// maxGrammars is the maximum number of grammars kept.
 const maxGrammars = 64
 
 func newGrammars(t *tokenizer.Tokenizer, size int) *grammars {
@@ -59,7 +59,7 @@ func (g *grammars) compile(schema, before, after string) (*grammar.Grammar, erro
 	return out, nil
 }
 
-// grammar returns what the answer is kept to, nil for nothing.
+// grammar returns the grammar of the answer, nil for none.
 func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	forced, err := q.forcedTools()
 	switch {
@@ -91,7 +91,7 @@ type tool struct {
 	} `json:"function"`
 }
 
-// forcedTools returns the tools of which one must be called, if tool_choice says so.
+// forcedTools returns the tools one of which must be called, by tool_choice.
 func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
 	switch string(q.ToolChoice) {
 	case "", "null", `"auto"`, `"none"`:
@@ -130,7 +130,7 @@ func (m *loaded) toolGrammar(tools []stdjson.RawMessage) (*grammar.Grammar, erro
 		if err != nil {
 			return nil, err
 		}
-		// Properties are written in their order, so it is not left to a map.
+		// Properties are generated in their order, so this cannot be a map.
 		calls = append(calls, jsontext.Value(`{"type":"object","properties":{"name":`+string(name)+`,"arguments":`+string(t.Function.Parameters)+`},"required":["name","arguments"]}`))
 	}
 	schema, err := json.Marshal(map[string][]jsontext.Value{"anyOf": calls})
@@ -144,8 +144,9 @@ func (m *loaded) toolGrammar(tools []stdjson.RawMessage) (*grammar.Grammar, erro
 	return out, nil
 }
 
-// constrain keeps the answer to a grammar, behind the model's thoughts. A model that
-// thinks if nothing stops it begins to here, so that it is certain where they end.
+// constrain restricts the answer to a grammar, after the model's thoughts. A model
+// that thinks by default is made to begin its thoughts in the prompt, so that their
+// end is certain.
 func (g *generation) constrain(m *loaded, q *chatRequest, ids []int) ([]int, error) {
 	var err error
 	if g.grammar, err = q.grammar(m); err != nil || g.grammar == nil {

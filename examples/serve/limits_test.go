@@ -19,8 +19,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// scripted is an answer that the test writes: what it yields, until the request
-// is cancelled.
+// scripted is an answer written by the test: the texts to yield until the
+// request is cancelled.
 type scripted struct {
 	ctx  context.Context
 	text iter.Seq[string]
@@ -46,7 +46,7 @@ func (s scripted) Tokens() iter.Seq2[generate.Token, error] {
 	}
 }
 
-// script has the model answer what the test writes.
+// script makes the model give an answer written by the test.
 func script(text func(context.Context, engine.Request) iter.Seq[string]) func(*loaded) {
 	return func(m *loaded) {
 		m.submit = func(ctx context.Context, r engine.Request, choices int) (out []stream, _ error) {
@@ -58,7 +58,7 @@ func script(text func(context.Context, engine.Request) iter.Seq[string]) func(*l
 	}
 }
 
-// untilCancelled says one word, and then nothing.
+// untilCancelled yields one word, and then nothing.
 func untilCancelled(ctx context.Context, _ engine.Request) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if yield("word") {
@@ -94,7 +94,7 @@ func TestBusy(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/chat/completions", ask).status)
 }
 
-// A client that goes away leaves nothing in the engine.
+// A client that disconnects leaves nothing in the engine.
 func TestClientGoesAway(t *testing.T) {
 	s := start(t, nil)
 	e := s.model.Load().engine
@@ -131,7 +131,7 @@ func TestTimeout(t *testing.T) {
 	require.Equal(t, "timeout", events[2].Error.Code)
 }
 
-// A panic ends its request and nothing else, wherever it happens.
+// A panic ends only its own request, wherever it happens.
 func TestPanics(t *testing.T) {
 	s := start(t, func(m *loaded) {
 		m.submit = func(_ context.Context, r engine.Request, _ int) ([]stream, error) {
@@ -154,7 +154,7 @@ func TestPanics(t *testing.T) {
 	s.idle()
 }
 
-// What the engine fails with is the server's fault, and not told to clients.
+// Errors of the engine are the server's fault, and not revealed to clients.
 func TestEngineFails(t *testing.T) {
 	s := start(t, func(m *loaded) {
 		m.submit = func(context.Context, engine.Request, int) ([]stream, error) {
@@ -166,7 +166,7 @@ func TestEngineFails(t *testing.T) {
 	require.NotContains(t, a.Error.Message, "0xdead")
 }
 
-// A reader that takes nothing is given up after its time; others are answered
+// A client that reads nothing is disconnected after a time; others are answered
 // meanwhile.
 func TestSlowReader(t *testing.T) {
 	const piece = 1 << 20
@@ -186,7 +186,8 @@ func TestSlowReader(t *testing.T) {
 	s.idle()
 	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), errGone.message) }, 10*time.Second, time.Millisecond)
 	require.NotContains(t, s.said.String(), "level=ERROR")
-	// The connection of one who did read is not hurt by the limit of an earlier answer.
+	// The connection of a client that did read is not affected by the limit of an earlier
+	// answer.
 	time.Sleep(400 * time.Millisecond)
 	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
 }
@@ -231,8 +232,8 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 }
 
-// Before the model is loaded, and once the server is to end, requests are refused
-// so that they are tried elsewhere.
+// Before the model is loaded, and while the server shuts down, requests are
+// refused in a way that makes clients retry elsewhere.
 func TestNotReady(t *testing.T) {
 	o, err := parseFlags(nil, io.Discard)
 	require.NoError(t, err)

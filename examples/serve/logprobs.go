@@ -6,8 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// chatLogprobs is how chats tell probabilities. Every token has its entry, those of
-// thoughts and tags as well.
+// chatLogprobs is the form of log-probabilities in chats. Every token has an entry,
+// including those of thoughts and tags.
 type chatLogprobs struct {
 	Content []chatLogprob `json:"content"`
 }
@@ -23,7 +23,7 @@ type tokenLogprob struct {
 	Bytes   []int   `json:"bytes"` // null for a token that is a part of a character
 }
 
-// textLogprobs is how texts tell probabilities.
+// textLogprobs is the form of log-probabilities in texts.
 type textLogprobs struct {
 	Tokens   []string             `json:"tokens"`
 	Logprobs []float64            `json:"token_logprobs"`
@@ -31,7 +31,7 @@ type textLogprobs struct {
 	Offsets  []int                `json:"text_offset"`
 }
 
-// never is what OpenAI writes for a token that is impossible; JSON has no infinity.
+// never is OpenAI's value for an impossible token; JSON has no infinity.
 const never = -9999
 
 func (g *generation) tokenLogprob(l generate.Logprob) tokenLogprob {
@@ -45,8 +45,9 @@ func (g *generation) tokenLogprob(l generate.Logprob) tokenLogprob {
 	return out
 }
 
-// logprobsOf returns the probabilities in the form of the request, nil if it does
-// not ask. offset is where the tokens' text begins, and is moved behind it.
+// logprobsOf returns the log-probabilities in the form of the request, nil if it
+// does not ask for them. offset is where the tokens' text begins, and is advanced
+// past it.
 func (g *generation) logprobsOf(all []generate.Logprob, offset *int) any {
 	switch {
 	case !g.logprobs:

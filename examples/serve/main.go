@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// run is the program: it serves until ctx is cancelled, and then until the requests
-// that it has accepted are answered, or the time for that is over.
+// run is the program: it serves until ctx is cancelled, and then until the accepted
+// requests are answered or the time for that is over.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseFlags(args, stdout)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(err, m.Close())
 }
 
-// ignoreCancel is nil for a signal while the model is loaded.
+// ignoreCancel returns nil for the error of a signal during loading.
 func ignoreCancel(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -110,7 +110,7 @@ func (o *options) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}}, nil
 }
 
-// abandonTime is how long requests that drain has given up have to say so.
+// abandonTime is how long requests that drain has cancelled have to report that.
 const abandonTime = 2 * time.Second
 
 // drain refuses new requests, waits for those that were accepted as long as
@@ -125,7 +125,7 @@ func (s *server) drain(h *http.Server, abandon context.CancelCauseFunc) error {
 		s.log.Info("drained")
 		return nil
 	}
-	s.log.Warn("requests are cut off: the time to drain is over")
+	s.log.Warn("requests are cut off: --drain is over")
 	abandon(errShutdown)
 	ctx, cancel = context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/chat"
 )
 
-// message is one of a chat's.
+// message is a message of a chat.
 type message struct {
 	Role       string     `json:"role"`
 	Content    content    `json:"content"`
@@ -20,7 +20,7 @@ type message struct {
 	ToolCallID string     `json:"tool_call_id"`
 }
 
-// toolCall is a call of a function that a model has asked for.
+// toolCall is a function call requested by the model.
 type toolCall struct {
 	Index    *int   `json:"index,omitempty"` // in streams
 	ID       string `json:"id"`
@@ -34,7 +34,7 @@ type toolCall struct {
 // content is a message's text, which may come in parts.
 type content string
 
-// UnmarshalJSON takes a string, null, or an array of parts of type text.
+// UnmarshalJSON accepts a string, null, or an array of parts of type text.
 func (c *content) UnmarshalJSON(data []byte) error {
 	if jsontext.Value(data).Kind() != '[' {
 		return json.Unmarshal(data, (*string)(c))
@@ -54,10 +54,10 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// roles are what the chat templates of models know, by OpenAI's names.
+// roles maps OpenAI's names to the roles that chat templates know.
 var roles = map[string]string{"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
-// conversation returns the messages as a chat template takes them.
+// conversation returns the messages in the form for a chat template.
 func (q *chatRequest) conversation() ([]chat.Message, error) {
 	out := make([]chat.Message, len(q.Messages))
 	for i, m := range q.Messages {
@@ -73,7 +73,7 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 		}
 		var calls []any
 		for j, c := range m.ToolCalls {
-			// Templates print an object in their own way, and a text as it is.
+			// Templates format an object, but print a text unchanged.
 			arguments := stdjson.RawMessage(c.Function.Arguments)
 			if jsontext.Value(arguments).Kind() != '{' || !jsontext.Value(arguments).IsValid() {
 				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
@@ -88,7 +88,7 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 	return out, nil
 }
 
-// variables returns what the chat template is told beside the messages.
+// variables returns the variables of the chat template besides the messages.
 func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error) {
 	out := map[string]any{}
 	if noThink || q.ReasoningEffort == "none" {
@@ -97,7 +97,7 @@ func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error)
 	for name, value := range q.TemplateArguments {
 		switch v := value.(type) {
 		case bool, float64:
-		case string: // special tokens are the template's alone
+		case string: // only the template may write special tokens
 			if len(m.folder.Tokenizer.SpecialAt(v)) > 0 {
 				return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
 			}

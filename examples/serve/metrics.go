@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// metrics are what /metrics shows. What the engine counts is read when somebody asks.
+// metrics are the metrics of /metrics. The engine's counters are read on each request.
 type metrics struct {
 	registry              *prometheus.Registry
 	requests              *prometheus.CounterVec
@@ -48,9 +48,9 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// request counts a request that has ended.
+// request counts a finished request.
 func (m *metrics) request(r *http.Request, n *note, took time.Duration) {
-	route := r.Pattern // never the path: clients choose that
+	route := r.Pattern // never the path, which clients can choose
 	if route == "/" {
 		route = "other"
 	}
@@ -103,7 +103,7 @@ var (
 	fallbackDesc = prometheus.NewDesc("kompute_fallbacks_total", "Ops that a GPU left to the CPU, by device, op and reason.", []string{"device", "op", "reason"}, nil)
 )
 
-// Describe is for prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range engineMetrics {
 		to <- m.desc
@@ -112,7 +112,8 @@ func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- fallbackDesc
 }
 
-// Collect is for prometheus.Collector. Before the model is loaded there is nothing.
+// Collect implements prometheus.Collector. Before the model is loaded there are no metrics of
+// the engine.
 func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	m := c.server.model.Load()
 	if m == nil {

@@ -22,29 +22,29 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// loaded is a model that answers.
+// loaded is a model that is ready to answer.
 type loaded struct {
 	name      string
 	created   time.Time
 	folder    *generate.Folder
 	opened    []*kompute.Device // by the options
-	hosts     []*model.Host     // each on one of them, or on one that has replaced it
+	hosts     []*model.Host     // each on one of these devices, or on its replacement
 	engine    *engine.Engine
-	context   int   // most tokens of a request
+	context   int   // maximum number of tokens of a request
 	tools     bool  // whether the chat template shows tools to the model
-	thinks    bool  // whether the model thinks, unless the template is told not to
-	maxPrompt int64 // most bytes of a prompt
+	thinks    bool  // whether the model thinks unless the template prevents it
+	maxPrompt int64 // maximum number of bytes of a prompt
 	grammars  *grammars
-	// submit is engine.SubmitChoices; tests put their own answers in its place.
+	// submit is engine.SubmitChoices; tests replace it.
 	submit func(context.Context, engine.Request, int) ([]stream, error)
 }
 
-// stream is what of engine.Stream is used.
+// stream has those methods of engine.Stream that are used.
 type stream interface {
 	Tokens() iter.Seq2[generate.Token, error]
 }
 
-// bytesPerToken is more than texts have on average, by far.
+// bytesPerToken is far more than the average of any text.
 const bytesPerToken = 16
 
 // openModel opens the folder, the device and the engine that the options name.
@@ -127,7 +127,7 @@ func (m *loaded) names() string {
 	return strings.Join(out, ", ")
 }
 
-// showsTools finds out whether a tool changes what the chat template writes.
+// showsTools finds out whether a tool changes the output of the chat template.
 func showsTools(ctx context.Context, f *generate.Folder) (bool, error) {
 	if f.Template == nil {
 		return false, nil
@@ -139,12 +139,12 @@ func showsTools(ctx context.Context, f *generate.Folder) (bool, error) {
 	}
 	with, err := f.Template.Render(ctx, generate.Turn("", "Hi"), chat.Options{AddGenerationPrompt: true, Tools: []json.RawMessage{tool}})
 	if errors.Is(err, chat.ErrTemplate) && ctx.Err() == nil {
-		return false, nil // a template may refuse them
+		return false, nil // a template may reject tools
 	}
 	return plain != with, err
 }
 
-// Close ends the engine, which has nothing left to do, and frees everything.
+// Close closes the engine, which is idle, and frees everything.
 func (m *loaded) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
@@ -152,18 +152,18 @@ func (m *loaded) Close() error {
 	for i, h := range m.hosts {
 		lost := h.Model().Device() != m.opened[i]
 		err = errors.Join(err, h.Close())
-		if closed := m.opened[i].Close(); !lost { // else it repeats that
+		if closed := m.opened[i].Close(); !lost { // otherwise it would repeat that error
 			err = errors.Join(err, closed)
 		}
 	}
-	for _, d := range m.opened[len(m.hosts):] { // that the model could not be loaded on
+	for _, d := range m.opened[len(m.hosts):] { // on which the model could not be loaded
 		err = errors.Join(err, d.Close())
 	}
 	return errors.Join(err, m.folder.Close())
 }
 
-// sampling is what a request asks for, and else what the model's authors recommend
-// in generation_config.json, with a random seed.
+// sampling returns a request's parameters; the defaults are those of the model's
+// generation_config.json and a random seed.
 func (m *loaded) sampling(c *common) sample.Params {
 	g := m.folder.Checkpoint.Generation
 	if !g.DoSample {
@@ -173,7 +173,7 @@ func (m *loaded) sampling(c *common) sample.Params {
 		Temperature: first(c.Temperature, g.Temperature, 1), Seed: rand.Uint64(),
 		TopP: first(c.TopP, g.TopP, 0), MinP: first(c.MinP, g.MinP, 0), TopK: first(c.TopK, g.TopK, 0),
 	}
-	p.TopK = max(p.TopK, 0) // some clients say -1 for all
+	p.TopK = max(p.TopK, 0) // some clients send -1 for all
 	if c.Seed != nil {
 		p.Seed = uint64(*c.Seed)
 	}
@@ -203,11 +203,11 @@ func thinks(ctx context.Context, f *generate.Folder) (bool, error) {
 	return strings.HasSuffix(strings.TrimSpace(text), thinkEnd), err
 }
 
-// thinkingFirst reports whether a prompt ends in the middle of thoughts: some
-// templates begin them.
+// thinkingFirst reports whether a prompt ends inside thoughts, which some
+// templates begin.
 func (m *loaded) thinkingFirst(prompt []int) bool { return m.endsWith(prompt, thinkTag) }
 
-// thinkingOver reports whether a prompt ends behind thoughts, of which there are none.
+// thinkingOver reports whether a prompt ends after empty thoughts.
 func (m *loaded) thinkingOver(prompt []int) bool { return m.endsWith(prompt, thinkEnd) }
 
 func (m *loaded) endsWith(prompt []int, tag string) bool {

@@ -36,7 +36,7 @@ func (s *server) showModel(w http.ResponseWriter, r *http.Request, m *loaded) er
 	return nil
 }
 
-// checkName refuses a model that is not here.
+// checkName rejects a request for another model.
 func (m *loaded) checkName(name string) error {
 	if name == m.name {
 		return nil

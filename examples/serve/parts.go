@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The tags that models of Qwen's kind write around thoughts and calls of tools.
+// The tags that models like Qwen write around thoughts and tool calls.
 const (
 	thinkTag, thinkEnd = "<think>", "</think>"
 	callTag, callEnd   = "<tool_call>", "</tool_call>"
@@ -22,11 +22,11 @@ type part struct {
 	call               *toolCall
 }
 
-// place is where in an answer its text is.
+// place is the current part of an answer.
 type place int
 
 const (
-	atBegin       place = iota // nothing but white space has come
+	atBegin       place = iota // only white space so far
 	beforeThought              // white space before thoughts
 	inThought
 	beforeAnswer // white space before the answer, or what follows a call
@@ -34,11 +34,11 @@ const (
 	inCall
 )
 
-// parts divides a text that comes in pieces into thoughts, calls of tools and the
-// answer proper. It holds back what may be the beginning of a tag, and white space
-// that may stand beside one.
+// parts divides a text that comes in pieces into thoughts, tool calls and the
+// answer proper. It holds back anything that may be the beginning of a tag, and
+// white space that may precede one.
 type parts struct {
-	tools bool // whether calls are looked for
+	tools bool // whether to recognise calls
 	at    place
 	held  string
 	calls int
@@ -55,8 +55,8 @@ func newParts(thinkingFirst, tools bool) *parts {
 // thinking reports whether the next text belongs to thoughts.
 func (p *parts) thinking() bool { return p.at == beforeThought || p.at == inThought }
 
-// push adds text, of which nothing follows if end is true, and returns what is
-// certain by then.
+// push adds text and returns the parts that are now certain; end is true for
+// the last text.
 func (p *parts) push(text string, end bool) []part {
 	p.held += text
 	var out []part
@@ -69,7 +69,7 @@ func (p *parts) push(text string, end bool) []part {
 	return out
 }
 
-// step takes one part from what is held; more says that there may be another.
+// step takes one part from the text held back; more reports that there may be another.
 func (p *parts) step(end bool) (out part, more bool) {
 	switch p.at {
 	case atBegin:
@@ -94,7 +94,7 @@ func (p *parts) step(end bool) (out part, more bool) {
 	return out, more
 }
 
-// begin looks whether the text begins with thoughts.
+// begin checks whether the text begins with thoughts.
 func (p *parts) begin(end bool) bool {
 	text := strings.TrimLeft(p.held, space)
 	switch {
@@ -108,7 +108,7 @@ func (p *parts) begin(end bool) bool {
 	return true
 }
 
-// until returns the text up to a tag, and goes on to the next place if it is there.
+// until returns the text up to a tag, and moves to the next place if the tag is there.
 func (p *parts) until(tag string, next place, end bool) (text string, found bool) {
 	before, after, found := strings.Cut(p.held, tag)
 	if found {
@@ -128,7 +128,7 @@ func (p *parts) until(tag string, next place, end bool) (text string, found bool
 	return text, false
 }
 
-// takeCall takes a call when all of it is there. What is none is text.
+// takeCall takes a call when it is complete. Anything else between the tags is text.
 func (p *parts) takeCall(end bool) (part, bool) {
 	body, after, found := strings.Cut(p.held, callEnd)
 	if !found && !end {

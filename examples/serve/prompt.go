@@ -27,7 +27,7 @@ func (m *loaded) encode(ctx context.Context, param string, p prompts, encode fun
 	return out, nil
 }
 
-// checkLength refuses a prompt of too many tokens.
+// checkLength rejects a prompt of too many tokens.
 func (m *loaded) checkLength(param string, ids []int) error {
 	if len(ids) <= m.context {
 		return nil
@@ -37,11 +37,11 @@ func (m *loaded) checkLength(param string, ids []int) error {
 	return e
 }
 
-// messageSize is what a message counts without its texts, for there may be very many:
-// templates write some tokens around each.
+// messageSize is the cost of a message besides its texts, since there may be very
+// many: templates write some tokens around each.
 const messageSize = bytesPerToken
 
-// checkSize refuses a prompt that is too long, before any work on it.
+// checkSize rejects a prompt that is too long, before any work on it.
 func (m *loaded) checkSize(bytes int) error {
 	if int64(bytes) > m.maxPrompt {
 		return &apiError{

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// common is what requests for chats and for texts share. A nil field is one that
-// was not given. Fields that are not here are ignored, as OpenAI's clients expect.
+// common has the fields that requests for chats and for texts share. A nil field
+// was not given. Other fields are ignored, as OpenAI's clients expect.
 type common struct {
 	Model         string   `json:"model"`
 	MaxTokens     *int     `json:"max_tokens"`
@@ -66,7 +66,7 @@ type textRequest struct {
 // texts is one text or several.
 type texts []string
 
-// UnmarshalJSON takes a string, null, or an array of strings.
+// UnmarshalJSON accepts a string, null, or an array of strings.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	if jsontext.Value(data).Kind() != '"' {
 		return json.Unmarshal(data, (*[]string)(t))
@@ -81,8 +81,8 @@ type prompts struct {
 	ids   [][]int
 }
 
-// UnmarshalJSON takes a string, an array of strings, of tokens, or of arrays of
-// tokens.
+// UnmarshalJSON accepts a string, or an array of strings, of tokens, or of
+// arrays of tokens.
 func (p *prompts) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &p.ids) == nil && len(p.ids) > 0 {
 		return nil
@@ -99,15 +99,14 @@ func (p *prompts) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readJSON reads a request's body, of which there are only so many bytes and only so
-// much time.
+// readJSON reads a request's body, which is limited in bytes and time.
 func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		// Also so that no other site's form can post here from a browser.
+		// This also prevents forms of other sites from posting here in a browser.
 		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is none
+	_ = control.SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
 	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, s.options.maxBody), into)
 	large := new(http.MaxBytesError)
 	switch {

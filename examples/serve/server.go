@@ -56,7 +56,7 @@ func newServer(o *options, log *slog.Logger) *server {
 	return s
 }
 
-// ready says whether requests would be taken.
+// ready reports whether requests are accepted.
 func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case s.draining.Load():
@@ -75,14 +75,14 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+	_, _ = w.Write([]byte(text + "\n")) // a client that has disconnected needs no answer
 }
 
-// guarded calls h with the model, if the request may have it.
+// guarded calls h with the model, if the request is allowed.
 func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *loaded) error) error {
 	if s.options.apiKey != "" {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time says nothing
+		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
 		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 {
 			return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
 		}
@@ -97,8 +97,8 @@ func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.Res
 	return h(w, r, m)
 }
 
-// working takes one of the slots for a request, and refuses it where none is free.
-// It ends the request when its time is over.
+// working takes one of the slots for a request, and refuses the request if none is
+// free. It ends the request when its time is over.
 func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) error) func(http.ResponseWriter, *http.Request, *loaded) error {
 	return func(w http.ResponseWriter, r *http.Request, m *loaded) error {
 		select {
@@ -113,7 +113,7 @@ func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) err
 	}
 }
 
-// fail answers with an error, or with nothing where the client has gone.
+// fail answers with an error, or not at all if the client has disconnected.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := asAPIError(r.Context(), err)
 	note := noteOf(r.Context())
@@ -126,11 +126,11 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// note is what the log says of a request; handlers add to it.
+// note is the log entry of a request; handlers add to it.
 type note struct {
 	id             string
 	status         int
-	began          bool // the answer's header is written
+	began          bool // the answer's header has been written
 	err            error
 	prompt, answer int           // tokens
 	firstToken     time.Duration // 0 if there was none
@@ -147,11 +147,11 @@ func noteOf(ctx context.Context) *note {
 	return &note{}
 }
 
-// recorder notes the status of an answer, and gives up a client that takes nothing.
+// recorder records the status of an answer, and disconnects a client that reads nothing.
 type recorder struct {
 	http.ResponseWriter
 	note  *note
-	stall time.Duration // most time that the client may take for one write
+	stall time.Duration // maximum time of one write
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -165,18 +165,18 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if !r.note.began {
 		r.WriteHeader(http.StatusOK)
 	}
-	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall)) // without deadlines it is TCP's
+	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall)) // without deadlines, TCP's own limit applies
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements http.ResponseController's interface.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// goodID is an id that a client or a proxy may give a request.
+// goodID matches IDs that a client or a proxy may give a request.
 var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// ServeHTTP gives each request an id, logs and counts it, and survives what
-// happens in it.
+// ServeHTTP gives each request an ID, logs and counts it, and survives its
+// panics.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := &note{id: r.Header.Get("X-Request-Id")}
 	if !goodID.MatchString(n.id) {
@@ -191,7 +191,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.log.Error("panic", "id", n.id, "value", v, "stack", string(debug.Stack()))
 			n.err = errPanic
 			if n.began {
-				defer panic(http.ErrAbortHandler) // the client must not take this for the end
+				defer panic(http.ErrAbortHandler) // the client must not mistake this for the end
 			} else {
 				asAPIError(r.Context(), errPanic).write(&recorder{w, n, s.options.stall})
 			}

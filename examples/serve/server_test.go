@@ -214,7 +214,7 @@ func TestChat(t *testing.T) {
 
 // Two devices share the requests, and each has its own lines among the metrics.
 func TestSeveralDevices(t *testing.T) {
-	s := start(t, nil, "--device", "cpu,cpu") // beside the one of every test
+	s := start(t, nil, "--device", "cpu,cpu") // in addition to the one of every test
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {

@@ -63,7 +63,7 @@ func (g *generation) usageOf(c counts) *usage {
 	return u
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(text string) jsontext.Value {
 	v, err := jsontext.AppendQuote(nil, text)
 	if err != nil {
@@ -72,7 +72,7 @@ func quoted(text string) jsontext.Value {
 	return v
 }
 
-// whole gathers an answer that is sent in one piece.
+// whole collects an answer that is sent in one piece.
 type whole struct {
 	choices []wholeChoice // each is written by one goroutine
 }
@@ -119,9 +119,9 @@ func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) {
 	writeJSON(w, http.StatusOK, all)
 }
 
-// events sends an answer as it comes, as server-sent events. What the engine
-// generates meanwhile waits in its stream, so a slow reader holds up nobody; one
-// that takes nothing for too long is given up.
+// events sends an answer as it is generated, as server-sent events. Tokens wait
+// in the engine's stream, so a slow reader delays nothing; one that reads
+// nothing for too long is disconnected.
 type events struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
@@ -139,7 +139,7 @@ func (o *events) delta(d delta) error {
 	}
 	switch {
 	case !o.chat && d.part == (part{}) && d.finish == "":
-		return nil // a chat tells the role at first, a text nothing
+		return nil // a chat sends the role first, a text nothing
 	case !o.chat:
 		one.Text = &d.content
 	case d.call != nil:
@@ -170,7 +170,7 @@ func (o *events) write(data string) error {
 		o.began = true
 		o.w.Header().Set("Content-Type", "text/event-stream")
 		o.w.Header().Set("Cache-Control", "no-store")
-		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
+		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer events
 	}
 	_, err := o.w.Write([]byte("data: " + data + "\n\n"))
 	if err == nil {
@@ -190,7 +190,7 @@ func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) 
 		if g.usage {
 			last := g.completion("chat.completion.chunk")
 			last.Choices, last.Usage = []choice{}, g.usageOf(c)
-			_ = o.send(last) // if the client has gone, so has what follows
+			_ = o.send(last) // if the client has disconnected, later writes fail as well
 		}
 	case errors.As(err, &e):
 		_ = o.send(e.body())

@@ -6,10 +6,10 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// attention makes of one new token's way through the attention of a layer
+// attention replaces the ops of one new token in the attention of a layer by
 // attention_step: RMSNorm of the query and key heads, rotary position embedding,
-// the new key and value into the cache, and attention over the cache. The norms
-// may lack, and so may the rotation.
+// writing the new key and value into the cache, and attention over the cache.
+// The norms and the rotation may be absent.
 func attention(g *Graph) {
 	o := &opdef.SDPA
 	g.all(func(id int, n *Node) {
@@ -18,19 +18,19 @@ func attention(g *Graph) {
 			return
 		}
 		if !g.fuseAttention(id, op, true) {
-			g.fuseAttention(id, op, false) // somebody may want to see the normed heads
+			g.fuseAttention(id, op, false) // something else may read the normed heads
 		}
 	})
 }
 
-// heads is where a query or key comes from: perhaps a rotation, perhaps a norm
-// before it.
+// heads tells how a query or key was made: perhaps by a rotation, perhaps with
+// a norm before it.
 type heads struct {
 	rows       Array // [H, D], as the projection wrote it
 	rope, norm int
 }
 
-// maker returns the call of op that wrote just these rows as its operand out.
+// maker returns the call of op that wrote exactly these rows as its operand out.
 func (g *Graph) maker(reader int, rows Array, op opdef.Op, out opdef.Operand) int {
 	made, ok := g.producer(reader, rows)
 	if !ok || g.nodes[made.node].Name != op.Name || made.operand != out.Index || !sameRows(g.array(made), rows) {
@@ -74,8 +74,8 @@ func (g *Graph) sameRotation(q, k heads) bool {
 	return x == y && sameOptional(a.at(o.Offset), b.at(o.Offset)) && sameOptional(a.at(o.Freqs), b.at(o.Freqs))
 }
 
-// cacheUpdate returns the update of a cache [1, H, capacity, D] by one token, of
-// which attention reads view as its keys or values.
+// cacheUpdate returns the update by one token of a cache [1, H, capacity, D], of
+// which view is what attention reads as keys or values.
 func (g *Graph) cacheUpdate(reader int, view Array) int {
 	o := &opdef.SliceUpdate
 	made, ok := g.producer(reader, view)
@@ -95,7 +95,7 @@ func (g *Graph) cacheUpdate(reader int, view Array) int {
 	return made.node
 }
 
-// sameStart reports whether both updates start at one place.
+// sameStart reports whether both updates start at the same place.
 func sameStart(keys, values *Node) bool {
 	o := &opdef.SliceUpdate
 	a, _ := as[opdef.SliceUpdateParams](keys, o.Op)
@@ -105,7 +105,7 @@ func sameStart(keys, values *Node) bool {
 		keys.at(o.Dst).Dim(2) == values.at(o.Dst).Dim(2)
 }
 
-// stepParams are the numbers of the fused op.
+// stepParams returns the parameters of the fused op.
 func (g *Graph) stepParams(q, k heads, keys *Node, sdpa opdef.SDPAParams, capacity int) opdef.AttentionStepParams {
 	op := opdef.AttentionStepParams{Base: 1, RopeScale: 1, Keys: uint32(capacity), Scale: sdpa.Scale}
 	if q.norm != none {

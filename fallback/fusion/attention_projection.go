@@ -2,9 +2,9 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// attentionProjection makes attention of one new token and the product that alone
-// reads it one op, so that the product puts together what several workers have of
-// the same heads. It runs after the passes that make both.
+// attentionProjection fuses attention of one new token with the product that is
+// its only reader, so that the product combines the results of several workers
+// for the same heads. It runs after the passes that make both.
 func attentionProjection(g *Graph) {
 	o, s := &opdef.AttentionProjection, &opdef.AttentionStep
 	g.all(func(id int, n *Node) {

@@ -2,8 +2,8 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// gateUp makes SiLU(x·gate)·(x·up), the first half of a gated MLP, one projection
-// that reads both matrices and stores one row.
+// gateUp replaces SiLU(x·gate)·(x·up), the first half of a gated MLP, by one
+// projection that reads both matrices and stores one row.
 func gateUp(g *Graph) {
 	o := &opdef.SiLUMul
 	g.all(func(id int, n *Node) {

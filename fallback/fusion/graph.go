@@ -1,6 +1,7 @@
 // Package fusion replaces groups of op calls of a region by calls of fused ops of
-// package fallback. It is what csrc/fusion is for native devices, with the same
-// passes and the same names; see pass.go for what a pass does.
+// package fallback. It is the counterpart of csrc/fusion, which serves native
+// devices, with the same passes and the same names; see pass.go for what a pass
+// does.
 package fusion
 
 import (
@@ -43,9 +44,9 @@ type Node struct {
 	Access []opdef.Access
 	Params []byte
 
-	Pass    string   // the pass that made it; empty: it was captured
-	Fused   []string // and the captured ops that it stands for
-	Call    int      // the captured op, where no pass made it
+	Pass    string   // the pass that made it; empty for a captured one
+	Fused   []string // and the captured ops that it replaces
+	Call    int      // the captured op, if no pass made it
 	removed bool
 }
 
@@ -63,7 +64,7 @@ func as[P any](n *Node, op opdef.Op) (params P, ok bool) {
 	return ParamsOf[P](n.Params), true
 }
 
-// ParamsOf returns the parameter struct that lies in these bytes.
+// ParamsOf returns the parameter struct in these bytes.
 func ParamsOf[P any](bytes []byte) (params P) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
 	return params
@@ -84,11 +85,11 @@ func (n *Node) set(o opdef.Operand, a Array) *Node {
 	return n
 }
 
-// Graph is op calls in the order in which they were captured. Edges are not
-// stored: they follow from the bytes that nodes read and write.
+// Graph consists of op calls in the order in which they were captured. Edges
+// are not stored: they follow from the bytes that nodes read and write.
 type Graph struct {
 	nodes []*Node
-	pass  string // whose replacements follow
+	pass  string // the pass that makes the next replacements
 	uses  map[*Storage][]touch
 }
 
@@ -107,12 +108,12 @@ func NewGraph(nodes []*Node) *Graph {
 	return g
 }
 
-// Nodes returns what is left, in order.
+// Nodes returns the remaining nodes, in order.
 func (g *Graph) Nodes() []*Node {
 	return slices.DeleteFunc(slices.Clone(g.nodes), func(n *Node) bool { return n.removed })
 }
 
-// all calls f for each node that is left when its turn comes.
+// all calls f for each node that still exists when its turn comes.
 func (g *Graph) all(f func(id int, n *Node)) {
 	for id, n := range g.nodes {
 		if !n.removed {
@@ -142,8 +143,8 @@ func (g *Graph) forget(id int) {
 
 func (g *Graph) array(t touch) Array { return g.nodes[t.node].Arrays[t.operand] }
 
-// producer returns whose write of bytes of the view the node reader sees last; ok
-// is false if that was before this graph.
+// producer returns the last node before reader that writes bytes of the view; ok
+// is false if there is none in this graph.
 func (g *Graph) producer(reader int, view Array) (t touch, ok bool) {
 	for _, t := range slices.Backward(g.uses[view.Storage]) {
 		if t.node < reader && g.nodes[t.node].writes(t.operand) && overlaps(g.array(t), view) {
@@ -164,7 +165,7 @@ func (g *Graph) usesAfter(id int, view Array) (found []touch) {
 }
 
 // startsWritten reports whether the first node that touches the storage writes all
-// of it, so that nothing comes in from before.
+// of it, so that no earlier content is read.
 func (g *Graph) startsWritten(s *Storage) bool {
 	list := g.uses[s]
 	covered := len(list) == 0
@@ -180,8 +181,8 @@ func (g *Graph) startsWritten(s *Storage) bool {
 	return covered
 }
 
-// internal reports whether the view's storage is seen by these nodes only. Such
-// an intermediate may be fused away.
+// internal reports whether only these nodes see the view's storage. Such an
+// intermediate may be fused away.
 func (g *Graph) internal(view Array, group []int) bool {
 	if !view.Transient || !g.startsWritten(view.Storage) {
 		return false

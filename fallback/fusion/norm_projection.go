@@ -2,9 +2,8 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// normProjection lets the projection that alone reads an RMSNorm
-// normalise them. It runs after the passes that make one projection of several
-// products.
+// normProjection fuses an RMSNorm with the projection that is its only reader.
+// It runs after the passes that join several products in one projection.
 func normProjection(g *Graph) {
 	o := &opdef.RMSNorm
 	g.all(func(id int, n *Node) {
@@ -18,7 +17,7 @@ func normProjection(g *Graph) {
 		}
 		norm := g.nodes[from.node]
 		op, is := as[opdef.RMSNormParams](norm, o.Op)
-		// The norm of a row that is cut into several is another one.
+		// If the product divides rows into several, their norms are different ones.
 		if !is || !sameData(norm.at(o.Out), fused.x) || norm.at(o.X).Rank() == 0 || norm.at(o.X).Dim(-1) != fused.x.Dim(-1) {
 			return
 		}

@@ -7,20 +7,20 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// pagedHeads makes of new tokens' way to attention over pages paged_heads: RMSNorm of
-// the query and key heads, rotary position embedding, and the new keys and values
-// to their places. The norms may lack.
+// pagedHeads replaces the preparation of new tokens for attention over pages by
+// paged_heads: RMSNorm of the query and key heads, rotary position embedding, and
+// writing the new keys and values into their pages. The norms may be absent.
 func pagedHeads(g *Graph) {
 	o := &opdef.PagedSDPA
 	g.all(func(id int, n *Node) {
 		if _, is := as[opdef.PagedSDPAParams](n, o.Op); is && !g.fusePagedHeads(id, true) {
-			g.fusePagedHeads(id, false) // somebody may want to see the normed heads
+			g.fusePagedHeads(id, false) // something else may read the normed heads
 		}
 	})
 }
 
-// tracePaged returns where the rows [R, H, D] of a query or key come from: a
-// rotation, and perhaps a norm before it.
+// tracePaged returns how the rows [R, H, D] of a query or key were made: by a
+// rotation, perhaps with a norm before it.
 func (g *Graph) tracePaged(reader int, x Array, norms bool) (h heads, ok bool) {
 	rope, norm := &opdef.RoPE, &opdef.RMSNorm
 	h.norm = none
@@ -31,7 +31,7 @@ func (g *Graph) tracePaged(reader int, x Array, norms bool) (h heads, ok bool) {
 		return h, false
 	}
 	from := g.nodes[h.rope].at(rope.X)
-	// Each row is a sequence of one step.
+	// Each row must be a sequence of one step.
 	if from.Dim(2) != 1 || from.Dim(0) != x.Dim(0) || from.Dim(1) != x.Dim(1) {
 		return h, false
 	}
@@ -52,7 +52,7 @@ func (g *Graph) tracePaged(reader int, x Array, norms bool) (h heads, ok bool) {
 	return h, true
 }
 
-// makerOf returns the call of op that wrote just this data as its operand out.
+// makerOf returns the call of op that wrote exactly this data as its operand out.
 func (g *Graph) makerOf(reader int, x Array, op opdef.Op, out opdef.Operand) int {
 	made, ok := g.producer(reader, x)
 	if !ok || g.nodes[made.node].Name != op.Name || made.operand != out.Index || !sameData(g.array(made), x) {
@@ -61,7 +61,7 @@ func (g *Graph) makerOf(reader int, x Array, op opdef.Op, out opdef.Operand) int
 	return made.node
 }
 
-// pagesUpdate returns the update of the pages that attention reads whole.
+// pagesUpdate returns the update of the pages, all of which attention reads.
 func (g *Graph) pagesUpdate(reader int, pages Array) int {
 	o := &opdef.PagedUpdate
 	made, ok := g.producer(reader, pages)

@@ -2,8 +2,8 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// pagedStep makes of one new token's paged_heads, and of the paged_sdpa that alone reads
-// its queries, paged_step. It runs after pagedHeads.
+// pagedStep replaces paged_heads of one new token, and the paged_sdpa that is the only
+// reader of its queries, by paged_step. It runs after pagedHeads.
 func pagedStep(g *Graph) {
 	o, h, f := &opdef.PagedSDPA, &opdef.PagedHeads, &opdef.PagedStep
 	g.all(func(id int, sdpa *Node) {
@@ -17,7 +17,7 @@ func pagedStep(g *Graph) {
 		}
 		heads := g.nodes[from.node]
 		of, is := as[opdef.PagedHeadsParams](heads, h.Op)
-		// The pages that it reads are those that the token goes to.
+		// It must read the pages that the token is written to.
 		if !is || from.operand != h.Out.Index || !sameView(heads.at(h.Out), sdpa.at(o.Q)) ||
 			!sameView(heads.at(h.Keys), sdpa.at(o.Keys)) || !sameView(heads.at(h.Values), sdpa.at(o.Values)) {
 			return

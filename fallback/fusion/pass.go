@@ -4,16 +4,17 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// A pass finds groups of nodes that one fused op can do, and replaces them: it
-// walks the graph from a node that it can tell, follows data by producer and
-// usesAfter, builds the fused node by call, and calls replace, which checks all
-// that makes the rewrite wrong and answers false then.
+// A pass finds groups of nodes whose work one fused op can do, and replaces
+// them: it walks the graph from a node that it recognises, follows data by
+// producer and usesAfter, builds the fused node by call, and calls replace,
+// which checks everything that could make the rewrite wrong, and returns false
+// if it would be.
 type pass struct {
 	name string
 	run  func(g *Graph)
 }
 
-// passes are those of csrc/fusion/passes.def, in their order.
+// passes are the same as in csrc/fusion/passes.def, in the same order.
 var passes = []pass{
 	{"dead_ops", deadOps},
 	{"attention", attention},
@@ -47,7 +48,7 @@ func (g *Graph) Run(disabled func(pass string) bool) {
 }
 
 // Known reports whether the node is an op of csrc/ops/ops.def. Others are left
-// alone, and nothing passes them.
+// alone, and nothing is moved past them.
 func (n *Node) Known() bool { return knownOps[n.Name] }
 
 var knownOps = func() map[string]bool {

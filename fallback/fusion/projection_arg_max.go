@@ -2,10 +2,9 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// projectionArgMax lets the projection find the index of the largest of its
-// products on the way, as that of the next token among the logits of a
-// vocabulary, where nobody wants to see the products themselves. It runs after
-// norm_projection.
+// projectionArgMax fuses an arg_max with the projection whose products only it
+// reads: for example the next token, without storing the logits of the
+// vocabulary. It runs after norm_projection.
 func projectionArgMax(g *Graph) {
 	o := &opdef.Reduce
 	g.all(func(id int, n *Node) {

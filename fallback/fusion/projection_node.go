@@ -2,8 +2,8 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// projection is a node that multiplies rows with quantized matrices, taken
-// apart: what the passes that grow one have in common.
+// projection has the parts of a node that multiplies rows with quantized
+// matrices, for the passes that extend it.
 type projection struct {
 	op                opdef.ProjectionParams
 	x, gain, residual Array
@@ -47,8 +47,8 @@ func fromProduct(n *Node, op opdef.QuantizedMatMulParams) *projection {
 // plain reports whether there is neither norm nor epilogue.
 func (p *projection) plain() bool { return p.op.Norm == 0 && p.op.Epilogue == opdef.ProjectionStore }
 
-// joins reports whether matrices of the other may join: both plain, of one x and in
-// one quantization.
+// joins reports whether the matrices of the other may be added: both are plain, and
+// have the same x and quantization.
 func (p *projection) joins(other *projection) bool {
 	return p.plain() && other.plain() && sameData(p.x, other.x) && p.x.Dim(-1) == other.x.Dim(-1) && p.op.Bits == other.op.Bits &&
 		p.op.GroupSize == other.op.GroupSize && p.matrices[0].biases.Present() == other.matrices[0].biases.Present()
@@ -64,8 +64,9 @@ func (p *projection) node() *Node {
 	return n
 }
 
-// productFor returns the projection that gives all of the view, and nothing else,
-// to the node reader, plain but for a norm; nil if there is none.
+// productFor returns the projection whose result is exactly the view and is read
+// by the node reader alone; it has no epilogue, but may have a norm. nil if there
+// is none.
 func (g *Graph) productFor(reader int, view Array) (int, *projection) {
 	from, ok := g.producer(reader, view)
 	if !ok {

@@ -2,8 +2,9 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// qkv makes two or three products of one row, as of a hidden state with the
-// matrices of queries, keys and values, one projection with as many results.
+// qkv replaces two or three products of one row, such as those of a hidden
+// state with the matrices of queries, keys and values, by one projection with
+// as many results.
 func qkv(g *Graph) {
 	g.all(func(id int, n *Node) {
 		first := projectionOf(n)

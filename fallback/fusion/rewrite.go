@@ -36,8 +36,8 @@ func (g *Graph) keepsResults(group []int, fused *Node) bool {
 	return true
 }
 
-// keepsOperands reports whether the fused node touches nothing but what the group
-// does in that way, and reads nothing that is no longer written.
+// keepsOperands reports whether the fused node reads and writes only what the
+// group reads and writes, and reads nothing that would no longer be written.
 func (g *Graph) keepsOperands(group []int, fused *Node) bool {
 	for i, view := range fused.Arrays {
 		if !view.Present() || view.Size() == 0 {
@@ -75,8 +75,8 @@ func (g *Graph) conflict(a, b int) bool {
 	return false
 }
 
-// place returns the member in whose place the whole group may run, or none: on
-// the way there no member may pass a node that it depends on, or that depends on
+// place returns the member in whose place the whole group may run, or none:
+// moving there, no member may pass a node that it depends on, or that depends on
 // it.
 func (g *Graph) place(group []int) int {
 	for _, at := range slices.Backward(group) {
@@ -87,7 +87,7 @@ func (g *Graph) place(group []int) int {
 	return none
 }
 
-// blocked reports whether a member cannot move to another's place.
+// blocked reports whether a member cannot move to another one's place.
 func (g *Graph) blocked(group []int, id, at int) bool {
 	for between := min(id, at); between < max(id, at); between++ {
 		if !g.nodes[between].removed && !slices.Contains(group, between) && g.conflict(id, between) {
@@ -98,11 +98,11 @@ func (g *Graph) blocked(group []int, id, at int) bool {
 }
 
 // replace replaces the group by one node, which runs where one of the group did.
-// It answers false, and changes nothing, if
+// It returns false, and changes nothing, if
 //   - something that the group writes is neither written by fused nor internal,
 //   - fused reads what only the group wrote, or touches what the group does not,
 //   - a node between the group's nodes would run in the wrong order,
-//   - the fused op does not take such views.
+//   - the fused op does not support such views.
 func (g *Graph) replace(group []int, fused *Node) bool {
 	slices.Sort(group)
 	group = slices.Compact(group)
@@ -148,7 +148,7 @@ func (g *Graph) remove(id int) bool {
 		if !old.writes(i) {
 			continue
 		}
-		// A replay may read at its start what the one before wrote last.
+		// A replay may read at its start what the previous one wrote at its end.
 		uses := g.uses[view.Storage]
 		alone := uses[0].node == id && uses[len(uses)-1].node == id
 		carried := !alone && !g.startsWritten(view.Storage)

@@ -20,8 +20,8 @@ func sameView(a, b Array) bool {
 	return true
 }
 
-// sameData reports whether both are contiguous, and of the same elements: one is
-// a reshape of the other.
+// sameData reports whether both are contiguous and have the same elements: one
+// is a reshape of the other.
 func sameData(a, b Array) bool {
 	return a.Storage == b.Storage && a.DType == b.DType && a.Offset == b.Offset && a.Size() == b.Size() &&
 		a.IsContiguous() && b.IsContiguous()
@@ -32,7 +32,7 @@ func sameOptional(a, b Array) bool {
 	return a.Present() == b.Present() && (!a.Present() || sameView(a, b))
 }
 
-// bytesOf returns where in the storage the elements lie, gaps included.
+// bytesOf returns the range of the elements in the storage, gaps included.
 func bytesOf(a Array) (lo, hi int) {
 	if !a.Present() {
 		return 0, 0

@@ -1,5 +1,6 @@
-// Package fault makes errors of memory that cannot be read: that of a mapped file
-// which has shrunk since. Without it, touching such memory ends the process.
+// Package fault turns accesses to memory that cannot be read into errors, such as
+// that of a mapped file that has shrunk. Without it, such an access ends the
+// process.
 package fault
 
 import (
@@ -11,8 +12,8 @@ import (
 // Err is the error of memory that cannot be read.
 var Err = errors.New("memory cannot be read: has a mapped file shrunk?")
 
-// Guard calls f, and returns Err if f touches memory that cannot be read. It counts
-// for the calling goroutine alone.
+// Guard calls f, and returns Err if f touches memory that cannot be read. It covers
+// only the calling goroutine.
 func Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -26,8 +27,9 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// Is reports whether a panic is a touch of memory that cannot be read, which it is
-// only in a goroutine that has called debug.SetPanicOnFault. A nil pointer is none.
+// Is reports whether a panic was caused by touching memory that cannot be read,
+// which panics only in a goroutine that has called debug.SetPanicOnFault. A nil
+// pointer does not count.
 func Is(value any) bool {
 	e, ok := value.(runtime.Error)
 	if !ok {

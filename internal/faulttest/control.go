@@ -33,8 +33,8 @@ const (
 )
 
 // Control tells the fault loader of this process which call to make fail, and
-// reads how often each function was called. It is for one goroutine; the calls
-// that it counts may come from any.
+// reads how often each function was called. Only one goroutine may use it; the
+// calls that it counts may come from any.
 type Control struct {
 	memory mmap.MMap
 	header *header
@@ -107,9 +107,8 @@ func (c *Control) Fail(function string, from, times uint64, result int32) {
 // Disarm lets every call through.
 func (c *Control) Disarm() { c.header.function.Store(-1) }
 
-// Hang makes the device hang from now on, or no longer: it takes work and never
-// does it, and waits for an idle queue or device do not return. What it took while it
-// hung is never done.
+// Hang makes the device hang from now on, or stops that. While it hangs, it accepts
+// work that it never does, and waits for an idle queue or device do not return.
 func (c *Control) Hang(hangs bool) {
 	if hangs {
 		c.header.hangs.Store(1)

@@ -21,11 +21,11 @@ func logged(t *testing.T, spec string) (*kompute.Device, *lockedBuffer) {
 	log := &lockedBuffer{}
 	d, err := kompute.Open(spec, kompute.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = d.Close() }) // one that was lost says so
+	t.Cleanup(func() { _ = d.Close() }) // a device that was lost reports that
 	return d, log
 }
 
-// requests are greedy, sampled, with choices of the host's and with stop strings.
+// requests are greedy, sampled, chosen on the host, and with stop strings.
 func requests() []engine.Request {
 	hook := func([]int32, []float32) error { return nil }
 	return []engine.Request{
@@ -35,7 +35,7 @@ func requests() []engine.Request {
 	}
 }
 
-// answer runs all requests at once and collects their tokens as a reader gets them.
+// answer runs all requests at once and collects their tokens as a reader receives them.
 func answer(t *testing.T, e *engine.Engine, all []engine.Request) (out [][]generate.Token) {
 	var streams []*engine.Stream
 	for _, r := range all {
@@ -54,7 +54,7 @@ func answer(t *testing.T, e *engine.Engine, all []engine.Request) (out [][]gener
 	return out
 }
 
-// requireSameTokens compares answers, of whose log probabilities the last bits may
+// requireSameTokens compares answers. The last bits of log probabilities may
 // depend on the sizes of steps.
 func requireSameTokens(t *testing.T, want, got [][]generate.Token) {
 	for i := range want {
@@ -70,8 +70,8 @@ func requireSameTokens(t *testing.T, want, got [][]generate.Token) {
 	}
 }
 
-// An engine whose device is lost goes on with the requests where they were, with the
-// tokens that they would have had, on the device opened again.
+// An engine whose device is lost continues its requests on the reopened device, with
+// the tokens that they would have had.
 func TestAnEngineReplacesALostDevice(t *testing.T) {
 	openDemo(t)
 	d, log := logged(t, "vulkan")
@@ -108,8 +108,8 @@ func TestAnEngineReplacesALostDevice(t *testing.T) {
 	require.ErrorIs(t, e.Close(bg), kompute.ErrDeviceLost)
 }
 
-// Where a device cannot be opened again, the CPU goes on with its requests if asked to,
-// and a request that is cancelled meanwhile ends.
+// If a device cannot be opened again, its requests continue on the CPU if that is
+// allowed, and a request that is cancelled meanwhile ends.
 func TestAnEngineGoesOnOnTheCPU(t *testing.T) {
 	openDemo(t)
 	d, log := logged(t, "vulkan")
@@ -117,7 +117,7 @@ func TestAnEngineGoesOnOnTheCPU(t *testing.T) {
 	require.NoError(t, err)
 	e, err := engine.NewHosted([]*model.Host{h}, demo.folder.Tokenizer, engine.Config{Sequences: 2, Context: 128})
 	require.NoError(t, err)
-	control.Fail("vkQueueSubmit", 3, always, deviceLost) // once the device is open again, too
+	control.Fail("vkQueueSubmit", 3, always, deviceLost) // also once the device is open again
 	s, err := e.Submit(bg, engine.Request{Prompt: demo.cases[0].PromptIDs, MaxTokens: tokens})
 	require.NoError(t, err)
 	got, err := s.Result(bg)
@@ -126,14 +126,14 @@ func TestAnEngineGoesOnOnTheCPU(t *testing.T) {
 	require.Equal(t, demo.cases[0].GeneratedIDs[:tokens], got.IDs)
 	require.Equal(t, "cpu", h.Model().Device().Backend())
 	require.Equal(t, 2, strings.Count(log.String(), "a lost device is replaced"))
-	require.Contains(t, log.String(), "the CPU takes the place")
+	require.Contains(t, log.String(), "the CPU replaces a lost device")
 	require.EqualValues(t, 1, e.Stats().Replaced)
 	require.NoError(t, e.Close(bg))
 	require.NoError(t, h.Close())
 }
 
-// A step that the driver refuses, of a device that is not lost, is begun again on it,
-// unless it fails again and again.
+// A step that the driver refuses is started again if the device is not lost, unless
+// it keeps failing.
 func TestAnEngineBeginsStepsAgain(t *testing.T) {
 	openDemo(t)
 	d, log := logged(t, "vulkan")
@@ -148,7 +148,7 @@ func TestAnEngineBeginsStepsAgain(t *testing.T) {
 		call   uint64
 		result int32
 		again  uint64 // times so far
-	}{{3, unknownError, 1}, {4, outOfDeviceMemory, 1}, {6, unknownError, 2}, {9, unknownError, 3}} { // a lack of memory may pass
+	}{{3, unknownError, 1}, {4, outOfDeviceMemory, 1}, {6, unknownError, 2}, {9, unknownError, 3}} { // lack of memory may be temporary
 		control.Fail("vkQueueSubmit", at.call, 1, at.result)
 		got := answer(t, e, all)
 		require.EqualValues(t, 1, control.Failed(), at)

@@ -25,10 +25,10 @@ import (
 var (
 	errWrong = errors.New("wrong numbers")
 	control  *Control
-	seen     = make(table) // what became of the faults so far
+	seen     = make(table) // the outcomes of the faults so far
 	// everything runs every pair of function and call, with every result.
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
-	// only lists the functions that are made to fail, with commas between; none: all.
+	// only lists the functions that are made to fail, separated by commas; empty: all.
 	only = os.Getenv("KOMPUTE_GO_FAULTS_FUNCTION")
 )
 
@@ -54,7 +54,7 @@ func run(m *testing.M) int {
 	file := filepath.Join(dir, "control")
 	for name, value := range map[string]string{
 		"KOMPUTE_GO_VULKAN_LIBRARY": loader, "KOMPUTE_GO_FAULT_CONTROL": file,
-		"KOMPUTE_GO_VALIDATION":  "", // it would report the faults
+		"KOMPUTE_GO_VALIDATION":  "", // it would report the injected faults
 		"KOMPUTE_GO_FAULT_START": fmt.Sprint("vkCreateInstance ", initializationFailed),
 	} {
 		if err := os.Setenv(name, value); err != nil {
@@ -68,8 +68,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start makes what is called once in a process fail, before it lets it succeed. It
-// is no test of its own, since it must come before every other.
+// start makes calls fail that happen once in a process, before it lets them
+// succeed. It is not a test of its own, because it must run before all others.
 func start(file string) error {
 	list := []fault{{"vkCreateInstance", 1, 1, initializationFailed}}
 	for _, function := range []string{"vkCreateInstance", "vkEnumerateInstanceVersion"} {
@@ -145,16 +145,16 @@ func (w workload) faults(calls map[string]uint64) []fault {
 	return list
 }
 
-// telling reports whether call k of n is one that a shorter run makes fail: the first
-// and the last, and of a long workload that runs in full also some between.
+// telling reports whether call k of n is one that a shorter run makes fail: the
+// first, the last and, for a long workload that runs in full, some in between.
 func telling(k, n uint64, long bool) bool {
 	return k == 1 || k == n || everything && long && (k < 4 || k%(n/8+1) == 0)
 }
 
-// share is one over how many of the cases normal runs try.
+// Normal runs try one of share cases.
 const share = 5
 
-// chosen picks the cases of normal runs, always the same.
+// chosen picks the cases of normal runs, which are always the same.
 func (w workload) chosen(function string, k uint64) bool {
 	if len(w.mostly) > 0 {
 		return true
@@ -164,7 +164,7 @@ func (w workload) chosen(function string, k uint64) bool {
 	return h.Sum32()%share == 0
 }
 
-// inTime fails the process if f does not return: what hangs holds locks.
+// inTime ends the process if f does not return: a call that hangs holds locks.
 func inTime(what fmt.Stringer, f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -214,18 +214,19 @@ func check(t *testing.T, w workload, f fault) {
 	seen.add(f.function, name)
 }
 
-// attempted is how a case ended.
+// attempted is the outcome of a case.
 type attempted struct {
 	err   error // of the workload
-	after error // why what came afterwards was not right
+	after error // why the state afterwards was not right
 }
 
 // attempt runs the workload on a fresh device, between arm and disarm, and checks
-// what it leaves. If the device may be lost, nothing has to be left.
+// the tensors that it leaves. If the device may be lost, these may be lost as
+// well.
 func (w workload) attempt(arm, disarm func(), lost bool) (out attempted) {
 	d, err := kompute.Open("vulkan")
 	if err != nil {
-		return attempted{err: fmt.Errorf("%w: %w", errWrong, err)} // nothing was made to fail yet
+		return attempted{err: fmt.Errorf("%w: %w", errWrong, err)} // nothing has been made to fail yet
 	}
 	j := &job{ctx: context.Background(), d: d}
 	arm()
@@ -236,8 +237,8 @@ func (w workload) attempt(arm, disarm func(), lost bool) (out attempted) {
 	return out
 }
 
-// check looks at what a workload that ended with cause has left, and at whether
-// the device still works. A device that is lost answers so.
+// check examines the tensors left by a workload that ended with cause, and
+// whether the device still works. A lost device reports that it is lost.
 func (j *job) check(cause error, lost bool) error {
 	for _, l := range j.left {
 		if err := j.checkLeft(l, lost, cause != nil); err != nil {
@@ -281,7 +282,7 @@ func (j *job) checkLeft(l left, lost, failed bool) error {
 			return allow(fmt.Errorf("%s: %w", l.name, err), lost)
 		}
 		if errors.Is(err, kompute.ErrCapture) || errors.Is(err, kompute.ErrInvalid) {
-			return nil // its region was never made or replayed
+			return nil // its region was not made or replayed
 		}
 		_, err = outcome(err)
 		return err
@@ -294,7 +295,7 @@ func (j *job) checkLeft(l left, lost, failed bool) error {
 	return fmt.Errorf("%s: %w: %v…, not %v…", l.name, errWrong, got[:4], l.allowed[0][:4])
 }
 
-// allow lets an error pass where the device is lost.
+// allow accepts an error if the device is lost.
 func allow(err error, lost bool) error {
 	if lost && errors.Is(err, kompute.ErrDeviceLost) {
 		return nil

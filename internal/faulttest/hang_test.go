@@ -16,7 +16,7 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// A test of a device that hangs must end soon; one that fails would take for ever.
+// Tests of a device that hangs must end soon; otherwise a failing test would never end.
 const soon = 20 * time.Second
 
 // lockedBuffer is a log that several goroutines write.
@@ -37,8 +37,8 @@ func (b *lockedBuffer) String() string {
 	return b.all.String()
 }
 
-// hung opens a device that hangs, with work under way: a region's replay behind an
-// op. Others find that out after the limit.
+// hung opens a device that hangs, with work in flight: a region's replay after an
+// op. Calls detect that after the limit.
 func hung(t *testing.T, opts ...kompute.Option) (*kompute.Device, *kompute.Stream, *kompute.Region, *kompute.Tensor[float32]) {
 	d, err := kompute.Open("vulkan", opts...)
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func hung(t *testing.T, opts ...kompute.Option) (*kompute.Device, *kompute.Strea
 	return d, s, r, y
 }
 
-// inTimeOf fails the test if f takes longer than a device that hangs may keep it.
+// inTimeOf fails the test if f takes longer than the limit allows.
 func inTimeOf(t *testing.T, what string, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -74,8 +74,8 @@ func inTimeOf(t *testing.T, what string, f func() error) error {
 	}
 }
 
-// Close ends after the limit, says which work hangs, and frees nothing that the
-// device may still use.
+// Close returns after the limit, names the work that hangs, and frees nothing
+// that the device may still use.
 func TestADeviceThatHangsIsClosed(t *testing.T) {
 	var log lockedBuffer
 	d, s, _, y := hung(t, kompute.WithHangLimit(300*time.Millisecond), kompute.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -108,9 +108,9 @@ func TestADeviceThatHangsIsClosed(t *testing.T) {
 	require.Equal(t, ramp(2), got)
 }
 
-// Without a limit, every call with a context heeds it.
+// Without a limit, every call with a context returns when that ends.
 func TestCallsOnADeviceThatHangsHeedTheirContexts(t *testing.T) {
-	d, s, r, y := hung(t, kompute.WithHangLimit(2*soon)) // so that the test leaves no goroutine for ever
+	d, s, r, y := hung(t, kompute.WithHangLimit(2*soon)) // so that the test leaves no goroutine behind
 	short := func(f func(context.Context) error) func() error {
 		return func() error {
 			ctx, cancel := context.WithTimeout(bg, 20*time.Millisecond)
@@ -134,7 +134,7 @@ func TestCallsOnADeviceThatHangsHeedTheirContexts(t *testing.T) {
 		require.ErrorIs(t, inTimeOf(t, name, short(f)), context.DeadlineExceeded, name)
 	}
 	require.NoError(t, s.Err(), "none of these poisons the stream")
-	// One that nothing ends keeps nobody else.
+	// A call that nothing ends does not block others.
 	go func() { _ = r.Replay(bg) }()
 	require.ErrorIs(t, inTimeOf(t, "Synchronize beside Replay", short(s.Synchronize)), context.DeadlineExceeded)
 	require.ErrorIs(t, inTimeOf(t, "Replay beside Replay", short(r.Replay)), context.DeadlineExceeded)
@@ -142,8 +142,9 @@ func TestCallsOnADeviceThatHangsHeedTheirContexts(t *testing.T) {
 	require.ErrorIs(t, inTimeOf(t, "Device.Shutdown", short(d.Shutdown)), context.DeadlineExceeded)
 }
 
-// An op for which memory is short waits for the stream's work before it tries again:
-// no longer than the stream's context, which poisons it, or the limit.
+// An op that runs out of memory waits for the stream's work before it tries again,
+// but no longer than the stream's context allows, which then poisons the stream, or
+// than the limit.
 func TestAnOpWithoutMemoryOnADeviceThatHangs(t *testing.T) {
 	const large = 20 << 20 // elements: more than what is reserved
 	for name, limit := range map[string]time.Duration{"context": 2 * soon, "limit": 200 * time.Millisecond} {
@@ -171,7 +172,7 @@ func TestAnOpWithoutMemoryOnADeviceThatHangs(t *testing.T) {
 	}
 }
 
-// A full window waits for room no longer than the stream's context.
+// A full window waits for room no longer than the stream's context allows.
 func TestEnqueueingOnADeviceThatHangs(t *testing.T) {
 	d, _, _, y := hung(t, kompute.WithHangLimit(2*soon), kompute.WithWindow(1, 0))
 	ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)

@@ -30,7 +30,7 @@ var known = []struct {
 	{kompute.ErrDriver, "driver error"},
 }
 
-// outcome names an error that a fault may end in.
+// outcome names the error of a fault.
 func outcome(err error) (string, error) {
 	if err == nil {
 		return "right", nil
@@ -46,7 +46,7 @@ func outcome(err error) (string, error) {
 	return "", fmt.Errorf("an error of no kind: %w", err)
 }
 
-// A table of what became of the faults.
+// A table of the outcomes of faults.
 type table map[string]map[string]int
 
 func (t table) add(function, outcome string) {
@@ -78,7 +78,7 @@ func (t table) String() string {
 	return b.String()
 }
 
-// report logs the table, and writes it where the environment says.
+// report logs the table, and writes it to the file that the environment names.
 func report(t *testing.T) {
 	t.Logf("faults by function and outcome:\n%v", seen)
 	if path := os.Getenv("KOMPUTE_GO_FAULTS_TABLE"); path != "" {

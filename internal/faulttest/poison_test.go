@@ -16,7 +16,7 @@ import (
 
 var bg = context.Background()
 
-// always is a number of calls that is never reached.
+// always is more calls than there ever are.
 const always = ^uint64(0)
 
 // started opens a device with a stream and a tensor.
@@ -34,7 +34,7 @@ func started(t *testing.T) (*kompute.Device, *kompute.Stream, *kompute.Tensor[fl
 	return d, s, x
 }
 
-// A stream whose work or whose wait finds the device lost is poisoned with that.
+// A stream that finds the device lost, by its work or by a wait, is poisoned with that error.
 func TestALostDevicePoisonsTheStream(t *testing.T) {
 	for _, function := range []string{"vkQueueSubmit", "vkWaitSemaphores"} {
 		t.Run(function, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestALostDevicePoisonsTheStream(t *testing.T) {
 	}
 }
 
-// What a stream made that was closed in order, and was not read before the device
-// was lost, is gone, and reading it says so.
+// Results of a stream that was closed normally, but were not read before the
+// device was lost, are gone, and reading them reports that.
 func TestResultsOfClosedStreamsOnALostDevice(t *testing.T) {
 	_, s, x := started(t)
 	y := ops.Add(s, x, x)
@@ -67,8 +67,8 @@ func TestResultsOfClosedStreamsOnALostDevice(t *testing.T) {
 	}
 }
 
-// Whoever waits for an event of a device that is lost before it fails with that:
-// streams of the CPU and of another Vulkan device.
+// Streams of the CPU and of another Vulkan device that wait for an event fail if
+// its device is lost before it.
 func TestAnEventOfALostDevice(t *testing.T) {
 	_, s, x := started(t)
 	cpu, err := kompute.Open("cpu")
@@ -87,7 +87,7 @@ func TestAnEventOfALostDevice(t *testing.T) {
 	waiting, err := cpu.NewStream()
 	require.NoError(t, err)
 	control.Fail("vkQueueSubmit", 1, 1, deviceLost)
-	close(gate) // what was held back is refused
+	close(gate) // the work that was held back is refused
 	waiting.Wait(ev)
 	o.Wait(ev)
 	far2, err := kompute.New(cpu, ramp(1))
@@ -105,8 +105,8 @@ func TestAnEventOfALostDevice(t *testing.T) {
 	}
 }
 
-// A driver that refuses one read may take the next, and the stream does not hear
-// of it.
+// If the driver refuses one read, it may accept the next, and the stream is not
+// affected.
 func TestAReadThatIsRefusedOnce(t *testing.T) {
 	_, s, x := started(t)
 	y := ops.Add(s, x, x)
@@ -146,7 +146,7 @@ func TestRefusedRegions(t *testing.T) {
 	require.ErrorIs(t, r.Replay(bg), kompute.ErrOutOfMemory)
 }
 
-// An op for which the driver has no memory says which it is.
+// If the driver has no memory for an op, the error names the op.
 func TestOutOfMemoryNamesTheOp(t *testing.T) {
 	d, s, _ := started(t)
 	const large = 20 << 20 // elements: more than what is reserved
@@ -163,7 +163,7 @@ func TestOutOfMemoryNamesTheOp(t *testing.T) {
 	require.ErrorIs(t, s.Err(), kompute.ErrOutOfMemory)
 }
 
-// A fallback whose operand is lost with the device fails with that.
+// A fallback whose operand is lost with the device fails with ErrDeviceLost.
 func TestAFallbackOnALostDevice(t *testing.T) {
 	_, s, x := started(t)
 	y := ops.Add(s, x, x)

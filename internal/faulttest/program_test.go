@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program decode goes on where it was when its device is lost, and says so.
+// When its device is lost, the program decode continues where it was, and reports that.
 func TestDecodeReplacesALostDevice(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "decode")

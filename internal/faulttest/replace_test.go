@@ -15,8 +15,9 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// A device that is lost during a generation is replaced, and the generation goes on
-// with the tokens that it would have had: greedy or sampled, wherever it was.
+// A device that is lost during a generation is replaced, and the generation
+// continues with the tokens that it would have had: greedy or sampled, wherever it
+// was.
 func TestALostDeviceIsReplaced(t *testing.T) {
 	openDemo(t)
 	var log lockedBuffer
@@ -62,7 +63,7 @@ func TestALostDeviceIsReplaced(t *testing.T) {
 	_ = h.Close()
 }
 
-// Where the device cannot be opened again, the CPU takes its place if asked to.
+// If the device cannot be opened again, the CPU replaces it if that is allowed.
 func TestTheCPUTakesALostDevicesPlace(t *testing.T) {
 	openDemo(t)
 	d, err := kompute.Open("vulkan")

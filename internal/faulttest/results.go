@@ -2,7 +2,7 @@ package faulttest
 
 import "slices"
 
-// The VkResults that are made to come back. Positive ones are no errors.
+// The VkResults that are injected. Positive ones are not errors.
 const (
 	notReady             = 1
 	timeout              = 2
@@ -22,8 +22,8 @@ const (
 	outOfPoolMemory      = -1000069000
 )
 
-// results lists what a function may return, the likeliest first, where that is
-// not the usual: out of either memory. Any may return unknownError too.
+// results lists what a function may return, the likeliest first, unless it is
+// only out of host or device memory. Any function may also return unknownError.
 var results = map[string][]int32{
 	"vkCreateInstance":                     {initializationFailed, outOfHostMemory, extensionNotPresent},
 	"vkCreateDevice":                       {outOfHostMemory, initializationFailed, deviceLost, featureNotPresent, tooManyObjects},

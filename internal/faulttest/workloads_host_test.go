@@ -11,11 +11,11 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Workloads in which the host has a part: mapped memory, fallbacks, other devices,
-// large transfers.
+// Workloads that involve the host: mapped memory, fallbacks, other devices, large
+// transfers.
 
-// held has work wait for the CPU. If it is refused when that is done, nobody is
-// there to be told, and the device is lost.
+// held makes work wait for the CPU. If it is refused after that, there is no
+// caller to report it to, and the device counts as lost.
 func held(j *job) error {
 	cpu, err := kompute.Open("cpu")
 	if err != nil {
@@ -112,7 +112,7 @@ func fallsBack(j *job) error {
 	return s.Close()
 }
 
-// fallsBackOnParts overwrites the first third of z with twice that of y, on the CPU.
+// fallsBackOnParts overwrites the first third of z with twice the first third of y, on the CPU.
 func fallsBackOnParts(j *job) error {
 	s, x, err := j.start()
 	if err != nil {
@@ -159,7 +159,7 @@ func opens(j *job) error {
 }
 
 // large uploads and reads in parts, and fills more than one submission with
-// uploads alone.
+// uploads.
 func large(j *job) error {
 	s, err := j.d.NewStream()
 	if err != nil {
@@ -196,7 +196,7 @@ func large(j *job) error {
 	return errors.Join(s.Close(), z.Close(), x.Close())
 }
 
-// checkLarge reads what the host made through a fresh stream.
+// checkLarge reads the host's tensors through a fresh stream.
 func checkLarge(j *job, x *kompute.Tensor[float32], data []float32) error {
 	s, err := j.d.NewStream()
 	if err != nil {

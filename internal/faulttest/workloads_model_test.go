@@ -18,7 +18,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// demo is the demo model and what it must answer.
+// demo is the demo model and its expected answer.
 var demo struct {
 	folder *generate.Folder
 	cases  []testmodel.Case
@@ -35,8 +35,8 @@ func openDemo(t *testing.T) {
 	demo.cases, _ = testmodel.Goldens(t)
 }
 
-// checkTokens compares an answer with the golden one, of which an error may leave
-// only a beginning.
+// checkTokens compares an answer with the golden one; after an error, it may be
+// only a beginning of it.
 func checkTokens(r *generate.Result, err error, c testmodel.Case) error {
 	var got []int
 	if r != nil {
@@ -63,7 +63,7 @@ func decode(j *job) (err error) {
 	return errors.Join(checkTokens(r, err, demo.cases[0]), s.Close())
 }
 
-// serve runs requests side by side.
+// serve runs requests concurrently.
 func serve(j *job) (err error) {
 	m, err := demo.folder.Load(j.ctx, j.d, model.Options{})
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// left is a tensor that a workload leaves, with what it may hold: its content is
+// left is a tensor that a workload leaves, with its possible contents: it has
 // one of these, or reading it is an error.
 type left struct {
 	name    string
 	tensor  *kompute.Tensor[float32]
 	allowed [][]float32
-	input   bool // the host made it, so that no failure of work can lose it
+	input   bool // the host made it, so no failure of work can lose it
 }
 
 // job is one run of a workload.
@@ -38,7 +38,7 @@ func ramp(factor float32) []float32 {
 	return out
 }
 
-// start makes what almost every workload begins with: a stream, and x of 0, 1, …
+// start begins almost every workload: it makes a stream, and x of 0, 1, …
 func (j *job) start() (*kompute.Stream, *kompute.Tensor[float32], error) {
 	s, err := j.d.NewStream()
 	if err != nil {
@@ -56,7 +56,7 @@ func (j *job) input(name string, data []float32) (*kompute.Tensor[float32], erro
 	return t, err
 }
 
-// result has the tensor checked at the end.
+// result registers the tensor to be checked at the end.
 func (j *job) result(name string, t *kompute.Tensor[float32], allowed ...[]float32) *kompute.Tensor[float32] {
 	j.left = append(j.left, left{name: name, tensor: t, allowed: allowed})
 	return t
@@ -72,7 +72,7 @@ func addInto(s *kompute.Stream, acc, x *kompute.Tensor[float32]) {
 	})
 }
 
-// onCPU is an op that no device has a kernel for: it doubles.
+// onCPU is an op without kernels, which doubles its operand.
 func onCPU(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
 	out := kompute.Output[float32](s, x.Shape()...)
 	s.Enqueue(kompute.Op{
@@ -88,13 +88,13 @@ func onCPU(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float3
 	return out
 }
 
-// workload is something a program does with a device. What it returns is the
-// first error.
+// workload is something that a program does with a device. It returns the first
+// error.
 type workload struct {
 	name   string
 	run    func(j *job) error
-	mostly []string // the functions that normal runs make fail; none: a share of all
-	long   bool     // takes seconds: some calls are made to fail, not all
+	mostly []string // the functions that normal runs make fail; empty: a share of all
+	long   bool     // it takes seconds, so only some calls are made to fail
 }
 
 var workloads = []workload{

@@ -1,4 +1,4 @@
-// Package testlimit holds tests of hostile input to bounds of time and memory.
+// Package testlimit bounds the time and memory of tests with hostile input.
 package testlimit
 
 import (
@@ -15,7 +15,8 @@ const heap = "/memory/classes/heap/objects:bytes"
 // Run calls fn, and fails the test unless fn returns within the given processor time
 // (tests share machines) and the heap grows by no more than the given bytes. The
 // wall-clock limit is ten times as long, and under the race detector all limits are
-// ten times as large. It logs what was used; the peak is sampled every millisecond.
+// ten times as large. It logs the time and memory used; the peak is sampled every
+// millisecond.
 func Run(t testing.TB, most time.Duration, bytes uint64, fn func()) {
 	t.Helper()
 	if raceEnabled {

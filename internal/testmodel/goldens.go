@@ -22,8 +22,8 @@ type Case struct {
 	Margin       float64 `json:"smallest_top2_margin"`
 }
 
-// Goldens returns the golden cases of the demo model and the file of hidden
-// states and logits that belong to them.
+// Goldens returns the golden cases of the demo model, and the file with their
+// hidden states and logits.
 func Goldens(t testing.TB) ([]Case, *checkpoint.File) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)

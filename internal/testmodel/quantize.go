@@ -57,7 +57,7 @@ func code(v, scale, bias float32, bits int) uint32 {
 	return uint32(min(max(c, 0), top))
 }
 
-// put writes a code of some bits at a bit position of a little-endian stream.
+// put writes a code of the given number of bits at a bit position of a little-endian stream.
 func put(words []uint32, at, bits int, c uint32) {
 	word, shift := at/32, at%32
 	words[word] |= c << shift

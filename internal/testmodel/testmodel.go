@@ -35,7 +35,7 @@ type Spec struct {
 // Module is how one module differs; nil is dense.
 type Module = checkpoint.Packing
 
-// Small returns a quantized shape that exercises every part and runs at once.
+// Small returns a quantized shape that exercises every part and is fast.
 func Small() Spec {
 	return Spec{
 		Type: "qwen3", Hidden: 64, Intermediate: 128, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, Vocab: 96, MaxPositions: 512,

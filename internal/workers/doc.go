@@ -8,9 +8,9 @@
 // arrived. So a thread that the operating system has taken off its core delays the
 // others only if it is in the middle of a piece.
 //
-// A waiting worker polls for the next step, and helps with loops inside of the
-// pieces of others. After a short time it lets other goroutines run in between, and
-// later it parks. Workers without work end after idleTime, so an idle program uses
-// no processor time. There are never more workers than GOMAXPROCS, including the
+// A waiting worker polls for the next step, and helps with loops inside the pieces
+// of others. After a short time it lets other goroutines run in between, and later
+// it parks. Workers without work end after idleTime, so an idle program uses no
+// processor time. There are never more workers than GOMAXPROCS, including the
 // caller, even while GOMAXPROCS changes.
 package workers

@@ -8,7 +8,7 @@ import (
 )
 
 // job is a schedule that is being run, or a single loop. Its steps follow one
-// another as turns, which are counted up over all runs: turn t is step t modulo
+// another as turns, which are counted over all runs: turn t is step t modulo
 // the number of steps.
 //
 // A late worker must not take part in a turn that is over, however late it is.
@@ -18,8 +18,8 @@ import (
 // workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  [][]part
-	long   bool   // a schedule: workers stay, and those of other jobs do not come
-	end    uint64 // the turn behind the last
+	long   bool   // a schedule: its workers stay, and those of other jobs do not join
+	end    uint64 // the turn after the last
 	slots  []slot
 	failed atomic.Bool
 	mu     sync.Mutex
@@ -28,11 +28,11 @@ type job struct {
 	_        [64]byte
 	state    atomic.Uint64 // turn<<16 | shares; no shares: nothing to do
 	_        [64]byte
-	left     atomic.Int64  // groups of shares of the turn that are not done
+	left     atomic.Int64  // unfinished groups of shares of the turn
 	size     atomic.Uint64 // turn<<32 | pieces
 	_        [64]byte
-	wanted   atomic.Int32 // workers that it can use
-	attached atomic.Int32 // those that it has
+	wanted   atomic.Int32 // how many workers it can use
+	attached atomic.Int32 // how many it has
 	parked   atomic.Int32
 	wake     chan struct{}
 }
@@ -58,7 +58,7 @@ func newJob(steps [][]part, slots int) *job {
 	return &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
 }
 
-// run runs the steps so many times. It returns when they are done.
+// run runs the steps that many times. It returns when they are done.
 func (j *job) run(times int) error {
 	n := uint64(len(j.steps))
 	first := (j.state.Load()>>16/n + 1) * n
@@ -66,7 +66,7 @@ func (j *job) run(times int) error {
 	j.failed.Store(false)
 	j.err = nil
 	// Other workers see the job from here on. Late workers of earlier runs may have
-	// looked at it before, and found nothing to do.
+	// looked at it earlier, and found nothing to do.
 	me := j.attach()
 	j.open(first)
 	var place *atomic.Pointer[job]
@@ -80,7 +80,7 @@ func (j *job) run(times int) error {
 	return j.err
 }
 
-// attach takes a free slot; the job has more of them than workers.
+// attach takes a free slot; the job has more slots than workers.
 func (j *job) attach() int {
 	for {
 		for i := range j.slots {
@@ -89,7 +89,7 @@ func (j *job) attach() int {
 				return i
 			}
 		}
-		runtime.Gosched() // they are about to leave
+		runtime.Gosched() // their workers are about to leave
 	}
 }
 
@@ -98,7 +98,7 @@ func (j *job) detach(me int) {
 	j.attached.Add(-1)
 }
 
-// open begins the first turn from this one on that has work, or ends the job.
+// open begins the first turn with work, from this one on, or ends the job.
 func (j *job) open(turn uint64) {
 	for ; turn < j.end && !j.failed.Load(); turn++ {
 		step := j.steps[turn%uint64(len(j.steps))]
@@ -152,7 +152,7 @@ func (j *job) fail(err error) {
 	j.failed.Store(true)
 }
 
-// runPieces runs pieces [a, b) of a turn, which are taken.
+// runPieces runs pieces [a, b) of a turn, which the worker has taken.
 func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of mapped files that have shrunk
 	defer func() {
@@ -175,7 +175,7 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 	}
 }
 
-// done counts pieces of a share that are done. The last ones open the next turn.
+// done counts finished pieces of a share. After the last ones, it opens the next turn.
 func (j *job) done(turn uint64, share, pieces int) {
 	group := &j.slots[share-share%groupSize]
 	if pieces > 0 && group.left.Add(int64(-pieces)) == 0 && j.left.Add(-1) == 0 {
@@ -183,9 +183,9 @@ func (j *job) done(turn uint64, share, pieces int) {
 	}
 }
 
-// take takes some of the pieces that are left of a share [lo, hi). The rest stays
-// available to others in case this worker turns out to be slow: half of the pieces
-// of a schedule, which are small, and three quarters of those of a loop.
+// take takes some of the remaining pieces of a share [lo, hi). The rest stays
+// available to others, in case this worker turns out to be slow: half of the
+// pieces of a schedule, which are small, and three quarters of those of a loop.
 func (j *job) take(share int, turn uint64, lo, hi int) (a, b int) {
 	s := &j.slots[share]
 	const countBits = 24

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// loop is a job of one step, for For. It is used again and again; see job for why
-// late workers do no harm.
+// loop is a job of one step, for For. It is reused; see job for why late workers
+// do no harm.
 type loop struct {
 	job *job
 	run func(lo, hi int)
@@ -20,15 +20,15 @@ func newLoop() *loop {
 }
 
 // Loops that follow one another, such as those of a stream's ops, use mainLoop, in
-// which workers wait for the next one. Others that run at once, or inside of a
-// piece, take a loop of their own.
+// which workers wait for the next one. Loops that run at the same time, or inside
+// a piece, take another one.
 var (
 	mainLoop   = newLoop()
 	mainInUse  atomic.Bool
 	otherLoops = sync.Pool{New: func() any { return newLoop() }}
 )
 
-// takeLoop returns a loop that nobody else uses; give it back with give.
+// takeLoop returns a loop that nothing else uses; return it with give.
 func takeLoop() *loop {
 	if !mainInUse.Load() && mainInUse.CompareAndSwap(false, true) {
 		return mainLoop
@@ -50,10 +50,10 @@ func (l *loop) piece(_ *Context, lo, hi int) error {
 	return nil
 }
 
-// For calls run for ranges that together are [0, n), at once on several
-// goroutines. cost is what one unit takes, in nanoseconds or so: small loops run
-// in the calling goroutine. A panic of run elsewhere goes on in the caller, as a
-// PanicError.
+// For calls run for ranges that together are [0, n), concurrently on several
+// goroutines. cost is the approximate time of one unit in nanoseconds: small
+// loops run in the calling goroutine. A panic of run in another goroutine
+// continues in the caller, as a PanicError.
 func For(n int, cost float64, run func(lo, hi int)) {
 	if n <= 0 {
 		return
@@ -71,6 +71,6 @@ func For(n int, cost float64, run func(lo, hi int)) {
 	p.Units, p.Cost = n, cost
 	p.cut(max(worthwhile, total/float64(16*threads)))
 	if err := l.job.run(1); err != nil {
-		panic(err) // only a panic of run makes one
+		panic(err) // only a panic of run causes one
 	}
 }

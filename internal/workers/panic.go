@@ -8,8 +8,8 @@ import (
 // PanicError is a panic of a loop or of a part of a schedule, which may have
 // happened in any worker.
 type PanicError struct {
-	Value any    // what panic was called with
-	Stack []byte // where, as of debug.Stack
+	Value any    // the argument of panic
+	Stack []byte // from debug.Stack
 }
 
 // Error returns the value as text.
@@ -21,8 +21,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// panicError returns what recover returned as an error. Loops inside of loops hand
-// a PanicError on.
+// panicError converts the result of recover to an error. Nested loops pass a
+// PanicError on.
 func panicError(value any) *PanicError {
 	if e, ok := value.(*PanicError); ok {
 		return e

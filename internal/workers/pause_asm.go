@@ -2,8 +2,8 @@
 
 package workers
 
-// pause tells the processor that this is a loop that waits: it draws less power,
-// and another thread of the core gets on.
+// pause tells the processor that this is a waiting loop, so that it uses less
+// power and leaves more of the core to its other thread.
 //
 //go:noescape
 func pause()

@@ -7,9 +7,9 @@ import (
 )
 
 // Workers start on demand, and end when they have had nothing to do for idleTime,
-// so the package leaves no goroutines behind. One that has just finished looks
-// for work for a while before it sleeps, because waking a thread takes longer
-// than many loops.
+// so the package leaves no goroutines behind. A worker that has just finished
+// looks for work for a while before it sleeps, because waking a thread takes
+// longer than many loops.
 const (
 	pollTime = 100 * time.Microsecond
 	idleTime = 20 * time.Millisecond
@@ -18,10 +18,10 @@ const (
 var (
 	board    [16]atomic.Pointer[job] // where callers post their jobs
 	posted   atomic.Int32            // jobs on the board
-	longJobs atomic.Int32            // of them, schedules
+	longJobs atomic.Int32            // how many of them are schedules
 	all      atomic.Int32            // workers
-	polling  atomic.Int32            // those that look at the board
-	sleeping atomic.Int32            // those that wait for wake
+	polling  atomic.Int32            // how many look at the board
+	sleeping atomic.Int32            // how many wait for wake
 	wake     = make(chan struct{}, mostWorkers)
 )
 
@@ -66,8 +66,8 @@ func threadsFor(j *job) int {
 // tooMany reports whether the workers and one caller exceed the processors.
 func tooMany() bool { return int(all.Load()) >= runtime.GOMAXPROCS(0) }
 
-// callWorkers makes sure that so many workers look at the board. It wakes two, each
-// of which wakes two more, so that the caller can soon begin its own work.
+// callWorkers makes sure that that many workers look at the board. It wakes two,
+// each of which wakes two more, so that the caller can soon begin its own work.
 func callWorkers(want int) {
 	want = min(want, runtime.GOMAXPROCS(0)-1)
 	missing := min(want-int(polling.Load()), 2)
@@ -143,7 +143,7 @@ func (j *job) join() {
 		}
 		j.serve(me, member)
 		j.detach(me)
-		// A job that began while this worker was about to leave has counted on it.
+		// A job that began while this worker was about to leave may have counted on it.
 		if j.room() <= 0 || tooMany() {
 			return
 		}
@@ -159,8 +159,8 @@ func (j *job) room() int {
 	return int(room - j.attached.Load())
 }
 
-// find returns a job that can use another worker, and has turns to come. Inside
-// of another job only loops count: whoever helps is back soon.
+// find returns a job that can use another worker and has turns left. Inside
+// another job only loops are considered, because the helper must be back soon.
 func find(inside *job) *job {
 	if posted.Load() == 0 {
 		return nil

@@ -2,8 +2,8 @@ package workers
 
 import "runtime"
 
-// Schedule is steps that are run one after another, by workers that stay from
-// the first to the last.
+// Schedule consists of steps that are run one after another, by workers that
+// stay from the first to the last.
 type Schedule struct{ job *job }
 
 // NewSchedule returns a schedule. It keeps the steps.
@@ -29,9 +29,9 @@ func NewSchedule(steps []Step) *Schedule {
 	return s
 }
 
-// Run runs all steps so many times in a row, and returns when they are done, or
-// one has failed: then none that follows has begun. A panic of a part is a failure,
-// a *PanicError. Only one Run of a schedule may be under way.
+// Run runs all steps that many times in a row, and returns when they are done or
+// one has failed, after which no later one begins. A panic of a part is a failure,
+// a *PanicError. Only one Run of a schedule may be active at a time.
 //
 // It allocates nothing, unless workers must be started.
 func (s *Schedule) Run(times int) error {

@@ -53,8 +53,8 @@ func TestScheduleRunsEachUnitOnce(t *testing.T) {
 	})
 }
 
-// A step begins when the one before is done: each adds what the one before has
-// left.
+// A step begins when the previous one is done: each adds to the result of the
+// one before.
 func TestStepsFollowOneAnother(t *testing.T) {
 	for _, threads := range []int{1, 2, 4} {
 		withThreads(t, threads, func() {
@@ -85,7 +85,7 @@ func TestStepsFollowOneAnother(t *testing.T) {
 	}
 }
 
-// The sizes of a step may depend on what earlier steps, or runs, have made.
+// The sizes of a step may depend on results of earlier steps or runs.
 func TestSizesKnownWhenAStepBegins(t *testing.T) {
 	withThreads(t, 4, func() {
 		size, want := 0, int64(0)
@@ -133,7 +133,7 @@ func TestScheduleFails(t *testing.T) {
 	})
 }
 
-// Loops inside of a piece are shared by those that wait for it.
+// Loops inside a piece are shared with workers that wait for it.
 func TestLoopsInsideOfAStep(t *testing.T) {
 	withThreads(t, 4, func() {
 		var n atomic.Int64
@@ -188,7 +188,7 @@ func TestSchedulesWhileThreadsChange(t *testing.T) {
 	require.EqualValues(t, 3*400*51, total.Load())
 }
 
-// Other goroutines get their turn while a schedule runs on every thread.
+// Other goroutines get to run while a schedule uses every thread.
 func TestOthersGetTheirTurn(t *testing.T) {
 	withThreads(t, 2, func() {
 		var stop atomic.Bool

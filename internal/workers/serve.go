@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// patience is how often a worker looks for the next step before it takes what
-	// others have not begun, about a microsecond.
+	// patience is how often a worker looks for the next step before it takes
+	// pieces that others have not begun: for about a microsecond.
 	patience = 24
 	// politeTime is how long a worker runs or waits before it yields to other
 	// goroutines once.
@@ -24,18 +24,18 @@ type role int
 
 const (
 	caller role = iota // it runs the job, and serves to the end
-	member             // it stays for what follows, until nothing has for pollTime
-	helper             // it waits in another job, and is back there soon
+	member             // it stays for further steps, until there have been none for pollTime
+	helper             // it is waiting in another job, and must be back there soon
 )
 
-// turnOf is what a worker knows of the turn under way.
+// turnOf is what a worker knows of the current turn.
 type turnOf struct {
 	state        uint64
 	turn         uint64
 	shares, size int
 }
 
-// look returns the turn under way; ok is false if there is none.
+// look returns the current turn; ok is false if there is none.
 func (j *job) look() (t turnOf, ok bool) {
 	for {
 		t.state = j.state.Load()
@@ -90,8 +90,8 @@ func (j *job) serve(me int, as role) {
 	}
 }
 
-// linger waits for the next run of a loop that is done. It returns false if none
-// comes for a while, or other work does.
+// linger waits for the next run of a finished loop. It returns false if none
+// comes for a while, or if there is other work.
 func (j *job) linger(state uint64) bool {
 	since := now()
 	yielded := since
@@ -111,7 +111,7 @@ func (j *job) linger(state uint64) bool {
 	return true
 }
 
-// yield lets other goroutines run if that was spinTime ago. It returns when it was.
+// yield lets other goroutines run if the last time was spinTime ago. It returns the last time.
 func yield(last, at time.Duration) time.Duration {
 	if at-last <= spinTime {
 		return last
@@ -125,7 +125,7 @@ func (j *job) crowded(me int) bool {
 	return tooMany() || j.long && me >= threadsFor(j)
 }
 
-// work does all that is left of a share, and returns how many pieces that was.
+// work does the rest of a share, and returns how many pieces that was.
 func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 	lo, hi := t.share(share)
 	for {
@@ -169,7 +169,7 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 			continue
 		}
 		if i == look {
-			look *= 2 // looking disturbs those that work
+			look *= 2 // looking slows the working threads down
 			found := false
 			for j.steal(me, t, false) {
 				found = true
@@ -209,7 +209,7 @@ func (j *job) park(t *turnOf) {
 	j.wakeParked()
 }
 
-// unpark takes one of those parked off the count.
+// unpark removes one worker from the count of those parked.
 func (j *job) unpark() bool {
 	for {
 		n := j.parked.Load()
@@ -222,8 +222,8 @@ func (j *job) unpark() bool {
 	}
 }
 
-// wakeParked wakes all that are parked: two, each of which wakes two more, so that
-// who opens a turn soon begins its own work.
+// wakeParked wakes all parked workers: it wakes two, each of which wakes two more,
+// so that the worker that opens a turn can soon begin its own work.
 func (j *job) wakeParked() {
 	for range 2 {
 		if !j.unpark() {

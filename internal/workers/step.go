@@ -2,7 +2,7 @@ package workers
 
 import "time"
 
-// Step is work that may go on at once: its parts do not depend on each other.
+// Step is work that can run concurrently: its parts do not depend on each other.
 type Step []Part
 
 // Part is a loop over units.
@@ -11,9 +11,9 @@ type Part struct {
 	// Size, if not nil, is called when the step begins, and returns how many units
 	// there are this time, at most Units.
 	Size func() int
-	// Align is a multiple at which the loop may be cut; 0 is 1.
+	// The loop may be cut at multiples of Align; 0 means 1.
 	Align int
-	// Cost is about what a unit takes, in nanoseconds.
+	// Cost is the approximate time of a unit in nanoseconds.
 	Cost float64
 	// Run runs units [lo, hi). The first error of a schedule ends it.
 	Run func(c *Context, lo, hi int) error
@@ -21,14 +21,14 @@ type Part struct {
 
 // Context belongs to one worker of a schedule.
 type Context struct {
-	Local any // whatever the parts keep there
+	Local any // for the parts to keep anything
 
-	turn, prepared uint64 // prepared: the turn and the part that Prepared was asked for last
+	turn, prepared uint64 // prepared: the turn and the part of the last call of Prepared
 	part, last     *part
 }
 
 // Prepared reports whether this worker has called it before in this run of the
-// part. What it has put into Local since is still there.
+// part. If so, what it has put into Local since is still there.
 func (c *Context) Prepared() bool {
 	if c.prepared == c.turn && c.last == c.part {
 		return true
@@ -54,7 +54,7 @@ const (
 type part struct {
 	Part
 	length int // units of a piece
-	// What this turn has; only the worker that opens a step writes it.
+	// The size in this turn; only the worker that opens a step writes it.
 	units, first, pieces int
 }
 
@@ -67,7 +67,7 @@ func (p *part) cut(least float64) {
 	p.length = per * align
 }
 
-// begin counts the pieces of this turn, of which first come in other parts.
+// begin counts the pieces of this turn; first is how many pieces the parts before have.
 func (p *part) begin(first int) {
 	p.units = p.Units
 	if p.Size != nil {

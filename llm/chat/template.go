@@ -15,8 +15,8 @@ import (
 
 // The limits on one rendering. The templates of real models stay far below them: the
 // longest conversation that fits into a context of a million tokens takes some
-// hundred thousand steps and a few hundred megabytes, most of which is garbage again
-// at once.
+// hundred thousand steps and a few hundred megabytes, most of which is garbage at
+// once.
 const (
 	maxSteps  = 20_000_000
 	maxBytes  = 256 << 20

@@ -1,6 +1,6 @@
 package checkpoint
 
-// For is packing, for tests.
+// For exports packing to tests.
 func (q *Quantization) For(module string, hasScales bool) (p Packing, quantized bool) {
 	return q.packing(module, hasScales)
 }

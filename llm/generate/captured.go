@@ -8,20 +8,20 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 )
 
-// captured replays the session's step, and reads the tokens that it chooses while
-// it goes on. What the device does past the end of the turn is of no consequence:
-// it writes where the state holds nothing.
+// captured replays the session's step, and reads the chosen tokens while further
+// replays run. Work of the device past the end of the turn does no harm: it
+// writes to unused parts of the state.
 type captured struct {
 	*generation
 	step     *step
 	token    *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
-	first    int                     // position where that token is fed
+	first    int                     // the position at which that token is fed
 	given    []int                   // the tokens that next has returned
 	issued   int                     // replays enqueued
 	batches  [2]batch                // those in flight, oldest first
 	inFlight int                     // how many of batches are
 	began    time.Time               // when the first was enqueued
-	took     time.Duration           // from then until the last token that was read
+	took     time.Duration           // from then until the last token was read
 }
 
 // batch is several replays that were submitted together.
@@ -44,8 +44,8 @@ func (c *captured) next(ctx context.Context) (int, error) {
 	return id, err
 }
 
-// ahead keeps two batches in flight, so that the device has the next one when it
-// ends one, and stays busy while the host learns of that.
+// ahead keeps two batches in flight, so that the device already has the next one
+// when it finishes one, and stays busy until the host notices.
 func (c *captured) ahead() error {
 	start := time.Now()
 	if c.issued == 0 {
@@ -66,15 +66,15 @@ func (c *captured) ahead() error {
 	return nil
 }
 
-// The longest that text may be late because tokens were submitted together, and
-// the most tokens that are.
+// The longest delay of text caused by submitting tokens together, and the most
+// tokens of one batch.
 const (
 	mostLate  = 8 * time.Millisecond
 	mostBatch = 6
 )
 
-// batch returns how many replays to submit together: several where tokens are
-// so quick that nobody sees them come together.
+// batch returns how many replays to submit together: several if tokens are so
+// fast that nobody notices.
 func (c *captured) batch() int {
 	read := len(c.given) - 1
 	if read == 0 {
@@ -92,7 +92,7 @@ func (c *captured) wait(ctx context.Context) (int, error) {
 	if err := c.batches[0].done.Wait(ctx); err != nil {
 		return 0, err
 	}
-	read := len(c.given) - 1 // replays whose tokens were read
+	read := len(c.given) - 1 // replays whose tokens have been read
 	id, err := c.step.chosenAt(c.first + read)
 	if err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (c *captured) wait(ctx context.Context) (int, error) {
 	return id, nil
 }
 
-// close counts the tokens that replays have fed and whose successors were read.
+// close records the tokens that replays have fed and whose successors were read.
 func (c *captured) close() error {
 	err := c.token.Close()
 	if len(c.given) == 0 {

@@ -15,8 +15,8 @@ var modelOps = []string{
 	"binary", "quantized_gather", "quantized_matmul", "reduce", "rms_norm", "rope", "sdpa", "silu_mul", "slice_update",
 }
 
-// The demo model gives the same text with any one op switched off, and that op
-// runs on the CPU every time: no fusion hides it.
+// The demo model gives the same text with any single op disabled, and that op
+// always runs on the CPU: no fusion hides it.
 func TestEachOpDisabled(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	cases, _ := testmodel.Goldens(t)
@@ -43,7 +43,7 @@ func TestEachOpDisabled(t *testing.T) {
 			}, kompute.WithDisabled(op))
 		})
 	}
-	if len(calls) > 0 { // two norms a layer, those of queries and keys, and the last one
+	if len(calls) > 0 { // two norms per layer, those of queries and keys, and the final one
 		require.Equal(t, calls["sdpa"]*4+calls["quantized_gather"], calls["rms_norm"])
 		require.Equal(t, calls["sdpa"]*7+calls["quantized_gather"], calls["quantized_matmul"])
 	}

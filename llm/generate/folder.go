@@ -80,7 +80,7 @@ func (f *Folder) EOS() []int {
 	return f.Checkpoint.EOS()
 }
 
-// Close closes the weights. Models loaded from the folder must be closed before.
+// Close closes the weights. Models loaded from the folder must be closed first.
 // Closing a nil folder, or one twice, does nothing.
 func (f *Folder) Close() error {
 	if f == nil {
@@ -115,12 +115,12 @@ func (f *Folder) readText() error {
 	return nil
 }
 
-// EncodeText returns the tokens of a text as it is, after those that the
-// tokenizer begins every text with, such as a BOS, unless they are there already.
-// Special tokens that the text is written with count as such. It fails with
-// PromptError for an empty text and for one that is far too long for the model's
-// context, with the tokenizer's error for invalid UTF-8, and with the context's once
-// that is done.
+// EncodeText returns the tokens of a raw text, after those that the tokenizer puts
+// before every text, such as a BOS, unless the text already begins with them.
+// Special tokens in the text are recognised. It fails with PromptError for an empty
+// text and for one that is far too long for the model's context, with the
+// tokenizer's error for invalid UTF-8, and with the context's error once that is
+// done.
 func (f *Folder) EncodeText(ctx context.Context, text string) ([]int, error) {
 	switch {
 	case f == nil:
@@ -131,9 +131,9 @@ func (f *Folder) EncodeText(ctx context.Context, text string) ([]int, error) {
 	return f.encode(ctx, text, nil)
 }
 
-// EncodeWhole is EncodeText with the tokens behind it that the tokenizer ends every
-// text with, unless they are there already. Embeddings want it so: those that are made
-// of the last token, as Qwen3-Embedding's, are of the one that ends the text.
+// EncodeWhole is EncodeText followed by the tokens that the tokenizer puts after every
+// text, unless the text already ends with them. It is for embeddings: models such as
+// Qwen3-Embedding use the state of that last token.
 func (f *Folder) EncodeWhole(ctx context.Context, text string) ([]int, error) {
 	ids, err := f.EncodeText(ctx, text)
 	if err != nil {
@@ -161,12 +161,12 @@ func (f *Folder) encode(ctx context.Context, text string, plainAt []int) ([]int,
 	return ids, nil
 }
 
-// shrink is how much shorter a text may become before it is tokens: composing takes
-// away two thirds at most, and added tokens may take white space.
+// shrink is how much shorter a text may become before it is split into tokens:
+// composition removes at most two thirds, and added tokens may absorb white space.
 const shrink = 4
 
-// checkBytes refuses, before any work on it, a text that is too long for the model's
-// context even if it were made of the longest tokens.
+// checkBytes rejects, before any work on it, a text that would be too long for the
+// model's context even if it consisted of the longest tokens.
 func (f *Folder) checkBytes(n int) error {
 	if most := shrink * f.Limits().Context * f.Tokenizer.Longest(); n > most {
 		return &PromptError{fmt.Sprintf("%d bytes exceed what the model's context of %d tokens can hold", n, f.Limits().Context)}
@@ -184,21 +184,20 @@ func Turn(system, user string) []chat.Message {
 	return append(out, chat.Message{Role: "user", Content: user})
 }
 
-// EncodeChat returns the tokens of a conversation in the form of the chat
-// template, up to where the model's answer begins. Many templates write the token
-// that begins a text, such as <|begin_of_text|>, themselves; where one does not, it
-// is put there. Special tokens are the template's alone: what looks like one in a
-// message, such as <|im_end|>, is text. It fails with PromptError for an empty last
-// message, without a template, and for messages far too long for the model's context;
-// with the errors of the template and of the tokenizer, and with the context's once
-// that is done.
+// EncodeChat returns the tokens of a conversation in the form of the chat template,
+// up to where the model's answer begins. Many templates write the token that begins a
+// text, such as <|begin_of_text|>, themselves; otherwise it is added. Only the
+// template can write special tokens: in messages, something like <|im_end|> is plain
+// text. It fails with PromptError for an empty last message, without a template, and
+// for messages far too long for the model's context; with the errors of the template
+// and of the tokenizer, and with the context's once that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
 	return f.EncodeChatWith(ctx, messages, chat.Options{})
 }
 
-// EncodeChatWith is EncodeChat with what else a template may look at: the tools
-// and variables of o, such as enable_thinking. Its AddGenerationPrompt and Text do
-// not count. The last message may be empty if it has Extra, as the result of a tool
+// EncodeChatWith is EncodeChat with further input for the template: the tools and
+// variables of o, such as enable_thinking. Its AddGenerationPrompt and Text are
+// ignored. The last message may be empty if it has Extra, as the result of a tool
 // has.
 func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o chat.Options) ([]int, error) {
 	switch {
@@ -234,7 +233,7 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 	return f.encode(ctx, text, plainAt)
 }
 
-// CheckPrompt refuses tokens that the model cannot take: none, more than its
+// CheckPrompt rejects tokens that the model cannot process: none, more than its
 // context holds, or some outside its vocabulary.
 func (f *Folder) CheckPrompt(ids []int) error { return CheckPrompt(f.Limits(), ids) }
 

@@ -39,7 +39,7 @@ func withSession(t *testing.T, f *Folder, d *kompute.Device, o model.Options, fn
 	require.NoError(t, m.Close())
 }
 
-// Greedy output equals every golden, and no op leaves the device for it.
+// Greedy output equals every golden, and no op leaves the device.
 func TestGoldenGreedy(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -71,7 +71,7 @@ func TestGoldenGreedy(t *testing.T) {
 	}, kompute.WithStrict())
 }
 
-// The most important cases hold in 16 bits as well: their margins are wide.
+// The most important cases, which have wide margins, also hold in 16 bits.
 func TestGreedyNarrow(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -113,8 +113,8 @@ func TestSamplingReproducible(t *testing.T) {
 	require.NotEqual(t, runs[2], runs[3])
 }
 
-// A prompt fed in steps of any size, and one that the cache holds in part, give
-// the same tokens.
+// A prompt fed in steps of any size, or partly in the cache already, gives the
+// same tokens.
 func TestPrefillSteps(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	c := cases[2]
@@ -142,8 +142,8 @@ func TestPrefillSteps(t *testing.T) {
 	})
 }
 
-// The second turn of a conversation feeds only what is new, and gives what one
-// long prompt gives.
+// The second turn of a conversation feeds only new tokens, and gives the same
+// as one long prompt.
 func TestConversation(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -247,8 +247,8 @@ func TestEncode(t *testing.T) {
 	require.ErrorIs(t, err, ErrPrompt)
 }
 
-// Special tokens in messages are text, those of the template are not, and a raw
-// prompt means what it says.
+// Special tokens in messages are plain text; those of the template and of raw
+// prompts are not.
 func TestSpecialTokensInMessages(t *testing.T) {
 	f := openDemo(t)
 	end, ok := f.Tokenizer.ID("<|im_end|>")

@@ -6,13 +6,13 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// mark stands before a special token that somebody wrote in a message, while the
-// template is at work. Unicode promises that it is no character, so no message needs
-// it, and what is there of it is dropped.
+// mark precedes a special token that is written in a message, while the template
+// runs. Unicode guarantees that it is not a character, so no message needs it, and
+// those in messages are dropped.
 const mark = "\uFDD0"
 
-// marker follows special tokens in messages through the template to where they end
-// up in the text.
+// marker tracks special tokens in messages through the template to their places in
+// the text.
 type marker struct{ tokenizer *tokenizer.Tokenizer }
 
 // add marks the special tokens in a text.

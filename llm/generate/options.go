@@ -31,9 +31,9 @@ const (
 // Options are the options of a generation. The zero value is greedy, with the
 // defaults.
 type Options struct {
-	MaxTokens   int // most tokens to generate; 0 is DefaultMaxTokens
+	MaxTokens   int // maximum number of tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params
-	PrefillStep int   // most tokens of the prompt to feed at once; 0 is DefaultPrefillStep
+	PrefillStep int   // maximum number of prompt tokens to feed at once; 0 is DefaultPrefillStep
 	EOS         []int // tokens that end the turn
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
@@ -41,8 +41,8 @@ type Options struct {
 	// Otherwise decoding replays a region that was captured once, and the host
 	// reads tokens while the next ones are computed. Both give the same tokens.
 	Eager bool
-	// OnText, if not nil, gets the text as it comes, in whole characters. An
-	// error ends the generation, which returns it.
+	// OnText, if not nil, gets the text as it is generated, in whole
+	// characters. If it returns an error, the generation ends with that error.
 	OnText func(text string) error
 	// OnPrefill, if not nil, is told how much of a long prompt has been fed.
 	OnPrefill func(done, total int)
@@ -61,7 +61,7 @@ func (o *Options) fill() error {
 	return CheckStops(o.Stop)
 }
 
-// CheckStops refuses stop strings that are empty or not valid UTF-8, with
+// CheckStops rejects stop strings that are empty or not valid UTF-8, with
 // kompute.ErrInvalid.
 func CheckStops(stops []string) error {
 	for _, stop := range stops {
@@ -72,7 +72,7 @@ func CheckStops(stops []string) error {
 	return nil
 }
 
-// CheckPrompt refuses, with PromptError, tokens that a model with these limits cannot be
+// CheckPrompt rejects, with PromptError, tokens that a model with these limits cannot be
 // fed: none, more than the context, or some outside the vocabulary.
 func CheckPrompt(l model.Limits, prompt []int) error {
 	switch {

@@ -11,8 +11,8 @@ import (
 )
 
 // Session generates text with one model, on a stream and a state of its own. The
-// state stays from call to call, so a conversation pays for each of its tokens
-// once. A session serves one goroutine at a time.
+// state is kept from call to call, so each token of a conversation is computed
+// only once. A session serves one goroutine at a time.
 type Session struct {
 	host      *model.Host // nil: a lost device is not replaced
 	model     model.Model
@@ -20,11 +20,11 @@ type Session struct {
 	stream    *kompute.Stream
 	state     model.DecodeState
 	seen      []int // the tokens in the state
-	step      *step // nil until it is needed
+	step      *step // nil until needed
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
-	busy       bool // a generation is under way
+	busy       bool // a generation is running
 }
 
 // NewSession returns a session with an empty state for capacity tokens, which
@@ -46,8 +46,8 @@ func NewSession(m model.Model, tok *tokenizer.Tokenizer, capacity int) (*Session
 }
 
 // NewHostedSession is NewSession with the model of a host. If the device is lost
-// during a generation, the host replaces it, and the generation goes on where it was:
-// its tokens so far are fed to the new model.
+// during a generation, the host replaces it, and the generation continues: its tokens
+// so far are fed to the new model.
 func NewHostedSession(h *model.Host, tok *tokenizer.Tokenizer, capacity int) (*Session, error) {
 	if h == nil {
 		return nil, fmt.Errorf("%w: a session needs a host", kompute.ErrInvalid)
@@ -59,8 +59,8 @@ func NewHostedSession(h *model.Host, tok *tokenizer.Tokenizer, capacity int) (*S
 	return s, err
 }
 
-// move goes over to another model, with an empty state for capacity tokens. What the
-// session has on the device before, which is lost, is given up.
+// move switches to another model, with an empty state for capacity tokens. The
+// session's objects on the previous device, which is lost, are abandoned.
 func (s *Session) move(m model.Model, capacity int) error {
 	fresh, err := NewSession(m, s.tokenizer, capacity)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Session) open() bool { return s != nil && s.stream != nil }
 
 var errBusy = fmt.Errorf("%w: the session is in the middle of a generation", kompute.ErrInvalid)
 
-// check refuses a session that cannot begin a generation.
+// check rejects a session that cannot begin a generation.
 func (s *Session) check() error {
 	switch {
 	case !s.open():
@@ -87,8 +87,8 @@ func (s *Session) check() error {
 	return nil
 }
 
-// Stream returns the session's stream, whose statistics tell what it did; nil
-// once it is closed.
+// Stream returns the session's stream, for its statistics; nil once it is
+// closed.
 func (s *Session) Stream() *kompute.Stream {
 	if s == nil {
 		return nil
@@ -97,8 +97,9 @@ func (s *Session) Stream() *kompute.Stream {
 }
 
 // Region returns the decode step that generations replay; nil if none has needed
-// it yet, or this device cannot have one. It is closed with the session, when the
-// state grows, and when a generation samples after a greedy one, or the other way.
+// it yet, or if the device cannot capture it. It is closed with the session, when
+// the state grows, and when a sampled generation follows a greedy one, or vice
+// versa.
 func (s *Session) Region() *kompute.Region {
 	if s == nil || s.step == nil {
 		return nil
@@ -107,8 +108,8 @@ func (s *Session) Region() *kompute.Region {
 }
 
 // Uncaptured returns why the session's decode step cannot be a region on this
-// device, so that every token's ops are enqueued anew, which is far slower; nil if
-// it can, or no generation has tried. It wraps kompute.ErrCapture.
+// device, so that the ops of every token are enqueued one by one, which is far
+// slower; nil if it can, or no generation has tried. It wraps kompute.ErrCapture.
 func (s *Session) Uncaptured() error {
 	if s == nil {
 		return nil
@@ -117,8 +118,8 @@ func (s *Session) Uncaptured() error {
 }
 
 // Close frees state and stream, once the device is done with them. Closing a nil
-// session, or one twice, does nothing. It fails with kompute.ErrInvalid in the
-// middle of a generation, as in the loop over Tokens.
+// session, or one twice, does nothing. It fails with kompute.ErrInvalid during a
+// generation, for example in the loop over Tokens.
 func (s *Session) Close() error {
 	switch {
 	case !s.open():
@@ -131,8 +132,8 @@ func (s *Session) Close() error {
 	return err
 }
 
-// read feeds the prompt, as far as the state does not hold it already, and
-// returns the token that follows it, on the device, [1, 1].
+// read feeds the part of the prompt that the state does not hold yet, and
+// returns the token that follows the prompt, on the device, [1, 1].
 func (g *generation) read(ctx context.Context, prompt []int) (*kompute.Tensor[uint32], error) {
 	piece, err := g.resume(prompt)
 	if err != nil {
@@ -150,8 +151,9 @@ func (g *generation) read(ctx context.Context, prompt []int) (*kompute.Tensor[ui
 	return next, errors.Join(err, tokens.Close())
 }
 
-// resume keeps of the state what the new prompt begins with, and returns the
-// tokens still to be fed: at least the last one, whose logits are needed.
+// resume keeps the part of the state that the new prompt begins with, and
+// returns the tokens still to be fed: at least the last one, whose logits are
+// needed.
 func (s *Session) resume(prompt []int) ([]int, error) {
 	same := 0
 	for same < min(len(s.seen), len(prompt)-1) && s.seen[same] == prompt[same] {
@@ -174,9 +176,9 @@ func (s *Session) upload(ids []int) (*kompute.Tensor[uint32], error) {
 }
 
 // prefill feeds all tokens but those of the last piece, a piece at a time, and
-// returns the last piece. It waits for each piece, so that what is in flight
-// stays small and progress is real, and begins none once ctx is cancelled: the
-// device is then busy for no longer than with one piece.
+// returns the last piece. It waits for each piece, so that little is in flight
+// and progress is real, and begins none once ctx is cancelled: the device is
+// then busy with at most one piece.
 func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, error) {
 	total := len(ids)
 	for len(ids) > o.PrefillStep {
@@ -201,8 +203,8 @@ func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, er
 	return ids, ctx.Err()
 }
 
-// failed brings state and seen back into step after an error: what a pass has
-// enqueued counts, unless its tokens were not noted.
+// failed makes state and seen agree again after an error, by forgetting the
+// tokens of a pass that were not recorded.
 func (s *Session) failed(err error) error {
 	if s.state.Len() > len(s.seen) {
 		err = errors.Join(err, s.state.Truncate(len(s.seen)))

@@ -22,13 +22,13 @@ type source interface {
 	close() error
 }
 
-// source returns what the tokens of this generation come from. token [1, 1] is
-// the one that follows the prompt, chosen on the device but not read yet; it
+// source returns the source of this generation's tokens. token [1, 1] is the
+// one that follows the prompt, chosen on the device but not read yet; it
 // belongs to the source, unless there is an error.
 //
 // Several tokens come from the session's step. It is captured and replayed, if the
 // device can, and enqueued op by op otherwise. It is captured here, while the device
-// works on the prompt, unless an earlier generation has done so.
+// processes the prompt, unless an earlier generation has captured it.
 func (g *generation) source(token *kompute.Tensor[uint32]) (source, error) {
 	first := g.state.Len()
 	if g.limit == 1 {
@@ -54,14 +54,14 @@ func (g *generation) source(token *kompute.Tensor[uint32]) (source, error) {
 	return &eager{generation: g, step: c, token: token, at: first}, nil
 }
 
-// eager enqueues the ops of each step one by one, when its token is asked for.
+// eager enqueues the ops of each step one by one, when its token is requested.
 type eager struct {
 	*generation
-	step  *step                   // nil where only the prompt's token is wanted
+	step  *step                   // nil if only the token after the prompt is needed
 	token *kompute.Tensor[uint32] // [1, 1], the one that follows the prompt
 	id    int                     // the last token, to be fed next
-	at    int                     // where
-	begun bool                    // the prompt's token was read
+	at    int                     // the position at which it is fed
+	begun bool                    // the token after the prompt has been read
 	done  kompute.Event
 }
 
@@ -102,8 +102,8 @@ func (e *eager) ahead() error { return nil }
 
 func (e *eager) close() error { return e.token.Close() }
 
-// feed enqueues a pass over tokens, whose numbers are ids, and the choice of the
-// token that follows them, which it returns on the device, [1, 1].
+// feed enqueues a pass over tokens, whose IDs are ids, and the choice of the
+// next token, which it returns on the device, [1, 1].
 func (g *generation) feed(tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
 	sc := g.stream.Scope()
 	defer sc.Close()
@@ -117,7 +117,7 @@ func (g *generation) feed(tokens *kompute.Tensor[uint32], ids []int) (*kompute.T
 }
 
 // choose enqueues the choice of the next token from logits [1, 1, V], as [1, 1].
-// Without parameters it is the likeliest.
+// Without parameters it is the likeliest token.
 func choose(st *kompute.Stream, logits *kompute.Tensor[float32], params *kompute.Tensor[uint32], step ops.Position) *kompute.Tensor[uint32] {
 	if params == nil {
 		return ops.ArgMax(st, logits, -1)

@@ -10,19 +10,19 @@ import (
 type Stats struct {
 	// Fed is how many tokens of the prompt the state did not hold yet.
 	Fed int
-	// FirstToken is the time from the start to the first token; the whole prompt
-	// is read in it. Decode is the time from there to the last token. If the device was
-	// replaced, Decode and Work begin with the first token behind that.
+	// FirstToken is the time from the start to the first token, which includes
+	// processing the prompt. Decode is the time from then to the last token. If the
+	// device was replaced, Decode and Work begin with the first token after that.
 	FirstToken, Decode time.Duration
 	// Work counts what the stream did for the tokens after the first.
 	Work Work
 	// Replaced is how often the device was lost and replaced.
 	Replaced int
-	// Fallbacks counts ops that ran on the CPU though the device is another, by
-	// op and reason.
+	// Fallbacks counts ops that ran on the CPU instead of the device, by op and
+	// reason.
 	Fallbacks map[string]map[string]int
-	// Uncaptured is why tokens were enqueued op by op although a replayed region
-	// was asked for; "" if they were not.
+	// Uncaptured is why tokens were enqueued op by op instead of replaying a
+	// region; "" if they were not.
 	Uncaptured string
 }
 
@@ -50,23 +50,23 @@ func rate(n int, d time.Duration) float64 {
 // Work counts what the stream did for the tokens after the first.
 type Work struct {
 	Tokens           int    `json:"tokens"`
-	Replays          uint64 `json:"replays"` // of the region: with those past the end of the turn; 0 if eager
+	Replays          uint64 `json:"replays"` // of the region: including those past the end of the turn; 0 if eager
 	Ops              uint64 `json:"ops"`
 	Dispatches       uint64 `json:"dispatches"`
 	Barriers         uint64 `json:"barriers"`
 	Submits          uint64 `json:"submits"`
 	DescriptorWrites uint64 `json:"descriptor_writes"`
 	RecordedCommands uint64 `json:"recorded_commands"`
-	Allocations      uint64 `json:"allocations"` // of memory and pools on the device's side
+	Allocations      uint64 `json:"allocations"` // of device memory and pools
 	// IdleWaits counts how often the host waited for a token while the device had
-	// nothing to do behind it: once a token if eager, never in replays.
+	// no further work: once per token if eager, never with replays.
 	IdleWaits    uint64 `json:"idle_waits"`
 	HostNanos    int64  `json:"host_ns"`    // time the host took to record and submit
 	EnqueueNanos int64  `json:"enqueue_ns"` // time the host took to enqueue, with what HostNanos counts
 }
 
-// PerToken is [Work] divided by the tokens that the device computed: with those
-// past the end of the turn, of which the host learnt too late.
+// PerToken is [Work] divided by the number of tokens that the device computed,
+// including those past the end of the turn, which the host noticed too late.
 type PerToken struct {
 	Submits          float64 `json:"submits"`
 	Dispatches       float64 `json:"dispatches"`
@@ -97,18 +97,18 @@ type meter struct {
 	start   time.Time
 	before  kompute.StreamStats // at the start
 	first   time.Time           // when the first token was there; zero: not yet
-	from    time.Time           // likewise, of this stream's tokens
+	from    time.Time           // when this stream's first token was there
 	after   counters            // then
-	earlier int                 // tokens up to then
+	earlier int                 // number of tokens up to then
 	fed     int
 	enqueue time.Duration // host time to enqueue tokens
-	idle    uint64        // waits for a token while the device had no other to work on
+	idle    uint64        // waits for a token while the device had no other work
 	// why tokens are not replayed although they should be; nil: they are
 	uncaptured error
 	replaced   int
 }
 
-// counters is a reading of all that Work counts.
+// counters is a reading of everything that Work counts.
 type counters struct {
 	kompute.StreamStats
 	allocations uint64
@@ -129,7 +129,7 @@ func (m *meter) firstToken(number int) {
 	}
 }
 
-// moved begins anew with another device's stream.
+// moved starts again with another device's stream.
 func (m *meter) moved() {
 	m.replaced++
 	m.before, m.from = m.session.stream.Stats(), time.Time{}
@@ -139,7 +139,7 @@ func (m *meter) counters() counters {
 	return counters{m.session.stream.Stats(), m.session.model.Device().Stats().Allocations, m.enqueue, m.idle}
 }
 
-// stats sums up a generation of so many tokens.
+// stats returns the costs of a generation of that many tokens.
 func (m *meter) stats(tokens int) Stats {
 	now := m.counters()
 	out := Stats{Fed: m.fed, Replaced: m.replaced, Fallbacks: fallbacks(m.before, now.StreamStats)}
@@ -174,7 +174,7 @@ func work(before, after counters, tokens int) Work {
 	}
 }
 
-// fallbacks returns the counts that grew between two readings, and by how much.
+// fallbacks returns by how much counts grew between two readings.
 func fallbacks(before, after kompute.StreamStats) map[string]map[string]int {
 	grown := map[string]map[string]int{}
 	for op, reasons := range after.Fallbacks {

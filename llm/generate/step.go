@@ -12,20 +12,20 @@ import (
 )
 
 // step is one decode step, and what it keeps on the device: it feeds the token
-// that the step before has chosen, and moves on by itself. The host only reads
-// which tokens were chosen. So each run of it is the same work in the same memory,
-// whether it is enqueued anew or a region is replayed.
+// that the previous step has chosen, and advances by itself. The host only reads
+// the chosen tokens. So each run is the same work in the same memory, whether its
+// ops are enqueued or a region is replayed.
 type step struct {
 	region   *kompute.Region         // the step, captured; nil until it is replayed
-	capacity int                     // of the state that it works on
-	params   *kompute.Tensor[uint32] // how to sample, as of [ops.Sample]; nil is greedy
-	token    *kompute.Tensor[uint32] // [1, 1], to be fed next
-	cursor   *nn.Cursor              // where it goes
+	capacity int                     // capacity of its state
+	params   *kompute.Tensor[uint32] // sampling parameters of [ops.Sample]; nil is greedy
+	token    *kompute.Tensor[uint32] // [1, 1], the token to be fed next
+	cursor   *nn.Cursor              // its position
 	chosen   *kompute.Mapped[uint32] // [capacity], the token that follows each position
 }
 
-// decodeStep returns the session's step for the state as it is and for greedy or
-// sampled tokens: the one of earlier generations if it fits.
+// decodeStep returns the session's step for its current state and for greedy or
+// sampled tokens: that of earlier generations if it fits.
 func (g *generation) decodeStep() (*step, error) {
 	greedy := g.options.Sampling.Greedy()
 	if c := g.step; c != nil {
@@ -43,7 +43,7 @@ func (g *generation) decodeStep() (*step, error) {
 	return g.step, nil
 }
 
-// capture captures the step, unless that was done before. It reports false if this
+// capture captures the step, unless that has been done. It returns false if the
 // device cannot.
 func (g *generation) capture(c *step) (bool, error) {
 	if c.region != nil || g.uncaptured != nil {
@@ -60,8 +60,8 @@ func (g *generation) capture(c *step) (bool, error) {
 	return c.region != nil, err
 }
 
-// begin enqueues, behind the prompt, what the first run of the step begins with:
-// the token that follows the prompt, its position and how to sample.
+// begin enqueues, after the prompt, the initial values of the step: the token
+// that follows the prompt, its position and the sampling parameters.
 func (c *step) begin(g *generation, token *kompute.Tensor[uint32]) error {
 	position := g.state.Len()
 	sc := g.stream.Scope()
@@ -76,7 +76,7 @@ func (c *step) begin(g *generation, token *kompute.Tensor[uint32]) error {
 	return g.stream.Flush()
 }
 
-// allocate makes what the step keeps.
+// allocate makes the step's tensors.
 func (c *step) allocate(d *kompute.Device, greedy bool) error {
 	var errs [4]error
 	c.token, errs[0] = kompute.Zeros[uint32](d, 1, 1)
@@ -88,8 +88,8 @@ func (c *step) allocate(d *kompute.Device, greedy bool) error {
 	return errors.Join(errs[:]...)
 }
 
-// record is the step: it feeds the token, chooses the next one, and leaves it for
-// the next run and for the host.
+// record enqueues the step: it feeds the token, chooses the next one, and stores
+// it for the next run and for the host.
 func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState) {
 	c.cursor.Load(st)
 	position := c.cursor.Position()
@@ -102,8 +102,8 @@ func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState
 	ops.SliceUpdate(st, c.token, next)
 }
 
-// chosenAt returns the token that follows a position, once the run that chose it
-// is done.
+// chosenAt returns the token that follows a position, once the run that chooses
+// it is done.
 func (c *step) chosenAt(position int) (int, error) {
 	var id [1]uint32
 	if err := c.chosen.Peek(id[:], position); err != nil {
@@ -112,7 +112,7 @@ func (c *step) chosenAt(position int) (int, error) {
 	return int(id[0]), sample.Check(id[0])
 }
 
-// closeStep gives the step up, once the device is done with it.
+// closeStep frees the step, once the device is done with it.
 func (s *Session) closeStep() error {
 	c := s.step
 	if c == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Replays give what eager decoding gives, and what the goldens say, whatever
-// was generated before, in whatever way.
+// Replays give the same tokens as eager decoding and the goldens, whatever was
+// generated before, and however.
 func TestReplaysEqualEager(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -37,13 +37,13 @@ func TestReplaysEqualEager(t *testing.T) {
 	}, kompute.WithStrict())
 }
 
-// hot samples with every filter, so hot that seeds differ soon.
+// hot samples with every filter, at a temperature so high that seeds soon differ.
 func hot(seed uint64) sample.Params {
 	return sample.Params{Temperature: 1.6, TopP: 0.98, TopK: 60, MinP: 0.002, Seed: seed}
 }
 
-// So do sampled tokens: one region serves any parameters, and greedy generations
-// in between change nothing.
+// The same holds for sampled tokens: one region serves all parameters, and
+// greedy generations in between change nothing.
 func TestSampledReplaysEqualEager(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	c := cases[4]
@@ -78,8 +78,8 @@ func TestSampledReplaysEqualEager(t *testing.T) {
 	}, kompute.WithStrict())
 }
 
-// Once the loop is captured, a token costs a replay and nothing else, however it
-// is chosen.
+// Once the step is captured, a token costs one replay and nothing else, however
+// it is chosen.
 func TestSteadyDecode(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	cases, _ := testmodel.Goldens(t)
@@ -97,7 +97,7 @@ func TestSteadyDecode(t *testing.T) {
 	})
 }
 
-// An eager token is the same work in the same memory as the one before, wherever it stands: nothing is recorded anew.
+// An eager token is the same work in the same memory as the one before, at any position: nothing is recorded again.
 func TestSteadyEagerDecode(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -138,7 +138,7 @@ func requireSteady(t *testing.T, d *kompute.Device, s Stats, layers int) {
 	require.LessOrEqual(t, s.Work.Replays, uint64(s.Work.Tokens+2*mostBatch), "the end of the turn is seen soon")
 }
 
-// A cache that grows gets a loop of its own.
+// After the cache has grown, there is a new step.
 func TestLoopOfAGrowingCache(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	c := cases[0]
@@ -163,7 +163,7 @@ func TestLoopOfAGrowingCache(t *testing.T) {
 	})
 }
 
-// A single token, eager decoding and sessions that cannot be captured have no loop.
+// Single tokens, eager decoding and sessions that cannot be captured have no captured step.
 func TestWithoutLoop(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -194,7 +194,7 @@ func TestWithoutLoop(t *testing.T) {
 	})
 }
 
-// Once a prompt is cancelled, no further piece of it is begun.
+// Once a prompt is cancelled, no further piece of it begins.
 func TestPromptCancelled(t *testing.T) {
 	f := openDemo(t)
 	prompt, err := f.EncodeText(t.Context(), strings.Repeat("one two three ", 40))
@@ -223,8 +223,8 @@ func TestPromptCancelled(t *testing.T) {
 	})
 }
 
-// What ends a generation early leaves a session that works on, with replays
-// still in flight.
+// After a generation ends early, with replays still in flight, the session
+// remains usable.
 func TestReplaysInterrupted(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	c := cases[0]
@@ -257,7 +257,7 @@ func TestReplaysInterrupted(t *testing.T) {
 	})
 }
 
-// spoilt is a model whose decode steps give logits that nothing can be chosen from.
+// spoilt is a model whose decode steps give invalid logits.
 type spoilt struct {
 	model.Model
 	mended bool
@@ -271,8 +271,8 @@ func (m *spoilt) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float3
 	return ops.Mul(s, logits, kompute.Constant(s, []float32{float32(math.NaN())}))
 }
 
-// Logits that are no numbers end a sampled generation with the typed error,
-// replayed or not, and the session works on.
+// Invalid logits end a sampled generation with the typed error, replayed or
+// not, and the session remains usable.
 func TestBadLogits(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)

@@ -9,8 +9,8 @@ type stopper struct {
 	held  string
 }
 
-// push adds text and returns what is certain to come before any stop string, and
-// whether one has appeared.
+// push adds text. It returns the text that certainly precedes any stop string,
+// and whether one has appeared.
 func (s *stopper) push(text string) (out string, stopped bool) {
 	s.held += text
 	first := -1
@@ -35,7 +35,7 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 	return out, false
 }
 
-// flush returns what was held back, once the text has ended.
+// flush returns the text that was held back, once the text has ended.
 func (s *stopper) flush() string {
 	out := s.held
 	s.held = ""

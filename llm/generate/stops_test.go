@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// In whatever pieces the text comes, what passes is the text before the first
-// stop string.
+// However the text is divided into pieces, exactly the text before the first
+// stop string passes.
 func TestStopper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.SampledFrom([]string{"a", "b", "ab", "ba"})

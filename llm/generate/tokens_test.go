@@ -15,8 +15,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// A cancelled generation returns what it reached and the context's error, and the
-// session works on.
+// A cancelled generation returns the result so far and the context's error, and
+// the session remains usable.
 func TestCancel(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	f := openDemo(t)
@@ -70,7 +70,7 @@ func TestCallerStops(t *testing.T) {
 	})
 }
 
-// Tokens gives one by one what Generate gives at once.
+// Tokens yields one by one the tokens that Generate returns at once.
 func TestTokens(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
 	c := cases[0]
@@ -130,7 +130,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// What is nil, zero or closed gives errors and does not panic.
+// Nil, zero and closed values return errors and do not panic.
 func TestNilAndClosed(t *testing.T) {
 	f := openDemo(t)
 	d, err := kompute.Open("cpu")
@@ -176,7 +176,7 @@ func TestNilAndClosed(t *testing.T) {
 	}
 }
 
-// A stop string ends a session's text before it, and what was held back is not lost.
+// A stop string ends a session's text before it, and text that was held back is not lost.
 func TestStopStrings(t *testing.T) {
 	f, err := OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestStopStrings(t *testing.T) {
 	got, err := s.Generate(t.Context(), prompt, Options{EOS: f.EOS(), Stop: []string{"nowhere", stop}, OnText: func(more string) error { text += more; return nil }})
 	require.NoError(t, err)
 	require.Equal(t, []string{before, before, FinishStop}, []string{got.Text, text, got.Finish})
-	// Up to where the text may be the beginning of one.
+	// The longest end of the text that may be the beginning of one.
 	n := 0
 	for n < len(whole.IDs) && !strings.HasSuffix(f.Tokenizer.Decode(whole.IDs[:n], tokenizer.SkipSpecial), "tiny") {
 		n++

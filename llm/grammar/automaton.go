@@ -25,7 +25,7 @@ type element struct {
 // rule lists alternatives.
 type rule [][]element
 
-// frame is a stack: what is to come next, and below it what comes after.
+// frame is a stack: what comes next, and below it what follows.
 type frame struct {
 	rest  []element // not empty
 	below *frame
@@ -35,9 +35,9 @@ type frame struct {
 // state is a set of stacks, each with a set of bytes on top.
 type state struct {
 	frames   []*frame // by id
-	complete bool     // one of the stacks is empty
+	complete bool     // whether one of the stacks is empty
 	next     [256]*state
-	known    set // which of next are known; nil: no text goes on like that
+	known    set // which entries of next are known; a known nil: that byte may not follow
 	mask     []uint64
 }
 
@@ -46,8 +46,8 @@ type frameKey struct {
 	below *frame
 }
 
-// automaton finds states. Those that it knows are forgotten when there are too many;
-// matchers keep theirs.
+// automaton finds states. Known ones are discarded when there are too many; matchers
+// keep theirs.
 type automaton struct {
 	rules  []rule
 	frames map[frameKey]*frame
@@ -64,7 +64,7 @@ func (a *automaton) forget() {
 	a.frames, a.states = map[frameKey]*frame{}, map[string]*state{}
 }
 
-// frame returns the one stack with that on top.
+// frame returns the unique stack with that top and rest.
 func (a *automaton) frame(rest []element, below *frame) *frame {
 	key := frameKey{unsafe.SliceData(rest), below}
 	f := a.frames[key]
@@ -76,7 +76,7 @@ func (a *automaton) frame(rest []element, below *frame) *frame {
 	return f
 }
 
-// expand adds the stacks that begin with a set of bytes.
+// expand adds the stacks that have a set of bytes on top.
 func (a *automaton) expand(s *state, rest []element, below *frame) {
 	for len(rest) == 0 {
 		if below == nil {
@@ -97,7 +97,7 @@ func (a *automaton) expand(s *state, rest []element, below *frame) {
 	}
 }
 
-// known returns the one state with these stacks.
+// known returns the unique state with these stacks.
 func (a *automaton) known(s *state) *state {
 	slices.SortFunc(s.frames, func(a, b *frame) int { return int(a.id) - int(b.id) })
 	s.frames = slices.Compact(s.frames)
@@ -122,7 +122,7 @@ func (a *automaton) known(s *state) *state {
 	return s
 }
 
-// next returns the state behind a byte, or nil if it may not follow.
+// next returns the state after a byte, or nil if the byte may not follow.
 func (a *automaton) next(s *state, b byte) *state {
 	if s.known.has(b) {
 		return s.next[b]

@@ -2,14 +2,14 @@ package grammar
 
 import "fmt"
 
-// mostElements bounds a grammar.
+// mostElements bounds the size of a grammar.
 const mostElements = 1 << 17
 
 // builder collects the rules of a grammar.
 type builder struct {
 	rules    []rule
 	elements int
-	named    map[string]int // rules that stand for themselves
+	named    map[string]int // rules of repeated parts
 	refs     map[string]int // rules of $ref
 	root     *document
 	depth    int
@@ -17,7 +17,7 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[string]int{}} }
 
-// seq joins what follows each other.
+// seq is a sequence of parts.
 func seq(parts ...[]element) []element {
 	var out []element
 	for _, p := range parts {
@@ -26,7 +26,7 @@ func seq(parts ...[]element) []element {
 	return out
 }
 
-// lit is a text as it is.
+// lit is a literal text.
 func lit(text string) []element {
 	out := make([]element, len(text))
 	for i := range out {
@@ -45,13 +45,13 @@ func one(ranges string) []element {
 	return []element{{set: s}}
 }
 
-// or is one of alternatives.
+// or is one of several alternatives.
 func (b *builder) or(alternatives ...[]element) []element {
 	i := b.reserve()
 	return b.define(i, alternatives...)
 }
 
-// reserve makes a rule to be defined later, as one that contains itself.
+// reserve makes a rule that is defined later, because it may contain itself.
 func (b *builder) reserve() int {
 	b.rules = append(b.rules, nil)
 	return len(b.rules) - 1
@@ -65,7 +65,7 @@ func (b *builder) define(i int, alternatives ...[]element) []element {
 	return []element{{rule: i}}
 }
 
-// call is a rule that f makes once.
+// call is a rule that f makes when it is first used.
 func (b *builder) call(name string, f func() []element) []element {
 	if i, ok := b.named[name]; ok {
 		return []element{{rule: i}}
@@ -77,13 +77,13 @@ func (b *builder) call(name string, f func() []element) []element {
 
 func (b *builder) optional(x []element) []element { return b.or(x, nil) }
 
-// any is x any number of times.
+// any is x, repeated any number of times.
 func (b *builder) any(x []element) []element {
 	i := b.reserve()
 	return b.define(i, seq(x, []element{{rule: i}}), nil)
 }
 
-// times is x at least lo and at most hi times; hi < 0 is any number.
+// times is x, repeated at least lo and at most hi times; hi < 0 is any number.
 func (b *builder) times(x []element, lo, hi int) []element {
 	var out []element
 	if hi < 0 {
@@ -124,7 +124,7 @@ func (b *builder) grammar(root []element, v *Vocabulary, o Options) (*Grammar, e
 	return g, nil
 }
 
-// ends reports whether a finite text has this form.
+// ends reports whether there is a finite text of this form.
 func (b *builder) ends(root []element) bool {
 	finite := make([]bool, len(b.rules))
 	all := func(x []element) bool {

@@ -1,10 +1,10 @@
-// Package grammar says which tokens may follow, so that a generated text is JSON of a
-// given schema.
+// Package grammar determines which tokens may follow, so that a generated text is
+// JSON that conforms to a given schema.
 //
-// A schema becomes a context-free grammar over bytes, and that a pushdown automaton
-// whose states are found when they are reached: sets of stacks of what is still to
-// come. The tokens that a state allows are found by one walk over the sorted
-// vocabulary and kept with the state.
+// A schema becomes a context-free grammar over bytes, and that becomes a pushdown
+// automaton whose states, sets of stacks of what is still to come, are computed
+// when they are first reached. The tokens that a state allows are found by one walk
+// over the sorted vocabulary and kept with the state.
 //
 //	v := grammar.NewVocabulary(folder.Tokenizer, folder.Limits().Vocabulary)
 //	g, err := grammar.Compile(schema, v, grammar.Options{})

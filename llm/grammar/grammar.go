@@ -9,9 +9,9 @@ import (
 // ErrSchema is wrapped by errors about schemas.
 var ErrSchema = errors.New("invalid or unsupported JSON schema")
 
-// SchemaError says where a schema cannot be used, and why.
+// SchemaError reports which part of a schema cannot be used, and why.
 type SchemaError struct {
-	Path   string // of the part of the schema, as "#/properties/name"
+	Path   string // the part of the schema, such as "#/properties/name"
 	Reason string // names the keyword
 }
 
@@ -38,20 +38,20 @@ type Grammar struct {
 	start     *state
 }
 
-// Compile compiles a JSON schema. It fails with SchemaError for one that is wrong,
-// too large, cannot be met, or has a keyword that is not supported.
+// Compile compiles a JSON schema. It fails with SchemaError for a schema that is
+// wrong, too large or impossible to satisfy, or has an unsupported keyword.
 //
-// Supported are type, also as a list; properties, in the order in which they are
-// written; required; additionalProperties, as a schema where there are no properties;
-// items, minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref
-// within the schema. title, description, default, examples, deprecated, readOnly,
-// writeOnly, $comment, $schema and $id change nothing. Of properties that a schema
-// does not name, none is written. true, {} and a type alone stand for all values, or
-// all of that type.
+// Supported are type, also as a list; properties, which are generated in their order;
+// required; additionalProperties, as a schema if there are no properties; items,
+// minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref within the
+// schema. title, description, default, examples, deprecated, readOnly, writeOnly,
+// $comment, $schema and $id change nothing. Properties that a schema does not name
+// are not generated. true, {} and a type alone stand for all values, or all of that
+// type.
 //
 // White space is a single space, or a line break with up to 20 spaces or tabs.
-// Integers have up to 18 digits; other numbers up to 15 before and behind the point,
-// and exponents of two.
+// Integers have up to 18 digits; other numbers up to 15 before and 15 after the
+// point, and two in the exponent.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {
 	b := newBuilder()
 	root, err := b.schema(schema)
@@ -83,8 +83,8 @@ type Matcher struct {
 }
 
 // Mask returns the tokens that may follow, a bit for each: bit i%64 of word i/64. It
-// must not be changed. No token is allowed that stands for no text, as special tokens
-// do: whether the text may end is what Complete says.
+// must not be changed. Tokens without text, such as special tokens, are never
+// allowed: use Complete to find out whether the text may end.
 func (m *Matcher) Mask() []uint64 {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
@@ -94,13 +94,13 @@ func (m *Matcher) Mask() []uint64 {
 	return m.at.mask
 }
 
-// Accept takes the next token. It reports false, and changes nothing, if the token
+// Accept adds the next token. It returns false, and changes nothing, if the token
 // is not allowed.
 func (m *Matcher) Accept(id int) bool {
 	return m.AcceptText(m.g.vocabulary.text(id))
 }
 
-// AcceptText takes the next bytes of the text; like Accept.
+// AcceptText adds the next bytes of the text, in the same way as Accept.
 func (m *Matcher) AcceptText(text string) bool {
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
@@ -120,5 +120,5 @@ func (m *Matcher) AcceptText(text string) bool {
 // Complete reports whether the text may end here.
 func (m *Matcher) Complete() bool { return m.at.complete }
 
-// Ended reports whether it must, since nothing can follow.
+// Ended reports whether the text must end here, because nothing can follow.
 func (m *Matcher) Ended() bool { return m.at.complete && len(m.at.frames) == 0 }

@@ -9,8 +9,8 @@ func (b *builder) space() []element {
 	})
 }
 
-// char is a character of a string: any of UTF-8, or an escape, but no half of a
-// surrogate pair.
+// char is a character of a string: any in UTF-8, or an escape, but not half of
+// a surrogate pair.
 func (b *builder) char() []element {
 	return b.call("char", func() []element {
 		rest := one("\x80\xbf")
@@ -36,7 +36,7 @@ func (b *builder) integer() []element {
 	return b.call("integer", func() []element { return b.digits(17) })
 }
 
-// digits is a whole number of up to so many digits behind the first.
+// digits is a whole number with up to that many digits after the first.
 func (b *builder) digits(more int) []element {
 	return seq(b.optional(lit("-")), b.or(lit("0"), seq(one("19"), b.times(one("09"), 0, more))))
 }
@@ -71,7 +71,7 @@ func (b *builder) list(item []element, lo, hi int) []element {
 	return seq(lit("["), b.or(b.space(), some), lit("]"))
 }
 
-// members is an object of any members with such values.
+// members is an object with any members of such values.
 func (b *builder) members(value []element) []element {
 	member := seq(b.space(), b.text(0, -1), b.space(), lit(":"), b.space(), value)
 	some := seq(member, b.any(seq(b.space(), lit(","), member)), b.space())

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The keywords that a schema may have. Those of no type restrict nothing.
+// The keywords that a schema may have, by type. Those without a type have no effect.
 var keywords = map[string]string{
 	"type": "", "enum": "", "const": "", "anyOf": "", "$ref": "", "$defs": "", "definitions": "",
 	"properties": "object", "required": "object", "additionalProperties": "object",
@@ -82,8 +82,8 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 	return b.or(out...), nil
 }
 
-// typesOf returns the types that a schema allows: those that it names, or those of
-// its keywords, or all.
+// typesOf returns the types that a schema allows: those that it names, else those
+// of its keywords, else all.
 func typesOf(d *document, path string) ([]string, error) {
 	t := d.get("type")
 	if t == nil {
@@ -225,8 +225,8 @@ func (b *builder) object(d *document, path string) ([]element, error) {
 	return seq(lit("{"), b.rest(all), lit("}")), nil
 }
 
-// rest returns the forms of an object's members, in their order. Behind the first
-// one, there are commas.
+// rest returns the forms of an object's members, in their order, with commas
+// after the first.
 func (b *builder) rest(all []property) []element {
 	first, later := b.space(), b.space()
 	for i := len(all) - 1; i >= 0; i-- {

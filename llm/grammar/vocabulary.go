@@ -11,12 +11,12 @@ import (
 // for concurrent use.
 type Vocabulary struct {
 	texts  []string // by id
-	sorted []int32  // ids of those with text
-	common []int32  // bytes that each has in common with the one before it
+	sorted []int32  // IDs of tokens with text
+	common []int32  // how many bytes each shares with the one before it
 }
 
 // NewVocabulary returns the vocabulary of a model whose ids are below size. Special
-// tokens, and ids that are no token, stand for no text.
+// tokens, and IDs without a token, have no text.
 func NewVocabulary(t *tokenizer.Tokenizer, size int) *Vocabulary {
 	return newVocabulary(size, func(id int) string {
 		if t.IsSpecial(id) {
@@ -56,15 +56,15 @@ func (v *Vocabulary) text(id int) string {
 	return v.texts[id]
 }
 
-// mask returns the tokens that may follow in a state. What tokens have in common is
-// looked at once.
+// mask returns the tokens that may follow in a state. Prefixes that neighbouring
+// tokens share are examined once.
 func (v *Vocabulary) mask(a *automaton, from *state) []uint64 {
 	out := make([]uint64, (len(v.texts)+63)/64)
-	path := []*state{from} // behind each byte of the token before; the last may be nil
+	path := []*state{from} // after each byte of the previous token; the last may be nil
 	for i, id := range v.sorted {
 		n := int(v.common[i])
 		if n >= len(path) {
-			continue // it begins with what was refused
+			continue // it begins with a rejected prefix
 		}
 		path = path[:n+1]
 		if path[n] == nil {

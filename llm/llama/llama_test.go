@@ -58,7 +58,7 @@ func readJSON(t *testing.T, file string, into any) {
 }
 
 // Prompts become the same tokens as in transformers: with a chat template that writes
-// the BOS, from a raw text, and from one that begins with a BOS.
+// the BOS, from a raw text, and from a raw text that begins with a BOS.
 func TestGoldenPrompts(t *testing.T) {
 	for _, name := range folders {
 		f, cases, _ := open(t, name)
@@ -152,7 +152,7 @@ func TestGoldenGreedy(t *testing.T) {
 	}
 }
 
-// The generated tokenizer, of Llama 3's kind, against Hugging Face tokenizers.
+// Compares the generated tokenizer, which is like Llama 3's, with Hugging Face tokenizers.
 func TestGoldenTokenizer(t *testing.T) {
 	f, _, _ := open(t, folders[0])
 	var cases []struct {
@@ -174,7 +174,7 @@ func TestGoldenTokenizer(t *testing.T) {
 	}
 }
 
-// Every form of checkpoint against the formulas in float64.
+// Compares every form of checkpoint with the formulas in float64.
 func TestSyntheticCheckpoints(t *testing.T) {
 	with := func(change func(*testmodel.Spec)) testmodel.Spec {
 		s := testmodel.Small()

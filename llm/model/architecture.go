@@ -70,7 +70,7 @@ func (a Architecture[C]) names() (typ, class string) { return a.Type, a.Class }
 func (a Architecture[C]) config(c *checkpoint.Config) (Config, error) { return a.ReadConfig(c) }
 
 func (a Architecture[C]) builders(c Config) builders {
-	own := c.(C) // what config has returned
+	own := c.(C) // the result of config
 	return builders{
 		float32:  func(l *Loader[float32]) Network[float32] { return a.Float32(l, own) },
 		float16:  func(l *Loader[kompute.Float16]) Network[kompute.Float16] { return a.Float16(l, own) },

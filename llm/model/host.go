@@ -12,9 +12,9 @@ import (
 )
 
 // Host keeps a checkpoint's model on a device, and replaces both if the device is
-// lost: it opens the device again and loads the weights again. What ran on the old
-// device is gone; those who ran it compute it again. Its methods may be called from
-// any goroutine.
+// lost: it opens the device again and loads the weights again. Work on the old
+// device is lost; its callers must repeat it. Its methods may be called from any
+// goroutine.
 type Host struct {
 	checkpoint *checkpoint.Checkpoint
 	options    Options
@@ -27,7 +27,7 @@ type Host struct {
 	replaced int
 }
 
-// HostOptions say how a Host replaces a lost device.
+// HostOptions determine how a Host replaces a lost device.
 type HostOptions struct {
 	Most int // how often at most; 0 is DefaultReplacements, below 0 never
 	// OnCPU goes on with the CPU backend where the device cannot be opened again, or was
@@ -51,7 +51,7 @@ func NewHost(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o
 	return &Host{checkpoint: c, options: o, limits: h, device: d, model: m}, nil
 }
 
-// Model returns the model as it is now. Its device is the one that it is on.
+// Model returns the current model, on the current device.
 func (h *Host) Model() Model {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,12 +65,12 @@ func (h *Host) Replaced() int {
 	return h.replaced
 }
 
-// Replace returns a model to go on with after lost failed with cause: a new one, on
-// the device opened again or on the CPU, or the one that another caller has had replaced
-// already. It returns cause if that is not that the device is lost, or if it was replaced
-// often enough; else the context's error, and those of opening and loading, with cause.
-// The device of lost is closed, whose other streams then fail with kompute.ErrClosed or
-// kompute.ErrDeviceLost.
+// Replace returns a model to continue with after lost failed with cause: a new one, on
+// the reopened device or on the CPU, or the replacement that another caller has already
+// obtained. It returns cause if the device is not lost, or if it has been replaced too
+// often; otherwise it fails with the context's error and those of opening and loading,
+// joined with cause. The device of lost is closed, so its other streams fail with
+// kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
 	if !errors.Is(cause, kompute.ErrDeviceLost) {
 		return nil, cause
@@ -85,7 +85,7 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	}
 	log, name := h.device.Logger(), slog.String("device", h.device.Info().Name)
 	last := cause
-	for h.replaced < h.limits.Most && ctx.Err() == nil { // it may be lost again at once, or memory be short
+	for h.replaced < h.limits.Most && ctx.Err() == nil { // it may be lost again at once, or memory may run out
 		h.replaced++
 		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced), slog.String("error", last.Error()))
 		if last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) }); last == nil {
@@ -99,14 +99,14 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if !h.limits.OnCPU || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	log.Warn("the CPU takes the place of a device that is lost", name, slog.String("error", err.Error()))
+	log.Warn("the CPU replaces a lost device", name, slog.String("error", err.Error()))
 	if failed := h.load(ctx, func() (*kompute.Device, error) { return kompute.Open("cpu", kompute.WithLogger(log)) }); failed != nil {
 		return nil, errors.Join(err, failed)
 	}
 	return h.model, nil
 }
 
-// load goes over to another device and loads the model on it.
+// load switches to another device and loads the model on it.
 func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) error {
 	d, err := open()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 // Loader turns tensors of a checkpoint into parts of a model, by the paths that
 // the checkpoint gives them. It keeps the first error, such as a tensor that is
-// missing or of another shape; what it returns after an error is unusable.
+// missing or has another shape; anything that it returns after an error is
+// unusable.
 //
 // A loader may only plan: it then checks every tensor and adds up the memory, without
 // touching device or data.
@@ -100,7 +101,7 @@ func (l *Loader[T]) activation(t checkpoint.Tensor) *kompute.Tensor[T] {
 }
 
 // convert puts t on the device as stored, converts it there and frees the
-// stored form, so that a model does not need the memory of both.
+// stored form, so that a model does not need memory for both.
 func convert[From, T kompute.Float](l *Loader[T], t checkpoint.Tensor) *kompute.Tensor[T] {
 	before, owned := l.bytes, len(l.owned)
 	from := wrap[From](l, t)
@@ -138,7 +139,7 @@ func (l *Loader[T]) module(path string, out, in int) checkpoint.Module {
 }
 
 // Linear loads the projection at path of in features to out, dense or quantized,
-// with its bias where there is one.
+// with its bias if there is one.
 func (l *Loader[T]) Linear(path string, out, in int) nn.Linear[T] {
 	m := l.module(path, out, in)
 	if l.err != nil {

@@ -28,8 +28,8 @@ type RowsPass struct {
 	At     *nn.Rows                // the tokens' positions and sequences
 	// Logits [K] are the rows whose logits are computed, in this order; nil: all.
 	Logits *kompute.Tensor[int32]
-	// States [R, H], if not nil, gets the states of all rows after the final norm, such
-	// as embeddings are made of.
+	// States [R, H], if not nil, gets the states of all rows after the final norm, for
+	// example for embeddings.
 	States *kompute.Tensor[float32]
 }
 
@@ -58,7 +58,7 @@ func (m *loaded[T]) PageBytes(tokens int, dtype kompute.DType) int64 {
 	return m.config.Cache().PageBytes(tokens, cmp.Or(dtype, m.DType()).Size())
 }
 
-// pool is what is asked of a pool, whatever its type.
+// pool has the methods that are needed of a pool of any type.
 type pool interface {
 	Open() bool
 	Device() *kompute.Device

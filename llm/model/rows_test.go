@@ -62,8 +62,8 @@ func runRows(t *testing.T, f *testmodel.Fixture, pool model.Pool, rows []token) 
 	return out
 }
 
-// Tokens of two sequences in one pass, prompts in chunks, and unused rows: the logits
-// are those of each sequence alone.
+// With tokens of two sequences in one pass, prompts in chunks, and unused rows, the
+// logits are those of each sequence alone.
 func TestForwardRows(t *testing.T) {
 	spec := testmodel.Small()
 	c, weights := spec.Open(t)

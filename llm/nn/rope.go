@@ -7,7 +7,7 @@ import (
 
 // RoPE is rotary position embedding of the half-split form (Su et al., 2021).
 type RoPE[T kompute.Float] struct {
-	Dims int // the elements of a head that are rotated, from the first on
+	Dims int // how many leading elements of a head are rotated
 	// Base is θ: pair i rotates by θ^(-2i/Dims) radians per position. 0 if Wavelengths
 	// are given.
 	Base float32

@@ -93,7 +93,7 @@ func TestPromptInPieces(t *testing.T) {
 	})
 }
 
-// Every form of checkpoint against the formulas in float64.
+// Compares every form of checkpoint with the formulas in float64.
 func TestSyntheticCheckpoints(t *testing.T) {
 	with := func(change func(*testmodel.Spec)) testmodel.Spec {
 		s := testmodel.Small()

@@ -29,7 +29,7 @@ TENSOR_IN(AFFINE_SLOT + 2, biases, AFFINE_SPEC + 1)
 layout(constant_id = AFFINE_SPEC + 2) const uint BITS = 4;
 
 const uint CODE_MASK = (1u << BITS) - 1u;
-const uint FRACTION_SHIFT = 23u - BITS; // where a code stands in a float's mantissa
+const uint FRACTION_SHIFT = 23u - BITS; // where a code is placed in a float's mantissa
 #define FRACTION_SCALE float(1u << BITS)
 
 // Code i of the row whose words start at `row`, `stride` apart.
@@ -56,7 +56,7 @@ uvec4 affine_codes(uint row, uint stride, uint i) {
     return uvec4(low, low >> BITS, low >> (2u * BITS), low >> (3u * BITS)) & CODE_MASK;
 }
 
-// Whether the mode has no biases.
+// Whether the mode is one without biases.
 #define SMALL_FLOATS (scales_DT == DT_UINT8)
 
 float code_value(uint code) {
@@ -94,13 +94,13 @@ vec4 elements(uvec4 codes, uint scale_at, uint bias_at, uint group_shift) {
     return v;
 }
 
-// Bits bit..bit+31 of a stream of which `words` holds enough.
+// Bits bit to bit+31 of a stream, of which `words` holds enough.
 #define AFFINE_WINDOW(words, bit) \
     (((bit) & 31u) == 0u ? words[(bit) >> 5] \
                          : (words[(bit) >> 5] >> ((bit) & 31u)) | (words[((bit) >> 5) + 1u] << (32u - ((bit) & 31u))))
 
-// 1 + code / 2^BITS, where the code stands at bit `shift` of v. Bits put into
-// the mantissa of 1.0 cost less than an integer's conversion to float.
+// 1 + code / 2^BITS, for the code at bit `shift` of v. Putting bits into the
+// mantissa of 1.0 is cheaper than converting an integer to float.
 float affine_fraction(uint v, uint shift) {
     uint placed = shift > FRACTION_SHIFT ? v >> (shift - FRACTION_SHIFT) : v << (FRACTION_SHIFT - shift);
     return uintBitsToFloat((placed & (CODE_MASK << FRACTION_SHIFT)) | 0x3f800000u);

@@ -1,5 +1,5 @@
 // What the attention kernels share: which keys a query sees, and their bias.
-// Scores are in units of log2, so that exp2 serves.
+// Scores are in units of log2, so that exp2 can be used.
 //
 // Before the include: bindings mask (MASK_KIND 1: bool, 2: floats) and lengths,
 // the push constants p.
@@ -7,9 +7,9 @@
 #define ATTENTION_GLSL
 
 const float LOG2_E = 1.44269504;
-const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
+const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
 
-// Keys that exist when the kernel runs.
+// The number of keys that exist when the kernel runs.
 uint key_length() {
     return HAS_LENGTH != 0 ? uint(clamp(lengths[p.length_offset], 0, int(p.keys))) : p.keys;
 }
@@ -24,7 +24,7 @@ uint mask_row(uint batch, uint head, uint i) {
     return p.mask_offset + batch * p.mask_strides[0] + head * p.mask_strides[1] + i * p.mask_strides[2];
 }
 
-// What to add to the score of a key, LOWEST if the query must not see it.
+// The number to add to the score of a key; LOWEST if the query must not see it.
 float key_bias(uint row, uint key) {
     if (MASK_KIND == 0) {
         return 0.0;

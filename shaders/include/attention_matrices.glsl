@@ -1,10 +1,10 @@
-// What the attention kernels on cooperative matrices share: bindings, which rows
-// of q a workgroup has, and what float16 parts cannot express: scores of rows, and
-// sums of values, that are not finite.
+// What the attention kernels on cooperative matrices share: bindings, the rows of
+// q of a workgroup, and the handling of what float16 parts cannot express: scores
+// and sums of values that are not finite.
 //
 // Operands are the float16 parts that sdpa_split made, with an exponent for each
 // row. The query heads that read one key head are rows of the same tile,
-// neighbours at the same step.
+// adjacent at the same step.
 #ifndef ATTENTION_MATRICES_GLSL
 #define ATTENTION_MATRICES_GLSL
 
@@ -35,7 +35,7 @@ layout(constant_id = 9) const uint K_PARTS = 2;
 layout(constant_id = 10) const uint V_PARTS = 2;
 layout(constant_id = 11) const uint K_STEPS = 8; // of 16 elements of q's and k's head
 layout(constant_id = 12) const uint V_STEPS = 8; // of v's
-layout(constant_id = 13) const uint LANES = 32;  // of a subgroup: 32 or 64
+layout(constant_id = 13) const uint LANES = 32;  // the size of a subgroup: 32 or 64
 
 layout(push_constant) uniform Push { SDPAParams p; };
 
@@ -51,7 +51,7 @@ struct Row {
     uint to; // of its result, from out's first element
 };
 
-// What a workgroup works on.
+// The part of the work that a workgroup does.
 uint rows, batch, key_head; // rows of q for a key head; the key head, of all in the batch
 uint k_from, v_from;        // the key head's first elements
 uint first_key;             // its first row of parts
@@ -69,7 +69,8 @@ Row row_of(uint row, uint length) {
     return r;
 }
 
-// Fills in what the workgroup works on and returns its first row, those that see most keys first; false: there is none.
+// Determines the workgroup's part and its first row; rows that see the most keys come first. False: there is nothing to
+// do.
 bool find_rows(uint tile_rows, out uint row0) {
     rows = p.queries * p.group;
     uint key_heads = p.heads / p.group, all_heads = p.rows / rows, tiles = (rows + tile_rows - 1) / tile_rows;
@@ -92,7 +93,7 @@ float product(uint q_from, uint k_from) {
     return sum;
 }
 
-// 2^n, or 0 where that is no normal number; n <= 127.
+// 2^n, or 0 if that is not a normal number; n <= 127.
 float power_or_zero(int n) { return n < -126 ? 0.0 : exp2_int(n); }
 
 // The final score of a key, from the product of parts.
@@ -113,7 +114,7 @@ float finish_score(Row row, uint key, float s, int exponent) {
     return s * (p.scale * LOG2_E) + bias;
 }
 
-// What values that are not finite add to a result of the row.
+// The contribution of values that are not finite to a result of the row.
 float plain_values(Row row, float top, uint e) {
     float sum = 0.0;
     for (uint key = 0; key < row.end; key++) {

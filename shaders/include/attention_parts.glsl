@@ -1,7 +1,7 @@
-// Parts of an attention over several ranges of keys, put together: for each head
-// and split a row of HEAD sums of weighted values, then the highest score and
-// the sum of the weights. Splits without keys have weight 0; what else they
-// hold may be anything.
+// Combines the partial results of an attention over several ranges of keys. For
+// each head and split they are a row of HEAD sums of weighted values, the
+// highest score and the sum of the weights. Splits without keys have weight 0;
+// everything else in them is undefined.
 //
 //   vec4 v = combined_quad(first, quad); // of the heads side by side
 #ifndef ATTENTION_PARTS_GLSL

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-// The place of a batch along the axes.
+// The index of a batch along each axis.
 uvec3 batch_place(MatMulParams p, uint batch) {
     uint q = batch / p.shape[2];
     uint c0 = q / p.shape[1];

@@ -1,4 +1,4 @@
-// Sums of the products of four bytes (format 0), without and with signs, by the device's instruction.
+// Dot products of four bytes (format 0), unsigned and signed, by the device's instruction.
 #ifndef BYTE_DOTS_GLSL
 #define BYTE_DOTS_GLSL
 

@@ -1,4 +1,4 @@
-// The integers of unit_integers.glsl in shared memory, byte by byte, for the device's dot products of bytes.
+// Stores the integers of unit_integers.glsl in shared memory, byte by byte, for dot products of bytes.
 //
 // Before the include: PIECE_UNITS, and staged[] of 6 * PIECE_UNITS quads at least.
 #ifndef BYTE_LIMBS_GLSL
@@ -7,10 +7,10 @@
 #include "byte_dots.glsl"
 #include "unit_integers.glsl"
 
-// Floats 8i to 8i + 7 of x are a and b: the words with one byte of the even ones
-// and of the odd ones stand side by side, as the codes of a word do when they
-// are masked. Gives 2^-k of the unit. Lanes 4j to 4j + 3 of a subgroup bring a unit.
-// first: where the row's quads begin in staged[]; exists: whether to write it.
+// a and b are floats 8i to 8i + 7 of x: the words with one byte of the even ones and
+// of the odd ones are adjacent, like the codes of a word when they are masked.
+// Returns 2^-k of the unit. Lanes 4j to 4j + 3 of a subgroup handle one unit. first:
+// where the row's quads begin in staged[]; exists: whether to write it.
 float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
     uint exponent = unit_exponent(a, b);
     ivec4 low = integers(a, exponent), high = integers(b, exponent);

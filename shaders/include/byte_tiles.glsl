@@ -1,5 +1,6 @@
 // Products of 16 by 32 codes with 32 by SIDE digits of x, of projection_coopmat: by a
-// cooperative matrix of a team, or some elements of it to each of its 32 lanes.
+// cooperative matrix of a team, or with some of its elements in each of the team's 32
+// lanes.
 //
 // Before the include: work[], shared memory by quads; rows_of_x[], as projection_rows.comp
 // writes it; UNITS, COLS, LANES, SIDE, TILES, and EVEN, whether there is every unit; in
@@ -50,13 +51,13 @@ void take_unit(uint x) {
     coopMatLoad(taken_sums, work, x + HELD_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
 }
 
-// Loads a tile's scales and biases, which are at work[group].
+// Loads the scales and biases of a tile from work[group].
 void take_scales(uint t, uint group) {
     coopMatLoad(taken_scales[t], work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
     coopMatLoad(taken_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-// The codes that begin at work[a] times the three digits of a unit, put together.
+// The product of the codes that begin at work[a] with the three digits of a unit, combined.
 void multiply_bytes(uint a, out INTEGERS products) {
     CODES codes;
     coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
@@ -71,7 +72,7 @@ void multiply_bytes(uint a, out INTEGERS products) {
     }
 }
 
-// What a unit gives for a tile.
+// The contribution of a unit to a tile.
 void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
         float v = unit_result(taken_multiples[i] * float(products[i]), taken_scales[t][i], taken_biases[t][i], taken_sums[i]);
@@ -93,14 +94,14 @@ float row_factor(uint block, uint row) {
 
 #define floats_clear(f) f = FLOATS(0.0)
 #define floats_add(to, more) to = to + more
-// By columns: the 16 rows of w of a row of x lie side by side.
+// By columns: the results of 16 rows of w for a row of x are contiguous.
 #define floats_store(f, at) coopMatStore(f, work, at, SUM_PITCH, gl_CooperativeMatrixLayoutColumnMajor)
 
 #else
 
 #include "byte_dots.glsl"
 
-// Unrolled, what follows takes compilers of CPU drivers half a minute.
+// Not unrolled: that would take the compilers of CPU drivers half a minute.
 #define UNROLL [[dont_unroll]]
 
 const uint ELEMENTS = SIDE / 2; // of a lane, 8 at most
@@ -120,7 +121,7 @@ uint column_of_lane(uint i) { return team_lane() % 2 * ELEMENTS + i; }
 
 uint taken_group[TILES], taken_x;
 
-void take_unit(uint x) { taken_x = x; } // it is read where it is needed
+void take_unit(uint x) { taken_x = x; } // it is read when it is needed
 void take_scales(uint t, uint group) { taken_group[t] = group; }
 
 void multiply_bytes(uint a, out INTEGERS products) {

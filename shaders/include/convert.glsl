@@ -114,7 +114,7 @@ bool bits_nan(uint bits, uint dtype) {
     }
 }
 
-// A number that orders like the element: both zeros are equal, NaNs have no meaning.
+// A number with the same order as the element: both zeros are equal, NaNs have no meaning.
 uint order_key(uint bits, uint dtype) {
     uint sign_bit = 0x8000u;
     switch (dtype) {

@@ -1,7 +1,7 @@
 // Cooperative matrices of 16 by 16 elements, float16 with float32 sums, which a
 // subgroup holds together. One set of names over the two forms of the extension:
 // COOPMAT_KHR, which every vendor has, and NVIDIA's own, which older compilers
-// know too.
+// also support.
 #ifndef COOPMAT_GLSL
 #define COOPMAT_GLSL
 

@@ -1,6 +1,6 @@
-// What attention does with a matrix of scores while it stays in registers. Only
-// this extension says which elements a lane holds; with the KHR form alone, scores
-// go through shared memory (sdpa_coopmat).
+// Functions of a matrix of scores in registers, for attention. Only this extension
+// says which elements a lane holds; with the KHR form alone, scores go through
+// shared memory (sdpa_coopmat).
 #ifndef COOPMAT2_GLSL
 #define COOPMAT2_GLSL
 
@@ -12,10 +12,10 @@
 
 float larger_of(const in float a, const in float b) { return max(a, b); }
 
-// The largest element of each row, in every element of the row.
+// Sets every element of a row to the largest of the row.
 void matrix_row_max(out MATRIX_C rows, MATRIX_C m) { coopMatReduceNV(rows, m, gl_CooperativeMatrixReduceRowNV, larger_of); }
 
-// Sums as the first operand of a product, rounded to float16.
+// Converts sums to the first operand of a product, rounded to float16.
 MATRIX_A matrix_operand(MATRIX_C m) { return MATRIX_A(m); }
 
 #endif

@@ -1,6 +1,6 @@
 // Division of float32 as IEEE 754 defines it, by integers: a device's own may be
-// off by some units in the last place, and may lose subnormal numbers. For
-// results that must be the same bits everywhere.
+// off by some units in the last place, and may lose subnormal numbers. It is for
+// results that must have the same bits everywhere.
 #ifndef DIVIDE_GLSL
 #define DIVIDE_GLSL
 
@@ -62,7 +62,7 @@ uint divide_bits(uint a, uint b) {
     }
     bool rest;
     uint q = divide_mantissas(ma, mb, rest);
-    uint shift = e > 0 ? 1u : uint(min(2 - e, 26)); // below the exponents, fewer bits are kept
+    uint shift = e > 0 ? 1u : uint(min(2 - e, 26)); // subnormal: fewer bits are kept
     uint kept = q >> shift;
     uint cut = q & ((1u << shift) - 1u), tie = 1u << (shift - 1u);
     kept += uint(cut > tie || (cut == tie && (rest || (kept & 1u) == 1u)));

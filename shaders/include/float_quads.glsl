@@ -1,4 +1,4 @@
-// Stores four neighbouring floats, by one store where their place is a multiple of 4.
+// Stores four neighbouring floats, with one store if their index is a multiple of 4.
 // The kernel has TENSOR_OUT and QUAD_BITS_OUT of the tensor.
 #ifndef FLOAT_QUADS_GLSL
 #define FLOAT_QUADS_GLSL

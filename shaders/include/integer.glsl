@@ -1,6 +1,6 @@
-// 32-bit integer arithmetic on bits, defined for every operand: results wrap,
-// and nothing is left to GLSL, whose / and % are open for negative numbers,
-// zero divisors and overflow.
+// 32-bit integer arithmetic on bits, defined for every operand: results wrap.
+// GLSL's own / and % are undefined for negative numbers, zero divisors and
+// overflow.
 #ifndef INTEGER_GLSL
 #define INTEGER_GLSL
 

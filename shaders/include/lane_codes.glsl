@@ -1,15 +1,15 @@
 // Quantized rows, one to a lane, for the kernels of CPU drivers: the words of a
 // unit of 32 codes, and the codes as floats. Before a use: uint words[…].
 //
-// Codes of 4 bits are converted where they stand in their half word, without
-// being shifted down: weighted() first divides the factor of code 4j + i by 16^i.
+// Codes of 4 bits are converted at their place in the half word, without a shift:
+// weighted() first divides the factor of code 4j + i by 16^i.
 #ifndef LANE_CODES_GLSL
 #define LANE_CODES_GLSL
 
 layout(constant_id = 6) const uint BITS = 4;
 
 vec4 weighted(vec4 v) {
-    if (BITS == 4) { // no ?: here, which some Mesa gets wrong for vectors
+    if (BITS == 4) { // no ?: here, which some versions of Mesa compile wrongly for vectors
         v *= vec4(1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / 4096.0);
     }
     return v;

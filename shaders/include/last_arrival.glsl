@@ -1,21 +1,21 @@
-// Which of several workgroups with the same results is the last to have stored
-// its part of them.
+// Determines which of several workgroups that share results is the last to
+// store its part of them.
 //
 // Before the include: arrivals[], a coherent buffer of counters that are zero at
-// first. The parts must be in a coherent buffer, too.
+// first. The parts must also be in a coherent buffer.
 #ifndef LAST_ARRIVAL_GLSL
 #define LAST_ARRIVAL_GLSL
 
 shared uint arrived_s;
 
-// Orders what the workgroup did with memory before and after.
+// Orders the workgroup's memory accesses before and after it.
 void workgroup_barrier() {
     controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
                    gl_SemanticsAcquireRelease);
 }
 
 // Whether all `others` workgroups that use this counter have stored their parts.
-// Leaves the counter as it was before the first. All threads together.
+// The last one resets the counter. Called by all threads together.
 bool is_last(uint counter, uint others) {
     workgroup_barrier();
     if (gl_LocalInvocationIndex == 0) {

@@ -32,7 +32,7 @@ float m_exp(float x) {
         return x;
     }
     x = clamp(x, -104.0, 89.0); // beyond: 0 and infinity
-    // Each fma is written, so that all kernels that use this get the same bits.
+    // Each fma is written out, so that all kernels that use this get the same bits.
     float n = floor(fma(x, 1.44269504, 0.5));
     precise float r = (x - n * 0.69140625) - n * 0.00174093056; // the first product is exact
     float q = 0.00139269268; // |r| <= ln(2)/2

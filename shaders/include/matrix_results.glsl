@@ -1,7 +1,7 @@
-// What becomes of a sum of a product on cooperative matrices: it counts in units
-// of 2^(exponent of A's row + exponent of B's row). Rows that float16 parts cannot
-// hold are flagged by the exponent NOT_FINITE, and their results are computed anew
-// in float32.
+// Stores the sums of a product on cooperative matrices, which are in units of
+// 2^(exponent of A's row + exponent of B's row). Rows that float16 parts cannot
+// represent are flagged by the exponent NOT_FINITE, and their results are computed
+// again in float32.
 //
 // Before the include: TENSOR_OUT and QUAD_BITS_OUT of y; RESULT_M and RESULT_N, the
 // lengths of its axes, and RESULT_OFFSET, where it starts; uint place(m, n), where

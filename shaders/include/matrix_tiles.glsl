@@ -3,7 +3,7 @@
 // parts is below float32's precision and left out.
 //
 // Shared memory holds DEPTH columns of both operands, in runs of 8 elements; the
-// next ones come from memory meanwhile. A workgroup has WAVES_M * WAVES_N
+// next ones are loaded from memory meanwhile. A workgroup has WAVES_M * WAVES_N
 // subgroups with ROWS by COLUMNS matrices each, whose sums stay in registers.
 //
 // Before the include: MATRIX_SPEC, the first of eight specialization constants;
@@ -31,7 +31,7 @@ const uint THREADS = WAVES_M * WAVES_N * LANES;
 const uint TILE_M = WAVES_M * ROWS * FRAGMENT;
 const uint TILE_N = WAVES_N * COLUMNS * FRAGMENT;
 const uint RUNS = DEPTH / 8;
-const uint PITCH = RUNS + 1; // odd, against bank conflicts
+const uint PITCH = RUNS + 1; // odd, to avoid bank conflicts
 const uint A_RUNS = A_PARTS * TILE_M * RUNS;
 const uint B_RUNS = TILE_N * RUNS; // of one part
 const uint A_TURNS = (A_RUNS + THREADS - 1) / THREADS;
@@ -43,7 +43,7 @@ const uint STAGE_PITCH = QUADS + 1;
 const uint STAGE = FRAGMENT * STAGE_PITCH;             // of a subgroup
 const uint STAGES = WAVES_M * WAVES_N * STAGE;
 
-shared uvec4 tiles[OPERANDS > STAGES ? OPERANDS : STAGES]; // operands; in the end results
+shared uvec4 tiles[OPERANDS > STAGES ? OPERANDS : STAGES]; // operands; at the end, results
 
 uvec4 next_a[A_TURNS];
 MATRIX_C acc[ROWS][COLUMNS];
@@ -75,7 +75,7 @@ void set_a() {
     }
 }
 
-// The row of the tile and the run of DEPTH that a thread takes of B.
+// The row of the tile and the run of DEPTH that a thread fills in B.
 uint b_row(uint turn) { return (turn * THREADS + gl_LocalInvocationIndex) / RUNS; }
 uint b_run(uint turn) { return (turn * THREADS + gl_LocalInvocationIndex) % RUNS; }
 bool b_exists(uint turn) {
@@ -116,7 +116,7 @@ void tiles_multiply() {
     }
 }
 
-// Calls STORE(m, n, vec4) with every four neighbours of the results.
+// Calls STORE(m, n, vec4) for every four neighbouring results.
 #define TILES_STORE(m0, n0, STORE) \
     barrier(); \
     uint stage_from = gl_SubgroupID * STAGE; \
@@ -133,8 +133,8 @@ void tiles_multiply() {
         subgroupBarrier(); \
     }
 
-// After TILES_STORE: stores the results of rows and columns that float16 parts cannot hold again, by PLAIN(m, n).
-// FLAGGED_M(m) and FLAGGED_N(n) tell which those are.
+// After TILES_STORE: stores the results of rows and columns again that float16 parts cannot represent, by
+// PLAIN(m, n). FLAGGED_M(m) and FLAGGED_N(n) tell which ones these are.
 #define TILES_STORE_PLAIN(m0, n0, FLAGGED_M, FLAGGED_N, PLAIN) \
     memoryBarrierBuffer(); \
     barrier(); \

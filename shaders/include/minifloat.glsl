@@ -1,8 +1,8 @@
 // The small floats of the quantization modes without biases, as the Open Compute
 // Project's microscaling formats define them: E2M1 (4 bits), E4M3 (8 bits; no
 // infinities, magnitude 127 is NaN), and E8M0 (a power of two, from 2^-127; 255 is
-// read as infinity, as MLX does). What comes in and out as bits is a float32's, so
-// that subnormal ones survive.
+// read as infinity, as MLX does). Arguments and results that are bits are those of
+// a float32, so that subnormal numbers survive.
 #ifndef MINIFLOAT_GLSL
 #define MINIFLOAT_GLSL
 
@@ -23,7 +23,7 @@ float e4m3_to_float(uint code) {
     return float16_to_float((m << 7) | ((code & 128u) << 8)) * 256.0;
 }
 
-// To nearest even; what is 448 or more, infinities and NaN become 448.
+// Rounds to nearest even; 448 or more, infinities and NaN become 448.
 uint float_to_e4m3(uint bits) {
     uint sign = (bits >> 24) & 0x80u;
     uint a = bits & 0x7fffffffu;
@@ -60,7 +60,7 @@ float times_e8m0(float v, uint code) {
         return uintBitsToFloat(sign | 0x7f800000u);
     }
     uint mantissa = (a & 0x7fffffu) | 0x800000u;
-    uint magnitude = e > 0 ? (uint(e) << 23) | (a & 0x7fffffu) : mantissa >> uint(1 - e); // few bits: none is lost
+    uint magnitude = e > 0 ? (uint(e) << 23) | (a & 0x7fffffu) : mantissa >> uint(1 - e); // few bits, so none is lost
     return uintBitsToFloat(sign | magnitude);
 }
 

@@ -1,14 +1,14 @@
-// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages: each slot of
-// lanes takes BATCH keys at a time, a lane some quads of the head, and keeps its own running maximum and sum, merged
-// in the end. How many ranges a row has follows from what it sees, KEYS or more for each; of several workgroups, the
-// last to finish combines their parts.
+// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages: each slot of lanes
+// processes BATCH keys at a time, each lane some quads of the head, with a running maximum and sum of its own, which
+// are merged at the end. The number of ranges of a row depends on how many keys it sees: each has KEYS or more. Of
+// several workgroups, the last to finish combines their results.
 //
-// All loads of a batch of keys are under way together: nothing may branch before them.
+// All loads of a batch of keys are in flight together, so nothing may branch before them.
 //
-// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the
-// push constants p with page, pages, sequences, capacity, table_strides, table_offset and out_offset; table[], parts[]
-// and arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head. Behind it: keys_from and values_from, where the key and value of a head and token of a
-// page begin; load_k and load_v, a lane's quad of them.
+// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the push
+// constants p with page, pages, sequences, capacity, table_strides, table_offset and out_offset; table[], parts[] and
+// arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head. After the include: keys_from and
+// values_from, where the key and value of a head and token of a page begin; load_k and load_v, a lane's quad of them.
 #ifndef PAGED_ATTENTION_GLSL
 #define PAGED_ATTENTION_GLSL
 
@@ -16,8 +16,8 @@ layout(constant_id = KEY_SPEC) const uint K_QUADS = 1; // of a lane
 layout(constant_id = KEY_SPEC + 1) const uint V_QUADS = 1;
 layout(constant_id = KEY_SPEC + 2) const uint HEADS = 1;
 layout(constant_id = KEY_SPEC + 3) const uint BATCH = 4;
-layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch is never of two pages
-layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, unless there are too many
+layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch never spans two pages
+layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, at least
 #include "slots.glsl"
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -25,12 +25,12 @@ layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, unless
 #include "last_arrival.glsl"
 
 const float LOG2_E = 1.44269504;
-const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
+const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
 const uint SLOTS = 8;        // of a workgroup, at most
 const uint MOST_SPLITS = 16; // ranges of a row that are combined
 const uint DV_CHUNK = 256;   // elements of an output row in one workgroup
 const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
-const uint COMBINED = 4;     // parts that a thread has under way
+const uint COMBINED = 4;     // partial results that a thread has in flight
 
 shared float slot_highest[HEADS * SLOTS];
 shared float slot_weight[HEADS * SLOTS];
@@ -51,17 +51,17 @@ vec4 load_v(uint from, uint first, uint quad);
 uint keys_from(uint page, uint head, uint token);
 uint values_from(uint page, uint head, uint token);
 
-// The tokens that the row sees; none where its sequence does not exist.
+// The number of tokens that the row sees; 0 if its sequence does not exist.
 uint row_length(uint row) {
-    uint sequence = uint(SEQUENCE_OF(row)); // both loads are under way at once
+    uint sequence = uint(SEQUENCE_OF(row)); // both loads are in flight at once
     int length = clamp(LENGTH_OF(row), 0, int(p.capacity));
     return sequence < p.sequences ? uint(length) : 0;
 }
 
 uint pages_of[BATCH];  // the keys' pages, and
-uint tokens_of[BATCH]; // where they are in them
+uint tokens_of[BATCH]; // their places in them
 
-// Finds the keys key..key+BATCH-1; those behind the last are the last.
+// Locates the keys key..key+BATCH-1; beyond the last one, it is the last one.
 void find_keys(uint table_row, uint key, uint end) {
     if (ALIGNED != 0) {
         uint first = min(key, end - 1);
@@ -114,7 +114,7 @@ void sum_scores() {
         }
         return;
     }
-    // Lanes exchange halves of what they have, until each has the sum of one score.
+    // Lanes exchange halves of their values, until each has the sum of one score.
     [[unroll]] for (uint bit = 1; bit < SCORES; bit *= 2) {
         bool upper = (slot_lane() & bit) != 0;
         [[unroll]] for (uint i = 0; i < SCORES / (2 * bit); i++) {
@@ -162,7 +162,7 @@ void add_head(uint h, uint key, uint end) {
     }
 }
 
-// Adds the keys that were loaded, key..key+BATCH-1, as far as they lie before end. All threads together.
+// Adds those of the loaded keys key..key+BATCH-1 that are below end. Called by all threads together.
 void add_keys(uint key, uint end) {
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
         [[unroll]] for (uint h = 0; h < HEADS; h++) {
@@ -175,7 +175,7 @@ void add_keys(uint key, uint end) {
     }
     sum_scores();
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        [[unroll]] for (uint i = 0; i < V_QUADS; i++) { // what is in no page may be no number
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) { // a key that is in no page may be NaN
             values[j * V_QUADS + i] = pages_of[j] < p.pages ? values[j * V_QUADS + i] : vec4(0.0);
         }
     }
@@ -198,7 +198,7 @@ void begin_sums() {
     }
 }
 
-// Brings all slots to one maximum; highest and weight are then the workgroup's.
+// Scales all slots to one maximum; highest and weight are then those of the workgroup.
 void merge_weights() {
     uint slots = slot_count();
     if (slot_lane() == 0) {
@@ -230,13 +230,13 @@ void merge_weights() {
     }
 }
 
-// Where a range keeps what it has of a head: sums, highest score and weight.
+// Where a range stores its results for a head: sums, highest score and weight.
 uint part_of(uint output_row, uint split) { return (output_row * gl_NumWorkGroups.z + split) * (VALUE_ELEMENTS + 2); }
 
 // Sums the slots' parts of STORED heads' output rows and stores them, or this range's part of them. All threads
 // together.
 void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
-    barrier(); // slot_part of the heads before has been read
+    barrier(); // slot_part of the previous heads has been read
     [[unroll]] for (uint h = 0; h < STORED; h++) {
         [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
             if (lane_quad(i) * 4 < DV_CHUNK) {
@@ -260,7 +260,7 @@ void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
             parts[part_of(output_row + h, gl_WorkGroupID.z) + dv_first + d] = sum;
         }
     }
-    if (!is_all && gl_LocalInvocationIndex == 0) { // the same of all that share the row
+    if (!is_all && gl_LocalInvocationIndex == 0) { // the same for all that share the row
         [[unroll]] for (uint h = 0; h < STORED; h++) {
             uint to = part_of(output_row + h, gl_WorkGroupID.z) + VALUE_ELEMENTS;
             parts[to] = highest[first + h];
@@ -269,7 +269,7 @@ void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
     }
 }
 
-// Brings the ranges' parts to one maximum, adds them up and stores the results. All threads together.
+// Scales the ranges' results to one maximum, adds them up and stores the sums. Called by all threads together.
 void combine(uint first_row, uint dv_first, uint splits) {
     for (uint i = gl_LocalInvocationIndex; i < HEADS * splits; i += gl_WorkGroupSize.x) {
         uint from = part_of(first_row + i / splits, i % splits) + VALUE_ELEMENTS;
@@ -301,16 +301,16 @@ void combine(uint first_row, uint dv_first, uint splits) {
     }
 }
 
-// The ranges of a row of that many keys.
+// The number of ranges of a row of that many keys.
 uint splits_of(uint length) { return clamp((length + KEYS - 1) / KEYS, 1, gl_NumWorkGroups.z); }
 
-// How many keys each of them has: the last one may have fewer.
+// How many keys each of them has; the last one may have fewer.
 uint keys_of_split(uint length, uint splits) {
     uint per = (length + splits - 1) / splits;
     return (per + BATCH - 1) / BATCH * BATCH;
 }
 
-// Stores what the keys of this range gave for HEADS heads from output_row on. All threads together.
+// Stores the results of this range for HEADS heads from output_row on. Called by all threads together.
 void store_heads(uint output_row, uint dv_first, uint splits) {
     merge_weights();
     [[unroll]] for (uint h = 0; h < HEADS; h += STORED) {

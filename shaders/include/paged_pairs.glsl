@@ -1,5 +1,5 @@
-// A pair of elements of a new token's head on its way to attention over pages: loaded, normed and rotated by one
-// thread, with the same bits wherever that is done.
+// Prepares a pair of elements of a new token's head for attention over pages: loaded, normed and rotated by one
+// thread, with the same bits in every kernel.
 //
 // Before the include: the tensors q, k, v, q_gain and k_gain, positions[] and freqs[], the constants D, DIMS and FLAGS
 // (STEP_*), and the push constants p with the fields of PagedHeadsParams that have these names.
@@ -10,12 +10,12 @@
 
 bool has(uint flag) { return (FLAGS & flag) != 0; }
 
-// Threads of a head, a power of two as the lowering has it: one for each pair, and at least 32.
+// The threads of a head, the same power of two as in the lowering: one for each pair, and at least 32.
 const uint TEAM = D <= 64 ? 32 : D <= 128 ? 64 : D <= 256 ? 128 : 256;
 
 shared vec4 squares_s[PAIR_THREADS / 4];
 
-// 1 / root mean square of a head, of which each thread of a team has a pair. All threads together.
+// 1 / root mean square of a head, of which each thread of a team has a pair. Called by all threads together.
 float head_scale(vec2 pair, float eps) {
     uint thread = gl_LocalInvocationIndex;
     precise float square = pair.x * pair.x + pair.y * pair.y;
@@ -30,7 +30,7 @@ float head_scale(vec2 pair, float eps) {
     return inversesqrt(sum / float(D) + eps);
 }
 
-// The elements of a pair: rotated together, or, behind DIMS, just neighbours.
+// The elements of a pair: rotated together or, beyond DIMS, just neighbours.
 uvec2 pair_at(uint slot) {
     bool split = slot < DIMS / 2 && !has(STEP_TRADITIONAL);
     return split ? uvec2(slot, slot + DIMS / 2) : uvec2(2 * slot, 2 * slot + 1);

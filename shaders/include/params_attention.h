@@ -1,10 +1,10 @@
-// Attention, and what goes into it. A part of types.h.
+// Attention, and the preparation of its operands. A part of types.h.
 #ifndef PARAMS_ATTENTION_H
 #define PARAMS_ATTENTION_H
 
 // rope: out [B, H, T, D] is contiguous.
 struct RoPEParams {
-    uint n; // threads that have something to do: B * blocks of heads * T * (D - dims/2)
+    uint n; // threads with work: B * blocks of heads * T * (D - dims/2)
     uint heads;
     uint steps;
     uint cols; // D
@@ -12,7 +12,7 @@ struct RoPEParams {
     uint x_strides[4];
     uint x_offset;
     uint out_offset;
-    int offset;           // of the position, where none is read from the device
+    int offset;           // of the position, if none is read from the device
     uint position_offset; // of the device's positions, and their stride over B
     uint position_stride;
     uint freqs_offset;
@@ -55,12 +55,12 @@ struct SDPASplitParams {
     uint col_stride;
     uint offset;
 };
-// What is added to the exponent of a row that has infinities or NaNs.
+// Added to the exponent of a row that has infinities or NaNs.
 #define SPLIT_NOT_FINITE 65536
 // The exponent of a row of zeros: below all others.
 #define SPLIT_ZERO (-200)
-// Rows are multiplied by 2^SPLIT_COMMON where that suffices, so that most have the same exponent: it brings the largest
-// numbers up to 2^9 below 2^15, and two parts still hold 22 bits of a row whose largest is SPLIT_SPARE powers smaller.
+// Rows are multiplied by 2^SPLIT_COMMON if that suffices, so that most have the same exponent: numbers up to 2^9 stay
+// below 2^15, and two parts still hold 22 bits of a row whose largest number is SPLIT_SPARE powers of two smaller.
 #define SPLIT_COMMON 6
 #define SPLIT_SPARE 17
 
@@ -80,7 +80,7 @@ struct SDPASplitParams {
 struct AttentionStepParams {
     uint dims;     // of a head that are rotated
     uint capacity; // of the cache
-    uint keys;     // of it that may exist; the length may be less
+    uint keys;     // the most keys that may exist; the length may be less
     uint q_offset;
     uint q_stride; // from head to head
     uint k_offset;

@@ -2,8 +2,8 @@
 #ifndef PARAMS_ELEMENTS_H
 #define PARAMS_ELEMENTS_H
 
-// How elementwise kernels walk: by elements (0), or by quads of them, where the first
-// or the second input may have one element for all four.
+// How elementwise kernels walk: element by element (0), or by quads, in which the
+// first or the second input may have one element for all four.
 #define QUADS_ON 1
 #define QUADS_SINGLE_A 2
 #define QUADS_SINGLE_B 4

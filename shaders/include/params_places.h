@@ -29,12 +29,12 @@ struct SliceUpdateParams {
     uint in_offset;
     uint out_offset;
     uint room[MAX_RANK];    // the largest start of each axis
-    uint strides[MAX_RANK]; // of the array that the part is of
+    uint strides[MAX_RANK]; // of the array that contains the part
     uint start_offset;
     uint start_stride;
 };
 
-// Most axes that the pad kernel tells apart.
+// The most axes that the pad kernel distinguishes.
 #define PAD_DIMS 5
 
 // pad: out is dense.

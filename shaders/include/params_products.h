@@ -17,11 +17,12 @@ struct QuantizedMatMulParams {
     uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
-// quantized_matmul_split, quantized_matmul_scales: what quantized_matmul_coopmat reads of x, and of scales and biases.
+// quantized_matmul_split and quantized_matmul_scales, which prepare x, and scales and biases, for
+// quantized_matmul_coopmat.
 struct QuantizedMatMulSplitParams {
     RowParams x;
     uint group_shift;
-    uint more; // columns behind those of x, for the biases
+    uint more; // columns after those of x, for the biases
 };
 struct QuantizedMatMulScalesParams {
     uint n;
@@ -38,12 +39,13 @@ struct QuantizedMatMulMatrixParams {
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
     uint split_runs; // of them that a workgroup takes
 };
-// How often the columns for the biases are repeated: for each product of parts, of x and of w, but of two low ones.
+// How often the columns for the biases are repeated: once for each product of parts of x and w, except that of two
+// low parts.
 #define BIAS_COPIES(x_parts, w_parts) (5u - (x_parts) - (w_parts))
 // The exponent of a row that has infinities or NaNs.
 #define NOT_FINITE 0x7fffffff
 
-// projection: a matrix of n rows and what it gives.
+// projection: a matrix of n rows and its result.
 struct ProjectionSet {
     uint n;
     uint w_offset;
@@ -61,7 +63,7 @@ struct ProjectionParams {
     uint x_offset;
     uint x_stride; // of its rows
     uint gain_offset;
-    uint residual_offset; // its rows and those of the results are one after another
+    uint residual_offset; // its rows and those of the results are contiguous
     float eps;
 };
 
@@ -73,8 +75,8 @@ struct ProjectionRowsParams {
     uint gain_offset;
 };
 
-// Where things are in a unit of a block of so many rows, in quads: three matrices of bytes, then for each row what the
-// integers are multiples of, the sum, and the sum of squares.
+// The layout of a unit of a block of that many rows, in quads: three matrices of bytes, then for each row the number
+// that the integers are multiples of, the sum, and the sum of squares.
 #define X_MULTIPLES(side) (6 * (side))
 #define X_SUMS(side) (X_MULTIPLES(side) + (side) / 4)
 #define X_SQUARES(side) (X_SUMS(side) + (side) / 4)
@@ -100,7 +102,7 @@ struct MatMulSplitParams {
     uint rows;
     uint k;
     uint batches;
-    uint shape[3]; // batch axes, as in MatMulParams, but 1 where the operand is repeated
+    uint shape[3]; // batch axes, as in MatMulParams, but 1 if the operand is broadcast
     uint batch_strides[3];
     uint row_stride;
     uint k_stride;

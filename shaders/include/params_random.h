@@ -13,13 +13,13 @@ struct RandomParams {
     float limit;
 };
 
-// What sample keeps in scratch memory, for each row: the best token of each
-// part, choices of the levels, histograms, and sums of each part.
+// The scratch memory of sample for each row: the best token of each part,
+// choices of the levels, histograms, and sums of each part.
 #define SAMPLE_LEVELS 3
 #define SAMPLE_BINS 2048 // of the first two levels; the last has half of them
 #define SAMPLE_CHOICE 8  // words of a choice
 #define SAMPLE_STATE (SAMPLE_CHOICE * (SAMPLE_LEVELS + 1))
-#define SAMPLE_BIN_WORDS 3 // how many there are, and their weight
+#define SAMPLE_BIN_WORDS 3 // the number of tokens, and their weight
 #define SAMPLE_HISTOGRAMS (SAMPLE_BIN_WORDS * (2 * SAMPLE_BINS + SAMPLE_BINS / 2))
 #define SAMPLE_PART_WORDS 5
 
@@ -36,7 +36,7 @@ struct SampleParams {
     uint own_settings; // whether each row has its own
     uint has_step;
     uint step_offset;
-    int step; // where the device has none
+    int step; // if there is none on the device
     uint scratch_offset;
     uint scratch_stride; // from row to row
     uint out_offset;

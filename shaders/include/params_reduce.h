@@ -2,7 +2,7 @@
 #ifndef PARAMS_REDUCE_H
 #define PARAMS_REDUCE_H
 
-// What a launch of the reduce kernel reads and writes: elements and results, or partial results.
+// Whether a launch of the reduce kernel reads elements or partial results, and which of them it writes.
 #define STAGE_WHOLE 0
 #define STAGE_TO_PARTS 1
 #define STAGE_FROM_PARTS 2
@@ -11,14 +11,14 @@
 struct ReduceParams {
     uint rows;          // results
     uint cols;          // elements of each
-    uint parts;         // of each, worked on apart
+    uint parts;         // parts of each, reduced separately
     uint run;           // columns of a part; with more than one, a multiple of 4 * lanes
     uint lanes;         // threads of a part, a power of two
     uint adjacent_rows; // whether neighbouring threads take neighbouring rows, not columns
     uint quads;         // whether four columns from a multiple of 4 on can be read at once
     uint outer_shape[MAX_DIMS];
     uint outer_strides[MAX_DIMS];
-    uint inner_rank; // axes that count, at least 1
+    uint inner_rank; // axes in use, at least 1
     uint inner_shape[MAX_DIMS];
     uint inner_strides[MAX_DIMS];
     uint offset;

@@ -2,7 +2,7 @@
 #ifndef PARAMS_ROWS_H
 #define PARAMS_ROWS_H
 
-// layer_norm: what of them there is.
+// layer_norm: which operands are present.
 #define LAYER_NORM_WEIGHT 1
 #define LAYER_NORM_BIAS 2
 

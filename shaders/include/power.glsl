@@ -81,7 +81,7 @@ float pow_magnitude(float x, float y) {
     if (is_inf(y)) {
         return (ax > 0x3f800000u) == down ? 0.0 : make_inf();
     }
-    y = clamp(y, -4294967296.0, 4294967296.0); // beyond, any x but 1 has left the range
+    y = clamp(y, -4294967296.0, 4294967296.0); // beyond that, any x other than 1 has left the range
     vec2 l = log2_pair(uintBitsToFloat(ax));
     vec2 h = product_exact(l.x, y);
     precise float low = h.y + l.y * y;
@@ -144,7 +144,7 @@ uint fmod_bits(uint ux, uint uy) {
     return ey >= 1 ? r << (ey - 1) : r >> (1 - ey); // subnormal
 }
 
-// x mod y with the sign of y, as Python's %, but a zero has that of x; NaN for y = 0.
+// x mod y with the sign of y, as Python's %, but a zero has the sign of x; NaN for y = 0.
 float m_mod(float x, float y) {
     uint ux = magnitude_bits(x);
     uint uy = magnitude_bits(y);

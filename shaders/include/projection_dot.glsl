@@ -1,11 +1,11 @@
-// Products of a unit of 32 codes of each stream with x, of projection.comp.
+// For projection.comp: the products of a unit of 32 codes of each stream with x.
 #ifndef PROJECTION_DOT_GLSL
 #define PROJECTION_DOT_GLSL
 
 float acc[STREAMS];
 
-// A code that stands at bit `at` of v, as a float and without a conversion: put
-// into the mantissa of the power of two whose last places it has there.
+// The code at bit `at` of v as a float, without a conversion: it is put into
+// the mantissa of a power of two whose lowest bits have the code's weight.
 float code(uint v, uint at) {
     uint base = (150u - at) << 23; // 2^(23 - at)
     return uintBitsToFloat((v & (((1u << BITS) - 1u) << at)) | base) - uintBitsToFloat(base);
@@ -29,7 +29,7 @@ vec4 codes(uint from, uint j) {
     return c;
 }
 
-// The same of the small floats of the modes without biases.
+// The same for the small floats of the modes without biases.
 vec4 small_floats(uint from, uint j) {
     vec4 c;
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -40,7 +40,7 @@ vec4 small_floats(uint from, uint j) {
     return c;
 }
 
-// The products of quads first to first + 3 of a unit, added to sum.
+// Adds the products of quads first to first + 3 of a unit to sum.
 float dot_floats(uint from, uint first, float sum) {
     [[unroll]] for (uint j = first; j < first + 4; j++) {
         vec4 v = uintBitsToFloat(held_x[min(j, X_QUADS - 1)]);
@@ -52,7 +52,7 @@ float dot_floats(uint from, uint first, float sum) {
 
 float small_scale(uint code) { return HALVES == 2 ? e4m3_to_float(code) : uintBitsToFloat(e8m0_bits(code)); }
 
-// What a unit of small floats gives; with two scales, each half has its own.
+// The product of a unit of small floats; with two scales, each half has its own.
 float small_result(uint from, uvec2 scales) {
     float first = dot_floats(from, 0, 0.0);
     if (HALVES != 2) {
@@ -79,7 +79,7 @@ float dot_integers(uint from) {
 }
 #endif
 
-// The lane's products of what a buffer holds with its unit of x.
+// The lane's products of a buffer's content with its unit of x.
 void multiply(uint held, uint slice) {
     bool exists = EVEN || slice * LANES + lane() < UNITS;
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {

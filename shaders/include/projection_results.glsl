@@ -1,8 +1,8 @@
-// The sums of projection.comp, and what becomes of them.
+// For projection.comp: its sums, and what is done with them.
 #ifndef PROJECTION_RESULTS_GLSL
 #define PROJECTION_RESULTS_GLSL
 
-// By row of x, matrix of a pair, slice, and row of the workgroup.
+// Indexed by row of x, matrix of a pair, slice, and row of the workgroup.
 shared float parts[X_ROWS * (PAIR ? 2 : 1) * SLICES * GROUP_ROWS];
 
 uint part_at(uint m, uint second, uint slice) { return ((m * (PAIR ? 2 : 1) + second) * SLICES + slice) * GROUP_ROWS; }
@@ -12,7 +12,7 @@ void put_part(uint m, uint slice, uint turn, float sum) {
     parts[part_at(m, lane() / ROWS, slice) + turn_row(turn) + lane() % ROWS] = sum;
 }
 
-// The sum of the products of row i of the workgroup with what is not finite in row m of x.
+// The sum of the products of row i of the workgroup with those elements of row m of x that are not finite.
 float not_finite_sum(uint m, uint second, uint i) {
     uint set = PAIR ? second : matrix;
     float sum = 0.0;
@@ -36,7 +36,7 @@ float whole(uint m, uint second, uint i) {
     [[unroll]] for (uint slice = 0; slice < SLICES; slice++) {
         sum += parts[part_at(m, second, slice) + i];
     }
-    // A norm of such a row is NaN, and a sum of small floats has no biases.
+    // The norm of such a row is NaN, and sums of small floats have no biases, so neither needs this.
     bool is_right = NORM != 0 || SMALL_FLOATS || is_finite(sum) || first_row + i >= p.sets[matrix].n;
     return is_right ? sum : mended(sum, not_finite_sum(m, second, i));
 }
@@ -67,7 +67,7 @@ bool better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
 shared uvec2 winners[EPILOGUE == PROJECTION_ARG_MAX ? THREADS : 1];
 
 // The largest result of the workgroup's rows for a row of x, as a pair for the
-// reduction that follows.
+// following reduction.
 void store_winner(uint m, uvec2 winner) {
     winners[thread_index()] = winner;
     for (uint reach = 512; reach > 0; reach /= 2) {

@@ -1,6 +1,6 @@
-// The sums of a projection that several kernels make, in one order and rounded
-// alike: a row gives the same bits whichever of them takes it. So nothing here may
-// be contracted to other products and sums than those that are written.
+// The sums of a projection, shared by several kernels: in one order and rounded
+// alike, so that a row has the same bits whichever kernel computes it. So the
+// compiler must not contract any of these products and sums.
 #ifndef PROJECTION_SUMS_GLSL
 #define PROJECTION_SUMS_GLSL
 
@@ -27,20 +27,20 @@ float squares_of_eight(vec4 a, vec4 b) {
     return sum;
 }
 
-// What a unit of 32 columns gives: products are those of codes and x, sum is that of x.
+// The contribution of a unit of 32 columns: products are those of codes and x, sum is that of x.
 float unit_result(float products, float scale, float bias, float sum) {
     precise float rest = bias * sum;
     return fma(scale, products, rest);
 }
 
-// 1/rms of a row of so many columns.
+// 1/rms of a row of that many columns.
 float norm_factor(float squares, uint cols, float eps) {
     precise float mean = squares / float(cols);
     precise float shifted = mean + eps;
     return inversesqrt(shifted);
 }
 
-// A product of a row, and what the epilogues make of it.
+// A product of a row, and the epilogues applied to it.
 float scaled_result(float sum, float factor) {
     precise float v = sum * factor;
     return v;

@@ -1,5 +1,5 @@
-// The teams of projection.comp: LANES lanes that work on one slice of ROWS rows.
-// With SUBGROUP a subgroup holds one team or several.
+// For projection.comp: its teams of LANES lanes, each of which works on one
+// slice of ROWS rows. With SUBGROUP, a subgroup consists of one team or several.
 #ifndef PROJECTION_TEAMS_GLSL
 #define PROJECTION_TEAMS_GLSL
 
@@ -24,7 +24,7 @@ uint thread_index() { return gl_LocalInvocationIndex; }
 
 shared float team_values[SLOTS * ABREAST * LANES];
 
-// Called by all threads together; in the order of the other form.
+// Called by all threads together; it adds in the same order as the other form.
 float team_sum(float v) {
     [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
         team_values[thread_index()] = v;

@@ -1,17 +1,17 @@
-// The matrices of projection.comp, and the two steps of them that a lane has
-// under way. Buffers 0 and 1 of `words` and `affine` are always named by a
-// literal, so that they stay in registers.
+// For projection.comp: its matrices, of which a lane has two steps in flight.
+// Buffers 0 and 1 of `words` and `affine` are always indexed by literals, so
+// that they stay in registers.
 #ifndef PROJECTION_WEIGHTS_GLSL
 #define PROJECTION_WEIGHTS_GLSL
 
-// Of each buffer: BITS words of the unit of each stream, then what scale and bias
-// (without biases: both scales) of each are in. That is the loaded word itself: anything done to it here would
-// have to wait for it, and so would all that follows.
+// In each buffer: BITS words of the unit of each stream, then the words that contain the scale and bias
+// (without biases: both scales) of each. These are kept as loaded: any operation on them here would have to
+// wait for the load, and so would everything after it.
 uint words[2 * STREAMS * BITS];
 uvec2 affine[2 * STREAMS];
 
 const uint SHARED = HALVES == 1 ? 2 : 1; // scales in a loaded word
-const uint SCALES = HALVES == 2 ? 2 : 1; // of a unit, where there is less than one to each
+const uint SCALES = HALVES == 2 ? 2 : 1; // units that share one
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
@@ -81,7 +81,7 @@ MATRIX(0, 3)
 MATRIX(1, 7)
 MATRIX(2, 11)
 
-uint matrix;    // that this workgroup works on
+uint matrix;    // the matrix of this workgroup
 uint group;     // the workgroup's number among those of the matrix
 uint first_row; // of the workgroup
 
@@ -95,10 +95,10 @@ void locate() {
     first_row = group * GROUP_ROWS;
 }
 
-// Where the rows of a team's turn are among those of the workgroup.
+// The index of the first row of a team's turn among those of the workgroup.
 uint turn_row(uint turn) { return (turn * SLOTS + slot()) * ROWS; }
 
-// The same slice of all rows of a team has the same half of the loaded words.
+// The same slice of all rows of a team uses the same half of the loaded words.
 float affine_float(uint word, uint slice, uint dtype) {
     if (HALVES == 0) {
         return bits_to_float(word, dtype);

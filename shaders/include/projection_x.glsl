@@ -1,12 +1,12 @@
-// x of projection.comp: brought into shared memory as floats or as integers, and
-// from there into registers.
+// For projection.comp: x, loaded into shared memory as floats or as integers,
+// and from there into registers.
 #ifndef PROJECTION_X_GLSL
 #define PROJECTION_X_GLSL
 
-// Of each row, the quads of a piece in planes: quad j of unit i is at j * PIECE_UNITS + i.
+// The quads of a piece of each row, in planes: quad j of unit i is at j * PIECE_UNITS + i.
 const uint X_QUADS = LIMBS ? 6 : 8; // of a unit
 shared uvec4 staged[X_ROWS * X_QUADS * PIECE_UNITS];
-shared vec2 unit_stats[X_ROWS * PIECE_UNITS];                // sum, and with LIMBS what the integers are multiples of
+shared vec2 unit_stats[X_ROWS * PIECE_UNITS];                // sum, and with LIMBS the number that the integers are multiples of
 shared float unit_squares[NORM == 0 ? 1 : X_ROWS * UNITS]; // sums of squares before the gain
 
 uvec4 held_x[X_QUADS]; // the lane's unit of a row
@@ -26,9 +26,10 @@ vec4 x_in(uint m, uint quad) {
 
 vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? gained(v, gain_quad(p.gain_offset + 4 * quad)) : v; }
 
-// `units` units of row m from the piece's first, number `from` of the row, eight
-// columns to a thread; four threads side by side have a unit. Threads beyond the
-// last repeat it and write nothing: drivers do badly at shuffles in branches.
+// Loads `units` units of row m, from unit `from` on, the first of the piece:
+// eight columns to a thread, so four adjacent threads share a unit. Threads
+// beyond the last unit repeat it and write nothing, because drivers handle
+// shuffles in branches badly.
 #ifdef SUBGROUP
 void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
     uint quad = from * 8 + 2 * i;
@@ -63,7 +64,7 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
 
 void stage_rows(uint from, uint units) {
     [[unroll]] for (uint first = 0; first < PIECE_UNITS * 4; first += THREADS) {
-        // The last threads repeat a whole unit, so that every four still have one.
+        // The last threads repeat a whole unit, so that every four threads have one.
         uint wanted = first + thread_index();
         uint i = wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
         vec4 a[X_ROWS], b[X_ROWS];
@@ -77,7 +78,7 @@ void stage_rows(uint from, uint units) {
     }
 }
 #else
-// A unit to a thread; sums in the order of the other form.
+// One unit per thread; it adds in the same order as the other form.
 void stage_rows(uint from, uint units) {
     for (uint at_once = thread_index(); at_once < units * X_ROWS; at_once += THREADS) {
         uint m = at_once / units, unit = at_once % units;
@@ -125,7 +126,8 @@ void stage(uint piece) {
     }
 }
 
-// The lane's unit of a slice of the piece into registers; behind the last it is the last, of which nothing is kept.
+// Loads the lane's unit of a slice of the piece into registers; beyond the last unit it loads the last one, whose
+// products are discarded.
 void take_x(uint m, uint slice) {
     uint unit = slice * LANES + lane();
     uint last = min(UNITS, PIECE_UNITS) - 1;

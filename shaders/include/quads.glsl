@@ -17,7 +17,7 @@ vec4 quad_of(uint dtype, uvec2 v) {
                 bits_to_float(v.y & 0xffffu, dtype), bits_to_float(v.y >> 16, dtype));
 }
 
-// Each in two lines: cmake/kernel_bindings.cmake reads such macros.
+// Each takes two lines: cmake/kernel_bindings.cmake parses macros in this form.
 #define QUADS_IN(slot, name) \
     QUADS_OF(slot, name, readonly)
 #define QUADS_INOUT(slot, name) \

@@ -1,4 +1,4 @@
-// The results of quantized_matmul_coopmat, as matrix_results.glsl wants them.
+// The results of quantized_matmul_coopmat, in the form that matrix_results.glsl requires.
 //
 // Before the include: what affine.glsl and rows.glsl need, TENSOR_IN(0, x, …),
 // TENSOR_OUT and QUAD_BITS_OUT of y, and the buffers x_exponents, w_exponents.

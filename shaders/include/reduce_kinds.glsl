@@ -22,7 +22,7 @@ const bool IN_FLOAT = KIND == REDUCE_MEAN || KIND == REDUCE_LOG_SUM_EXP || x_DT 
 
 uint float_sign(uint dtype) { return dtype == DT_FLOAT32 ? 0x80000000u : 0x8000u; }
 
-// As order_key, but -0 comes before +0, so that the key tells the element.
+// Like order_key, but -0 comes before +0, so that the key determines the element.
 uint element_key(uint bits) {
     if (!is_float_dtype(x_DT)) {
         return order_key(bits, x_DT);
@@ -74,7 +74,7 @@ uvec2 join_exps(uvec2 a, uvec2 b) {
 }
 
 // Sums of floats carry their rounding error (compensated summation), so that they are accurate however many elements
-// they have. What an infinite sum carries is meaningless, and reduction_result ignores it.
+// they have. The error of an infinite sum is meaningless, and reduction_result ignores it.
 uvec2 join_sums(uvec2 a, uvec2 b) {
     float x = uintBitsToFloat(a.x);
     float y = uintBitsToFloat(b.x);

@@ -1,8 +1,8 @@
-// Kernels that give each row along the last axis to one workgroup. Its threads
-// take the row in blocks of ITEMS columns each, in quads of neighbours, whose
-// loads are in flight together; a row of one block stays in registers between two
-// passes. Which thread has which column does not depend on QUADS, which only says
-// whether a quad is one load or store.
+// For kernels with one workgroup per row along the last axis. Its threads process
+// the row in blocks of ITEMS columns each, in quads of neighbours, whose loads
+// are in flight together; a row of one block stays in registers between two
+// passes. QUADS determines whether a quad is one load or store, but not which
+// thread has which column.
 //
 //   layout(constant_id = 3) const uint ITEMS = 4; // a multiple of 4, at most MAX_ITEMS
 //   layout(constant_id = 4) const uint QUADS = 0;
@@ -37,7 +37,7 @@ uint row_column(uint first, uint k) {
 }
 
 // Loads this thread's items of a block of a row that starts at `from`; columns beyond the row get `outside`. With QUADS
-// the row consists of whole quads, side by side.
+// the row consists of whole, contiguous quads.
 #define ROW_LOADS(tensor, function, items) \
     void function(uint from, uint stride, uint cols, uint first, float outside) { \
         for (uint k = 0u; k < ROW_ITEMS; k += 4u) { \
@@ -54,7 +54,7 @@ uint row_column(uint first, uint k) {
         } \
     }
 
-// Stores them, to a row of neighbours.
+// Stores them to a contiguous row.
 #define ROW_STORES(tensor, function, items) \
     void function(uint to, uint cols, uint first) { \
         for (uint k = 0u; k < ROW_ITEMS; k += 4u) { \

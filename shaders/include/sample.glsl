@@ -19,7 +19,7 @@ struct Scale {
 
 Scale natural() { return Scale(0xb8aa3b29u, -31); } // log2(e)
 
-// The bits of a float32 as a number of the same order.
+// The bits of a float32 as an integer with the same order.
 uint sample_key(uint u) {
     uint a = u & 0x7fffffffu;
     if (a > 0x7f800000u) {

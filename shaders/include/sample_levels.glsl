@@ -1,16 +1,16 @@
 // How sample.comp finds where top-k and top-p end: histograms of the tokens'
-// keys, some bits at a time, and sums over them from the top. Included where
-// the kernel's bindings, parameters and places in scratch memory are declared.
+// keys, some bits at a time, and sums over them from the top. Include it after
+// the kernel's bindings, parameters and places in scratch memory.
 #ifndef SAMPLE_LEVELS_GLSL
 #define SAMPLE_LEVELS_GLSL
 
 shared uint bins[SAMPLE_BIN_WORDS * SAMPLE_BINS];
 shared uvec3 lanes[MOST_THREADS];
 
-// A choice of SAMPLE_CHOICE words: how far a level has narrowed down the ends of
-// what top-k and top-p keep. The bits of the key so far, and how many tokens, or how much
-// weight, are still to be taken from those that have these bits. After the last
-// level: the key, and how many with this key are kept.
+// A choice of SAMPLE_CHOICE words: how far a level has narrowed down where top-k and
+// top-p end. It has the bits of the key so far, and how many tokens, or how much weight,
+// are still to be taken from those with these bits; after the last level, the key, and
+// how many tokens with this key are kept.
 struct Choice {
     uint count_key, count_left;
     uint mass_key;
@@ -41,7 +41,7 @@ uvec2 weight_at(uint key, Scale heat, uint min_p) {
 
 Scale heat() { return Scale(setting(SAMPLE_SCALE), int(setting(SAMPLE_EXPONENT))); }
 
-// Sums of a count and a weight, over the threads up to this one; lanes keeps all.
+// Sums of a count and a weight over the threads up to this one; lanes holds those of all threads.
 uvec3 plus(uvec3 a, uvec3 b) { return uvec3(a.x + b.x, wide_add(a.yz, b.yz)); }
 uvec3 scan(uvec3 v) {
     uint t = gl_LocalInvocationID.x;
@@ -70,7 +70,7 @@ uint level_bins(uint level) { return level == 2u ? SAMPLE_BINS / 2u : SAMPLE_BIN
 uint level_hist(uint level) { return hist + level * SAMPLE_BIN_WORDS * SAMPLE_BINS; }
 
 Choice load_choice(uint level) {
-    uint at = state + SAMPLE_CHOICE * level + 2u; // what a level has chosen stands behind two words
+    uint at = state + SAMPLE_CHOICE * level + 2u; // a level's choice follows two words
     return Choice(scratch[at], scratch[at + 1u], scratch[at + 2u], uvec2(scratch[at + 3u], scratch[at + 4u]));
 }
 
@@ -93,7 +93,7 @@ uvec2 mass_of(uvec2 total) {
 
 shared Choice found;
 
-// Goes over the histogram of a level, from the top, to where the targets lie.
+// Searches the histogram of a level, from the top, for the targets.
 Choice narrow_down(uint level) {
     uint t = gl_LocalInvocationID.x;
     uint each = level_bins(level) / gl_WorkGroupSize.x;
@@ -149,7 +149,7 @@ Choice narrow_down(uint level) {
     return found;
 }
 
-// Adds to a count and a weight that others add to as well.
+// Adds atomically to a count and a weight.
 #define ADD_TO_BIN(array, at, v) \
     if (v.x != 0u) { \
         atomicAdd(array[at], v.x); \
@@ -195,7 +195,7 @@ void add_histogram(uint level, Choice c) {
     }
 }
 
-// Where the tokens that are kept end: a key, and how many with this key are kept.
+// The end of the tokens that are kept: a key, and how many tokens with this key are kept.
 uvec2 bottom() {
     if (!filters_count() && !filters_mass()) {
         return uvec2(0u);

@@ -1,13 +1,13 @@
-// What scatter's kernels share: dense indices, and two marks for each place of
-// the axis: where the first and the last update for it are. ALONG: indices, and
-// with them places, differ from column to column.
+// Shared by scatter's kernels: dense indices, and two marks for each place of
+// the axis, for the first and the last update of that place. ALONG: indices,
+// and with them places, differ from column to column.
 //
 //   layout(set = 0, binding = …) … indices[];
 //   layout(push_constant) uniform Push { ScatterParams p; };
 #ifndef SCATTER_GLSL
 #define SCATTER_GLSL
 
-// The place that an index means; outside 0…places-1 there is none.
+// The place that an index stands for; outside 0…places-1 there is none.
 uint resolve(uint index) {
     if (SIGNED_INDICES != 0u && int(index) < 0) {
         index += p.places;
@@ -26,7 +26,7 @@ Update locate(uint e, uint post) {
     return Update(pre, q - pre * p.count, e - q * post);
 }
 
-// Where the index of a column's update is, and the marks of a place.
+// Where the index of a column's update is stored, and where the marks of a place are.
 uint index_at(Update u, uint number) {
     return p.index_offset + (ALONG != 0u ? (u.pre * p.count + number) * p.post + u.post : number);
 }

@@ -1,6 +1,6 @@
 // A workgroup divided into slots of lanes that work on one result together.
 // With SUBGROUP a slot is a subgroup, whatever its size; without it, LANES
-// threads side by side, which add up through shared memory.
+// adjacent threads, which add up through shared memory.
 //
 // Before the include: SLOT_SPEC, the specialization constant LANES.
 #ifndef SLOTS_GLSL
@@ -29,7 +29,7 @@ uint slot_lanes() { return LANES; }
 uint slot_index() { return gl_LocalInvocationIndex / LANES; }
 uint slot_count() { return gl_WorkGroupSize.x / LANES; }
 
-shared float slot_values[256]; // at most so many threads
+shared float slot_values[256]; // at most that many threads
 
 float slot_sum(float v) {
     slot_values[gl_LocalInvocationIndex] = v;

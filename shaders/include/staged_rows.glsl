@@ -1,7 +1,7 @@
 // Rows of x as floats in shared memory, STAGED_CHUNK elements of each at a time,
 // for kernels that multiply all of them with each row of a matrix. x is read in
-// quads; the swizzle keeps lanes that read quads 1, 2, 4 or 8 apart off each
-// other's banks.
+// quads; the swizzle prevents bank conflicts between lanes that read quads 1, 2,
+// 4 or 8 apart.
 //
 // Before the include: STAGED_SPEC, the first of two specialization constants:
 // rows of x (1 to 8) and elements of a chunk (a multiple of 32).

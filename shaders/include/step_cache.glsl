@@ -1,4 +1,5 @@
-// The cache of keys and values: chunks of it into registers, the new token into it. Part of attention_step.
+// Part of attention_step: loads chunks of the cache of keys and values into registers, and writes the new token into
+// it.
 #ifndef STEP_CACHE_GLSL
 #define STEP_CACHE_GLSL
 
@@ -22,8 +23,8 @@ uint half_bits(float low, float high) { return float_to_bits(low, DT) | (float_t
 uint key_row(uint key) { return (p.keys_offset + kv_head * p.keys_strides[0] + key * p.keys_strides[1]) / 4; }
 uint value_row(uint key) { return (p.values_offset + kv_head * p.values_strides[0] + key * p.values_strides[1]) / 4; }
 
-// Keys first..first+CHUNK-1. A key that is not before end, or is `skipped`, is replaced
-// by some other key, whose result is never used.
+// Loads keys first..first+CHUNK-1. A key at or past end, or `skipped`, is replaced by
+// some other key, whose result is never used.
 uint loaded_key(uint key, uint end, uint skipped) {
     key = min(key, max(end, 1u) - 1u);
     return SHARE != 1 && key == skipped ? (key != 0 ? key - 1 : min(1u, p.capacity - 1)) : key;

@@ -1,11 +1,11 @@
-// The heads of the new token: norm, rotation, and into shared memory. Part of attention_step.
+// Part of attention_step: norms and rotates the heads of the new token, and stores them in shared memory.
 #ifndef STEP_HEADS_GLSL
 #define STEP_HEADS_GLSL
 
 float first_of[SLOTS], second_of[SLOTS]; // the pairs
 float first_gain[SLOTS], second_gain[SLOTS];
 
-// The elements of a pair: rotated together, or, behind p.dims, just neighbours.
+// The elements of a pair: rotated together or, beyond p.dims, just neighbours.
 uvec2 pair_at(uint slot) {
     bool split = slot < p.dims / 2 && !has(STEP_TRADITIONAL);
     return split ? uvec2(slot, slot + p.dims / 2) : uvec2(2 * slot, 2 * slot + 1);
@@ -46,7 +46,7 @@ void load_head(uint job) {
     }
 }
 
-// 1 / root mean square of the team's head. All threads together.
+// 1 / root mean square of the team's head. Called by all threads together.
 float head_scale(float eps) {
     float squares = 0.0;
     [[unroll]] for (uint i = 0; i < SLOTS; i++) {
@@ -110,7 +110,7 @@ void store_head(uint job, float scale) {
 
 void prepare_heads() {
     uint job = thread / TEAM;
-    find_turns(); // while the heads are being loaded
+    find_turns(); // while the heads are loaded
     bool norm = job < HEADS ? has(STEP_Q_NORM) : job == HEADS && has(STEP_K_NORM);
     float scale = head_scale(job < HEADS ? p.q_eps : p.k_eps);
     store_head(job, norm ? scale : 1.0);

@@ -1,4 +1,4 @@
-// Combines the results of threads and workgroups for the same heads. Part of attention_step.
+// Part of attention_step: combines the results of threads and workgroups for the same heads.
 #ifndef STEP_JOIN_GLSL
 #define STEP_JOIN_GLSL
 
@@ -11,10 +11,10 @@ void store_quad(uint g, uint quad, vec4 v) {
     }
 }
 
-// Where a split of head g keeps its sums; a quad with their highest score and weight follows.
+// Where a split of head g stores its sums, followed by a quad with its highest score and weight.
 uint part_row(uint g, uint split) { return ((first_head + g) * gl_NumWorkGroups.y + split) * (QUADS + 1); }
 
-// The part of a split that has no keys: its sums may be anything.
+// Stores the result of a split without keys, whose sums are undefined.
 void store_nothing(uint split) {
     if (thread < HEADS) {
         parts[part_row(thread, split) + QUADS] = vec4(LOWEST, 0.0, 0.0, 0.0);
@@ -69,8 +69,8 @@ void hold_parts(uint first, uint splits) {
     }
 }
 
-// The sum of all weights of head g. Finds the factors of all splits on the way;
-// all threads together, of which there is one for each head and split.
+// The sum of all weights of head g. It also computes the factors of all splits.
+// Called by all threads together; there is one for each head and split.
 float combine_weights(uint splits, uint g) {
     uint head = thread / MOST_SPLITS;
     uint split = thread % MOST_SPLITS;
@@ -111,7 +111,7 @@ void combine(uint splits) {
         }
         [[unroll]] for (uint i = 0; i < HELD; i++) {
             uint at = g * MOST_SPLITS + min(first + i * COMBINERS, MOST_SPLITS - 1);
-            sum += held[i] * split_factors_s[at / 4][at & 3u]; // nothing is held beyond the last split
+            sum += held[i] * split_factors_s[at / 4][at & 3u]; // nothing is stored beyond the last split
         }
     }
     rows_s[thread] = sum;

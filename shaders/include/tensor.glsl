@@ -8,7 +8,8 @@
 //
 // Built twice: with NARROW, 8- and 16-bit elements are real types; without it, for
 // devices that have no such storage, they are parts of words. Threads that write
-// neighbours share a word, so its parts are written by atomic operations.
+// neighbouring elements share a word, so its parts are written by atomic
+// operations.
 #ifndef TENSOR_GLSL
 #define TENSOR_GLSL
 

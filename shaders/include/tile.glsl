@@ -1,10 +1,10 @@
 // A tile of a matrix product in the registers of one workgroup. The kernel
 // fills tile_a and tile_b with TILE_K columns of a and rows of b as floats,
-// calls tile_multiply, and in the end takes each result from tile_acc.
+// calls tile_multiply, and at the end takes each result from tile_acc.
 //
 // A thread owns a block of 4*TILE_QUADS by 4*TILE_QUADS results, as quads of
 // neighbours that lie TILE_M / TILE_QUADS (TILE_N / TILE_QUADS) apart, so that
-// threads side by side read quads side by side.
+// adjacent threads read adjacent quads.
 //
 // Before the include: TILE_SPEC, the first of two specialization constants: the
 // number of threads along m and along n; and TILE_QUADS, 1 or 2.
@@ -19,8 +19,8 @@ const uint TILE_K = 32 / TILE_QUADS;
 const uint TILE_M = THREADS_M * 4 * TILE_QUADS;
 const uint TILE_N = THREADS_N * 4 * TILE_QUADS;
 
-// By k, then by quads of m (of n). The odd row length keeps stores that walk
-// along k off each other's banks.
+// By k, then by quads of m (of n). The odd row length prevents bank conflicts
+// of stores along k.
 const uint A_PITCH = TILE_M / 4 + 1;
 const uint B_PITCH = TILE_N / 4 + 1;
 shared vec4 tile_a[TILE_K * A_PITCH];
@@ -39,8 +39,8 @@ uint tile_thread_n() { return gl_LocalInvocationIndex % THREADS_N; }
 uint tile_row(uint r) { return (tile_thread_m() + (r >> 2) * THREADS_M) * 4u + (r & 3u); }
 uint tile_col(uint q, uint c) { return (tile_thread_n() + q * THREADS_N) * 4u + c; }
 
-// Which element a thread fills in turn i: 8 along k, then along the other side;
-// 32 neighbours touch 32 banks, and memory is read in runs of 8.
+// The element that a thread fills in turn i: 8 along k, then along the other
+// side; 32 neighbours access 32 banks, and memory is read in runs of 8.
 uint tile_fill_k(uint i, uint side) { return (i & 7u) + i / (8u * side) * 8u; }
 uint tile_fill_side(uint i, uint side) { return (i >> 3) % side; }
 
@@ -52,7 +52,7 @@ void tile_clear() {
     }
 }
 
-// Between a barrier after the fills and one before the next.
+// Call it between a barrier after the fills and one before the next fills.
 void tile_multiply_row(uint k) {
     uint at = k * B_PITCH + tile_thread_n();
     vec4 b[TILE_QUADS];
@@ -70,7 +70,7 @@ void tile_multiply_row(uint k) {
 }
 
 void tile_multiply() {
-    [[dont_unroll]] for (uint k = 0; k < TILE_K; k += 4) { // unrolled by 4: the whole takes drivers long to compile
+    [[dont_unroll]] for (uint k = 0; k < TILE_K; k += 4) { // unrolled by 4: unrolling it all would take drivers long to compile
         [[unroll]] for (uint i = 0; i < 4; i++) {
             tile_multiply_row(k + i);
         }

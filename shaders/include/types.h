@@ -1,4 +1,4 @@
-// What GLSL and C++ both read: element types and the parameter struct of every
+// Shared by GLSL and C++: element types and the parameter struct of every
 // kernel, by family in params_*.h. Fields are 32-bit, so both languages lay them
 // out alike; a struct is a kernel's push constants and has at most 128 bytes.
 #ifndef KPX_TYPES_H
@@ -12,7 +12,7 @@ namespace kpx {
 using uint = uint32_t;
 #endif
 
-// Most axes that a kernel over three arrays walks; copies help where more remain.
+// The most axes that a kernel over three arrays walks; arrays with more are copied.
 #define MAX_DIMS 4
 
 // An array as rows along its last axis: rows.glsl. Part of other structs.

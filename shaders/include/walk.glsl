@@ -12,14 +12,14 @@
 
 layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 
-// One at a time. Few iterations each: kpx::grid_elements launches enough threads.
+// One at a time, with few iterations each: kpx::grid_elements launches enough threads.
 #define ELEMENTS(i) for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
 
 #ifdef WALK_BATCH
 #extension GL_EXT_control_flow_attributes : require
 
 // WALK_BATCH at a time, a workgroup's width apart. A kernel loads all of them before it stores the first: the compiler
-// must assume that a store changes what is loaded after it, and a device needs many loads under way.
+// must assume that a store changes what is loaded after it, and a device needs many loads in flight.
 //
 //   BATCHES(first) {
 //       uint to[WALK_BATCH];
@@ -33,10 +33,10 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 #define MAX_BATCH 4
 
 // Elements of an item, for kernels whose items may be quads (QUADS, one of their specialization constants). A loop over
-// them keeps one copy of the arithmetic in the SPIR-V, which drivers compile anew for each pipeline.
+// them keeps one copy of the arithmetic in the SPIR-V, which drivers compile again for each pipeline.
 #define WIDTH (QUADS == 0u ? 1u : 4u)
 
-// Input i of a walk, and its output. An input of which a quad has only one element counts elements all the same.
+// Input i of a walk, and its output. An input with only one element for each quad still counts elements.
 #define WALK_IN(slot, name, i) \
     QUAD_BITS_IN(slot, name) \
     uvec4 name##_item(uint at) { \
@@ -55,7 +55,7 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
         } \
     }
 
-// The whole of a kernel whose inputs are a, or a and b, …: y = f(a, …), by the elements' bits.
+// The body of a kernel with the inputs a, or a and b, …: y = f(a, …) on the elements' bits.
 #define WALK_EACH(out_name, last, LOADS, result) \
     BATCHES(first) { \
         uint to[MAX_BATCH]; \

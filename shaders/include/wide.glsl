@@ -29,7 +29,7 @@ uint mul_high(uint a, uint b) {
     return high;
 }
 
-// The high 64 bits of the product of two.
+// The high 64 bits of a product of two such numbers.
 uvec2 wide_mul_high(uvec2 a, uvec2 b) {
     uint high, low;
     uvec2 xy, yx, yy;

@@ -1,6 +1,6 @@
 // Reductions over a workgroup; every thread gets the result. All threads must
-// call them. Portable by a tree in shared memory; with SUBGROUP, which needs
-// arithmetic subgroup operations, by two levels of those.
+// call them. The portable form is a tree in shared memory; with SUBGROUP, which
+// needs arithmetic subgroup operations, two levels of these are used.
 //
 // The workgroup has at most REDUCE_THREADS threads, a power of two.
 #ifndef WORKGROUP_REDUCE_GLSL

@@ -60,7 +60,7 @@ func (r *results) batchPanels() ([]panel, error) {
 // curves draws lines with a point at each number of clients.
 func (r *results) curves(title, unit string, all []curve) (*plot.Plot, error) {
 	p := plot.New()
-	p.BackgroundColor = nil // the picture has one
+	p.BackgroundColor = nil // the picture has its own title
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "clients", unit
 	p.Title.Padding = 3 * vg.Millimeter
 	p.X.Min, p.Y.Min = 0, 0

@@ -1,6 +1,6 @@
-// Command benchplot draws what `bench --json` prints, which it reads from its
-// standard input, to the file that its one argument names: .svg or .png.
-// It is a module of its own, so that the rest needs no plotting library.
+// Command benchplot draws the output of `bench --json`, which it reads from its
+// standard input, to the file named by its only argument: .svg or .png. It is a
+// module of its own, so that other programs need no plotting library.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// results is what the picture shows of bench's JSON.
+// results is the part of bench's JSON that the picture shows.
 type results struct {
 	Model, Device, Driver string
 	Tests                 []struct {
@@ -27,7 +27,7 @@ type results struct {
 	Batches  []batch  // of --batch, instead of Tests
 }
 
-// profile is where a token's device time goes at one depth.
+// profile breaks down a token's device time at one depth.
 type profile struct {
 	Depth   int
 	Replay  float64 `json:"replay_ns"`
@@ -66,7 +66,7 @@ Draws what bench --json prints. bench --plot FILE calls it.
 func run(args []string, in io.Reader, out io.Writer) error {
 	switch {
 	case len(args) != 1:
-		return errors.New("one argument is wanted, the file to draw to; see --help")
+		return errors.New("exactly one argument is required, the file to draw to; see --help")
 	case args[0] == "--help" || args[0] == "-h" || args[0] == "-help":
 		_, err := io.WriteString(out, help)
 		return err

@@ -73,7 +73,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A font that is wider than the one of the layout does not print names into bars.
+// With a font that is wider than that of the layout, names do not overlap bars.
 func TestNamesHaveRoom(t *testing.T) {
 	names := []string{"43 × quantized_matmul", "x"}
 	p := newPlot("title", "µs", names)

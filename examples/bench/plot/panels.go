@@ -171,7 +171,7 @@ func shortened(name string) string {
 // unit.
 func newPlot(title, unit string, names []string) *plot.Plot {
 	p := plot.New()
-	p.BackgroundColor = nil // the picture has one
+	p.BackgroundColor = nil // the picture has its own title
 	p.Title.Text = title
 	p.Title.Padding = 3 * vg.Millimeter
 	p.X.Label.Text = unit
@@ -182,8 +182,8 @@ func newPlot(title, unit string, names []string) *plot.Plot {
 	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
 		style.Font = font.From(sans, style.Font.Size)
 	}
-	// Names begin where they would end at the bars, and a font that stands in for
-	// theirs makes them longer.
+	// Names are placed so that they end at the bars, and a substitute font makes
+	// them longer.
 	longest := vg.Length(0)
 	for _, name := range names {
 		longest = max(longest, p.Y.Tick.Label.Width(name))
@@ -192,8 +192,7 @@ func newPlot(title, unit string, names []string) *plot.Plot {
 	return p
 }
 
-// ticks are those of plot.DefaultTicks, with numbers that are no longer than they
-// must be.
+// ticks are those of plot.DefaultTicks, with numbers as short as possible.
 type ticks struct{}
 
 // Ticks returns the ticks of an axis.

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// pictureWidth is that of every picture; its height follows from what it shows.
+// pictureWidth is the width of every picture; its height depends on the content.
 const (
 	pictureWidth = 24 * vg.Centimeter
 	edge         = 5 * vg.Millimeter
@@ -27,8 +27,8 @@ const (
 	panelGap     = 7 * vg.Millimeter  // below each panel
 )
 
-// The fonts of a picture. It is laid out with Liberation Sans; where an SVG is
-// shown without that, the next of the list stands in.
+// The fonts of a picture. It is laid out with Liberation Sans; a viewer without
+// that font uses the next one in the list.
 const (
 	fontFamily   = "Liberation Sans"
 	fontFamilies = "'Liberation Sans',Arial,Helvetica,'DejaVu Sans',sans-serif"

@@ -13,7 +13,7 @@ const (
 	name  = "My name is Mote. I am a tiny language model that runs on the GPU through Vulkan."
 )
 
-// client is OpenAI's for Go.
+// client is OpenAI's client for Go.
 func client(t *testing.T) openai.Client {
 	return openai.NewClient(option.WithBaseURL(server(t)+"/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0))
 }
@@ -66,9 +66,8 @@ func TestOpenAITexts(t *testing.T) {
 	require.Equal(t, [2]string{whole.Choices[0].Text, whole.Choices[1].Text}, texts)
 }
 
-// The client finds the errors where it looks for them.
-// An embedding is the same in numbers and in base64, alone or beside others, and alike
-// texts have like ones.
+// The client finds the errors where it looks for them. An embedding is the same as
+// numbers and in base64, alone or with others, and similar texts have similar ones.
 func TestOpenAIEmbeddings(t *testing.T) {
 	c := client(t)
 	texts := []string{"What is your name?", "Hi what is your name", "12345"}

@@ -35,7 +35,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// tab is the chat page in a browser. What the page complains of fails the test.
+// tab is the chat page in a browser. Errors that the page logs fail the test.
 type tab struct {
 	*testing.T
 	ctx      context.Context
@@ -65,12 +65,12 @@ func (b *tab) listen(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
 		b.messages = append(b.messages, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
-	case *log.EventEntryAdded: // also what the content security policy forbids
+	case *log.EventEntryAdded: // including violations of the content security policy
 		b.messages = append(b.messages, e.Entry.Text)
 	}
 }
 
-// complaints returns what the page has complained of since the last call.
+// complaints returns the errors that the page has logged since the last call.
 func (b *tab) complaints() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *tab) text(selector css) string {
 	return result(b, chromedp.TextContent(selector))
 }
 
-// eventually waits until JavaScript says true.
+// eventually waits until a JavaScript expression is true.
 func (b *tab) eventually(expression string) {
 	b.Helper()
 	b.run(chromedp.Poll[chromedp.Void](expression))
@@ -125,7 +125,7 @@ func (b *tab) picture(name string) {
 	require.NoError(b, os.WriteFile(filepath.Join(*screenshots, name+".png"), result(b, chromedp.CaptureScreenshot()), 0o644))
 }
 
-// ask types a question, and Enter as a keyboard does.
+// ask types a question and Enter.
 func (b *tab) ask(question string) {
 	b.Helper()
 	b.run(chromedp.SendKeys(css("#prompt"), question))
@@ -138,7 +138,7 @@ func (b *tab) ask(question string) {
 
 func TestPage(t *testing.T) {
 	b := open(t)
-	// Without the key it says so, and shows where it goes.
+	// Without the key, the page reports that, and shows where to enter it.
 	b.eventually(`document.getElementById("model").textContent.includes("API key")`)
 	b.is(`document.getElementById("settings").open`)
 	require.Len(t, b.complaints(), 1, "the browser's own line about 401")
@@ -158,7 +158,8 @@ func TestPage(t *testing.T) {
 	b.run(chromedp.Click(css(".thoughts summary")), chromedp.WaitVisible(css(".thoughts > div")))
 	b.picture("light")
 
-	// A second question, with the first in view of the model; then a phone in the dark.
+	// A second question, which the model sees together with the first; then a phone in dark
+	// mode.
 	b.ask("What is 17 plus 25?")
 	b.eventually(`document.querySelectorAll(".rate").length === 2`)
 	b.run(chromedp.EmulateViewport(360, 640, chromedp.EmulateMobile, chromedp.EmulateTouch))
@@ -171,7 +172,7 @@ func TestPage(t *testing.T) {
 	b.is(`getComputedStyle(document.body).backgroundColor === "rgb(22, 22, 24)"`)
 	b.picture("phone")
 
-	// An answer that comes slowly, and its end before its time.
+	// An answer that comes slowly and is stopped early.
 	b.run(chromedp.Click(css("#new")))
 	_, err = chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
 		MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: 2000, UploadThroughput: -1}},
@@ -187,7 +188,7 @@ func TestPage(t *testing.T) {
 	b.run(chromedp.Click(css("#new")))
 	b.is(`document.getElementById("messages").children.length === 0`)
 
-	// A question that the server refuses.
+	// A question that the server rejects.
 	b.set("limit", "0")
 	b.ask("Hi")
 	b.run(chromedp.WaitVisible(css(".error")))

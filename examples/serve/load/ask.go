@@ -17,13 +17,13 @@ import (
 
 var errBusy = errors.New("the service is busy")
 
-// answer is what is compared.
+// answer is the part of an answer that is compared.
 type answer struct {
 	Content, Reasoning, Finish string
 	Tokens                     int
 }
 
-// begins reports whether a is a beginning of all.
+// begins reports whether all begins with a.
 func (a answer) begins(all answer) bool {
 	return strings.HasPrefix(all.Content, a.Content) && strings.HasPrefix(all.Reasoning, a.Reasoning)
 }
@@ -129,7 +129,7 @@ func (l *load) do(ctx context.Context, method, path string, body []byte) (*http.
 	if response.StatusCode == http.StatusTooManyRequests {
 		return nil, errBusy
 	}
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // what there is of the reason
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // the reason, as far as it can be read
 	return nil, fmt.Errorf("%s: %s", response.Status, text)
 }
 
@@ -169,7 +169,7 @@ func (l *load) watchMemory(ctx context.Context) (m memory) {
 	}
 }
 
-// growth is by how much the last quarter of the run may exceed the second.
+// growth is how much more memory the last quarter of the run may use than the second.
 const growth = 1.1
 
 // check compares the last quarter with the second; in the first, caches fill.

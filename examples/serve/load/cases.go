@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// testCase is a request, and its answer when nobody else asked.
+// testCase is a request with its answer when it runs alone.
 type testCase struct {
 	request map[string]any
 	answer  answer
@@ -46,13 +46,13 @@ func makeCases(n int) []testCase {
 	return out
 }
 
-// alone asks for the answer that others are compared with.
+// alone gets the answer that others are compared with.
 func (l *load) alone(ctx context.Context, c *testCase) (err error) {
 	c.answer, err = l.ask(ctx, c.request, false, -1)
 	return err
 }
 
-// counts is what became of requests.
+// counts are the outcomes of requests.
 type counts struct {
 	plain, streamed, cancelled, refused, wrong, failed atomic.Int64
 	mu                                                 sync.Mutex
@@ -93,7 +93,7 @@ func (l *load) client(ctx context.Context, seed uint64) {
 	for ctx.Err() == nil {
 		c := &l.cases[r.IntN(len(l.cases))]
 		stream := r.IntN(2) == 0
-		// What has begun before the time is over is finished after it.
+		// Requests that began before the time was over are finished.
 		if r.Float64() < l.cancelled {
 			l.goAway(c, r, stream)
 			continue
@@ -115,7 +115,7 @@ func (l *load) client(ctx context.Context, seed uint64) {
 	}
 }
 
-// goAway asks and does not wait for the end.
+// goAway sends a request and disconnects before its end.
 func (l *load) goAway(c *testCase, r *rand.Rand, stream bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(1000))*time.Millisecond)
 	defer cancel()

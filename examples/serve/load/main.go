@@ -1,5 +1,5 @@
 // Command load puts a running service under load, and checks what it answers: many
-// clients ask at once, plain and streamed, some go away in the middle, and every
+// clients ask at once, plain and streamed, some disconnect in the middle, and every
 // answer must be the one that the same request gets alone. At the end nothing may be
 // left in the engine, and the service's memory must have stayed the same.
 //
@@ -23,7 +23,7 @@ type load struct {
 	clients   int
 	time      time.Duration
 	cancelled float64 // share of requests
-	faults    bool    // what the service runs on is made to fail
+	faults    bool    // the service's device is made to fail
 	http      *http.Client
 	cases     []testCase
 	counts    counts

@@ -54,9 +54,9 @@ func amxFamily(a *amx) {
 	a.expand8()
 }
 
-// product writes the product of 32 rows of x with panels of 32 rows of w, for groups
-// of so many steps. A group of x meets all panels before the next one, so that it is read
-// from the nearest cache for all but the first.
+// product writes the product of 32 rows of x with panels of 32 rows of w, for groups of
+// so many steps. A group of x is multiplied with all panels before the next group, so
+// that it is in the nearest cache for all panels but the first.
 //
 // The sums of a block, a group and 16 columns, are added to c between the products of
 // the next block, which another unit of the processor computes: Z0 and Z1 are scales and

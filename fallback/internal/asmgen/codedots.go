@@ -35,8 +35,8 @@ const (
 	dotAVX2                // VPMADDUBSW, whose sums of two fit 16 bits for codes of 4 bits
 )
 
-// prefetchAhead is how many bytes before their use codes are asked for: what memory
-// delivers in the time of one access, and some more.
+// prefetchAhead is how many bytes ahead codes are prefetched: somewhat more than
+// memory delivers in the time of one access.
 const prefetchAhead = 8192
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }
@@ -114,7 +114,7 @@ func (d *codeDots) emit() {
 	RET()
 }
 
-// constants loads what all blocks use.
+// constants loads the constants that all blocks use.
 func (d *codeDots) constants() {
 	if d.halves {
 		d.mask = d.isa.constant(0x0f0f0f0f)
@@ -163,7 +163,7 @@ func (d *codeDots) block() {
 	if d.halves {
 		elements = 128
 	}
-	// The next rows lie behind these: the processor does not see that by itself.
+	// The next rows follow these, which the processor's own prefetcher does not detect.
 	for row := range d.rows {
 		PREFETCHT0(d.codeRow(row, prefetchAhead))
 	}

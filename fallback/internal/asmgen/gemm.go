@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// gemmFamily writes the products of rows of A with a panel of B, and what makes
-// panels. A panel is 2 vectors wide.
+// gemmFamily writes the products of rows of A with a panel of B, and the
+// functions that make panels. A panel is 2 vectors wide.
 func gemmFamily() {
 	for _, form := range []struct {
 		isa  isa
@@ -23,7 +23,7 @@ func gemmFamily() {
 }
 
 // byThrees makes operands for rows that lie stride bytes apart, with a pointer for
-// every third row. pointers are what a loop must move on.
+// every third row. pointers are those that a loop must advance.
 func byThrees(base, stride reg.GPVirtual, rows int) (at rowAt, pointers []reg.GPVirtual) {
 	pointers = []reg.GPVirtual{base}
 	for row := 3; row < rows; row += 3 {
@@ -191,7 +191,7 @@ func transposePanel2() {
 	RET()
 }
 
-// expandPanels writes what makes panels of numbers from panels of codes.
+// expandPanels writes the functions that make panels of numbers from panels of codes.
 func expandPanels() {
 	for _, v := range []isa{avx512, avx2} {
 		for _, bits := range []int{2, 4, 8} {

@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// limbsFamily writes what makes limbs of floats; simd.Limbs says how they lie.
+// limbsFamily writes the functions that make limbs from floats; simd.Limbs documents their
+// layout.
 func limbsFamily() {
 	(&limbs{}).emit("Natural")
 	(&limbs{halves: true}).emit("Halves")

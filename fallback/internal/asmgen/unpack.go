@@ -5,8 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// unpackFamily writes what makes bytes of packed codes. simd.unpackControl has
-// the constants.
+// unpackFamily writes the functions that unpack codes to bytes.
+// simd.unpackControl has the constants.
 func unpackFamily() {
 	for _, table := range []bool{false, true} {
 		unpack512(table)

@@ -33,7 +33,7 @@ func Dequantize(dst []float32, ld int, w *Weights, rows int) {
 	}
 }
 
-// unpack widens len(dst) codes, a multiple of 8.
+// unpack converts len(dst) codes, a multiple of 8, to bytes.
 func unpack(dst []float32, codes []byte, bits int) {
 	switch bits {
 	case 4:

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Codes are rows of affine-quantized numbers as CodeDots takes them: scale·code +
-// bias, with the codes as they lie in memory.
+// Codes are rows of affine-quantized numbers in the form that CodeDots takes:
+// scale·code + bias, with the codes as they are in memory.
 type Codes struct {
 	// Data holds the rows, Stride bytes apart: for Halves two codes to a byte, the
 	// first in the low half; for Natural one to a byte.
@@ -33,8 +33,8 @@ func (c *Codes) bytes(k int) int {
 // There are 16 sums per row, one for each lane of a block. Block by block, a
 // lane's sum grows by (Σ code·n)·(scale·2^e) and then by bias·(Σ n·2^e), each by
 // one fused multiply-add; Σ code·n is exact and rounded once. At the end, lane i+8
-// is added to lane i, and those eight as ((0+1)+(2+3)) + ((4+5)+(6+7)). Every form
-// does just that, so all give the same bits.
+// is added to lane i, and those eight as ((0+1)+(2+3)) + ((4+5)+(6+7)). All forms
+// do exactly that, so they give the same bits.
 func CodeDots(out []float32, w *Codes, x *Limbs, rows int) {
 	if rows <= 0 {
 		return
@@ -58,7 +58,7 @@ func CodeDots(out []float32, w *Codes, x *Limbs, rows int) {
 	w.padded(out, x, rows)
 }
 
-// padded multiplies copies of a few rows that end where a block does.
+// padded multiplies copies of a few rows, padded to whole blocks.
 func (c *Codes) padded(out []float32, x *Limbs, rows int) {
 	const some = 4
 	k := x.Order.Blocks(x.K) * x.Order.Elements()

@@ -80,8 +80,8 @@ func TestCodeDots(t *testing.T) {
 	}
 }
 
-// TestCodeDotsExtremes has what whole numbers cannot represent, and the borders of
-// what they can.
+// TestCodeDotsExtremes tests numbers that whole numbers cannot represent, and
+// those that they just can.
 func TestCodeDotsExtremes(t *testing.T) {
 	inf := float32(math.Inf(1))
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -44,9 +44,9 @@ const (
 )
 
 // BinaryRow sets the first elements of z to f of those of x and y, and returns how
-// many: the caller does the rest, which is all where there is no vector form. y
-// has as many elements, or one for all. z may be x or y. The results are those of
-// the plain operators.
+// many: the caller does the rest, which is everything if there is no vector form.
+// y has as many elements, or one for all. z may be x or y. The results are those
+// of the plain operators.
 func BinaryRow(f Binary, z, x, y []float32) int {
 	n := eights(len(z))
 	if n > 0 {
@@ -72,8 +72,8 @@ func CompareRow(f Compare, z []byte, x, y []float32) int {
 
 // UnaryRow is BinaryRow for one operand. Exp, Sigmoid and SiLU are exact to about
 // 2e-7 of the result, Log to 1e-7 of it or of 1; Sin, Cos, Tanh and Erf are
-// computed in float64. To give an element the same result wherever it lies, they
-// do the whole row.
+// computed in float64. They do the whole row, so that an element's result does
+// not depend on its position.
 func UnaryRow(f Unary, z, x []float32) int {
 	if (f == Sin || f == Cos) && eights(8) > 0 {
 		anglesRow(f, z, x)
@@ -82,11 +82,11 @@ func UnaryRow(f Unary, z, x []float32) int {
 	return unaryRow(f, z, x)
 }
 
-// mostAngle is up to where the vector forms of Sin and Cos count the turns.
+// mostAngle is the largest angle for which the vector forms of Sin and Cos can reduce turns.
 const mostAngle = 1 << 30
 
-// anglesRow is unaryRow for Sin and Cos, of which larger angles are computed one
-// by one.
+// anglesRow is unaryRow for Sin and Cos, which computes larger angles one by
+// one.
 func anglesRow(f Unary, z, x []float32) {
 	one := math.Sin
 	if f == Cos {
@@ -107,7 +107,7 @@ func anglesRow(f Unary, z, x []float32) {
 	}
 }
 
-// largest returns the largest magnitude but for NaNs, where there are vectors.
+// largest returns the largest magnitude, ignoring NaNs, by vectors if there are any.
 func largest(x []float32) (most float32) {
 	n := eights(len(x))
 	if n > 0 {
@@ -137,8 +137,8 @@ func unaryRow(f Unary, z, x []float32) int {
 	return n
 }
 
-// SumLanes sets sums to the sums of every eighth of the first elements of x, and
-// returns how many these are.
+// SumLanes sets sums to the sums of every eighth element among the first ones of
+// x, and returns how many it has added.
 func SumLanes(sums *[8]float32, x []float32) int {
 	n := eights(len(x))
 	if n > 0 {

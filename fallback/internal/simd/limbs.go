@@ -7,11 +7,11 @@ import (
 
 // Limbs is a float32 row as whole numbers, for products with quantized rows by
 // integer instructions. Every 32 neighbours, a unit, share a power of two: an
-// element is n·2^e with |n| <= 2^22, so what is left out is below 2^-23 of the
-// unit's largest. n is kept as three signed bytes ("limbs") of weight 65536, 256
-// and 1, each of which an instruction multiplies with unsigned codes, four pairs
-// at a time. Sums of such products are exact, so a product of rows is the same to
-// the bit with every instruction set: see CodeDots.
+// element is n·2^e with |n| <= 2^22, so the rounding error is below 2^-23 of the
+// unit's largest element. n is kept as three signed bytes ("limbs") of weight
+// 65536, 256 and 1, each of which an instruction multiplies with unsigned codes,
+// four pairs at a time. Sums of such products are exact, so a product of rows is
+// the same to the bit with every instruction set: see CodeDots.
 //
 // The elements lie in blocks of 16 lanes. A block has, one after the other, the
 // limbs of weight 65536, of 256 and of 1, 4 bytes of each element's lane; the
@@ -41,7 +41,7 @@ const (
 // blockLanes is how many float32 sums are kept for a row.
 const blockLanes = 16
 
-// Elements returns how many elements a block has.
+// Elements returns the number of elements of a block.
 func (o Order) Elements() int {
 	if o == Halves {
 		return 128
@@ -52,7 +52,7 @@ func (o Order) Elements() int {
 // blockBytes is the size of a block.
 func (o Order) blockBytes() int { return 3*o.Elements() + 8*blockLanes }
 
-// Blocks returns how many blocks k elements take.
+// Blocks returns the number of blocks for k elements.
 func (o Order) Blocks(k int) int { return (k + o.Elements() - 1) / o.Elements() }
 
 // LimbSpace returns how many bytes Prepare needs for k elements.
@@ -78,7 +78,7 @@ func (l *Limbs) Prepare(space []byte, x []float32, order Order) {
 }
 
 // prepareBlock is the plain form of one block. It returns false for infinities
-// and NaNs, which are no whole numbers.
+// and NaNs, which are not whole numbers.
 func (l *Limbs) prepareBlock(block int, x []float32) bool {
 	size, elements := l.Order.blockBytes(), l.Order.Elements()
 	data := l.data[block*size : (block+1)*size]
@@ -113,7 +113,7 @@ func (l *Limbs) prepareBlock(block int, x []float32) bool {
 	return true
 }
 
-// Floats returns the row, or the numbers that stand for it, in dst.
+// Floats returns the row, or the numbers that represent it, in dst.
 func (l *Limbs) Floats(dst []float32) []float32 {
 	dst = dst[:l.K]
 	if !l.exact {
@@ -159,7 +159,7 @@ func unitPower(x []float32) (up, down float32, finite bool) {
 
 // toInteger rounds v·up, which is within 2^22, to the nearest integer, ties to even.
 func toInteger(v, up float32) int32 {
-	const magic = 1.5 * (1 << 23) // beside it, the integer is in the last places
+	const magic = 1.5 * (1 << 23) // adding it puts the integer into the lowest bits
 	shifted := float32(v*up) + magic
 	return int32(math.Float32bits(shifted)) - 0x4b400000
 }

@@ -7,9 +7,9 @@ func Dot(a, b []float32) float32 {
 	return c[0]
 }
 
-// Dots sets, or with add increases, C = A·Bᵀ: c[i·ldc+j] becomes
-// Σ a[i·lda+l]·b[j·ldb+l] over l < k, for i < m and j < n. The rows of A and B
-// are what is contiguous.
+// Dots sets, or with add increases, C = A·Bᵀ: c[i·ldc+j] becomes Σ
+// a[i·lda+l]·b[j·ldb+l] over l < k, for i < m and j < n. The rows of A and B
+// are contiguous.
 func Dots(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) {
 	if m <= 0 || n <= 0 {
 		return

@@ -3,10 +3,10 @@ package simd
 // A panel is some neighbouring columns of a matrix B [k, n]: k rows of PanelWidth
 // numbers, one after the other.
 
-// MaxPanelWidth is what PanelWidth is at most.
+// MaxPanelWidth is the largest PanelWidth.
 const MaxPanelWidth = 32
 
-// PanelWidth returns the columns of a panel.
+// PanelWidth returns the number of columns of a panel.
 func PanelWidth() int {
 	if active >= AVX512 && active <= AMX {
 		return 32
@@ -68,8 +68,8 @@ func TransposePanel(panel, src []float32, ld, n, k int) {
 		_ = src[(n-1)*ld+k-1]
 		done, from = transposePanelVector(panel, src, ld, n, k)
 	}
-	// What the vector form leaves: rows from done on, and the last elements of
-	// those before.
+	// The rest after the vector form: rows from done on, and the last elements
+	// of those before.
 	for j := range n {
 		first := 0
 		if j < done {
@@ -99,7 +99,7 @@ func CopyPanel(panel, src []float32, ld, n, k int) {
 // ExpandPanel sets a panel to numbers scale·code + bias. Codes, of 2, 4 or 8 bits
 // packed in words from the lowest bits on, lie in a panel of words; scales and
 // biases in panels that have a row for each group of so many words. It does
-// nothing, and returns false, where there is no vector form.
+// nothing, and returns false, if there is no vector form.
 func ExpandPanel(panel, codes, scales, biases []float32, bits, groups, words int) bool {
 	width := PanelWidth()
 	if groups == 0 || words == 0 {

@@ -5,7 +5,7 @@ import "unsafe"
 // Tiles are rows of x for products on AMX tiles, which multiply bytes and add exactly.
 // As in Limbs an element is n·2^e, with n in three signed bytes, but the elements of a
 // group share their power of two, so that scale, bias and power are applied once to the
-// sums of a group. What is left out is below 2^-22 of the group's largest.
+// sums of a group. The rounding error is below 2^-22 of the group's largest element.
 //
 // Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
 // of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
@@ -19,7 +19,7 @@ type Tiles struct {
 	memory  []byte
 }
 
-// HasTiles reports whether there are such products.
+// HasTiles reports whether the processor supports such products.
 func HasTiles() bool { return active == AMX }
 
 const (
@@ -102,8 +102,8 @@ func ExpandTiles(dst, codes []float32, k, bits, groupSize int) {
 	expandTiles(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 32*k), codes, k/step, step*bits/32, bits)
 }
 
-// Aligned returns s from the first multiple of 64 bytes on. It takes up to 15
-// numbers off.
+// Aligned returns s from the first multiple of 64 bytes on, which drops up to
+// 15 numbers.
 func Aligned(s []float32) []float32 {
 	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
 }

@@ -25,7 +25,7 @@ func tileConfig(step int) (c [64]byte) {
 var tileConfigs = [3][64]byte{1: tileConfig(32), 2: tileConfig(64)}
 
 // codeShifts are, for the lower codes of each of two words of 4-bit codes and then for
-// the upper ones, by how many bits to shift.
+// the upper ones, the number of bits to shift by.
 var codeShifts = func() (shifts [128]byte) {
 	for i := range shifts {
 		shifts[i] = byte(i/64*16 + i%8/4*32 + i%4*4)
@@ -33,8 +33,8 @@ var codeShifts = func() (shifts [128]byte) {
 	return shifts
 }()
 
-// allowTiles asks Linux for the use of tiles, which have a large state that it
-// would otherwise not save.
+// allowTiles asks Linux for permission to use tiles, whose large state it would
+// otherwise not save.
 func allowTiles() bool {
 	const archReqXCompPerm, tileData = 0x1023, 18
 	if runtime.GOOS != "linux" {

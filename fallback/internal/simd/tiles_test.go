@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTiles compares products on AMX tiles with float64. Where there are none, it
-// has the layouts multiplied in Go.
+// TestTiles compares products on AMX tiles with float64. Without AMX, it
+// multiplies the same layouts in Go.
 func TestTiles(t *testing.T) {
 	if active < VNNI512 || active > AMX {
 		t.Skip("needs AVX-512")
@@ -44,7 +44,7 @@ func TestTiles(t *testing.T) {
 				scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
 			}
 		}
-		// Two panels, of the same numbers, of which the second is used in part.
+		// Two panels with the same numbers, the second of which is used in part.
 		const ldc = 65
 		columns := 33 + rng.IntN(32)
 		c := make([]float32, rows*ldc)

@@ -2,11 +2,11 @@ package simd
 
 import "encoding/binary"
 
-// unpackControl tells the assembly where the codes are, which knows these offsets.
-// AVX-512: for each byte, which byte of the codes of a vector to take (64); by how
-// many bits to shift it (64); the mask of a code, four times; the table, from 144.
-// AVX2: which two bytes hold a code (32); a power of two that brings it to the top
-// of 16 bits (32); the shift back (8); the table, from 72.
+// unpackControl tells the assembly, which knows these offsets, where the codes
+// are. AVX-512: for each byte, which byte of the codes of a vector to take (64);
+// by how many bits to shift it (64); the mask of a code, four times; the table,
+// from 144. AVX2: which two bytes hold a code (32); a power of two that brings it
+// to the top of 16 bits (32); the shift back (8); the table, from 72.
 type unpackControl struct {
 	wide   [160]byte
 	narrow [96]byte
@@ -51,7 +51,7 @@ func unpackVector(dst, codes []byte, bits int, table *Table) int {
 		unpackTableVNNI512(&dst[0], &codes[0], count, 8*bits, &control.wide[0])
 		return count * 64
 	}
-	// Vectors of 16 bytes are read where codes are fewer: not at the very end.
+	// Vectors of 16 bytes are read even if there are fewer codes, so not at the very end.
 	count := min(len(dst)/32, (len(codes)-16)/(4*bits))
 	if count <= 0 {
 		return 0
@@ -65,7 +65,7 @@ func unpackVector(dst, codes []byte, bits int, table *Table) int {
 	return count * 32
 }
 
-// Prefetch asks for data that will be used soon.
+// Prefetch loads data into the cache that will be used soon.
 func Prefetch(data []byte) {
 	if len(data) > 0 {
 		prefetchLines(&data[0], (len(data)+63)/64)

@@ -73,9 +73,9 @@ func toF16Vector(dst []uint16, src []float32) int {
 	return n
 }
 
-// expSumVector and siluMulVector do the tail in a vector, too, so that a result
-// does not depend on its place in the row: views and their copies, which may be
-// cut into other rows, give the same bits.
+// expSumVector and siluMulVector also do the tail in a vector, so that a result
+// does not depend on its position in the row: views and their copies, which may
+// be divided into other rows, give the same bits.
 func expSumVector(dst, x []float32, shift float32) (int, float32) {
 	if active == Generic {
 		return 0, 0
@@ -92,7 +92,7 @@ func expSumVector(dst, x []float32, shift float32) (int, float32) {
 	if n < len(x) {
 		var tail [8]float32
 		for i := copy(tail[:], x[n:]); i < 8; i++ {
-			tail[i] = float32(math.Inf(-1)) // adds nothing
+			tail[i] = float32(math.Inf(-1)) // e^-Inf adds nothing
 		}
 		sum += expSumAVX2(&tail[0], &tail[0], 8, shift)
 		copy(dst[n:], tail[:len(x)-n])

@@ -28,12 +28,12 @@ func transposePanelVector([]float32, []float32, int, int, int) (int, int) { retu
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
 func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }
 
-// There are no tiles: HasTiles says so.
+// There are no tiles, as HasTiles reports.
 func (t *Tiles) split(int, int, []float32) uint32               { return 0 }
 func expandTiles([]byte, []float32, int, int, int)              {}
 func (t *Tiles) product([]float32, int, *TilePanels, []float32) {}
 
-// Prefetch asks for data that will be used soon.
+// Prefetch does nothing here.
 func Prefetch([]byte) {}
 
 // There are no vector forms.

@@ -1,6 +1,6 @@
-// Command inject makes Vulkan calls of a running program fail, now and then and at
-// random, and prints which. The program runs with the fault loader (csrc/tests/faults),
-// whose control file is its one argument. `./build.sh soak` runs it beside a service.
+// Command inject makes Vulkan calls of a running program fail at random times, and
+// prints which ones. The program runs with the fault loader (csrc/tests/faults), whose
+// control file is its one argument. `./build.sh soak` runs it beside a service.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// patience is how long a fault that was set up waits for its call.
+// patience is how long a fault stays set up if its function is not called.
 const patience = 2 * time.Second
 
 func run(ctx context.Context, file string, every time.Duration, r *rand.Rand) error {
@@ -57,7 +57,7 @@ func run(ctx context.Context, file string, every time.Duration, r *rand.Rand) er
 			continue
 		}
 		functions := slices.Sorted(maps.Keys(called))
-		if len(recent) > 0 && r.IntN(4) > 0 { // others would mostly wait in vain
+		if len(recent) > 0 && r.IntN(4) > 0 { // others would mostly not be called in time
 			functions = slices.Sorted(maps.Keys(recent))
 		}
 		function := functions[r.IntN(len(functions))]

@@ -6,7 +6,7 @@ type node struct {
 	statement
 }
 
-// statement is what a node does.
+// statement is the action of a node.
 type statement interface {
 	execute(r *render) error
 }
@@ -61,8 +61,8 @@ type macro struct {
 	name       string
 	parameters []parameter
 	body       []node
-	// uses is which of caller, varargs and kwargs the body names: it takes no
-	// others.
+	// uses tells which of caller, varargs and kwargs the body names; only these
+	// are accepted.
 	uses map[string]bool
 }
 
@@ -79,7 +79,7 @@ type target struct {
 	several   []target
 }
 
-// expression is what has a value.
+// expression is anything that has a value.
 type expression interface {
 	evaluate(r *render) (Value, error)
 }
@@ -135,7 +135,7 @@ type (
 		arguments
 		negated bool
 	}
-	placeholder struct{} // what a filter block has printed
+	placeholder struct{} // the output of a filter block
 )
 
 // arguments are those of a call.

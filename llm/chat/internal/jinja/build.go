@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever grows with its input is built by what is in this file: it pays first, and
-// builds then. What has a constant size is covered by the step of its expression.
+// Everything that grows with its input is built by the functions in this file, which
+// count its cost before they build it. Values of constant size are covered by the
+// step of their expression.
 
 // items returns an empty list with room for n items.
 func (m *meter) items(n int64) ([]Value, error) {
@@ -25,7 +26,7 @@ func (m *meter) clone(items []Value) ([]Value, error) {
 	return slices.Clone(items), nil
 }
 
-// push appends an item to a list that nobody knows how long it will be.
+// push appends an item to a list whose final length is unknown.
 func (m *meter) push(items *[]Value, v Value) error {
 	if err := m.take(bytesPerItem); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (m *meter) push(items *[]Value, v Value) error {
 	return nil
 }
 
-// convert returns what fn makes of a text, which is at most so many times as long.
+// convert returns fn(text), which is at most the given number of times as long.
 func (m *meter) convert(s string, times int64, fn func(string) string) (string, error) {
 	if err := m.takeMany(times, int64(len(s))); err != nil {
 		return "", err
@@ -65,10 +66,10 @@ func (b *builder) writeAll(texts ...string) error {
 	return nil
 }
 
-// escaped writes a text in which escape replaces characters; "" keeps one. Bytes that
-// are no UTF-8 become U+FFFD.
+// escaped writes a text in which escape replaces characters; "" keeps a character.
+// Bytes that are not UTF-8 become U+FFFD.
 func (b *builder) escaped(s string, escape func(rune) string) error {
-	start := 0 // of what has not been written
+	start := 0 // start of the text that has not been written
 	for i, r := range s {
 		by, size := escape(r), utf8.RuneLen(r)
 		if r == utf8.RuneError {

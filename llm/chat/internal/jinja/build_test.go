@@ -13,7 +13,7 @@ import (
 )
 
 // builders are expressions whose work grows with a text s, a list l or dictionaries d
-// and n. Between them they use all that builds something.
+// and n. Together they use every function that builds something.
 var builders = strings.Split(strings.TrimSpace(`
 s ~ s
 s + s
@@ -121,7 +121,7 @@ range(100000)
 
 const textSize = 1 << 14
 
-// texts have textSize bytes; each is bad for something.
+// texts have textSize bytes; each is a bad case for some function.
 var texts = map[string]string{
 	"words":   strings.Repeat("a b ", textSize/4),
 	"returns": strings.Repeat("a\r", textSize/2),
@@ -131,7 +131,7 @@ var texts = map[string]string{
 	"digits":  strings.Repeat("1", textSize),
 }
 
-// used is what an expression has cost.
+// used is the cost of an expression.
 type used struct {
 	allocated, paid, steps int64
 	err                    error
@@ -167,15 +167,15 @@ func measureAll(t *testing.T, limits Limits, check func(what string, u used)) {
 	}
 }
 
-// What costs more than is left is not begun, but for values of a constant size.
+// Work that costs more than is left is not begun, except for values of constant size.
 func TestPaysFirst(t *testing.T) {
 	measureAll(t, Limits{Steps: 1_000_000, Bytes: 1 << 10, Depth: 100}, func(what string, u used) {
 		assert.LessOrEqual(t, u.allocated, 64*u.steps+12<<10, "%s: %.99v", what, u.err)
 	})
 }
 
-// What is allocated has been paid for, but for constant factors: values of a constant
-// size, buffers that grow, and what Go's own functions throw away.
+// Allocations have been counted, up to constant factors: values of constant size,
+// buffers that grow, and garbage of Go's own functions.
 func TestPaysForAll(t *testing.T) {
 	measureAll(t, Limits{Steps: 4_000_000, Bytes: 1 << 20, Depth: 100}, func(what string, u used) {
 		assert.LessOrEqual(t, u.allocated, 8*u.paid+64*u.steps+6<<10, "%s: %.99v", what, u.err)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Call are the arguments that a function is called with.
+// Call has the arguments of a function call.
 type Call struct {
 	*meter
 	positional []Value
@@ -17,7 +17,7 @@ func (e *callExpression) evaluate(r *render) (Value, error) {
 	return r.call(e.callee, e.arguments, nil)
 }
 
-// call calls what an expression stands for; caller may be that of a call block.
+// call calls the value of an expression; caller may be that of a call block.
 func (r *render) call(callee expression, a arguments, caller *Function) (Value, error) {
 	f, err := r.eval(callee)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *render) call(callee expression, a arguments, caller *Function) (Value, 
 	return nil, fmt.Errorf("%s cannot be called", kindOf(f))
 }
 
-// arguments evaluates those of a call, behind first.
+// arguments evaluates the arguments of a call, after first.
 func (r *render) arguments(a arguments, first []Value) (*Call, error) {
 	items, err := r.all(a.positional)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Call) arg(at int, name string) (Value, bool) {
 	return v, ok
 }
 
-// accept refuses more arguments than there are names.
+// accept rejects more arguments than there are names.
 func (c *Call) accept(names ...string) error {
 	if len(c.positional) > len(names) {
 		return fmt.Errorf("at most %d arguments, not %d", len(names), len(c.positional))
@@ -169,7 +169,7 @@ func (c *Call) accept(names ...string) error {
 	return nil
 }
 
-// value is what a filter is applied to.
+// value returns the value that a filter is applied to.
 func (c *Call) value() Value { return c.positional[0] }
 
 // intArg returns an argument that is an integer, or absent.

@@ -10,10 +10,10 @@ import (
 )
 
 // maxCase is how many times as long a text may be in another case: U+0390 has three
-// characters in upper case, and a byte that is no UTF-8 becomes U+FFFD.
+// characters in upper case, and a byte that is not UTF-8 becomes U+FFFD.
 const maxCase = 3
 
-// textFilter makes a filter of a function that changes the case of a text.
+// textFilter turns a function that changes the case of a text into a filter.
 func textFilter(fn func(string) string) builtin {
 	return func(c *Call) (Value, error) {
 		if err := c.accept("s"); err != nil {
@@ -36,7 +36,7 @@ func capitalize(s string) string {
 	return strings.ToTitle(s[:size]) + lower(s[size:])
 }
 
-// title is the filter's: words begin behind spaces, hyphens and opening brackets.
+// title is the filter title: words begin after spaces, hyphens and opening brackets.
 func title(s string) string {
 	start := true
 	return strings.Map(func(r rune) rune {
@@ -49,7 +49,7 @@ func title(s string) string {
 	}, s)
 }
 
-// titleWords is str.title: words begin behind everything but letters.
+// titleWords is str.title: words begin after everything but letters.
 func titleWords(s string) string {
 	start := true
 	return strings.Map(func(r rune) rune {

@@ -67,7 +67,7 @@ func same(a, b Value) bool {
 		b, ok := b.(float64)
 		return ok && math.Float64bits(a) == math.Float64bits(b)
 	}
-	return a == b // pointers, and what can be compared
+	return a == b // pointers, and comparable values
 }
 
 func (m *meter) equalLists(a, b []Value) (bool, error) {

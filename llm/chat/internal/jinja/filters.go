@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// builtin is a filter or a function. The first argument by position is what a
-// filter is applied to.
+// builtin is a filter or a function. The first positional argument is the value
+// that a filter is applied to.
 type builtin func(c *Call) (Value, error)
 
 // filters are those of Jinja that chat templates may need, with tojson as
@@ -33,7 +33,7 @@ func init() { // the map refers to functions that look into it
 
 func stringFilter(c *Call) (Value, error) { return c.text(c.value()) }
 
-// defaultFilter is value|default(fallback, boolean): the fallback where value is
+// defaultFilter is value|default(fallback, boolean): the fallback if value is
 // undefined or, if boolean is true, counts as false.
 func defaultFilter(c *Call) (Value, error) {
 	if err := c.accept("value", "default_value", "boolean"); err != nil {

@@ -70,7 +70,7 @@ func (m *meter) pad(s string, width int64, fill string, side int) (string, error
 		return s, err
 	}
 	missing := width - int64(n)
-	if err := m.takeMany(2*int64(len(fill)), missing); err != nil { // twice, as it is copied
+	if err := m.takeMany(2*int64(len(fill)), missing); err != nil { // twice, because it is copied
 		return "", err
 	}
 	left := missing

@@ -10,7 +10,7 @@ import (
 // follow is an attribute of an item by a path, "a.b.0".
 func (m *meter) follow(item, path Value) (Value, error) { return m.followOr(item, path, Undefined{}) }
 
-// followOr takes a default where a part of the path is undefined.
+// followOr returns a default if a part of the path is undefined.
 func (m *meter) followOr(item, path, absent Value) (Value, error) {
 	if n, ok := integer(path); ok {
 		return m.item(item, n)
@@ -65,7 +65,7 @@ func mapFilter(c *Call) (Value, error) {
 	return &List{Items: out}, nil
 }
 
-// mapper returns what map does with one item.
+// mapper returns the function that map applies to one item.
 func (c *Call) mapper() (func(Value) (Value, error), error) {
 	if path, ok := c.named["attribute"]; ok && len(c.positional) == 1 {
 		absent := c.named["default"]

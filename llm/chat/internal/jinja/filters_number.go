@@ -93,7 +93,7 @@ func roundFilter(c *Call) (Value, error) {
 	scale := math.Pow(10, float64(places))
 	switch how {
 	case "common":
-		if places >= 0 { // as Python: the decimal digits that are nearest
+		if places >= 0 { // as in Python: the nearest decimal digits
 			f, err = strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(places), 64), 64)
 			return f, err
 		}

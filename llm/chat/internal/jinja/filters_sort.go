@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// keyed is an item with what it is sorted by.
+// keyed is an item with its sort key.
 type keyed struct{ key, item Value }
 
-// keyedBy returns items with their attributes; texts are compared without case,
-// unless that matters.
+// keyedBy returns items with their attributes as keys; texts are compared
+// without case, unless requested otherwise.
 func (c *Call) keyedBy(items []Value, path Value, caseMatters bool) ([]keyed, error) {
 	if err := c.takeMany(2*bytesPerItem, int64(len(items))); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c *Call) keyedBy(items []Value, path Value, caseMatters bool) ([]keyed, er
 	return out, nil
 }
 
-// paths follows one path, or several with commas to a list.
+// paths follows one path, or several, separated by commas, which give a list.
 func (c *Call) paths(item, path Value) (Value, error) {
 	s, ok := path.(string)
 	if !ok || !strings.Contains(s, ",") {

@@ -60,7 +60,7 @@ func replaceFilter(c *Call) (Value, error) {
 	return c.replace(s)
 }
 
-// replace is s.replace(old, new, count), with the arguments behind the first.
+// replace is s.replace(old, new, count), whose arguments follow the first one.
 func (c *Call) replace(s string) (Value, error) {
 	old, err := c.textArg(1, "old", "")
 	if err != nil {

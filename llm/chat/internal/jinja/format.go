@@ -23,7 +23,7 @@ func (p *placeholders) take1() (Value, error) {
 	return p.values[p.next-1], nil
 }
 
-// format is s % values of Python.
+// format is Python's s % values.
 func (m *meter) format(s string, values Value) (Value, error) {
 	p := &placeholders{builder: builder{meter: m}, values: []Value{values}}
 	if l, ok := values.(*List); ok && l.tuple {
@@ -53,8 +53,8 @@ func (m *meter) format(s string, values Value) (Value, error) {
 	return p.b.String(), nil
 }
 
-// directive is what stands behind a percent sign: (name), flags, width, precision
-// and a letter.
+// directive is what follows a percent sign: (name), flags, width, precision and a
+// letter.
 func (p *placeholders) directive(s string) (rest string, err error) {
 	var v Value
 	given := false
@@ -94,7 +94,7 @@ func (p *placeholders) directive(s string) (rest string, err error) {
 	return s[1:], p.padded(text, letter, flags, width)
 }
 
-// padded writes a value that has been converted, as wide as its placeholder is.
+// padded writes a converted value with the width of its placeholder.
 func (p *placeholders) padded(text string, letter byte, flags string, width int) error {
 	side := -1
 	switch {
@@ -114,7 +114,7 @@ func (p *placeholders) padded(text string, letter byte, flags string, width int)
 	return p.write(filled)
 }
 
-// digits reads a number that may be absent, which is 0.
+// digits reads a number, which is 0 if absent.
 func digits(s string) (int, string) {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {
@@ -127,7 +127,7 @@ func digits(s string) (int, string) {
 	return v, s[n:]
 }
 
-// convert writes a value as a letter asks for.
+// convert writes a value in the form of a letter.
 func (p *placeholders) convert(letter byte, flags string, precision int, v Value) (string, error) {
 	switch letter {
 	case 's':

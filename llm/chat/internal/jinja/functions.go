@@ -95,7 +95,7 @@ func (c *Call) fromPairs(d *Dict, pairs *List) error {
 	return nil
 }
 
-// cycler is what cycler(…) makes.
+// cycler is the result of cycler(…).
 type cycler struct {
 	items []Value
 	at    int
@@ -128,8 +128,8 @@ func (y *cycler) next(*Call) (Value, error) {
 	return v, nil
 }
 
-// joiner is what joiner(…) makes: it is called for a separator, the first time for
-// nothing.
+// joiner is the result of joiner(…): a call returns the separator, except the
+// first, which returns nothing.
 type joiner struct {
 	between Value
 	used    bool

@@ -43,7 +43,7 @@ func tojsonFilter(c *Call) (Value, error) {
 	return e.b.String(), nil
 }
 
-// encoder writes JSON as Python does.
+// encoder writes JSON in the same way as Python.
 type encoder struct {
 	builder
 	indent int // -1: everything on one line
@@ -141,7 +141,7 @@ func (e *encoder) sequence(open, shut string, n, depth int, item func(int) error
 	return e.write(shut)
 }
 
-// newLine is a line's end and the widest indentation.
+// newLine is a line end and the widest indentation.
 var newLine = "\n" + strings.Repeat(" ", maxIndent*(maxJSONDepth+1))
 
 // line is a new line where there is indentation.
@@ -182,7 +182,7 @@ func jsonFloat(f float64) string {
 	return formatFloat(f)
 }
 
-// fromjsonFilter is the other way round.
+// fromjsonFilter is value|fromjson, the reverse.
 func fromjsonFilter(c *Call) (Value, error) {
 	s, ok := c.value().(string)
 	if !ok {
@@ -242,7 +242,7 @@ func nextDict(dec *json.Decoder, depth int) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.Set(key, v) // the decoder lets nothing but strings be keys
+		d.Set(key, v) // the decoder accepts only strings as keys
 	}
 	_, err := dec.Token()
 	return d, err

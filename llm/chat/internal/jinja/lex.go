@@ -12,7 +12,7 @@ const (
 	maxNesting = 100     // brackets inside brackets
 )
 
-// lexer splits a template into segments. It settles white space control, as Jinja's
+// lexer splits a template into segments. It applies white space control, as Jinja's
 // own lexer does.
 type lexer struct {
 	src      string
@@ -60,7 +60,7 @@ func (l *lexer) text(s string) {
 	}
 }
 
-// step handles text up to the next tag, and the tag.
+// step handles the text up to the next tag, and the tag.
 func (l *lexer) step() error {
 	start := l.pos
 	t, at := l.nextTag()
@@ -123,8 +123,8 @@ func stripLine(text string, lineStart bool) string {
 	return text
 }
 
-// closing reports whether the tag ends at l.pos, and moves behind it and the
-// white space that goes with it.
+// closing reports whether the tag ends at l.pos, and moves past it and the
+// white space that is removed with it.
 func (l *lexer) closing(t tag, trimBlocks bool) bool {
 	rest := l.src[l.pos:]
 	sign := byte(0)
@@ -154,10 +154,10 @@ func (l *lexer) comment() error {
 	return fmt.Errorf("comment is not closed")
 }
 
-// raw reports whether the statement at l.pos is raw, and moves behind it.
+// raw reports whether the statement at l.pos is raw, and moves past it.
 func (l *lexer) raw() bool { return l.word("raw", false) }
 
-// word consumes one word and the end of its statement, if that is what follows.
+// word consumes one given word and the end of its statement, if these follow.
 func (l *lexer) word(word string, trimBlocks bool) bool {
 	start := l.pos
 	l.spaces()

@@ -10,36 +10,37 @@ import (
 // Limits bound one rendering. Zero is no limit.
 type Limits struct {
 	// Steps is how many nodes of the template may be evaluated; work inside a
-	// filter or an operator counts too, bytesPerStep bytes or one element a step.
+	// filter or an operator also counts: bytesPerStep bytes or one element is a
+	// step.
 	Steps int64
-	// Bytes is how much memory may be taken for values, in all: what is garbage
-	// again by then counts too.
+	// Bytes is how much memory may be allocated for values in total, including
+	// garbage.
 	Bytes int64
 	// Output is the longest text, in bytes.
 	Output int64
-	// Depth is how deep macros, recursive loops and values may be nested.
+	// Depth is how deeply macros, recursive loops and values may be nested.
 	Depth int
 }
 
-// ErrLimit is what the error of a rendering that exceeds a limit wraps.
+// ErrLimit is wrapped by the error of a rendering that exceeds a limit.
 var ErrLimit = errors.New("limit exceeded")
 
-// What things count as.
+// The costs of operations.
 const (
-	bytesPerStep  = 64 // of text that is looked at
+	bytesPerStep  = 64 // of text that is examined
 	bytesPerItem  = 32 // of a list
 	bytesPerEntry = 128
-	stepsPerCheck = 4096 // between looks at the context
+	stepsPerCheck = 4096 // between checks of the context
 )
 
-// meter counts what a rendering has used.
+// meter counts the resources that a rendering has used.
 type meter struct {
 	ctx    context.Context
 	limits Limits
 	steps  int64
 	bytes  int64
 	depth  int
-	check  int64 // steps at which to look at the context next
+	check  int64 // steps at the next check of the context
 }
 
 // step counts n nodes or elements.
@@ -58,14 +59,14 @@ func (m *meter) step(n int) error {
 	return nil
 }
 
-// scan counts n bytes of text that are looked at.
+// scan counts n bytes of text that are examined.
 func (m *meter) scan(n int) error { return m.step(1 + n/bytesPerStep) }
 
-// take counts n bytes that are about to be allocated. It comes before they are.
+// take counts n bytes. It is called before they are allocated.
 func (m *meter) take(n int) error { return m.takeMany(1, int64(n)) }
 
-// takeMany counts size bytes, count times. Once it has let them pass, count and the
-// product are positive numbers that an int can hold, or zero.
+// takeMany counts size bytes, count times. If it succeeds, count and the product
+// are not negative and fit an int.
 func (m *meter) takeMany(size, count int64) error {
 	size, count = max(size, 1), max(count, 0)
 	if most := m.limits.Bytes; most > 0 && count > (most-m.bytes)/size {
@@ -78,7 +79,7 @@ func (m *meter) takeMany(size, count int64) error {
 	return m.scan(int(size * count))
 }
 
-// enter goes one level deeper, and leave back.
+// enter goes one level deeper; leave goes back.
 func (m *meter) enter() error {
 	if m.depth++; m.limits.Depth > 0 && m.depth > m.limits.Depth {
 		return fmt.Errorf("%w: nested deeper than %d", ErrLimit, m.limits.Depth)

@@ -94,7 +94,7 @@ func (s forStatement) execute(r *render) error {
 	return s.over(r, items, 0)
 }
 
-// over runs the loop over what a value holds.
+// over runs the loop over the items of a value.
 func (s forStatement) over(r *render, over Value, depth int) error {
 	items, err := r.iterate(over)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s forStatement) filtered(r *render, items []Value) ([]Value, error) {
 	return kept, nil
 }
 
-// iterate returns what a for statement would loop over. The list must not be
-// changed.
+// iterate returns the items that a for statement would loop over. The list must
+// not be changed.
 func (m *meter) iterate(v Value) ([]Value, error) {
 	switch v := v.(type) {
 	case *List:

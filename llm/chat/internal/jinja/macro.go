@@ -9,7 +9,7 @@ func (s macroStatement) execute(r *render) error {
 	return r.set(s.macro.name, r.function(s.macro))
 }
 
-// function makes a macro callable. It sees the variables of where it is defined.
+// function makes a macro callable. It sees the variables at its definition.
 func (r *render) function(m *macro) *Function {
 	defined := r.scope
 	return &Function{Name: m.name, Call: func(c *Call) (Value, error) {
@@ -48,8 +48,8 @@ func (r *render) bind(m *macro, c *Call) error {
 	return r.bindRest(m, c)
 }
 
-// bindRest sets caller, varargs and kwargs, if the macro uses them, and else
-// refuses what they would hold.
+// bindRest sets caller, varargs and kwargs if the macro uses them, and
+// otherwise rejects such arguments.
 func (r *render) bindRest(m *macro, c *Call) error {
 	rest := NewDict()
 	for _, name := range c.names {

@@ -26,7 +26,7 @@ func method(of Value, name string) *Function {
 	return nil
 }
 
-// withText calls a method with its text as the first argument, as filters have it.
+// withText calls a method with its text as the first argument, as for filters.
 func (c *Call) withText(s string, f builtin) (Value, error) {
 	if err := c.scan(len(s)); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func stripMethod(left, right bool) builtin {
 	}
 }
 
-// textOnly refuses what is no text.
+// textOnly rejects values other than texts.
 func (c *Call) textOnly(v Value) (string, error) {
 	s, ok := v.(string)
 	if !ok {
@@ -221,7 +221,7 @@ func isMethod(holds func(rune) bool) builtin {
 	}
 }
 
-// caseMethod is isupper or islower: some letters of the one case, none of the other.
+// caseMethod is isupper or islower: there are letters of the one case, and none of the other.
 func caseMethod(wanted, other func(rune) bool) builtin {
 	return func(c *Call) (Value, error) {
 		s := c.value().(string)

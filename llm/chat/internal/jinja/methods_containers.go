@@ -41,7 +41,7 @@ func insertMethod(c *Call, l *List) (Value, error) {
 	if at < 0 {
 		at += int64(len(l.Items))
 	}
-	// A copy, for a loop may be reading the old one.
+	// A copy, since a loop may be reading the old one.
 	l.Items = slices.Insert(slices.Clone(l.Items), int(min(max(at, 0), int64(len(l.Items)))), c.positional[1])
 	return nil, nil
 }
@@ -142,7 +142,7 @@ func updateMethod(c *Call, d *Dict) (Value, error) {
 	return nil, c.setNamed(d)
 }
 
-// setNamed sets what was given by name, in the order of the names.
+// setNamed sets the named arguments, in their order.
 func (c *Call) setNamed(d *Dict) error {
 	if err := c.takeMany(bytesPerEntry, int64(len(c.named))); err != nil {
 		return err

@@ -31,8 +31,8 @@ func splitMethod(fromRight bool) builtin {
 	}
 }
 
-// splitBy splits at most so many times, or everywhere if that is negative. From the
-// right, the last piece comes first.
+// splitBy splits at most the given number of times, or everywhere if that is
+// negative. From the right, the last piece comes first.
 func splitBy(s, by string, most int64, fromRight bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rest, piece, found := s, "", true

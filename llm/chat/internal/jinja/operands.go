@@ -48,7 +48,7 @@ func (p *parser) primary() (expression, error) {
 	return nil, fmt.Errorf("unexpected %v", t)
 }
 
-// items reads expressions with commas up to a bracket.
+// items reads expressions separated by commas, up to a bracket.
 func (p *parser) items(shut string) ([]expression, error) {
 	var out []expression
 	for !p.accept(shut) {
@@ -109,8 +109,8 @@ func (p *parser) postfix(e expression) (expression, error) {
 	})
 }
 
-// chain reads calls and what next reads, one behind another, for as long as there
-// are any. next returns nil where it finds nothing of its own.
+// chain reads calls, and whatever next reads, one after another, for as long as
+// there are any. next returns nil if it finds nothing.
 func (p *parser) chain(e expression, next func(of expression) (expression, error)) (expression, error) {
 	for {
 		var longer expression
@@ -171,7 +171,7 @@ func (p *parser) subscript(of expression) (expression, error) {
 	return &subscript{of, parts[0]}, nil
 }
 
-// arguments reads those of a call, with their brackets.
+// arguments reads the arguments of a call, with their brackets.
 func (p *parser) arguments() (arguments, error) {
 	var a arguments
 	if err := p.expect("("); err != nil {

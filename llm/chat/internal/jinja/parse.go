@@ -26,7 +26,7 @@ func Parse(source string) (*Template, error) {
 	return &Template{body}, nil
 }
 
-// parser reads segments, and the tokens of the segment it is at.
+// parser reads segments, and the tokens of the current segment.
 type parser struct {
 	segments []segment
 	next     int // of segments
@@ -165,7 +165,7 @@ func (p *parser) closed(of string) ([]node, error) {
 	return body, err
 }
 
-// acceptName lets {% endmacro name %} and its like name what they close.
+// acceptName allows {% endmacro name %} and the like to name what they close.
 func (p *parser) acceptName(of string) {
 	if (of == "macro" || of == "call") && p.peek().kind == nameToken {
 		p.advance()

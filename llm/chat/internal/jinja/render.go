@@ -16,10 +16,10 @@ type render struct {
 	*meter
 	scope   *scope
 	out     *output
-	printed string // what the placeholder of a filter block stands for
+	printed string // the output of a filter block, for its placeholder
 }
 
-// output is where statements print to.
+// output is the destination of statements that print.
 type output struct{ b strings.Builder }
 
 // scope holds the variables of a block.
@@ -222,7 +222,7 @@ func (s filterStatement) execute(r *render) error {
 	return r.print(text)
 }
 
-// filtered passes what a block has printed through its filters.
+// filtered applies a block's filters to its output.
 func (r *render) filtered(filters expression, text string) (Value, error) {
 	old := r.printed
 	r.printed = text

@@ -66,7 +66,7 @@ func (m *meter) slice(of Value, bounds [3]*int64) (Value, error) {
 	return nil, fmt.Errorf("%s cannot be sliced", kindOf(of))
 }
 
-// positions returns the indices that a slice of n items takes, as in Python.
+// positions returns the indices of a slice of n items, as in Python.
 func (m *meter) positions(n int, bounds [3]*int64) ([]int, error) {
 	length, step := int64(n), int64(1)
 	if bounds[2] != nil {

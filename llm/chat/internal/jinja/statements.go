@@ -108,7 +108,7 @@ func (p *parser) forStatement() (statement, error) {
 	return s, p.end()
 }
 
-// target reads what an assignment assigns to.
+// target reads the target of an assignment.
 func (p *parser) target(attributes bool) (target, error) {
 	several := []target{}
 	for {
@@ -192,7 +192,7 @@ func (p *parser) blockFilters() (expression, error) {
 	return filters, p.end()
 }
 
-// macroBody reads what a macro does. A loop that it stands in is not its own.
+// macroBody reads the body of a macro. A loop around the definition is not the body's own.
 func (p *parser) macroBody(m *macro, of string) error {
 	if err := p.end(); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (p *parser) macroStatement() (statement, error) {
 	return macroStatement{m}, p.macroBody(m, "macro")
 }
 
-// parameters reads those of a macro, with their brackets.
+// parameters reads the parameters of a macro, with their brackets.
 func (p *parser) parameters() ([]parameter, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err

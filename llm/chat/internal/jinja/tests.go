@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// test is what stands behind "is". The first argument by position is what is
-// tested.
+// test is the operator after "is". Its first positional argument is the value
+// to be tested.
 type test func(c *Call) (bool, error)
 
 var tests map[string]test
@@ -70,7 +70,7 @@ func isCallable(v Value) bool {
 	return false
 }
 
-// against compares with the one argument.
+// against compares the value with the one argument.
 func (c *Call) against(operator string) (bool, error) {
 	if len(c.positional) != 2 {
 		return false, fmt.Errorf("takes one value")
@@ -109,7 +109,7 @@ func divisiblebyTest(c *Call) (bool, error) {
 	return ok && f == 0 && !math.IsNaN(f), err
 }
 
-// sameasTest is Python's "is": numbers and texts are the same where they are equal
+// sameasTest is Python's "is": numbers and texts are the same if they are equal
 // and of one type.
 func sameasTest(c *Call) (bool, error) {
 	if len(c.positional) != 2 {

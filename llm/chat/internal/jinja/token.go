@@ -124,7 +124,7 @@ func isName(c byte) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number consumes a number. Behind a dot it is an index, so that a.0.1 is not a
+// number consumes a number. After a dot it is an index, so that a.0.1 is not a
 // float.
 func (l *lexer) number(index bool) (token, error) {
 	start := l.pos

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Value is what a template computes with: nil (none), bool, int64, float64, string,
+// Value is any value in a template: nil (none), bool, int64, float64, string,
 // Undefined, *List, *Dict, *Function, or one of the engine's own objects.
 type Value any
 
-// Undefined is a variable or attribute that is not there: its name, and the type of
-// what it is no attribute of.
+// Undefined is a missing variable or attribute: its name and, for an attribute, the
+// type of the value that lacks it.
 type Undefined struct{ name, of string }
 
-// List is a list, or a tuple, which differs only in how it prints.
+// List is a list or a tuple, which differ only in how they print.
 type List struct {
 	Items []Value
 	tuple bool
@@ -26,7 +26,7 @@ type Dict struct {
 	items map[Value]Value // by the normal form of the key
 }
 
-// Function is what a template can call. Its arguments are checked by itself.
+// Function is anything that a template can call. It checks its own arguments.
 type Function struct {
 	Name string
 	Call func(c *Call) (Value, error)
@@ -115,7 +115,7 @@ func Map(v Value, fn func(string) string) Value {
 	return v
 }
 
-// normalKey gives keys that are equal in Python, as 1, 1.0 and True are, one form.
+// normalKey gives keys that are equal in Python, such as 1, 1.0 and True, the same form.
 func normalKey(key Value) (Value, bool) {
 	switch k := key.(type) {
 	case nil, string, int64:
@@ -189,7 +189,7 @@ func kindOf(v Value) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// undefined says what an undefined value was not defined as.
+// undefined names an undefined value, for an error.
 func (u Undefined) err() error {
 	if u.of != "" {
 		return fmt.Errorf("%.40q of a value of type %s is undefined", u.name, u.of)
