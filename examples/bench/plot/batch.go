@@ -40,12 +40,12 @@ func (r *results) batchPanels() ([]panel, error) {
 			{"", "region", func(b *batch) float64 { return b.Rate }},
 		}},
 		{"Time to the first token", "ms", []curve{
-			{"half of the clients", "region", func(b *batch) float64 { return b.FirstP50 / 1e6 }},
-			{"99 %", "eager", func(b *batch) float64 { return b.FirstP99 / 1e6 }},
+			{"median", "region", func(b *batch) float64 { return b.FirstP50 / 1e6 }},
+			{"99th percentile", "eager", func(b *batch) float64 { return b.FirstP99 / 1e6 }},
 		}},
 		{"Time from one token to the next", "ms", []curve{
-			{"half of the tokens", "region", func(b *batch) float64 { return b.NextP50 / 1e6 }},
-			{"99 %", "eager", func(b *batch) float64 { return b.NextP99 / 1e6 }},
+			{"median", "region", func(b *batch) float64 { return b.NextP50 / 1e6 }},
+			{"99th percentile", "eager", func(b *batch) float64 { return b.NextP99 / 1e6 }},
 		}},
 	} {
 		p, err := r.curves(c.title, c.unit, c.curves)

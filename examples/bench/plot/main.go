@@ -27,9 +27,11 @@ type results struct {
 	Batches  []batch  // of --batch, instead of Tests
 }
 
-// profile breaks down a token's device time at one depth.
+// profile breaks down the device time of a token at one depth, or of an engine's step.
 type profile struct {
 	Depth   int
+	Clients int // with Rows: it is a step of an engine with so many clients
+	Rows    int
 	Replay  float64 `json:"replay_ns"`
 	Kernels []struct {
 		Kernel, Op string

@@ -156,7 +156,8 @@ func TestBatchesAreDrawn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "batch.svg")
 	in := strings.NewReader(`{"model":"m","device":"a GPU","batches":[
 		{"clients":1,"tokens_per_second":1400,"first_token_p50_ns":9e6,"first_token_p99_ns":9e6,"next_token_p50_ns":7e5,"next_token_p99_ns":8e5},
-		{"clients":32,"tokens_per_second":14000,"first_token_p50_ns":9e7,"first_token_p99_ns":2e8,"next_token_p50_ns":2e6,"next_token_p99_ns":9e6}]}`)
+		{"clients":32,"tokens_per_second":14000,"first_token_p50_ns":9e7,"first_token_p99_ns":2e8,"next_token_p50_ns":2e6,"next_token_p99_ns":9e6}],
+		"profiles":[{"clients":32,"rows":32,"replay_ns":2e6,"kernels":[{"kernel":"copy","op":"copy","calls":1,"total_ns":1e6}]}]}`)
 	if err := run([]string{file}, in, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestBatchesAreDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"Time to the first token", "clients", "half of the tokens", "99 %"} {
+	for _, text := range []string{"Time to the first token", "clients", "median", "99th percentile", "A step of 32 rows with 32 clients"} {
 		if !strings.Contains(string(data), text) {
 			t.Errorf("the picture has no %q", text)
 		}

@@ -93,11 +93,11 @@ func (r *results) rates(prompts bool) (panel, error) {
 	if len(names) == 0 {
 		return panel{}, nil
 	}
-	title := "Making tokens"
+	title := "Generated tokens"
 	if prompts {
-		title = "Reading prompts"
+		title = "Prompts"
 	}
-	p := newPlot(title+": the median of the repetitions, and from the slowest to the fastest", "tokens per second", names)
+	p := newPlot(title+": median, and the range from the slowest to the fastest repetition", "tokens per second", names)
 	for mode, values := range bars {
 		if err := addBars(p, values, modeColors[mode]); err != nil {
 			return panel{}, err
@@ -111,7 +111,7 @@ func (r *results) rates(prompts bool) (panel, error) {
 	return panel{p, margins + vg.Length(len(names))*lineSpace}, nil
 }
 
-// panel draws a bar for each kernel of a token, and for the gaps.
+// panel draws a bar for each kernel of a token or step, and for the gaps.
 func (p *profile) panel() (panel, error) {
 	if len(p.Kernels) == 0 {
 		return panel{}, nil
@@ -134,8 +134,11 @@ func (p *profile) panel() (panel, error) {
 		}
 		add(k.Calls, shortened(name), k.Nanos)
 	}
-	title := fmt.Sprintf("A token at depth %d by kernel: a replay with nothing measured inside takes %.0f µs", p.Depth, p.Replay/1e3)
-	out := newPlot(title, "µs", names)
+	what := fmt.Sprintf("A token at depth %d", p.Depth)
+	if p.Clients > 0 {
+		what = fmt.Sprintf("A step of %d rows with %d clients", p.Rows, p.Clients)
+	}
+	out := newPlot(fmt.Sprintf("%s by kernel; without timestamps inside, it takes %.0f µs", what, p.Replay/1e3), "µs", names)
 	if err := addBars(out, values, modeColors["region"]); err != nil {
 		return panel{}, err
 	}
