@@ -42,10 +42,20 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 }
 
 // File returns the path of config.json, for messages.
-func (c *Config) File() string { return c.file }
+func (c *Config) File() string {
+	if c == nil {
+		return ""
+	}
+	return c.file
+}
 
 // Fields returns a reader of all members, without an error so far.
-func (c *Config) Fields() *Fields { return fieldsOf(c.file, c.members) }
+func (c *Config) Fields() *Fields {
+	if c == nil {
+		return fieldsOf("", nil)
+	}
+	return fieldsOf(c.file, c.members)
+}
 
 // readDType reads torch_dtype, which newer files call dtype; 0 where absent.
 func readDType(f *Fields) array.DType {

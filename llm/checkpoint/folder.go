@@ -192,6 +192,14 @@ func plainName(name string) bool {
 	return name != "." && fs.ValidPath(name) && filepath.IsLocal(name) && !strings.ContainsAny(name, "/\\:\x00")
 }
 
+// orEmpty replaces a nil checkpoint by one without files.
+func (c *Checkpoint) orEmpty() *Checkpoint {
+	if c == nil {
+		return &Checkpoint{}
+	}
+	return c
+}
+
 // Name returns the folder's name in messages.
 func (c *Checkpoint) Name() string {
 	if c == nil {
@@ -201,22 +209,22 @@ func (c *Checkpoint) Name() string {
 }
 
 // Names returns the names of all tensors, sorted.
-func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
+func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.orEmpty().tensors)) }
 
 // Bytes returns the total size of all tensors.
-func (c *Checkpoint) Bytes() int64 { return c.bytes }
+func (c *Checkpoint) Bytes() int64 { return c.orEmpty().bytes }
 
 // Has reports whether there is a tensor of that name.
 func (c *Checkpoint) Has(name string) bool {
-	_, ok := c.tensors[name]
+	_, ok := c.orEmpty().tensors[name]
 	return ok
 }
 
 // Tensor returns the tensor of that name, or a MissingError.
 func (c *Checkpoint) Tensor(name string) (Tensor, error) {
-	t, ok := c.tensors[name]
+	t, ok := c.orEmpty().tensors[name]
 	if !ok {
-		return Tensor{}, &MissingError{File: c.root, Tensor: name}
+		return Tensor{}, &MissingError{File: c.Name(), Tensor: name}
 	}
 	return t, nil
 }
@@ -224,7 +232,7 @@ func (c *Checkpoint) Tensor(name string) (Tensor, error) {
 // EOS returns the token ids that end a generation: generation_config.json's
 // where it gives any, else config.json's.
 func (c *Checkpoint) EOS() []int {
-	if c == nil {
+	if c == nil || c.Config == nil {
 		return nil
 	}
 	if len(c.Generation.EOS) > 0 {
@@ -236,11 +244,14 @@ func (c *Checkpoint) EOS() []int {
 // ReadFile reads another file of the folder, such as TokenizerFile. It fails
 // with MissingError if there is no such file.
 func (c *Checkpoint) ReadFile(name string) ([]byte, error) {
+	if c == nil || c.fsys == nil {
+		return nil, &MissingError{File: name, Reason: "there is no folder"}
+	}
 	return readSmall(c.fsys, c.root, name, maxOtherFile)
 }
 
 // FS returns the folder's files.
-func (c *Checkpoint) FS() fs.FS { return c.fsys }
+func (c *Checkpoint) FS() fs.FS { return c.orEmpty().fsys }
 
 // Close unmaps the weights. Tensors must not be used after it. Closing a nil
 // checkpoint, or one twice, does nothing.

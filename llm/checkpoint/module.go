@@ -41,6 +41,9 @@ func (c *Checkpoint) Expect(name string, shape ...int) (Tensor, error) {
 // MissingError, MismatchError or ConfigError.
 func (c *Checkpoint) Module(path string, out, in int) (Module, error) {
 	m := Module{Path: path}
+	if c == nil || c.Config == nil {
+		return m, &MissingError{File: c.Name(), Tensor: path}
+	}
 	hasScales := c.Has(path + ".scales")
 	var err error
 	switch m.Packing, m.Quantized = c.Config.Quantization.packing(path, hasScales); {

@@ -61,15 +61,28 @@ func Parse(name string, data []byte) (*File, error) {
 
 // Tensor returns the tensor of that name.
 func (f *File) Tensor(name string) (Tensor, bool) {
+	if f == nil {
+		return Tensor{}, false
+	}
 	t, ok := f.tensors[name]
 	return t, ok
 }
 
 // Names returns the names of all tensors, sorted.
-func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.tensors)) }
+func (f *File) Names() []string {
+	if f == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(f.tensors))
+}
 
 // Metadata returns the file's "__metadata__", empty where it has none.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
+func (f *File) Metadata() map[string]string {
+	if f == nil {
+		return nil
+	}
+	return maps.Clone(f.metadata)
+}
 
 // Close frees the file's memory. Tensors of f must not be used after it.
 // Closing a nil file, or one twice, does nothing.

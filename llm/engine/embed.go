@@ -45,7 +45,7 @@ type embedding struct {
 // It fails with kompute.ErrInvalid without inputs and for other fields, and with the
 // errors of Submit; with ErrBusy unless there is room for all inputs in the queue.
 func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error) {
-	if e == nil {
+	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)
 	}
 	switch {

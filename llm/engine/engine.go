@@ -148,7 +148,7 @@ func (e *Engine) cancelled(q *sequence) {
 
 // Stats returns what the engine has done so far and is doing now.
 func (e *Engine) Stats() Stats {
-	if e == nil {
+	if !e.made() {
 		return Stats{}
 	}
 	e.mu.Lock()
@@ -174,7 +174,7 @@ func (e *Engine) Stats() Stats {
 // Err returns why the engine can no longer run steps, such as a lost device; nil
 // while it can.
 func (e *Engine) Err() error {
-	if e == nil {
+	if !e.made() {
 		return engineError(kompute.ErrClosed)
 	}
 	e.mu.Lock()
@@ -186,9 +186,9 @@ func (e *Engine) Err() error {
 // answers, and frees the memory. If ctx ends first, it cancels the rest, and
 // returns the context's error as well. It returns the error that has ended the
 // engine, if any. Every call waits until the memory is freed; closing a nil
-// engine does nothing.
+// or zero engine does nothing.
 func (e *Engine) Close(ctx context.Context) error {
-	if e == nil {
+	if !e.made() {
 		return nil
 	}
 	e.mu.Lock()
@@ -216,6 +216,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// made reports whether the engine is neither nil nor zero.
+func (e *Engine) made() bool { return e != nil && e.ended != nil }
 
 func engineError(err error) error { return fmt.Errorf("engine: %w", err) }
 

@@ -27,7 +27,7 @@ type StepProfile struct {
 // requests, and with the errors of Region.Profile; kompute.ErrUnsupported where steps
 // are not captured. New requests wait until it is done.
 func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
-	if e == nil {
+	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)
 	}
 	e.mu.Lock()

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"sync"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
@@ -24,6 +26,11 @@ type Stream struct {
 	err    error
 }
 
+var errNoStream = fmt.Errorf("%w: the stream is nil, or Submit did not make it", kompute.ErrInvalid)
+
+// made reports whether the stream is neither nil nor zero.
+func (s *Stream) made() bool { return s != nil && s.cancel != nil }
+
 func newStream(cancel context.CancelFunc) *Stream {
 	s := &Stream{cancel: cancel}
 	s.more.L = &s.mu
@@ -34,6 +41,10 @@ func newStream(cancel context.CancelFunc) *Stream {
 // error comes last, with the zero token. Leaving the loop cancels the request.
 func (s *Stream) Tokens() iter.Seq2[generate.Token, error] {
 	return func(yield func(generate.Token, error) bool) {
+		if !s.made() {
+			yield(generate.Token{}, errNoStream)
+			return
+		}
 		for i := 0; ; i++ {
 			token, ok, err := s.at(i)
 			if !ok {
@@ -67,6 +78,9 @@ func (s *Stream) at(i int) (token generate.Token, ok bool, err error) {
 // cancelled or failed, it returns the answer so far with the error. If ctx ends
 // first, the result is nil and the request continues.
 func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
+	if !s.made() {
+		return nil, errNoStream
+	}
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -94,7 +108,11 @@ func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
 
 // Cancel ends the request; its result is the answer so far, with
 // context.Canceled. After the end it does nothing.
-func (s *Stream) Cancel() { s.cancel() }
+func (s *Stream) Cancel() {
+	if s.made() {
+		s.cancel()
+	}
+}
 
 // push adds a token and its text.
 func (s *Stream) push(t generate.Token) {

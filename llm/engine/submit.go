@@ -16,7 +16,7 @@ import (
 // that cannot be fed, the errors of the sampling parameters, kompute.ErrInvalid
 // for other fields, and with the error that has ended the engine.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
-	if e == nil {
+	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)
 	}
 	if err := e.check(&r); err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 // except for its last tokens, which do not fill a page. It fails with kompute.ErrInvalid
 // unless n is in 1 … Queue, and with the errors of Submit.
 func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream, error) {
-	if e == nil {
+	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)
 	}
 	if n < 1 || n > e.config.Queue {

@@ -71,10 +71,21 @@ func Object(v *Vocabulary) *Grammar {
 }
 
 // Vocabulary returns what the grammar was compiled for.
-func (g *Grammar) Vocabulary() *Vocabulary { return g.vocabulary }
+func (g *Grammar) Vocabulary() *Vocabulary {
+	if g == nil {
+		return nil
+	}
+	return g.vocabulary
+}
 
-// Matcher returns a matcher at the beginning of a text.
-func (g *Grammar) Matcher() *Matcher { return &Matcher{g: g, at: g.start} }
+// Matcher returns a matcher at the beginning of a text; that of a nil grammar allows
+// nothing.
+func (g *Grammar) Matcher() *Matcher {
+	if g == nil {
+		return &Matcher{}
+	}
+	return &Matcher{g: g, at: g.start}
+}
 
 // Matcher follows one text, token by token. It serves one goroutine at a time.
 type Matcher struct {
@@ -82,10 +93,16 @@ type Matcher struct {
 	at *state
 }
 
+// made reports whether the matcher is one of a compiled grammar.
+func (m *Matcher) made() bool { return m != nil && m.at != nil }
+
 // Mask returns the tokens that may follow, a bit for each: bit i%64 of word i/64. It
 // must not be changed. Tokens without text, such as special tokens, are never
 // allowed: use Complete to find out whether the text may end.
 func (m *Matcher) Mask() []uint64 {
+	if !m.made() {
+		return nil
+	}
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
 	if m.at.mask == nil {
@@ -97,11 +114,14 @@ func (m *Matcher) Mask() []uint64 {
 // Accept adds the next token. It returns false, and changes nothing, if the token
 // is not allowed.
 func (m *Matcher) Accept(id int) bool {
-	return m.AcceptText(m.g.vocabulary.text(id))
+	return m.made() && m.AcceptText(m.g.vocabulary.text(id))
 }
 
 // AcceptText adds the next bytes of the text, in the same way as Accept.
 func (m *Matcher) AcceptText(text string) bool {
+	if !m.made() {
+		return false
+	}
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
 	at := m.at
@@ -118,7 +138,7 @@ func (m *Matcher) AcceptText(text string) bool {
 }
 
 // Complete reports whether the text may end here.
-func (m *Matcher) Complete() bool { return m.at.complete }
+func (m *Matcher) Complete() bool { return m.made() && m.at.complete }
 
 // Ended reports whether the text must end here, because nothing can follow.
-func (m *Matcher) Ended() bool { return m.at.complete && len(m.at.frames) == 0 }
+func (m *Matcher) Ended() bool { return m.made() && m.at.complete && len(m.at.frames) == 0 }

@@ -47,7 +47,12 @@ func newVocabulary(size int, text func(id int) string) *Vocabulary {
 }
 
 // Size returns how many ids there are.
-func (v *Vocabulary) Size() int { return len(v.texts) }
+func (v *Vocabulary) Size() int {
+	if v == nil {
+		return 0
+	}
+	return len(v.texts)
+}
 
 func (v *Vocabulary) text(id int) string {
 	if id < 0 || id >= len(v.texts) {

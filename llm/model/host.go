@@ -53,6 +53,9 @@ func NewHost(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o
 
 // Model returns the current model, on the current device.
 func (h *Host) Model() Model {
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.model
@@ -60,6 +63,9 @@ func (h *Host) Model() Model {
 
 // Replaced returns how often the device was replaced.
 func (h *Host) Replaced() int {
+	if h == nil {
+		return 0
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.replaced
@@ -124,9 +130,16 @@ func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) e
 }
 
 // Close frees the weights, and the device if it is one that the host has opened.
+// Closing a nil host does nothing.
 func (h *Host) Close() error {
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.model == nil {
+		return nil
+	}
 	err := h.model.Close()
 	if h.own {
 		err = errors.Join(err, h.device.Close())

@@ -108,10 +108,20 @@ func zeroedLayers[T kompute.Float](s *kompute.Stream, d *kompute.Device, n int, 
 }
 
 // Device returns the cache's device.
-func (c *KVCache[T]) Device() *kompute.Device { return c.device }
+func (c *KVCache[T]) Device() *kompute.Device {
+	if c == nil {
+		return nil
+	}
+	return c.device
+}
 
 // Shape returns the shape that the cache was made with.
-func (c *KVCache[T]) Shape() CacheShape { return c.shape }
+func (c *KVCache[T]) Shape() CacheShape {
+	if c == nil {
+		return CacheShape{}
+	}
+	return c.shape
+}
 
 // Len returns the number of tokens in the cache.
 func (c *KVCache[T]) Len() int {
@@ -145,7 +155,9 @@ func (c *KVCache[T]) Truncate(n int) error {
 	if n < 0 || n > c.Len() {
 		return fmt.Errorf("%w: cannot truncate %d tokens to %d", ErrCache, c.Len(), n)
 	}
-	c.len = n
+	if n < c.Len() {
+		c.len = n
+	}
 	return nil
 }
 

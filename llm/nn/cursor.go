@@ -83,29 +83,42 @@ func NewCursor(d *kompute.Device) (*Cursor, error) {
 	return c, nil
 }
 
+// orEmpty replaces a nil cursor by one without tensors, with which ops fail.
+func (c *Cursor) orEmpty() *Cursor {
+	if c == nil {
+		return &Cursor{}
+	}
+	return c
+}
+
 // Set enqueues setting the position of the next step, counted from 0.
 func (c *Cursor) Set(s *kompute.Stream, position int) {
 	sc := s.Scope()
 	defer sc.Close()
-	ops.SliceUpdate(s, c.next, kompute.Constant(s, cursorAt(position), cursorSize))
+	ops.SliceUpdate(s, c.orEmpty().next, kompute.Constant(s, cursorAt(position), cursorSize))
 }
 
 // Load enqueues the start of a step: from then on the cursor's place is the one from
 // Set or the last Advance.
-func (c *Cursor) Load(s *kompute.Stream) { ops.SliceUpdate(s, c.now, c.next) }
+func (c *Cursor) Load(s *kompute.Stream) {
+	c = c.orEmpty()
+	ops.SliceUpdate(s, c.now, c.next)
+}
 
 // Place returns the place of the step, for one token.
 func (c *Cursor) Place() Place {
+	c = c.orEmpty()
 	return Place{start: c.now.Slice(0, 0, 4), rope: c.now.Slice(0, 2, 3), keys: c.now.Slice(0, 4, 5)}
 }
 
 // Position returns a view of the step's position, int32 [1].
-func (c *Cursor) Position() *kompute.Tensor[int32] { return c.now.Slice(0, 2, 3) }
+func (c *Cursor) Position() *kompute.Tensor[int32] { return c.orEmpty().now.Slice(0, 2, 3) }
 
 // Advance enqueues moving the next step one token further.
 func (c *Cursor) Advance(s *kompute.Stream) {
 	sc := s.Scope()
 	defer sc.Close()
+	c = c.orEmpty()
 	ops.SliceUpdate(s, c.next, ops.Add(s, c.now, c.step))
 }
 

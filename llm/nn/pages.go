@@ -47,16 +47,24 @@ func NewPages[T kompute.Float](d *kompute.Device, shape CacheShape, count, token
 }
 
 // Count returns the number of pages.
-func (p *Pages[T]) Count() int { return p.count }
+func (p *Pages[T]) Count() int { return p.orEmpty().count }
 
 // PageTokens returns how many tokens a page holds.
-func (p *Pages[T]) PageTokens() int { return p.tokens }
+func (p *Pages[T]) PageTokens() int { return p.orEmpty().tokens }
 
 // Device returns the device of the pages.
-func (p *Pages[T]) Device() *kompute.Device { return p.device }
+func (p *Pages[T]) Device() *kompute.Device { return p.orEmpty().device }
 
 // Shape returns the shape that the pages were made with.
-func (p *Pages[T]) Shape() CacheShape { return p.shape }
+func (p *Pages[T]) Shape() CacheShape { return p.orEmpty().shape }
+
+// orEmpty replaces a nil pool by one without pages.
+func (p *Pages[T]) orEmpty() *Pages[T] {
+	if p == nil {
+		return &Pages[T]{}
+	}
+	return p
+}
 
 // Open reports whether the pool is neither nil nor closed.
 func (p *Pages[T]) Open() bool { return p != nil && p.created }
