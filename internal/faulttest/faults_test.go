@@ -30,6 +30,10 @@ var (
 	everything = os.Getenv("KOMPUTE_GO_FAULTS") == "all"
 	// only lists the functions that are made to fail, separated by commas; empty: all.
 	only = os.Getenv("KOMPUTE_GO_FAULTS_FUNCTION")
+	// part, as "2/14", picks the second of 14 parts of the cases, for that many processes side by side.
+	part = os.Getenv("KOMPUTE_GO_FAULTS_PART")
+	// verbose prints each case before it runs, and how it ended.
+	verbose = os.Getenv("KOMPUTE_GO_FAULTS_VERBOSE") != ""
 )
 
 // deadline limits one case, which normally takes milliseconds.
@@ -145,6 +149,22 @@ func (w workload) faults(calls map[string]uint64) []fault {
 	return list
 }
 
+// partOf picks the cases that this process runs.
+func partOf(t *testing.T, list []fault) (mine []fault) {
+	i, n := 1, 1
+	if part != "" {
+		_, err := fmt.Sscanf(part, "%d/%d", &i, &n)
+		require.NoError(t, err, part)
+		require.True(t, 1 <= i && i <= n, part)
+	}
+	for at, f := range list {
+		if at%n == i-1 {
+			mine = append(mine, f)
+		}
+	}
+	return mine
+}
+
 // telling reports whether call k of n is one that a shorter run makes fail: the
 // first, the last and, for a long workload that runs in full, some in between.
 func telling(k, n uint64, long bool) bool {
@@ -189,7 +209,7 @@ func TestFaults(t *testing.T) {
 				require.NoError(t, w.attempt(func() { control.Reset() }, func() { calls = control.Calls() }, false).err)
 			})
 			require.NotEmpty(t, calls)
-			for _, f := range w.faults(calls) {
+			for _, f := range partOf(t, w.faults(calls)) {
 				inTime(f, func() { check(t, w, f) })
 			}
 		})
@@ -199,8 +219,8 @@ func TestFaults(t *testing.T) {
 
 // check runs one case.
 func check(t *testing.T, w workload, f fault) {
-	if os.Getenv("KOMPUTE_GO_FAULTS_VERBOSE") != "" {
-		fmt.Fprintln(os.Stderr, w.name, f)
+	if verbose {
+		fmt.Fprintf(os.Stderr, "%s %v: ", w.name, f)
 	}
 	got := w.attempt(func() { control.Fail(f.function, f.from, f.times, f.result) }, control.Disarm, f.result == deviceLost)
 	name, err := outcome(got.err)
@@ -212,6 +232,9 @@ func check(t *testing.T, w workload, f fault) {
 		t.Errorf("%v: %v (the workload: %v)", f, err, got.err)
 	}
 	seen.add(f.function, name)
+	if verbose {
+		fmt.Fprintln(os.Stderr, name)
+	}
 }
 
 // attempted is the outcome of a case.
