@@ -65,10 +65,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	results, err := b.runAll(ctx)
-	if err != nil {
+	if results == nil {
 		return err
 	}
-	if err := o.print(stdout, results); err != nil || o.plot == "" {
+	if err := errors.Join(o.print(stdout, results), err); err != nil || o.plot == "" {
 		return err
 	}
 	return draw(ctx, o.plot, results)

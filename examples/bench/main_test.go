@@ -268,6 +268,51 @@ func TestCancelled(t *testing.T) {
 	require.Zero(t, out.Len())
 }
 
+// cancelsAt cancels when that text is written.
+type cancelsAt struct {
+	text   string
+	cancel func()
+}
+
+func (c cancelsAt) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(c.text)) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+// What was measured before an interruption is printed, and said to be a part.
+func TestInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		at   string
+		args []string
+	}{
+		{"test 2 of 3", []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2", "-r", "1"}},
+		{"bench: copy", []string{"--ops", "copy", "--device", "cpu", "--sizes", "4096"}},
+	} {
+		for _, asJSON := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			args := c.args
+			if asJSON {
+				args = append(args, "--json")
+			}
+			var out bytes.Buffer
+			require.ErrorIs(t, run(ctx, args, &out, cancelsAt{c.at, cancel}), context.Canceled)
+			if !asJSON {
+				require.Contains(t, out.String(), interrupted)
+				continue
+			}
+			var got struct {
+				Interrupted bool
+				Tests, Ops  []any
+			}
+			require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+			require.True(t, got.Interrupted)
+			require.Len(t, append(got.Tests, got.Ops...), 1)
+		}
+	}
+}
+
 // --plot hands the results to the program found on PATH, and reports its error.
 func TestPlotIsHandedOver(t *testing.T) {
 	dir := t.TempDir()

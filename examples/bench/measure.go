@@ -90,12 +90,14 @@ func (b *bench) runAll(ctx context.Context) (*results, error) {
 	case len(b.batch) > 0:
 		run = b.runBatches
 	}
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	b.results.Interrupted = errors.Is(err, context.Canceled)
+	if err != nil && !(b.results.Interrupted && b.results.some()) {
 		return nil, err
 	}
 	st := b.model.Device().Stats()
 	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
-	return b.results, nil
+	return b.results, err
 }
 
 // runTests runs every test, and then profiles each prompt, and a token at each depth.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -32,6 +33,8 @@ type roofline struct {
 	Ops        []opRate      `json:"ops"`
 	Skipped    []skippedOp   `json:"skipped,omitempty"`
 	Calls      []kernelCalls `json:"kernel_calls,omitempty"`
+
+	Interrupted bool `json:"interrupted,omitempty"` // before everything was measured
 }
 
 // opRate is one measured call, with its share of the rate of the probe that it is compared with.
@@ -83,7 +86,9 @@ func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err
 		},
 		Skipped: func(op string, err error) { r.Skipped = append(r.Skipped, skippedOp{op, err.Error()}) },
 	}
-	if err := optest.Measure(ctx, device, measure); err != nil {
+	err = optest.Measure(ctx, device, measure)
+	r.Interrupted = errors.Is(err, context.Canceled)
+	if err != nil && !(r.Interrupted && len(r.Ops) > 0) {
 		return err
 	}
 	for _, v := range device.Kernels() {
@@ -91,7 +96,7 @@ func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err
 			r.Calls = append(r.Calls, kernelCalls{v.String(), v.Calls})
 		}
 	}
-	if err := r.print(stdout, o.json); err != nil || o.plot == "" {
+	if err := errors.Join(r.print(stdout, o.json), err); err != nil || o.plot == "" {
 		return err
 	}
 	return draw(ctx, o.plot, r)
@@ -117,6 +122,9 @@ func (r *roofline) print(w io.Writer, asJSON bool) error {
 		return e.Encode(r)
 	}
 	fmt.Fprintf(w, "%s (%s, %s)\n", r.Device, r.Backend, r.Driver)
+	if r.Interrupted {
+		fmt.Fprintln(w, interrupted)
+	}
 	fmt.Fprintf(w, "probes: memory %s GB/s read and written, float32 %s TFLOP/s, matrices %s TFLOP/s\n\n",
 		giga(r.StreamRate), tera(r.FloatRate), tera(r.MatrixRate))
 	t := table(w)

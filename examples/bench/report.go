@@ -22,8 +22,15 @@ type results struct {
 	Batches        []*batch        `json:"batches,omitempty"` // instead of Tests
 	Profiles       []*profile      `json:"profiles,omitempty"`
 	Prompts        []promptProfile `json:"prompts,omitempty"`
-	NoProfile      string          `json:"no_profile,omitempty"` // why there is none
+	NoProfile      string          `json:"no_profile,omitempty"`  // why there is none
+	Interrupted    bool            `json:"interrupted,omitempty"` // before everything was measured
 }
+
+// interrupted is what tables of such results say.
+const interrupted = "interrupted before everything was measured"
+
+// some reports whether anything was measured.
+func (r *results) some() bool { return len(r.Tests)+len(r.Scaling)+len(r.Batches) > 0 }
 
 // memory is the memory in use, in bytes.
 type memory struct {
@@ -44,6 +51,9 @@ func (o *options) print(w io.Writer, r *results) error {
 		return e.Encode(r)
 	}
 	fmt.Fprintf(w, "%s on %s (%s, %s)\n", r.Model, r.Device, r.Backend, r.Driver)
+	if r.Interrupted {
+		fmt.Fprintln(w, interrupted)
+	}
 	if r.DisabledFusion != "" {
 		fmt.Fprintf(w, "without fusion pass: %s\n", r.DisabledFusion)
 	}
