@@ -1,5 +1,6 @@
 // Drivers that fail: every Vulkan call whose result Kompute drops, and a lost
 // device. The calls are made to fail in the dispatcher, which the shim owns.
+#include <atomic>
 #include <thread>
 
 #include "failing.hpp"
@@ -43,6 +44,15 @@ VkResult no_begin(VkCommandBuffer, const VkCommandBufferBeginInfo *) {
 VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo *,
                      const VkAllocationCallbacks *, VkPipeline *) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+PFN_vkCreateDescriptorSetLayout create_set_layout;
+std::atomic<int> layouts_refused;
+VkResult no_layout_at_first(VkDevice device, const VkDescriptorSetLayoutCreateInfo *info,
+                            const VkAllocationCallbacks *callbacks, VkDescriptorSetLayout *out) {
+    if (layouts_refused.fetch_sub(1) > 0) {
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    return create_set_layout(device, info, callbacks, out);
 }
 VkResult no_sets(VkDevice, const VkDescriptorSetAllocateInfo *, VkDescriptorSet *) {
     return VK_ERROR_OUT_OF_POOL_MEMORY;
@@ -202,6 +212,47 @@ TEST(pipelines_that_the_driver_refuses_are_reported) {
     }
     CHECK(algorithm == nullptr);
     require_usable(device, stream);
+}
+
+// The first layout of each number of bindings, while another thread makes and frees tensors: what was refused works the
+// next time, in a window, in a capture and in its replays, and nothing of the refused work is left.
+TEST(set_layouts_that_the_driver_refuses_are_made_again) {
+    kpx_error err{};
+    create_set_layout = reinterpret_cast<PFN_vkCreateDescriptorSetLayout>(
+        kpx::vulkan_instance().getProcAddr("vkCreateDescriptorSetLayout"));
+    FAILING(vkCreateDescriptorSetLayout, no_layout_at_first);
+    for (int round = 0; round < 4; round++) {
+        Device device = open_device();
+        Stream stream = new_stream(device);
+        const std::jthread other([&](const std::stop_token &stop) {
+            while (!stop.stop_requested()) {
+                const Storage gone = new_storage(device, 64 * 1024);
+            }
+        });
+        Storage a = new_storage(device, 64), sum = new_storage(device, 64);
+        write_bytes(stream, a, 0, "abcd", 4);
+        layouts_refused = 1;
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), a.get(), &err));
+        wait(stream, flush(stream));
+        REQUIRE_OK(kpx_upload(stream.get(), a.get(), &err));
+        const auto add = [&] {
+            const uint32_t addition = 0;
+            return append_op(stream, "binary",
+                             {words_of(a, 1, KPX_READ), words_of(a, 1, KPX_READ), words_of(sum, 1, KPX_WRITE)},
+                             &addition, 4, &err);
+        };
+        layouts_refused = 1;
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, add());
+        if (round % 2 == 1) {
+            REQUIRE_OK(add());
+        }
+        flush(stream);
+        begin_capture(stream);
+        REQUIRE_OK(add());
+        const Region region = end_capture(stream);
+        replay(stream, region, 3);
+        CHECK(download(stream, sum, 1)[0] == 2 * 0x64636261u);
+    }
 }
 
 TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
