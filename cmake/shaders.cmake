@@ -12,6 +12,7 @@
 set(KPX_VARIANT_base "")
 set(KPX_VARIANT_narrow storage16 -DNARROW)           # 8- and 16-bit elements are real types
 set(KPX_VARIANT_subgroup subgroup -DSUBGROUP)        # lanes add up by subgroup operations
+set(KPX_VARIANT_rolled small_code -DROLLED)          # loops are not unrolled, for compilers that take minutes for that
 set(KPX_VARIANT_dot8 dot8 glsl:GL_EXT_spirv_intrinsics -DDOT8) # dot products of four bytes
 set(KPX_VARIANT_khr memory_model coopmat_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR)
 set(KPX_VARIANT_khr8 memory_model int8 coopmat8_khr glsl:GL_KHR_cooperative_matrix -DCOOPMAT_KHR) # of bytes

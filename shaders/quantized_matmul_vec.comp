@@ -4,11 +4,17 @@
 // scale * 2^BITS * sum(f * x) + (bias - scale * 2^BITS) * sum(x). Without biases,
 // f is the code's value and each half of a unit may have a scale of its own.
 //
-// variants: narrow_subgroup narrow subgroup base
+// variants: rolled narrow_subgroup narrow subgroup base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
 layout(local_size_x_id = 0) in;
+
+#ifdef ROLLED
+#define UNROLL [[dont_unroll]]
+#else
+#define UNROLL [[unroll]]
+#endif
 
 #define AFFINE_SLOT 1
 #define AFFINE_SPEC 2
@@ -24,7 +30,12 @@ TENSOR_OUT(4, y, 5)
 #define SLOT_SPEC 8
 #include "slots.glsl"
 layout(constant_id = 9) const uint VECTOR = 1; // words that may be loaded at once: 1, 2 or 4
-layout(constant_id = 10) const uint BATCH = 1;  // units that a lane loads before it computes, at most 4
+layout(constant_id = 10) const uint BATCH = 1;  // units that a lane loads before it computes, at most MOST_BATCH
+#ifdef ROLLED
+const uint MOST_BATCH = 1;
+#else
+const uint MOST_BATCH = 4;
+#endif
 
 layout(push_constant) uniform Push { QuantizedMatMulParams p; };
 
@@ -46,7 +57,7 @@ void stage(uint k0) {
         uint m = i / (count / 32);
         uint unit = i - m * (count / 32);
         vec4 sum = vec4(0.0);
-        [[unroll]] for (uint j = 0; j < 8; j++) {
+        UNROLL for (uint j = 0; j < 8; j++) {
             sum += staged_quad(m, unit * 8 + j);
         }
         unit_sums[m * (STAGED_CHUNK / 32) + unit] = (sum.x + sum.y) + (sum.z + sum.w);
@@ -57,7 +68,7 @@ void stage(uint k0) {
 // The words of a unit; those past BITS are unused.
 void load_unit(uint at, out uint words[8]) {
     if (VECTOR == 4) {
-        [[unroll]] for (uint i = 0; i < 2; i++) {
+        UNROLL for (uint i = 0; i < 2; i++) {
             uvec4 v = i * 4 < BITS ? w_4.data[(at >> 2) + i] : uvec4(0);
             words[4 * i] = v.x;
             words[4 * i + 1] = v.y;
@@ -66,7 +77,7 @@ void load_unit(uint at, out uint words[8]) {
         }
         return;
     }
-    [[unroll]] for (uint i = 0; i < 4; i++) {
+    UNROLL for (uint i = 0; i < 4; i++) {
         uvec2 v = uvec2(0);
         if (VECTOR == 2) {
             v = 2 * i < BITS ? w_2.data[(at >> 1) + i] : v;
@@ -107,16 +118,16 @@ vec2 unit_factors(uint unit, uint scales_from, uint biases_from) {
 // Adds the products of a unit, the one at `unit` of the staged chunk.
 void add_unit(uint words[8], float scale, float bias, uint unit) {
     float dots[STAGED_MOST];
-    [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
+    UNROLL for (uint m = 0; m < STAGED_MOST; m++) {
         dots[m] = 0.0;
     }
-    [[unroll]] for (uint j = 0; j < 8; j++) {
+    UNROLL for (uint j = 0; j < 8; j++) {
         vec4 f = vec4(fraction(words, 4 * j), fraction(words, 4 * j + 1), fraction(words, 4 * j + 2),
                       fraction(words, 4 * j + 3));
         if (SMALL_FLOATS) {
             f *= j < 4u ? scale : bias;
         }
-        [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
+        UNROLL for (uint m = 0; m < STAGED_MOST; m++) {
             if (m < STAGED_ROWS) {
                 dots[m] += dot(f, staged_quad(m, unit * 8 + j));
             }
@@ -124,7 +135,7 @@ void add_unit(uint words[8], float scale, float bias, uint unit) {
     }
     float factor = SMALL_FLOATS ? 1.0 : scale * FRACTION_SCALE;
     float rest = SMALL_FLOATS ? 0.0 : bias - factor;
-    [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
+    UNROLL for (uint m = 0; m < STAGED_MOST; m++) {
         if (m < STAGED_ROWS) {
             acc[m] += factor * dots[m] + rest * unit_sums[m * (STAGED_CHUNK / 32) + unit];
         }
@@ -139,16 +150,16 @@ void add_chunk(uint row, uint k0) {
     uint biases_from = p.b_offset + row * p.b_strides[0];
     uint lanes = slot_lanes();
     for (uint first = slot_lane(); first < units; first += lanes * BATCH) {
-        uint words[4][8];
-        vec2 affine[4];
-        [[unroll]] for (uint i = 0; i < 4; i++) {
+        uint words[MOST_BATCH][8];
+        vec2 affine[MOST_BATCH];
+        UNROLL for (uint i = 0; i < MOST_BATCH; i++) {
             uint unit = first + i * lanes;
             if (i < BATCH && unit < units) {
                 load_unit(from + (k0 / 32 + unit) * BITS * p.w_strides[1], words[i]);
                 affine[i] = unit_factors(k0 / 32 + unit, scales_from, biases_from);
             }
         }
-        [[unroll]] for (uint i = 0; i < 4; i++) {
+        UNROLL for (uint i = 0; i < MOST_BATCH; i++) {
             uint unit = first + i * lanes;
             if (i < BATCH && unit < units) {
                 add_unit(words[i], affine[i].x, affine[i].y, unit);
@@ -181,7 +192,7 @@ void main() {
     uint rows = min(p.n, (workgroup_index() + 1) * p.rows_per_group);
     for (uint turn = 0; turn < p.rows_per_group; turn += slots) {
         uint row = workgroup_index() * p.rows_per_group + turn + slot_index();
-        [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
+        UNROLL for (uint m = 0; m < STAGED_MOST; m++) {
             acc[m] = 0.0;
         }
         for (uint k0 = 0; k0 < p.x.cols; k0 += STAGED_CHUNK) {
@@ -193,7 +204,7 @@ void main() {
                 add_chunk(row, k0);
             }
         }
-        [[unroll]] for (uint m = 0; m < STAGED_MOST; m++) {
+        UNROLL for (uint m = 0; m < STAGED_MOST; m++) {
             if (m < STAGED_ROWS) { // those past the last row of x are copies of it
                 float sum = slot_sum(acc[m]);
                 if (row < rows && first_row() + m < p.x.rows && slot_lane() == 0) {

@@ -97,7 +97,7 @@ void Device::fill_traits() {
     traits_.dot8 = features_.fast_dot8;
     traits_.byte_matrices_of_8 = !features_.coopmat8_khr || has_byte_matrices_khr(*physical_, 8);
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
-    traits_.small_code = traits_.is_cpu && traits_.subgroup_size < 8;
+    traits_.small_code = features_.small_code;
     traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
 }
 

@@ -54,7 +54,7 @@ bool Features::has(const std::string &name) const {
             return this->*entry.flag;
         }
     }
-    return false;
+    return name == "small_code" && small_code; // nobody asks a device for it
 }
 
 bool Features::known(const std::string &name) {
@@ -168,6 +168,7 @@ void FeatureChain::query(vk::PhysicalDevice device) {
         Op::eBasic | Op::eVote | Op::eArithmetic | Op::eBallot | Op::eShuffle | Op::eShuffleRelative;
     f.subgroup = (subgroup.supportedOperations & wanted) == wanted &&
                  (subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute) && subgroup.subgroupSize > 1;
+    f.small_code = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu && subgroup.subgroupSize < 8;
     f.subgroup32 = f.subgroup && subgroup.subgroupSize >= 32;
     f.subgroup_clustered = f.subgroup && (subgroup.supportedOperations & Op::eClustered);
     f.subgroup_quad = f.subgroup && (subgroup.supportedOperations & Op::eQuad);

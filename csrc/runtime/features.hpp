@@ -38,6 +38,7 @@ struct Features {
     bool variable_pointers = false;  // to storage buffers
     bool subgroup_clustered = false; // operations of a part of a subgroup
     bool subgroup_quad = false;
+    bool small_code = false; // a CPU driver of narrow vectors, whose compiler takes minutes for what GPUs unroll
     bool timeline = false;
     bool memory_budget = false; // VK_EXT_memory_budget
 
