@@ -30,7 +30,8 @@ struct Matvec {
 };
 
 // x_rows rows of length k, and a matrix of n rows.
-inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k, int64_t n) {
+inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k, int64_t n,
+                          int64_t most_rows = Matvec::kMostRows) {
     Matvec v;
     v.lanes = device.subgroup_arithmetic ? device.subgroup_size : device.is_cpu ? 8 : 32;
     uint32_t slots = n >= 1024 || device.is_cpu ? 8 : n >= 512 ? 4 : 2;
@@ -38,7 +39,6 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
         slots /= 2;
     }
     v.threads = slots * v.lanes;
-    const int64_t most_rows = device.small_code ? 2 : Matvec::kMostRows;
     v.row_blocks = uint32_t((x_rows + most_rows - 1) / most_rows);
     // Rounded, so that not every number and length needs its own pipeline.
     while (v.rows * v.row_blocks < x_rows) {

@@ -43,7 +43,8 @@ uint32_t vector_words(const QuantizedProduct &x) {
 }
 
 void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
-    const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n);
+    const int64_t most_rows = lowering.device().small_code ? 2 : Matvec::kMostRows;
+    const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n, most_rows);
     x.p.rows_per_group = v.rows_per_group;
     // The number of loads in flight per lane, limited by its units and registers.
     const uint32_t units = std::max(1u, (std::min(v.chunk, x.p.x.cols) / 32 + v.lanes - 1) / v.lanes);
