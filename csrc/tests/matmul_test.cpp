@@ -65,3 +65,18 @@ TEST(float16_is_not_multiplied_with_parts_of_other_dtypes) {
         CHECK(first_kernel(lowering, other, other) == "matmul_split");
     }
 }
+
+// A workgroup of matmul_vec takes all rows of a: unlike quantized_matmul_vec it has no blocks of them.
+TEST(a_workgroup_multiplies_all_rows_also_for_compilers_that_are_slow) {
+    RecordedLowering lowering;
+    lowering.traits.subgroup_size = 4;
+    lowering.traits.is_cpu = lowering.traits.small_code = true;
+    for (const int64_t rows : {1, 2, 3, 5, 8}) {
+        lowering.dispatches.clear();
+        Array b = RecordedLowering::array(DT_FLOAT32, {1, 128, 64});
+        b.strides[1] = 1;
+        b.strides[2] = 128;
+        CHECK(first_kernel(lowering, RecordedLowering::array(DT_FLOAT32, {1, rows, 128}), b) == "matmul_vec");
+        CHECK(lowering.dispatches.size() == 1 && lowering.dispatches[0].spec[4] >= rows);
+    }
+}
