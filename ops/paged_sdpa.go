@@ -46,7 +46,9 @@ type PagedSDPAParams struct {
 //
 // Scores and sums are float32 for every T and C. The result of a row depends, to
 // the last bit, on its query, its keys, and the shapes of Table and keys, not on
-// the other rows, nor on which pages its keys lie in.
+// the other rows, nor on which pages its keys lie in. Where there are more than 64
+// rows, and at least two for each row of Table, its last bits may be others than with
+// fewer rows.
 //
 // # Errors
 //

@@ -7,13 +7,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_KHR_shader_subgroup_shuffle : require
 
 layout(local_size_x_id = 0) in;
 
 #include "tensor.glsl"
 #include "quads.glsl"
-#include "float16_parts.glsl"
+#include "split_rows.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -23,8 +22,6 @@ layout(constant_id = 2) const uint PARTS = 2;
 layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
 
 layout(push_constant) uniform Push { SDPASplitParams p; };
-
-const uint LANES_OF_ROW = 16;
 
 uint row_start(uint row) {
     uint at = p.offset;
@@ -49,42 +46,16 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
-// Replaces a number that is not finite by zero, and records it.
-float finite_or_zero(float v, inout uint flags) {
-    bool finite = magnitude_bits(v) < INF_BITS;
-    flags |= uint(!finite);
-    return finite ? v : 0.0;
-}
-vec4 finite4(vec4 v, inout uint flags) {
-    return vec4(finite_or_zero(v.x, flags), finite_or_zero(v.y, flags), finite_or_zero(v.z, flags),
-                finite_or_zero(v.w, flags));
-}
-
 void main() {
     uint thread = workgroup_index() * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     uint row = min(thread / LANES_OF_ROW, p.rows - 1);
     uint run = thread % LANES_OF_ROW;
     uint from = row_start(row);
-    uint flags = 0;
-    vec4 a = finite4(load4(from, run * 8), flags);
-    vec4 b = finite4(load4(from, run * 8 + 4), flags);
-    vec4 m = max(abs(a), abs(b));
-    float top = max(max(m.x, m.y), max(m.z, m.w));
-    [[unroll]] for (uint i = 1; i < LANES_OF_ROW; i *= 2) {
-        top = max(top, subgroupShuffleXor(top, i));
-        flags |= subgroupShuffleXor(flags, i);
-    }
+    vec4 a = load4(from, run * 8), b = load4(from, run * 8 + 4);
+    int exponent = scale_run(a, b);
     if (thread / LANES_OF_ROW >= p.rows || run >= p.runs) {
         return;
     }
-    int n = row_exponent(top);
-    if (n >= SPLIT_COMMON && n <= SPLIT_COMMON + SPLIT_SPARE) {
-        n = SPLIT_COMMON;
-    }
-    float factor = exp2_int(n >> 1);
-    float other = exp2_int(n - (n >> 1));
-    a = a * factor * other;
-    b = b * factor * other;
     uint at = row * p.runs + run;
     vec4 c = PARTS > 1 ? high_part4(a) : a;
     vec4 d = PARTS > 1 ? high_part4(b) : b;
@@ -93,6 +64,6 @@ void main() {
         parts[p.rows * p.runs + at] = pack_run(a - c, b - d);
     }
     if (run == 0) {
-        exponents[row] = (magnitude_bits(top) == 0u ? SPLIT_ZERO : -n) + (flags != 0u ? SPLIT_NOT_FINITE : 0);
+        exponents[row] = exponent;
     }
 }

@@ -18,6 +18,10 @@ constexpr uint32_t kMostSlots = 8;     // SLOTS there
 constexpr uint32_t kHeadsAlone = 2;    // of a workgroup, where there is one row
 constexpr int64_t kKeysPerSplit = 256; // of a range, at least: fewer would not pay for combining
 constexpr int64_t kMostSplits = 16;    // MOST_SPLITS there
+constexpr int64_t kAloneRows = 64;     // up to which no row's result depends on how many there are
+constexpr int64_t kMatrixHead = 128;   // most elements of a head in paged_sdpa_coopmat2,
+constexpr uint32_t kTileKeys = 32;     // its keys at a time,
+constexpr uint32_t kMatrixRows = 128;  // and rows of its tile: of 8 subgroups
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -131,6 +135,61 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
     return p;
 }
 
+// Whether tiles of rows that share the loads of keys serve better: some sequences have several rows then.
+bool prefers_tiles(const PagedSDPAParams &p) {
+    return p.rows > kAloneRows && p.rows >= 2 * p.sequences && p.d > 0;
+}
+
+// Whether the device can run paged_sdpa_coopmat2.
+bool prefers_matrices(const Lowering &lowering, const PagedSDPAParams &p) {
+    const DeviceTraits &device = lowering.device();
+    const auto pitch = [](uint32_t d) { return divide_up(d, 16) * 2 + 1; };
+    const uint32_t quads = std::max((pitch(p.d) + pitch(p.dv)) * 2 * kTileKeys, pitch(p.d) * kMatrixRows);
+    return p.group <= kMatrixRows && p.d <= kMatrixHead && p.dv <= kMatrixHead && device.subgroup_size == 32 &&
+           2 * kMatrixRows <= device.max_workgroup_invocations && quads * 16 + 2048 <= device.max_shared_bytes &&
+           lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel);
+}
+
+uint32_t parts_of(uint32_t dtype) {
+    return dtype == DT_FLOAT32 ? 2 : 1;
+}
+
+void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, PagedSDPAParams p) {
+    const Array &q = call.q(), &k = call.keys(), &v = call.values();
+    p.out_offset = uint32_t(out.offset);
+    uint32_t tokens = 1; // of a tile
+    while (tokens * 2 * p.group <= kMatrixRows)
+        tokens *= 2;
+    // Tiles begin at multiples of tokens and where the sequence changes, which happens once for each, as a rule.
+    const int64_t tiles = std::min<int64_t>(p.rows, int64_t(divide_up(p.rows, tokens)) + p.sequences);
+    const uint32_t most = lowering.device().max_workgroup_count[1];
+    lowering.dispatch(spec::paged_sdpa_coopmat2{.threads = kMatrixRows * 2,
+                                                .q_dtype = q.dtype,
+                                                .k_dtype = k.dtype,
+                                                .v_dtype = v.dtype,
+                                                .y_dtype = out.dtype,
+                                                .k_vector = quads_in_rows(k),
+                                                .v_vector = quads_in_rows(v),
+                                                .q_parts = parts_of(q.dtype),
+                                                .k_parts = parts_of(k.dtype),
+                                                .v_parts = parts_of(v.dtype),
+                                                .w_parts = parts_of(q.dtype),
+                                                .k_steps = divide_up(p.d, 16),
+                                                .v_steps = divide_up(p.dv, 16),
+                                                .waves = kMatrixRows / 16,
+                                                .keys = kTileKeys,
+                                                .tokens = tokens,
+                                                .q_vector = quads_in_rows(q)},
+                      {.q = {q, KPX_READ},
+                       .k = {k, KPX_READ},
+                       .v = {v, KPX_READ},
+                       .table = {call.table(), KPX_READ},
+                       .sequences = {call.sequences(), KPX_READ},
+                       .lengths = {call.lengths(), KPX_READ},
+                       .y = {out, KPX_WRITE}},
+                      p, {p.key_heads, uint32_t(std::min<int64_t>(tiles, most)), 1});
+}
+
 } // namespace
 
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
@@ -145,8 +204,12 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         fill_array(lowering, out, 0);
         return;
     }
-    const PagedPlan plan = plan_paged(lowering, call, false);
     const Array dense = dense_output(lowering, out);
+    if (prefers_tiles(p) && prefers_matrices(lowering, p)) {
+        dispatch_tiles(lowering, call, dense, p);
+        return store_output(lowering, dense, out);
+    }
+    const PagedPlan plan = plan_paged(lowering, call, false);
     p.out_offset = uint32_t(dense.offset);
     Grid grid = grid_1d(lowering.device(), out.dim(0) * out.dim(1) / plan.heads * divide_up(p.dv, kValuesChunk));
     grid.z = plan.splits;

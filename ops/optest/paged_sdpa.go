@@ -93,6 +93,52 @@ func pagedCase(r source, dtype, cache array.DType, s pagedShape) Case {
 	}
 }
 
+// pagedRunsCase is one of many rows of few sequences: runs of rows of one sequence, each of which sees one token more
+// than the one before, among rows that are not used.
+func pagedRunsCase(r source, dtype, cache array.DType, s pagedShape) Case {
+	c := pagedCase(r, dtype, cache, s)
+	c.Name = "runs of rows/" + c.Name
+	sequences, lengths := floats(c.In["sequences"]), floats(c.In["lengths"])
+	for row := 0; row < s.rows; {
+		sequence, length := r.IntN(s.sequences+1)-1, r.IntN(s.perSequence*s.page)
+		for end := min(s.rows, row+1+r.IntN(s.rows/2)); row < end; row++ {
+			length++
+			sequences[row], lengths[row] = float64(sequence), float64(length)
+		}
+	}
+	c.In["sequences"], c.In["lengths"] = dense(array.Int32, sequences, s.rows), dense(array.Int32, lengths, s.rows)
+	return c
+}
+
+// pagedRunsCases are those of kernels that take rows of one sequence together.
+func pagedRunsCases() []Case {
+	var cases []Case
+	r := newSource(86)
+	for _, dtype := range floatTypes {
+		for _, cache := range floatTypes {
+			cases = append(cases, pagedRunsCase(r, dtype, cache, pagedShape{150, 4, 2, 64, 9, 16, 3, 4}))
+		}
+		cases = append(cases,
+			pagedRunsCase(r, dtype, dtype, pagedShape{100, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
+			pagedRunsCase(r, dtype, dtype, pagedShape{70, 6, 2, 40, 5, 7, 2, 3}),      // three, odd pages
+			pagedRunsCase(r, dtype, dtype, pagedShape{130, 2, 2, 33, 5, 5, 3, 2}))     // no quads, one head
+	}
+	// Numbers of very different sizes.
+	wide := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{90, 4, 2, 24, 9, 16, 3, 4})
+	wide.Name += "/sizes"
+	for _, operand := range []string{"q", "keys", "values"} {
+		a, n := floats(wide.In[operand]), wide.In[operand].Dim(-1)
+		for i := range a {
+			a[i] *= math.Exp2(float64(i/n%5*9 - 18))
+			if operand == "q" {
+				a[i] *= 1e-5
+			}
+		}
+		wide.In[operand] = dense(array.Float32, a, wide.In[operand].Shape...)
+	}
+	return append(cases, wide)
+}
+
 func pagedSDPACases() []Case {
 	var cases []Case
 	for _, dtype := range floatTypes {
@@ -117,7 +163,7 @@ func pagedSDPACases() []Case {
 	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
 	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
 	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(cases, wide, long, layouts, none, empty)
+	return append(append(cases, wide, long, layouts, none, empty), pagedRunsCases()...)
 }
 
 func randomPagedSDPA(t *rapid.T) Case {
@@ -175,6 +221,43 @@ func pagedSDPAPlaces(t *testing.T, dev *kompute.Device) {
 	require.Equal(t, want, got[4*8*64:5*8*64])
 }
 
+// pagedSDPACompany checks that rows of a sequence have the same bits, whatever rows stand before and behind them and
+// wherever they are divided.
+func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
+	r, u := newSource(87), &runner{suite: pagedSDPASuite(), dev: dev}
+	const rows, width = 160, 8 * 64
+	c := pagedCase(r, array.Float32, array.Float32, pagedShape{rows, 8, 2, 64, 11, 16, 3, 16})
+	sequences, lengths := make([]float64, rows), make([]float64, rows)
+	for i := range rows {
+		lengths[i] = float64(60 + i)
+	}
+	table := floats(c.In["table"])
+	for i := range 16 { // all that the first sequence has
+		table[i] = float64(i % 11)
+	}
+	c.In["table"] = dense(array.Int32, table, 3, 16)
+	c.In["sequences"], c.In["lengths"] = dense(array.Int32, sequences, rows), dense(array.Int32, lengths, rows)
+	want := floats(u.result(t, dev, &c))
+	for _, part := range [][2]int{{0, 93}, {93, 160}, {31, 129}} { // as they stand behind others in the second call
+		other, before := c, 5+part[0]%7
+		q := floats(r.normal(array.Float32, 1, rows, 8, 64))
+		n := part[1] - part[0]
+		copy(q[before*width:], floats(c.In["q"])[part[0]*width:part[1]*width])
+		s, l := make([]float64, rows), make([]float64, rows)
+		for i := range rows {
+			s[i], l[i] = float64(1+i%2), float64(i)
+		}
+		copy(s[before:], sequences[:n])
+		copy(l[before:], lengths[part[0]:part[1]])
+		other.In = map[string]array.Array{
+			"q": dense(array.Float32, q, rows, 8, 64), "keys": c.In["keys"], "values": c.In["values"], "table": c.In["table"],
+			"sequences": dense(array.Int32, s, rows), "lengths": dense(array.Int32, l, rows),
+		}
+		got := floats(u.result(t, dev, &other))
+		require.Equal(t, want[part[0]*width:part[1]*width], got[before*width:(before+n)*width], "rows %v", part)
+	}
+}
+
 func pagedSDPASuite() suite {
 	call := func(q, k, v, table, sequences, lengths []int, scale float32) func(e *env) error {
 		return func(e *env) error {
@@ -186,7 +269,10 @@ func pagedSDPASuite() suite {
 	type s = []int
 	return suite{
 		op: "paged_sdpa", run: runPagedSDPA, reference: referencePagedSDPA, cases: pagedSDPACases, random: randomPagedSDPA,
-		along: pagedSDPAAlong, thin: 2, extra: pagedSDPAPlaces,
+		along: pagedSDPAAlong, thin: 2, extra: func(t *testing.T, dev *kompute.Device) {
+			pagedSDPAPlaces(t, dev)
+			pagedSDPACompany(t, dev)
+		},
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(floats(c.In["values"])))
 		},

@@ -93,9 +93,6 @@ float product(uint q_from, uint k_from) {
     return sum;
 }
 
-// 2^n, or 0 if that is not a normal number; n <= 127.
-float power_or_zero(int n) { return n < -126 ? 0.0 : exp2_int(n); }
-
 // The final score of a key, from the product of parts.
 float finish_score(Row row, uint key, float s, int exponent) {
     if (key >= row.end) {

@@ -25,6 +25,9 @@ uvec4 pack_run(vec4 a, vec4 b) {
                  packFloat2x16(f16vec2(b.zw)));
 }
 
+// 2^n, or 0 if that is not a normal number; n <= 127.
+float power_or_zero(int n) { return n < -126 ? 0.0 : exp2_int(n); }
+
 // The power of two that brings a row whose largest magnitude is top below 2^15.
 int row_exponent(float top) {
     uint bits = magnitude_bits(top);
