@@ -2,6 +2,7 @@
 // Lowerings append to it, plan() decides the barriers, Recording records it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -51,6 +52,16 @@ class Program {
     void begin_call(int32_t op);
     // Appends a use of the next dispatch, one per binding, and then the dispatch.
     void use(Use use);
+    // Appends all of them, given as a kernel's BindingsOf<Use> (gen_kernels.hpp).
+    template <typename Bindings> void use_all(const Bindings &bindings) {
+        const auto *all = reinterpret_cast<const Use *>(&bindings);
+        std::for_each(all, all + count_of<Bindings>(), [this](const Use &one) { use(one); });
+    }
+    // How many bindings those are.
+    template <typename Bindings> static constexpr uint32_t count_of() {
+        static_assert(sizeof(Bindings) % sizeof(Use) == 0);
+        return sizeof(Bindings) / sizeof(Use);
+    }
     void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
                   std::shared_ptr<const void> owner = nullptr);
     // Appends the dispatches [first, last) of another program: one call.

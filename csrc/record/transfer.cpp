@@ -1,6 +1,7 @@
 #include "record/transfer.hpp"
 
 #include "abi/error.hpp"
+#include "gen_kernels.hpp"
 #include "graph/graph.hpp"
 #include "runtime/device.hpp"
 #include "runtime/kernels.hpp"
@@ -23,9 +24,11 @@ Use cover(const Device &device, const TransferEnd &end, uint64_t bytes, kpx_acce
 } // namespace
 
 void append_transfer(Device &device, Program &program, const TransferEnd &from, const TransferEnd &to, uint64_t bytes) {
+    using Kernel = spec::transfer;
+    using Uses = Kernel::BindingsOf<Use>;
     TransferParams params;
-    program.use(cover(device, from, bytes, KPX_READ, &params.src));
-    program.use(cover(device, to, bytes, KPX_WRITE, &params.dst));
+    program.use_all(Uses{.src = cover(device, from, bytes, KPX_READ, &params.src),
+                         .dst = cover(device, to, bytes, KPX_WRITE, &params.dst)});
     const uint32_t lead = uint32_t(to.offset % 4);
     const uint32_t tail = uint32_t((to.offset + bytes) % 4);
     params.words = uint32_t((lead + bytes + 3) / 4);
@@ -34,9 +37,9 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
     if (params.words == 1) {
         params.first_mask &= params.last_mask;
     }
-    const Pipeline &pipeline = device.kernels().pipeline("transfer", {}, 2);
+    const Pipeline &pipeline = device.kernels().pipeline(Kernel::kKernel, {}, Program::count_of<Uses>());
     const uint32_t groups = (params.words + kWordsPerGroup - 1) / kWordsPerGroup;
-    program.dispatch(pipeline, "transfer", &params, sizeof params, {groups, 1, 1});
+    program.dispatch(pipeline, Kernel::kKernel, &params, sizeof params, {groups, 1, 1});
 }
 
 void fill_transfer(OpNode &node, const std::shared_ptr<Buffer> &buffer, uint64_t offset, uint64_t bytes,
