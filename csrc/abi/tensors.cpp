@@ -7,6 +7,7 @@
 #include "cache/read.hpp"
 #include "runtime/device.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/prefetch.hpp"
 
 struct kpx_read {
     std::unique_ptr<kpx::Read> object;
@@ -61,8 +62,12 @@ void kpx_tensor_destroy(kpx_tensor *tensor) {
 }
 
 void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n) {
+    constexpr uint64_t kAhead = 8;
     Lock lock;
     for (uint64_t i = 0; i < n; i++) {
+        if (i + kAhead < n) {
+            prefetch(tensors[i + kAhead], sizeof(Tensor));
+        }
         if (tensors[i] == nullptr) {
             continue;
         }

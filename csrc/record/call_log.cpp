@@ -5,6 +5,7 @@
 
 #include "cache/cache.hpp"
 #include "runtime/memory.hpp"
+#include "runtime/prefetch.hpp"
 
 namespace kpx {
 
@@ -55,6 +56,13 @@ size_t count_words(const RawCall &call) {
 void CallWords::describe(const RawCall &call) {
     words_.clear();
     each_word(call, [this](uint64_t word) { words_.push_back(word); });
+    places_.clear();
+    for (uint32_t i = 0; i < call.n; i++) {
+        if (call.arrays[i].tensor != nullptr && call.arrays[i].create == 0) {
+            places_.push_back(call.arrays[i].tensor);
+            places_.push_back(tensor_of(call.arrays[i].tensor)->buffer.get());
+        }
+    }
 }
 
 bool CallLog::equals(size_t i, const CallWords &call) const {
@@ -75,6 +83,14 @@ bool CallLog::equals(size_t i, const RawCall &call) const {
     return different == 0;
 }
 
+void CallLog::prefetch(size_t i) const {
+    kpx::prefetch(words_.data() + first_word(i), (calls_[i].words - first_word(i)) * sizeof words_[0]);
+    for (size_t k = first_place(i); k < calls_[i].places; k += 2) {
+        kpx::prefetch(places_[k], sizeof(Tensor));
+        kpx::prefetch(places_[k + 1], 1);
+    }
+}
+
 bool CallLog::take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr<Buffer>> &out) const {
     for (size_t k = first_scratch(i); k < calls_[i].scratch; k++) {
         const Scratch &want = scratch_[k];
@@ -88,7 +104,8 @@ bool CallLog::take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr
 
 void CallLog::add(const CallWords &call, const Program &program) {
     words_.insert(words_.end(), call.words().begin(), call.words().end());
-    calls_.push_back({words_.size(), scratch_.size(), program.mark(), program.ends_at_host()});
+    places_.insert(places_.end(), call.places().begin(), call.places().end());
+    calls_.push_back({words_.size(), scratch_.size(), places_.size(), program.mark(), program.ends_at_host()});
 }
 
 void CallLog::add_scratch(const Buffer &buffer, bool counters) {
@@ -102,6 +119,7 @@ void CallLog::drop_scratch() {
 void CallLog::assign(const CallLog &other, size_t calls) {
     words_.assign(other.words_.begin(), other.words_.begin() + ptrdiff_t(other.first_word(calls)));
     scratch_.assign(other.scratch_.begin(), other.scratch_.begin() + ptrdiff_t(other.first_scratch(calls)));
+    places_.assign(other.places_.begin(), other.places_.begin() + ptrdiff_t(other.first_place(calls)));
     calls_.assign(other.calls_.begin(), other.calls_.begin() + ptrdiff_t(calls));
     complete_ = true;
 }
@@ -109,6 +127,7 @@ void CallLog::assign(const CallLog &other, size_t calls) {
 void CallLog::clear() {
     words_.clear();
     scratch_.clear();
+    places_.clear();
     calls_.clear();
     complete_ = true;
 }

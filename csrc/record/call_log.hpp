@@ -31,9 +31,11 @@ class CallWords {
   public:
     void describe(const RawCall &call);
     const std::vector<uint64_t> &words() const { return words_; }
+    const std::vector<const void *> &places() const { return places_; }
 
   private:
     std::vector<uint64_t> words_;
+    std::vector<const void *> places_; // of the operands' tensors and buffers, unless the call makes them
 };
 
 class CallLog {
@@ -45,15 +47,17 @@ class CallLog {
         uint64_t serial, offset; // of the memory
     };
     struct Call {
-        size_t words, scratch; // where those of the next call begin
-        Program::Mark end;     // of its dispatches
-        bool to_host;          // whether calls up to this one wrote memory that the host sees
+        size_t words, scratch, places; // where those of the next call begin
+        Program::Mark end;             // of its dispatches
+        bool to_host;                  // whether calls up to this one wrote memory that the host sees
     };
 
     size_t size() const { return calls_.size(); }
     const Call &call(size_t i) const { return calls_[i]; }
     bool equals(size_t i, const CallWords &call) const;
     bool equals(size_t i, const RawCall &call) const; // the same, without making words
+    // Loads what equals() and the cache will look at if call i comes next.
+    void prefetch(size_t i) const;
     // Allocates the scratch memory of call i. False if it is not at the same place as before.
     bool take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr<Buffer>> &out) const;
     // Whether the log covers all work of the window.
@@ -72,9 +76,11 @@ class CallLog {
   private:
     size_t first_word(size_t i) const { return i == 0 ? 0 : calls_[i - 1].words; }
     size_t first_scratch(size_t i) const { return i == 0 ? 0 : calls_[i - 1].scratch; }
+    size_t first_place(size_t i) const { return i == 0 ? 0 : calls_[i - 1].places; }
 
     std::vector<uint64_t> words_;
     std::vector<Scratch> scratch_;
+    std::vector<const void *> places_; // may be gone: only to be prefetched
     std::vector<Call> calls_;
     bool complete_ = true;
 };

@@ -38,6 +38,9 @@ bool Window::repeat(const RawCall &call, Memory &memory, bool &has_dispatch) {
     const size_t before = followed_ == 0 ? 0 : log.call(followed_ - 1).end.nodes;
     has_dispatch = log.call(followed_).end.nodes > before;
     followed_++;
+    if (followed_ < log.size()) { // while the caller prepares it
+        log.prefetch(followed_);
+    }
     return true;
 }
 

@@ -7,6 +7,8 @@
 #include <new>
 #include <thread>
 
+#include "runtime/prefetch.hpp"
+
 namespace kpx {
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,7 +53,7 @@ template <typename T> class Pooled {
     friend bool operator==(const Pooled &, const Pooled &) { return true; }
 
   private:
-    static constexpr std::align_val_t kLine{64}; // of the cache: objects start at a line
+    static constexpr std::align_val_t kLine{kCacheLine}; // objects start at a line
 
     // A linked list in the memory itself.
     class Spare {
@@ -62,6 +64,7 @@ template <typename T> class Pooled {
             if (first != nullptr) {
                 first_ = first->next;
                 count_--;
+                prefetch(first_, sizeof(T)); // for the next call
             }
             return first;
         }

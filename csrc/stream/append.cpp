@@ -5,6 +5,7 @@
 #include "record/lowering.hpp"
 #include "runtime/algorithm.hpp"
 #include "runtime/device.hpp"
+#include "runtime/prefetch.hpp"
 #include "stream/stream.hpp"
 
 namespace kpx {
@@ -18,14 +19,6 @@ void fill_node(OpNode &node, int32_t op, Device &device, const kpx_array *arrays
         node.arrays.push_back(make_array(device, arrays[i]));
         const bool given = arrays[i].access >= KPX_READ && arrays[i].access <= KPX_READ_WRITE;
         node.access.push_back(given ? kpx_access(arrays[i].access) : KPX_READ_WRITE);
-    }
-}
-
-// Loads memory that will be read soon. It may be any address.
-void prefetch(const void *memory, size_t bytes) {
-    constexpr size_t kLine = 64;
-    for (size_t at = 0; at < bytes; at += kLine) {
-        __builtin_prefetch(static_cast<const char *>(memory) + at);
     }
 }
 
