@@ -16,7 +16,13 @@ func (s *Stream) admit(op *Op) error {
 		}
 	}
 	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
+	err := s.pin(op)
+	s.dev.mu.Unlock()
+	return err
+}
+
+// pin checks what may change about op, and pins its storages. dev.mu is held.
+func (s *Stream) pin(op *Op) error {
 	if err := s.state(); err != nil {
 		return err
 	}

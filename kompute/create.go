@@ -191,14 +191,14 @@ func (s *Stream) makeOutput(v *View, st *storage, lengths []int, dtype DType, sh
 	st.dev, st.bytes, st.refs, st.res = d, bytes, 1, &st.resource
 	st.resource.dev, st.resource.bytes = d, bytes
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.scope == nil || d.admitBytes(int64(bytes)) != nil {
-		return false
+	fits := s.scope != nil && d.admitBytes(int64(bytes)) == nil
+	if fits {
+		d.link(st.res)
+		st.scope = s.scope
+		s.scope.owned = append(s.scope.owned, st)
 	}
-	d.link(st.res)
-	st.scope = s.scope
-	s.scope.owned = append(s.scope.owned, st)
-	return true
+	d.mu.Unlock()
+	return fits
 }
 
 // Constant makes a tensor with a copy of data, as New does; it belongs to the

@@ -12,25 +12,28 @@ import (
 // backend's state: the native library's tensor cache, or cpuContent. Views hold
 // none of it, so two views of one storage cannot disagree.
 type storage struct {
+	// What every op looks at is side by side: between two tokens, hundreds of storages leave the
+	// processor's cache.
 	dev      *Device
 	bytes    int
 	res      *resource
-	resource resource      // what res points to, for an op's result in a scope
+	readOnly bool // the memory is the caller's and is never written; never changes
+
+	// Guarded by dev.mu, except where atomics are read.
+	filled  bool        // it has had content, or work that makes some was enqueued
+	closed  atomic.Bool // set with dev.mu held
+	pins    int32       // calls and ops that currently use the memory
+	regions int32       // open regions that use it
+	capture *capture    // the capture that writes it; nil: none
+	source  *Stream     // the stream whose op made the content; nil: the host did
+	err     error       // why the content was never made
+	scope   *Scope      // the scope that closes it; nil: the last view does
+	gen     uint32      // views of an older generation do not count (see Keep)
+	refs    int32       // open views
+
 	cpu      *cpuContent   // on the CPU backend
 	shared   *sharedMemory // nil: ordinary storage
-
-	// Guarded by dev.mu, except where atomics are read. It is small: a decode step makes hundreds.
-	scope    *Scope      // the scope that closes it; nil: the last view does
-	capture  *capture    // the capture that writes it; nil: none
-	err      error       // why the content was never made
-	source   *Stream     // the stream whose op made the content; nil: the host did
-	closed   atomic.Bool // set with dev.mu held
-	gen      uint32      // views of an older generation do not count (see Keep)
-	refs     int32       // open views
-	pins     int32       // calls and ops that currently use the memory
-	regions  int32       // open regions that use it
-	readOnly bool        // the memory is the caller's and is never written; never changes
-	filled   bool        // it has had content, or work that makes some was enqueued
+	resource resource      // what res points to, for an op's result in a scope
 }
 
 // sharedMemory is storage's memory that someone else uses, too.

@@ -80,9 +80,20 @@ func (t *Tensor[T]) String() string {
 	return fmt.Sprintf("%v%v", t.View().dtype, t.View().layout.Shape)
 }
 
+// viewTensor is a view and its layout in one allocation.
+type viewTensor[T Element] struct {
+	tensor  Tensor[T]
+	lengths [2 * 4]int // shape and strides of up to four axes
+}
+
 // view makes a tensor from the result of a view operation.
 func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
-	out, v := new(Tensor[T]), t.View()
+	return t.viewIn(new(Tensor[T]), op, l, err)
+}
+
+// viewIn is view into a new tensor, which it returns.
+func (t *Tensor[T]) viewIn(out *Tensor[T], op string, l array.Layout, err error) *Tensor[T] {
+	v := t.View()
 	switch {
 	case v.st == nil:
 		out.v.err = v.Err()
@@ -101,14 +112,16 @@ func (t *Tensor[T]) view(op string, l array.Layout, err error) *Tensor[T] {
 // length may be -1. The error is ErrShape if the sizes differ, or if no strides
 // can express the result, as after most transpositions: copy those first.
 func (t *Tensor[T]) Reshape(shape ...int) *Tensor[T] {
-	l, err := t.View().layout.Reshape(shape...)
-	return t.view("reshape", l, err)
+	out := new(viewTensor[T])
+	l, err := t.View().layout.ReshapeIn(out.lengths[:], shape)
+	return t.viewIn(&out.tensor, "reshape", l, err)
 }
 
 // Transpose permutes the axes; without arguments it reverses them.
 func (t *Tensor[T]) Transpose(axes ...int) *Tensor[T] {
-	l, err := t.View().layout.Transpose(axes...)
-	return t.view("transpose", l, err)
+	out := new(viewTensor[T])
+	l, err := t.View().layout.TransposeIn(out.lengths[:], axes)
+	return t.viewIn(&out.tensor, "transpose", l, err)
 }
 
 // Slice keeps the elements from start up to, but excluding, stop of one axis; 0

@@ -54,7 +54,6 @@ func (q *vulkanQueue) append(op Op) error {
 // appended records that the native library has taken op, and takes over the tensors that it made.
 func (q *vulkanQueue) appended(op *Op) {
 	q.s.dev.mu.Lock()
-	defer q.s.dev.mu.Unlock()
 	q.takeMade(op)
 	for i := range op.Args {
 		v := op.Args[i].View
@@ -66,6 +65,7 @@ func (q *vulkanQueue) appended(op *Op) {
 		}
 		v.st.unpin()
 	}
+	q.s.dev.mu.Unlock()
 }
 
 // takeMade keeps the tensors that the native library made for op, which it has taken. dev.mu is held.

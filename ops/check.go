@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -299,7 +300,8 @@ func (c *call) rank(name string, l array.Layout, rank int) bool {
 // shape requires an exact shape.
 func (c *call) shape(name string, l array.Layout, want ...int) {
 	if c.err == nil && !equal(l.Shape, want) {
-		c.fail(kompute.ErrShape, "%s has shape %v, not %v", name, l.Shape, want)
+		// A copy, so that the caller's stays on its stack.
+		c.fail(kompute.ErrShape, "%s has shape %v, not %v", name, l.Shape, slices.Clone(want))
 	}
 }
 

@@ -31,14 +31,10 @@ func Contiguous(shape ...int) (Layout, error) {
 	return l.rowMajor()
 }
 
-// ContiguousIn is Contiguous in the caller's memory, which the layout keeps if shape
-// and strides fit.
+// ContiguousIn is Contiguous in the caller's memory, which must be zero, and which the
+// layout keeps if shape and strides fit.
 func ContiguousIn(memory []int, shape []int) (Layout, error) {
-	n := len(shape)
-	if 2*n > len(memory) {
-		return Contiguous(shape...)
-	}
-	l := Layout{Shape: memory[:n:n], Strides: memory[n : 2*n : 2*n]}
+	l := makeLayoutIn(memory, len(shape))
 	copy(l.Shape, shape)
 	return l.rowMajor()
 }
@@ -49,6 +45,14 @@ func ContiguousIn(memory []int, shape []int) (Layout, error) {
 func makeLayout(n int) Layout {
 	buf := make([]int, 2*n)
 	return Layout{Shape: buf[:n:n], Strides: buf[n:]}
+}
+
+// makeLayoutIn is makeLayout in memory of zeros, if that is large enough.
+func makeLayoutIn(memory []int, n int) Layout {
+	if 2*n > len(memory) {
+		return makeLayout(n)
+	}
+	return Layout{Shape: memory[:n:n], Strides: memory[n : 2*n : 2*n]}
 }
 
 // rowMajor sets the strides of a fresh layout.

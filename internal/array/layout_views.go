@@ -7,8 +7,11 @@ import (
 
 // Reshape returns a view with the given shape, where one dimension may be -1.
 // It fails where the strides would need a copy.
-func (l Layout) Reshape(shape ...int) (Layout, error) {
-	out := makeLayout(len(shape))
+func (l Layout) Reshape(shape ...int) (Layout, error) { return l.ReshapeIn(nil, shape) }
+
+// ReshapeIn is Reshape in the caller's memory, as ContiguousIn.
+func (l Layout) ReshapeIn(memory, shape []int) (Layout, error) {
+	out := makeLayoutIn(memory, len(shape))
 	copy(out.Shape, shape)
 	if err := l.inferShape(out.Shape); err != nil {
 		return Layout{}, err
@@ -98,12 +101,15 @@ func (l Layout) Collapse() Layout {
 }
 
 // Transpose permutes the axes; without arguments it reverses them.
-func (l Layout) Transpose(axes ...int) (Layout, error) {
+func (l Layout) Transpose(axes ...int) (Layout, error) { return l.TransposeIn(nil, axes) }
+
+// TransposeIn is Transpose in the caller's memory, as ContiguousIn.
+func (l Layout) TransposeIn(memory, axes []int) (Layout, error) {
 	n := len(l.Shape)
 	if len(axes) != 0 && len(axes) != n || n > MaxRank {
 		return Layout{}, l.refuse("transpose", axes)
 	}
-	out := makeLayout(n)
+	out := makeLayoutIn(memory, n)
 	out.Offset = l.Offset
 	seen := [MaxRank]bool{}
 	for i := range n {
