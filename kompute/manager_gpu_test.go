@@ -240,5 +240,5 @@ func TestSubgroupSizesOfAlgorithms(t *testing.T) {
 	x := words(lesser.Device())
 	_, err = lesser.Algorithm([]AnyTensor{x, x}, spirv, WithSubgroupSize(uint32(info.SubgroupSize)))
 	require.ErrorIs(t, err, ErrUnsupported)
-	require.ErrorContains(t, err, "lets no shader choose its subgroup size")
+	require.ErrorContains(t, err, "a shader cannot choose its subgroup size")
 }
