@@ -183,7 +183,7 @@ native_meter() {
     while read -r line; do
         kind=$(native_kind "$line")
         total[$kind]=$((${total[$kind]:-0} + 1))
-    done < <(ninja -C "$build" -t targets all | grep -E '\.(o|gch|inc): ')
+    done < <(ninja -C "$build" -t targets all | grep -E '\.(o|gch|spv): ')
     while read -r line; do
         kind=$(native_kind "${line##* }")
         steps[$kind]=$((${steps[$kind]:-0} + 1))
@@ -260,6 +260,18 @@ programs() {
 }
 
 go_build() { (cd "$root" && go build -v -o bin/ "$@"); }
+
+# go_ahead PACKAGES compiles what these need and does not itself need the archive, beside what
+# makes that; go_caught_up waits for it. What fails here fails again, with its reason, in the build.
+go_ahead() {
+    mkdir -p "$logs"
+    (cd "$root" && CGO_ENABLED=1 go list -deps -f "$without_archive" "$@" | CGO_ENABLED=1 xargs go build) >"$logs/go-ahead.log" 2>&1 &
+    ahead=$!
+}
+go_caught_up() { wait "$ahead" || true; }
+# shellcheck disable=SC2016 # Go's template
+without_archive='{{$needs := .CgoFiles}}{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$needs = true}}{{end}}{{end}}{{if not $needs}}{{.ImportPath}}{{end}}'
+
 # The service is a module of its own.
 serve_build() { (cd "$root/examples/serve" && go build -v -o "$root/bin/serve" .); }
 
@@ -267,7 +279,9 @@ serve_build() { (cd "$root/examples/serve" && go build -v -o "$root/bin/serve" .
 
 cmd_build() {
     deps
+    go_ahead ./examples/...
     native kompute-go
+    go_caught_up
     go_env
     programs
 }
@@ -275,7 +289,9 @@ cmd_build() {
 # The demo builds only the program that it runs.
 cmd_demo() {
     deps
+    go_ahead ./examples/decode
     native kompute-go
+    go_caught_up
     go_env
     say 'building bin/decode'
     meter=go_meter logged go go_build ./examples/decode

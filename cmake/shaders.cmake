@@ -114,7 +114,7 @@ function(kpx_shader_head source out_variants out_requires out_kernels)
     set(${out_kernels} "${kernels}" PARENT_SCOPE)
 endfunction()
 
-set(arrays "")
+set(blobs "")
 set(table "")
 set(outputs "")
 set(specs "")
@@ -130,7 +130,7 @@ foreach(source IN LISTS KPX_SHADER_FILES)
         foreach(variant IN LISTS variants)
             set(name ${kernel}.${variant})
             kpx_variant(${variant} "${requires}" features defines missing)
-            set(output ${KPX_SPIRV}/${name}.inc)
+            set(output ${KPX_SPIRV}/${name}.spv)
             string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
             set(compiler ${GLSLC})
             if(missing AND NOT KOMPUTE_GO_KERNELS)
@@ -142,19 +142,22 @@ foreach(source IN LISTS KPX_SHADER_FILES)
                 continue()
             elseif(missing)
                 set(command ${compiler} --quiet --target-env ${KPX_TARGET_${missing}} ${defines} ${definitions} -I${KPX_SHADERS}/include
-                    --depfile ${output}.d --vn ${symbol} -o ${output} ${source})
-                string(APPEND arrays "#include \"spirv/${name}.inc\"\n")
+                    --depfile ${output}.d -o ${output} ${source})
             else()
-                set(command ${GLSLC} --target-env=vulkan1.2 -O -Werror -mfmt=c ${defines} ${definitions}
+                set(optimize -O)
+                if(narrow_${variant} IN_LIST variants OR (variant STREQUAL base AND narrow IN_LIST variants))
+                    set(optimize -O0) # only for devices that are slow anyway; it saves a sixth of the build
+                endif()
+                set(command ${GLSLC} --target-env=vulkan1.2 ${optimize} -Werror ${defines} ${definitions}
                     -I${KPX_SHADERS}/include -MD -MF ${output}.d -MT ${output} -o ${output} ${source})
-                string(APPEND arrays "const uint32_t ${symbol}[] =\n#include \"spirv/${name}.inc\"\n;\n")
             endif()
+            string(APPEND blobs "KPX_EMBED(${symbol}, \"${output}\")\n")
             add_custom_command(OUTPUT ${output}
                 COMMAND ${command}
                 DEPENDS ${source} ${compiler}
                 DEPFILE ${output}.d
-                COMMENT "Compiling shader generated/spirv/${name}.inc" VERBATIM)
-            string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, sizeof ${symbol}},\n")
+                COMMENT "Compiling shader generated/spirv/${name}.spv" VERBATIM)
+            string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, ${symbol}_end},\n")
             list(APPEND outputs ${output})
         endforeach()
     endforeach()
@@ -176,12 +179,13 @@ namespace kpx::spec {
 " @ONLY)
 
 file(CONFIGURE OUTPUT ${KPX_GENERATED}/gen_kernels.cpp CONTENT
-"// Made by cmake/shaders.cmake from shaders/*.comp.
+"// Made by cmake/shaders.cmake from shaders/*.comp. The assembler takes in the files as they are.
 #include \"runtime/embedded.hpp\"
 
-namespace {
-@arrays@} // namespace
-
+#define KPX_EMBED(name, file)                                                                                       \\
+    extern \"C\" __attribute__((visibility(\"hidden\"))) const uint32_t name[], name##_end[];                           \\
+    asm(\".pushsection .rodata\\n.balign 4\\n\" #name \":\\n.incbin \\\"\" file \"\\\"\\n\" #name \"_end:\\n.popsection\");
+@blobs@
 namespace kpx {
 const EmbeddedKernel embedded_kernels[] = {
 @table@};
@@ -199,3 +203,7 @@ endif()
 add_library(kpx_kernels OBJECT ${KPX_GENERATED}/gen_kernels.cpp)
 target_include_directories(kpx_kernels PRIVATE ${PROJECT_SOURCE_DIR}/csrc ${KPX_GENERATED})
 set_source_files_properties(${KPX_GENERATED}/gen_kernels.cpp PROPERTIES OBJECT_DEPENDS "${outputs}")
+# Kompute is one long step; the many short ones after it keep all cores busy to the end.
+if(TARGET kompute)
+    add_dependencies(kpx_kernels kompute)
+endif()

@@ -12,7 +12,8 @@ part() {
     local name=$1 TIMEFORMAT="==> %0R s, of processors %0U + %0S s: $1"
     shift
     printf '\n==> %s\n' "$name"
-    time "$@" 2>&1 || { printf '==> FAILED: %s\n' "$name"; exit 1; }
+    # In a shell of its own, which does not count the processes of what runs beside.
+    (time "$@" 2>&1) || { printf '==> FAILED: %s\n' "$name"; exit 1; }
 }
 
 # beside LOG COMMAND... runs a command beside what follows; `finish` waits for it.

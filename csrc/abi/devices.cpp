@@ -76,7 +76,7 @@ uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
 const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words) {
     const Variant *best = nullptr;
     (void)guarded(nullptr, [&] { best = device_of(device)->kernels().best(kernel); });
-    *words = best == nullptr ? 0 : best->code->bytes / sizeof(uint32_t);
+    *words = best == nullptr ? 0 : best->code->bytes() / sizeof(uint32_t);
     return best == nullptr ? nullptr : best->code->spirv;
 }
 

@@ -10,8 +10,9 @@ struct EmbeddedKernel {
     const char *kernel;
     const char *variant;
     const char *features; // comma list of what a device must have
-    const uint32_t *spirv;
-    size_t bytes;
+    const uint32_t *spirv, *end;
+
+    size_t bytes() const { return size_t(end - spirv) * sizeof *spirv; }
 };
 
 extern const EmbeddedKernel embedded_kernels[];

@@ -190,7 +190,7 @@ vk::ShaderModule Kernels::module(const EmbeddedKernel &kernel) {
     std::lock_guard<std::mutex> lock(mutex_);
     vk::ShaderModule &found = modules_[&kernel];
     if (!found) {
-        found = load(kernel.spirv, kernel.bytes);
+        found = load(kernel.spirv, kernel.bytes());
     }
     return found;
 }

@@ -1,5 +1,6 @@
 #include "test.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -224,6 +225,7 @@ int main(int argc, char **argv) {
         ran++;
         unsetenv("KOMPUTE_GO_FUSION_ON_CPU"); // that an earlier test may have set
         std::string why;
+        const auto start = std::chrono::steady_clock::now();
         try {
             test.run();
         } catch (const Failure &failure) {
@@ -231,7 +233,9 @@ int main(int argc, char **argv) {
         } catch (const std::exception &e) {
             why = e.what();
         }
-        printf("%-7s %s%s%s\n", why.empty() ? "ok" : "FAILED", test.name, why.empty() ? "" : ": ", why.c_str());
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        printf("%-7s %6.2f s  %s%s%s\n", why.empty() ? "ok" : "FAILED", took.count(), test.name,
+               why.empty() ? "" : ": ", why.c_str());
         fflush(stdout);
         failed += !why.empty();
     }

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/kompute"
@@ -151,6 +154,33 @@ func TestBarsAreForTerminals(t *testing.T) {
 	b.Set(1, 2)
 	b.Close()
 	require.Zero(t, out.Len())
+}
+
+// A bar shows its share, and leaves nothing behind.
+func TestBarIsDrawnAndRemoved(t *testing.T) {
+	far, near, err := pty.Open()
+	require.NoError(t, err)
+	defer far.Close()
+	defer near.Close()
+	b := NewBar(near, "work").AtOnce()
+	b.Set(0, 4)
+	b.drawn = time.Now().Add(time.Hour)
+	b.Set(1, 4) // too soon after the last drawing
+	b.Describe("more work")
+	b.Set(4, 4)
+	b.Close()
+	b.Close()
+	want := "\rwork   0% |" + strings.Repeat(" ", barWidth) + "|\x1b[K" +
+		"\rmore work  25% |" + strings.Repeat("█", barWidth/4) + strings.Repeat(" ", barWidth*3/4) + "|\x1b[K" +
+		"\rmore work 100% |" + strings.Repeat("█", barWidth) + "|\x1b[K\r\x1b[K"
+	got := make([]byte, len(want))
+	_, err = io.ReadFull(far, got)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got))
+
+	late := NewBar(near, "work")
+	late.Set(1, 2) // work that takes no time shows no bar
+	require.True(t, late.drawn.IsZero())
 }
 
 func TestExitCode(t *testing.T) {
