@@ -46,7 +46,8 @@ const uint LANES = 32;
 const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
 const int KEY_ABSENT = 1 << 24; // the exponent of a key in a page that does not exist
-const uint LEAST_TILE = WAVES * 16 * (K_STEPS * 2 + 1); // q goes through there
+const uint Q_TILE = WAVES * 16 * (K_STEPS * 2 + 1);
+#define LEAST_TILE Q_TILE // q goes through there
 
 #include "attention_registers.glsl"
 
@@ -270,6 +271,55 @@ float plain_values_of(uint r, float highest, uint e) {
         }
     }
     return sum;
+}
+
+void begin_rows() {
+    top = MATRIX_C(LOWEST);
+    weight = MATRIX_C(0.0);
+    sums_exponent = SPLIT_ZERO;
+    special_values = false;
+    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
+        acc[t] = MATRIX_C(0.0);
+    }
+}
+
+// Whether the tile's products can go to weights by weigh_plain, for rows of the common exponents that see all of it.
+bool is_plain_tile() {
+    return has_common_tile() && (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
+}
+
+void store_results() {
+    uint own = gl_SubgroupInvocationID % FRAGMENT;
+    uint share = FRAGMENT * FRAGMENT / LANES, c0 = gl_SubgroupInvocationID / FRAGMENT * share;
+    uint to;
+    bool exists = result_at(own, to);
+    barrier();
+    matrix_store(top, tile, stage_from(), STAGE_PITCH);
+    subgroupBarrier();
+    float highest = staged(own, 0);
+    subgroupBarrier();
+    matrix_store(weight, tile, stage_from(), STAGE_PITCH);
+    subgroupBarrier();
+    float sum = 0.0;
+    [[unroll]] for (uint c = 0; c < FRAGMENT; c++) {
+        sum += staged(own, c);
+    }
+    float factor = sum == 0.0 ? 0.0 : 1.0 / sum;
+    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
+        subgroupBarrier();
+        matrix_store(acc[t], tile, stage_from(), STAGE_PITCH);
+        subgroupBarrier();
+        for (uint c = c0; c < c0 + share; c++) {
+            uint e = t * FRAGMENT + c;
+            if (exists && e < p.dv) {
+                float v = scale_by(staged(own, c) * factor, sums_exponent);
+                if (special_values) {
+                    v += plain_values_of(own, highest, e) * (factor * exp2(WEIGHT_EXPONENT));
+                }
+                y_store(to + e, v);
+            }
+        }
+    }
 }
 
 void attend() {

@@ -17,7 +17,6 @@
 layout(constant_id = 14) const uint W_PARTS = 2; // of the softmax's weights
 layout(constant_id = 15) const uint WAVES = 8;
 layout(constant_id = 16) const uint KEYS = 32; // at a time
-const uint LEAST_TILE = 0;
 
 #include "attention_registers.glsl"
 
@@ -79,13 +78,37 @@ float special_score(const in uint r, const in uint c, const in float s, const in
     return finish_score(row, key0 + c, s, key_exponents[(key0 + c) % KEYS]);
 }
 
-bool result_at(uint r, out uint to) {
-    to = row_of(min(wave_row + r, rows - 1), length).to;
-    return wave_row + r < rows;
-}
-
-float plain_values_of(uint r, float highest, uint e) {
-    return plain_values(row_of(min(wave_row + r, rows - 1), length), highest, e);
+void store_results() {
+    uint own = gl_SubgroupInvocationID % FRAGMENT;
+    uint share = FRAGMENT * FRAGMENT / LANES, c0 = gl_SubgroupInvocationID / FRAGMENT * share;
+    Row row = row_of(min(wave_row + own, rows - 1), length);
+    barrier();
+    matrix_store(top, tile, stage_from(), STAGE_PITCH);
+    subgroupBarrier();
+    float highest = staged(own, 0);
+    subgroupBarrier();
+    matrix_store(weight, tile, stage_from(), STAGE_PITCH);
+    subgroupBarrier();
+    float sum = 0.0;
+    [[unroll]] for (uint c = 0; c < FRAGMENT; c++) {
+        sum += staged(own, c);
+    }
+    float factor = sum == 0.0 ? 0.0 : 1.0 / sum;
+    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
+        subgroupBarrier();
+        matrix_store(acc[t], tile, stage_from(), STAGE_PITCH);
+        subgroupBarrier();
+        for (uint c = c0; c < c0 + share; c++) {
+            uint e = t * FRAGMENT + c;
+            if (wave_row + own < rows && e < p.dv) {
+                float v = scale_by(staged(own, c) * factor, sums_exponent);
+                if (special_values) {
+                    v += plain_values(row, highest, e) * (factor * exp2(WEIGHT_EXPONENT));
+                }
+                y_store(row.to + e, v);
+            }
+        }
+    }
 }
 
 void main() {
@@ -103,7 +126,13 @@ void main() {
         MASK_KIND == 0 &&
         subgroupAll(has_common(q_exponents[key_head * rows + min(wave_row + gl_SubgroupInvocationID % FRAGMENT, rows - 1)]));
     float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
-    begin_rows();
+    top = MATRIX_C(LOWEST);
+    weight = MATRIX_C(0.0);
+    sums_exponent = SPLIT_ZERO;
+    special_values = false;
+    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
+        acc[t] = MATRIX_C(0.0);
+    }
     [[unroll]] for (uint e = 0; e < K_STEPS; e++) {
         matrix_load(q_matrix[0][e], q_parts, (key_head * rows + wave_row) * K_RUNS + e * 2, K_RUNS);
         if (Q_PARTS > 1) {
@@ -125,7 +154,8 @@ void main() {
         bool sees = key0 < see_any;
         if (sees) {
             score_tile();
-            bool plain = plain_rows && key0 + KEYS <= see_all && is_plain_tile();
+            bool plain = plain_rows && key0 + KEYS <= see_all && has_common_tile() &&
+                         (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
             if (plain) {
                 weigh_plain(unit);
             } else {

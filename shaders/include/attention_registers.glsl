@@ -5,8 +5,8 @@
 // row's result does not depend on that, nor on the other rows of its tile.
 //
 // Before the include: coopmat.glsl and float16_parts.glsl; LOG2_E and LOWEST; the constants Q_PARTS, K_PARTS, V_PARTS,
-// W_PARTS, K_STEPS, V_STEPS, WAVES, KEYS and LANES; LEAST_TILE, of which size tile must be anyway; p.dv; y_store. Behind
-// it: special_score, result_at and plain_values_of.
+// W_PARTS, K_STEPS, V_STEPS, WAVES, KEYS and LANES; a macro LEAST_TILE if tile must have that size anyway. Behind it:
+// special_score.
 #ifndef ATTENTION_REGISTERS_GLSL
 #define ATTENTION_REGISTERS_GLSL
 
@@ -25,9 +25,12 @@ const uint STAGE_PITCH = FRAGMENT / 4 + 1;
 const uint STAGE = FRAGMENT * STAGE_PITCH; // a subgroup's, for a matrix of results
 const float WEIGHT_EXPONENT = 14.0;        // weights are up to 2^14 in float16
 
+#ifndef LEAST_TILE
+shared uvec4 tile[OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE]; // of k and of v; at the end, results
+#else
 const uint NEEDED = OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE;
-
-shared uvec4 tile[NEEDED > LEAST_TILE ? NEEDED : LEAST_TILE]; // of k and of v; at the end, results
+shared uvec4 tile[NEEDED > LEAST_TILE ? NEEDED : LEAST_TILE];
+#endif
 shared int key_exponents[KEYS];
 shared int value_exponents[KEYS];
 
@@ -41,10 +44,6 @@ bool special_values;  // some value is not finite
 // The score of a key in any tile, from the product of parts; r counts the subgroup's rows, and key0 is the first key of
 // column 0.
 float special_score(const in uint r, const in uint c, const in float s, const in uint key0);
-// Where the result of the subgroup's row goes; false: it has none.
-bool result_at(uint r, out uint to);
-// What values that are not finite add to an element of a row's result, with weights relative to its highest score.
-float plain_values_of(uint r, float highest, uint e);
 
 MATRIX_C scores[TILES];
 
@@ -186,40 +185,6 @@ void add_values() {
 uint stage_from() { return gl_SubgroupID * STAGE; }
 float staged(uint row, uint c) { return uintBitsToFloat(tile[stage_from() + row * STAGE_PITCH + c / 4][c % 4]); }
 
-void store_results() {
-    uint own = gl_SubgroupInvocationID % FRAGMENT;
-    uint share = FRAGMENT * FRAGMENT / LANES, c0 = gl_SubgroupInvocationID / FRAGMENT * share;
-    uint to;
-    bool exists = result_at(own, to);
-    barrier();
-    matrix_store(top, tile, stage_from(), STAGE_PITCH);
-    subgroupBarrier();
-    float highest = staged(own, 0);
-    subgroupBarrier();
-    matrix_store(weight, tile, stage_from(), STAGE_PITCH);
-    subgroupBarrier();
-    float sum = 0.0;
-    [[unroll]] for (uint c = 0; c < FRAGMENT; c++) {
-        sum += staged(own, c);
-    }
-    float factor = sum == 0.0 ? 0.0 : 1.0 / sum;
-    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
-        subgroupBarrier();
-        matrix_store(acc[t], tile, stage_from(), STAGE_PITCH);
-        subgroupBarrier();
-        for (uint c = c0; c < c0 + share; c++) {
-            uint e = t * FRAGMENT + c;
-            if (exists && e < p.dv) {
-                float v = scale_by(staged(own, c) * factor, sums_exponent);
-                if (special_values) {
-                    v += plain_values_of(own, highest, e) * (factor * exp2(WEIGHT_EXPONENT));
-                }
-                y_store(to + e, v);
-            }
-        }
-    }
-}
-
 // Whether all exponents are the common one or that of zeros.
 bool has_common(int exponent) { return exponent == -SPLIT_COMMON || exponent == SPLIT_ZERO; }
 bool has_common_tile() {
@@ -229,21 +194,6 @@ bool has_common_tile() {
         is = is && has_common(key_exponents[i]) && has_common(value_exponents[i]);
     }
     return subgroupAll(is);
-}
-
-void begin_rows() {
-    top = MATRIX_C(LOWEST);
-    weight = MATRIX_C(0.0);
-    sums_exponent = SPLIT_ZERO;
-    special_values = false;
-    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
-        acc[t] = MATRIX_C(0.0);
-    }
-}
-
-// Whether the tile's products can go to weights by weigh_plain, for rows of the common exponents that see all of it.
-bool is_plain_tile() {
-    return has_common_tile() && (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
 }
 
 #endif
