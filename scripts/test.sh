@@ -42,11 +42,12 @@ go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
 cpp_tests() { KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure; }
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower.
-threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback/... ./llm/tokenizer ./examples/decode'
+threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback/... ./examples/decode'
 go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
     KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m $threaded &&
-        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops
+        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
+        go_test -race -run '^TestConcurrent$' ./llm/tokenizer
 }
 # The others that use the binding; what does not is tested without cgo.
 go_tests_with_cgo() {
@@ -103,10 +104,15 @@ same_sources() {
 }
 sources='{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}'
 
-cpp_parts() {
+# What runs beside the Go tests: about half of the time of all.
+parts_beside() {
     part 'C++ tests of the shim, under Vulkan validation' cpp_tests
     part 'C++ tests under the address, leak and undefined behaviour sanitizers' scripts/test_sanitized.sh "$build" address
     part 'C++ tests with threads under the thread sanitizer' scripts/test_sanitized.sh "$build" thread
+    part 'the plotter, a module of its own' plotter
+    part 'the service, a module of its own, and clients of it' service
+    part 'builds for other architectures, also of 32 bits' other_builds
+    part 'arm64, emulated' arm64
 }
 
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
@@ -123,16 +129,12 @@ if [ "$fast" = --fast ]; then
     exit
 fi
 
-printf '==> the C++ tests run beside the Go tests; what they print comes last\n'
-beside "$build/logs/cpp-tests.log" cpp_parts
+printf '==> the C++ tests and some others run beside the Go tests; what they print comes last\n'
+beside "$build/logs/tests-beside.log" parts_beside
 part 'Go tests on every backend, under Vulkan validation' go_tests_with_cgo
 part 'Go tests of threads, under the race detector and Vulkan validation' go_tests_with_race
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
 part 'SwiftShader, a second Vulkan driver' second_driver
-part 'the plotter, a module of its own' plotter
-part 'the service, a module of its own, and clients of it' service
-part 'builds for other architectures, also of 32 bits' other_builds
-part 'arm64, emulated' arm64
 part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 part 'programs' scripts/test_programs.sh
 finish
