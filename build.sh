@@ -15,7 +15,7 @@ usage: ./build.sh COMMAND
   demo       build the library and bin/decode, let the embedded model answer two questions
              on the best device, and show how fast every other device is
   test [--fast]
-             build everything and run every test; --fast: a share of them, in about a minute
+             build everything and run every test; --fast: a share of them, in a minute or two
   build      dependencies, Kompute, shaders, shim, and the programs in bin/
   check      gofmt, go vet, staticcheck, clang-format, shellcheck, codespell
   bench [ARGUMENTS]
