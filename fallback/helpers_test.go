@@ -302,14 +302,9 @@ func rounding(d array.DType) float64 {
 	return 0x1p-24
 }
 
-// requireClose compares with numbers computed in float64. tolerance is the
-// error relative to scale that float32 arithmetic may make; storing adds the
-// rounding of the type.
-func requireClose(t require.TestingT, want []float64, got array.Array, tolerance, scale float64) {
-	requireWithin(t, want, got, tolerance, scale, 1)
-}
-
-// requireWithin is requireClose with that many roundings of the type.
+// requireWithin compares with numbers computed in float64. tolerance is the error
+// relative to scale that float32 arithmetic may make; storing adds that many
+// roundings of the type.
 func requireWithin(t require.TestingT, want []float64, got array.Array, tolerance, scale, roundings float64) {
 	for i, g := range values(got) {
 		w := want[i]

@@ -14,14 +14,6 @@ var indexTypes = []array.DType{array.Int32, array.Uint32}
 // index draws an index of an axis, sometimes outside it.
 func (g *gen) index(n int) float64 { return float64(g.rng.IntN(2*n+3) - n - 1) }
 
-// resolve returns the place that an index stands for, and whether there is one.
-func resolve(dtype array.DType, i float64, n int) (int, bool) {
-	if dtype == array.Int32 && i < 0 {
-		i += float64(n)
-	}
-	return int(i), i >= 0 && i < float64(n)
-}
-
 func TestGather(t *testing.T) {
 	check(t, func(g *gen) {
 		dtype, shape := g.dtype("type", allTypes), g.shape(1, 5)

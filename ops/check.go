@@ -277,10 +277,6 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 	return out
 }
 
-func (c *call) enqueue(params []byte, cpu cpuFunc) {
-	c.stream.Enqueue(kompute.Op{Name: c.op.Name, Args: c.args, Params: params, CPU: cpu, Rows: c.rows})
-}
-
 // lastAxis returns the length of the last axis, which must exist.
 func (c *call) lastAxis(name string, l array.Layout) int {
 	if c.err == nil && l.Rank() == 0 {
