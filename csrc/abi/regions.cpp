@@ -7,8 +7,8 @@
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
 #include "abi/note_refusals.hpp"
-#include "record/region.hpp"
-#include "stream/stream.hpp"
+#include "record/region_json.hpp"
+#include "stream/replay.hpp"
 
 using namespace kpx;
 
@@ -22,7 +22,7 @@ kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err)
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const NoteRefusals note(*target, err);
-        *out = new kpx_region{target->end_capture()};
+        *out = new kpx_region{end_capture(*target)};
     });
 }
 
@@ -35,7 +35,7 @@ kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, ui
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Region> replayed = region_of(region);
-        *value = target->replay(replayed, times, timeout_ns);
+        *value = replay(*target, replayed, times, timeout_ns);
     });
 }
 
@@ -47,7 +47,7 @@ void kpx_region_get_stats(kpx_region *region, kpx_region_stats *out) {
 uint64_t kpx_region_describe(kpx_region *region, char *text, uint64_t size) {
     uint64_t length = 0;
     (void)guarded(nullptr, [&] {
-        const std::string description = region_of(region)->describe();
+        const std::string description = as_json(*region_of(region));
         length = description.size();
         if (size > 0) {
             memcpy(text, description.data(), std::min<uint64_t>(size, length));
@@ -62,7 +62,7 @@ kpx_result kpx_profile_start(kpx_stream *stream, kpx_region *region, kpx_profile
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Region> profiled = region_of(region);
         const auto timed = what == KPX_PROFILE_EACH ? Recording::Timed::each : Recording::Timed::whole;
-        *value = target->profile(profiled, timed);
+        *value = profile(*target, profiled, timed);
     });
 }
 

@@ -37,7 +37,7 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, kpx_array *arrays, uint32_t n,
         Stream &target = *stream_of(stream);
         const NoteRefusals note(target, err);
         CreatedTensors created(target.device(), arrays, n);
-        target.op(op, arrays, n, params, size);
+        target.op({op, arrays, n, params, size});
         created.keep();
     });
 }
@@ -125,7 +125,7 @@ kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
-        target->dispatch(algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes);
+        target->dispatch({algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes});
     });
 }
 

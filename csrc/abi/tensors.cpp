@@ -5,6 +5,7 @@
 #include "abi/handles.hpp"
 #include "cache/cache.hpp"
 #include "cache/read.hpp"
+#include "cache/write.hpp"
 #include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/prefetch.hpp"

@@ -130,7 +130,7 @@ bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
         }
         throw;
     }
-    stream.count_upload(bytes);
+    stream.counters().add_upload(bytes);
     tensor.device->count_upload(bytes);
     return released;
 }
@@ -219,6 +219,16 @@ void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n)
                 released = make_ready(lock, stream, tensor, access_of(arrays[i]), stream.capturing()) || released;
             }
         }
+    }
+}
+
+void note_uses(const kpx_array *arrays, uint32_t n, const std::shared_ptr<Point> &point) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (arrays[i].tensor == nullptr) {
+            continue;
+        }
+        const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
+        arrays[i].access == KPX_READ ? tensor->read_at(point) : tensor->wrote(point);
     }
 }
 

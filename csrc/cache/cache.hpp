@@ -30,12 +30,12 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
 // All operands of an op, at once; a null tensor is absent.
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n);
 
+// Records that work at the point uses the operands of an op.
+void note_uses(const kpx_array *arrays, uint32_t n, const std::shared_ptr<Point> &point);
+
 // Appends the copy of host memory to the device, in pieces that share staging memory with other uploads. The tensor is
 // ready; the caller records its writer. May release the lock, and then returns true. When it throws, some of the copy
 // may be appended or done: the tensor records that the upload must be repeated.
 bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes);
-
-// kpx_tensor_write.
-void write_tensor(Stream &stream, const kpx_array &view, const void *data);
 
 } // namespace kpx

@@ -1,4 +1,5 @@
-// kpx_tensor_write: the only way from the host to a tensor.
+#include "cache/write.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>

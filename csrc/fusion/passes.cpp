@@ -1,9 +1,10 @@
-#include "fusion/pass.hpp"
+#include "fusion/passes.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "abi/error.hpp"
+#include "fusion/pass.hpp"
 
 namespace kpx {
 

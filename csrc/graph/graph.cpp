@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "abi/error.hpp"
+#include "graph/rewrite.hpp"
 #include "ops/op_table.hpp"
+#include "record/lowering.hpp"
+#include "runtime/device.hpp"
 #include "runtime/memory.hpp"
 
 namespace kpx {
@@ -131,7 +134,7 @@ std::vector<Graph::Touch> Graph::uses_after(Id id, const Array &view) const {
     return found;
 }
 
-std::vector<Graph::Touch> Graph::uses(const Array &view) const {
+const std::vector<Graph::Touch> &Graph::uses(const Array &view) const {
     return touches(view);
 }
 
@@ -158,6 +161,69 @@ bool Graph::internal(const Array &view, const std::vector<Id> &group) const {
     return std::all_of(list.begin(), list.end(), [&](const Touch &touch) {
         return std::find(group.begin(), group.end(), touch.node) != group.end();
     });
+}
+
+bool Graph::lower(OpNode &fused) {
+    const Program::Mark mark = lowered_.mark();
+    lowered_.begin_call(fused.op);
+    try {
+        const OpCall call{fused.arrays.data(), uint32_t(fused.arrays.size()), fused.params.data(),
+                          uint32_t(fused.params.size())};
+        lower_call(*device_, lowered_, fused.op, call);
+        fused.first = uint32_t(mark.nodes);
+        fused.last = uint32_t(lowered_.nodes().size());
+        fused.from_pass = true;
+        return true;
+    } catch (const Error &e) { // the group stays, unless the pass made a mistake
+        if (e.code != KPX_UNSUPPORTED && e.code != KPX_OUT_OF_MEMORY && e.code != KPX_TOO_LARGE) {
+            lowered_.cut(mark);
+            throw;
+        }
+    }
+    lowered_.cut(mark);
+    return false;
+}
+
+bool Graph::replace(std::vector<Id> group, OpNode fused) {
+    std::sort(group.begin(), group.end());
+    group.erase(std::unique(group.begin(), group.end()), group.end());
+    for (Id id : group) {
+        if (id >= size_ || nodes_[id].removed || nodes_[id].op == OpNode::kOpaque) {
+            return false;
+        }
+    }
+    const Id at = place(*this, group);
+    if (at == kNone || !keeps_meaning(*this, group, fused) || !lower(fused)) {
+        return false;
+    }
+    fused.pass = pass_;
+    for (Id id : group) {
+        const OpNode &old = nodes_[id];
+        if (old.fused.empty()) {
+            fused.fused.push_back(old.op);
+        }
+        fused.fused.insert(fused.fused.end(), old.fused.begin(), old.fused.end());
+        drop_node(id);
+    }
+    nodes_[at] = std::move(fused);
+    index_node(at);
+    changed_ = true;
+    return true;
+}
+
+void Graph::drop_node(Id id) {
+    forget_node(id);
+    nodes_[id].clear();
+    nodes_[id].removed = true;
+}
+
+bool Graph::remove(Id id) {
+    if (nodes_[id].removed || nodes_[id].op == OpNode::kOpaque || observable(*this, id)) {
+        return false;
+    }
+    drop_node(id);
+    changed_ = true;
+    return true;
 }
 
 Program Graph::program(const Program &trial) const {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/views.hpp"
 #include "ops/gen_ops.hpp"
 #include "record/program.hpp"
 
@@ -90,7 +91,7 @@ class Graph {
     // Uses of bytes of the view by nodes after `id`, in order.
     std::vector<Touch> uses_after(Id id, const Array &view) const;
     // All uses of the view's buffer, in order.
-    std::vector<Touch> uses(const Array &view) const;
+    const std::vector<Touch> &uses(const Array &view) const;
     // Whether only these nodes see the view's buffer: its handle is destroyed, no
     // other node touches it, and the first of them that does writes all of it.
     // Such an intermediate may be fused away.
@@ -134,11 +135,8 @@ class Graph {
     void forget_node(Id id) const;
     const std::vector<Touch> &touches(const Buffer *buffer) const;
     const std::vector<Touch> &touches(const Array &view) const { return touches(view.buffer.get()); }
-    bool keeps_results(const std::vector<Id> &group, const OpNode &fused) const;
-    bool keeps_operands(const std::vector<Id> &group, const OpNode &fused) const;
-    bool conflict(Id a, Id b) const;
-    Id place(const std::vector<Id> &group) const;
     bool lower(OpNode &fused);
+    void drop_node(Id id);
 
     Device *device_;
     bool replayed_;
@@ -150,22 +148,5 @@ class Graph {
     mutable bool indexed_ = false; // by_buffer_ is built when a pass first asks
     mutable std::unordered_map<const Buffer *, std::vector<Touch>> by_buffer_;
 };
-
-// ---- Views ----
-// The same elements in the same order and shape (strides of axes of size 1 do not count).
-bool same_view(const Array &a, const Array &b);
-// Both contiguous, with the same bytes and dtype: one is a reshape of the other.
-bool same_data(const Array &a, const Array &b);
-// Whether the byte ranges of the two views, from first to last element, overlap.
-bool overlaps(const Array &a, const Array &b);
-// Every byte of the buffer belongs to exactly one element (padding after the last does not count).
-bool covers_buffer(const Array &a);
-// The range of its elements in the buffer, gaps included; empty if it has none.
-struct ByteRange {
-    uint64_t start, end;
-};
-ByteRange bytes_of(const Array &a);
-// Records that the buffer's handle was destroyed: only earlier work sees it.
-bool is_transient(const Array &a);
 
 } // namespace kpx

@@ -1,7 +1,9 @@
-// How views of one buffer relate.
-#include <algorithm>
+#include "graph/views.hpp"
 
-#include "graph/graph.hpp"
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "runtime/memory.hpp"
 
 namespace kpx {

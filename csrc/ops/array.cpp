@@ -1,4 +1,4 @@
-#include "ops/op.hpp"
+#include "ops/array.hpp"
 
 namespace kpx {
 

@@ -3,6 +3,7 @@
 #include "ops/affine.hpp"
 #include "ops/projection.hpp"
 #include "ops/projection_launch.hpp"
+#include "ops/projection_matrix.hpp"
 #include "ops/reduce.hpp"
 
 namespace kpx {

@@ -37,11 +37,6 @@ bool takes_integers(const Lowering &lowering);
 // Matrix i and its result, in the form that the kernels read.
 ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);
 
-// Projections of several rows by cooperative matrices of bytes (projection_matrix.cpp), which have passed
-// check_projection.
-bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
-void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
-
 // Whether the kernels can read x without a copy.
 inline bool rows_in_quads(const Array &x) {
     return x.contiguous() && x.offset % 4 == 0;

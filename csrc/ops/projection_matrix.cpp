@@ -1,8 +1,8 @@
-// Projections of several rows by cooperative matrices of bytes (projection_coopmat.comp).
+#include "ops/projection_matrix.hpp"
+
 #include <algorithm>
 
 #include "ops/affine.hpp"
-#include "ops/projection.hpp"
 #include "ops/projection_launch.hpp"
 
 namespace kpx {

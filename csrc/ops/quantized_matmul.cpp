@@ -1,4 +1,4 @@
-#include "ops/quantized_product.hpp"
+#include "ops/quantized_matmul_matrix.hpp"
 
 #include "ops/affine.hpp"
 #include "ops/matvec.hpp"

@@ -1,6 +1,6 @@
-// quantized_matmul on cooperative matrices.
+#include "ops/quantized_matmul_matrix.hpp"
+
 #include "ops/matrix_tiles.hpp"
-#include "ops/quantized_product.hpp"
 
 namespace kpx {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cache/tensor.hpp"
+#include "record/append.hpp"
 #include "record/window.hpp"
 
 namespace kpx {
@@ -20,32 +21,25 @@ struct RegionUse {
 
 class Capture {
   public:
-    explicit Capture(Device &device) : window(device, true) {}
-    void note(const std::shared_ptr<Tensor> &tensor, bool needs, bool writes) {
-        const auto [at, fresh] = index_.emplace(tensor.get(), uses_.size());
-        if (fresh) {
-            uses_.push_back({tensor, needs, writes});
-        } else {
-            uses_[at->second].writes |= writes;
+    explicit Capture(Device &device) : window(device, true), device_(device) {}
+
+    // call: a RawCall or a DispatchCall.
+    template <typename Call> void append(const Call &call) {
+        if (append_call(device_, window, call)) {
+            note_uses(call.arrays, call.n);
         }
     }
     // Releases all tensors and returns the caller's. Those whose handles are gone and that have no content are the
     // region's own.
-    std::vector<RegionUse> take_uses() {
-        std::vector<RegionUse> open;
-        for (RegionUse &use : uses_) {
-            if (!use.tensor->closed || use.tensor->host_fresh || use.tensor->device_fresh) {
-                open.push_back(std::move(use));
-            }
-        }
-        uses_.clear();
-        index_.clear();
-        return open;
-    }
+    std::vector<RegionUse> take_uses();
 
     Window window;
 
   private:
+    void note_uses(const kpx_array *arrays, uint32_t n);
+    void note(const std::shared_ptr<Tensor> &tensor, bool needs, bool writes);
+
+    Device &device_;
     std::vector<RegionUse> uses_;
     std::unordered_map<const Tensor *, size_t> index_;
 };

@@ -1,5 +1,6 @@
 #include "record/program.hpp"
 
+#include "record/hazards.hpp"
 #include "runtime/memory.hpp"
 
 namespace kpx {
@@ -75,6 +76,15 @@ void Program::start_with(const Program &outline, const Mark &end, bool to_host) 
     push_.assign(outline.push_.begin(), outline.push_.begin() + ptrdiff_t(end.push));
     read_by_host_ = to_host;
     call_ = nodes_.empty() ? 0 : nodes_.back().call;
+}
+
+void Program::plan() {
+    Hazards hazards;
+    barriers_ = 0;
+    for (Node &node : nodes_) {
+        node.barrier = hazards.add(uses(node), node.layout.bindings);
+        barriers_ += node.barrier;
+    }
 }
 
 } // namespace kpx

@@ -84,8 +84,7 @@ class Program {
     uint64_t barriers() const { return barriers_; }
     std::vector<Use> &all_uses() { return uses_; } // for the memory plan
 
-    // Marks the nodes that need a barrier before them: those that touch a range
-    // which a dispatch since the last barrier wrote, or write one that it read.
+    // Marks the nodes that need a barrier before them (hazards.hpp).
     void plan();
 
   private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fusion/pass.hpp"
+#include "fusion/passes.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
 #include "stream/op_times.hpp"

@@ -19,8 +19,6 @@
 
 namespace kpx {
 
-class JsonWriter;
-
 class Region {
   public:
     // An operand of an op as it was recorded.
@@ -74,16 +72,15 @@ class Region {
     template <typename Mark> void mark(Mark mark);
 
     kpx_region_stats stats() const;
-    // As JSON; implemented in csrc/record/describe.cpp.
-    std::string describe() const;
+    uint64_t captured_ops() const { return appended_; } // before the passes
+    const std::vector<Op> &ops() const { return ops_; }
+    const Program &program() const { return program_; }
+    const MemoryPlan &memory() const { return memory_; }
 
   private:
     void unmark(uint32_t use);
     void list_ops(const Graph &graph); // before memory is allocated, which forgets the buffers
     std::vector<Operand> operands_of(const OpNode &node) const;
-    void write_dispatches(JsonWriter &json) const;
-    void write_uses(JsonWriter &json, const Node &node, kpx_access access) const;
-    void write_memory(JsonWriter &json) const;
 
     std::shared_ptr<Device> device_;
     std::vector<RegionUse> uses_;

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "fusion/pass.hpp"
+#include "fusion/passes.hpp"
 #include "runtime/memory.hpp"
 
 namespace kpx {

@@ -12,7 +12,7 @@
 
 #include "cache/change_log.hpp"
 #include "cache/host_memory.hpp"
-#include "fusion/pass.hpp"
+#include "fusion/passes.hpp"
 #include "ops/op.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/features.hpp"

@@ -1,11 +1,13 @@
 #include "stream/stream.hpp"
 
-#include <algorithm>
-
+#include "abi/guard.hpp"
+#include "cache/cache.hpp"
+#include "ops/op_table.hpp"
 #include "record/capture.hpp"
 #include "record/region.hpp"
-#include "runtime/algorithm.hpp"
 #include "runtime/device.hpp"
+#include "runtime/prefetch.hpp"
+#include "runtime/stopwatch.hpp"
 
 namespace kpx {
 
@@ -19,7 +21,7 @@ std::shared_ptr<Stream> Stream::create(std::shared_ptr<Device> device, kpx_strea
 Stream::Stream(std::shared_ptr<Device> device, kpx_stream_kind kind)
     : device_(std::move(device)), queue_(device_->next_queue()), number_(device_->next_stream()), kind_(kind),
       timeline_(std::make_shared<Timeline>(device_)), times_(device_), submissions_(device_, queue_, timeline_, times_),
-      window_(*device_, false), uploads_(*device_) {}
+      pending_(*device_) {}
 
 // The last owner may hold the device's mutex, which finish() takes; so a created stream is always finished before this.
 Stream::~Stream() {
@@ -41,11 +43,9 @@ void Stream::finish() noexcept {
                     std::make_unique<Error>(KPX_INVALID, "the stream was closed before the work was started");
                 point_.reset();
             }
-            std::swap(dropped, window_);
+            dropped = pending_.discard();
             std::swap(capture, capture_);
             waits_.clear();
-            followed_.clear();
-            uploads_.taken();
         }
         timeline_->wait(timeline_->submitted(), UINT64_MAX);
     } catch (const std::exception &) {
@@ -55,10 +55,174 @@ void Stream::finish() noexcept {
     submissions_.drop();
 }
 
+// ---- Work ----
+
+void Stream::op(const RawCall &call) {
+    device_->check_alive();
+    op_row(call.op); // there must be one
+    if (call.size > 0 && call.params == nullptr) {
+        fail(KPX_INVALID, "{} bytes of parameters, but none were given", call.size);
+    }
+    for (uint32_t i = 0; i < call.n; i++) { // between two tokens, hundreds of tensors have left the cache
+        prefetch(call.arrays[i].tensor, sizeof(Tensor));
+    }
+    Lock lock(device_->mutex());
+    report_refused();
+    make_ready(lock, *this, call.arrays, call.n);
+    if (capture_) {
+        capture_->append(call);
+    } else if (pending_.op(call)) {
+        note_uses(call.arrays, call.n, point());
+    }
+    counters_.ops++;
+}
+
+void Stream::dispatch(const DispatchCall &call) {
+    device_->check_alive();
+    Lock lock(device_->mutex());
+    report_refused();
+    make_ready(lock, *this, call.arrays, call.n);
+    if (capture_) {
+        capture_->append(call);
+    } else if (pending_.dispatch(call)) {
+        note_uses(call.arrays, call.n, point());
+    }
+    counters_.ops++;
+}
+
+void Stream::begin_capture() {
+    device_->check_alive();
+    Lock lock(device_->mutex());
+    report_refused();
+    if (capture_) {
+        fail(KPX_INVALID, "the stream is capturing already");
+    }
+    capture_ = std::make_unique<Capture>(*device_);
+}
+
+std::unique_ptr<Capture> Stream::take_capture() {
+    if (!capture_) {
+        fail(KPX_INVALID, "the stream is not capturing");
+    }
+    return std::move(capture_);
+}
+
+void Stream::abort_capture() noexcept {
+    std::unique_ptr<Capture> dropped;
+    Lock lock(device_->mutex());
+    std::swap(dropped, capture_);
+}
+
+// ---- Submitting ----
+
+void Stream::report_refused() {
+    if (unreported_) {
+        const std::unique_ptr<Error> error = std::move(unreported_);
+        throw Error(*error);
+    }
+}
+
+// Throttle first: once the work is submitted, nothing may fail any more.
+uint64_t Stream::flush(uint64_t timeout_ns) {
+    throttle(timeout_ns);
+    Lock lock(device_->mutex());
+    report_refused();
+    return submit_pending();
+}
+
+void Stream::submit_for(const Stream *caller) noexcept {
+    try {
+        submit_pending();
+    } catch (...) {
+        if (caller != this && kind_ == KPX_STREAM_COMPUTE && !unreported_) {
+            unreported_ = std::make_unique<Error>(current_error());
+        }
+    }
+}
+
+uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) {
+    if (pending_.empty() && waits_.next().empty() && !region) {
+        pending_.clear(); // work on no elements
+        device_->check_alive();
+        return timeline_->submitted();
+    }
+    const std::shared_ptr<Point> point = std::move(point_);
+    point_.reset();
+    try {
+        device_->check_alive();
+        Submission work;
+        work.value = timeline_->submitted() + 1;
+        work.staged = pending_.staged();
+        work.region = std::move(region);
+        work.times = times;
+        if (!pending_.empty()) {
+            record(work);
+        }
+        submit(std::move(work));
+    } catch (...) {
+        refuse(point);
+        throw;
+    }
+    pending_.submitted();
+    if (point) {
+        point->pending = false;
+    }
+    return timeline_->submitted();
+}
+
+void Stream::submit(Submission work) {
+    Stopwatch watch(counters_.submit_ns);
+    work.waits = waits_.next();
+    const std::shared_ptr<Recording> recording = work.recording; // the work may be done, and freed, at once
+    const std::shared_ptr<Region> region = work.region;
+    const uint32_t times = work.times;
+    submissions_.submit(std::move(work));
+    if (recording) {
+        recording->count_calls(1);
+    }
+    if (region) {
+        region->recording().count_calls(times);
+    }
+    waits_.submitted();
+    counters_.submits++;
+}
+
+// The window is discarded; the next one takes over its waits. Tensors learn of the refusal through the window's point.
+void Stream::refuse(const std::shared_ptr<Point> &point) {
+    if (point) {
+        point->pending = false;
+        point->refused = std::make_unique<Error>(current_error());
+    }
+    pending_.clear();
+    device_->changes().add_all();
+}
+
+void Stream::record(Submission &work) {
+    Stopwatch watch(counters_.record_ns);
+    work.timing = times_.timing();
+    const bool known = pending_.record(device_, queue_, work);
+    counters_.add_window(work.recording->counts(), known);
+}
+
+uint64_t Stream::submit_recording(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner) {
+    submit_before();
+    Submission work;
+    work.value = timeline_->submitted() + 1;
+    work.recording = recording;
+    work.region = owner; // kept, not run
+    try {
+        submit(std::move(work));
+    } catch (...) {
+        refuse(nullptr);
+        throw;
+    }
+    return timeline_->submitted();
+}
+
 // ---- Order between streams ----
 
 const std::shared_ptr<Point> &Stream::point() {
-    if (window_.empty()) {
+    if (pending_.empty()) {
         fail(KPX_INTERNAL, "an empty window has no point");
     }
     if (!point_) {
@@ -71,25 +235,12 @@ const std::shared_ptr<Point> &Stream::point() {
     return point_;
 }
 
-std::shared_ptr<Point> Stream::last_point() {
-    if (!window_.empty()) {
-        return point();
-    }
+std::shared_ptr<Point> Stream::submitted_point() {
     auto made = std::make_shared<Point>();
     made->timeline = timeline_;
     made->value = timeline_->submitted();
     made->stream = weak_from_this();
     return made;
-}
-
-void Stream::wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) {
-    for (Wait &wait : waits_) {
-        if (wait.timeline == timeline) {
-            wait.value = std::max(wait.value, value);
-            return;
-        }
-    }
-    waits_.push_back({timeline, value, nullptr});
 }
 
 // It is not enough that the host knows the point to be done: its writes must be visible to the device. For a closed
@@ -109,21 +260,17 @@ bool Stream::follow(const std::shared_ptr<Point> &point) {
             fail(KPX_INTERNAL, "a window stays pending");
         }
     }
-    if (followed_.size() >= most_followed_) {
-        for (auto it = followed_.begin(); it != followed_.end();) {
-            it = it->first->closed() ? followed_.erase(it) : std::next(it);
-        }
-        most_followed_ = std::max<size_t>(64, 2 * followed_.size());
+    if (!waits_.has(point->timeline, point->value)) {
+        submit_before();
+        waits_.add_once(point->timeline, point->value);
     }
-    if (followed_[point->timeline] >= point->value) {
-        return true;
-    }
-    if (!window_.empty()) {
+    return true;
+}
+
+void Stream::submit_before() {
+    if (!pending_.empty()) {
         submit_pending();
     }
-    wait_for(point->timeline, point->value);
-    followed_[point->timeline] = point->value;
-    return true;
 }
 
 void Stream::depend(const Stream &other, uint64_t value) {
@@ -138,21 +285,17 @@ void Stream::depend(const Stream &other, uint64_t value) {
     }
     Lock lock(device_->mutex());
     report_refused();
-    if (!window_.empty()) {
-        submit_pending();
-    }
-    wait_for(other.timeline_, value);
+    submit_before();
+    waits_.add(other.timeline_, value);
 }
 
 std::shared_ptr<Gate> Stream::hold() {
     device_->check_alive();
     Lock lock(device_->mutex());
     report_refused();
-    if (!window_.empty()) {
-        submit_pending();
-    }
+    submit_before();
     auto gate = std::make_shared<Gate>(device_);
-    waits_.push_back({nullptr, 0, gate});
+    waits_.add(gate);
     return gate;
 }
 
@@ -178,21 +321,8 @@ uint64_t Stream::take_spans(kpx_op_span *out, uint64_t n) {
 }
 
 kpx_stream_stats Stream::stats() const {
-    const Counters &c = counters_;
-    kpx_stream_stats out{};
-    out.ops = c.ops;
-    out.repeated_ops = c.repeated_ops;
-    out.dispatches = c.dispatches;
-    out.barriers = c.barriers;
-    out.submits = c.submits;
-    out.descriptor_writes = c.descriptor_writes;
-    out.recorded_commands = c.commands;
-    out.uploads = c.uploads;
-    out.upload_bytes = c.upload_bytes;
-    out.waits = c.waits;
-    out.record_ns = c.record_ns;
-    out.submit_ns = c.submit_ns;
-    out.replays = c.replays;
+    kpx_stream_stats out = counters_.stats();
+    out.repeated_ops = pending_.repeated_ops();
     return out;
 }
 

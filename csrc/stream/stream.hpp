@@ -2,28 +2,22 @@
 // flushed. A timeline value per submission tells what is done.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "cache/tensor.hpp"
-#include "ops/op.hpp"
-#include "record/recording_cache.hpp"
-#include "record/transfer.hpp"
-#include "record/window.hpp"
-#include "runtime/tally.hpp"
+#include "record/append.hpp"
+#include "record/recording.hpp"
+#include "stream/counters.hpp"
 #include "stream/gate.hpp"
 #include "stream/op_times.hpp"
+#include "stream/pending.hpp"
 #include "stream/point.hpp"
 #include "stream/submissions.hpp"
-#include "stream/upload_staging.hpp"
+#include "stream/waits.hpp"
 
 namespace kpx {
 
-class Algorithm;
 class Capture;
 class Region;
 
@@ -39,24 +33,19 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     const std::shared_ptr<Device> &device() const { return device_; }
     const std::shared_ptr<Timeline> &timeline() const { return timeline_; }
+    const Queue &queue() const { return queue_; }
 
     // ---- Calls of the C ABI. Nothing stays appended when they throw ----
-    void op(int32_t op, const kpx_array *arrays, uint32_t n, const void *params, uint32_t size);
-    void dispatch(const std::shared_ptr<Algorithm> &algorithm, const kpx_array *arrays, uint32_t n, Grid groups,
-                  const void *push, uint32_t push_bytes);
+    void op(const RawCall &call);
+    void dispatch(const DispatchCall &call);
     // Work appended from now on starts after value of the other stream; pending work is submitted first, so that it
     // does not wait.
     void depend(const Stream &other, uint64_t value);
     // Work appended from now on starts after the gate is opened.
     std::shared_ptr<Gate> hold();
-    // Between these, op() and dispatch() append to a region instead.
+    // From now on op() and dispatch() append to a region instead, until end_capture() (replay.hpp).
     void begin_capture();
-    std::shared_ptr<Region> end_capture();
     void abort_capture() noexcept;
-    // Submits pending work and then the region, times times in a row, in one submission.
-    uint64_t replay(const std::shared_ptr<Region> &region, uint32_t times, uint64_t timeout_ns);
-    // Replays the region once with timestamps, for Region::times().
-    uint64_t profile(const std::shared_ptr<Region> &region, Recording::Timed timed);
     // Starts or stops timing, op by op, work that is appended from now on and not captured.
     void time_ops(kpx_timing timing) { times_.set(queue_, timing); }
     std::vector<kpx_op_time> op_times();
@@ -70,31 +59,43 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void finish() noexcept;
     kpx_stream_stats stats() const;
 
-    // ---- For the tensor cache; the caller holds the device's mutex. ----
+    // ---- For the tensor cache and replays; the caller holds the device's mutex. ----
 
     // Throws, once, the error of a window that was refused when another stream's call submitted it.
     void report_refused();
     bool capturing() const { return capture_ != nullptr; }
+    // Ends the capture. Throws KPX_INVALID if there is none.
+    std::unique_ptr<Capture> take_capture();
     // The point of the pending window, which must not be empty.
     const std::shared_ptr<Point> &point();
-    // The same, or, if the window is empty, a point after all submitted work.
-    std::shared_ptr<Point> last_point();
+    // A new point after all submitted work.
+    std::shared_ptr<Point> submitted_point();
+    // The point of the pending window, or, if that is empty, one after all submitted work.
+    std::shared_ptr<Point> last_point() { return pending_.empty() ? submitted_point() : point(); }
     // Work appended from now on comes after the point. False if the point's window was refused: then the caller checks
     // the tensor again.
     bool follow(const std::shared_ptr<Point> &point);
+    // The next submission waits for that value of another stream.
+    void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) { waits_.add(timeline, value); }
     // Appends a copy from staging memory to the buffer, or the other way.
     // wrapped: the data is the caller's memory, see copy_wrapped.
     void append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes,
-                       bool wrapped = false);
+                       bool wrapped = false) {
+        pending_.upload(buffer, offset, data, bytes, wrapped);
+    }
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
-                     uint64_t block_offset, uint64_t bytes);
+                     uint64_t block_offset, uint64_t bytes) {
+        pending_.read(buffer, offset, block, block_offset, bytes);
+    }
     // Whether enough staging bytes are pending that they should be submitted.
-    bool much_is_staged() const { return uploads_.pending() >= kFlushStaged; }
-    void count_upload(uint64_t bytes);
+    bool much_is_staged() const { return pending_.staged() >= kFlushStaged; }
+    StreamCounters &counters() { return counters_; }
     // Submits pending work, and then the region. If the driver refuses it, none of it counts as done.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
-    // The same, on behalf of a call that names that stream, or none: an error is kept in the window's tensors. Unless
-    // it is this stream's own call, its next one reports it.
+    // Submits pending work, and then that recording of the region.
+    uint64_t submit_recording(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
+    // submit_pending on behalf of a call that names that stream, or none: an error is kept in the window's tensors.
+    // Unless it is this stream's own call, its next one reports it.
     void submit_for(const Stream *caller) noexcept;
     // Waits while too much work is under way; throws KPX_TIMEOUT. Without the mutex.
     void throttle(uint64_t timeout_ns = UINT64_MAX) { submissions_.throttle(timeout_ns); }
@@ -106,54 +107,29 @@ class Stream : public std::enable_shared_from_this<Stream> {
   private:
     static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;
 
-    struct Counters {
-        Tally ops, repeated_ops;
-        std::atomic<uint64_t> dispatches{0}, barriers{0}, submits{0}, descriptor_writes{0}, commands{0}, uploads{0},
-            upload_bytes{0}, waits{0}, record_ns{0}, submit_ns{0}, replays{0};
-    };
-
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     // The caller holds the device's mutex in all of these.
-    template <typename Fill, typename Lower>
-    void append(Fill fill, const kpx_array *arrays, uint32_t n, Lower lower, const CallWords *call = nullptr);
-    bool repeat(const RawCall &call);
-    void note_uses(const kpx_array *arrays, uint32_t n);
-    void note_captured_uses(const kpx_array *arrays, uint32_t n);
+    void submit_before(); // what is pending must not wait for what comes next
     void record(Submission &work);
     void submit(Submission work);
     void refuse(const std::shared_ptr<Point> &point);
-    void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value);
-    void check_replay(const Region &region) const;
-    void check_changed(Lock &lock, Region &region);
-    void prepare(Lock &lock, Region &region);
-    void follow_last(const Region &region);
-    void prepare_first(Lock &lock, Region &region);
-    void set_last(Region &region);
-    void note_replay(Region &region);
-    uint64_t run(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
 
     std::shared_ptr<Device> device_;
     Queue &queue_;
     const uint64_t number_;
     const kpx_stream_kind kind_;
     std::shared_ptr<Timeline> timeline_;
-    mutable Counters counters_;
+    StreamCounters counters_;
     OpTimes times_;
     Submissions submissions_;
 
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended
-    Window window_;
-    std::shared_ptr<Point> point_;      // of window_, unless it is empty
+    PendingWork pending_;
+    std::shared_ptr<Point> point_;      // of pending_, unless it is empty
     std::unique_ptr<Error> unreported_; // of a window that another stream's call submitted
-    RecordingCache recordings_;         // of windows
-    CallWords call_;                    // being appended
     std::unique_ptr<Capture> capture_;  // while a region is captured
-    std::vector<Wait> waits_;           // of the next submission
-    UploadStaging uploads_;             // in window_
-    // The latest value of each other stream that all work from now on follows.
-    std::unordered_map<std::shared_ptr<Timeline>, uint64_t> followed_;
-    size_t most_followed_ = 64; // size at which closed streams are removed
+    Waits waits_;
 };
 
 } // namespace kpx

@@ -10,22 +10,15 @@
 
 #include "record/program.hpp"
 #include "runtime/timeline.hpp"
+#include "stream/waits.hpp"
 
 namespace kpx {
 
 class Device;
-class Gate;
 class OpTimes;
 class Recording;
 class Region;
 struct Queue;
-
-// What a submission waits for: a value of another stream, or a gate.
-struct Wait {
-    std::shared_ptr<Timeline> timeline;
-    uint64_t value;
-    std::shared_ptr<Gate> gate; // instead
-};
 
 struct Submission {
     uint64_t value = 0;                   // of the timeline, when it is done

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fusion/pass.hpp"
+#include "fusion/passes.hpp"
 #include "test.hpp"
 #include "types.h"
 

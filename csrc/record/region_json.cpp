@@ -1,9 +1,9 @@
-// A region as JSON, in the form that kompute.RegionDescription documents.
+#include "record/region_json.hpp"
+
 #include "abi/error.hpp"
 #include "ops/lowering_util.hpp"
 #include "ops/op_table.hpp"
 #include "record/json_writer.hpp"
-#include "record/region.hpp"
 #include "runtime/memory.hpp"
 
 namespace kpx {
@@ -80,32 +80,31 @@ void write_tensor(JsonWriter &json, const MemoryPlan::Tensor &tensor) {
     });
 }
 
-} // namespace
-
 // The uses of a dispatch with that access.
-void Region::write_uses(JsonWriter &json, const Node &node, kpx_access access) const {
+void write_uses(JsonWriter &json, const Region &region, const Node &node, kpx_access access) {
     json.array([&] {
         for (uint32_t i = 0; i < node.layout.bindings; i++) {
-            const Use &use = program_.uses(node)[i];
+            const Use &use = region.program().uses(node)[i];
             if (!(use.access & access)) {
                 continue;
             }
-            const uint32_t tensor = memory_.tensor_of(node.first_use + i);
+            const uint32_t tensor = region.memory().tensor_of(node.first_use + i);
             json.object([&] {
                 json.key("tensor").value(tensor);
-                json.key("offset").value(use.offset - memory_.start_of(tensor, use));
+                json.key("offset").value(use.offset - region.memory().start_of(tensor, use));
                 json.key("bytes").value(use.bytes);
             });
         }
     });
 }
 
-void Region::write_dispatches(JsonWriter &json) const {
+void write_dispatches(JsonWriter &json, const Region &region) {
+    const std::vector<Region::Op> &ops = region.ops();
     size_t op = 0;
-    uint32_t left = ops_.empty() ? 0 : ops_[0].dispatches; // of that op
-    for (const Node &node : program_.nodes()) {
-        while (left == 0 && op + 1 < ops_.size()) {
-            left = ops_[++op].dispatches;
+    uint32_t left = ops.empty() ? 0 : ops[0].dispatches; // of that op
+    for (const Node &node : region.program().nodes()) {
+        while (left == 0 && op + 1 < ops.size()) {
+            left = ops[++op].dispatches;
         }
         left--;
         json.object([&] {
@@ -118,38 +117,40 @@ void Region::write_dispatches(JsonWriter &json) const {
             });
             json.key("barrier").value(node.barrier);
             json.key("reads");
-            write_uses(json, node, KPX_READ);
+            write_uses(json, region, node, KPX_READ);
             json.key("writes");
-            write_uses(json, node, KPX_WRITE);
+            write_uses(json, region, node, KPX_WRITE);
         });
     }
 }
 
-void Region::write_memory(JsonWriter &json) const {
+void write_memory(JsonWriter &json, const MemoryPlan &memory) {
     json.object([&] {
-        json.key("transient_bytes").value(memory_.planned());
-        json.key("transient_bytes_unplanned").value(memory_.unplanned());
-        json.key("arenas").values(memory_.arenas().data(), memory_.arenas().size());
+        json.key("transient_bytes").value(memory.planned());
+        json.key("transient_bytes_unplanned").value(memory.unplanned());
+        json.key("arenas").values(memory.arenas().data(), memory.arenas().size());
         json.key("tensors").array([&] {
-            for (const MemoryPlan::Tensor &tensor : memory_.tensors()) {
+            for (const MemoryPlan::Tensor &tensor : memory.tensors()) {
                 write_tensor(json, tensor);
             }
         });
     });
 }
 
-std::string Region::describe() const {
+} // namespace
+
+std::string as_json(const Region &region) {
     JsonWriter json;
     json.object([&] {
-        json.key("captured_ops").value(appended_);
+        json.key("captured_ops").value(region.captured_ops());
         json.key("ops").array([&] {
-            for (const Op &op : ops_) {
+            for (const Region::Op &op : region.ops()) {
                 write_op(json, op);
             }
         });
-        json.key("dispatches").array([&] { write_dispatches(json); });
+        json.key("dispatches").array([&] { write_dispatches(json, region); });
         json.key("memory");
-        write_memory(json);
+        write_memory(json, region.memory());
     });
     return json.text();
 }

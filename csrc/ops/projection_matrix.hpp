@@ -1,0 +1,12 @@
+// Projections of several rows by cooperative matrices of bytes (projection_coopmat.comp).
+#pragma once
+
+#include "ops/projection.hpp"
+
+namespace kpx {
+
+// Whether a projection that has passed check_projection is computed that way.
+bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+
+} // namespace kpx
