@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
@@ -83,10 +84,101 @@ func TestSDPA(t *testing.T) {
 		}
 		causal := g.bool("causal")
 		out := g.output(dtype, []int{b, heads, tq, dv})
-		g.agree(func(in []array.Array, out array.Array) error {
+		op := func(in []array.Array, out array.Array) error {
 			return SDPA(in[0], in[1], in[2], in[3], in[4], out, 0.3, causal)
-		}, out, 4e-6, 3, q, k, v, mask, length)
+		}
+		in := g.sameForCopies(op, out, []array.Array{q, k, v, mask, length})
+		if simd.Active() != simd.Generic {
+			limits := sdpaLimits(in, dv, 0.3, causal)
+			requireNear(g, g.generic(op, out, in), out, 2, func(i int) float64 { return limits[i] })
+		}
 	})
+}
+
+// sdpaLimits bounds how far two results of SDPA may be apart that differ in the order of float32 sums.
+//
+// With roundings of u = 2^-24, a sum of n products in any order is wrong by at most n·u times the sum of their
+// magnitudes. So a score, of d products with a scaled query to which a mask is added, is wrong by (d+2)·u·a, where
+// a is that sum. Its distance from the largest score is rounded too, and the exponential is wrong by some 2u, once
+// for the weight and once for each block of keys after which sums are rescaled. An error e in score j changes the
+// result o by w[j]·(v[j]-o)·e, where w are the weights. The sums over the n keys add (n+2)·u of the sums of
+// magnitudes of w·v and of w, the latter times o.
+func sdpaLimits(in []array.Array, dv int, scale float32, causal bool) []float64 {
+	q, k := in[0], in[1]
+	heads, queries, d, keys := q.Shape[1], q.Shape[2], q.Shape[3], k.Shape[2]
+	qs, ks, vs := values(q), values(k), values(in[2])
+	var limits []float64
+	weights, wrong := make([]float64, keys), make([]float64, keys)
+	each(q.Shape[:3], func(at []int) {
+		row := (at[0]*heads+at[1])*queries + at[2]
+		first := (at[0]*k.Shape[1] + at[1]*k.Shape[1]/heads) * keys // of the keys of this head
+		largest := math.Inf(-1)
+		for j := range keys {
+			weights[j], wrong[j] = sdpaMask(in, at, j, row, causal)
+			for x := range d {
+				p := qs[row*d+x] * ks[(first+j)*d+x] * float64(scale)
+				weights[j] += p
+				wrong[j] += math.Abs(p)
+			}
+			largest = max(largest, weights[j])
+		}
+		total, seen := 0.0, max(largest, -math.MaxFloat64)
+		for j, score := range weights {
+			weights[j] = math.Exp(score - seen)
+			total += weights[j]
+			if wrong[j] *= float64(d + 2); weights[j] > 0 {
+				wrong[j] += seen - score + 2 + float64(2*(keys/keyRows+1))
+			}
+		}
+		for c := range dv {
+			limits = append(limits, sdpaLimit(weights, wrong, total, func(j int) float64 { return vs[(first+j)*dv+c] }))
+		}
+	})
+	return limits
+}
+
+// sdpaLimit is the limit of one result, given the weights, their sum, and the error of each score in u.
+func sdpaLimit(weights, wrong []float64, total float64, v func(j int) float64) float64 {
+	if total == 0 {
+		return 0 // no key was seen
+	}
+	var result, magnitude, moved float64
+	for j, w := range weights {
+		result += w / total * v(j)
+		magnitude += w / total * math.Abs(v(j))
+	}
+	for j, w := range weights {
+		if w > 0 {
+			moved += w / total * math.Abs(v(j)-result) * wrong[j]
+		}
+	}
+	return 2 * 0x1p-24 * (moved + float64(len(weights)+2)*(magnitude+math.Abs(result)))
+}
+
+// sdpaMask returns what the mask adds to the score of key j for the query at an index, and its magnitude: -Inf hides
+// the key.
+func sdpaMask(in []array.Array, at []int, j, row int, causal bool) (added, magnitude float64) {
+	hidden := math.Inf(-1)
+	keys := in[1].Shape[2]
+	length := keys
+	if in[4].Present() {
+		length = min(max(int(getAt(in[4], in[4].Offset)), 0), keys)
+	}
+	if j >= length || causal && j > length-in[0].Shape[2]+at[2] {
+		return hidden, 0
+	}
+	mask := in[3]
+	if !mask.Present() {
+		return 0, 0
+	}
+	m := getAt(mask, mask.Offset+row*keys+j)
+	switch {
+	case mask.DType == array.Bool && m == 0, math.IsInf(m, -1):
+		return hidden, 0
+	case mask.DType == array.Bool:
+		return 0, 0
+	}
+	return m, math.Abs(m)
 }
 
 func TestSDPAEdges(t *testing.T) {

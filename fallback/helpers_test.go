@@ -227,28 +227,40 @@ func requireBits(t require.TestingT, got, again array.Array) {
 // bit if tolerance is 0, else as in [gen.likeGeneric]. ops/optest tests whether
 // the results are right.
 func (g *gen) agree(op func(in []array.Array, out array.Array) error, out array.Array, tolerance, scale float64, in ...array.Array) {
-	again, copies := dense(g, out), g.copies(in)
-	require.NoError(g, op(in, out))
-	untouched(g, out)
-	require.NoError(g, op(copies, again))
-	requireBits(g, out, again)
+	copies := g.sameForCopies(op, out, in)
 	if simd.Active() != simd.Generic {
 		g.likeGeneric(op, out, tolerance, scale, copies)
 	}
 }
 
+// sameForCopies is the part of agree without plain Go. It returns the copies of the operands.
+func (g *gen) sameForCopies(op func(in []array.Array, out array.Array) error, out array.Array, in []array.Array) []array.Array {
+	again, copies := dense(g, out), g.copies(in)
+	require.NoError(g, op(in, out))
+	untouched(g, out)
+	require.NoError(g, op(copies, again))
+	requireBits(g, out, again)
+	return copies
+}
+
 // likeGeneric compares an op's result with that of plain Go for the same operands,
-// which are contiguous: to the bit if tolerance is 0, else as in requireClose,
+// which are contiguous: to the bit if tolerance is 0, else as in requireWithin,
 // with one more rounding since both results are rounded.
 func (g *gen) likeGeneric(op func(in []array.Array, out array.Array) error, got array.Array, tolerance, scale float64, in []array.Array) {
+	want := g.generic(op, got, in)
+	if tolerance == 0 {
+		requireSame(g, want, got)
+		return
+	}
+	requireWithin(g, want, got, tolerance, scale, 2)
+}
+
+// generic returns the result of plain Go for these operands, in an array like got.
+func (g *gen) generic(op func(in []array.Array, out array.Array) error, got array.Array, in []array.Array) []float64 {
 	defer simd.Use(simd.Use(simd.Generic))
 	plain := dense(g, got)
 	require.NoError(g, op(in, plain))
-	if tolerance == 0 {
-		requireSame(g, values(plain), got)
-		return
-	}
-	requireWithin(g, values(plain), got, tolerance, scale, 2)
+	return values(plain)
 }
 
 // copies makes contiguous copies of operands.
@@ -306,6 +318,11 @@ func rounding(d array.DType) float64 {
 // relative to scale that float32 arithmetic may make; storing adds that many
 // roundings of the type.
 func requireWithin(t require.TestingT, want []float64, got array.Array, tolerance, scale, roundings float64) {
+	requireNear(t, want, got, roundings, func(i int) float64 { return tolerance * max(scale, math.Abs(want[i])) })
+}
+
+// requireNear is requireWithin where limit returns the error that arithmetic may make in element i.
+func requireNear(t require.TestingT, want []float64, got array.Array, roundings float64, limit func(i int) float64) {
 	for i, g := range values(got) {
 		w := want[i]
 		if got.DType == array.Float16 && math.Abs(w) >= 65520 {
@@ -315,7 +332,7 @@ func requireWithin(t require.TestingT, want []float64, got array.Array, toleranc
 			require.Truef(t, math.IsNaN(w) && math.IsNaN(g) || g == w, "element %d of %v: want %v, got %v", i, got.Shape, w, g)
 			continue
 		}
-		limit := tolerance*max(scale, math.Abs(w)) + 1.01*roundings*rounding(got.DType)*math.Abs(w) + 1e-7
+		limit := limit(i) + 1.01*roundings*rounding(got.DType)*math.Abs(w) + 1e-7
 		if !(math.Abs(g-w) <= limit) {
 			require.Failf(t, "not close", "element %d of %v %v: want %v, got %v, limit %v", i, got.DType, got.Shape, w, g, limit)
 		}
