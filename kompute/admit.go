@@ -10,31 +10,29 @@ import (
 // admit checks op before it reaches a backend, and pins its storages: on the
 // CPU backend until the op is done, on others until it is appended.
 func (s *Stream) admit(op *Op) error {
-	for i := range op.Args {
-		if err := s.checkArg(&op.Args[i]); err != nil {
-			return s.located(*op, fmt.Sprintf("operand %d", i), err)
-		}
-	}
 	s.dev.mu.Lock()
 	err := s.pin(op)
 	s.dev.mu.Unlock()
 	return err
 }
 
-// pin checks what may change about op, and pins its storages. dev.mu is held.
+// pin checks op, and pins its storages. dev.mu is held.
 func (s *Stream) pin(op *Op) error {
 	if err := s.state(); err != nil {
 		return err
 	}
+	op.bytes = 0
 	for i := range op.Args {
+		v := op.Args[i].View
+		if v == nil {
+			continue
+		}
 		if err := s.admitArg(op, i); err != nil {
+			Op{Args: op.Args[:i]}.unpin()
 			return err
 		}
-	}
-	for i := range op.Args {
-		if v := op.Args[i].View; v != nil {
-			v.st.pins++
-		}
+		v.st.pins++
+		op.bytes += int64(v.size * v.dtype.Size())
 	}
 	if s.capture == nil {
 		s.ops++
@@ -44,13 +42,14 @@ func (s *Stream) pin(op *Op) error {
 	return nil
 }
 
-// admitArg checks what may change about an operand. dev.mu is held.
+// admitArg checks an operand. dev.mu is held.
 func (s *Stream) admitArg(op *Op, i int) error {
 	a := &op.Args[i]
-	if a.View == nil {
-		return nil
+	err := s.checkArg(a)
+	if err == nil {
+		err = a.View.usable()
 	}
-	if err := a.View.usable(); err != nil {
+	if err != nil {
 		return s.located(*op, fmt.Sprintf("operand %d", i), err)
 	}
 	st := a.View.st
@@ -79,8 +78,6 @@ func (s *Stream) located(op Op, where string, err error) error {
 func (s *Stream) checkArg(a *Arg) error {
 	v := a.View
 	switch {
-	case v == nil:
-		return nil
 	case v.st == nil || v.err != nil:
 		return v.Err()
 	case a.Access < AccessRead || a.Access > AccessReadWrite:

@@ -53,6 +53,7 @@ type Op struct {
 	algorithm *Algorithm // dispatch this instead of a native op
 	groups    [3]uint32
 	push      []uint32
+	bytes     int64 // of the operands: what the op adds to the window's bytes
 }
 
 // ParamBytes returns a copy of the memory of *p, a struct of 32-bit fields, for
@@ -68,17 +69,6 @@ func (op *Op) kept() Op {
 	out := *op
 	out.Args, out.Params = slices.Clone(op.Args), slices.Clone(op.Params)
 	return out
-}
-
-// bytes is what the op adds to the window's bytes.
-func (op *Op) bytes() int64 {
-	n := 0
-	for i := range op.Args {
-		if v := op.Args[i].View; v != nil {
-			n += v.size * v.dtype.Size()
-		}
-	}
-	return int64(n)
 }
 
 // operands describes the operands: "read float32[2 3] strides [1 2], write float32[2 3]".

@@ -123,7 +123,7 @@ func (s *Stream) Enqueue(op Op) {
 		return
 	}
 	s.pendingOps++
-	s.pendingBytes += op.bytes()
+	s.pendingBytes += op.bytes
 	if s.pendingOps >= s.dev.opts.windowOps || s.pendingBytes >= s.dev.opts.windowBytes {
 		_, _ = s.flushLocked(s.context()) // a failure poisons the stream
 	}

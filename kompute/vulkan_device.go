@@ -49,7 +49,7 @@ func (b *vulkanBackend) newQueue(s *Stream) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vulkanQueue{s: s, b: b, handle: handle, ops: make(map[string]int32)}, nil
+	return &vulkanQueue{s: s, b: b, handle: handle}, nil
 }
 
 // handle returns the native tensor of storage that is in use. An op makes that of a result;

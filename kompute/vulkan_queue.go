@@ -16,8 +16,8 @@ type vulkanQueue struct {
 	handle unsafe.Pointer
 
 	// Guarded by s.mu.
-	call callMemory       // of the op being appended
-	ops  map[string]int32 // cached results of native.findOp
+	call callMemory // of the op being appended
+	ops  opNumbers
 	// submitted: the last call was a replay, which has submitted all work.
 	submitted bool
 
@@ -54,11 +54,13 @@ func (q *vulkanQueue) append(op Op) error {
 // appended records that the native library has taken op, and takes over the tensors that it made.
 func (q *vulkanQueue) appended(op *Op) {
 	q.s.dev.mu.Lock()
-	q.takeMade(op)
 	for i := range op.Args {
 		v := op.Args[i].View
 		if v == nil {
 			continue
+		}
+		if op.algorithm == nil {
+			q.takeMade(op, i)
 		}
 		if op.Args[i].Access&AccessWrite != 0 {
 			v.st.madeBy(q.s)
@@ -68,16 +70,11 @@ func (q *vulkanQueue) appended(op *Op) {
 	q.s.dev.mu.Unlock()
 }
 
-// takeMade keeps the tensors that the native library made for op, which it has taken. dev.mu is held.
-func (q *vulkanQueue) takeMade(op *Op) {
-	if op.algorithm != nil {
-		return
-	}
-	for i := range op.Args {
-		if a := q.call.array(i); a.create != 0 {
-			a.create = 0
-			op.Args[i].View.st.takeNative(a.tensor)
-		}
+// takeMade keeps the tensor that the native library made for operand i of op, which it has taken. dev.mu is held.
+func (q *vulkanQueue) takeMade(op *Op, i int) {
+	if a := q.call.array(i); a.create != 0 {
+		a.create = 0
+		op.Args[i].View.st.takeNative(a.tensor)
 	}
 }
 
@@ -131,11 +128,7 @@ func (q *vulkanQueue) record(op *Op) error {
 	if disabled := q.s.dev.opts.disabled; len(disabled) > 0 && disabled[op.Name] {
 		return &unsupportedError{disabledReason}
 	}
-	index, known := q.ops[op.Name]
-	if !known {
-		index = q.b.native.findOp(op.Name)
-		q.ops[op.Name] = index
-	}
+	index := q.ops.find(q.b.native, op.Name)
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
 	}

@@ -23,7 +23,11 @@ func (q *vulkanQueue) captured(op *Op, err error) error {
 	}
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	q.takeMade(op)
+	for i := range op.Args {
+		if op.algorithm == nil && op.Args[i].View != nil {
+			q.takeMade(op, i)
+		}
+	}
 	q.s.capture.note(op.kept())
 	return nil
 }
