@@ -85,7 +85,7 @@ func TestSDPA(t *testing.T) {
 		causal := g.bool("causal")
 		out := g.output(dtype, []int{b, heads, tq, dv})
 		op := func(in []array.Array, out array.Array) error {
-			return SDPA(in[0], in[1], in[2], in[3], in[4], out, 0.3, causal)
+			return SDPA(in[0], in[1], in[2], in[3], in[4], out, SDPAParams{Scale: 0.3, Causal: causal})
 		}
 		in := g.sameForCopies(op, out, []array.Array{q, k, v, mask, length})
 		if simd.Active() != simd.Generic {
@@ -186,24 +186,24 @@ func TestSDPAEdges(t *testing.T) {
 	q := must(t, []float32{float32(nan)}, 1, 1, 1, 1)
 	k := must(t, []float32{1, 1}, 1, 1, 2, 1)
 	out := must(t, []float32{5}, 1, 1, 1, 1)
-	require.NoError(t, SDPA(q, k, k, none, none, out, 1, false))
+	require.NoError(t, SDPA(q, k, k, none, none, out, SDPAParams{Scale: 1}))
 	require.True(t, math.IsNaN(value(out, 0, 0, 0, 0)), "a NaN is handed on")
 
 	// Keys past the length do not matter, whatever their content.
 	q = must(t, []float32{1}, 1, 1, 1, 1)
 	junk := must(t, []float32{2, float32(nan)}, 1, 1, 2, 1)
-	require.NoError(t, SDPA(q, junk, junk, none, must(t, []int32{1}, 1), out, 1, true))
+	require.NoError(t, SDPA(q, junk, junk, none, must(t, []int32{1}, 1), out, SDPAParams{Scale: 1, Causal: true}))
 	require.Equal(t, 2.0, value(out, 0, 0, 0, 0))
 
 	x := must(t, []float32{1}, 1, 1, 1, 1)
-	require.ErrorIs(t, SDPA(must(t, []float32{1}, 1, 1, 1), k, k, none, none, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, k, x, none, none, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, must(t, []float32{1, 1}, 1, 2, 1, 1), k, none, none, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, k, k, q, none, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, k, k, must(t, []int32{1, 1}, 1, 1, 1, 2), none, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, k, k, none, x, out, 1, false), ErrInvalid)
-	require.ErrorIs(t, SDPA(q, k, k, none, none, k, 1, false), ErrInvalid)
+	require.ErrorIs(t, SDPA(must(t, []float32{1}, 1, 1, 1), k, k, none, none, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, x, none, none, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, must(t, []float32{1, 1}, 1, 2, 1, 1), k, none, none, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, q, none, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, must(t, []int32{1, 1}, 1, 1, 1, 2), none, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, none, x, out, SDPAParams{Scale: 1}), ErrInvalid)
+	require.ErrorIs(t, SDPA(q, k, k, none, none, k, SDPAParams{Scale: 1}), ErrInvalid)
 	heads := must(t, []float32{1, 1, 1}, 1, 3, 1, 1)
 	two := must(t, []float32{1, 1}, 1, 2, 1, 1)
-	require.ErrorContains(t, SDPA(heads, two, two, none, none, heads, 1, false), "3 query heads")
+	require.ErrorContains(t, SDPA(heads, two, two, none, none, heads, SDPAParams{Scale: 1}), "3 query heads")
 }

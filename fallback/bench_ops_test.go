@@ -101,7 +101,7 @@ func (o *opBenchmarks) rows(dtype array.DType, name string, rows, cols int) {
 	reduce("max_rows", opdef.ReduceAMax, a, o.empty(dtype, rows))
 	reduce("argmax_rows", opdef.ReduceArgMax, a, o.empty(array.Uint32, rows))
 	reduce("logsumexp_rows", opdef.ReduceLogSumExp, a, o.empty(dtype, rows))
-	o.run("cumsum/"+shape, func() error { return Scan(opdef.ScanSum, a, out, 1, false, false) })
+	o.run("cumsum/"+shape, func() error { return Scan(opdef.ScanSum, a, out, ScanParams{Axis: 1}) })
 	o.run("transpose/"+shape, func() error { return Copy(transposed(a), o.view(out, cols, rows)) })
 	to := array.Float32
 	if dtype == array.Float32 {
@@ -139,7 +139,7 @@ func (o *opBenchmarks) products(dtype array.DType, name string) {
 	for _, c := range [][2]int{{1, 64}, {1, 1024}, {512, 512}} {
 		q, k, v, out := o.floats(dtype, 1, 16, c[0], 128), o.floats(dtype, 1, 8, c[1], 128), o.floats(dtype, 1, 8, c[1], 128), o.empty(dtype, 1, 16, c[0], 128)
 		o.run(fmt.Sprintf("sdpa/%s/%dx%d", name, c[0], c[1]), func() error {
-			return SDPA(q, k, v, array.Array{}, array.Array{}, out, 0.09, c[0] > 1)
+			return SDPA(q, k, v, array.Array{}, array.Array{}, out, SDPAParams{Scale: 0.09, Causal: c[0] > 1})
 		})
 	}
 	for _, bits := range []int{4, 8} {
@@ -147,7 +147,7 @@ func (o *opBenchmarks) products(dtype array.DType, name string) {
 		for _, m := range []int{1, 64} {
 			x, out := o.floats(dtype, m, 1024), o.empty(dtype, m, 3072)
 			o.run(fmt.Sprintf("quantized_matmul%d/%s/%dx3072x1024", bits, name, m), func() error {
-				return QuantizedMatMul(x, w, s, s, out, Quantization{GroupSize: 64, Bits: bits}, true)
+				return QuantizedMatMulTransposed(x, w, s, s, out, Quantization{GroupSize: 64, Bits: bits})
 			})
 		}
 	}

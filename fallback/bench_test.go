@@ -58,16 +58,16 @@ func BenchmarkQuantizedMatMul(b *testing.B) {
 		{64, 2560, 4096, 4, 64, false},
 	} {
 		b.Run(fmt.Sprintf("m=%d/n=%d/k=%d/bits=%d/group=%d/transpose=%v", c.m, c.n, c.k, c.bits, c.group, c.transpose), func(b *testing.B) {
-			rows, cols := c.n, c.k
+			rows, cols, product := c.n, c.k, QuantizedMatMulTransposed
 			if !c.transpose {
-				rows, cols = cols, rows
+				rows, cols, product = cols, rows, QuantizedMatMul
 			}
 			w := randomCodes(b, rows, cols*c.bits/32)
 			s := randomFloats(b, array.BFloat16, rows, cols/c.group)
 			x, out := randomFloats(b, array.BFloat16, c.m, c.k), randomFloats(b, array.BFloat16, c.m, c.n)
 			b.SetBytes(int64(len(w.Data)))
 			best := fastest(b, func() error {
-				return QuantizedMatMul(x, w, s, s, out, Quantization{GroupSize: c.group, Bits: c.bits}, c.transpose)
+				return product(x, w, s, s, out, Quantization{GroupSize: c.group, Bits: c.bits})
 			})
 			b.ReportMetric(2*float64(c.m*c.n*c.k)/best, "gflops")
 		})
@@ -91,7 +91,9 @@ func BenchmarkSDPA(b *testing.B) {
 		b.Run(fmt.Sprintf("tq=%d/tk=%d", c.tq, c.tk), func(b *testing.B) {
 			q, out := randomFloats(b, array.BFloat16, 1, 4, c.tq, 128), randomFloats(b, array.BFloat16, 1, 4, c.tq, 128)
 			k := randomFloats(b, array.BFloat16, 1, 2, c.tk, 128)
-			fastest(b, func() error { return SDPA(q, k, k, array.Array{}, array.Array{}, out, 0.1, true) })
+			fastest(b, func() error {
+				return SDPA(q, k, k, array.Array{}, array.Array{}, out, SDPAParams{Scale: 0.1, Causal: true})
+			})
 		})
 	}
 }
@@ -157,7 +159,7 @@ func newToken(b *testing.B, dtype array.DType) func() error {
 		}
 	}
 	mul := func(l *linear, x array.Array) array.Array {
-		do(QuantizedMatMul(x, l.w, l.s, l.b, l.out, q, true))
+		do(QuantizedMatMulTransposed(x, l.w, l.s, l.b, l.out, q))
 		return l.out
 	}
 	view := func(a array.Array, shape ...int) array.Array {
@@ -191,7 +193,7 @@ func newToken(b *testing.B, dtype array.DType) func() error {
 			do(RoPE(kh, none, none, kh, rope))
 			do(SliceUpdate(keys, kh, none, []int{0, 0, seen, 0}))
 			do(SliceUpdate(vals, view(mul(wv, y), 1, kv, 1, d), none, []int{0, 0, seen, 0}))
-			do(SDPA(qh, used(keys), used(vals), none, none, attended, 0.09, true))
+			do(SDPA(qh, used(keys), used(vals), none, none, attended, SDPAParams{Scale: 0.09, Causal: true}))
 			do(Binary(opdef.BinaryAdd, x, mul(wo, view(attended, 1, heads*d)), x))
 			do(RMSNorm(x, norm, y, 1e-6))
 			do(SiLUMul(mul(gate, y), mul(up, y), product))

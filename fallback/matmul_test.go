@@ -147,14 +147,16 @@ func quantizedMatMulCase(g *gen, q Quantization, transpose bool) {
 	weights, err := array.New(array.Float32, other, groups*q.GroupSize)
 	require.NoError(g, err)
 	require.NoError(g, Dequantize(w.w, w.scales, w.biases, weights, q))
+	product := QuantizedMatMul
 	if transpose {
+		product = QuantizedMatMulTransposed
 		weights.Layout, err = weights.Transpose(1, 0)
 		require.NoError(g, err)
 	}
 	weights.Layout, err = weights.Broadcast(append(slices.Clone(batch), k, n)...)
 	require.NoError(g, err)
 	g.agree(func(in []array.Array, out array.Array) error {
-		return QuantizedMatMul(in[0], in[1], in[2], in[3], out, q, transpose)
+		return product(in[0], in[1], in[2], in[3], out, q)
 	}, out, sumError(k), g.magnitude(x, weights), x, w.w, w.scales, w.biases)
 }
 
@@ -199,7 +201,7 @@ func TestQuantizedErrors(t *testing.T) {
 	s := must(t, make([]float32, 2), 2, 1)
 	x, out := must(t, make([]float32, 32), 1, 32), must(t, make([]float32, 2), 1, 2)
 	wide := must(t, make([]float32, 64), 2, 32)
-	require.NoError(t, QuantizedMatMul(x, w, s, s, out, q, true))
+	require.NoError(t, QuantizedMatMulTransposed(x, w, s, s, out, q))
 	require.NoError(t, Dequantize(w, s, s, wide, q))
 
 	require.ErrorContains(t, Dequantize(w, s, s, wide, Quantization{GroupSize: 48, Bits: 4}), "group size 48")
@@ -212,11 +214,11 @@ func TestQuantizedErrors(t *testing.T) {
 	require.ErrorIs(t, Dequantize(must(t, []uint32{0}), s, s, wide, q), ErrInvalid)
 	require.ErrorIs(t, Dequantize(w, s, s, x, q), ErrInvalid)
 
-	require.ErrorIs(t, QuantizedMatMul(x, w, s, s, out, q, false), ErrInvalid)
-	require.ErrorIs(t, QuantizedMatMul(out, w, s, s, out, q, true), ErrInvalid)
-	require.ErrorIs(t, QuantizedMatMul(must(t, make([]float32, 32), 32), w, s, s, out, q, true), ErrInvalid)
-	require.ErrorIs(t, QuantizedMatMul(must(t, make([]array.F16, 32), 1, 32), w, s, s, out, q, true), ErrInvalid)
-	require.ErrorIs(t, QuantizedMatMul(w, w, s, s, out, q, true), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMul(x, w, s, s, out, q), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMulTransposed(out, w, s, s, out, q), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMulTransposed(must(t, make([]float32, 32), 32), w, s, s, out, q), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMulTransposed(must(t, make([]array.F16, 32), 1, 32), w, s, s, out, q), ErrInvalid)
+	require.ErrorIs(t, QuantizedMatMulTransposed(w, w, s, s, out, q), ErrInvalid)
 
 	index := must(t, []int32{0, 1}, 2)
 	require.NoError(t, QuantizedGather(w, s, s, index, wide, q))

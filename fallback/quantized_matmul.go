@@ -9,21 +9,12 @@ import (
 )
 
 // QuantizedMatMul multiplies x [..., M, K] with a quantized matrix to out
-// [..., M, N]. With transpose, w is [N, K*bits/32] uint32 with scales and biases
-// [N, K/group], and out = x·wᵀ; without, w is [K, N*bits/32] with scales and
-// biases [K, N/group], and out = x·w. x and out have one float type, independent
-// of that of scales and biases. Sums run in float32. In the modes without biases
-// scales are uint8, and biases absent.
+// [..., M, N] = x·w: w is [K, N*bits/32] uint32 with scales and biases [K, N/group].
+// x and out have one float type, independent of that of scales and biases. Sums run
+// in float32. In the modes without biases scales are uint8, and biases absent.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
-func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, transpose bool) error {
-	if transpose {
-		p, err := newRowProduct(&x, &w, &scales, &biases, &out, q)
-		if err == nil && out.Size() > 0 {
-			multiply(&x, []rowProduct{p})
-		}
-		return err
-	}
+func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization) error {
 	c := checker{op: "quantized_matmul"}
 	a := c.packed(&w, &scales, &biases, q)
 	c.product(&x, &w, &out)
@@ -42,6 +33,16 @@ func QuantizedMatMul(x, w, scales, biases, out array.Array, q Quantization, tran
 	}
 	a.product(&x, &out)
 	return nil
+}
+
+// QuantizedMatMulTransposed is QuantizedMatMul for x·wᵀ: w is [N, K*bits/32] with
+// scales and biases [N, K/group].
+func QuantizedMatMulTransposed(x, w, scales, biases, out array.Array, q Quantization) error {
+	p, err := newRowProduct(&x, &w, &scales, &biases, &out, q)
+	if err == nil && out.Size() > 0 {
+		multiply(&x, []rowProduct{p})
+	}
+	return err
 }
 
 // product checks the ranks and types of a product's operands.

@@ -33,7 +33,7 @@ func TestQuantizedProducts(t *testing.T) {
 			for _, n := range []int{33, 100, 1, 64} {
 				w, scales, biases := randomQuantized(t, rng, q, n, k)
 				one, out := must(t, make([]float32, rows*n), rows, n), must(t, make([]float32, rows*n), rows, n)
-				require.NoError(t, QuantizedMatMul(x, w, scales, biases, one, q, true))
+				require.NoError(t, QuantizedMatMulTransposed(x, w, scales, biases, one, q))
 				calls, alone = append(calls, []array.Array{x, w, scales, biases, out}), append(alone, one)
 			}
 			done, err := QuantizedProducts(calls, params(1))

@@ -136,10 +136,10 @@ func TestRowsThatAreNotFinite(t *testing.T) {
 	storage[float32](&x)[infinite*k+7] = float32(math.Inf(1))
 	for _, level := range simd.Levels() {
 		defer simd.Use(simd.Use(level))
-		require.NoError(t, QuantizedMatMul(x, w, scales, biases, out, q, true))
+		require.NoError(t, QuantizedMatMulTransposed(x, w, scales, biases, out, q))
 		for i := range rows {
 			copy(storage[float32](&one), storage[float32](&x)[i*k:])
-			require.NoError(t, QuantizedMatMul(one, w, scales, biases, alone, q, true))
+			require.NoError(t, QuantizedMatMulTransposed(one, w, scales, biases, alone, q))
 			for j, want := range storage[float32](&alone) {
 				got := storage[float32](&out)[i*n+j]
 				if i == infinite {

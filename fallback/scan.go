@@ -7,14 +7,20 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
+// ScanParams tell what Scan adds up.
+type ScanParams struct {
+	Axis      int  // along which
+	Exclusive bool // without the element itself
+	Reverse   bool // from the end of the axis
+}
+
 // Scan sets every element of out to the sum or product of x's elements up to it
-// along an axis: without the element itself if exclusive, and from the end if
-// reverse. x and out have one shape and one type of numbers. Floats are combined
+// along an axis. x and out have one shape and one type of numbers. Floats are combined
 // in float32 and rounded once; integers wrap around.
 //
 // Errors: ErrInvalid for other shapes or types, an axis that x lacks or an unknown
 // kind.
-func Scan(kind opdef.ScanKind, x, out array.Array, axis int, exclusive, reverse bool) error {
+func Scan(kind opdef.ScanKind, x, out array.Array, p ScanParams) error {
 	c := checker{op: "scan"}
 	c.array("x", &x)
 	c.array("out", &out)
@@ -24,16 +30,16 @@ func Scan(kind opdef.ScanKind, x, out array.Array, axis int, exclusive, reverse 
 	case c.err != nil:
 	case kind >= opdef.NumScanKinds:
 		c.fail("there is no kind %d", kind)
-	case axis < 0 || axis >= len(x.Shape):
-		c.fail("shape %v has no axis %d", x.Shape, axis)
+	case p.Axis < 0 || p.Axis >= len(x.Shape):
+		c.fail("shape %v has no axis %d", x.Shape, p.Axis)
 	case x.DType == array.Bool:
 		c.fail("no arithmetic on %v", x.DType)
 	}
 	if c.err != nil || out.Size() == 0 {
 		return c.err
 	}
-	x.Layout, out.Layout = axisLast(x.Layout, axis), axisLast(out.Layout, axis)
-	s := scan{kind: kind, exclusive: exclusive, reverse: reverse}
+	x.Layout, out.Layout = axisLast(x.Layout, p.Axis), axisLast(out.Layout, p.Axis)
+	s := scan{kind: kind, exclusive: p.Exclusive, reverse: p.Reverse}
 	switch x.DType {
 	case array.Int32:
 		scanInts[int32](s, &x, &out)

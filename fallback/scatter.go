@@ -8,24 +8,32 @@ import (
 )
 
 // Scatter copies x to out and puts updates along axis: x and out [pre…, V, post…],
-// indices [i…], int32 or uint32, and updates [pre…, i…, post…], of x's type. If
-// along is set, indices have the shape of updates, [pre…, n, post…], and each
-// column along the axis has its own. Updates of one place are combined in the
-// order of their indices, in float32 for floats, and rounded once; bools are
-// combined as 0 and 1, and any nonzero result is true. A negative index counts
-// from the end; one outside the axis has no effect.
+// indices [i…], int32 or uint32, and updates [pre…, i…, post…], of x's type. Updates
+// of one place are combined in the order of their indices, in float32 for floats,
+// and rounded once; bools are combined as 0 and 1, and any nonzero result is true. A
+// negative index counts from the end; one outside the axis has no effect.
 //
 // Errors: ErrInvalid for other shapes or types, an axis that x lacks, or an
 // unknown mode.
-func Scatter(x, indices, updates, out array.Array, axis int, mode opdef.ScatterMode, along bool) error {
+func Scatter(x, indices, updates, out array.Array, axis int, mode opdef.ScatterMode) error {
+	return putUpdates(&x, &indices, &updates, &out, axis, mode, false)
+}
+
+// PutAlongAxis is Scatter where each column of x along the axis has its own indices,
+// which have the shape of updates, [pre…, n, post…]. Errors are those of Scatter.
+func PutAlongAxis(x, indices, updates, out array.Array, axis int, mode opdef.ScatterMode) error {
+	return putUpdates(&x, &indices, &updates, &out, axis, mode, true)
+}
+
+func putUpdates(x, indices, updates, out *array.Array, axis int, mode opdef.ScatterMode, along bool) error {
 	c := checker{op: "scatter"}
-	c.array("x", &x)
-	c.index("indices", &indices)
-	c.array("updates", &updates)
-	c.array("out", &out)
-	c.dtype("updates", &updates, x.DType)
-	c.dtype("out", &out, x.DType)
-	c.shape("out", &out, x.Shape)
+	c.array("x", x)
+	c.index("indices", indices)
+	c.array("updates", updates)
+	c.array("out", out)
+	c.dtype("updates", updates, x.DType)
+	c.dtype("out", out, x.DType)
+	c.shape("out", out, x.Shape)
 	if c.err == nil && (axis < 0 || axis >= len(x.Shape) || mode > opdef.ScatterMax) {
 		c.fail("axis %d of %v, mode %d", axis, x.Shape, mode)
 	}
@@ -34,19 +42,19 @@ func Scatter(x, indices, updates, out array.Array, axis int, mode opdef.ScatterM
 	}
 	picks := indices.Shape
 	if along {
-		c.rank("updates", &updates, len(x.Shape))
-		if c.shape("indices", &indices, updates.Shape); c.err != nil {
+		c.rank("updates", updates, len(x.Shape))
+		if c.shape("indices", indices, updates.Shape); c.err != nil {
 			return c.err
 		}
 		picks = updates.Shape[axis : axis+1]
 	}
-	c.shape("updates", &updates, slices.Concat(x.Shape[:axis], picks, x.Shape[axis+1:]))
+	c.shape("updates", updates, slices.Concat(x.Shape[:axis], picks, x.Shape[axis+1:]))
 	if c.err != nil {
 		return c.err
 	}
-	copyArray(&x, &out)
+	copyArray(x, out)
 	if updates.Size() > 0 {
-		newScattering(&indices, &updates, &out, axis, len(picks), along).run(mode)
+		newScattering(indices, updates, out, axis, len(picks), along).run(mode)
 	}
 	return nil
 }

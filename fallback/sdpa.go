@@ -7,17 +7,23 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// SDPA is scaled dot-product attention, softmax(q·kᵀ·scale + mask)·v, with
+// SDPAParams are the parameters of SDPA.
+type SDPAParams struct {
+	Scale  float32 // of the scores
+	Causal bool    // a query sees no keys after its own
+}
+
+// SDPA is scaled dot-product attention, softmax(q·kᵀ·Scale + mask)·v, with
 // q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] and out
 // [B, Hq, Tq, Dv] of one float type. Query head h reads key head h/(Hq/Hkv).
 //
 // mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
-// added to the scores; it may be absent. keyLength, int32 [1], is the number of keys
-// the number that exist; if it is absent, all Tk do. With causal, query i sees keys
+// added to the scores; it may be absent. keyLength, int32 [1], is the number of the keys
+// that exist; if it is absent, all Tk do. With Causal, query i sees keys
 // up to L - Tq + i, where L is that number. A query that sees no key gives zeros.
 //
 // Errors: ErrInvalid for other shapes or types.
-func SDPA(q, k, v, mask, keyLength, out array.Array, scale float32, causal bool) error {
+func SDPA(q, k, v, mask, keyLength, out array.Array, p SDPAParams) error {
 	c := checker{op: "sdpa"}
 	c.attention(&q, &k, &v, &out)
 	if mask.Present() {
@@ -40,7 +46,7 @@ func SDPA(q, k, v, mask, keyLength, out array.Array, scale float32, causal bool)
 		return c.err
 	}
 	if out.Size() > 0 {
-		a := attention{q: &q, k: &k, v: &v, mask: &mask, out: &out, scale: scale, causal: causal, keys: length}
+		a := attention{q: &q, k: &k, v: &v, mask: &mask, out: &out, SDPAParams: p, keys: length}
 		a.run()
 	}
 	return nil
@@ -69,9 +75,8 @@ func (c *checker) attention(q, k, v, out *array.Array) {
 // more than one block. The queries of all heads that read one key head are processed together.
 type attention struct {
 	q, k, v, mask, out *array.Array
-	scale              float32
-	causal             bool
-	keys               int // that exist
+	SDPAParams
+	keys int // that exist
 }
 
 const (
@@ -131,7 +136,7 @@ func (b *queryBlock) index(row int) (head, step int) {
 
 // visible returns how many keys the query at a step may see at most.
 func (b *queryBlock) visible(step int) int {
-	if !b.causal {
+	if !b.Causal {
 		return b.keys
 	}
 	return min(max(b.keys-b.attention.q.Shape[2]+step+1, 0), b.keys)
@@ -151,7 +156,7 @@ func (b *queryBlock) attend(space []float32) {
 		head, step := b.index(r)
 		row := b.q[r*d : (r+1)*d]
 		loadFloats(row, b.attention.q, elementAt(b.attention.q, []int{b.batch, head, step}), b.attention.q.Strides[3])
-		simd.Scale(row, b.scale)
+		simd.Scale(row, b.Scale)
 	}
 	keys := b.visible(b.t0 + b.queries - 1)
 	for k0 := 0; k0 < keys; k0 += keyRows {

@@ -35,7 +35,7 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 		k, n := w.scales.Shape[1]*q.GroupSize, w.w.Shape[0]
 		x := g.array(dtype, []int{1, 1, k}, g.normal)
 		want, got := g.output(dtype, []int{1, 1, n}), g.output(dtype, []int{1, 1, n})
-		require.NoError(g, QuantizedMatMul(x, w.w, w.scales, w.biases, want, q, true))
+		require.NoError(g, QuantizedMatMulTransposed(x, w.w, w.scales, w.biases, want, q))
 		params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Transpose: 1}
 		runStages(g, opdef.QuantizedMatMul.Op, params, []array.Array{x, w.w, w.scales, w.biases, got})
 		require.Equal(g, values(want), values(got))

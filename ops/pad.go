@@ -10,7 +10,10 @@ import (
 )
 
 var padCPU = onCPU(func(a []array.Array, p *opdef.PadParams) error {
-	return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), ints(p.Low), p.Edge != 0, p.Bits)
+	if p.Edge != 0 {
+		return fallback.PadEdge(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), ints(p.Low))
+	}
+	return fallback.Pad(at(a, opdef.Pad.X), at(a, opdef.Pad.Out), ints(p.Low), p.Bits)
 })
 
 // Pad pads x with value. widths are the numbers of elements before and after,

@@ -8,7 +8,11 @@ import (
 )
 
 var quantizedMatMulCPU = onCPU(func(a []array.Array, p *opdef.QuantizedMatMulParams) error {
-	return fallback.QuantizedMatMul(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), packing(p.GroupSize, p.Bits, p.Mode), p.Transpose != 0)
+	run := fallback.QuantizedMatMul
+	if p.Transpose != 0 {
+		run = fallback.QuantizedMatMulTransposed
+	}
+	return run(at(a, opdef.QuantizedMatMul.X), at(a, opdef.QuantizedMatMul.W), at(a, opdef.QuantizedMatMul.Scales), at(a, opdef.QuantizedMatMul.Biases), at(a, opdef.QuantizedMatMul.Out), packing(p.GroupSize, p.Bits, p.Mode))
 })
 
 var quantizedMatMulMatrix = matrix{opdef.QuantizedMatMul.W, opdef.QuantizedMatMul.Scales, opdef.QuantizedMatMul.Biases}

@@ -8,7 +8,7 @@ import (
 )
 
 var scanCPU = onCPU(func(a []array.Array, p *opdef.ScanParams) error {
-	return fallback.Scan(p.Kind, at(a, opdef.Scan.X), at(a, opdef.Scan.Out), int(p.Axis), p.Exclusive != 0, p.Reverse != 0)
+	return fallback.Scan(p.Kind, at(a, opdef.Scan.X), at(a, opdef.Scan.Out), fallback.ScanParams{Axis: int(p.Axis), Exclusive: p.Exclusive != 0, Reverse: p.Reverse != 0})
 })
 
 // ScanOption changes which elements [CumSum] and [CumProd] include.

@@ -10,7 +10,11 @@ import (
 )
 
 var scatterCPU = onCPU(func(a []array.Array, p *opdef.ScatterParams) error {
-	return fallback.Scatter(at(a, opdef.Scatter.X), at(a, opdef.Scatter.Indices), at(a, opdef.Scatter.Updates), at(a, opdef.Scatter.Out), int(p.Axis), ScatterMode(p.Mode), p.Along != 0)
+	run := fallback.Scatter
+	if p.Along != 0 {
+		run = fallback.PutAlongAxis
+	}
+	return run(at(a, opdef.Scatter.X), at(a, opdef.Scatter.Indices), at(a, opdef.Scatter.Updates), at(a, opdef.Scatter.Out), int(p.Axis), ScatterMode(p.Mode))
 })
 
 // ScatterMode selects how an update is combined with the existing element.

@@ -10,7 +10,7 @@ import (
 )
 
 var sdpaCPU = onCPU(func(a []array.Array, p *opdef.SDPAParams) error {
-	return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), p.Scale, p.Causal != 0)
+	return fallback.SDPA(at(a, opdef.SDPA.Q), at(a, opdef.SDPA.K), at(a, opdef.SDPA.V), at(a, opdef.SDPA.Mask), at(a, opdef.SDPA.KeyLength), at(a, opdef.SDPA.Out), fallback.SDPAParams{Scale: p.Scale, Causal: p.Causal != 0})
 })
 
 // SDPAParams are the parameters of an attention. The zero value is full
