@@ -36,6 +36,7 @@ var (
 	only  = flag.String("device", "", "test this device alone, as kompute.Open takes it")
 	share = flag.Int("share", 1, "run one of so many cases of the tables, and nothing else, as for a slow driver")
 	masks = flag.Bool("masks", false, "run all of the suite on lesser devices, not a share")
+	part  = flag.String("part", "", "with -masks, run one part of the cases, as 2/14, for that many processes side by side")
 	table = flag.String("table", "", "write what was seen, by op and element type, to this file, or - for the output")
 )
 
@@ -109,14 +110,18 @@ func TestLesserDevices(t *testing.T) {
 				dev, err := kompute.Open(spec, kompute.WithMaskedFeatures(l.masked...), kompute.WithDisabled(l.disabled...))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, dev.Close()) }()
-				of := 64
+				of, options := 64, []optest.Option(nil)
 				if *masks {
 					of = 1
+					options = partOfCases(t)
 				}
-				optest.RunShare(t, dev, of)
+				optest.RunShare(t, dev, of, options...)
 				require.Zero(t, dev.Stats().ValidationMessages)
 				for _, v := range dev.Kernels() {
 					calls[v.String()] += v.Calls
+					if *part != "" && v.Calls > 0 {
+						t.Logf("chosen: %s", v)
+					}
 					usable[v.String()] = usable[v.String()] || v.State == kompute.KernelUsable
 					if v.Calls > 0 {
 						require.Equal(t, kompute.KernelUsable, v.State, v)
@@ -124,8 +129,23 @@ func TestLesserDevices(t *testing.T) {
 				}
 			})
 		}
-		requireChosen(t, usable, calls)
+		if *part == "" {
+			requireChosen(t, usable, calls)
+		}
 	}
+}
+
+// partOfCases returns the part of the cases that -part asks for, if it does. A part need not
+// choose every variant, so that it logs those that it chose.
+func partOfCases(t *testing.T) []optest.Option {
+	if *part == "" {
+		return nil
+	}
+	var i, n int
+	_, err := fmt.Sscanf(*part, "%d/%d", &i, &n)
+	require.NoError(t, err, "-part=%s", *part)
+	require.True(t, 1 <= i && i <= n, "-part=%s", *part)
+	return []optest.Option{optest.WithPart(i-1, n)}
 }
 
 // requireChosen checks that of each kernel that was called every usable variant was.

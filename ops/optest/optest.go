@@ -104,15 +104,22 @@ func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 	require.Equal(t, live, dev.Stats().LiveTensors, "tensors left behind")
 }
 
+// WithPart makes RunShare run the given one, from 0, of so many parts of the cases, for that many
+// processes side by side.
+func WithPart(part, parts int) Option { return func(u *runner) { u.part, u.parts = part, parts } }
+
 // RunShare runs one of so many cases of each op's table on dev, which stays open, and skips those
 // that dev has no kernel for. It is for devices with disabled kernels (see kompute.WithDisabled).
-func RunShare(t *testing.T, dev *kompute.Device, of int) {
+func RunShare(t *testing.T, dev *kompute.Device, of int, options ...Option) {
 	cpu, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cpu.Close()) }()
 	for _, u := range suites() {
 		u.thin = of
 		r := &runner{suite: u, dev: dev, cpu: cpu, lenient: true}
+		for _, o := range options {
+			o(r)
+		}
 		t.Run(u.op, r.table)
 	}
 }
@@ -123,6 +130,8 @@ type runner struct {
 	dev, cpu *kompute.Device
 	report   *Report // may be nil
 	lenient  bool    // skips what runs on the CPU instead
+	// Of the cases that would run, the part of so many that does; parts 0: all.
+	part, parts int
 }
 
 // Case is one call of an op on host data.
@@ -222,7 +231,10 @@ func (r *runner) skip(name string) bool {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return h.Sum32()%uint32(of) != 0
+	if h.Sum32()%uint32(of) != 0 {
+		return true
+	}
+	return r.parts > 0 && h.Sum32()/uint32(of)%uint32(r.parts) != uint32(r.part)
 }
 
 // property checks a random case against the oracle, and the algebra of views.
