@@ -50,8 +50,15 @@ type builder struct {
 }
 
 func (b *builder) write(s string) error {
-	if err := b.take(len(s)); err != nil {
+	if err := b.scan(len(s)); err != nil {
 		return err
+	}
+	if b.b.Cap()-b.b.Len() < len(s) {
+		// The text moves to memory of twice the size; what it leaves is garbage, and counts.
+		if err := b.takeMany(1, 2*int64(b.b.Cap())+int64(len(s))); err != nil {
+			return err
+		}
+		b.b.Grow(len(s))
 	}
 	b.b.WriteString(s)
 	return nil

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,18 @@ func TestHostile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Memory that a growing text has left is garbage that counts too.
+func TestGarbageCounts(t *testing.T) {
+	template, err := Parse(`{{ ("a\r" * 10000)|indent(10000) }}`)
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = template.Render(t.Context(), nil, Limits{Bytes: 64 << 20})
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, ErrLimit)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(72<<20))
 }
 
 func renderText(ctx context.Context, source string) (string, error) {
