@@ -40,6 +40,12 @@ func TestChat(t *testing.T) {
 	require.Contains(t, runWith(t.Context(), "Hi what is your name", "--chat", "--quiet", "--device=cpu").stdout, "My name is Mote.")
 }
 
+func TestLongMessage(t *testing.T) {
+	out := runWith(t.Context(), strings.Repeat("a", maxLine+1), "--chat", "--device=cpu")
+	require.Equal(t, 1, out.code)
+	require.Contains(t, out.stderr, "a message of more than 16777216 bytes")
+}
+
 func TestChatCommands(t *testing.T) {
 	question := "Hi what is your name\n"
 	first := runWith(t.Context(), question, "--chat", "--quiet", "--device=cpu").stdout

@@ -64,7 +64,11 @@ func newLineMessages(in io.Reader, prompt func() error) *lineMessages {
 				return
 			}
 		}
-		m.failed <- scan.Err()
+		err := scan.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a message of more than %d bytes", maxLine)
+		}
+		m.failed <- err
 	}()
 	return m
 }

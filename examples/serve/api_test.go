@@ -144,7 +144,7 @@ func TestBadRequests(t *testing.T) {
 	chats := map[string]string{
 		``:              "not valid JSON",
 		`{`:             "not valid JSON",
-		`[]`:            "an array is wrong",
+		`[]`:            "the body: an array is wrong",
 		`{"n":1,"n":2}`: "duplicate",
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}": "UTF-8",
 		`{}`:              "messages: there are none",

@@ -142,6 +142,9 @@ func jsonError(err error) *apiError {
 		if wrong.Err != nil {
 			what += fmt.Sprintf(" (%v)", wrong.Err)
 		}
+		if field == "" {
+			return &apiError{status: http.StatusBadRequest, message: "the body: " + what}
+		}
 		return bad(field, "%s", what)
 	case errors.As(err, &broken):
 		return &apiError{status: http.StatusBadRequest, message: "the body is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: ")}
