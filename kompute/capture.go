@@ -160,9 +160,6 @@ func (c *capture) fail(op, reason string, err error) error {
 
 // refuse makes the capture fail because of an op. dev.mu is held.
 func (c *capture) refuse(op Op, err error) {
-	if known, is := err.(*CaptureError); is && c.err == nil {
-		c.err = known
-	}
 	_ = c.fail(op.Name, "", err)
 }
 

@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 func (q *vulkanQueue) beginCapture() error {
@@ -16,7 +17,7 @@ func (q *vulkanQueue) abortCapture(*capture) { q.b.native.abortCapture(q.handle)
 // region; err is its result.
 func (q *vulkanQueue) captured(op *Op, err error) error {
 	if no, is := err.(*unsupportedError); is {
-		return &CaptureError{Op: op.Name, Reason: "it would run on the CPU: " + no.reason, Err: ErrUnsupported}
+		return fmt.Errorf("it would run on the CPU: %s: %w", no.reason, ErrUnsupported)
 	}
 	if err != nil {
 		return err

@@ -23,8 +23,9 @@ func CheckOutput(flagName, path string) error {
 }
 
 // CreateOutput opens the file that a flag names for writing, as os.Create does, with
-// two differences: only the user may read it, since it may contain prompts, and it
-// is not opened through a symbolic link, which somebody else may have put there.
+// these differences: only the user may read it, since it may contain prompts; it is not
+// opened through a symbolic link, which somebody else may have put there; and a pipe that
+// nobody reads is an error, not a wait.
 // Links in /dev, such as /dev/stdout, are allowed: they belong to the system.
 func CreateOutput(path string) (*os.File, error) {
 	if err := refuseLink(path); err != nil {
