@@ -22,7 +22,7 @@ layout(push_constant) uniform Push { GatherAxisParams gather; };
 void main() {
     BATCHES(first) {
         uvec3 at[MAX_BATCH];
-        uint v[MAX_BATCH];
+        uvec4 v;
         EACH(k) {
             at[k] = walk(batch_item(first, k));
             v[k] = indices[at[k].y];

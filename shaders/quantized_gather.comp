@@ -47,7 +47,7 @@ vec4 quad_of_row(uint row, uint col) {
 void main() {
     uint quads = p.cols / 4u;
     BATCHES(first) {
-        uint row[MAX_BATCH], col[MAX_BATCH];
+        uvec4 row, col;
         vec4 v[MAX_BATCH];
         EACH(k) {
             uint i = batch_item(first, k), item = i / quads;

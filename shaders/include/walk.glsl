@@ -22,7 +22,7 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 // must assume that a store changes what is loaded after it, and a device needs many loads in flight.
 //
 //   BATCHES(first) {
-//       uint to[WALK_BATCH];
+//       uvec4 to;
 //       EACH(k) { uvec2 at = walk(batch_item(first, k)); to[k] = at.y; ... }
 //       EACH(k) if (in_batch(first, k)) { ... }
 //   }
@@ -30,7 +30,7 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
     for (uint first = gl_WorkGroupID.x * (gl_WorkGroupSize.x * WALK_BATCH) + gl_LocalInvocationID.x; first < p.n; \
          first += gl_NumWorkGroups.x * gl_WorkGroupSize.x * WALK_BATCH)
 #define EACH(k) [[unroll]] for (uint k = 0u; k < WALK_BATCH; k++)
-#define MAX_BATCH 4
+#define MAX_BATCH 4 // Words of a batch are a uvec4: glslang 11 gives uint[4] the layout of a parameter block's array.
 
 // Elements of an item, for kernels whose items may be quads (QUADS, one of their specialization constants). A loop over
 // them keeps one copy of the arithmetic in the SPIR-V, which drivers compile again for each pipeline.
@@ -58,7 +58,7 @@ layout(local_size_x_id = 0) in; // before any use of gl_WorkGroupSize
 // The body of a kernel with the inputs a, or a and b, …: y = f(a, …) on the elements' bits.
 #define WALK_EACH(out_name, last, LOADS, result) \
     BATCHES(first) { \
-        uint to[MAX_BATCH]; \
+        uvec4 to; /* not uint to[4]: see MAX_BATCH */ \
         EACH(k) { \
             WALK_VEC at = walk(batch_item(first, k)); \
             to[k] = at.last; \
