@@ -1,0 +1,130 @@
+package optest
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// drawsFollowWeights checks, with fixed seeds, that what a step, a row or a seed
+// changes are independent draws, in the proportions asked for.
+func drawsFollowWeights(t *testing.T, dev *kompute.Device) {
+	const rows, steps, tokens = 1000, 6, 40
+	p := sample.Params{Temperature: 1.3, TopK: 25, Seed: 11}
+	logits := newSource(3).normal(array.Float32, 1.5, tokens)
+	row := floats(logits)
+	keep := keptTokens(row, slices.Max(row), p)
+	all := must(logits.Broadcast(rows, tokens))
+	logits.Layout = all
+	var counts [tokens]float64
+	for step := range steps {
+		c := sampleCase("", logits, p, 0, step)
+		r := &runner{suite: sampleSuite(), dev: dev}
+		for _, token := range floats(r.result(t, dev, &c)) {
+			counts[int(token)]++
+		}
+	}
+	total, chi, freedom := 0.0, 0.0, -1
+	for i, v := range row {
+		if keep[i] {
+			total += math.Exp(v / p.Temperature)
+		}
+	}
+	for i, v := range row {
+		if !keep[i] {
+			require.Zero(t, counts[i])
+			continue
+		}
+		want := math.Exp(v/p.Temperature) / total * rows * steps
+		chi += (counts[i] - want) * (counts[i] - want) / want
+		freedom++
+	}
+	// Its mean is the degrees of freedom, its variance twice that.
+	require.InDelta(t, float64(freedom), chi, 4*math.Sqrt(2*float64(freedom)))
+}
+
+// replaysAdvance checks that one region draws as the device's step says.
+func replaysAdvance(t *testing.T, dev *kompute.Device) {
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	p := sample.Params{Temperature: 1, TopP: 0.9, Seed: 5}
+	r := rand.New(rand.NewPCG(1, 2))
+	row := make([]float32, 20000)
+	for i := range row {
+		row[i] = float32(r.NormFloat64() * 3)
+	}
+	logits := own(t, newTensor(t, dev, row, len(row)))
+	params := own(t, newTensor(t, dev, p.Encode(0), ops.SampleParamsSize))
+	step := own(t, newTensor(t, dev, []int32{0}, 1))
+	one := own(t, newTensor(t, dev, []int32{1}, 1))
+	out := own(t, newTensor(t, dev, make([]uint32, 8), 8))
+	region, err := s.Capture(func(s *kompute.Stream) {
+		token := ops.Sample(s, logits, params, ops.AtDevice(step))
+		ops.SliceUpdate(s, out, token.Reshape(1), ops.AtDevice(step))
+		ops.SliceUpdate(s, step, ops.Add(s, step, one))
+	})
+	require.NoError(t, err)
+	defer region.Close()
+	require.NoError(t, region.ReplayN(t.Context(), 8))
+	got, err := out.Read(t.Context())
+	require.NoError(t, err)
+	host, err := sample.New(p)
+	require.NoError(t, err)
+	for i, token := range got {
+		want, err := host.Sample(row, uint64(i))
+		require.NoError(t, err)
+		require.Equal(t, want, token)
+	}
+}
+
+func newTensor[T kompute.Element](t *testing.T, dev *kompute.Device, data []T, shape ...int) *kompute.Tensor[T] {
+	x, err := kompute.New(dev, data, shape...)
+	require.NoError(t, err)
+	return x
+}
+
+// sampleAlong: the rows of a greedy choice are independent; a drawn one depends
+// on which row it is.
+func sampleAlong(c *Case, axis int) map[string]int {
+	if c.Params.Sampling.Temperature != 0 {
+		return nil
+	}
+	return map[string]int{"logits": axis}
+}
+
+// rowsDrawAlone checks that a row with parameters of its own gives the token that
+// it gives alone, in one workgroup and in many.
+func rowsDrawAlone(t *testing.T, dev *kompute.Device) {
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	sc := s.Scope()
+	defer sc.Close()
+	for _, cols := range []int{700, 40_000} {
+		logits := newSource(77).normal(array.Float32, 3, len(samplings), cols)
+		var params, want []uint32
+		for i, p := range samplings {
+			words := p.Encode(uint64(i))
+			params = append(params, words...)
+			row := array.Storage[float32](logits)[i*cols : (i+1)*cols]
+			alone := ops.Sample(s, kompute.Constant(s, row, 1, cols), kompute.Constant(s, words, ops.SampleParamsSize), ops.At(2))
+			token, err := alone.Read(context.Background())
+			require.NoError(t, err)
+			want = append(want, token...)
+		}
+		all := kompute.Constant(s, array.Storage[float32](logits), len(samplings), cols)
+		got, err := ops.Sample(s, all, kompute.Constant(s, params, len(samplings), ops.SampleParamsSize), ops.At(2)).Read(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
