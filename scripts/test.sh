@@ -39,7 +39,6 @@ finish() {
 # its programs link faster; reports have line numbers all the same.
 go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
 
-cpp_tests() { KOMPUTE_GO_VALIDATION=1 ctest --test-dir "$build" --output-on-failure; }
 # All but the fused products of every size, whose pipelines take more time than all others' together.
 most_cpp_tests() {
     local file names=()
@@ -51,19 +50,21 @@ most_cpp_tests() {
 }
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower.
-threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback/... ./examples/decode'
+threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback'
 go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
-    KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m $threaded &&
-        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
-        go_test -race -run '^TestConcurrent$' ./llm/tokenizer
+    KOMPUTE_GO_VALIDATION=1 go_test -race -vet=off -timeout 60m $threaded &&
+        go_test -race -vet=off -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
+        go_test -race -vet=off -run '^TestConcurrent$' ./llm/tokenizer
 }
-# The others that use the binding; what does not is tested without cgo.
+# The others that use the binding; what does not is tested without cgo, and so is the
+# conformance of the CPU backend.
 go_tests_with_cgo() {
     local binding
     binding=$(go list -f '{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./...)
     # shellcheck disable=SC2046,SC2086 # several packages
-    KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded))
+    KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m ./ops -args -device=vulkan &&
+        KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
 }
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
@@ -84,14 +85,6 @@ service() {
         (cd examples/serve/clients && CGO_ENABLED=0 go_test -count=1 ./...) # Go does not see that the program changed
 }
 
-# Compiled only: there may be nothing here that runs them. With the tag nogpu, and
-# for arm, our sources are those of a build that is compiled anyway.
-other_builds() {
-    CGO_ENABLED=0 GOARCH=arm64 go build ./... && CGO_ENABLED=0 GOARCH=386 go vet ./... &&
-        same_sources 'CGO_ENABLED=0' 'GOFLAGS=-tags=nogpu' &&
-        same_sources 'CGO_ENABLED=0 GOARCH=386' 'CGO_ENABLED=0 GOARCH=arm'
-}
-
 # The CPU backend's loops for arm64, in assembly and in Go, under an emulator of its
 # processor; its library of vectors whole, of its ops those that are made of them.
 arm64() {
@@ -106,23 +99,18 @@ arm64() {
     return "$status"
 }
 
-# same_sources SETTINGS SETTINGS: whether two builds are made of the same files of ours.
-same_sources() {
-    # shellcheck disable=SC2086 # several settings
-    diff <(env $1 go list -f "$sources" ./...) <(env $2 go list -f "$sources" ./...)
-}
-sources='{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}'
-
 # What runs beside the Go tests: about half of the time of all.
 parts_beside() {
-    part 'C++ tests of the shim, under Vulkan validation' cpp_tests
-    part 'C++ tests under the address, leak and undefined behaviour sanitizers' scripts/test_sanitized.sh "$build" address
+    part 'C++ tests of the shim, under Vulkan validation and the address, leak and undefined behaviour sanitizers' \
+        env KOMPUTE_GO_VALIDATION=1 scripts/test_sanitized.sh "$build" address
     part 'C++ tests with threads under the thread sanitizer' scripts/test_sanitized.sh "$build" thread
     part 'the plotter, a module of its own' plotter
     part 'the service, a module of its own, and clients of it' service
-    part 'builds for other architectures, also of 32 bits' other_builds
     part 'arm64, emulated' arm64
 }
+
+# lavapipe spends most of the time of the tests optimizing kernels that then run once.
+export GALLIVM_PERF=${GALLIVM_PERF-nopt}
 
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
 # and the CPU backend with the models on top of it.

@@ -3,8 +3,8 @@
 # in a build folder of its own inside the one that is given. Arguments: the build
 # folder, and address (with its leak checker and the undefined behaviour sanitizer)
 # or thread (only the tests that csrc/tests/CMakeLists.txt selects for it).
-# Without Vulkan's validation layer: it keeps memory of its own until the process
-# ends, and has watched the plain run.
+# KOMPUTE_GO_VALIDATION=1 has Vulkan's validation layer watch as well; what memory it
+# keeps until the process ends is no leak of ours.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$(realpath "$1")
@@ -23,8 +23,10 @@ KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$fol
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 
 case $kind in
-address) export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ;;
+# A few frames of each allocation: Mesa's compiler makes millions.
+address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=6 UBSAN_OPTIONS=print_stacktrace=1 \
+    LSAN_OPTIONS="suppressions=$PWD/csrc/tests/lsan_suppressions.txt:print_suppressions=0" ;;
 thread) export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1" ;;
 esac
-quietly env -u KOMPUTE_GO_VALIDATION "$folder/csrc/tests/kpx_test"
+quietly "$folder/csrc/tests/kpx_test"
 tail -n 1 "$log"

@@ -260,21 +260,16 @@ TEST(attention_takes_positions_from_the_host) {
 
 TEST(attention_takes_every_shape_of_heads) {
     Device device = open_as_gpu();
-    for (const Shape &shape : std::vector<Shape>{{1, 1, 4, 100},
-                                                 {3, 1, 16, 300},
-                                                 {5, 1, 20, 200},
-                                                 {8, 1, 32, 700}, //
-                                                 {6, 2, 96, 900},
-                                                 {8, 2, 256, 130},
-                                                 {8, 2, 256, 700},
-                                                 {14, 2, 80, 200}}) {
+    const std::vector<Shape> shapes{{1, 1, 4, 100},  {3, 1, 16, 300},  {5, 1, 20, 200},  {8, 1, 32, 700},
+                                    {6, 2, 96, 900}, {8, 2, 256, 130}, {8, 2, 256, 700}, {14, 2, 80, 200}};
+    for (const Shape &shape : some_of(shapes)) {
         compare(device, {shape}, {0, 10, 64, 99});
     }
 }
 
 TEST(attention_does_without_norms_or_rotation) {
     Device device = open_as_gpu();
-    for (int i = 0; i < 8; i++) {
+    for (int i : some_of<int>({0, 1, 2, 3, 4, 5, 6, 7})) {
         Case c{{4, 2, 64, 200}};
         c.norms = (i & 1) != 0;
         c.gains = (i & 2) != 0;
@@ -285,7 +280,7 @@ TEST(attention_does_without_norms_or_rotation) {
 
 TEST(attention_rotates_in_every_form) {
     Device device = open_as_gpu();
-    for (int i = 0; i < 8; i++) {
+    for (int i : some_of<int>({0, 1, 2, 3, 4, 5, 6, 7})) {
         Case c{{4, 2, 64, 200}};
         c.traditional = (i & 1) != 0;
         c.freqs = (i & 2) != 0;

@@ -47,10 +47,15 @@ static void in_both_forms(void (*test)(const Device &)) {
 }
 
 static void any_quantization(const Device &device) {
-    for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
-        check_layer(device, 256, 128, bits == 4 ? 32 : 64, bits);
+    struct Case {
+        int64_t n;
+        uint32_t group, bits;
+    };
+    const std::vector<Case> cases{{128, 64, 2}, {128, 64, 3}, {128, 128, 4}, {128, 64, 5},
+                                  {128, 64, 6}, {128, 64, 8}, {128, 32, 4}};
+    for (const Case &c : some_of(cases)) {
+        check_layer(device, 256, c.n, c.group, c.bits);
     }
-    check_layer(device, 256, 128, 128, 4);
     check_layer(device, 256, 1024, 128, 3); // a lane with several rows
 }
 TEST(projections_of_any_quantization) {
@@ -58,9 +63,12 @@ TEST(projections_of_any_quantization) {
 }
 
 static void any_dtype(const Device &device) {
-    for (uint32_t activations : {DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16}) {
-        check_layer(device, 128, 384, 64, 4, {activations, DT_FLOAT32});
-        check_layer(device, 128, 384, 64, 4, {activations, activations});
+    for (const Dtypes &dtypes : some_of<Dtypes>({{DT_FLOAT32, DT_FLOAT32},
+                                                 {DT_FLOAT16, DT_FLOAT32},
+                                                 {DT_FLOAT16, DT_FLOAT16},
+                                                 {DT_BFLOAT16, DT_BFLOAT16},
+                                                 {DT_BFLOAT16, DT_FLOAT32}})) {
+        check_layer(device, 128, 384, 64, 4, dtypes);
     }
 }
 TEST(projections_of_any_dtype) {
@@ -68,12 +76,14 @@ TEST(projections_of_any_dtype) {
 }
 
 static void any_size(const Device &device) {
-    for (int64_t k : {32, 352, 1024, 2560}) {
-        check_layer(device, k, 1, 32, 4);
-        check_layer(device, k, 64, 32, 4);
+    struct Case {
+        int64_t k, n;
+    };
+    const std::vector<Case> cases{{32, 1},  {352, 1},  {1024, 1},  {1024, 64}, {2560, 1},
+                                  {32, 64}, {352, 64}, {2560, 64}, {96, 257},  {64, 2051}};
+    for (const Case &c : some_of(cases)) {
+        check_layer(device, c.k, c.n, 32, 4);
     }
-    check_layer(device, 96, 257, 32, 4);
-    check_layer(device, 64, 2051, 32, 4);
 }
 TEST(projections_of_any_size) {
     in_both_forms(any_size);
