@@ -2,6 +2,8 @@ package testmodel
 
 import (
 	"fmt"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,9 +12,10 @@ import (
 )
 
 // EachDevice runs fn as a subtest on the CPU backend and on every usable Vulkan
-// device, opened with the given options; if Vulkan is compiled in, there must be
-// one. It checks that no tensor stays alive and that the validation layer, if it is
-// on, reported nothing.
+// device; if Vulkan is compiled in, there must be one. It checks that no tensor stays
+// alive and that the validation layer, if it is on, reported nothing. Devices are
+// opened with the given options; without any, all tests of a process share those that
+// are opened first, as strict ones, so that their kernels are compiled once.
 func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...kompute.Option) {
 	t.Helper()
 	devices, err := kompute.Devices()
@@ -29,12 +32,45 @@ func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...
 			spec = fmt.Sprintf("%s:%d", info.Backend, info.Index)
 		}
 		t.Run(spec, func(t *testing.T) {
-			d, err := kompute.Open(spec, opts...)
-			require.NoError(t, err)
+			open := openShared
+			if len(opts) > 0 {
+				open = func(t *testing.T, spec string) *kompute.Device {
+					d, err := kompute.Open(spec, opts...)
+					require.NoError(t, err)
+					t.Cleanup(func() { require.NoError(t, d.Close()) })
+					return d
+				}
+			}
+			d := open(t, spec)
 			fn(t, d)
 			require.Zero(t, d.Stats().LiveTensors, "tensors left open")
 			require.Zero(t, d.Stats().ValidationMessages)
-			require.NoError(t, d.Close())
 		})
 	}
+}
+
+var (
+	sharedMutex sync.Mutex
+	shared      = make(map[string]*kompute.Device) // by what they are opened with
+)
+
+// openShared returns the process's device of this name, which stays open. A test that
+// fails may have left anything behind: the next one gets a new device.
+func openShared(t *testing.T, spec string) *kompute.Device {
+	sharedMutex.Lock()
+	defer sharedMutex.Unlock()
+	key := spec + " " + os.Getenv("KOMPUTE_GO_FUSION_ON_CPU") // read by the shim when it opens a device
+	if shared[key] == nil {
+		d, err := kompute.Open(spec, kompute.WithStrict())
+		require.NoError(t, err)
+		shared[key] = d
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			sharedMutex.Lock()
+			defer sharedMutex.Unlock()
+			delete(shared, key)
+		}
+	})
+	return shared[key]
 }

@@ -68,7 +68,7 @@ func TestGoldenGreedy(t *testing.T) {
 			}
 			require.Empty(t, s.Stream().Stats().Fallbacks)
 		})
-	}, kompute.WithStrict())
+	})
 }
 
 // The most important cases, which have wide margins, also hold in 16 bits.

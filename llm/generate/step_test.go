@@ -34,7 +34,7 @@ func TestReplaysEqualEager(t *testing.T) {
 				}
 			}
 		})
-	}, kompute.WithStrict())
+	})
 }
 
 // hot samples with every filter, at a temperature so high that seeds soon differ.
@@ -75,7 +75,7 @@ func TestSampledReplaysEqualEager(t *testing.T) {
 				}
 			}
 		})
-	}, kompute.WithStrict())
+	})
 }
 
 // Once the step is captured, a token costs one replay and nothing else, however
@@ -87,7 +87,7 @@ func TestSteadyDecode(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
 			for _, p := range []sample.Params{{}, {}, hot(1), hot(2)} {
-				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 64}
+				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 24}
 				r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 				require.NoError(t, err)
 				require.NotEmpty(t, r.IDs)

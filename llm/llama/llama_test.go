@@ -147,7 +147,7 @@ func TestGoldenGreedy(t *testing.T) {
 				require.Empty(t, s.Stats().Fallbacks)
 				require.NoError(t, s.Close())
 				require.NoError(t, m.Close())
-			}, kompute.WithStrict())
+			})
 		})
 	}
 }
