@@ -76,6 +76,8 @@ func TestConformance(t *testing.T) {
 				report := &optest.Report{}
 				defer func() { require.NoError(t, writeTable(dev, report)) }()
 				optest.Run(t, dev, optest.WithReport(report))
+			} else if os.Getenv("KOMPUTE_GO_TEST_WHOLE") != "" {
+				optest.Run(t, dev, optest.WithEveryCase())
 			} else {
 				optest.Run(t, dev)
 			}

@@ -82,7 +82,7 @@ func arangeSuite() suite {
 		return func(e *env) error { return ops.Arange[float32](e.s, start, stop, step).Err() }
 	}
 	return suite{
-		op: "arange", run: runArange, reference: referenceArange, cases: arangeCases, random: randomArange,
+		op: "arange", run: runArange, reference: referenceArange, cases: arangeCases, draw: randomArange,
 		exact: func(c *Case) bool { return !c.To.IsFloat() },
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{To: dtype, Params: Params{Range: []float64{0, float64(size), 1}}}

@@ -247,8 +247,8 @@ func drawPart(t *rapid.T, label string, shape []int) []int {
 
 func binarySuite() suite {
 	return suite{
-		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, random: randomBinary, along: pointwise,
-		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 2,
+		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, draw: randomBinary, along: pointwise,
+		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 8,
 		zeros: func(c *Case) bool { return has(choiceKinds, c.Params.Kind) || c.Params.Kind == "mod" },
 		kinds: []string{"add", "less"},
 		large: func(dtype array.DType, _ string, size int) Case {

@@ -140,7 +140,7 @@ func concatSuite() suite {
 		}
 	}
 	return suite{
-		op: "concat", run: runConcat, reference: referenceConcat, cases: concatCases, random: randomConcat,
+		op: "concat", run: runConcat, reference: referenceConcat, cases: concatCases, draw: randomConcat,
 		exact: func(*Case) bool { return true }, along: concatAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return concatCase("", 1, blank(dtype, size/4096, 2048), blank(dtype, size/4096, 2048))

@@ -38,7 +38,7 @@ func randomCopy(t *rapid.T) Case {
 
 func copySuite() suite {
 	return suite{
-		op: "copy", run: runCopy, cases: copyCases, random: randomCopy, along: pointwise,
+		op: "copy", run: runCopy, cases: copyCases, draw: randomCopy, along: pointwise,
 		reference: func(c *Case) []float64 { return floats(c.In["x"]) },
 		exact:     func(*Case) bool { return true },
 		large: func(dtype array.DType, _ string, size int) Case {

@@ -58,7 +58,7 @@ func fillSuite() suite {
 		return func(e *env) error { return ops.Fill(e.s, float32(1), shape...).Err() }
 	}
 	return suite{
-		op: "fill", run: runFill, cases: fillCases, random: randomFill,
+		op: "fill", run: runFill, cases: fillCases, draw: randomFill,
 		reference: func(c *Case) []float64 {
 			v := floats(dense(c.To, []float64{c.Params.Value}))[0]
 			return slices.Repeat([]float64{v}, size(c.Params.Shape))

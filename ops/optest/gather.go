@@ -106,7 +106,7 @@ func gatherAlong(c *Case, axis int) map[string]int {
 
 func gatherSuite() suite {
 	return suite{
-		op: "gather", run: runGather, reference: referenceGather, cases: gatherCases, random: randomGather,
+		op: "gather", run: runGather, reference: referenceGather, cases: gatherCases, draw: randomGather,
 		exact: func(*Case) bool { return true }, along: gatherAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024), "indices": blank(array.Int32, size/1024)}}

@@ -123,7 +123,7 @@ func gatherAxisSuite() suite {
 		return func(e *env) error { return ops.TakeAlongAxis(e.s, e.f32(x...), e.i32(indices...), axis).Err() }
 	}
 	return suite{
-		op: "gather_axis", run: runGatherAxis, reference: referenceGatherAxis, cases: gatherAxisCases, random: randomGatherAxis,
+		op: "gather_axis", run: runGatherAxis, reference: referenceGatherAxis, cases: gatherAxisCases, draw: randomGatherAxis,
 		exact: func(*Case) bool { return true }, along: gatherAxisAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Axis: 1}, In: map[string]array.Array{

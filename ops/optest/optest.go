@@ -20,7 +20,9 @@ package optest
 
 import (
 	"context"
+	"flag"
 	"hash/fnv"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +42,7 @@ type suite struct {
 	bound     func(c *Case) bound        // the error allowed, else defaultBound
 	zeros     func(c *Case) bool         // whether zeros have the right sign
 	cases     func() []Case              // the table
-	random    func(t *rapid.T) Case      // one at random
+	draw      func(t *rapid.T) Case      // one at random
 	valid     func() Case                // one that is refused once something is changed
 	optional  []string                   // operands that may be absent
 	reorders  func(*kompute.Device) bool // whether the order of its sums depends on layouts
@@ -48,7 +50,7 @@ type suite struct {
 	along     along                      // which axes can be sliced before the op or after it
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
-	thin      int                               // on slow devices, of so many cases one is run
+	thin      int                               // on slow devices, of so many cases one is run; 0: all
 	// large is a case to measure, of about size elements. kinds are what Measure asks for, one by one; nil: it has one.
 	large func(dtype array.DType, kind string, size int) Case
 	kinds []string
@@ -75,6 +77,10 @@ type Option func(*runner)
 // large case.
 func WithReport(r *Report) Option { return func(u *runner) { u.report = r } }
 
+// WithEveryCase makes Run test as much on a Vulkan driver that runs on the CPU as on
+// a GPU: there it takes several times as long.
+func WithEveryCase() Option { return func(u *runner) { u.every = true } }
+
 // Run tests every op on dev. The device stays open.
 func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 	cpu, err := kompute.Open("cpu")
@@ -91,7 +97,7 @@ func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 			defer func() { t.Logf("%d pipelines built", dev.Stats().PipelinesBuilt-built) }()
 			t.Run("mlx", r.vectors)
 			t.Run("table", r.table)
-			t.Run("random", func(t *testing.T) { rapid.Check(t, r.property) })
+			t.Run("random", r.random)
 			t.Run("rejects", r.rejected)
 			if u.large != nil && r.report != nil {
 				t.Run("large", r.measure)
@@ -132,6 +138,7 @@ type runner struct {
 	lenient  bool    // skips what runs on the CPU instead
 	// Of the cases that would run, the part of so many that does; parts 0: all.
 	part, parts int
+	every       bool // slow devices run every case too
 }
 
 // Case is one call of an op on host data.
@@ -215,13 +222,21 @@ const (
 	raceThin  = 4
 )
 
+// slowChecks divides the number of random cases on slow devices.
+const slowChecks = 4
+
+// slow reports whether Vulkan runs on the CPU, as with lavapipe. There nearly all of the
+// time goes into compiling kernels, anew for each element type and layout.
+func (r *runner) slow() bool {
+	return !r.every && r.dev.Backend() == "vulkan" && r.dev.Info().Type == "cpu"
+}
+
 // skip reports whether to leave out a case: in short tests, under the race
-// detector, and where Vulkan runs on the CPU, as with lavapipe, where building the
-// kernels' many variants takes most of the time.
+// detector, and on slow devices.
 func (r *runner) skip(name string) bool {
 	of := 1
-	if r.thin > 0 && r.dev.Backend() == "vulkan" && r.dev.Info().Type == "cpu" {
-		of = r.thin
+	if r.slow() {
+		of = max(1, r.thin)
 	}
 	if testing.Short() {
 		of *= shortThin
@@ -237,9 +252,22 @@ func (r *runner) skip(name string) bool {
 	return r.parts > 0 && h.Sum32()/uint32(of)%uint32(r.parts) != uint32(r.part)
 }
 
+// random runs cases at random: fewer where the suite is thinned.
+func (r *runner) random(t *testing.T) {
+	if r.slow() && r.thin > 0 {
+		checks := flag.Lookup("rapid.checks")
+		all := checks.Value.String()
+		n, err := strconv.Atoi(all)
+		require.NoError(t, err)
+		require.NoError(t, checks.Value.Set(strconv.Itoa(max(1, n/slowChecks))))
+		defer func() { require.NoError(t, checks.Value.Set(all)) }()
+	}
+	rapid.Check(t, r.property)
+}
+
 // property checks a random case against the oracle, and the algebra of views.
 func (r *runner) property(t *rapid.T) {
-	c := r.random(t)
+	c := r.draw(t)
 	got := r.against(t, &c, r.oracle(t, &c))
 	r.copies(t, &c, got)
 	r.slices(t, &c, got)

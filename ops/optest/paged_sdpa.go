@@ -268,8 +268,8 @@ func pagedSDPASuite() suite {
 	}
 	type s = []int
 	return suite{
-		op: "paged_sdpa", run: runPagedSDPA, reference: referencePagedSDPA, cases: pagedSDPACases, random: randomPagedSDPA,
-		along: pagedSDPAAlong, thin: 2, extra: func(t *testing.T, dev *kompute.Device) {
+		op: "paged_sdpa", run: runPagedSDPA, reference: referencePagedSDPA, cases: pagedSDPACases, draw: randomPagedSDPA,
+		along: pagedSDPAAlong, thin: 5, extra: func(t *testing.T, dev *kompute.Device) {
 			pagedSDPAPlaces(t, dev)
 			pagedSDPACompany(t, dev)
 		},

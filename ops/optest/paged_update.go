@@ -117,7 +117,7 @@ func pagedUpdateSuite() suite {
 		i32 = *kompute.Tensor[int32]
 	)
 	return suite{
-		op: "paged_update", run: runPagedUpdate, reference: referencePagedUpdate, cases: pagedUpdateCases, random: randomPagedUpdate,
+		op: "paged_update", run: runPagedUpdate, reference: referencePagedUpdate, cases: pagedUpdateCases, draw: randomPagedUpdate,
 		exact: func(*Case) bool { return true }, along: pagedUpdateAlong, thin: 3,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{

@@ -179,7 +179,7 @@ func randomSuite() suite {
 		return func(e *env) error { return ops.Normal[float32](e.s, state(e), mean, deviation, 3).Err() }
 	}
 	return suite{
-		op: "random", run: runRandom, reference: referenceRandom, cases: randomCases, random: randomRandom,
+		op: "random", run: runRandom, reference: referenceRandom, cases: randomCases, draw: randomRandom,
 		exact: func(c *Case) bool { return c.Params.Kind == "uniform" },
 		extra: func(t *testing.T, dev *kompute.Device) {
 			moments(t, dev, "uniform", 0.5, 1.0/12, func(v float64) float64 { return v })

@@ -125,7 +125,7 @@ func repeatSuite() suite {
 		return func(e *env) error { return ops.Tile(e.s, e.f32(shape...), reps...).Err() }
 	}
 	return suite{
-		op: "repeat", run: runRepeat, reference: referenceRepeat, cases: repeatCases, random: randomRepeat,
+		op: "repeat", run: runRepeat, reference: referenceRepeat, cases: repeatCases, draw: randomRepeat,
 		exact: func(*Case) bool { return true }, along: repeatAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Axis: 1, Reps: []int{4}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 1024)}}

@@ -57,7 +57,7 @@ func randomSiLUMul(t *rapid.T) Case {
 
 func siLUMulSuite() suite {
 	return suite{
-		op: "silu_mul", run: runSiLUMul, reference: referenceSiLUMul, cases: siLUMulCases, random: randomSiLUMul, along: pointwise,
+		op: "silu_mul", run: runSiLUMul, reference: referenceSiLUMul, cases: siLUMulCases, draw: randomSiLUMul, along: pointwise,
 		bound: func(c *Case) bound {
 			b := pointwiseBound(c.dtype("gate"))
 			b.Relative = max(b.Relative, 2e-5)

@@ -103,7 +103,7 @@ func sliceSuite() suite {
 		return func(e *env) error { return ops.Slice(e.s, e.f32(x...), shape, start...).Err() }
 	}
 	return suite{
-		op: "slice", run: runSlice, reference: referenceSlice, cases: sliceCases, random: randomSlice,
+		op: "slice", run: runSlice, reference: referenceSlice, cases: sliceCases, draw: randomSlice,
 		exact:    func(*Case) bool { return true },
 		optional: []string{"start"}, along: sliceAlong,
 		large: func(dtype array.DType, _ string, size int) Case {

@@ -153,7 +153,7 @@ func sliceUpdateAlong(c *Case, axis int) map[string]int {
 
 func sliceUpdateSuite() suite {
 	return suite{
-		op: "slice_update", run: runSliceUpdate, reference: referenceSliceUpdate, cases: sliceUpdateCases, random: randomSliceUpdate,
+		op: "slice_update", run: runSliceUpdate, reference: referenceSliceUpdate, cases: sliceUpdateCases, draw: randomSliceUpdate,
 		exact:    func(*Case) bool { return true },
 		optional: []string{"start"},
 		extra:    sliceUpdateAround,

@@ -161,7 +161,7 @@ func randomUnary(t *rapid.T) Case {
 
 func unarySuite() suite {
 	return suite{
-		op: "unary", run: runUnary, reference: referenceUnary, bound: unaryBound, cases: unaryCases, random: randomUnary, along: pointwise,
+		op: "unary", run: runUnary, reference: referenceUnary, bound: unaryBound, cases: unaryCases, draw: randomUnary, thin: 4, along: pointwise,
 		exact: func(c *Case) bool { return !unaryResult(c).IsFloat() },
 		kinds: []string{"neg", "exp"},
 		large: func(dtype array.DType, _ string, size int) Case {

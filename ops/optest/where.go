@@ -86,7 +86,7 @@ func whereSuite() suite {
 		return func(e *env) error { return ops.Where(e.s, e.boolean(c...), e.f32(a...), e.f32(b...)).Err() }
 	}
 	return suite{
-		op: "where", run: runWhere, reference: referenceWhere, cases: whereCases, random: randomWhere,
+		op: "where", run: runWhere, reference: referenceWhere, cases: whereCases, draw: randomWhere, thin: 2,
 		exact: func(*Case) bool { return true }, along: pointwise,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"condition": blank(array.Bool, size), "a": blank(dtype, size), "b": blank(dtype, size)}}
