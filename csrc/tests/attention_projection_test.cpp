@@ -85,11 +85,17 @@ TEST(attention_and_its_product_are_one_op) {
     for (int32_t position : {0, 63, 64, 199}) { // some or none of the parts have keys
         check(device, {4, 2, 64, 200, position}, 1);
     }
-    check(device, {4, 2, 64, 40, 20}, 1);      // one part
-    check(device, {3, 1, 128, 1500, 1300}, 1); // several chunks in each part
-    check(device, {4, 4, 8, 100, 99, false}, 1);
-    for (uint32_t dtype : {DT_FLOAT16, DT_BFLOAT16}) {
-        check(device, {4, 2, 32, 200, 150}, 1, dtype);
+    struct Shaped {
+        Case shape;
+        uint32_t dtype = DT_FLOAT32;
+    };
+    const std::vector<Shaped> cases{{{3, 1, 128, 1500, 1300}}, // several chunks in each part
+                                    {{4, 2, 64, 40, 20}},      // one part
+                                    {{4, 4, 8, 100, 99, false}},
+                                    {{4, 2, 32, 200, 150}, DT_FLOAT16},
+                                    {{4, 2, 32, 200, 150}, DT_BFLOAT16}};
+    for (const Shaped &c : some_of(cases)) {
+        check(device, c.shape, 1, c.dtype);
     }
 }
 

@@ -38,7 +38,7 @@ static std::vector<Tensor> residual(Layer &l, Side side, bool keep) {
 TEST(a_residual_is_fused) {
     Device device = open_device();
     for (Side side : {kLeft, kRight}) {
-        for (uint32_t dtype : {DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16}) {
+        for (uint32_t dtype : some_of<uint32_t>({DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16})) {
             check_fused(device, [&](Layer &l) { return residual(l, side, false); }, {1, kOthers, {dtype, DT_BFLOAT16}});
         }
     }
