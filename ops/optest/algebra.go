@@ -11,8 +11,8 @@ import (
 )
 
 // along says which axis of each operand belongs to an axis of a case's result:
-// entry i along the latter depends on entry i along the former alone, and on
-// operands that are not named wholly. Nil means that entries depend on each
+// entry i of the result along its axis depends only on entry i of each operand along
+// that operand's axis, and on all of the operands that are not named. Nil means that entries depend on each
 // other. An operand's axis of length 1 that repeats may be named too. Params.Shape,
 // where a case has one, is the result's and follows it.
 type along func(c *Case, axis int) map[string]int
@@ -42,8 +42,8 @@ func rowwise(c *Case, axis int) map[string]int {
 	return map[string]int{"x": axis}
 }
 
-// copies checks that contiguous copies of a case's operands give the bits that
-// the case gave, or, where the order of sums depends on layouts, about the same.
+// copies checks that contiguous copies of a case's operands give the same bits as
+// the case, or nearly so where the order of sums depends on layouts.
 func (r *runner) copies(t *rapid.T, c *Case, got array.Array) {
 	dense := *c
 	dense.In = map[string]array.Array{}
@@ -58,8 +58,8 @@ func (r *runner) copies(t *rapid.T, c *Case, got array.Array) {
 	require.Equal(t, got.Data, again.Data, "a view and its copy differ")
 }
 
-// slices checks that the op on a slice of its operands gives the slice of what
-// it gave: the same bits, or, where sums are grouped by the shape, about those.
+// slices checks that the op on a slice of its operands gives the slice of its
+// result: the same bits, or nearly so where the shape decides how sums are grouped.
 func (r *runner) slices(t *rapid.T, c *Case, got array.Array) {
 	if r.along == nil || got.Rank() == 0 {
 		return

@@ -197,8 +197,8 @@ func binaryCases() []Case {
 	return cases
 }
 
-// binaryQuads are cases that can be worked on by four elements at once, and some
-// that just cannot.
+// binaryQuads are cases whose elements can be taken four at a time, and some that
+// narrowly miss that.
 func binaryQuads() []Case {
 	var cases []Case
 	for i, dtype := range []array.DType{array.Float32, array.BFloat16, array.Uint8, array.Int32} {

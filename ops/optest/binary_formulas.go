@@ -2,8 +2,8 @@ package optest
 
 import "math"
 
-// binaryFormulas are the kinds on floats, and on integers where nothing else is
-// said in integerFormulas.
+// binaryFormulas are the kinds on floats, and on integers unless integerFormulas
+// has another formula.
 var binaryFormulas = map[string]func(a, b float64) float64{
 	"add": func(a, b float64) float64 { return a + b },
 	"sub": func(a, b float64) float64 { return a - b },

@@ -20,7 +20,7 @@ func runFill(c *call) *kompute.View {
 		runFillOf[int32], runFillOf[uint32], runFillOf[bool], runFillOf[uint8])(c)
 }
 
-// fillValues are what a type is filled with.
+// fillValues are the values that Fill is tested with, by type.
 func fillValues(dtype array.DType) []float64 {
 	switch {
 	case dtype == array.Bool:

@@ -84,7 +84,8 @@ func randomLayerNorm(t *rapid.T) Case {
 	return Case{In: in, Params: Params{Eps: rapid.SampledFrom([]float32{1e-6, 1e-5, 0.1}).Draw(t, "eps")}}
 }
 
-// layerNormBound: of a row whose mean is large, what varies has few digits left.
+// layerNormBound: if the mean of a row is large, few digits remain for the differences
+// from it.
 func layerNormBound(c *Case) bound {
 	x := c.In["x"]
 	b := defaultBound(x.DType)

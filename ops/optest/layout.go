@@ -9,7 +9,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// must returns a layout that cannot be wrong here.
+// must returns the layout, which cannot be wrong here.
 func must(l array.Layout, err error) array.Layout {
 	if err != nil {
 		panic(fmt.Sprintf("optest: %v", err))
@@ -62,7 +62,7 @@ func relayout(a array.Array, l array.Layout, n int) array.Array {
 	return out
 }
 
-// fill writes large values everywhere: what no test draws.
+// fill writes large values everywhere, which no test draws.
 func fill(a array.Array) {
 	set := setter(a)
 	for i := range len(a.Data) / a.DType.Size() {

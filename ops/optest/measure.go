@@ -22,7 +22,7 @@ func largeSize(dev *kompute.Device) int {
 	return 1 << 24
 }
 
-// blank returns zeros, for cases whose time does not depend on their values.
+// blank returns zeros, for cases whose time does not depend on values.
 func blank(dtype array.DType, shape ...int) array.Array {
 	return empty(dtype, must(array.Contiguous(shape...)), size(shape))
 }

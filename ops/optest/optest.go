@@ -12,10 +12,10 @@
 // scripts/mlx_vectors.py), for every device; formulas in float64 in this
 // package, for the CPU device; and the CPU device, for the others. Cases come from
 // tables and, by rapid, at random: shapes, element types, and layouts such as
-// transposed, sliced, broadcast and oddly placed views. Further it checks that a
-// view and its copy give the same bits, that an op on a slice is the slice of the op, that bad calls are refused with the right
-// error before they reach the device, that nothing falls back to the CPU, and
-// that no tensor is left behind.
+// transposed, sliced, broadcast and oddly placed views. It also checks that a
+// view and its copy give the same bits, that an op on a slice gives the slice of its
+// result, that bad calls are refused with the right error before they reach the
+// device, that nothing falls back to the CPU, and that no tensor is left behind.
 package optest
 
 import (
@@ -136,7 +136,7 @@ type runner struct {
 	dev, cpu *kompute.Device
 	report   *Report // may be nil
 	lenient  bool    // skips what runs on the CPU instead
-	// Of the cases that would run, the part of so many that does; parts 0: all.
+	// Which part of the cases runs, and of how many parts; parts 0: all.
 	part, parts int
 	every       bool // slow devices run every case too
 }
@@ -214,9 +214,8 @@ func (r *runner) vectors(t *testing.T) {
 	}
 }
 
-// Of how many cases one is run: where go test is asked for -short, and where the
-// race detector watches the CPU backend, which it slows down most. What the other
-// cases compute is for a build without it.
+// With -short, one of shortThin cases is run; under the race detector, which slows the
+// CPU backend down most, one of raceThin. The other cases run in builds without it.
 const (
 	shortThin = 4
 	raceThin  = 4

@@ -123,7 +123,7 @@ func pagedRunsCases() []Case {
 			pagedRunsCase(r, dtype, dtype, pagedShape{70, 6, 2, 40, 5, 7, 2, 3}),      // three, odd pages
 			pagedRunsCase(r, dtype, dtype, pagedShape{130, 2, 2, 33, 5, 5, 3, 2}))     // no quads, one head
 	}
-	// Numbers of very different sizes.
+	// Numbers of very different magnitudes.
 	wide := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{90, 4, 2, 24, 9, 16, 3, 4})
 	wide.Name += "/sizes"
 	for _, operand := range []string{"q", "keys", "values"} {

@@ -193,8 +193,8 @@ func drawQuantized(t *rapid.T, r source, f form, k int, lead ...int) map[string]
 	return in
 }
 
-// largestElement returns the magnitude that the elements of a quantized matrix
-// do not pass.
+// largestElement returns the largest magnitude that an element of a quantized matrix
+// can have.
 func largestElement(c *Case) float64 {
 	if c.Params.mode() != ops.ModeAffine {
 		return largest(unpack(c))

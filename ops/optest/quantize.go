@@ -162,7 +162,7 @@ func nearestE4M3(v float64) int {
 	return sign | best
 }
 
-// groupsOf makes rows of groups that are each special in one way.
+// groupsOf makes rows of groups, each a special case of its own.
 func groupsOf(r source, dtype array.DType, group, k int, lead ...int) array.Array {
 	values := make([]float64, size(lead)*k)
 	for at := 0; at < len(values); at += group {

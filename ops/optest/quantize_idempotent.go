@@ -12,8 +12,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// idempotent checks that quantizing what a mode without biases holds changes no
-// element: scales may differ, by powers of two that the codes make up for.
+// idempotent checks that quantizing the elements of a quantized matrix without biases
+// changes none of them. Scales may differ by powers of two for which the codes compensate.
 func idempotent(t *testing.T, dev *kompute.Device) {
 	for _, q := range []ops.Quantization{ops.MXFP4, ops.NVFP4, ops.MXFP8} {
 		t.Run(q.Mode.String(), func(t *testing.T) {

@@ -188,8 +188,8 @@ func reduceTypes(kind string) []array.DType {
 	return elementTypes
 }
 
-// reduceOperand returns what suits a kind: factors near 1 (a row may repeat one), and zeros among what
-// is asked for truth.
+// reduceOperand returns an operand that suits a kind: factors near 1 for products (a row may repeat one), and
+// some zeros for All and Any.
 func reduceOperand(r source, kind string, dtype array.DType, shape ...int) array.Array {
 	switch {
 	case kind == "prod" && dtype.IsFloat():

@@ -41,8 +41,8 @@ func reduceCases() []Case {
 	return append(cases, reduceEdges()...)
 }
 
-// reduceEdges are rows of NaNs, infinities, equal elements and long rows with one
-// that counts.
+// reduceEdges are rows of NaNs, infinities and equal elements, and long rows in which
+// only one element matters.
 func reduceEdges() []Case {
 	var cases []Case
 	inf, nan := math.Inf(1), math.NaN()

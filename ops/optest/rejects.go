@@ -107,7 +107,7 @@ func (r *runner) spoilt(operand string) []spoilt {
 	return list
 }
 
-// call runs a case with one operand spoilt.
+// call runs a case with one operand made unfit.
 func (r *runner) call(e *env, c *Case, operand string, spoil func(*env, *kompute.View) *kompute.View) error {
 	in := upload(e.t, r.dev, c.In)
 	e.t.Cleanup(in.close)

@@ -115,7 +115,7 @@ func (r *runner) measuredCases(o MeasureOptions) []measuredCase {
 	return out
 }
 
-// kindOf is what Params.Kind is for a kind of the suite's: the modes of quantization are parameters of their own.
+// kindOf returns the Params.Kind of a kind that the suite names: modes of quantization are parameters of their own.
 func (r *runner) kindOf(kind string) string {
 	if kind == "" || formOf(kind).mode.String() == kind {
 		return ""
@@ -187,8 +187,8 @@ func (r *runner) warmUp(ctx context.Context, s *kompute.Stream, region *kompute.
 	return nil
 }
 
-// panicking lets helpers of tests run outside of a test; what they require cannot fail for want of the device: memory
-// is taken when the op runs.
+// panicking lets helpers of tests run outside of a test. What they require cannot fail because of the device, since
+// memory is taken only when the op runs.
 type panicking struct{}
 
 func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

@@ -72,7 +72,7 @@ func rotate(row []float64, p Params, freqs []float64, position float64) {
 	}
 }
 
-// ropeBound grows with the largest angle: positions are float32 there.
+// ropeBound grows with the largest angle, which float32 rounds.
 func ropeBound(c *Case) bound {
 	far := math.Abs(float64(c.Params.Offset))
 	if a, given := c.In["offset"]; given {

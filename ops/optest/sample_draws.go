@@ -93,8 +93,8 @@ func newTensor[T kompute.Element](t *testing.T, dev *kompute.Device, data []T, s
 	return x
 }
 
-// sampleAlong: the rows of a greedy choice are independent; a drawn one depends
-// on which row it is.
+// sampleAlong: rows are independent if the choice is greedy; a draw depends on the
+// number of its row.
 func sampleAlong(c *Case, axis int) map[string]int {
 	if c.Params.Sampling.Temperature != 0 {
 		return nil

@@ -110,7 +110,7 @@ func scatterBound(c *Case) bound {
 	return sumBound(x.DType, c.In["indices"].Size(), max(largest(floats(x)), largest(floats(c.In["updates"]))))
 }
 
-// factors are numbers of a type which can be multiplied often.
+// factors are numbers of which many can be multiplied without overflow.
 func (r source) factors(dtype array.DType, shape ...int) array.Array {
 	if !dtype.IsFloat() {
 		return r.numbers(dtype, shape...)
@@ -217,7 +217,7 @@ func scatterAlong(c *Case, axis int) map[string]int {
 	return axes
 }
 
-// scatterRepeats runs sums whose result depends on their order again and again:
+// scatterRepeats runs sums again and again whose result depends on their order:
 // the bits must not change.
 func scatterRepeats(t *testing.T, dev *kompute.Device) {
 	s, err := dev.NewStream()

@@ -86,8 +86,8 @@ func unaryResult(c *Case) array.DType {
 	return c.dtype("x")
 }
 
-// unaryBound: sines are within 1e-5 of the truth, not of their size, and so is
-// what has zeros or vanishes by cancellation.
+// unaryBound: the error of sines is at most 1e-5, whatever their size, and so is that
+// of functions that have zeros or lose digits by cancellation.
 func unaryBound(c *Case) bound {
 	b := pointwiseBound(c.dtype("x"))
 	switch c.Params.Kind {

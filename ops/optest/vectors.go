@@ -12,8 +12,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// testdata holds one file per op, which scripts/mlx_vectors.py wrote: its doc
-// comment describes the form.
+// testdata holds one file per op, written by scripts/mlx_vectors.py, whose doc comment
+// describes the format.
 //
 //go:embed testdata/*.safetensors
 var testdata embed.FS
