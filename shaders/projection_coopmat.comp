@@ -82,6 +82,8 @@ const uint X_FROM = TEAMS * TILES * TILE_QUADS;
 
 shared uvec4 work[X_FROM + ABREAST * BUFFERS * CHUNK * HELD_UNIT];
 
+const uint HELD_UNITS = 1, HELD_TILES = TILES;
+
 #include "byte_tiles.glsl"
 #include "not_finite.glsl"
 
@@ -225,15 +227,15 @@ FLOATS sums[TILES];
 // Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
 void add_chunk(uint unit, uint x) {
     UNROLL for (uint u = 0; u < CHUNK; u++) {
-        take_unit(x + u * HELD_UNIT);
+        hold_unit(0, x + u * HELD_UNIT);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             INTEGERS products;
-            multiply_bytes(tile_from(team(), t) + 2 * u, products);
+            multiply_bytes(tile_from(team(), t) + 2 * u, 0, products);
             if (u % (1 << GROUP_SHIFT) == 0) {
-                take_scales(t, tile_from(team(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+                hold_scales(t, tile_from(team(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
             }
             FLOATS result;
-            unit_floats(products, t, unit + u < UNITS, result);
+            unit_floats(products, 0, t, unit + u < UNITS, result);
             if (u % 2 == 0) {
                 waiting_unit[t] = result;
                 continue;
@@ -286,16 +288,44 @@ float add_round(float total, uint tile, uint i) {
     return total;
 }
 
-void store(uint row_of_x, uint row, float v) {
-    uint at = row_of_x * p.sets[matrix].n + row;
-    if (PAIR || SETS == 1 || matrix == 0) {
-        y0_store(p.sets[0].out_offset + at, v);
-    } else if (SETS == 2 || matrix == 1) {
-        y1_store(p.sets[1].out_offset + at, v);
-    } else {
-        y2_store(p.sets[2].out_offset + at, v);
-    }
+// The sum of squares of a unit of a row.
+float unit_squares(uint of_x, uint row) {
+    return uintBitsToFloat(rows_of_x[of_x * X_UNIT(SIDE) + X_SQUARES(SIDE) + row / 4][row & 3u]);
 }
+
+#ifdef COOPMAT_KHR
+
+// 1/rms of a row of the block. The lanes of projection.comp sum the squares.
+float row_factor(uint block, uint row) {
+    float sum = 0.0;
+    for (uint unit = team_lane() % LANES; unit < UNITS; unit += LANES) {
+        sum += unit_squares(block * UNITS + unit, row);
+    }
+    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        sum += subgroupShuffleXor(sum, bit);
+    }
+    return norm_factor(sum, COLS, p.eps);
+}
+
+#else
+
+float row_factor(uint block, uint row) {
+    float sums[32];
+    [[dont_unroll]] for (uint i = 0; i < LANES; i++) {
+        sums[i] = 0.0;
+        [[dont_unroll]] for (uint unit = i; unit < UNITS; unit += LANES) {
+            sums[i] += unit_squares(block * UNITS + unit, row);
+        }
+    }
+    [[dont_unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        [[dont_unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
+            sums[i] += sums[i + bit];
+        }
+    }
+    return norm_factor(sums[0], COLS, p.eps);
+}
+
+#endif
 
 shared float factors[SIDE]; // 1/rms of the rows of the block
 
@@ -308,29 +338,7 @@ void find_factors() {
     }
 }
 
-// The sum of the products of a row of a matrix with those elements of a row of the block that are not finite.
-float not_finite_sum(uint second, uint w_row, uint row) {
-    uint set = PAIR ? second : matrix, from = p.x_offset + (block * SIDE + row) * p.x_stride;
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
-            vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < 4; c++) {
-                uint code = 4 * j + c;
-                float weight = set == 0 ? weight0(w_row, unit, code)
-                             : set == 1 ? weight1(w_row, unit, code)
-                                        : weight2(w_row, unit, code);
-                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
-            }
-        }
-    }
-    return sum;
-}
-
-// The sum itself if it is finite, or if a norm makes it NaN anyway.
-float whole(float sum, uint second, uint w_row, uint row) {
-    return NORM != 0 || is_finite(sum) ? sum : mended(sum, not_finite_sum(second, w_row, row));
-}
+#include "byte_tile_stores.glsl"
 
 // Element i of a tile: i % 16 of its rows of w, i / 16 of its rows of x.
 void finish(uint tile_first, uint i, float v, float second) {
@@ -340,14 +348,14 @@ void finish(uint tile_first, uint i, float v, float second) {
         return;
     }
     float factor = NORM == 0 ? 1.0 : factors[i / 16];
-    v = scaled_result(whole(v, 0, row, i / 16), factor);
+    v = scaled_result(whole(v, matrix, row, i / 16), factor);
     if (PAIR) {
         v = silu_mul_result(v, scaled_result(whole(second, 1, row, i / 16), factor));
     }
     if (EPILOGUE == PROJECTION_RESIDUAL) {
         v += bits_to_float(residual_bits(p.residual_offset + row_of_x * p.sets[0].n + row), y_DT);
     }
-    store(row_of_x, row, v);
+    store(matrix, row_of_x, row, v);
 }
 
 const uint RESULTS = GROUP_TILES * TILE;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/affine.hpp"
+#include "ops/projection_held.hpp"
 #include "ops/projection_launch.hpp"
 
 namespace kpx {
@@ -128,6 +129,10 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
 }
 
 void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (prefers_held_x(lowering, op, m)) {
+        dispatch_held_x(lowering, op, m);
+        return;
+    }
     const DeviceTraits &device = lowering.device();
     const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const ByteTiles t = plan(lowering, op, m);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/gen_ops.hpp"
+#include "ops/projection_held.hpp"
 #include "ops/projection_launch.hpp"
 #include "recorded_lowering.hpp"
 #include "test.hpp"
@@ -59,6 +60,40 @@ TEST(a_row_of_integers_stays_in_one_piece_where_floats_do_not) {
     lowering = RecordedLowering();
     lowering.words.erase("dot8");
     CHECK(projected(lowering, 12288).piece < 12288);
+}
+
+// Launches with x in registers fit, too, and reach all columns and rows. Dot products keep x in shared memory, which
+// not every launch has room for.
+TEST(launches_with_x_in_registers_fit) {
+    RecordedLowering lowering;
+    for (bool matrices : {false, true}) {
+        for (int64_t cols : {32, 352, 1024, 2560, 9728, 12288}) {
+            for (int64_t rows : {32, 1024, 9728}) {
+                for (int64_t x_rows : {5, 8, 16, 64}) {
+                    for (uint32_t paired : {1u, 2u}) {
+                        const kpx::ProjectionShape shape{.rows = rows,
+                                                         .cols = cols,
+                                                         .x_rows = x_rows,
+                                                         .paired = paired,
+                                                         .integers = true,
+                                                         .norm = true,
+                                                         .arg_max = false,
+                                                         .subgroup = true};
+                        const kpx::HeldTiles t = kpx::plan_held_tiles(lowering.traits, shape, 0, matrices);
+                        if (t.lanes == 0) {
+                            CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32) == 32);
+                            continue;
+                        }
+                        CHECK(t.fits(lowering.traits, 0));
+                        CHECK(t.teams % (t.lanes / t.chunk) == 0);
+                        CHECK(paired == 1 || t.tiles == 2);
+                        CHECK(int64_t(t.turns) * t.groups * t.turn_rows() >= rows);
+                        CHECK(int64_t(t.rounds) * t.teams * t.chunk * 32 >= cols);
+                    }
+                }
+            }
+        }
+    }
 }
 
 // Tiles of bytes fit into shared memory, whole slices into a round, and pairs of tiles into a workgroup.

@@ -1,5 +1,7 @@
 // The op "projection", for all quantizations, dtypes and sizes that it supports.
 
+#include <cstdlib>
+
 #include "layer.hpp"
 
 // A norm and three products of its result, which become one op, and then a gated MLP, which becomes two.
@@ -227,9 +229,15 @@ static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t
     }
 }
 
+// With x in registers, and with a dispatch of its own for x.
 TEST(a_projection_takes_several_rows) {
-    Device device = open_as_gpu();
-    check_rows(device, 5, 352, 40, 32, 1);
-    check_rows(device, 16, 1024, 17, 128, 0);
-    check_rows(device, 37, 352, 40, 32, 1);
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+    for (const char *disabled : {"", "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8"}) {
+        kpx_device_options options{};
+        options.disabled = disabled;
+        Device device = open_device(options);
+        check_rows(device, 5, 352, 40, 32, 1);
+        check_rows(device, 16, 1024, 17, 128, 0);
+        check_rows(device, 37, 352, 40, 32, 1);
+    }
 }

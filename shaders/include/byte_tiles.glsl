@@ -2,17 +2,12 @@
 // cooperative matrix of a team, or with some of its elements in each of the team's 32
 // lanes.
 //
-// Before the include: work[], shared memory by quads; rows_of_x[], as projection_rows.comp
-// writes it; UNITS, COLS, LANES, SIDE, TILES, and EVEN, whether there is every unit; in
-// quads, what is from row to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x,
-// X_PITCH, and where HELD_MULTIPLES and HELD_SUMS of a unit are.
+// Before the include: work[], shared memory by quads; HELD_UNITS and HELD_TILES, of how many units of x and of how many
+// tiles the team holds what it multiplies with; SIDE, and EVEN, whether there is every unit; in quads, what is from row
+// to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, X_PITCH, and where HELD_MULTIPLES and HELD_SUMS of a
+// unit are.
 #ifndef BYTE_TILES_GLSL
 #define BYTE_TILES_GLSL
-
-// The sum of squares of a unit of a row.
-float unit_squares(uint of_x, uint row) {
-    return uintBitsToFloat(rows_of_x[of_x * X_UNIT(SIDE) + X_SQUARES(SIDE) + row / 4][row & 3u]);
-}
 
 #ifdef COOPMAT_KHR
 
@@ -38,27 +33,27 @@ void team_barrier() {
     subgroupBarrier();
 }
 
-DIGITS taken_digits[3];
-FLOATS taken_multiples, taken_sums;
-FLOATS taken_scales[TILES], taken_biases[TILES];
+DIGITS held_digits[HELD_UNITS * 3];
+FLOATS held_multiples[HELD_UNITS], held_sums[HELD_UNITS];
+FLOATS held_scales[HELD_TILES], held_biases[HELD_TILES];
 
 // Loads the unit of x that begins at work[x].
-void take_unit(uint x) {
+void hold_unit(uint u, uint x) {
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        coopMatLoad(taken_digits[digit], work, x + digit * SIDE * X_PITCH, X_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(held_digits[u * 3 + digit], work, x + digit * SIDE * X_PITCH, X_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
     }
-    coopMatLoad(taken_multiples, work, x + HELD_MULTIPLES, 0, gl_CooperativeMatrixLayoutRowMajor);
-    coopMatLoad(taken_sums, work, x + HELD_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(held_multiples[u], work, x + HELD_MULTIPLES, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(held_sums[u], work, x + HELD_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
 }
 
 // Loads the scales and biases of a tile from work[group].
-void take_scales(uint t, uint group) {
-    coopMatLoad(taken_scales[t], work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
-    coopMatLoad(taken_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
+void hold_scales(uint t, uint group) {
+    coopMatLoad(held_scales[t], work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
+    coopMatLoad(held_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
 // The product of the codes that begin at work[a] with the three digits of a unit, combined.
-void multiply_bytes(uint a, out INTEGERS products) {
+void multiply_bytes(uint a, uint u, out INTEGERS products) {
     CODES codes;
     coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
     products = INTEGERS(0);
@@ -68,28 +63,16 @@ void multiply_bytes(uint a, out INTEGERS products) {
                 products[i] <<= 8;
             }
         }
-        products = coopMatMulAdd(codes, taken_digits[2 - digit], products);
+        products = coopMatMulAdd(codes, held_digits[u * 3 + 2 - digit], products);
     }
 }
 
 // The contribution of a unit to a tile.
-void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
+void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float v = unit_result(taken_multiples[i] * float(products[i]), taken_scales[t][i], taken_biases[t][i], taken_sums[i]);
+        float v = unit_result(held_multiples[u][i] * float(products[i]), held_scales[t][i], held_biases[t][i], held_sums[u][i]);
         result[i] = EVEN || exists ? v : 0.0;
     }
-}
-
-// 1/rms of a row of the block. The lanes of projection.comp sum the squares.
-float row_factor(uint block, uint row) {
-    float sum = 0.0;
-    for (uint unit = team_lane() % LANES; unit < UNITS; unit += LANES) {
-        sum += unit_squares(block * UNITS + unit, row);
-    }
-    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        sum += subgroupShuffleXor(sum, bit);
-    }
-    return norm_factor(sum, COLS, p.eps);
 }
 
 #define floats_clear(f) f = FLOATS(0.0)
@@ -119,19 +102,19 @@ void team_barrier() { barrier(); }
 uint row_of_lane() { return team_lane() / 2; }
 uint column_of_lane(uint i) { return team_lane() % 2 * ELEMENTS + i; }
 
-uint taken_group[TILES], taken_x;
+uint held_group[HELD_TILES], held_x[HELD_UNITS];
 
-void take_unit(uint x) { taken_x = x; } // it is read when it is needed
-void take_scales(uint t, uint group) { taken_group[t] = group; }
+void hold_unit(uint u, uint x) { held_x[u] = x; } // it is read when it is needed
+void hold_scales(uint t, uint group) { held_group[t] = group; }
 
-void multiply_bytes(uint a, out INTEGERS products) {
+void multiply_bytes(uint a, uint u, out INTEGERS products) {
     uvec4 codes[2] = uvec4[2](work[a + row_of_lane() * PITCH], work[a + row_of_lane() * PITCH + 1]);
     UNROLL for (uint i = 0; i < ELEMENTS; i++) {
         int sum = 0;
         [[unroll]] for (uint digit = 0; digit < 3; digit++) {
             sum <<= 8;
             [[unroll]] for (uint j = 0; j < 2; j++) {
-                uvec4 x = work[taken_x + ((2 - digit) * SIDE + column_of_lane(i)) * X_PITCH + j];
+                uvec4 x = work[held_x[u] + ((2 - digit) * SIDE + column_of_lane(i)) * X_PITCH + j];
                 [[unroll]] for (uint k = 0; k < 4; k++) {
                     sum += dot_signed(codes[j][k], x[k], 0);
                 }
@@ -141,11 +124,11 @@ void multiply_bytes(uint a, out INTEGERS products) {
     }
 }
 
-void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
-    uint group = taken_group[t];
+void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS result) {
+    uint group = held_group[t];
     float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
     float bias = uintBitsToFloat(work[group + 4 + row_of_lane() / 4][row_of_lane() & 3u]);
-    uint multiples = taken_x + HELD_MULTIPLES, sums = taken_x + HELD_SUMS;
+    uint multiples = held_x[u] + HELD_MULTIPLES, sums = held_x[u] + HELD_SUMS;
     [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
         uint n = column_of_lane(i);
         float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
@@ -153,22 +136,6 @@ void unit_floats(INTEGERS products, uint t, bool exists, out FLOATS result) {
         float v = unit_result(multiple * float(products.v[i]), scale, bias, sum);
         result.v[i] = exists ? v : 0.0;
     }
-}
-
-float row_factor(uint block, uint row) {
-    float sums[32];
-    [[dont_unroll]] for (uint i = 0; i < LANES; i++) {
-        sums[i] = 0.0;
-        [[dont_unroll]] for (uint unit = i; unit < UNITS; unit += LANES) {
-            sums[i] += unit_squares(block * UNITS + unit, row);
-        }
-    }
-    [[dont_unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        [[dont_unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
-            sums[i] += sums[i + bit];
-        }
-    }
-    return norm_factor(sums[0], COLS, p.eps);
 }
 
 void floats_clear(out FLOATS f) {

@@ -75,6 +75,18 @@ struct ProjectionRowsParams {
     uint gain_offset;
 };
 
+// projection_held: a turn is one of its steps through the rows of the matrices.
+struct ProjectionHeldParams {
+    ProjectionSet sets[3];
+    uint starts[2]; // first turns of the second and third
+    uint x_rows;    // contiguous
+    uint x_offset;
+    uint gain_offset;
+    uint residual_offset; // its rows and those of the results are contiguous
+    uint groups;          // workgroups for a block of rows of x
+    float eps;
+};
+
 // The layout of a unit of a block of that many rows, in quads: three matrices of bytes, then for each row the number
 // that the integers are multiples of, the sum, and the sum of squares.
 #define X_MULTIPLES(side) (6 * (side))

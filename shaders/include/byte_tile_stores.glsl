@@ -1,0 +1,46 @@
+// Results of projection_coopmat and projection_held: what is done about those that are not finite, and stores.
+//
+// Before the include: what these kernels declare of matrices and x; block, the block of rows of x.
+#ifndef BYTE_TILE_STORES_GLSL
+#define BYTE_TILE_STORES_GLSL
+
+#include "not_finite.glsl"
+
+void store(uint matrix, uint row_of_x, uint row, float v) {
+    uint at = row_of_x * p.sets[matrix].n + row;
+    if (PAIR || SETS == 1 || matrix == 0) {
+        y0_store(p.sets[0].out_offset + at, v);
+    } else if (SETS == 2 || matrix == 1) {
+        y1_store(p.sets[1].out_offset + at, v);
+    } else {
+        y2_store(p.sets[2].out_offset + at, v);
+    }
+}
+
+// The sum of the products of a row of a matrix with those elements of a row of the block that are not finite.
+float not_finite_sum(uint set, uint w_row, uint row) {
+    uint from = p.x_offset + (block * SIDE + row) * COLS;
+    float sum = 0.0;
+    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
+        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+            vec4 v = x_quad(from + unit * 32 + 4 * j);
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < 4; c++) {
+                uint code = 4 * j + c;
+                float weight = set == 0 ? weight0(w_row, unit, code)
+                             : set == 1 ? weight1(w_row, unit, code)
+                                        : weight2(w_row, unit, code);
+                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
+            }
+        }
+    }
+    return sum;
+}
+
+// Whether a sum is a result as it is: with a norm, one that is not finite makes NaN anyway.
+bool stays(float sum) { return NORM != 0 || is_finite(sum); }
+
+float whole(float sum, uint set, uint w_row, uint row) {
+    return stays(sum) ? sum : mended(sum, not_finite_sum(set, w_row, row));
+}
+
+#endif

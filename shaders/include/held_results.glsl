@@ -1,0 +1,92 @@
+// The sums that the teams of projection_held have of their tiles: added up, finished and stored.
+#ifndef BYTE_TILE_RESULTS_GLSL
+#define BYTE_TILE_RESULTS_GLSL
+
+// What some teams have of an element of a tile, added up as lanes of a subgroup would. Teams after the last chunk have
+// zeros.
+float part(uint team, uint t, uint at) { return uintBitsToFloat(work[sums_from(team, t) + at / 4][at & 3u]); }
+float parts_2(uint team, uint t, uint at) { return part(team, t, at) + part(team + 1, t, at); }
+float parts_4(uint team, uint t, uint at) { return parts_2(team, t, at) + parts_2(team + 2, t, at); }
+float parts_8(uint team, uint t, uint at) { return parts_4(team, t, at) + parts_4(team + 4, t, at); }
+float parts_16(uint team, uint t, uint at) { return parts_8(team, t, at) + parts_8(team + 8, t, at); }
+
+float slice_sum(uint team, uint t, uint at) {
+    switch (SLICE_TEAMS) {
+    case 1: return part(team, t, at);
+    case 2: return parts_2(team, t, at);
+    case 4: return parts_4(team, t, at);
+    case 8: return parts_8(team, t, at);
+    default: return parts_16(team, t, at);
+    }
+}
+
+// Element i of a tile: the previous sum plus the teams' sums of this round.
+float add_round(float total, uint t, uint i) {
+    uint at = i / 16 * SUM_PITCH * 4 + i % 16;
+    [[unroll]] for (uint team = 0; team < TEAMS; team += SLICE_TEAMS) {
+        total += slice_sum(team, t, at);
+    }
+    return total;
+}
+
+// A thread's results are those of tile mine / TILE, pairs counting once; element i of a tile is in row i % 16 of w
+// and i / 16 of x.
+const uint RESULTS = TILES / SIDES * TILE;
+
+uint residual_at(uint turn, uint mine) {
+    uint row = min(row_of(turn, 0) + mine / TILE * 16 + mine % 16, p.sets[0].n - 1);
+    return p.residual_offset + min(block * SIDE + mine % TILE / 16, p.x_rows - 1) * p.sets[0].n + row;
+}
+
+uint first_residual; // of a turn: loaded before it is needed
+
+void fetch_residual(uint turn) {
+    if (EPILOGUE == PROJECTION_RESIDUAL) {
+        first_residual = residual_bits(residual_at(turn, min(gl_LocalInvocationIndex, RESULTS - 1)));
+    }
+}
+
+void finish(uint turn, uint mine, float sum, float second) {
+    uint matrix = matrix_of(turn), row = row_of(turn, matrix) + mine / TILE * 16 + mine % 16;
+    uint in_block = mine % TILE / 16, row_of_x = block * SIDE + in_block;
+    if (row >= p.sets[matrix].n || row_of_x >= p.x_rows) {
+        return;
+    }
+    sum = whole(sum, matrix, row, in_block);
+    float factor = NORM == 0 ? 1.0 : factors[in_block];
+    float v = scaled_result(sum, factor);
+    if (PAIR) {
+        v = silu_mul_result(v, scaled_result(whole(second, 1, row, in_block), factor));
+    }
+    if (EPILOGUE == PROJECTION_RESIDUAL) {
+        uint residual = first_residual;
+        if (mine >= THREADS) {
+            residual = residual_bits(residual_at(turn, mine));
+        }
+        v += bits_to_float(residual, y_DT);
+    }
+    store(matrix, row_of_x, row, v);
+}
+
+// The sum so far of an element, kept between rounds.
+float kept_sum(uint number, uint round_, uint t, uint i) {
+    uint kept = (number * TILES + t) * TILE + i;
+    float sum = add_round(ROUNDS > 1 && round_ > 0 ? totals[kept] : 0.0, t, i);
+    if (ROUNDS > 1) {
+        totals[kept] = sum;
+    }
+    return sum;
+}
+
+// The teams' results of a turn, the workgroup's turn `number`.
+void collect(uint turn, uint number, uint round_) {
+    [[dont_unroll]] for (uint mine = gl_LocalInvocationIndex; mine < RESULTS; mine += THREADS) {
+        uint t = mine / TILE * SIDES, i = mine % TILE;
+        float sum = kept_sum(number, round_, t, i), second = PAIR ? kept_sum(number, round_, t + 1, i) : 0.0;
+        if (round_ + 1 == ROUNDS) {
+            finish(turn, mine, sum, second);
+        }
+    }
+}
+
+#endif

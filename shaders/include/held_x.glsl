@@ -1,0 +1,146 @@
+// x of projection_held: each team makes the integers of its units (unit_integers.glsl), puts their digits, from -128
+// to 127 and the lowest first, into shared memory and takes them from there as matrices. The even columns of every
+// eight come first, like the codes of a masked word. Rows beyond the last are zeros.
+#ifndef BYTE_TILE_X_GLSL
+#define BYTE_TILE_X_GLSL
+
+// Where a unit of x is put. As matrices, the next one goes to the same place.
+uint x_from(uint u) { return team_from(team()) + (X_UNITS == 0 ? 0 : TEAM_OPERANDS + u * HELD_UNIT); }
+
+const uint PASSES = SIDE / 8; // over the rows of a unit, four lanes to a row
+
+vec4 x_low[MOST_CHUNK * MOST_PASSES], x_high[MOST_CHUNK * MOST_PASSES], gain_low[MOST_CHUNK], gain_high[MOST_CHUNK];
+
+uint pass_row(uint pass) { return pass * 8 + team_lane() / 4; }
+
+void fetch_unit(uint u, uint unit) {
+    uint column = min(unit + u, UNITS - 1) * 32 + team_lane() % 4 * 8;
+    [[unroll]] for (uint pass = 0; pass < PASSES; pass++) {
+        uint from = p.x_offset + min(block * SIDE + pass_row(pass), p.x_rows - 1) * COLS + column;
+        x_low[u * MOST_PASSES + pass] = x_quad(from);
+        x_high[u * MOST_PASSES + pass] = x_quad(from + 4);
+    }
+    if (NORM == 2) {
+        gain_low[u] = gain_quad(p.gain_offset + column);
+        gain_high[u] = gain_quad(p.gain_offset + column + 4);
+    }
+}
+
+// Where the sum of squares of a unit of a round is, in floats: in the place of the teams' results.
+uint square_at(uint row, uint unit) {
+    return (sums_from(unit / CHUNK, 0) + row * ((CHUNK + 3) / 4)) * 4 + unit % CHUNK;
+}
+
+// Columns 8i to 8i + 7 of a unit of a row, which four lanes share.
+void put_eight(uint to, uint u, uint pass) {
+    bool is_row = block * SIDE + pass_row(pass) < p.x_rows;
+    uint i = team_lane() % 4, row = pass_row(pass);
+    vec4 a = is_row ? x_low[u * MOST_PASSES + pass] : vec4(0.0), b = is_row ? x_high[u * MOST_PASSES + pass] : vec4(0.0);
+    float square = squares_of_eight(a, b);
+    if (NORM == 2) {
+        a = gained(a, gain_low[u]);
+        b = gained(b, gain_high[u]);
+    }
+    uint exponent = unit_exponent(a, b);
+    ivec4 low = integers(a, exponent), high = integers(b, exponent);
+    ivec4 even = ivec4(low.xz, high.xz), odd = ivec4(low.yw, high.yw);
+    float sum = sum_of_eight(a, b);
+    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
+        sum += subgroupShuffleXor(sum, bit);
+        square += subgroupShuffleXor(square, bit);
+    }
+    [[unroll]] for (uint digit = 0; digit < 3; digit++) {
+        uint at = to + (digit * SIDE + row) * X_PITCH + i / 2;
+        work[at][i % 2 * 2] = bytes_of(even, 0);
+        work[at][i % 2 * 2 + 1] = bytes_of(odd, 0);
+        even = (even - ((even << 24) >> 24)) >> 8;
+        odd = (odd - ((odd << 24) >> 24)) >> 8;
+    }
+    if (i == 0) {
+        work[to + HELD_MULTIPLES + row / 4][row & 3u] = floatBitsToUint(unit_multiple(exponent));
+        work[to + HELD_SUMS + row / 4][row & 3u] = floatBitsToUint(sum);
+        if (NORM != 0) {
+            uint at = square_at(row, team() * CHUNK + u);
+            work[at / 4][at & 3u] = floatBitsToUint(square);
+        }
+    }
+}
+
+// The round's share of a lane's sum of squares in projection.comp.
+float add_squares(float sum, uint row, uint lane, uint round_) {
+    for (uint unit = lane; unit < ROUND_UNITS && round_ * ROUND_UNITS + unit < UNITS; unit += LANES) {
+        uint at = square_at(row, unit);
+        sum += uintBitsToFloat(work[at / 4][at & 3u]);
+    }
+    return sum;
+}
+
+void make_unit(uint u) {
+    put_eight(x_from(u), u, 0);
+    if (PASSES > 1) {
+        put_eight(x_from(u), u, 1);
+    }
+    team_barrier();
+    hold_unit(u, x_from(u));
+    team_barrier();
+}
+
+#ifdef COOPMAT_KHR
+
+// 1/rms of the rows of the block: its threads are the lanes of projection.comp, by rows.
+float squares_so_far[2]; // CHUNK is 4 at most, so there is a thread for every second lane or for all
+
+void find_factors(uint round_) {
+    [[unroll]] for (uint k = 0; k < (SIDE * LANES + THREADS - 1) / THREADS; k++) {
+        uint i = k * THREADS + gl_LocalInvocationIndex, row = i / LANES, lane = i % LANES;
+        if (i / 32 * 32 < SIDE * LANES) { // whole subgroups
+            squares_so_far[k] = add_squares(round_ == 0 ? 0.0 : squares_so_far[k], row, lane, round_);
+            float sum = squares_so_far[k];
+            [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+                sum += subgroupShuffleXor(sum, bit);
+            }
+            if (lane == 0) {
+                factors[row] = norm_factor(sum, COLS, p.eps);
+            }
+        }
+    }
+}
+
+#else
+
+// As with matrices, but a thread adds up what the lanes of a row have.
+void find_factors(uint round_) {
+    [[dont_unroll]] for (uint i = gl_LocalInvocationIndex; i < SIDE * LANES; i += THREADS) {
+        squares_so_far[i] = add_squares(round_ == 0 ? 0.0 : squares_so_far[i], i / LANES, i % LANES, round_);
+    }
+    barrier();
+    uint row = gl_LocalInvocationIndex;
+    if (row >= SIDE) {
+        return;
+    }
+    float sums[32];
+    [[dont_unroll]] for (uint i = 0; i < LANES; i++) {
+        sums[i] = squares_so_far[row * LANES + i];
+    }
+    [[dont_unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        [[dont_unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
+            sums[i] += sums[i + bit];
+        }
+    }
+    factors[row] = norm_factor(sums[0], COLS, p.eps);
+}
+
+#endif
+
+void hold_x(uint unit, uint round_) {
+#define FETCH_UNIT(u) fetch_unit(u, unit)
+    EACH_UNIT(FETCH_UNIT)
+    EACH_UNIT(make_unit)
+    if (NORM != 0) {
+        barrier();
+        find_factors(round_);
+        barrier();
+    }
+}
+
+#endif
