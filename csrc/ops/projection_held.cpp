@@ -13,9 +13,10 @@ namespace {
 constexpr uint32_t kTileRows = 16, kMostChunk = 4, kMostTiles = 2;
 // The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
 constexpr uint32_t kMostTeams = 24, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536, kUnitGroups = 2;
-// Up to so many products of tiles with units and 8 rows of x for each compute unit it is faster than
-// projection_coopmat, and up to more if that has but few tiles.
-constexpr int64_t kMostWork = 1000, kMoreWork = 1500, kFewTiles = 10;
+// It is faster than projection_coopmat for up to so many products of a tile and a unit on a compute unit; and from some
+// rows of x on for more of them, if there are few tiles. The first counts 8 rows of x, the others all of them by
+// eights.
+constexpr int64_t kMostWork = 100, kManyRows = 32, kMoreWork = 1500, kFewTiles = 10;
 
 class HeldPlanner {
   public:
@@ -126,9 +127,11 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const ProjectionShape shape = shape_of(op, m);
     const int64_t compute_units = std::max(1u, lowering.device().compute_units);
-    const int64_t tiles = shape.rows / kTileRows * shape.paired * divide_up(m.x_rows, 8);
-    const int64_t most = tiles <= kFewTiles * compute_units ? kMoreWork : kMostWork;
-    return tiles * (m.cols / 32) <= most * compute_units && lowering.has_kernel(spec::projection_held::kKernel) &&
+    const int64_t tiles = shape.rows / kTileRows * shape.paired, work = tiles * (m.cols / 32);
+    const int64_t blocks = divide_up(m.x_rows, 8);
+    const bool few = m.x_rows >= kManyRows && work * blocks <= kMoreWork * compute_units &&
+                     tiles * blocks <= kFewTiles * compute_units;
+    return (work <= kMostWork * compute_units || few) && lowering.has_kernel(spec::projection_held::kKernel) &&
            plan(lowering, op, m).lanes != 0;
 }
 
