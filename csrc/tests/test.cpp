@@ -22,11 +22,15 @@ Device open_as_gpu() {
     return open_device();
 }
 
-bool runs_every_case() {
+bool is_cpu_driver() {
     kpx_device_info info;
     kpx_error err{};
     REQUIRE_OK(kpx_device_describe(0, &info, &err));
-    return info.type != KPX_CPU || std::getenv("KOMPUTE_GO_TEST_WHOLE") != nullptr;
+    return info.type == KPX_CPU;
+}
+
+bool runs_every_case() {
+    return !is_cpu_driver() || std::getenv("KOMPUTE_GO_TEST_WHOLE") != nullptr;
 }
 
 Device open_device(uint64_t budget) {

@@ -70,6 +70,8 @@ Device open_device(const kpx_device_options &options);
 // A device on which all fusion passes run, even those that do not pay on a CPU driver.
 Device open_as_gpu();
 Device open_without_passes(const char *passes);
+// Whether Vulkan runs on the CPU.
+bool is_cpu_driver();
 // The cases to run: every third on CPU drivers, where nearly all of the time goes into compiling
 // the kernels of each case. KOMPUTE_GO_TEST_WHOLE=1 asks for all.
 bool runs_every_case();
