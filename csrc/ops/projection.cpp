@@ -1,9 +1,8 @@
 #include <algorithm>
 
 #include "ops/affine.hpp"
-#include "ops/projection.hpp"
-#include "ops/projection_launch.hpp"
 #include "ops/projection_matrix.hpp"
+#include "ops/projection_operands.hpp"
 #include "ops/reduce.hpp"
 
 namespace kpx {
@@ -74,52 +73,35 @@ void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
 // The form for CPU drivers (projection_lanes.comp), in which each lane has rows of its own and each matrix a
 // dispatch.
 void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t first) {
-    const Array &x = m.x, &gain = m.gain, &residual = m.residual;
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
-    const uint32_t second = pair ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), pair ? 4 : 8);
+    const uint32_t second = is_pair(op) ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), is_pair(op) ? 4 : 8);
     ProjectionParams p{};
+    fill_groups(p, op, m, LANES * rows);
     p.sets[0] = projection_set(m, first);
     p.sets[1] = projection_set(m, second);
-    p.x_offset = uint32_t(x.offset);
-    p.gain_offset = gain ? uint32_t(gain.offset) : 0;
-    p.residual_offset = residual ? uint32_t(residual.offset) : 0;
-    p.eps = op.eps;
-    const auto or_x = [&](const Array &array) { return Binding{array ? array : x, KPX_READ}; };
+    const ProjectionBindings bind{m, m.x, m.out(first)};
     lowering.dispatch(spec::projection_lanes{.threads = LANES,
-                                             .x_dtype = x.dtype,
-                                             .gain_dtype = gain ? gain.dtype : x.dtype,
+                                             .x_dtype = m.x.dtype,
+                                             .gain_dtype = gain_dtype(m),
                                              .y_dtype = m.out(first).dtype,
                                              .scales_dtype = m.scales(0).dtype,
                                              .biases_dtype = m.biases(0).dtype,
                                              .bits = op.bits,
                                              .group_shift = group_shift(op.group_size) - 5,
-                                             .cols = uint32_t(x.size()),
-                                             .norm = op.norm == 0 ? 0u
-                                                     : gain       ? 2u
-                                                                  : 1u,
+                                             .cols = uint32_t(m.x.size()),
+                                             .norm = norm_constant(op, m),
                                              .epilogue = op.epilogue,
                                              .rows = rows},
-                      {.x = {x, KPX_READ},
-                       .gain = or_x(gain),
-                       .residual = or_x(residual),
-                       .w0 = {m.w(first), KPX_READ},
-                       .scales0 = {m.scales(first), KPX_READ},
-                       .biases0 = {m.biases(first), KPX_READ},
-                       .y = {m.out(first), KPX_WRITE},
-                       .w1 = {m.w(second), KPX_READ},
-                       .scales1 = {m.scales(second), KPX_READ},
-                       .biases1 = {m.biases(second), KPX_READ}},
+                      {.x = bind.read(m.x),
+                       .gain = bind.read(m.gain),
+                       .residual = bind.read(m.residual),
+                       .w0 = bind.w(first),
+                       .scales0 = bind.scales(first),
+                       .biases0 = bind.biases(first),
+                       .y = bind.y(0),
+                       .w1 = bind.w(second),
+                       .scales1 = bind.scales(second),
+                       .biases1 = bind.biases(second)},
                       p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
-}
-
-// Counts the workgroups of all matrices, and sets where those of each one start.
-uint32_t count_groups(ProjectionParams &p, const ProjectionOperands &m, const ProjectionLaunch &l, bool pair) {
-    uint32_t groups = divide_up(p.sets[0].n, l.group_rows());
-    for (uint32_t i = 1; i < m.count && !pair; i++) {
-        p.starts[i - 1] = groups;
-        groups += divide_up(p.sets[i].n, l.group_rows());
-    }
-    return groups;
 }
 
 // Whether scales and biases are 16 bits each, and those of every row start at a word: then the kernel loads them in
@@ -140,19 +122,12 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
             const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    // x or the first result is bound in place of absent arrays, and not used there.
-    const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
-    const auto write = [&](const Array &a) { return Binding{a ? a : out, KPX_WRITE}; };
-    const Array none;
-    const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
-        return i < m.count ? *(m.matrices[i].*operand) : none;
-    };
-    using Matrix = ProjectionOperands::Matrix;
+    const ProjectionBindings bind{m, m.x, out};
     Grid grid = grid_1d(device, groups);
     grid.z = divide_up(p.x_rows, l.x_rows);
     lowering.dispatch(spec::projection{.threads = l.threads(),
                                        .x_dtype = m.x.dtype,
-                                       .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
+                                       .gain_dtype = gain_dtype(m),
                                        .y_dtype = dtype,
                                        .scales_dtype = m.scales(0).dtype,
                                        .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
@@ -160,9 +135,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .group_shift = std::max(group_shift(op.group_size), 5u) - 5,
                                        .cols = uint32_t(m.cols),
                                        .sets = m.count,
-                                       .norm = op.norm == 0 ? 0u
-                                               : m.gain     ? 2u
-                                                            : 1u,
+                                       .norm = norm_constant(op, m),
                                        .epilogue = op.epilogue,
                                        .rows = l.rows,
                                        .turns = l.turns,
@@ -175,40 +148,29 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .piece = l.piece,
                                        .x_rows = l.x_rows,
                                        .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m))},
-                      {.x = read(m.x),
-                       .gain = read(m.gain),
-                       .residual = read(m.residual),
-                       .w0 = read(of(0, &Matrix::w)),
-                       .scales0 = read(of(0, &Matrix::scales)),
-                       .biases0 = read(of(0, &Matrix::biases)),
-                       .y0 = write(out),
-                       .w1 = read(of(1, &Matrix::w)),
-                       .scales1 = read(of(1, &Matrix::scales)),
-                       .biases1 = read(of(1, &Matrix::biases)),
-                       .y1 = write(of(1, &Matrix::out)),
-                       .w2 = read(of(2, &Matrix::w)),
-                       .scales2 = read(of(2, &Matrix::scales)),
-                       .biases2 = read(of(2, &Matrix::biases)),
-                       .y2 = write(of(2, &Matrix::out))},
+                      {.x = bind.read(m.x),
+                       .gain = bind.read(m.gain),
+                       .residual = bind.read(m.residual),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = bind.y(0),
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = bind.y(1),
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = bind.y(2)},
                       p, grid);
 }
 
 ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
-    int64_t rows = 0;
-    for (uint32_t i = 0; i < (pair ? 1 : m.count); i++) {
-        rows += m.w(i).dim(0);
-    }
-    const DeviceTraits &device = lowering.device();
-    const char *kernel = spec::projection::kKernel;
-    return plan_projection(device, {.rows = rows,
-                                    .cols = m.cols,
-                                    .x_rows = m.x_rows,
-                                    .paired = pair ? 2u : 1u,
-                                    .integers = op.bits == 4 && m.biases(0) && takes_integers(lowering),
-                                    .norm = op.norm != 0,
-                                    .arg_max = op.epilogue == PROJECTION_ARG_MAX,
-                                    .subgroup = lowering.runs_variant(kernel, "subgroup")});
+    ProjectionShape shape = projection_shape(op, m);
+    shape.integers = op.bits == 4 && m.biases(0) && takes_integers(lowering);
+    shape.subgroup = lowering.runs_variant(spec::projection::kKernel, "subgroup");
+    return plan_projection(lowering.device(), shape);
 }
 
 } // namespace
@@ -216,19 +178,6 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
 bool takes_integers(const Lowering &lowering) {
     const DeviceTraits &device = lowering.device();
     return (device.dot8 || device.as_gpu) && lowering.runs_variant(spec::projection::kKernel, "dot8");
-}
-
-ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i) {
-    ProjectionSet set{};
-    set.n = uint32_t(m.w(i).dim(0));
-    set.w_offset = uint32_t(m.w(i).offset);
-    set.w_stride = uint32_t(m.w(i).stride(0));
-    set.s_offset = uint32_t(m.scales(i).offset);
-    set.s_stride = uint32_t(m.scales(i).stride(0));
-    set.b_offset = uint32_t(m.biases(i).offset);
-    set.b_stride = uint32_t(m.biases(i).stride(0));
-    set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
-    return set;
 }
 
 void check_projection(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
@@ -269,7 +218,7 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
 
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
-        const uint32_t dispatches = op.epilogue == PROJECTION_SILU_MUL ? 1 : m.count;
+        const uint32_t dispatches = is_pair(op) ? 1 : m.count;
         for (uint32_t i = 0; i < dispatches; i++) {
             dispatch_lanes(lowering, op, m, i);
         }
@@ -279,19 +228,10 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
         dispatch_byte_tiles(lowering, op, m);
         return;
     }
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
-    ProjectionParams p{};
-    for (uint32_t i = 0; i < m.count; i++) {
-        p.sets[i] = projection_set(m, i);
-    }
     const ProjectionLaunch l = plan_launch(lowering, op, m);
-    const uint32_t groups = count_groups(p, m, l, pair);
-    p.x_rows = uint32_t(m.x_rows);
-    p.x_offset = uint32_t(m.x.offset);
+    ProjectionParams p{};
     p.x_stride = uint32_t(m.cols);
-    p.gain_offset = m.gain ? uint32_t(m.gain.offset) : 0;
-    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
-    p.eps = op.eps;
+    const uint32_t groups = fill_groups(p, op, m, l.group_rows());
     if (op.epilogue != PROJECTION_ARG_MAX) {
         launch(lowering, op, m, p, l, groups, m.out(0));
         return;

@@ -34,9 +34,6 @@ struct ProjectionOperands {
 // Whether a row of x is multiplied as integers, for affine matrices with codes of 4 bits.
 bool takes_integers(const Lowering &lowering);
 
-// Matrix i and its result, in the form that the kernels read.
-ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);
-
 // Whether the kernels can read x without a copy.
 inline bool rows_in_quads(const Array &x) {
     return x.contiguous() && x.offset % 4 == 0;

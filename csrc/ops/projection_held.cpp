@@ -5,6 +5,7 @@
 
 #include "ops/affine.hpp"
 #include "ops/lowering_util.hpp"
+#include "ops/projection_operands.hpp"
 
 namespace kpx {
 
@@ -85,19 +86,7 @@ class HeldPlanner {
 };
 
 ProjectionShape shape_of(const ProjectionOp &op, const ProjectionOperands &m) {
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
-    int64_t n = 0;
-    for (uint32_t i = 0; i < (pair ? 1 : m.count); i++) {
-        n += divide_up(m.w(i).dim(0), kMostTiles * kTileRows) * (kMostTiles * kTileRows);
-    }
-    return {.rows = n,
-            .cols = m.cols,
-            .x_rows = m.x_rows,
-            .paired = pair ? 2u : 1u,
-            .integers = true,
-            .norm = op.norm != 0,
-            .arg_max = false,
-            .subgroup = true};
+    return projection_shape(op, m, kMostTiles * kTileRows);
 }
 
 HeldTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
@@ -136,30 +125,10 @@ bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const Proj
 }
 
 void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const HeldTiles t = plan(lowering, op, m);
     ProjectionHeldParams p{};
-    uint32_t turns = 0;
-    for (uint32_t i = 0; i < m.count; i++) {
-        p.sets[i] = projection_set(m, i);
-        if (i > 0 && !pair) {
-            p.starts[i - 1] = turns;
-        }
-        turns += i == 0 || !pair ? divide_up(p.sets[i].n, t.turn_rows()) : 0;
-    }
-    p.x_rows = uint32_t(m.x_rows);
-    p.x_offset = uint32_t(m.x.offset);
-    p.gain_offset = m.gain ? uint32_t(m.gain.offset) : 0;
-    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
-    p.groups = std::min(t.groups, turns);
-    p.eps = op.eps;
-    const Array none;
-    const auto read = [&](const Array &a) { return Binding{a ? a : m.x, KPX_READ}; };
-    const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
-        return i < m.count ? *(m.matrices[i].*operand) : none;
-    };
-    const auto write = [&](uint32_t i) { return Binding{i < m.count && m.out(i) ? m.out(i) : m.out(0), KPX_WRITE}; };
-    using Matrix = ProjectionOperands::Matrix;
+    p.groups = std::min(t.groups, fill_groups(p, op, m, t.turn_rows()));
+    const ProjectionBindings bind{m, m.x, m.out(0)};
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,
@@ -173,27 +142,25 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
                                             .chunk = t.chunk,
                                             .tiles = t.tiles,
                                             .side = t.side,
-                                            .norm = op.norm == 0 ? 0u
-                                                    : m.gain     ? 2u
-                                                                 : 1u,
+                                            .norm = norm_constant(op, m),
                                             .turns = t.rounds > 1 ? t.turns : 1,
                                             .x_dtype = m.x.dtype,
-                                            .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype},
-                      {.x = read(m.x),
-                       .w0 = read(of(0, &Matrix::w)),
-                       .scales0 = read(of(0, &Matrix::scales)),
-                       .biases0 = read(of(0, &Matrix::biases)),
-                       .y0 = write(0),
-                       .w1 = read(of(1, &Matrix::w)),
-                       .scales1 = read(of(1, &Matrix::scales)),
-                       .biases1 = read(of(1, &Matrix::biases)),
-                       .y1 = write(1),
-                       .w2 = read(of(2, &Matrix::w)),
-                       .scales2 = read(of(2, &Matrix::scales)),
-                       .biases2 = read(of(2, &Matrix::biases)),
-                       .y2 = write(2),
-                       .residual = read(m.residual),
-                       .gain = read(m.gain)},
+                                            .gain_dtype = gain_dtype(m)},
+                      {.x = bind.read(m.x),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = bind.y(0),
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = bind.y(1),
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = bind.y(2),
+                       .residual = bind.read(m.residual),
+                       .gain = bind.read(m.gain)},
                       p, grid_1d(lowering.device(), int64_t(p.groups) * divide_up(m.x_rows, t.side)));
 }
 

@@ -4,7 +4,7 @@
 
 #include "ops/affine.hpp"
 #include "ops/projection_held.hpp"
-#include "ops/projection_launch.hpp"
+#include "ops/projection_operands.hpp"
 
 namespace kpx {
 
@@ -29,11 +29,9 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                  m.gain ? uint32_t(m.gain.offset) : 0};
     lowering.dispatch(spec::projection_rows{.threads = kRowTeams * kTeamLanes,
                                             .x_dtype = m.x.dtype,
-                                            .gain_dtype = m.gain ? m.gain.dtype : m.x.dtype,
+                                            .gain_dtype = gain_dtype(m),
                                             .cols = uint32_t(m.cols),
-                                            .norm = op.norm == 0 ? 0u
-                                                    : m.gain     ? 2u
-                                                                 : 1u,
+                                            .norm = norm_constant(op, m),
                                             .teams = kRowTeams,
                                             .side = t.side},
                       {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
@@ -101,20 +99,7 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
 }
 
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
-    int64_t n = 0;
-    for (uint32_t i = 0; i < (pair ? 1 : m.count); i++) {
-        n += m.w(i).dim(0);
-    }
-    const ProjectionShape shape{.rows = n,
-                                .cols = m.cols,
-                                .x_rows = m.x_rows,
-                                .paired = pair ? 2u : 1u,
-                                .integers = true,
-                                .norm = op.norm != 0,
-                                .arg_max = false,
-                                .subgroup = true};
-    return plan_byte_tiles(lowering.device(), shape, group_shift(op.group_size) - 5);
+    return plan_byte_tiles(lowering.device(), projection_shape(op, m), group_shift(op.group_size) - 5);
 }
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
@@ -133,31 +118,12 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
         dispatch_held_x(lowering, op, m);
         return;
     }
-    const DeviceTraits &device = lowering.device();
-    const bool pair = op.epilogue == PROJECTION_SILU_MUL;
     const ByteTiles t = plan(lowering, op, m);
     const Array x = make_rows(lowering, op, m, t);
     ProjectionParams p{};
-    uint32_t groups = 0;
-    for (uint32_t i = 0; i < m.count; i++) {
-        p.sets[i] = projection_set(m, i);
-        if (i > 0 && !pair) {
-            p.starts[i - 1] = groups;
-        }
-        groups += i == 0 || !pair ? divide_up(p.sets[i].n, t.group_rows()) : 0;
-    }
-    p.x_rows = uint32_t(m.x_rows);
-    p.x_offset = uint32_t(m.x.offset);
     p.x_stride = uint32_t(m.cols);
-    p.eps = op.eps;
-    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
-    const Array none;
-    const auto read = [&](const Array &a) { return Binding{a ? a : x, KPX_READ}; };
-    const auto of = [&](uint32_t i, const Array *ProjectionOperands::Matrix::*operand) -> const Array & {
-        return i < m.count ? *(m.matrices[i].*operand) : none;
-    };
-    const auto write = [&](uint32_t i) { return Binding{i < m.count && m.out(i) ? m.out(i) : m.out(0), KPX_WRITE}; };
-    using Matrix = ProjectionOperands::Matrix;
+    const uint32_t groups = fill_groups(p, op, m, t.group_rows());
+    const ProjectionBindings bind{m, x, m.out(0)};
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
@@ -175,22 +141,22 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .norm = op.norm,
                                                .buffers = t.buffers,
                                                .x_dtype = m.x.dtype},
-                      {.rows_of_x = read(x),
-                       .w0 = read(of(0, &Matrix::w)),
-                       .scales0 = read(of(0, &Matrix::scales)),
-                       .biases0 = read(of(0, &Matrix::biases)),
-                       .y0 = write(0),
-                       .w1 = read(of(1, &Matrix::w)),
-                       .scales1 = read(of(1, &Matrix::scales)),
-                       .biases1 = read(of(1, &Matrix::biases)),
-                       .y1 = write(1),
-                       .w2 = read(of(2, &Matrix::w)),
-                       .scales2 = read(of(2, &Matrix::scales)),
-                       .biases2 = read(of(2, &Matrix::biases)),
-                       .y2 = write(2),
-                       .residual = read(m.residual),
-                       .x = read(m.x)},
-                      p, grid_1d(device, int64_t(groups) * divide_up(m.x_rows, t.side)));
+                      {.rows_of_x = bind.read(x),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = bind.y(0),
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = bind.y(1),
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = bind.y(2),
+                       .residual = bind.read(m.residual),
+                       .x = bind.read(m.x)},
+                      p, grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.side)));
 }
 
 } // namespace kpx

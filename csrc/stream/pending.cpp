@@ -29,7 +29,7 @@ bool PendingWork::repeat(const RawCall &call, bool &has_dispatch) {
     return true;
 }
 
-bool PendingWork::op(const RawCall &call) {
+bool PendingWork::append(const RawCall &call) {
     bool has_dispatch = false;
     return repeat(call, has_dispatch) ? has_dispatch : append_call(device_, window_, call, &call_);
 }

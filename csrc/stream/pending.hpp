@@ -28,8 +28,8 @@ class PendingWork {
     uint64_t repeated_ops() const { return repeated_ops_; }
 
     // Both return whether there is a dispatch; work on no elements has none. If they throw, nothing was appended.
-    bool op(const RawCall &call);
-    bool dispatch(const DispatchCall &call) { return append_call(device_, window_, call); }
+    bool append(const RawCall &call);
+    bool append(const DispatchCall &call) { return append_call(device_, window_, call); }
     // Appends a copy from staging memory to the buffer, or the other way.
     // wrapped: the data is the caller's memory, see copy_wrapped.
     void upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes, bool wrapped);

@@ -58,7 +58,6 @@ void Stream::finish() noexcept {
 // ---- Work ----
 
 void Stream::op(const RawCall &call) {
-    device_->check_alive();
     op_row(call.op); // there must be one
     if (call.size > 0 && call.params == nullptr) {
         fail(KPX_INVALID, "{} bytes of parameters, but none were given", call.size);
@@ -66,25 +65,21 @@ void Stream::op(const RawCall &call) {
     for (uint32_t i = 0; i < call.n; i++) { // between two tokens, hundreds of tensors have left the cache
         prefetch(call.arrays[i].tensor, sizeof(Tensor));
     }
-    Lock lock(device_->mutex());
-    report_refused();
-    make_ready(lock, *this, call.arrays, call.n);
-    if (capture_) {
-        capture_->append(call);
-    } else if (pending_.op(call)) {
-        note_uses(call.arrays, call.n, point());
-    }
-    counters_.ops++;
+    append(call);
 }
 
 void Stream::dispatch(const DispatchCall &call) {
+    append(call);
+}
+
+template <typename Call> void Stream::append(const Call &call) {
     device_->check_alive();
     Lock lock(device_->mutex());
     report_refused();
     make_ready(lock, *this, call.arrays, call.n);
     if (capture_) {
         capture_->append(call);
-    } else if (pending_.dispatch(call)) {
+    } else if (pending_.append(call)) {
         note_uses(call.arrays, call.n, point());
     }
     counters_.ops++;

@@ -108,6 +108,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     static constexpr uint64_t kFlushStaged = uint64_t(16) << 20;
 
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
+    template <typename Call> void append(const Call &call);
     // The caller holds the device's mutex in all of these.
     void submit_before(); // what is pending must not wait for what comes next
     void record(Submission &work);

@@ -37,6 +37,17 @@ uint64_t shared_bytes(const kpx::spec::projection &spec, bool integers, bool sub
     return x + parts + (subgroup ? 0 : 4 * spec.threads);
 }
 
+kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_rows, uint32_t paired) {
+    return {.rows = rows,
+            .cols = cols,
+            .x_rows = x_rows,
+            .paired = paired,
+            .integers = true,
+            .norm = true,
+            .arg_max = false,
+            .subgroup = true};
+}
+
 } // namespace
 
 TEST(a_projection_declares_the_shared_memory_that_its_variant_needs) {
@@ -71,14 +82,7 @@ TEST(launches_with_x_in_registers_fit) {
             for (int64_t rows : {32, 1024, 9728}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     for (uint32_t paired : {1u, 2u}) {
-                        const kpx::ProjectionShape shape{.rows = rows,
-                                                         .cols = cols,
-                                                         .x_rows = x_rows,
-                                                         .paired = paired,
-                                                         .integers = true,
-                                                         .norm = true,
-                                                         .arg_max = false,
-                                                         .subgroup = true};
+                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
                         const kpx::HeldTiles t = kpx::plan_held_tiles(lowering.traits, shape, 0, matrices);
                         if (t.lanes == 0) {
                             CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32) == 32);
@@ -105,14 +109,7 @@ TEST(launches_of_byte_tiles_fit) {
             for (int64_t rows : {1, 1000, 9728, 151936}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     for (uint32_t paired : {1u, 2u}) {
-                        const kpx::ProjectionShape shape{.rows = rows,
-                                                         .cols = cols,
-                                                         .x_rows = x_rows,
-                                                         .paired = paired,
-                                                         .integers = true,
-                                                         .norm = true,
-                                                         .arg_max = false,
-                                                         .subgroup = true};
+                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
                         const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, 0);
                         CHECK(t.fits(lowering.traits, 0));
                         CHECK(t.abreast % (t.lanes / 4 / t.run) == 0);

@@ -1,6 +1,6 @@
 // The sums that the teams of projection_held have of their tiles: added up, finished and stored.
-#ifndef BYTE_TILE_RESULTS_GLSL
-#define BYTE_TILE_RESULTS_GLSL
+#ifndef HELD_RESULTS_GLSL
+#define HELD_RESULTS_GLSL
 
 // What some teams have of an element of a tile, added up as lanes of a subgroup would. Teams after the last chunk have
 // zeros.

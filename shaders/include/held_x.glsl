@@ -1,8 +1,8 @@
 // x of projection_held: each team makes the integers of its units (unit_integers.glsl), puts their digits, from -128
 // to 127 and the lowest first, into shared memory and takes them from there as matrices. The even columns of every
 // eight come first, like the codes of a masked word. Rows beyond the last are zeros.
-#ifndef BYTE_TILE_X_GLSL
-#define BYTE_TILE_X_GLSL
+#ifndef HELD_X_GLSL
+#define HELD_X_GLSL
 
 // Where a unit of x is put. As matrices, the next one goes to the same place.
 uint x_from(uint u) { return team_from(team()) + (X_UNITS == 0 ? 0 : TEAM_OPERANDS + u * HELD_UNIT); }

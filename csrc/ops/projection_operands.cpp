@@ -1,0 +1,33 @@
+#include "ops/projection_operands.hpp"
+
+namespace kpx {
+
+ProjectionShape projection_shape(const ProjectionOp &op, const ProjectionOperands &m, int64_t multiple) {
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < (is_pair(op) ? 1 : m.count); i++) {
+        rows += divide_up(m.w(i).dim(0), multiple) * multiple;
+    }
+    return {.rows = rows,
+            .cols = m.cols,
+            .x_rows = m.x_rows,
+            .paired = is_pair(op) ? 2u : 1u,
+            .integers = true,
+            .norm = op.norm != 0,
+            .arg_max = op.epilogue == PROJECTION_ARG_MAX,
+            .subgroup = true};
+}
+
+ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i) {
+    ProjectionSet set{};
+    set.n = uint32_t(m.w(i).dim(0));
+    set.w_offset = uint32_t(m.w(i).offset);
+    set.w_stride = uint32_t(m.w(i).stride(0));
+    set.s_offset = uint32_t(m.scales(i).offset);
+    set.s_stride = uint32_t(m.scales(i).stride(0));
+    set.b_offset = uint32_t(m.biases(i).offset);
+    set.b_stride = uint32_t(m.biases(i).stride(0));
+    set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
+    return set;
+}
+
+} // namespace kpx

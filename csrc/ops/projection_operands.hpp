@@ -1,0 +1,70 @@
+// What the lowerings of a projection to its kernels have in common.
+#pragma once
+
+#include "ops/projection.hpp"
+#include "ops/projection_launch.hpp"
+
+namespace kpx {
+
+// The bindings of a kernel. x or the first result is bound in place of absent arrays, and not used there.
+struct ProjectionBindings {
+    using Matrix = ProjectionOperands::Matrix;
+
+    const ProjectionOperands &m;
+    const Array &x, &out; // bound as x and as the first result
+
+    Binding read(const Array &array) const { return {array ? array : x, KPX_READ}; }
+    Binding w(uint32_t i) const { return operand(i, &Matrix::w); }
+    Binding scales(uint32_t i) const { return operand(i, &Matrix::scales); }
+    Binding biases(uint32_t i) const { return operand(i, &Matrix::biases); }
+    Binding y(uint32_t i) const { return {i > 0 && i < m.count && m.out(i) ? m.out(i) : out, KPX_WRITE}; }
+
+  private:
+    Binding operand(uint32_t i, const Array *Matrix::*member) const {
+        return {i < m.count && *(m.matrices[i].*member) ? *(m.matrices[i].*member) : x, KPX_READ};
+    }
+};
+
+// Whether two matrices are read side by side, of which one result is made.
+inline bool is_pair(const ProjectionOp &op) {
+    return op.epilogue == PROJECTION_SILU_MUL;
+}
+
+// The kernels' constant: 0 without normalization, 2 with a gain.
+inline uint32_t norm_constant(const ProjectionOp &op, const ProjectionOperands &m) {
+    return op.norm == 0 ? 0 : m.gain ? 2 : 1;
+}
+
+inline uint32_t gain_dtype(const ProjectionOperands &m) {
+    return m.gain ? m.gain.dtype : m.x.dtype;
+}
+
+// What a launch for integers is planned for, with each matrix's rows rounded up to a multiple.
+ProjectionShape projection_shape(const ProjectionOp &op, const ProjectionOperands &m, int64_t multiple = 1);
+
+// Matrix i and its result, in the form that the kernels read.
+ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);
+
+// Fills what the parameters of a kernel share, for groups of so many rows of a matrix. Returns the number of groups.
+template <typename Params>
+uint32_t fill_groups(Params &p, const ProjectionOp &op, const ProjectionOperands &m, uint32_t rows) {
+    uint32_t groups = 0;
+    for (uint32_t i = 0; i < m.count; i++) {
+        p.sets[i] = projection_set(m, i);
+        if (i > 0 && is_pair(op)) {
+            continue; // read with the first
+        }
+        if (i > 0) {
+            p.starts[i - 1] = groups;
+        }
+        groups += divide_up(p.sets[i].n, rows);
+    }
+    p.x_rows = uint32_t(m.x_rows);
+    p.x_offset = uint32_t(m.x.offset);
+    p.gain_offset = m.gain ? uint32_t(m.gain.offset) : 0;
+    p.residual_offset = m.residual ? uint32_t(m.residual.offset) : 0;
+    p.eps = op.eps;
+    return groups;
+}
+
+} // namespace kpx
