@@ -38,11 +38,11 @@ type cgoDevice struct {
 // checkLibrary checks, once, that the linked library matches this code.
 var checkLibrary = sync.OnceValue(func() error {
 	if got, want := C.kpx_abi_version(), C.uint32_t(C.KPX_ABI_VERSION); got != want {
-		return fmt.Errorf("%w: the kompute-go library has ABI %d, its header %d: reinstall both", ErrInternal, got, want)
+		return fmt.Errorf("%w: it has ABI %d, its header %d: reinstall both", ErrLibrary, got, want)
 	}
 	want, got := C.GoString(C.expected_build_id()), C.GoString(C.kpx_build_id())
 	if want != "" && got != want {
-		return fmt.Errorf("%w: the kompute-go library is build %s, this program was compiled for %s: recompile it", ErrInternal, got, want)
+		return fmt.Errorf("%w: it is build %s, this program was compiled for %s: recompile it", ErrLibrary, got, want)
 	}
 	return nil
 })

@@ -45,6 +45,9 @@ var (
 	// ErrDriver: the Vulkan driver reported an error of no kind that this package
 	// knows, such as VK_ERROR_UNKNOWN.
 	ErrDriver = errors.New("the driver failed")
+	// ErrLibrary: the native library that is linked is not the one that the program
+	// was compiled for.
+	ErrLibrary = errors.New("the kompute-go library does not match")
 	// ErrInternal: any other failure of the native library, and a panic of an op
 	// that runs on the CPU; the device's logger gets its stack.
 	ErrInternal = errors.New("internal error")

@@ -41,5 +41,5 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
         echo 'a program ran with an archive that it was not compiled for'
         exit 1
     fi
-    grep -q "this program was compiled for $changed: recompile it" stale.log
+    grep -q "the kompute-go library does not match: it is build .*, this program was compiled for $changed: recompile it" stale.log
 )

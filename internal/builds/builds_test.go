@@ -1,5 +1,5 @@
 // Package builds tests that every package of the module compiles for other
-// processors and with other tags, as far as the type checker can tell: from
+// processors and systems and with other tags, as far as the type checker can tell: from
 // source, which takes a tenth of the time of compiling the standard library for them.
 package builds
 
@@ -109,13 +109,13 @@ func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 
 func TestOtherBuildsTypeCheck(t *testing.T) {
 	for _, build := range []struct {
-		arch  string
-		flags []string
-	}{{arch: "386"}, {arch: "arm"}, {arch: "arm64"}, {arch: "amd64", flags: []string{"-tags=nogpu"}}} {
-		t.Run(strings.Join(append([]string{build.arch}, build.flags...), " "), func(t *testing.T) {
+		os, arch string
+		flags    []string
+	}{{"linux", "386", nil}, {"linux", "arm", nil}, {"linux", "arm64", nil}, {"linux", "amd64", []string{"-tags=nogpu"}}, {"windows", "amd64", nil}} {
+		t.Run(strings.Join(append([]string{build.os, build.arch}, build.flags...), " "), func(t *testing.T) {
 			t.Parallel()
 			c := checker{arch: build.arch, files: token.NewFileSet(), checked: make(map[string]*types.Package)}
-			packages := list(t, []string{"CGO_ENABLED=0", "GOARCH=" + build.arch}, build.flags)
+			packages := list(t, []string{"CGO_ENABLED=0", "GOOS=" + build.os, "GOARCH=" + build.arch}, build.flags)
 			require.True(t, slices.ContainsFunc(packages, func(p listed) bool { return p.ImportPath == module+"/kompute" }))
 			for _, p := range packages {
 				if p.ImportPath != "unsafe" && !strings.HasSuffix(p.ImportPath, ".test") { // the test's generated main package

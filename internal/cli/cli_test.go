@@ -201,9 +201,11 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestFirstSignalCancels(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	this, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		ctx, stop := Interruptible(t.Context())
-		require.NoError(t, syscall.Kill(os.Getpid(), s))
+		require.NoError(t, this.Signal(s))
 		select {
 		case <-ctx.Done():
 		case <-time.After(10 * time.Second):

@@ -2,8 +2,6 @@ package simd
 
 import (
 	"encoding/binary"
-	"runtime"
-	"syscall"
 	"unsafe"
 )
 
@@ -32,17 +30,6 @@ var codeShifts = func() (shifts [128]byte) {
 	}
 	return shifts
 }()
-
-// allowTiles asks Linux for permission to use tiles, whose large state it would
-// otherwise not save.
-func allowTiles() bool {
-	const archReqXCompPerm, tileData = 0x1023, 18
-	if runtime.GOOS != "linux" {
-		return false
-	}
-	_, _, errno := syscall.RawSyscall(158, archReqXCompPerm, tileData, 0) // arch_prctl
-	return errno == 0
-}
 
 // split makes the limbs of a row, and returns the largest of the bits of its absolute
 // values.
