@@ -1,5 +1,7 @@
 #include "runtime/creation_check.hpp"
 
+#include <algorithm>
+
 #include "abi/error.hpp"
 #include "runtime/vulkan_loader.hpp"
 
@@ -73,12 +75,14 @@ VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory
     if (memory == VK_NULL_HANDLE) {
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
-    return noted(real.map_memory(device, memory, offset, size, flags, out));
+    const VkResult result = real.map_memory(device, memory, offset, size, flags, out);
+    return noted(result == VK_SUCCESS && *out == nullptr ? VK_ERROR_MEMORY_MAP_FAILED : result);
 }
 
-// Hides uncached host memory from Kompute's search, if there is any cached.
+// Hides uncached host memory from Kompute's search, if there is any cached, and more types than there can be.
 VKAPI_ATTR void VKAPI_CALL memory_properties(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties *out) {
     real.memory_properties(device, out);
+    out->memoryTypeCount = std::min(out->memoryTypeCount, VK_MAX_MEMORY_TYPES);
     if (watching == nullptr || !watching->prefer_cached) {
         return;
     }

@@ -46,6 +46,7 @@ Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
     fill_traits();
     create_handle(chain, mask);
     try {
+        get_queues();
         memory_ = std::make_unique<Memory>(*this, options.memory_budget);
         kernels_ = std::make_unique<Kernels>(*this, text(options.disabled));
         staging_ = std::make_unique<Staging>(*this);
@@ -64,18 +65,27 @@ void Device::create_handle(const FeatureChain &chain, const Mask &mask) {
     const int family = compute_family(*physical_);
     const vk::QueueFamilyProperties offered = physical_->getQueueFamilyProperties()[size_t(family)];
     const std::vector<float> priorities(mask.queues ? 1 : std::min(offered.queueCount, kMostQueues), 1.0f);
+    for (size_t i = 0; i < priorities.size(); i++) {
+        auto queue = std::make_unique<Queue>();
+        queue->family = uint32_t(family);
+        queue->timestamp_bits = mask.timestamps ? 0 : offered.timestampValidBits;
+        queues_.push_back(std::move(queue));
+    }
     vk::DeviceQueueCreateInfo queues({}, uint32_t(family), priorities);
     vk::DeviceCreateInfo info({}, queues, {}, chain.extensions());
     info.pNext = chain.head();
     vk::Device device;
     kpx::check(physical_->createDevice(&info, nullptr, &device), "vkCreateDevice");
     device_ = std::make_shared<vk::Device>(device);
-    for (uint32_t i = 0; i < priorities.size(); i++) {
-        auto queue = std::make_unique<Queue>();
-        queue->handle = std::make_shared<vk::Queue>(device.getQueue(uint32_t(family), i));
-        queue->family = uint32_t(family);
-        queue->timestamp_bits = mask.timestamps ? 0 : offered.timestampValidBits;
-        queues_.push_back(std::move(queue));
+}
+
+void Device::get_queues() {
+    for (size_t i = 0; i < queues_.size(); i++) {
+        const vk::Queue queue = device_->getQueue(queues_[i]->family, uint32_t(i));
+        if (!queue) {
+            fail(KPX_DRIVER, "vkGetDeviceQueue gave no queue");
+        }
+        queues_[i]->handle = std::make_shared<vk::Queue>(queue);
     }
 }
 

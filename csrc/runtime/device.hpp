@@ -118,6 +118,7 @@ class Device : public std::enable_shared_from_this<Device> {
     Device(vk::PhysicalDevice physical, const kpx_device_options &options);
     void leak();
     void create_handle(const FeatureChain &chain, const Mask &mask);
+    void get_queues();
     void fill_traits();
 
     std::shared_ptr<vk::PhysicalDevice> physical_;

@@ -30,6 +30,31 @@ uint32_t rank(vk::PhysicalDeviceType type) {
     }
 }
 
+// Names a limit that Vulkan does not allow: what relies on such a driver would compute wrong numbers.
+std::string wrong_limit(const vk::PhysicalDeviceLimits &l) {
+    const struct {
+        const char *name;
+        uint64_t limit, least, most;
+    } required[] = {
+        {"maxStorageBufferRange", l.maxStorageBufferRange, uint64_t(1) << 27, UINT64_MAX},
+        {"maxMemoryAllocationCount", l.maxMemoryAllocationCount, 4096, UINT64_MAX},
+        {"maxPushConstantsSize", l.maxPushConstantsSize, 128, UINT64_MAX},
+        {"maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers, 4, UINT64_MAX},
+        {"maxComputeSharedMemorySize", l.maxComputeSharedMemorySize, 16 << 10, UINT64_MAX},
+        {"maxComputeWorkGroupInvocations", l.maxComputeWorkGroupInvocations, 128, UINT64_MAX},
+        {"maxComputeWorkGroupSize", l.maxComputeWorkGroupSize[0], 128, UINT64_MAX},
+        {"maxComputeWorkGroupCount",
+         *std::min_element(l.maxComputeWorkGroupCount.begin(), l.maxComputeWorkGroupCount.end()), 65535, UINT64_MAX},
+        {"minStorageBufferOffsetAlignment", l.minStorageBufferOffsetAlignment, 0, 256},
+    };
+    for (const auto &r : required) {
+        if (r.limit < r.least || r.limit > r.most) {
+            return formatted("its limit {} is {}, which Vulkan does not allow", r.name, r.limit);
+        }
+    }
+    return "";
+}
+
 std::string unusable_reason(vk::PhysicalDevice device, uint32_t api_version) {
     if (api_version < VK_API_VERSION_1_2) {
         return formatted("it offers Vulkan {}.{}, and 1.2 is needed", VK_API_VERSION_MAJOR(api_version),
@@ -37,6 +62,9 @@ std::string unusable_reason(vk::PhysicalDevice device, uint32_t api_version) {
     }
     if (compute_family(device) < 0) {
         return "it has no compute queue";
+    }
+    if (const std::string reason = wrong_limit(device.getProperties().limits); !reason.empty()) {
+        return reason;
     }
     if (!FeatureChain(device).features().timeline) {
         return "it has no timeline semaphores";
@@ -95,7 +123,7 @@ int compute_family(vk::PhysicalDevice device) {
     int found = -1;
     for (size_t i = 0; i < families.size(); i++) {
         const vk::QueueFlags flags = families[i].queueFlags;
-        if (!(flags & vk::QueueFlagBits::eCompute)) {
+        if (!(flags & vk::QueueFlagBits::eCompute) || families[i].queueCount == 0) {
             continue;
         }
         if (!(flags & vk::QueueFlagBits::eGraphics)) {
@@ -127,18 +155,18 @@ uint64_t heap_available(vk::PhysicalDevice device, bool has_budget, uint64_t *to
     device.getMemoryProperties2(&memory);
     const vk::PhysicalDeviceMemoryProperties &m = memory.memoryProperties;
     uint32_t heap = 0;
-    for (uint32_t i = 0; i < m.memoryTypeCount; i++) {
+    for (uint32_t i = 0; i < std::min(m.memoryTypeCount, VK_MAX_MEMORY_TYPES); i++) {
         if (m.memoryTypes[i].propertyFlags & vk::MemoryPropertyFlagBits::eDeviceLocal) {
             heap = m.memoryTypes[i].heapIndex; // the type that kp::Tensor takes
             break;
         }
     }
-    const uint64_t size = m.memoryHeaps[heap].size;
+    const uint64_t size = heap < VK_MAX_MEMORY_HEAPS ? uint64_t(m.memoryHeaps[heap].size) : 0;
     if (total != nullptr) {
         *total = size;
     }
     uint64_t available = size;
-    if (has_budget) {
+    if (has_budget && size > 0) {
         const uint64_t used = budget.heapUsage[heap];
         available = budget.heapBudget[heap] > used ? budget.heapBudget[heap] - used : 0;
     }

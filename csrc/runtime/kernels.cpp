@@ -159,6 +159,9 @@ SubgroupRequest Kernels::subgroups_of(const Key &key) const {
 
 Layout Kernels::layout(uint32_t bindings, uint32_t push_bytes) {
     push_bytes = std::max(push_bytes, kPushBytes);
+    if (const uint32_t most = device_.limits().maxPerStageDescriptorStorageBuffers; bindings > most) {
+        fail(KPX_UNSUPPORTED, "{} bindings; this device has at most {}", bindings, most);
+    }
     std::lock_guard<std::mutex> lock(mutex_);
     Layout &found = layouts_[{bindings, push_bytes}];
     if (found.pipeline) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "abi/error.hpp"
+#include "abi/guard.hpp"
 #include "runtime/creation_check.hpp"
 #include "runtime/device.hpp"
 
@@ -26,9 +27,13 @@ std::shared_ptr<kp::Tensor> make_tensor(Device &device, kp::Tensor::TensorTypes 
     try {
         tensor = std::make_shared<kp::Tensor>(device.shared_physical(), device.shared_handle(), zeros.get(),
                                               uint32_t(bytes / 4), 4, kp::Tensor::TensorDataTypes::eUnsignedInt, type);
-    } catch (const std::exception &) {
+    } catch (const std::exception &e) {
         created.rethrow("creating a tensor");
-        throw;
+        const Error error = current_error();
+        if (error.code != KPX_INTERNAL) {
+            throw;
+        }
+        fail(KPX_DRIVER, "creating a tensor: {}", e.what()); // no memory type serves
     }
     created.done("creating a tensor");
     return tensor;

@@ -48,8 +48,8 @@ Timeline::~Timeline() {
 uint64_t Timeline::completed() const {
     uint64_t value = 0;
     device_->check(device_->handle().getSemaphoreCounterValue(semaphore_, &value), "vkGetSemaphoreCounterValue");
-    see(value - base_);
-    return value - base_;
+    see(value > base_ ? value - base_ : 0);
+    return seen_; // it never decreases, whatever the driver says
 }
 
 void Timeline::see(uint64_t value) const {

@@ -18,6 +18,8 @@ type (
 		from, times                  atomic.Uint64
 		result                       atomic.Int64
 		failed, hangs                atomic.Uint64
+		lie                          [64]byte
+		lies                         atomic.Uint64
 	}
 	counted struct {
 		name          [64]byte
@@ -29,7 +31,7 @@ type (
 
 const (
 	controlMagic   = 0x4b504654
-	controlVersion = 2
+	controlVersion = 3
 )
 
 // Control tells the fault loader of this process which call to make fail, and
@@ -116,6 +118,17 @@ func (c *Control) Hang(hangs bool) {
 		c.header.hangs.Store(0)
 	}
 }
+
+// Lie makes the driver give a false answer from now on, by its name in
+// csrc/tests/faults/lies.hpp, or none if name is empty. No call may be under way.
+func (c *Control) Lie(name string) {
+	c.header.lies.Store(0)
+	clear(c.header.lie[:])
+	copy(c.header.lie[:], name)
+}
+
+// Lies returns how many false answers were given since the last Lie.
+func (c *Control) Lies() uint64 { return c.header.lies.Load() }
 
 // Called returns how often a function was called since the last Fail or Reset.
 func (c *Control) Called(function string) uint64 { return c.rows[c.index[function]].calls.Load() }

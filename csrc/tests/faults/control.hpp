@@ -6,7 +6,7 @@
 #include <cstdint>
 
 constexpr uint32_t kControlMagic = 0x4b504654; // "KPFT"
-constexpr uint32_t kControlVersion = 2;
+constexpr uint32_t kControlVersion = 3;
 
 struct Counted {
     char name[64];
@@ -27,5 +27,8 @@ struct Control {
     // While it is 1 the device hangs: vkQueueSubmit succeeds and submits nothing, so that no semaphore of it is ever
     // signalled, and waits for an idle queue or device do not return.
     std::atomic<uint64_t> hangs;
+    // The false answer that is given, by its name in lies.hpp, or nothing. The test changes it while it makes no calls.
+    char lie[64];
+    std::atomic<uint64_t> lies; // how many have been told
     Counted counted[];
 };

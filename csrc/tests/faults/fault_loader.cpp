@@ -1,6 +1,7 @@
 // Stands in for the Vulkan loader (KOMPUTE_GO_VULKAN_LIBRARY) and hands every call
 // through to the real one, which it opens. It counts the calls of each function,
-// and makes one of them fail if the control file says so (KOMPUTE_GO_FAULT_CONTROL).
+// and makes one of them fail, or give a false answer, if the control file says so
+// (KOMPUTE_GO_FAULT_CONTROL).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,15 +17,10 @@
 #include <vulkan/vulkan_core.h>
 
 #include "control.hpp"
+#include "functions.hpp"
+#include "lies.hpp"
 
 namespace {
-
-enum Function : uint32_t {
-#define FUNCTION(name) k_##name,
-#include "functions.inc"
-#undef FUNCTION
-    kFunctions
-};
 
 [[noreturn]] void die(const char *what) {
     fprintf(stderr, "fault loader: %s\n", what);
@@ -77,6 +73,7 @@ Control *map_control() {
     }
     auto *control = static_cast<Control *>(memory);
     control->function = -1;
+    control->lie[0] = 0;
     control->functions = kFunctions;
     control->version = kControlVersion;
     for (uint32_t i = 0; i < kFunctions; i++) {
@@ -134,7 +131,15 @@ template <Function F, typename R, typename... Args> struct Wrapped<F, R(VKAPI_PT
                 return failure;
             }
         }
-        return real(args...);
+        const Lies lies(control());
+        if constexpr (std::is_void_v<R>) {
+            real(args...);
+            lie(lies, Of<F>(), args...);
+        } else {
+            const R result = real(args...);
+            lie(lies, Of<F>(), args...);
+            return result;
+        }
     }
 };
 
