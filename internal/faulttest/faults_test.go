@@ -125,11 +125,11 @@ func (w workload) faults(calls map[string]uint64) []fault {
 		}
 		kinds := Results(function)
 		for k := uint64(1); k <= n; k++ {
-			if (!everything || w.long) && !telling(k, n, w.long) {
+			if !everything && k > 1 && k < n { // a shorter run makes the first fail and the last
 				continue
 			}
 			results := kinds
-			if w.long && k > 1 && k < n { // of a call between, one after the other
+			if w.long && k > 1 && k < n { // of a call between, one result after the other
 				results = kinds[k%uint64(len(kinds)):][:1]
 			}
 			for _, result := range results {
@@ -163,12 +163,6 @@ func partOf(t *testing.T, list []fault) (mine []fault) {
 		}
 	}
 	return mine
-}
-
-// telling reports whether call k of n is one that a shorter run makes fail: the
-// first, the last and, for a long workload that runs in full, some in between.
-func telling(k, n uint64, long bool) bool {
-	return k == 1 || k == n || everything && long && (k < 4 || k%(n/8+1) == 0)
 }
 
 // Normal runs try one of share cases.

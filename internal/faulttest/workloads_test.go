@@ -94,7 +94,7 @@ type workload struct {
 	name   string
 	run    func(j *job) error
 	mostly []string // the functions that normal runs make fail; empty: a share of all
-	long   bool     // it takes seconds, so only some calls are made to fail
+	long   bool     // it takes seconds, so a call between the first and the last fails with one of its results only
 }
 
 var workloads = []workload{
