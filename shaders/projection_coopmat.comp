@@ -99,8 +99,10 @@ uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
     const uint y##i##_DT = y_DT; \
     TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
     TENSOR_BITS(scales##i) \
+    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
     TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
     TENSOR_BITS(biases##i) \
+    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
@@ -120,8 +122,8 @@ uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
-            scale_bits[t * GROUPS + g] = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * GROUPS + g] = biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
+            bias_bits[t * GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
         } \
     }
 

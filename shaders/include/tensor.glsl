@@ -41,6 +41,12 @@
         } \
     }
 
+#define TENSOR_LOOSE_BITS(slot, name) \
+    layout(set = 0, binding = slot) readonly buffer name##_BlockSigned { int16_t data[]; } name##_signed; \
+    uint name##_loose_bits(uint i) { \
+        return name##_DT == DT_FLOAT16 || name##_DT == DT_BFLOAT16 ? uint(int(name##_signed.data[i])) : name##_bits(i); \
+    }
+
 #define TENSOR_SET_BITS(name) \
     void name##_set_bits(uint i, uint v) { \
         switch (name##_DT) { \
@@ -76,7 +82,14 @@
         } \
     }
 
+#define TENSOR_LOOSE_BITS(slot, name) \
+    uint name##_loose_bits(uint i) { return name##_bits(i); }
+
 #endif
+
+// TENSOR_LOOSE_BITS comes after TENSOR_BITS. x_loose_bits(i) has other bits above those of a 16-bit element, which
+// bits_to_float ignores. It is for loads that other work hides: NVIDIA's driver loads with a sign and masks it away
+// right after the load, which waits for memory.
 
 // x_bits(i): the raw bits; x_load(i): the value as float; 
 #define TENSOR_LOADS(name) \
