@@ -108,6 +108,35 @@ func TestAnEngineReplacesALostDevice(t *testing.T) {
 	require.ErrorIs(t, e.Close(bg), kompute.ErrDeviceLost)
 }
 
+// A device that is not lost, but fails until it is opened again, is replaced too, a
+// bounded number of times.
+func TestAnEngineReplacesADeviceThatKeepsFailing(t *testing.T) {
+	openDemo(t)
+	d, log := logged(t, "vulkan")
+	h, err := model.NewHost(bg, d, demo.folder.Checkpoint, model.Options{}, model.HostOptions{Most: 3})
+	require.NoError(t, err)
+	defer func() { _ = h.Close() }()
+	e, err := engine.NewHosted([]*model.Host{h}, demo.folder.Tokenizer, engine.Config{Sequences: 4, Context: 128, PageTokens: 4, ChunkTokens: 16})
+	require.NoError(t, err)
+	all := requests()
+	want := answer(t, e, all)
+	control.Fail("vkQueueSubmit", 3, 5, outOfDeviceMemory)
+	got := answer(t, e, all)
+	require.EqualValues(t, 5, control.Failed())
+	control.Disarm()
+	requireSameTokens(t, want, got)
+	require.EqualValues(t, 1, e.Stats().Replaced)
+	require.Contains(t, log.String(), "steps failed too often")
+	control.Fail("vkQueueSubmit", 1, always, outOfDeviceMemory)
+	s, err := e.Submit(bg, all[0])
+	require.NoError(t, err)
+	_, err = s.Result(bg)
+	control.Disarm()
+	require.ErrorIs(t, err, kompute.ErrOutOfMemory, "often enough")
+	require.ErrorIs(t, e.Close(bg), kompute.ErrOutOfMemory)
+	require.Equal(t, 3, h.Replaced())
+}
+
 // If a device cannot be opened again, its requests continue on the CPU if that is
 // allowed, and a request that is cancelled meanwhile ends.
 func TestAnEngineGoesOnOnTheCPU(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -173,7 +174,8 @@ func (e *Engine) take(f *pendingStep, p *piece, host []choice) {
 	}
 }
 
-// mostRestarts is how often in a row steps are started again on a device that is not lost.
+// mostRestarts is how often in a row steps are started again on a device that is not
+// lost. After that it counts as lost if a host can replace it.
 const mostRestarts = 3
 
 // restart continues after steps have failed: running requests are computed again from
@@ -190,6 +192,9 @@ func (r *replica) restart(cause error) bool {
 	old := r.model.Device()
 	_ = r.steps.close() // they have failed, and may return that error again
 	for lost := false; ; {
+		if r.restarts == mostRestarts && r.host != nil && !errors.Is(cause, kompute.ErrDeviceLost) {
+			cause = fmt.Errorf("%w, for steps failed too often: %w", kompute.ErrDeviceLost, cause)
+		}
 		lost = lost || errors.Is(cause, kompute.ErrDeviceLost)
 		m, err := r.modelAfter(cause)
 		if err != nil {
@@ -222,6 +227,7 @@ func (r *replica) restart(cause error) bool {
 func (r *replica) modelAfter(cause error) (model.Model, error) {
 	switch {
 	case errors.Is(cause, kompute.ErrDeviceLost) && r.host != nil:
+		r.restarts = 0
 		return r.host.Replace(r.engine.stopped, r.model, cause)
 	case errors.Is(cause, kompute.ErrDeviceLost) || r.restarts == mostRestarts:
 		return nil, cause
