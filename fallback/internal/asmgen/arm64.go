@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // arm64 writes assembly for arm64, which avo does not know. Go's assembler lacks
 // many vector instructions, so these are words, with a comment that names them.
@@ -45,6 +48,136 @@ func (a *arm64) faddp(d, n, m vreg) { a.three(0x6e20d400, "faddp", "4s", d, n, m
 func (a *arm64) fmla(d, n, m vreg)  { a.three(0x4e20cc00, "fmla", "4s", d, n, m) }
 func (a *arm64) scvtf(d, n vreg)    { a.two(0x4e21d800, "scvtf.4s", d, n) }
 func (a *arm64) mov(d, n vreg)      { a.three(0x4ea01c00, "orr", "16b", d, n, n) }
+func (a *arm64) or(d, n, m vreg)    { a.three(0x4ea01c00, "orr", "16b", d, n, m) }
+func (a *arm64) not(d, n vreg)      { a.two(0x6e205800, "mvn.16b", d, n) }
+
+// choose sets d, whose bits are a mask, to those of n where they are set, else to
+// those of m.
+func (a *arm64) choose(d, n, m vreg) { a.three(0x6e601c00, "bsl", "16b", d, n, m) }
+
+// floatOp is an instruction for float32 numbers; the same with another bit is for
+// float64 numbers.
+type floatOp struct {
+	code uint32
+	name string
+}
+
+var (
+	fsub   = floatOp{0x4ea0d400, "fsub"}
+	fadd   = floatOp{0x4e20d400, "fadd"}
+	fmul   = floatOp{0x6e20dc00, "fmul"}
+	fdiv   = floatOp{0x6e20fc00, "fdiv"}
+	fmla   = floatOp{0x4e20cc00, "fmla"}
+	fmls   = floatOp{0x4ea0cc00, "fmls"}
+	fmax   = floatOp{0x4e20f400, "fmax"} // a NaN, if there is one
+	fmin   = floatOp{0x4ea0f400, "fmin"}
+	fmaxnm = floatOp{0x4e20c400, "fmaxnm"} // the other, if one is a NaN
+	fcmeq  = floatOp{0x4e20e400, "fcmeq"}
+	fcmge  = floatOp{0x6e20e400, "fcmge"}
+	fcmgt  = floatOp{0x6ea0e400, "fcmgt"}
+	iadd   = floatOp{0x4ea08400, "add"}
+	isub   = floatOp{0x6ea08400, "sub"}
+
+	fneg   = floatOp{0x6ea0f800, "fneg"}
+	fabs   = floatOp{0x4ea0f800, "fabs"}
+	fsqrt  = floatOp{0x6ea1f800, "fsqrt"}
+	frintn = floatOp{0x4e218800, "frintn"} // to even
+	frintm = floatOp{0x4e219800, "frintm"} // down
+	frintp = floatOp{0x4ea18800, "frintp"} // up
+	fcvtns = floatOp{0x4e21a800, "fcvtns"} // to integers
+	scvtf  = floatOp{0x4e21d800, "scvtf"}  // from integers
+)
+
+// lanes are those of float32 or of float64 numbers.
+type lanes struct {
+	*arm64
+	wide bool
+}
+
+func (l lanes) shape() string {
+	if l.wide {
+		return "2d"
+	}
+	return "4s"
+}
+
+func (l lanes) code(o floatOp) uint32 {
+	switch {
+	case !l.wide:
+		return o.code
+	case o == iadd || o == isub:
+		return o.code | 0xe00000
+	}
+	return o.code | 0x400000
+}
+
+// op is d = n o m, op1 is d = o n.
+func (l lanes) op(o floatOp, d, n, m vreg) { l.three(l.code(o), o.name, l.shape(), d, n, m) }
+func (l lanes) op1(o floatOp, d, n vreg)   { l.two(l.code(o), o.name+"."+l.shape(), d, n) }
+
+// left and right shift, right with the sign if it is an arithmetic shift.
+func (l lanes) left(d, n vreg, bits int) { l.shift(0x4f005400, "shl", d, n, l.size()+bits) }
+func (l lanes) right(d, n vreg, bits int, arithmetic bool) {
+	if arithmetic {
+		l.shift(0x4f000400, "sshr", d, n, 2*l.size()-bits)
+		return
+	}
+	l.shift(0x6f000400, "ushr", d, n, 2*l.size()-bits)
+}
+
+func (l lanes) size() int {
+	if l.wide {
+		return 64
+	}
+	return 32
+}
+
+func (l lanes) shift(code uint32, name string, d, n vreg, immediate int) {
+	l.word(code|uint32(immediate)<<16|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s, immh:immb %d", name, d, l.shape(), n, l.shape(), immediate)
+}
+
+// float sets every lane to a number, and bits to a word.
+func (l lanes) float(d vreg, scratch xreg, f float64) {
+	if l.wide {
+		l.bits(d, scratch, math.Float64bits(f))
+		return
+	}
+	l.bits(d, scratch, uint64(math.Float32bits(float32(f))))
+}
+
+func (l lanes) bits(d vreg, scratch xreg, bits uint64) {
+	if !l.wide {
+		l.constant(d, scratch, uint32(bits))
+		return
+	}
+	l.line("MOVD $%#x, R%d", bits, scratch)
+	l.line("VDUP R%d, V%d.D2", scratch, d)
+}
+
+// Conversions of the four or two numbers of a half of a vector; upper is of the
+// second half.
+func (a *arm64) half(code uint32, name string, d, n vreg, upper bool) {
+	if upper {
+		code, name = code|1<<30, name+"2"
+	}
+	a.two(code, name, d, n)
+}
+
+func (a *arm64) narrowWords(d, n vreg, upper bool)   { a.half(0x0e612800, "xtn.4h", d, n, upper) }
+func (a *arm64) narrowHalves(d, n vreg, upper bool)  { a.half(0x0e212800, "xtn.8b", d, n, upper) }
+func (a *arm64) widenBF16(d, n vreg, upper bool)     { a.half(0x2e613800, "shll.4s", d, n, upper) }
+func (a *arm64) widenF16(d, n vreg, upper bool)      { a.half(0x0e217800, "fcvtl.4s", d, n, upper) }
+func (a *arm64) narrowToF16(d, n vreg, upper bool)   { a.half(0x0e216800, "fcvtn.4h", d, n, upper) }
+func (a *arm64) widenFloat(d, n vreg, upper bool)    { a.half(0x0e617800, "fcvtl.2d", d, n, upper) }
+func (a *arm64) narrowDoubles(d, n vreg, upper bool) { a.half(0x0e616800, "fcvtn.2s", d, n, upper) }
+
+// largestLane sets the first lane of d to the largest number of n, or a NaN.
+func (a *arm64) largestLane(d, n vreg) { a.two(0x6e30f800, "fmaxv", d, n) }
+
+// storeLow stores 8 bytes.
+func (a *arm64) storeLow(d vreg, base xreg, disp int) {
+	a.memory(0xfd000000, "str d", d, base, disp, 8)
+}
 
 // sdot adds, to each lane of d, four products of signed bytes.
 func (a *arm64) sdot(d, n, m vreg) { a.three(0x4e809400, "sdot", "16b", d, n, m) }

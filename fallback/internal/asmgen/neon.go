@@ -15,6 +15,8 @@ func neonFamily(a *arm64) {
 	for _, rows := range []int{6, 4, 2, 1} {
 		neonPanelProduct(a, rows)
 	}
+	neonRows(a)
+	neonMatrices(a)
 }
 
 // neonCodeDots writes what codeDots writes for amd64. A block has four parts of

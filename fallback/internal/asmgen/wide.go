@@ -66,6 +66,25 @@ func largest() {
 	RET()
 }
 
+// Constants of the functions below, in the order in which they use them.
+var (
+	sineConstants = []float64{
+		2 / math.Pi, 1.5707963267948966, 6.123233995736766e-17, // π/2 in two parts
+		-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6,
+		-1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -1.0 / 2, 1,
+	}
+	tanhConstants = []float64{
+		20, -20, 0x1p-12, math.Log2E, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
+		1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1,
+	}
+	erfConstants = []float64{
+		4, -4,
+		-1.3202622986512289e-08, 4.684838383608308e-06, 0.0003796129609527855, 0.0038496877076473796,
+		0.05431719039911434, 0.18520483064057108, 1.1283791693742529,
+		6.311120669110448e-05, 0.001307591215183796, 0.01546225440196192, 0.11395913930919076, 0.4974669213623595, 1,
+	}
+)
+
 // doubles is a table of float64 constants, each in four lanes.
 func doubles(name string, values []float64) func(i int) Mem {
 	bits := make([]uint64, len(values))
@@ -100,11 +119,7 @@ func polynomial(x reg.VecVirtual, at func(i int) Mem, from, to int) reg.VecVirtu
 // cosine where quarters is 1: x is brought to r + n·π/2 with |r| <= π/4, and the
 // Taylor polynomials of r leave out less than 1e-10.
 func sine(name string, quarters uint64) func(x reg.VecVirtual) {
-	at := doubles(name, []float64{
-		2 / math.Pi, 1.5707963267948966, 6.123233995736766e-17, // π/2 in two parts
-		-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6,
-		-1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -1.0 / 2, 1,
-	})
+	at := doubles(name, sineConstants)
 	words := quads(name+"words", []uint64{quarters, 1 << 63})
 	return func(x reg.VecVirtual) {
 		n, narrow, quarter := YMM(), XMM(), YMM()
@@ -133,10 +148,7 @@ func sine(name string, quarters uint64) func(x reg.VecVirtual) {
 // hyperbolicTangent returns a function that replaces x by (e^2x - 1) / (e^2x + 1),
 // or, where that is x itself in float32, leaves it.
 func hyperbolicTangent() func(x reg.VecVirtual) {
-	at := doubles("tanhconstants", []float64{
-		20, -20, 0x1p-12, math.Log2E, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
-		1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1,
-	})
+	at := doubles("tanhconstants", tanhConstants)
 	words := quads("tanhwords", []uint64{1<<63 - 1, 1023})
 	return func(x reg.VecVirtual) {
 		bound, small, n := YMM(), YMM(), YMM()
@@ -171,12 +183,7 @@ func hyperbolicTangent() func(x reg.VecVirtual) {
 // errorFunction returns a function that replaces x by erf x: x·P(x²)/Q(x²), fitted
 // for |x| <= 4 to 2e-9 of erf x. Beyond that it is 1 in float32.
 func errorFunction() func(x reg.VecVirtual) {
-	at := doubles("erfconstants", []float64{
-		4, -4,
-		-1.3202622986512289e-08, 4.684838383608308e-06, 0.0003796129609527855, 0.0038496877076473796,
-		0.05431719039911434, 0.18520483064057108, 1.1283791693742529,
-		6.311120669110448e-05, 0.001307591215183796, 0.01546225440196192, 0.11395913930919076, 0.4974669213623595, 1,
-	})
+	at := doubles("erfconstants", erfConstants)
 	return func(x reg.VecVirtual) {
 		bound, square := YMM(), YMM()
 		VMOVUPD(at(0), bound)

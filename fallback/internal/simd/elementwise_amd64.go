@@ -14,6 +14,13 @@ var unaryRows = [...]func(z, x *float32, n int){
 	Sin: sinRowAVX2, Cos: cosRowAVX2, Tanh: tanhRowAVX2, Erf: erfRowAVX2,
 }
 
-func largestVector(x *float32, n int) float32 { return largestAVX2(x, n) }
-
-func sumLanesVector(sums, x *float32, n int) { sumLanesAVX2(sums, x, n) }
+// Names that all architectures have; the compiler puts the calls in place.
+func fromBF16Rows(dst *float32, src *uint16, n int) { fromBF16AVX2(dst, src, n) }
+func toBF16Rows(dst *uint16, src *float32, n int)   { toBF16AVX2(dst, src, n) }
+func fromF16Rows(dst *float32, src *uint16, n int)  { fromF16AVX2(dst, src, n) }
+func toF16Rows(dst *uint16, src *float32, n int)    { toF16AVX2(dst, src, n) }
+func siluMulRows(dst, gate, up *float32, n int)     { siluMulAVX2(dst, gate, up, n) }
+func maxRows(x *float32, n int) float32             { return maxAVX2(x, n) }
+func scaleRows(y *float32, n int, f float32)        { scaleAVX2(y, n, f) }
+func largestVector(x *float32, n int) float32       { return largestAVX2(x, n) }
+func sumLanesVector(sums, x *float32, n int)        { sumLanesAVX2(sums, x, n) }

@@ -91,3 +91,208 @@ func panelProduct2NEON(c *float32, ldc int, a *float32, lda int, b *float32, k i
 //
 //go:noescape
 func panelProduct1NEON(c *float32, ldc int, a *float32, lda int, b *float32, k int, add int)
+
+// addRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func addRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// subRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func subRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// mulRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func mulRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// divRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func divRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// maxRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func maxRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// minRowNEON sets z to a function of x and y; n is a multiple of 8. Where step is 0, y is one number.
+//
+//go:noescape
+func minRowNEON(z *float32, x *float32, y *float32, n int, step int)
+
+// equalRowNEON sets z to 1 where x and y compare so, else to 0; n is a multiple of 8.
+//
+//go:noescape
+func equalRowNEON(z *byte, x *float32, y *float32, n int)
+
+// notEqualRowNEON sets z to 1 where x and y compare so, else to 0; n is a multiple of 8.
+//
+//go:noescape
+func notEqualRowNEON(z *byte, x *float32, y *float32, n int)
+
+// lessRowNEON sets z to 1 where x and y compare so, else to 0; n is a multiple of 8.
+//
+//go:noescape
+func lessRowNEON(z *byte, x *float32, y *float32, n int)
+
+// lessEqualRowNEON sets z to 1 where x and y compare so, else to 0; n is a multiple of 8.
+//
+//go:noescape
+func lessEqualRowNEON(z *byte, x *float32, y *float32, n int)
+
+// negRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func negRowNEON(z *float32, x *float32, n int)
+
+// absRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func absRowNEON(z *float32, x *float32, n int)
+
+// squareRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func squareRowNEON(z *float32, x *float32, n int)
+
+// sqrtRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func sqrtRowNEON(z *float32, x *float32, n int)
+
+// rsqrtRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func rsqrtRowNEON(z *float32, x *float32, n int)
+
+// logRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func logRowNEON(z *float32, x *float32, n int)
+
+// expRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func expRowNEON(z *float32, x *float32, n int)
+
+// sigmoidRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func sigmoidRowNEON(z *float32, x *float32, n int)
+
+// siluRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func siluRowNEON(z *float32, x *float32, n int)
+
+// floorRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func floorRowNEON(z *float32, x *float32, n int)
+
+// ceilRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func ceilRowNEON(z *float32, x *float32, n int)
+
+// roundRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func roundRowNEON(z *float32, x *float32, n int)
+
+// sinRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func sinRowNEON(z *float32, x *float32, n int)
+
+// cosRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func cosRowNEON(z *float32, x *float32, n int)
+
+// tanhRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func tanhRowNEON(z *float32, x *float32, n int)
+
+// erfRowNEON sets z to a function of x; n is a multiple of 8.
+//
+//go:noescape
+func erfRowNEON(z *float32, x *float32, n int)
+
+// fromBF16NEON widens bfloat16 numbers; n is a multiple of 8.
+//
+//go:noescape
+func fromBF16NEON(dst *float32, src *uint16, n int)
+
+// fromF16NEON widens binary16 numbers; n is a multiple of 8.
+//
+//go:noescape
+func fromF16NEON(dst *float32, src *uint16, n int)
+
+// toF16NEON rounds to binary16 numbers; n is a multiple of 8.
+//
+//go:noescape
+func toF16NEON(dst *uint16, src *float32, n int)
+
+// toBF16NEON rounds to bfloat16 numbers; n is a multiple of 8.
+//
+//go:noescape
+func toBF16NEON(dst *uint16, src *float32, n int)
+
+// sumLanesNEON sets sums to the sums of every eighth of x; n is a multiple of 8.
+//
+//go:noescape
+func sumLanesNEON(sums *float32, x *float32, n int)
+
+// maxNEON sets result to the largest of x, or NaN if there is one; n is a multiple of 8.
+//
+//go:noescape
+func maxNEON(x *float32, n int, result *float32)
+
+// largestNEON sets result to the largest magnitude of x but for NaNs; n is a multiple of 8.
+//
+//go:noescape
+func largestNEON(x *float32, n int, result *float32)
+
+// scaleNEON multiplies dst by f; n is a multiple of 8.
+//
+//go:noescape
+func scaleNEON(dst *float32, n int, f *float32)
+
+// expSumNEON sets dst = e^(src-shift), and sums to the sums of every fourth; n is a multiple of 8.
+//
+//go:noescape
+func expSumNEON(dst *float32, src *float32, n int, shift *float32, sums *float32)
+
+// siluMulNEON sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.
+//
+//go:noescape
+func siluMulNEON(dst *float32, gate *float32, up *float32, n int)
+
+// dots1x4NEON sets C, or if add is not 0 increases it, by a row of A times rows of B; the stride is in floats.
+//
+//go:noescape
+func dots1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+
+// dots1x1NEON sets C, or if add is not 0 increases it, by a row of A times rows of B; the stride is in floats.
+//
+//go:noescape
+func dots1x1NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+
+// mulAdd1x32NEON sets a strip of C, or if add is not 0 increases it, by a row of A times B; the stride is in floats.
+//
+//go:noescape
+func mulAdd1x32NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+
+// mulAdd1x4NEON sets a strip of C, or if add is not 0 increases it, by a row of A times B; the stride is in floats.
+//
+//go:noescape
+func mulAdd1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+
+// mulAdd1x1NEON sets a strip of C, or if add is not 0 increases it, by a row of A times B; the stride is in floats.
+//
+//go:noescape
+func mulAdd1x1NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)

@@ -3659,3 +3659,2484 @@ loop:
 	WORD $0x3d800802 // str q2, [x0, #32]
 	WORD $0x3d800c03 // str q3, [x0, #48]
 	RET
+
+// func addRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·addRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func subRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·subRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4ea2d404 // fsub v4.4s, v0.4s, v2.4s
+	WORD $0x4ea3d425 // fsub v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4ea2d404 // fsub v4.4s, v0.4s, v2.4s
+	WORD $0x4ea3d425 // fsub v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func mulRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·mulRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func divRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·divRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6e22fc04 // fdiv v4.4s, v0.4s, v2.4s
+	WORD $0x6e23fc25 // fdiv v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6e22fc04 // fdiv v4.4s, v0.4s, v2.4s
+	WORD $0x6e23fc25 // fdiv v5.4s, v1.4s, v3.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func maxRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·maxRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
+	WORD $0x4e20e41e // fcmeq v30.4s, v0.4s, v0.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1c84 // orr v4.16b, v4.16b, v30.16b
+	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x6ea3e425 // fcmgt v5.4s, v1.4s, v3.4s
+	WORD $0x4e21e43e // fcmeq v30.4s, v1.4s, v1.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1ca5 // orr v5.16b, v5.16b, v30.16b
+	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
+	WORD $0x4e20e41e // fcmeq v30.4s, v0.4s, v0.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1c84 // orr v4.16b, v4.16b, v30.16b
+	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x6ea3e425 // fcmgt v5.4s, v1.4s, v3.4s
+	WORD $0x4e21e43e // fcmeq v30.4s, v1.4s, v1.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1ca5 // orr v5.16b, v5.16b, v30.16b
+	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func minRowNEON(z *float32, x *float32, y *float32, n int, step int)
+TEXT ·minRowNEON(SB), NOSPLIT, $0-40
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD step+32(FP), R4
+	CBNZ R4, loop
+	FMOVS (R2), F2
+	VDUP V2.S[0], V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+
+same:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6ea0e444 // fcmgt v4.4s, v2.4s, v0.4s
+	WORD $0x4e20e41e // fcmeq v30.4s, v0.4s, v0.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1c84 // orr v4.16b, v4.16b, v30.16b
+	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x6ea1e465 // fcmgt v5.4s, v3.4s, v1.4s
+	WORD $0x4e21e43e // fcmeq v30.4s, v1.4s, v1.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1ca5 // orr v5.16b, v5.16b, v30.16b
+	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R3, R3
+	BNE same
+	RET
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6ea0e444 // fcmgt v4.4s, v2.4s, v0.4s
+	WORD $0x4e20e41e // fcmeq v30.4s, v0.4s, v0.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1c84 // orr v4.16b, v4.16b, v30.16b
+	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x6ea1e465 // fcmgt v5.4s, v3.4s, v1.4s
+	WORD $0x4e21e43e // fcmeq v30.4s, v1.4s, v1.4s
+	WORD $0x6e205bde // mvn.16b v30, v30
+	WORD $0x4ebe1ca5 // orr v5.16b, v5.16b, v30.16b
+	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func equalRowNEON(z *byte, x *float32, y *float32, n int)
+TEXT ·equalRowNEON(SB), NOSPLIT, $0-32
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD $0x1010101, R9
+	VDUP R9, V6.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x4e22e400 // fcmeq v0.4s, v0.4s, v2.4s
+	WORD $0x0e612804 // xtn.4h v4, v0
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4e23e421 // fcmeq v1.4s, v1.4s, v3.4s
+	WORD $0x4e612824 // xtn.4h2 v4, v1
+	WORD $0x0e212884 // xtn.8b v4, v4
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0xfd000004 // str d4, [x0, #0]
+	ADD $8, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func notEqualRowNEON(z *byte, x *float32, y *float32, n int)
+TEXT ·notEqualRowNEON(SB), NOSPLIT, $0-32
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD $0x1010101, R9
+	VDUP R9, V6.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x4e22e400 // fcmeq v0.4s, v0.4s, v2.4s
+	WORD $0x6e205800 // mvn.16b v0, v0
+	WORD $0x0e612804 // xtn.4h v4, v0
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4e23e421 // fcmeq v1.4s, v1.4s, v3.4s
+	WORD $0x6e205821 // mvn.16b v1, v1
+	WORD $0x4e612824 // xtn.4h2 v4, v1
+	WORD $0x0e212884 // xtn.8b v4, v4
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0xfd000004 // str d4, [x0, #0]
+	ADD $8, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func lessRowNEON(z *byte, x *float32, y *float32, n int)
+TEXT ·lessRowNEON(SB), NOSPLIT, $0-32
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD $0x1010101, R9
+	VDUP R9, V6.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
+	WORD $0x0e612804 // xtn.4h v4, v0
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6ea1e461 // fcmgt v1.4s, v3.4s, v1.4s
+	WORD $0x4e612824 // xtn.4h2 v4, v1
+	WORD $0x0e212884 // xtn.8b v4, v4
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0xfd000004 // str d4, [x0, #0]
+	ADD $8, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func lessEqualRowNEON(z *byte, x *float32, y *float32, n int)
+TEXT ·lessEqualRowNEON(SB), NOSPLIT, $0-32
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD $0x1010101, R9
+	VDUP R9, V6.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x6e20e440 // fcmge v0.4s, v2.4s, v0.4s
+	WORD $0x0e612804 // xtn.4h v4, v0
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x6e21e461 // fcmge v1.4s, v3.4s, v1.4s
+	WORD $0x4e612824 // xtn.4h2 v4, v1
+	WORD $0x0e212884 // xtn.8b v4, v4
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0xfd000004 // str d4, [x0, #0]
+	ADD $8, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func negRowNEON(z *float32, x *float32, n int)
+TEXT ·negRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea0f800 // fneg.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea0f800 // fneg.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func absRowNEON(z *float32, x *float32, n int)
+TEXT ·absRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4ea0f800 // fabs.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4ea0f800 // fabs.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func squareRowNEON(z *float32, x *float32, n int)
+TEXT ·squareRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6e20dc00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6e20dc00 // fmul v0.4s, v0.4s, v0.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func sqrtRowNEON(z *float32, x *float32, n int)
+TEXT ·sqrtRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea1f800 // fsqrt.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea1f800 // fsqrt.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func rsqrtRowNEON(z *float32, x *float32, n int)
+TEXT ·rsqrtRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x3f800000, R9
+	VDUP R9, V8.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea1f800 // fsqrt.4s v0, v0
+	WORD $0x6e20fd00 // fdiv v0.4s, v8.4s, v0.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea1f800 // fsqrt.4s v0, v0
+	WORD $0x6e20fd00 // fdiv v0.4s, v8.4s, v0.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func logRowNEON(z *float32, x *float32, n int)
+TEXT ·logRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x800000, R9
+	VDUP R9, V8.S4
+	MOVD $0x4b000000, R9
+	VDUP R9, V9.S4
+	MOVD $0x3f3504f3, R9
+	VDUP R9, V10.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V12.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V13.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V14.S4
+	MOVD $0x41b80000, R9
+	VDUP R9, V15.S4
+	MOVD $0x42fe0000, R9
+	VDUP R9, V16.S4
+	MOVD $0x3d9021bb, R9
+	VDUP R9, V17.S4
+	MOVD $0xbdebd1b8, R9
+	VDUP R9, V18.S4
+	MOVD $0x3def251a, R9
+	VDUP R9, V19.S4
+	MOVD $0xbdfe5d4f, R9
+	VDUP R9, V20.S4
+	MOVD $0x3e11e9bf, R9
+	VDUP R9, V21.S4
+	MOVD $0xbe2aae50, R9
+	VDUP R9, V22.S4
+	MOVD $0x3e4cceac, R9
+	VDUP R9, V23.S4
+	MOVD $0xbe7ffffc, R9
+	VDUP R9, V24.S4
+	MOVD $0x3eaaaaaa, R9
+	VDUP R9, V25.S4
+	MOVD $0x7fffff, R9
+	VDUP R9, V30.S4
+	MOVD $0x7f800000, R9
+	VDUP R9, V31.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4ea01c01 // orr v1.16b, v0.16b, v0.16b
+	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
+	WORD $0x6e29dc03 // fmul v3.4s, v0.4s, v9.4s
+	WORD $0x4ea21c47 // orr v7.16b, v2.16b, v2.16b
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x4ea71ce0 // orr v0.16b, v7.16b, v7.16b
+	WORD $0x6f290404 // ushr v4.4s, v0.4s, immh:immb 41
+	WORD $0x4e21d884 // scvtf.4s v4, v4
+	WORD $0x4eb0d484 // fsub v4.4s, v4.4s, v16.4s
+	WORD $0x4e2f1c43 // and v3.16b, v2.16b, v15.16b
+	WORD $0x4ea3d484 // fsub v4.4s, v4.4s, v3.4s
+	WORD $0x4e3e1c00 // and v0.16b, v0.16b, v30.16b
+	WORD $0x4eab1c00 // orr v0.16b, v0.16b, v11.16b
+	WORD $0x6e2cdc03 // fmul v3.4s, v0.4s, v12.4s
+	WORD $0x6eaae467 // fcmgt v7.4s, v3.4s, v10.4s
+	WORD $0x4e2b1ce6 // and v6.16b, v7.16b, v11.16b
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x4eabd4e0 // fsub v0.4s, v7.4s, v11.4s
+	WORD $0x6e20dc06 // fmul v6.4s, v0.4s, v0.4s
+	WORD $0x4eb11e25 // orr v5.16b, v17.16b, v17.16b
+	WORD $0x4eb21e43 // orr v3.16b, v18.16b, v18.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb31e65 // orr v5.16b, v19.16b, v19.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb41e83 // orr v3.16b, v20.16b, v20.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb51ea5 // orr v5.16b, v21.16b, v21.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb61ec3 // orr v3.16b, v22.16b, v22.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb71ee5 // orr v5.16b, v23.16b, v23.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb81f03 // orr v3.16b, v24.16b, v24.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x4e2ecc85 // fmla v5.4s, v4.4s, v14.4s
+	WORD $0x4eacccc5 // fmls v5.4s, v6.4s, v12.4s
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	WORD $0x4e2dcc80 // fmla v0.4s, v4.4s, v13.4s
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x4e26e427 // fcmeq v7.4s, v1.4s, v6.4s
+	WORD $0x6ea0fbe3 // fneg.4s v3, v31
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x6ea1e4c3 // fcmgt v3.4s, v6.4s, v1.4s
+	WORD $0x4ea31ce0 // orr v0.16b, v7.16b, v3.16b
+	WORD $0x6ea1e7e3 // fcmgt v3.4s, v31.4s, v1.4s
+	WORD $0x6e611c03 // bsl v3.16b, v0.16b, v1.16b
+	WORD $0x4ea31c60 // orr v0.16b, v3.16b, v3.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4ea01c01 // orr v1.16b, v0.16b, v0.16b
+	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
+	WORD $0x6e29dc03 // fmul v3.4s, v0.4s, v9.4s
+	WORD $0x4ea21c47 // orr v7.16b, v2.16b, v2.16b
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x4ea71ce0 // orr v0.16b, v7.16b, v7.16b
+	WORD $0x6f290404 // ushr v4.4s, v0.4s, immh:immb 41
+	WORD $0x4e21d884 // scvtf.4s v4, v4
+	WORD $0x4eb0d484 // fsub v4.4s, v4.4s, v16.4s
+	WORD $0x4e2f1c43 // and v3.16b, v2.16b, v15.16b
+	WORD $0x4ea3d484 // fsub v4.4s, v4.4s, v3.4s
+	WORD $0x4e3e1c00 // and v0.16b, v0.16b, v30.16b
+	WORD $0x4eab1c00 // orr v0.16b, v0.16b, v11.16b
+	WORD $0x6e2cdc03 // fmul v3.4s, v0.4s, v12.4s
+	WORD $0x6eaae467 // fcmgt v7.4s, v3.4s, v10.4s
+	WORD $0x4e2b1ce6 // and v6.16b, v7.16b, v11.16b
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x4eabd4e0 // fsub v0.4s, v7.4s, v11.4s
+	WORD $0x6e20dc06 // fmul v6.4s, v0.4s, v0.4s
+	WORD $0x4eb11e25 // orr v5.16b, v17.16b, v17.16b
+	WORD $0x4eb21e43 // orr v3.16b, v18.16b, v18.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb31e65 // orr v5.16b, v19.16b, v19.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb41e83 // orr v3.16b, v20.16b, v20.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb51ea5 // orr v5.16b, v21.16b, v21.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb61ec3 // orr v3.16b, v22.16b, v22.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb71ee5 // orr v5.16b, v23.16b, v23.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x4eb81f03 // orr v3.16b, v24.16b, v24.16b
+	WORD $0x4e20cca3 // fmla v3.4s, v5.4s, v0.4s
+	WORD $0x4eb91f25 // orr v5.16b, v25.16b, v25.16b
+	WORD $0x4e20cc65 // fmla v5.4s, v3.4s, v0.4s
+	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x4e2ecc85 // fmla v5.4s, v4.4s, v14.4s
+	WORD $0x4eacccc5 // fmls v5.4s, v6.4s, v12.4s
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	WORD $0x4e2dcc80 // fmla v0.4s, v4.4s, v13.4s
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x4e26e427 // fcmeq v7.4s, v1.4s, v6.4s
+	WORD $0x6ea0fbe3 // fneg.4s v3, v31
+	WORD $0x6e601c67 // bsl v7.16b, v3.16b, v0.16b
+	WORD $0x6ea1e4c3 // fcmgt v3.4s, v6.4s, v1.4s
+	WORD $0x4ea31ce0 // orr v0.16b, v7.16b, v3.16b
+	WORD $0x6ea1e7e3 // fcmgt v3.4s, v31.4s, v1.4s
+	WORD $0x6e611c03 // bsl v3.16b, v0.16b, v1.16b
+	WORD $0x4ea31c60 // orr v0.16b, v3.16b, v3.16b
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func expRowNEON(z *float32, x *float32, n int)
+TEXT ·expRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x3f800000, R9
+	VDUP R9, V8.S4
+	MOVD $0xc2d00000, R9
+	VDUP R9, V9.S4
+	MOVD $0x42b20000, R9
+	VDUP R9, V10.S4
+	MOVD $0x3fb8aa3b, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V12.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V13.S4
+	MOVD $0x7f, R9
+	VDUP R9, V14.S4
+	MOVD $0x39500d01, R9
+	VDUP R9, V15.S4
+	MOVD $0x3ab60b61, R9
+	VDUP R9, V16.S4
+	MOVD $0x3c088889, R9
+	VDUP R9, V17.S4
+	MOVD $0x3d2aaaab, R9
+	VDUP R9, V18.S4
+	MOVD $0x3e2aaaab, R9
+	VDUP R9, V19.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V20.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V21.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V22.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func sigmoidRowNEON(z *float32, x *float32, n int)
+TEXT ·sigmoidRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x3f800000, R9
+	VDUP R9, V8.S4
+	MOVD $0xc2d00000, R9
+	VDUP R9, V9.S4
+	MOVD $0x42b20000, R9
+	VDUP R9, V10.S4
+	MOVD $0x3fb8aa3b, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V12.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V13.S4
+	MOVD $0x7f, R9
+	VDUP R9, V14.S4
+	MOVD $0x39500d01, R9
+	VDUP R9, V15.S4
+	MOVD $0x3ab60b61, R9
+	VDUP R9, V16.S4
+	MOVD $0x3c088889, R9
+	VDUP R9, V17.S4
+	MOVD $0x3d2aaaab, R9
+	VDUP R9, V18.S4
+	MOVD $0x3e2aaaab, R9
+	VDUP R9, V19.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V20.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V21.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V22.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea0f800 // fneg.4s v0, v0
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x6e20fd00 // fdiv v0.4s, v8.4s, v0.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea0f800 // fneg.4s v0, v0
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x6e20fd00 // fdiv v0.4s, v8.4s, v0.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func siluRowNEON(z *float32, x *float32, n int)
+TEXT ·siluRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x3f800000, R9
+	VDUP R9, V8.S4
+	MOVD $0xc2d00000, R9
+	VDUP R9, V9.S4
+	MOVD $0x42b20000, R9
+	VDUP R9, V10.S4
+	MOVD $0x3fb8aa3b, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V12.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V13.S4
+	MOVD $0x7f, R9
+	VDUP R9, V14.S4
+	MOVD $0x39500d01, R9
+	VDUP R9, V15.S4
+	MOVD $0x3ab60b61, R9
+	VDUP R9, V16.S4
+	MOVD $0x3c088889, R9
+	VDUP R9, V17.S4
+	MOVD $0x3d2aaaab, R9
+	VDUP R9, V18.S4
+	MOVD $0x3e2aaaab, R9
+	VDUP R9, V19.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V20.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V21.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V22.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea0f805 // fneg.4s v5, v0
+	WORD $0x4eaaf4a5 // fmin v5.4s, v5.4s, v10.4s
+	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	WORD $0x6e2bdca1 // fmul v1.4s, v5.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc25 // fmls v5.4s, v1.4s, v12.4s
+	WORD $0x4eadcc25 // fmls v5.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea0f805 // fneg.4s v5, v0
+	WORD $0x4eaaf4a5 // fmin v5.4s, v5.4s, v10.4s
+	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	WORD $0x6e2bdca1 // fmul v1.4s, v5.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc25 // fmls v5.4s, v1.4s, v12.4s
+	WORD $0x4eadcc25 // fmls v5.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func floorRowNEON(z *float32, x *float32, n int)
+TEXT ·floorRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4e219800 // frintm.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4e219800 // frintm.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func ceilRowNEON(z *float32, x *float32, n int)
+TEXT ·ceilRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4ea18800 // frintp.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4ea18800 // frintp.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func roundRowNEON(z *float32, x *float32, n int)
+TEXT ·roundRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4e218800 // frintn.4s v0, v0
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4e218800 // frintn.4s v0, v0
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func sinRowNEON(z *float32, x *float32, n int)
+TEXT ·sinRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x0, R9
+	VDUP R9, V8.D2
+	MOVD $0x8000000000000000, R9
+	VDUP R9, V9.D2
+	MOVD $0x3fe45f306dc9c883, R9
+	VDUP R9, V10.D2
+	MOVD $0x3ff921fb54442d18, R9
+	VDUP R9, V11.D2
+	MOVD $0x3c91a62633145c07, R9
+	VDUP R9, V12.D2
+	MOVD $0xbe5ae64567f544e4, R9
+	VDUP R9, V13.D2
+	MOVD $0x3ec71de3a556c734, R9
+	VDUP R9, V14.D2
+	MOVD $0xbf2a01a01a01a01a, R9
+	VDUP R9, V15.D2
+	MOVD $0x3f81111111111111, R9
+	VDUP R9, V16.D2
+	MOVD $0xbfc5555555555555, R9
+	VDUP R9, V17.D2
+	MOVD $0xbe927e4fb7789f5c, R9
+	VDUP R9, V18.D2
+	MOVD $0x3efa01a01a01a01a, R9
+	VDUP R9, V19.D2
+	MOVD $0xbf56c16c16c16c17, R9
+	VDUP R9, V20.D2
+	MOVD $0x3fa5555555555555, R9
+	VDUP R9, V21.D2
+	MOVD $0xbfe0000000000000, R9
+	VDUP R9, V22.D2
+	MOVD $0x3ff0000000000000, R9
+	VDUP R9, V23.D2
+
+loop:
+	WORD $0x3dc0003e // ldr q30, [x1, #0]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80001f // str q31, [x0, #0]
+	WORD $0x3dc0043e // ldr q30, [x1, #16]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80041f // str q31, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func cosRowNEON(z *float32, x *float32, n int)
+TEXT ·cosRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x1, R9
+	VDUP R9, V8.D2
+	MOVD $0x8000000000000000, R9
+	VDUP R9, V9.D2
+	MOVD $0x3fe45f306dc9c883, R9
+	VDUP R9, V10.D2
+	MOVD $0x3ff921fb54442d18, R9
+	VDUP R9, V11.D2
+	MOVD $0x3c91a62633145c07, R9
+	VDUP R9, V12.D2
+	MOVD $0xbe5ae64567f544e4, R9
+	VDUP R9, V13.D2
+	MOVD $0x3ec71de3a556c734, R9
+	VDUP R9, V14.D2
+	MOVD $0xbf2a01a01a01a01a, R9
+	VDUP R9, V15.D2
+	MOVD $0x3f81111111111111, R9
+	VDUP R9, V16.D2
+	MOVD $0xbfc5555555555555, R9
+	VDUP R9, V17.D2
+	MOVD $0xbe927e4fb7789f5c, R9
+	VDUP R9, V18.D2
+	MOVD $0x3efa01a01a01a01a, R9
+	VDUP R9, V19.D2
+	MOVD $0xbf56c16c16c16c17, R9
+	VDUP R9, V20.D2
+	MOVD $0x3fa5555555555555, R9
+	VDUP R9, V21.D2
+	MOVD $0xbfe0000000000000, R9
+	VDUP R9, V22.D2
+	MOVD $0x3ff0000000000000, R9
+	VDUP R9, V23.D2
+
+loop:
+	WORD $0x3dc0003e // ldr q30, [x1, #0]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80001f // str q31, [x0, #0]
+	WORD $0x3dc0043e // ldr q30, [x1, #16]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
+	WORD $0x4e618821 // frintn.2d v1, v1
+	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
+	WORD $0x4eeccc20 // fmls v0.2d, v1.2d, v12.2d
+	WORD $0x4e61a821 // fcvtns.2d v1, v1
+	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4eae1dc4 // orr v4.16b, v14.16b, v14.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
+	WORD $0x4e63cce0 // fmla v0.2d, v7.2d, v3.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4eb31e66 // orr v6.16b, v19.16b, v19.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb51ea6 // orr v6.16b, v21.16b, v21.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e62ccc5 // fmla v5.2d, v6.2d, v2.2d
+	WORD $0x4eb71ee6 // orr v6.16b, v23.16b, v23.16b
+	WORD $0x4e62cca6 // fmla v6.2d, v5.2d, v2.2d
+	WORD $0x4f7f5423 // shl v3.2d, v1.2d, immh:immb 127
+	WORD $0x4f410463 // sshr v3.2d, v3.2d, immh:immb 65
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80041f // str q31, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func tanhRowNEON(z *float32, x *float32, n int)
+TEXT ·tanhRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x3ff, R9
+	VDUP R9, V8.D2
+	MOVD $0x4034000000000000, R9
+	VDUP R9, V9.D2
+	MOVD $0xc034000000000000, R9
+	VDUP R9, V10.D2
+	MOVD $0x3f30000000000000, R9
+	VDUP R9, V11.D2
+	MOVD $0x3ff71547652b82fe, R9
+	VDUP R9, V12.D2
+	MOVD $0x3fe62e42fee00000, R9
+	VDUP R9, V13.D2
+	MOVD $0x3dea39ef35793c76, R9
+	VDUP R9, V14.D2
+	MOVD $0x3ec71de3a556c734, R9
+	VDUP R9, V15.D2
+	MOVD $0x3efa01a01a01a01a, R9
+	VDUP R9, V16.D2
+	MOVD $0x3f2a01a01a01a01a, R9
+	VDUP R9, V17.D2
+	MOVD $0x3f56c16c16c16c17, R9
+	VDUP R9, V18.D2
+	MOVD $0x3f81111111111111, R9
+	VDUP R9, V19.D2
+	MOVD $0x3fa5555555555555, R9
+	VDUP R9, V20.D2
+	MOVD $0x3fc5555555555555, R9
+	VDUP R9, V21.D2
+	MOVD $0x3fe0000000000000, R9
+	VDUP R9, V22.D2
+	MOVD $0x3ff0000000000000, R9
+	VDUP R9, V23.D2
+	MOVD $0x3ff0000000000000, R9
+	VDUP R9, V24.D2
+
+loop:
+	WORD $0x3dc0003e // ldr q30, [x1, #0]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x4ee0f801 // fabs.2d v1, v0
+	WORD $0x6ee1e561 // fcmgt v1.2d, v11.2d, v1.2d
+	WORD $0x4ea01c02 // orr v2.16b, v0.16b, v0.16b
+	WORD $0x4ee9f400 // fmin v0.2d, v0.2d, v9.2d
+	WORD $0x4e6af400 // fmax v0.2d, v0.2d, v10.2d
+	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
+	WORD $0x6e6cdc03 // fmul v3.2d, v0.2d, v12.2d
+	WORD $0x4e618863 // frintn.2d v3, v3
+	WORD $0x4eedcc60 // fmls v0.2d, v3.2d, v13.2d
+	WORD $0x4eeecc60 // fmls v0.2d, v3.2d, v14.2d
+	WORD $0x4eaf1de4 // orr v4.16b, v15.16b, v15.16b
+	WORD $0x4eb01e05 // orr v5.16b, v16.16b, v16.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb71ee4 // orr v4.16b, v23.16b, v23.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb81f05 // orr v5.16b, v24.16b, v24.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4e61a863 // fcvtns.2d v3, v3
+	WORD $0x4ee88463 // add v3.2d, v3.2d, v8.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, immh:immb 116
+	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
+	WORD $0x4e78d4a0 // fadd v0.2d, v5.2d, v24.2d
+	WORD $0x4ef8d4a5 // fsub v5.2d, v5.2d, v24.2d
+	WORD $0x6e60fca5 // fdiv v5.2d, v5.2d, v0.2d
+	WORD $0x6e651c41 // bsl v1.16b, v2.16b, v5.16b
+	WORD $0x4ea11c20 // orr v0.16b, v1.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x4ee0f801 // fabs.2d v1, v0
+	WORD $0x6ee1e561 // fcmgt v1.2d, v11.2d, v1.2d
+	WORD $0x4ea01c02 // orr v2.16b, v0.16b, v0.16b
+	WORD $0x4ee9f400 // fmin v0.2d, v0.2d, v9.2d
+	WORD $0x4e6af400 // fmax v0.2d, v0.2d, v10.2d
+	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
+	WORD $0x6e6cdc03 // fmul v3.2d, v0.2d, v12.2d
+	WORD $0x4e618863 // frintn.2d v3, v3
+	WORD $0x4eedcc60 // fmls v0.2d, v3.2d, v13.2d
+	WORD $0x4eeecc60 // fmls v0.2d, v3.2d, v14.2d
+	WORD $0x4eaf1de4 // orr v4.16b, v15.16b, v15.16b
+	WORD $0x4eb01e05 // orr v5.16b, v16.16b, v16.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb71ee4 // orr v4.16b, v23.16b, v23.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb81f05 // orr v5.16b, v24.16b, v24.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4e61a863 // fcvtns.2d v3, v3
+	WORD $0x4ee88463 // add v3.2d, v3.2d, v8.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, immh:immb 116
+	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
+	WORD $0x4e78d4a0 // fadd v0.2d, v5.2d, v24.2d
+	WORD $0x4ef8d4a5 // fsub v5.2d, v5.2d, v24.2d
+	WORD $0x6e60fca5 // fdiv v5.2d, v5.2d, v0.2d
+	WORD $0x6e651c41 // bsl v1.16b, v2.16b, v5.16b
+	WORD $0x4ea11c20 // orr v0.16b, v1.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80001f // str q31, [x0, #0]
+	WORD $0x3dc0043e // ldr q30, [x1, #16]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x4ee0f801 // fabs.2d v1, v0
+	WORD $0x6ee1e561 // fcmgt v1.2d, v11.2d, v1.2d
+	WORD $0x4ea01c02 // orr v2.16b, v0.16b, v0.16b
+	WORD $0x4ee9f400 // fmin v0.2d, v0.2d, v9.2d
+	WORD $0x4e6af400 // fmax v0.2d, v0.2d, v10.2d
+	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
+	WORD $0x6e6cdc03 // fmul v3.2d, v0.2d, v12.2d
+	WORD $0x4e618863 // frintn.2d v3, v3
+	WORD $0x4eedcc60 // fmls v0.2d, v3.2d, v13.2d
+	WORD $0x4eeecc60 // fmls v0.2d, v3.2d, v14.2d
+	WORD $0x4eaf1de4 // orr v4.16b, v15.16b, v15.16b
+	WORD $0x4eb01e05 // orr v5.16b, v16.16b, v16.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb71ee4 // orr v4.16b, v23.16b, v23.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb81f05 // orr v5.16b, v24.16b, v24.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4e61a863 // fcvtns.2d v3, v3
+	WORD $0x4ee88463 // add v3.2d, v3.2d, v8.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, immh:immb 116
+	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
+	WORD $0x4e78d4a0 // fadd v0.2d, v5.2d, v24.2d
+	WORD $0x4ef8d4a5 // fsub v5.2d, v5.2d, v24.2d
+	WORD $0x6e60fca5 // fdiv v5.2d, v5.2d, v0.2d
+	WORD $0x6e651c41 // bsl v1.16b, v2.16b, v5.16b
+	WORD $0x4ea11c20 // orr v0.16b, v1.16b, v1.16b
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x4ee0f801 // fabs.2d v1, v0
+	WORD $0x6ee1e561 // fcmgt v1.2d, v11.2d, v1.2d
+	WORD $0x4ea01c02 // orr v2.16b, v0.16b, v0.16b
+	WORD $0x4ee9f400 // fmin v0.2d, v0.2d, v9.2d
+	WORD $0x4e6af400 // fmax v0.2d, v0.2d, v10.2d
+	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
+	WORD $0x6e6cdc03 // fmul v3.2d, v0.2d, v12.2d
+	WORD $0x4e618863 // frintn.2d v3, v3
+	WORD $0x4eedcc60 // fmls v0.2d, v3.2d, v13.2d
+	WORD $0x4eeecc60 // fmls v0.2d, v3.2d, v14.2d
+	WORD $0x4eaf1de4 // orr v4.16b, v15.16b, v15.16b
+	WORD $0x4eb01e05 // orr v5.16b, v16.16b, v16.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4eb71ee4 // orr v4.16b, v23.16b, v23.16b
+	WORD $0x4e60cca4 // fmla v4.2d, v5.2d, v0.2d
+	WORD $0x4eb81f05 // orr v5.16b, v24.16b, v24.16b
+	WORD $0x4e60cc85 // fmla v5.2d, v4.2d, v0.2d
+	WORD $0x4e61a863 // fcvtns.2d v3, v3
+	WORD $0x4ee88463 // add v3.2d, v3.2d, v8.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, immh:immb 116
+	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
+	WORD $0x4e78d4a0 // fadd v0.2d, v5.2d, v24.2d
+	WORD $0x4ef8d4a5 // fsub v5.2d, v5.2d, v24.2d
+	WORD $0x6e60fca5 // fdiv v5.2d, v5.2d, v0.2d
+	WORD $0x6e651c41 // bsl v1.16b, v2.16b, v5.16b
+	WORD $0x4ea11c20 // orr v0.16b, v1.16b, v1.16b
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80041f // str q31, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func erfRowNEON(z *float32, x *float32, n int)
+TEXT ·erfRowNEON(SB), NOSPLIT, $0-24
+	MOVD z+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x4010000000000000, R9
+	VDUP R9, V8.D2
+	MOVD $0xc010000000000000, R9
+	VDUP R9, V9.D2
+	MOVD $0xbe4c5a37ffb2eefc, R9
+	VDUP R9, V10.D2
+	MOVD $0x3ed3a64e91bad666, R9
+	VDUP R9, V11.D2
+	MOVD $0x3f38e0d9409f3f9b, R9
+	VDUP R9, V12.D2
+	MOVD $0x3f6f896159bbab09, R9
+	VDUP R9, V13.D2
+	MOVD $0x3fabcf7678bfe5f4, R9
+	VDUP R9, V14.D2
+	MOVD $0x3fc7b4cab954cbde, R9
+	VDUP R9, V15.D2
+	MOVD $0x3ff20dd750df3373, R9
+	VDUP R9, V16.D2
+	MOVD $0x3f108b5246663d79, R9
+	VDUP R9, V17.D2
+	MOVD $0x3f556c6f605e3ab6, R9
+	VDUP R9, V18.D2
+	MOVD $0x3f8faaaca7d4b3c2, R9
+	VDUP R9, V19.D2
+	MOVD $0x3fbd2c6d1869ccdf, R9
+	VDUP R9, V20.D2
+	MOVD $0x3fdfd67f7f85f5f8, R9
+	VDUP R9, V21.D2
+	MOVD $0x3ff0000000000000, R9
+	VDUP R9, V22.D2
+
+loop:
+	WORD $0x3dc0003e // ldr q30, [x1, #0]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x4ee8f400 // fmin v0.2d, v0.2d, v8.2d
+	WORD $0x4e69f400 // fmax v0.2d, v0.2d, v9.2d
+	WORD $0x6e60dc01 // fmul v1.2d, v0.2d, v0.2d
+	WORD $0x4eaa1d42 // orr v2.16b, v10.16b, v10.16b
+	WORD $0x4eab1d63 // orr v3.16b, v11.16b, v11.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eac1d82 // orr v2.16b, v12.16b, v12.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eae1dc2 // orr v2.16b, v14.16b, v14.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eb01e02 // orr v2.16b, v16.16b, v16.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD $0x6e65fc40 // fdiv v0.2d, v2.2d, v5.2d
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x4ee8f400 // fmin v0.2d, v0.2d, v8.2d
+	WORD $0x4e69f400 // fmax v0.2d, v0.2d, v9.2d
+	WORD $0x6e60dc01 // fmul v1.2d, v0.2d, v0.2d
+	WORD $0x4eaa1d42 // orr v2.16b, v10.16b, v10.16b
+	WORD $0x4eab1d63 // orr v3.16b, v11.16b, v11.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eac1d82 // orr v2.16b, v12.16b, v12.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eae1dc2 // orr v2.16b, v14.16b, v14.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eb01e02 // orr v2.16b, v16.16b, v16.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD $0x6e65fc40 // fdiv v0.2d, v2.2d, v5.2d
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80001f // str q31, [x0, #0]
+	WORD $0x3dc0043e // ldr q30, [x1, #16]
+	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x4ee8f400 // fmin v0.2d, v0.2d, v8.2d
+	WORD $0x4e69f400 // fmax v0.2d, v0.2d, v9.2d
+	WORD $0x6e60dc01 // fmul v1.2d, v0.2d, v0.2d
+	WORD $0x4eaa1d42 // orr v2.16b, v10.16b, v10.16b
+	WORD $0x4eab1d63 // orr v3.16b, v11.16b, v11.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eac1d82 // orr v2.16b, v12.16b, v12.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eae1dc2 // orr v2.16b, v14.16b, v14.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eb01e02 // orr v2.16b, v16.16b, v16.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD $0x6e65fc40 // fdiv v0.2d, v2.2d, v5.2d
+	WORD $0x0e61681f // fcvtn.2s v31, v0
+	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x4ee8f400 // fmin v0.2d, v0.2d, v8.2d
+	WORD $0x4e69f400 // fmax v0.2d, v0.2d, v9.2d
+	WORD $0x6e60dc01 // fmul v1.2d, v0.2d, v0.2d
+	WORD $0x4eaa1d42 // orr v2.16b, v10.16b, v10.16b
+	WORD $0x4eab1d63 // orr v3.16b, v11.16b, v11.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eac1d82 // orr v2.16b, v12.16b, v12.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4ead1da3 // orr v3.16b, v13.16b, v13.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eae1dc2 // orr v2.16b, v14.16b, v14.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4e61cc43 // fmla v3.2d, v2.2d, v1.2d
+	WORD $0x4eb01e02 // orr v2.16b, v16.16b, v16.16b
+	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
+	WORD $0x4eb11e24 // orr v4.16b, v17.16b, v17.16b
+	WORD $0x4eb21e45 // orr v5.16b, v18.16b, v18.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb31e64 // orr v4.16b, v19.16b, v19.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb41e85 // orr v5.16b, v20.16b, v20.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x4eb51ea4 // orr v4.16b, v21.16b, v21.16b
+	WORD $0x4e61cca4 // fmla v4.2d, v5.2d, v1.2d
+	WORD $0x4eb61ec5 // orr v5.16b, v22.16b, v22.16b
+	WORD $0x4e61cc85 // fmla v5.2d, v4.2d, v1.2d
+	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD $0x6e65fc40 // fdiv v0.2d, v2.2d, v5.2d
+	WORD $0x4e61681f // fcvtn.2s2 v31, v0
+	WORD $0x3d80041f // str q31, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func fromBF16NEON(dst *float32, src *uint16, n int)
+TEXT ·fromBF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x2e613801 // shll.4s v1, v0
+	WORD $0x3d800001 // str q1, [x0, #0]
+	WORD $0x6e613801 // shll.4s2 v1, v0
+	WORD $0x3d800401 // str q1, [x0, #16]
+	ADD $32, R0, R0
+	ADD $16, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func fromF16NEON(dst *float32, src *uint16, n int)
+TEXT ·fromF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x0e217801 // fcvtl.4s v1, v0
+	WORD $0x3d800001 // str q1, [x0, #0]
+	WORD $0x4e217801 // fcvtl.4s2 v1, v0
+	WORD $0x3d800401 // str q1, [x0, #16]
+	ADD $32, R0, R0
+	ADD $16, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func toF16NEON(dst *uint16, src *float32, n int)
+TEXT ·toF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+
+loop:
+	WORD $0x3dc00021 // ldr q1, [x1, #0]
+	WORD $0x0e216820 // fcvtn.4h v0, v1
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4e216820 // fcvtn.4h2 v0, v1
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func toBF16NEON(dst *uint16, src *float32, n int)
+TEXT ·toBF16NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD $0x1, R9
+	VDUP R9, V8.S4
+	MOVD $0x7fff, R9
+	VDUP R9, V9.S4
+	MOVD $0x40, R9
+	VDUP R9, V10.S4
+
+loop:
+	WORD $0x3dc00021 // ldr q1, [x1, #0]
+	WORD $0x6f300422 // ushr v2.4s, v1.4s, immh:immb 48
+	WORD $0x4e281c43 // and v3.16b, v2.16b, v8.16b
+	WORD $0x4ea98463 // add v3.4s, v3.4s, v9.4s
+	WORD $0x4ea18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x6f300463 // ushr v3.4s, v3.4s, immh:immb 48
+	WORD $0x4e21e424 // fcmeq v4.4s, v1.4s, v1.4s
+	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
+	WORD $0x6e621c64 // bsl v4.16b, v3.16b, v2.16b
+	WORD $0x0e612880 // xtn.4h v0, v4
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x6f300422 // ushr v2.4s, v1.4s, immh:immb 48
+	WORD $0x4e281c43 // and v3.16b, v2.16b, v8.16b
+	WORD $0x4ea98463 // add v3.4s, v3.4s, v9.4s
+	WORD $0x4ea18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x6f300463 // ushr v3.4s, v3.4s, immh:immb 48
+	WORD $0x4e21e424 // fcmeq v4.4s, v1.4s, v1.4s
+	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
+	WORD $0x6e621c64 // bsl v4.16b, v3.16b, v2.16b
+	WORD $0x4e612880 // xtn.4h2 v0, v4
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	RET
+
+// func sumLanesNEON(sums *float32, x *float32, n int)
+TEXT ·sumLanesNEON(SB), NOSPLIT, $0-24
+	MOVD sums+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	WORD $0x3d800006 // str q6, [x0, #0]
+	WORD $0x3d800407 // str q7, [x0, #16]
+	RET
+
+// func maxNEON(x *float32, n int, result *float32)
+TEXT ·maxNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD result+16(FP), R2
+	MOVD $0xff800000, R9
+	VDUP R9, V6.S4
+	WORD $0x4ea61cc7 // orr v7.16b, v6.16b, v6.16b
+
+loop:
+	WORD $0x3dc00000 // ldr q0, [x0, #0]
+	WORD $0x4e20f4c6 // fmax v6.4s, v6.4s, v0.4s
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x4e21f4e7 // fmax v7.4s, v7.4s, v1.4s
+	ADD $32, R0, R0
+	SUBS $8, R1, R1
+	BNE loop
+	WORD $0x4e27f4c6 // fmax v6.4s, v6.4s, v7.4s
+	WORD $0x6e30f8c6 // fmaxv v6, v6
+	WORD $0xbd000046 // str s6, [x2, #0]
+	RET
+
+// func largestNEON(x *float32, n int, result *float32)
+TEXT ·largestNEON(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD result+16(FP), R2
+	MOVD $0x0, R9
+	VDUP R9, V6.S4
+	WORD $0x4ea61cc7 // orr v7.16b, v6.16b, v6.16b
+
+loop:
+	WORD $0x3dc00000 // ldr q0, [x0, #0]
+	WORD $0x4ea0f800 // fabs.4s v0, v0
+	WORD $0x4e20c4c6 // fmaxnm v6.4s, v6.4s, v0.4s
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x4ea0f821 // fabs.4s v1, v1
+	WORD $0x4e21c4e7 // fmaxnm v7.4s, v7.4s, v1.4s
+	ADD $32, R0, R0
+	SUBS $8, R1, R1
+	BNE loop
+	WORD $0x4e27f4c6 // fmax v6.4s, v6.4s, v7.4s
+	WORD $0x6e30f8c6 // fmaxv v6, v6
+	WORD $0xbd000046 // str s6, [x2, #0]
+	RET
+
+// func scaleNEON(dst *float32, n int, f *float32)
+TEXT ·scaleNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD f+16(FP), R2
+	WORD $0xbd400042 // ldr s2, [x2, #0]
+
+loop:
+	WORD $0x3dc00000 // ldr q0, [x0, #0]
+	WORD $0x4f829000 // fmul by lane 0 v0.4s, v0.4s, v2.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x4f829021 // fmul by lane 0 v1.4s, v1.4s, v2.4s
+	WORD $0x3d800401 // str q1, [x0, #16]
+	ADD $32, R0, R0
+	SUBS $8, R1, R1
+	BNE loop
+	RET
+
+// func expSumNEON(dst *float32, src *float32, n int, shift *float32, sums *float32)
+TEXT ·expSumNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD shift+24(FP), R3
+	MOVD sums+32(FP), R4
+	MOVD $0xc2d00000, R9
+	VDUP R9, V9.S4
+	MOVD $0x42b20000, R9
+	VDUP R9, V10.S4
+	MOVD $0x3fb8aa3b, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V12.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V13.S4
+	MOVD $0x7f, R9
+	VDUP R9, V14.S4
+	MOVD $0x39500d01, R9
+	VDUP R9, V15.S4
+	MOVD $0x3ab60b61, R9
+	VDUP R9, V16.S4
+	MOVD $0x3c088889, R9
+	VDUP R9, V17.S4
+	MOVD $0x3d2aaaab, R9
+	VDUP R9, V18.S4
+	MOVD $0x3e2aaaab, R9
+	VDUP R9, V19.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V20.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V21.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V22.S4
+	FMOVS (R3), F30
+	VDUP V30.S[0], V30.S4
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4ebed400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x4ebed400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
+	WORD $0x4eadcc20 // fmls v0.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e20cc83 // fmla v3.4s, v4.4s, v0.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e20cc64 // fmla v4.4s, v3.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x3d800400 // str q0, [x0, #16]
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	SUBS $8, R2, R2
+	BNE loop
+	WORD $0x3d800086 // str q6, [x4, #0]
+	RET
+
+// func siluMulNEON(dst *float32, gate *float32, up *float32, n int)
+TEXT ·siluMulNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD gate+8(FP), R1
+	MOVD up+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD $0x3f800000, R9
+	VDUP R9, V8.S4
+	MOVD $0xc2d00000, R9
+	VDUP R9, V9.S4
+	MOVD $0x42b20000, R9
+	VDUP R9, V10.S4
+	MOVD $0x3fb8aa3b, R9
+	VDUP R9, V11.S4
+	MOVD $0x3f318000, R9
+	VDUP R9, V12.S4
+	MOVD $0xb95e8083, R9
+	VDUP R9, V13.S4
+	MOVD $0x7f, R9
+	VDUP R9, V14.S4
+	MOVD $0x39500d01, R9
+	VDUP R9, V15.S4
+	MOVD $0x3ab60b61, R9
+	VDUP R9, V16.S4
+	MOVD $0x3c088889, R9
+	VDUP R9, V17.S4
+	MOVD $0x3d2aaaab, R9
+	VDUP R9, V18.S4
+	MOVD $0x3e2aaaab, R9
+	VDUP R9, V19.S4
+	MOVD $0x3f000000, R9
+	VDUP R9, V20.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V21.S4
+	MOVD $0x3f800000, R9
+	VDUP R9, V22.S4
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x6ea0f805 // fneg.4s v5, v0
+	WORD $0x4eaaf4a5 // fmin v5.4s, v5.4s, v10.4s
+	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	WORD $0x6e2bdca1 // fmul v1.4s, v5.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc25 // fmls v5.4s, v1.4s, v12.4s
+	WORD $0x4eadcc25 // fmls v5.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x3dc00045 // ldr q5, [x2, #0]
+	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x6ea0f805 // fneg.4s v5, v0
+	WORD $0x4eaaf4a5 // fmin v5.4s, v5.4s, v10.4s
+	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	WORD $0x6e2bdca1 // fmul v1.4s, v5.4s, v11.4s
+	WORD $0x4e218821 // frintn.4s v1, v1
+	WORD $0x4eaccc25 // fmls v5.4s, v1.4s, v12.4s
+	WORD $0x4eadcc25 // fmls v5.4s, v1.4s, v13.4s
+	WORD $0x4eaf1de3 // orr v3.16b, v15.16b, v15.16b
+	WORD $0x4eb01e04 // orr v4.16b, v16.16b, v16.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb11e23 // orr v3.16b, v17.16b, v17.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb21e44 // orr v4.16b, v18.16b, v18.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb31e63 // orr v3.16b, v19.16b, v19.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb41e84 // orr v4.16b, v20.16b, v20.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4eb51ea3 // orr v3.16b, v21.16b, v21.16b
+	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	WORD $0x4eb61ec4 // orr v4.16b, v22.16b, v22.16b
+	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
+	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x3dc00445 // ldr q5, [x2, #16]
+	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
+	WORD $0x3d800400 // str q0, [x0, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	SUBS $8, R3, R3
+	BNE loop
+	RET
+
+// func dots1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+TEXT ·dots1x4NEON(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD ldb+24(FP), R3
+	MOVD k+32(FP), R4
+	MOVD add+40(FP), R5
+	LSL $2, R3, R3
+	MOVD R2, R9
+	ADD R3, R9, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	WORD $0x6e211c21 // eor v1.16b, v1.16b, v1.16b
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	AND $3, R4, R6
+	LSR $2, R4, R4
+	CBZ R4, tail
+
+loop:
+	WORD $0x3dc00030 // ldr q16, [x1, #0]
+	ADD $16, R1, R1
+	WORD $0x3dc00131 // ldr q17, [x9, #0]
+	ADD $16, R9, R9
+	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	WORD $0x3dc00151 // ldr q17, [x10, #0]
+	ADD $16, R10, R10
+	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
+	WORD $0x3dc00171 // ldr q17, [x11, #0]
+	ADD $16, R11, R11
+	WORD $0x4e31ce02 // fmla v2.4s, v16.4s, v17.4s
+	WORD $0x3dc00191 // ldr q17, [x12, #0]
+	ADD $16, R12, R12
+	WORD $0x4e31ce03 // fmla v3.4s, v16.4s, v17.4s
+	SUBS $1, R4, R4
+	BNE loop
+
+tail:
+	CBZ R6, sum
+
+single:
+	WORD $0xbd400030 // ldr s16, [x1, #0]
+	ADD $4, R1, R1
+	WORD $0xbd400131 // ldr s17, [x9, #0]
+	ADD $4, R9, R9
+	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	WORD $0xbd400151 // ldr s17, [x10, #0]
+	ADD $4, R10, R10
+	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
+	WORD $0xbd400171 // ldr s17, [x11, #0]
+	ADD $4, R11, R11
+	WORD $0x4e31ce02 // fmla v2.4s, v16.4s, v17.4s
+	WORD $0xbd400191 // ldr s17, [x12, #0]
+	ADD $4, R12, R12
+	WORD $0x4e31ce03 // fmla v3.4s, v16.4s, v17.4s
+	SUBS $1, R6, R6
+	BNE single
+
+sum:
+	WORD $0x6e20d400 // faddp v0.4s, v0.4s, v0.4s
+	WORD $0x6e20d400 // faddp v0.4s, v0.4s, v0.4s
+	WORD $0x6e21d421 // faddp v1.4s, v1.4s, v1.4s
+	WORD $0x6e21d421 // faddp v1.4s, v1.4s, v1.4s
+	WORD $0x6e22d442 // faddp v2.4s, v2.4s, v2.4s
+	WORD $0x6e22d442 // faddp v2.4s, v2.4s, v2.4s
+	WORD $0x6e23d463 // faddp v3.4s, v3.4s, v3.4s
+	WORD $0x6e23d463 // faddp v3.4s, v3.4s, v3.4s
+	CBZ R5, store
+	WORD $0xbd400010 // ldr s16, [x0, #0]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0xbd400410 // ldr s16, [x0, #4]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0xbd400810 // ldr s16, [x0, #8]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0xbd400c10 // ldr s16, [x0, #12]
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+
+store:
+	WORD $0xbd000000 // str s0, [x0, #0]
+	WORD $0xbd000401 // str s1, [x0, #4]
+	WORD $0xbd000802 // str s2, [x0, #8]
+	WORD $0xbd000c03 // str s3, [x0, #12]
+	RET
+
+// func dots1x1NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+TEXT ·dots1x1NEON(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD ldb+24(FP), R3
+	MOVD k+32(FP), R4
+	MOVD add+40(FP), R5
+	LSL $2, R3, R3
+	MOVD R2, R9
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	AND $3, R4, R6
+	LSR $2, R4, R4
+	CBZ R4, tail
+
+loop:
+	WORD $0x3dc00030 // ldr q16, [x1, #0]
+	ADD $16, R1, R1
+	WORD $0x3dc00131 // ldr q17, [x9, #0]
+	ADD $16, R9, R9
+	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	SUBS $1, R4, R4
+	BNE loop
+
+tail:
+	CBZ R6, sum
+
+single:
+	WORD $0xbd400030 // ldr s16, [x1, #0]
+	ADD $4, R1, R1
+	WORD $0xbd400131 // ldr s17, [x9, #0]
+	ADD $4, R9, R9
+	WORD $0x4e31ce00 // fmla v0.4s, v16.4s, v17.4s
+	SUBS $1, R6, R6
+	BNE single
+
+sum:
+	WORD $0x6e20d400 // faddp v0.4s, v0.4s, v0.4s
+	WORD $0x6e20d400 // faddp v0.4s, v0.4s, v0.4s
+	CBZ R5, store
+	WORD $0xbd400010 // ldr s16, [x0, #0]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+
+store:
+	WORD $0xbd000000 // str s0, [x0, #0]
+	RET
+
+// func mulAdd1x32NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+TEXT ·mulAdd1x32NEON(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD ldb+24(FP), R3
+	MOVD k+32(FP), R4
+	MOVD add+40(FP), R5
+	LSL $2, R3, R3
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	WORD $0x6e211c21 // eor v1.16b, v1.16b, v1.16b
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	CBZ R5, loop
+	WORD $0x3dc00000 // ldr q0, [x0, #0]
+	WORD $0x3dc00401 // ldr q1, [x0, #16]
+	WORD $0x3dc00802 // ldr q2, [x0, #32]
+	WORD $0x3dc00c03 // ldr q3, [x0, #48]
+	WORD $0x3dc01004 // ldr q4, [x0, #64]
+	WORD $0x3dc01405 // ldr q5, [x0, #80]
+	WORD $0x3dc01806 // ldr q6, [x0, #96]
+	WORD $0x3dc01c07 // ldr q7, [x0, #112]
+
+loop:
+	WORD $0xbd400030 // ldr s16, [x1, #0]
+	WORD $0x3dc00051 // ldr q17, [x2, #0]
+	WORD $0x4f901220 // fmla by lane 0 v0.4s, v17.4s, v16.4s
+	WORD $0x3dc00452 // ldr q18, [x2, #16]
+	WORD $0x4f901241 // fmla by lane 0 v1.4s, v18.4s, v16.4s
+	WORD $0x3dc00853 // ldr q19, [x2, #32]
+	WORD $0x4f901262 // fmla by lane 0 v2.4s, v19.4s, v16.4s
+	WORD $0x3dc00c54 // ldr q20, [x2, #48]
+	WORD $0x4f901283 // fmla by lane 0 v3.4s, v20.4s, v16.4s
+	WORD $0x3dc01055 // ldr q21, [x2, #64]
+	WORD $0x4f9012a4 // fmla by lane 0 v4.4s, v21.4s, v16.4s
+	WORD $0x3dc01456 // ldr q22, [x2, #80]
+	WORD $0x4f9012c5 // fmla by lane 0 v5.4s, v22.4s, v16.4s
+	WORD $0x3dc01857 // ldr q23, [x2, #96]
+	WORD $0x4f9012e6 // fmla by lane 0 v6.4s, v23.4s, v16.4s
+	WORD $0x3dc01c58 // ldr q24, [x2, #112]
+	WORD $0x4f901307 // fmla by lane 0 v7.4s, v24.4s, v16.4s
+	ADD $4, R1, R1
+	ADD R3, R2, R2
+	SUBS $1, R4, R4
+	BNE loop
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3d800401 // str q1, [x0, #16]
+	WORD $0x3d800802 // str q2, [x0, #32]
+	WORD $0x3d800c03 // str q3, [x0, #48]
+	WORD $0x3d801004 // str q4, [x0, #64]
+	WORD $0x3d801405 // str q5, [x0, #80]
+	WORD $0x3d801806 // str q6, [x0, #96]
+	WORD $0x3d801c07 // str q7, [x0, #112]
+	RET
+
+// func mulAdd1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+TEXT ·mulAdd1x4NEON(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD ldb+24(FP), R3
+	MOVD k+32(FP), R4
+	MOVD add+40(FP), R5
+	LSL $2, R3, R3
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	CBZ R5, loop
+	WORD $0x3dc00000 // ldr q0, [x0, #0]
+
+loop:
+	WORD $0xbd400030 // ldr s16, [x1, #0]
+	WORD $0x3dc00051 // ldr q17, [x2, #0]
+	WORD $0x4f901220 // fmla by lane 0 v0.4s, v17.4s, v16.4s
+	ADD $4, R1, R1
+	ADD R3, R2, R2
+	SUBS $1, R4, R4
+	BNE loop
+	WORD $0x3d800000 // str q0, [x0, #0]
+	RET
+
+// func mulAdd1x1NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+TEXT ·mulAdd1x1NEON(SB), NOSPLIT, $0-48
+	MOVD c+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD ldb+24(FP), R3
+	MOVD k+32(FP), R4
+	MOVD add+40(FP), R5
+	LSL $2, R3, R3
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	CBZ R5, loop
+	WORD $0xbd400000 // ldr s0, [x0, #0]
+
+loop:
+	WORD $0xbd400030 // ldr s16, [x1, #0]
+	WORD $0xbd400051 // ldr s17, [x2, #0]
+	WORD $0x4f901220 // fmla by lane 0 v0.4s, v17.4s, v16.4s
+	ADD $4, R1, R1
+	ADD R3, R2, R2
+	SUBS $1, R4, R4
+	BNE loop
+	WORD $0xbd000000 // str s0, [x0, #0]
+	RET

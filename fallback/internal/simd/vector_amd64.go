@@ -32,47 +32,6 @@ func vectorLevels() []Level {
 	return levels
 }
 
-// eights returns the part of a length that the vector forms, which take 8 numbers
-// at a time, can do; the caller does the rest.
-func eights(n int) int {
-	if active == Generic {
-		return 0
-	}
-	return n &^ 7
-}
-
-func fromBF16Vector(dst []float32, src []uint16) int {
-	n := eights(len(src))
-	if n > 0 {
-		fromBF16AVX2(&dst[:n][0], &src[0], n)
-	}
-	return n
-}
-
-func toBF16Vector(dst []uint16, src []float32) int {
-	n := eights(len(src))
-	if n > 0 {
-		toBF16AVX2(&dst[:n][0], &src[0], n)
-	}
-	return n
-}
-
-func fromF16Vector(dst []float32, src []uint16) int {
-	n := eights(len(src))
-	if n > 0 {
-		fromF16AVX2(&dst[:n][0], &src[0], n)
-	}
-	return n
-}
-
-func toF16Vector(dst []uint16, src []float32) int {
-	n := eights(len(src))
-	if n > 0 {
-		toF16AVX2(&dst[:n][0], &src[0], n)
-	}
-	return n
-}
-
 // expSumVector and siluMulVector also do the tail in a vector, so that a result
 // does not depend on its position in the row: views and their copies, which may
 // be divided into other rows, give the same bits.
@@ -98,40 +57,6 @@ func expSumVector(dst, x []float32, shift float32) (int, float32) {
 		copy(dst[n:], tail[:len(x)-n])
 	}
 	return len(x), sum
-}
-
-func siluMulVector(dst, gate, up []float32) int {
-	if active == Generic {
-		return 0
-	}
-	n := eights(len(gate))
-	if n > 0 {
-		siluMulAVX2(&dst[:n][0], &gate[0], &up[:n][0], n)
-	}
-	if n < len(gate) {
-		var g, u [8]float32
-		copy(g[:], gate[n:])
-		copy(u[:], up[n:])
-		siluMulAVX2(&g[0], &g[0], &u[0], 8)
-		copy(dst[n:len(gate)], g[:])
-	}
-	return len(gate)
-}
-
-func maxVector(x []float32) (int, float32) {
-	n := eights(len(x))
-	if n == 0 {
-		return 0, float32(math.Inf(-1))
-	}
-	return n, maxAVX2(&x[0], n)
-}
-
-func scaleVector(y []float32, f float32) int {
-	n := eights(len(y))
-	if n > 0 {
-		scaleAVX2(&y[0], n, f)
-	}
-	return n
 }
 
 func dotsVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) bool {
