@@ -64,10 +64,10 @@ type queue interface {
 	// replay appends a region and submits it with all earlier work. Locks as
 	// for append.
 	replay(r *Region, times int) error
-	// profile replays a region once and waits for it, or until ctx is done. It
-	// returns when the replay ran and, unless spans is nil, fills in when its
-	// dispatches ran. Locks as for append.
-	profile(ctx context.Context, r *Region, spans []span) (replayTime, error)
+	// profile replays a region once for each of runs and waits for that, or until
+	// ctx is done. It returns when the replays ran and, for those of runs that are
+	// not nil, fills in when the dispatches ran. Locks as for append.
+	profile(ctx context.Context, r *Region, runs [][]span) ([]replayTime, error)
 	// timeOps starts or stops measuring work that is appended from now on.
 	// Locks as for append.
 	timeOps(timing timing) error

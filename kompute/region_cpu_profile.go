@@ -1,68 +1,96 @@
 package kompute
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "context"
 
-// cpuProfile measures one replay. Only the workers use it until the replay is
-// done.
+// cpuProfile measures replays that follow one another. Only the workers use it
+// until the replays are done.
 type cpuProfile struct {
-	loops []cpuLoopTime // of the dispatches; nil: not measured
-	whole replayTime
+	runs  [][]span     // one for each replay: of its dispatches, or nil if they are not measured
+	times []replayTime // of the replays that have begun
+	rows  [][]cpuLoopTime
 }
 
-// cpuLoopTime is when a dispatch began and ended, and how long workers worked on
-// it, all together.
-type cpuLoopTime struct{ start, end, work atomic.Uint64 }
+// cpuLoopTime is when a worker began and ended its work on a dispatch, and how long
+// it worked on it.
+type cpuLoopTime struct{ start, end, work uint64 }
 
-func (q *cpuQueue) profile(ctx context.Context, r *Region, spans []span) (replayTime, error) {
+func (q *cpuQueue) profile(ctx context.Context, r *Region, runs [][]span) ([]replayTime, error) {
 	d := q.s.dev
-	p := &cpuProfile{}
-	if spans != nil {
-		p.loops = make([]cpuLoopTime, len(spans))
-	}
+	p := &cpuProfile{runs: runs}
 	d.mu.Lock()
-	err := q.enqueueRegion(cpuItem{region: r, times: 1, timed: p})
+	err := q.enqueueRegion(cpuItem{region: r, times: len(runs), timed: p})
 	value := q.s.appended
 	d.mu.Unlock()
 	if err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	if err := q.wait(ctx, value); err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range spans {
-		t := &p.loops[i]
-		spans[i] = span{t.start.Load(), t.end.Load()}
-		p.whole.work = append(p.whole.work, t.work.Load())
-	}
-	return p.whole, q.s.err
+	return p.times, q.s.err
 }
 
-// run runs the replay. dev.mu is not held.
+// run runs the replays. dev.mu is not held.
 func (p *cpuProfile) run(c *cpuRegion) error {
-	if p.loops != nil {
-		c.timed = p
+	p.rows = make([][]cpuLoopTime, c.schedule.MostWorkers())
+	for i := range p.rows {
+		p.rows[i] = make([]cpuLoopTime, len(c.dispatches))
 	}
-	p.whole.start = processClock()
-	err := c.schedule.Run(1)
-	p.whole.end = processClock()
-	p.whole.workers = c.schedule.Threads()
+	workers := c.schedule.Threads()
+	err := c.schedule.RunWatched(len(p.runs), func(run int) {
+		now := processClock()
+		p.finish(now)
+		p.times = append(p.times, replayTime{span: span{start: now}, workers: workers})
+		c.timed = nil
+		if p.runs[run] != nil {
+			c.timed = p
+		}
+	})
 	c.timed = nil
+	now := processClock()
+	p.finish(now)
+	for len(p.times) < len(p.runs) { // of a region without work
+		p.times = append(p.times, replayTime{span: span{now, now}, workers: workers})
+	}
 	return err
 }
 
-// note adds some work on a dispatch.
-func (p *cpuProfile) note(dispatch int, start, end uint64) {
-	t := &p.loops[dispatch]
-	for known := t.start.Load(); (known == 0 || start < known) && !t.start.CompareAndSwap(known, start); {
-		known = t.start.Load()
+// finish ends the replay that has begun, if there is one.
+func (p *cpuProfile) finish(now uint64) {
+	if len(p.times) == 0 {
+		return
 	}
-	for known := t.end.Load(); end > known && !t.end.CompareAndSwap(known, end); {
-		known = t.end.Load()
+	t, spans := &p.times[len(p.times)-1], p.runs[len(p.times)-1]
+	t.end = now
+	if spans == nil {
+		return
 	}
-	t.work.Add(end - start)
+	t.work = make([]uint64, len(spans))
+	clear(spans) // the caller may use them again
+	for _, row := range p.rows {
+		for i, one := range row {
+			if one.end == 0 {
+				continue
+			}
+			s := &spans[i]
+			if s.end == 0 || one.start < s.start {
+				s.start = one.start
+			}
+			s.end = max(s.end, one.end)
+			t.work[i] += one.work
+		}
+		clear(row)
+	}
+}
+
+// note adds some work of a worker on a dispatch.
+func (p *cpuProfile) note(worker, dispatch int, start, end uint64) {
+	t := &p.rows[worker][dispatch]
+	if t.end == 0 {
+		t.start = start
+	}
+	t.end = end
+	t.work += end - start
 }

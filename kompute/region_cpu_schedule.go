@@ -76,7 +76,7 @@ func (c *cpuRegion) measured(s *Stream, dispatch int, run func(*workers.Context,
 		}
 		start := processClock()
 		err = run(w, lo, hi)
-		p.note(dispatch, start, processClock())
+		p.note(w.Worker, dispatch, start, processClock())
 		return err
 	}
 }

@@ -68,6 +68,10 @@ type replayTime struct {
 	work    []uint64
 }
 
+// profiledTogether is how many pairs of replays are measured in a row: workers of the CPU backend
+// then stay between them.
+const profiledTogether = 8
+
 // Profile replays the region 2·times times and measures the device's time: half of the replays as a
 // whole, and half with a timestamp before and after each dispatch, which usually keeps dispatches
 // from overlapping. It returns when they are done. These replays change the caller's tensors like
@@ -75,11 +79,12 @@ type replayTime struct {
 //
 // Times are by the device's clock, whose resolution may be as coarse as a
 // microsecond. On the CPU backend times are wall-clock times, and Work and
-// Waiting tell how well the workers share them.
+// Waiting tell how well the workers share them. There, replays follow one another
+// as those of ReplayN do.
 //
 // It uses a separate recording, made on the first call; normal replays do not
-// change. Other calls that append to the stream wait meanwhile, for one replay
-// at a time.
+// change. Other calls that append to the stream wait meanwhile, for up to 16
+// replays at a time.
 //
 // Profile stops when ctx ends; a replay that was submitted runs on.
 //
@@ -98,25 +103,26 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	n := len(region.Dispatches)
 	wholes, timed := make([]uint64, times), make([]uint64, times)
 	lengths, gaps, work := make([]uint64, n*times), make([]uint64, n*times), make([]uint64, n*times)
-	for i := range times {
-		whole, err := r.profileOnce(ctx, nil)
+	for i := 0; i < times; {
+		runs := make([][]span, 2*min(times-i, profiledTogether))
+		for k := 1; k < len(runs); k += 2 {
+			runs[k] = make([]span, n)
+		}
+		all, err := r.profileRuns(ctx, runs)
 		if err != nil {
 			return nil, err
 		}
-		wholes[i] = whole.length()
-		spans := make([]span, n)
-		if whole, err = r.profileOnce(ctx, spans); err != nil {
-			return nil, err
-		}
-		timed[i], p.Workers = whole.length(), whole.workers
-		last := whole.start
-		for k, at := range spans {
-			lengths[k*times+i] = at.length()
-			gaps[k*times+i] = at.start - min(last, at.start)
-			last = at.end
-		}
-		for k, ns := range whole.work {
-			work[k*times+i] = ns
+		for k := 0; k < len(all); k, i = k+2, i+1 {
+			wholes[i], timed[i], p.Workers = all[k].length(), all[k+1].length(), all[k+1].workers
+			last := all[k+1].start
+			for d, at := range runs[k+1] {
+				lengths[d*times+i] = at.length()
+				gaps[d*times+i] = at.start - min(last, at.start)
+				last = at.end
+			}
+			for d, ns := range all[k+1].work {
+				work[d*times+i] = ns
+			}
 		}
 	}
 	p.Replay, p.Timed = medianTime(wholes), medianTime(timed)
@@ -148,7 +154,7 @@ func (r *Region) traced(ctx context.Context, n int) error {
 	}
 	spans := make([]span, len(r.traces.Dispatches))
 	for range n {
-		_, err := r.s.queue.profile(ctx, r, spans)
+		_, err := r.s.queue.profile(ctx, r, [][]span{spans})
 		if errors.Is(err, ErrUnsupported) { // no timestamps: fails on the first replay
 			for err = r.s.queue.replay(r, n); err == errBusy; err = r.s.queue.replay(r, n) {
 				if err = r.s.queue.waitForRoom(ctx); err != nil {
@@ -167,32 +173,32 @@ func (r *Region) traced(ctx context.Context, n int) error {
 	return nil
 }
 
-// profileOnce replays the region once and waits for it. It returns the replay's
-// span, and fills spans unless nil.
-func (r *Region) profileOnce(ctx context.Context, spans []span) (replayTime, error) {
+// profileRuns replays the region once for each of runs, and waits for it. It returns when they
+// ran, and fills those of runs that are not nil.
+func (r *Region) profileRuns(ctx context.Context, runs [][]span) ([]replayTime, error) {
 	if err := ctx.Err(); err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	if err := r.s.lock(ctx); err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	defer r.s.mu.Unlock()
 	if r.s.capture != nil {
-		return replayTime{}, r.s.failCapture("profile", "a region inside a region", nil)
+		return nil, r.s.failCapture("profile", "a region inside a region", nil)
 	}
 	if err := r.usable(); err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	before, err := r.s.flushLocked(ctx) // what is measured waits for nothing else
 	if err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
 	if err := before.wait(ctx); err != nil {
-		return replayTime{}, err
+		return nil, err
 	}
-	whole, err := r.s.queue.profile(ctx, r, spans)
+	all, err := r.s.queue.profile(ctx, r, runs)
 	if err == nil {
 		r.s.pendingOps, r.s.pendingBytes = 0, 0
 	}
-	return whole, err
+	return all, err
 }

@@ -90,7 +90,18 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	}
 }
 
-func (q *vulkanQueue) profile(ctx context.Context, r *Region, spans []span) (out replayTime, err error) {
+func (q *vulkanQueue) profile(ctx context.Context, r *Region, runs [][]span) (out []replayTime, err error) {
+	for _, spans := range runs {
+		one, err := q.profileOnce(ctx, r, spans)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func (q *vulkanQueue) profileOnce(ctx context.Context, r *Region, spans []span) (out replayTime, err error) {
 	if err := r.enter(); err != nil {
 		return out, err
 	}

@@ -19,17 +19,21 @@ import (
 type job struct {
 	steps  [][]part
 	long   bool   // a schedule: its workers stay, and those of other jobs do not join
+	first  uint64 // the turn of the first step
 	end    uint64 // the turn after the last
+	begin  func(run int)
 	slots  []slot
 	failed atomic.Bool
 	mu     sync.Mutex
 	err    error
 
+	// What begins a turn is in one line of the cache, since every worker loads it
+	// then; other lines of the job rarely change.
 	_        [64]byte
 	state    atomic.Uint64 // turn<<16 | shares; no shares: nothing to do
-	_        [64]byte
-	left     atomic.Int64  // unfinished groups of shares of the turn
 	size     atomic.Uint64 // turn<<32 | pieces
+	_        [64]byte
+	groups   atomic.Int64 // finished groups of shares of the turn
 	_        [64]byte
 	wanted   atomic.Int32 // how many workers it can use
 	attached atomic.Int32 // how many it has
@@ -39,9 +43,10 @@ type job struct {
 
 // slot is the place of one worker.
 type slot struct {
-	// left counts the unfinished pieces of the group of shares that begins here. A
-	// single counter for all shares would be contended.
-	left    atomic.Int64
+	// done counts the finished pieces of the group of shares that begins here. A
+	// single counter for all shares would be contended. The last worker of a group
+	// resets it: the line is in its core's cache, and in no other's.
+	done    atomic.Int64
 	_       [56]byte
 	taken   atomic.Uint64 // turn<<24 | pieces of its share that are taken
 	used    atomic.Bool
@@ -55,20 +60,25 @@ const (
 )
 
 func newJob(steps [][]part, slots int) *job {
-	return &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
+	j := &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
+	for i := range j.slots {
+		j.slots[i].context.Worker = i
+	}
+	return j
 }
 
-// run runs the steps that many times. It returns when they are done.
-func (j *job) run(times int) error {
+// run runs the steps that many times. It returns when they are done. Before each
+// time, a worker calls begin, unless it is nil.
+func (j *job) run(times int, begin func(run int)) error {
 	n := uint64(len(j.steps))
-	first := (j.state.Load()>>16/n + 1) * n
-	j.end = first + uint64(times)*n
+	j.first = (j.state.Load()>>16/n + 1) * n
+	j.end, j.begin = j.first+uint64(times)*n, begin
 	j.failed.Store(false)
 	j.err = nil
 	// Other workers see the job from here on. Late workers of earlier runs may have
 	// looked at it earlier, and found nothing to do.
 	me := j.attach()
-	j.open(first)
+	j.open(j.first)
 	var place *atomic.Pointer[job]
 	if missing := j.room(); missing > 0 {
 		place = j.post()
@@ -77,6 +87,7 @@ func (j *job) run(times int) error {
 	j.serve(me, caller)
 	j.detach(me)
 	unpost(place)
+	j.begin = nil
 	return j.err
 }
 
@@ -104,6 +115,9 @@ func (j *job) open(turn uint64) {
 		step := j.steps[turn%uint64(len(j.steps))]
 		if turn%uint64(len(j.steps)) == 0 {
 			j.adjust()
+			if j.begin != nil {
+				j.begin(int((turn - j.first) / uint64(len(j.steps))))
+			}
 		}
 		pieces, cost := 0, 0.0
 		for i := range step {
@@ -116,13 +130,6 @@ func (j *job) open(turn uint64) {
 			continue
 		}
 		shares := min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
-		t := turnOf{shares: shares, size: pieces}
-		for i := 0; i < shares; i += groupSize {
-			lo, _ := t.share(i)
-			_, hi := t.share(min(i+groupSize, shares) - 1)
-			j.slots[i].left.Store(int64(hi - lo))
-		}
-		j.left.Store(int64((shares + groupSize - 1) / groupSize))
 		j.size.Store(turn<<32 | uint64(pieces))
 		j.state.Store(turn<<16 | uint64(shares))
 		if shares > 1 {
@@ -176,10 +183,21 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 }
 
 // done counts finished pieces of a share. After the last ones, it opens the next turn.
-func (j *job) done(turn uint64, share, pieces int) {
-	group := &j.slots[share-share%groupSize]
-	if pieces > 0 && group.left.Add(int64(-pieces)) == 0 && j.left.Add(-1) == 0 {
-		j.open(turn + 1)
+func (j *job) done(t *turnOf, share, pieces int) {
+	if pieces == 0 {
+		return
+	}
+	first := share - share%groupSize
+	lo, _ := t.share(first)
+	_, hi := t.share(min(first+groupSize, t.shares) - 1)
+	group := &j.slots[first]
+	if group.done.Add(int64(pieces)) < int64(hi-lo) {
+		return
+	}
+	group.done.Store(0)
+	if j.groups.Add(1) == int64((t.shares+groupSize-1)/groupSize) {
+		j.groups.Store(0)
+		j.open(t.turn + 1)
 	}
 }
 

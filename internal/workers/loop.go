@@ -70,7 +70,7 @@ func For(n int, cost float64, run func(lo, hi int)) {
 	p := &l.job.steps[0][0]
 	p.Units, p.Cost = n, cost
 	p.cut(max(worthwhile, total/float64(16*threads)))
-	if err := l.job.run(1); err != nil {
+	if err := l.job.run(1, nil); err != nil {
 		panic(err) // only a panic of run causes one
 	}
 }

@@ -46,6 +46,24 @@ func TestForCoversEachUnitOnce(t *testing.T) {
 	})
 }
 
+// A loop is cut anew where only the cost differs from that of the one before.
+func TestForOfOneSizeAtOtherCosts(t *testing.T) {
+	withThreads(t, 4, func() {
+		for _, cost := range []float64{50, 1e3, 50, 1e6} {
+			const n = 1000
+			seen := make([]atomic.Int32, n)
+			For(n, cost, func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					seen[i].Add(1)
+				}
+			})
+			for i := range seen {
+				require.Equal(t, int32(1), seen[i].Load(), "cost %v", cost)
+			}
+		}
+	})
+}
+
 func TestForConcurrentAndNested(t *testing.T) {
 	withThreads(t, 4, func() {
 		var total atomic.Int64

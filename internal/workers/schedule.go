@@ -34,11 +34,15 @@ func NewSchedule(steps []Step) *Schedule {
 // a *PanicError. Only one Run of a schedule may be active at a time.
 //
 // It allocates nothing, unless workers must be started.
-func (s *Schedule) Run(times int) error {
+func (s *Schedule) Run(times int) error { return s.RunWatched(times, nil) }
+
+// RunWatched is Run. Before each of the runs, while no part is running, a worker
+// calls begin, unless it is nil, with the number of runs that are done.
+func (s *Schedule) RunWatched(times int, begin func(run int)) error {
 	if s.job == nil || times <= 0 {
 		return nil
 	}
-	return s.job.run(times)
+	return s.job.run(times, begin)
 }
 
 // Threads returns how many workers would run the schedule now, the caller
@@ -48,4 +52,12 @@ func (s *Schedule) Threads() int {
 		return 1
 	}
 	return min(threadsFor(s.job), len(s.job.slots))
+}
+
+// MostWorkers is larger than the Worker of any Context.
+func (s *Schedule) MostWorkers() int {
+	if s.job == nil {
+		return 1
+	}
+	return len(s.job.slots)
 }

@@ -68,7 +68,7 @@ func (j *job) serve(me int, as role) {
 			continue
 		}
 		if me < t.shares {
-			j.done(t.turn, me, j.work(me, &t, me))
+			j.done(&t, me, j.work(me, &t, me))
 		}
 		if as == helper {
 			for j.steal(me, &t, false) {
@@ -149,7 +149,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 		lo, hi := t.share(i)
 		if a, b := j.take(i, t.turn, lo, hi); a != b {
 			j.runPieces(&j.slots[me].context, t.turn, a, b)
-			j.done(t.turn, i, b-a)
+			j.done(t, i, b-a)
 			return true
 		}
 	}

@@ -22,6 +22,8 @@ type Part struct {
 // Context belongs to one worker of a schedule.
 type Context struct {
 	Local any // for the parts to keep anything
+	// Worker differs from those of the other workers that are active.
+	Worker int
 
 	turn, prepared uint64 // prepared: the turn and the part of the last call of Prepared
 	part, last     *part
@@ -69,12 +71,15 @@ func (p *part) cut(least float64) {
 
 // begin counts the pieces of this turn; first is how many pieces the parts before have.
 func (p *part) begin(first int) {
-	p.units = p.Units
+	units := p.Units
 	if p.Size != nil {
-		p.units = min(max(p.Size(), 0), p.Units)
+		units = min(max(p.Size(), 0), p.Units)
 	}
-	p.first = first
-	p.pieces = (p.units + p.length - 1) / p.length
+	pieces := (units + p.length - 1) / p.length
+	if p.units == units && p.first == first && p.pieces == pieces {
+		return // a store would take the line from every other core's cache
+	}
+	p.units, p.first, p.pieces = units, first, pieces
 }
 
 // run runs pieces [a, b), counted from the step's first.
