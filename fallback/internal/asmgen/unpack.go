@@ -25,7 +25,7 @@ func unpackName(table bool, isa string) string {
 // unpack512 moves the bytes of eight codes to every eight bytes, and takes each
 // code from there by a shift of its own.
 func unpack512(table bool) {
-	text("writes codes as bytes, 64 times count of them; with a table, its numbers in their place.", "%s", unpackName(table, "VNNI512"))(
+	text("writes codes as bytes, 64 times count of them; with a table, its numbers in their place.", "%s", unpackName(table, "VBMI"))(
 		"(dst *byte, codes *byte, count int, step int, control *byte)")
 	dst, codes, count, step, control := arg("dst"), arg("codes"), arg("count"), arg("step"), arg("control")
 	bytes, shifts, mask, numbers := ZMM(), ZMM(), ZMM(), ZMM()

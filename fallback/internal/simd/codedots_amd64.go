@@ -41,7 +41,7 @@ var (
 // codeDotsForm returns the forms of the level in use, nil if there are none.
 func codeDotsForm() *codeDotsForms {
 	switch active {
-	case VNNI512, AMX:
+	case VNNI512, VBMI, AMX:
 		return &codeDotsVNNI512Forms
 	case AVXVNNI:
 		return &codeDotsAVXVNNIForms

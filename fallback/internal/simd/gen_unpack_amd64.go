@@ -4,20 +4,20 @@
 
 package simd
 
-// unpackCodesVNNI512 writes codes as bytes, 64 times count of them; with a table, its numbers in their place.
+// unpackCodesVBMI writes codes as bytes, 64 times count of them; with a table, its numbers in their place.
 //
 //go:noescape
-func unpackCodesVNNI512(dst *byte, codes *byte, count int, step int, control *byte)
+func unpackCodesVBMI(dst *byte, codes *byte, count int, step int, control *byte)
 
 // unpackCodesAVX2 writes codes as bytes, 32 times count of them; with a table, its numbers in their place. It may read 16 bytes further than the codes.
 //
 //go:noescape
 func unpackCodesAVX2(dst *byte, codes *byte, count int, step int, control *byte)
 
-// unpackTableVNNI512 writes codes as bytes, 64 times count of them; with a table, its numbers in their place.
+// unpackTableVBMI writes codes as bytes, 64 times count of them; with a table, its numbers in their place.
 //
 //go:noescape
-func unpackTableVNNI512(dst *byte, codes *byte, count int, step int, control *byte)
+func unpackTableVBMI(dst *byte, codes *byte, count int, step int, control *byte)
 
 // unpackTableAVX2 writes codes as bytes, 32 times count of them; with a table, its numbers in their place. It may read 16 bytes further than the codes.
 //

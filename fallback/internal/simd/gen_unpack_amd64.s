@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func unpackCodesVNNI512(dst *byte, codes *byte, count int, step int, control *byte)
+// func unpackCodesVBMI(dst *byte, codes *byte, count int, step int, control *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, BMI2
-TEXT ·unpackCodesVNNI512(SB), NOSPLIT, $0-40
+TEXT ·unpackCodesVBMI(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         codes+8(FP), CX
 	MOVQ         count+16(FP), DX
@@ -63,9 +63,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func unpackTableVNNI512(dst *byte, codes *byte, count int, step int, control *byte)
+// func unpackTableVBMI(dst *byte, codes *byte, count int, step int, control *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, BMI2
-TEXT ·unpackTableVNNI512(SB), NOSPLIT, $0-40
+TEXT ·unpackTableVBMI(SB), NOSPLIT, $0-40
 	MOVQ            dst+0(FP), AX
 	MOVQ            codes+8(FP), CX
 	MOVQ            count+16(FP), DX

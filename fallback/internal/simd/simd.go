@@ -28,14 +28,15 @@ const (
 	AVX2                 // AVX2, FMA and F16C
 	AVXVNNI              // and AVX-VNNI
 	AVX512               // AVX2 and AVX-512 F, BW, DQ and VL
-	VNNI512              // and AVX-512 VNNI and VBMI
+	VNNI512              // and AVX-512 VNNI
+	VBMI                 // and AVX-512 VBMI
 	AMX                  // and AMX with bytes, where the system allows it
 	NEON                 // arm64 with its instructions for dot products
 )
 
 // String returns the level's name.
 func (l Level) String() string {
-	return [...]string{"generic", "avx2", "avxvnni", "avx512", "vnni512", "amx", "neon"}[l]
+	return [...]string{"generic", "avx2", "avxvnni", "avx512", "vnni512", "vbmi", "amx", "neon"}[l]
 }
 
 // active is the level in use.

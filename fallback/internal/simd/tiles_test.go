@@ -12,7 +12,7 @@ import (
 // TestTiles compares products on AMX tiles with float64. Without AMX, it
 // multiplies the same layouts in Go.
 func TestTiles(t *testing.T) {
-	if active < VNNI512 || active > AMX {
+	if active < VBMI || active > AMX {
 		t.Skip("needs AVX-512")
 	}
 	rng := rand.New(rand.NewPCG(12, 12))

@@ -37,18 +37,18 @@ func unpackVector(dst, codes []byte, bits int, table *Table) int {
 		return 0
 	}
 	control := unpackControls[bits]
-	if active >= VNNI512 {
+	if active >= VBMI {
 		count := len(dst) / 64
 		if count == 0 {
 			return 0
 		}
 		_ = codes[count*8*bits-1]
 		if table == nil {
-			unpackCodesVNNI512(&dst[0], &codes[0], count, 8*bits, &control.wide[0])
+			unpackCodesVBMI(&dst[0], &codes[0], count, 8*bits, &control.wide[0])
 			return count * 64
 		}
 		copy(control.wide[144:], table[:])
-		unpackTableVNNI512(&dst[0], &codes[0], count, 8*bits, &control.wide[0])
+		unpackTableVBMI(&dst[0], &codes[0], count, 8*bits, &control.wide[0])
 		return count * 64
 	}
 	// Vectors of 16 bytes are read even if there are fewer codes, so not at the very end.

@@ -20,14 +20,17 @@ func vectorLevels() []Level {
 	if x.HasAVXVNNI {
 		levels = append(levels, AVXVNNI)
 	}
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
-		levels = append(levels, AVX512)
-		if x.HasAVX512VNNI && x.HasAVX512VBMI {
-			levels = append(levels, VNNI512)
-			if x.HasAMXTile && x.HasAMXInt8 && tilesAllowed() {
-				levels = append(levels, AMX)
-			}
+	for _, next := range []struct {
+		level Level
+		has   bool
+	}{
+		{AVX512, x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL},
+		{VNNI512, x.HasAVX512VNNI}, {VBMI, x.HasAVX512VBMI}, {AMX, x.HasAMXTile && x.HasAMXInt8 && tilesAllowed()},
+	} {
+		if !next.has {
+			break
 		}
+		levels = append(levels, next.level)
 	}
 	return levels
 }
