@@ -7,28 +7,22 @@ import (
 )
 
 // attentionProjectionStages are the stages of attention of one new token,
-// followed by the product of its result with one matrix, which combines the
-// parts of attention.
+// followed by the product of its result with one matrix.
 func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionParams) *Stages {
 	o := &opdef.AttentionProjection
-	product := Loop{Kernel: opdef.Projection.Name, First: o.Residual.Index, Also: []int{o.KeyLength.Index}}
-	s := &Stages{Loops: []Loop{{Kernel: opdef.AttentionStep.Name}, product}, Scratch: stepScratch(a)}
+	loops := []Loop{{Kernel: opdef.AttentionStep.Name}, partsLoop(o.Residual.Index), {Kernel: opdef.Projection.Name, First: o.Residual.Index}}
+	s := &Stages{Loops: loops, Scratch: stepScratch(a)}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		t, err := newAttentionStep(a, op.Step, scratch)
 		if err != nil {
 			return nil, err
 		}
 		p := &projection{op: op.Projection, dtype: t.dtype, rows: 1, gain: &array.Array{}, residual: &a[o.Residual.Index]}
-		p.row = func(_ int, buf []float32) []float32 {
-			for head := range t.queries {
-				t.join(head, buf[head*t.dv:(head+1)*t.dv])
-			}
-			return buf[:t.queries*t.dv]
-		}
+		p.row = func(int, []float32) []float32 { return t.joined }
 		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
 			return nil, err
 		}
-		return append([]workers.Part{t.part()}, p.parts()...), nil
+		return append([]workers.Part{t.part(), t.results()}, p.parts()...), nil
 	}
 	return s
 }

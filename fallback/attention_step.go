@@ -1,7 +1,6 @@
 package fallback
 
 import (
-	"math"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
@@ -12,8 +11,10 @@ import (
 
 // attentionStep is attention of one new token, the fused op of that name in
 // csrc/ops/ops.def. A unit of its first loop is a part of the keys of one key
-// head, with all query heads that read it; the second loop combines the parts.
-// With one part, the results are those of the ops that it replaces.
+// head, with all query heads that read it; the second loop combines the parts. Where
+// there are so few keys that they are one part, a unit of the first loop makes the
+// scores of some of them, and one of the second a weighted sum of some columns of the
+// values. Then the results are those of the ops that it replaces.
 type attentionStep struct {
 	op                         opdef.AttentionStepParams
 	q, k, v, qGain, kGain      *array.Array
@@ -24,6 +25,8 @@ type attentionStep struct {
 	d, dv                      int
 	waves                      ropeWaves
 	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
+	scores                     []float32      // of one part: [queries, partKeys]
+	joined                     []float32      // the result, [queries, dv], if there is no out
 }
 
 const (
@@ -31,28 +34,35 @@ const (
 	partKeys = 128
 	// mostParts is the largest number of parts that keys are divided into.
 	mostParts = 8
+	// scoreKeys and valueColumns are what a unit does of the only part.
+	scoreKeys    = 32
+	valueColumns = 32
 )
 
-// stepScratch returns the size of the parts of all heads, in numbers.
+// stepScratch returns the size of what the loops hand on, in numbers.
 func stepScratch(a []array.Array) int {
-	q, values := &a[opdef.AttentionStep.Q.Index], &a[opdef.AttentionStep.Values.Index]
-	return runningSoftmaxSize(mostParts*q.Shape[0], values.Dim(-1))
+	queries, dv := a[opdef.AttentionStep.Q.Index].Shape[0], a[opdef.AttentionStep.Values.Index].Dim(-1)
+	return runningSoftmaxSize(mostParts*queries, dv) + queries*(partKeys+dv)
 }
 
 func attentionStepStages(a []array.Array, op opdef.AttentionStepParams) *Stages {
 	o := &opdef.AttentionStep
-	parts := Loop{Kernel: "attention_parts", First: o.Out.Index, Also: []int{o.KeyLength.Index}}
-	s := &Stages{Loops: []Loop{{Kernel: o.Name}, parts}, Scratch: stepScratch(a)}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}, partsLoop(o.Out.Index)}, Scratch: stepScratch(a)}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		t, err := newAttentionStep(a, op, scratch)
 		if err != nil {
 			return nil, err
 		}
 		t.out = &a[o.Out.Index]
-		store := workers.Part{Units: t.queries, Cost: float64(mostParts * t.dv), Run: t.store}
-		return []workers.Part{t.part(), store}, nil
+		return []workers.Part{t.part(), t.results()}, nil
 	}
 	return s
+}
+
+// partsLoop describes the second loop, whose own operands begin with first.
+func partsLoop(first int) Loop {
+	o := &opdef.AttentionStep
+	return Loop{Kernel: "attention_parts", First: first, Also: []int{o.KeyLength.Index, o.Values.Index}}
 }
 
 // newAttentionStep takes the operands of attention_step up to out.
@@ -88,6 +98,7 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 	t.group = t.queries / t.heads
 	t.waves = newRopeWaves(op.Base, int(op.Dims))
 	t.softmax = newRunningSoftmax(&scratch, mostParts*t.queries, t.dv)
+	t.scores, t.joined = cut(&scratch, t.queries*partKeys), cut(&scratch, t.queries*t.dv)
 	return t, nil
 }
 
@@ -122,13 +133,22 @@ func (t *attentionStep) split(length int) (each, parts int) {
 	return each, max((length+each-1)/each, 1)
 }
 
-// part is the loop over the parts of all heads.
+// pieces returns how many pieces the keys are divided into, and how many keys each
+// has: parts or, if there is only one, pieces of it.
+func (t *attentionStep) pieces(length int) (each, count int) {
+	if each, count = t.split(length); count > 1 {
+		return each, count
+	}
+	return scoreKeys, max((length+scoreKeys-1)/scoreKeys, 1)
+}
+
+// part is the loop over the pieces of the keys of all heads.
 func (t *attentionStep) part() workers.Part {
 	return workers.Part{
-		Units: mostParts * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
+		Units: max(mostParts, partKeys/scoreKeys) * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
 		Size: func() int {
-			_, parts := t.split(t.length())
-			return parts * t.heads
+			_, pieces := t.pieces(t.length())
+			return pieces * t.heads
 		},
 		Run: func(c *workers.Context, lo, hi int) error {
 			l := laneOf(c, (t.group+1)*t.d+t.group*partKeys+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
@@ -143,14 +163,14 @@ func (t *attentionStep) part() workers.Part {
 	}
 }
 
-// attend computes a part of one key head. The part that the new token belongs to
+// attend computes a piece of one key head. The piece that the new token belongs to
 // also writes its key and value into the caches.
-func (t *attentionStep) attend(l *lane, part, head int) {
+func (t *attentionStep) attend(l *lane, piece, head int) {
 	length := t.length()
-	each, parts := t.split(length)
+	each, pieces := t.pieces(length)
 	space := l.space
 	rows := cut(&space, (t.group+1)*t.d)
-	if place := t.place(); min(place/each, parts-1) == part {
+	if place := t.place(); min(place/each, pieces-1) == piece {
 		t.update(l, head, place, rows[:t.d], space)
 	}
 	for i := range t.group {
@@ -158,7 +178,13 @@ func (t *attentionStep) attend(l *lane, part, head int) {
 		t.headRow(l, t.q, head*t.group+i, row, t.op.QNorm, t.qGain, t.op.QEps, space)
 		simd.Scale(row, t.op.Scale)
 	}
-	t.softmaxSums(part, head, part*each, min((part+1)*each, length), rows, space)
+	first, end := piece*each, min((piece+1)*each, length)
+	if _, parts := t.split(length); parts > 1 {
+		t.softmaxSums(piece, head, first, end, rows, space)
+	} else if first < end {
+		k := t.tile(t.keys, head, first, end-first, t.d, space)
+		simd.Dots(t.scores[head*t.group*partKeys+first:], partKeys, rows, t.d, t.group, k.data, k.ld, end-first, t.d, false)
+	}
 }
 
 // place returns where in the caches the new token goes.
@@ -225,44 +251,6 @@ func (t *attentionStep) softmaxSums(part, head, k0, end int, rows, space []float
 // tile returns keys k0… of a cache as rows of d numbers.
 func (t *attentionStep) tile(x *array.Array, head, k0, n, d int, buf []float32) rowMatrix {
 	return tileRows(x, x.Offset+head*x.Strides[1]+k0*x.Strides[2], x.Strides[2], n, x.Strides[3], d, 1, buf)
-}
-
-// join combines the parts of a query head's attention in row, of dv numbers.
-func (t *attentionStep) join(head int, row []float32) {
-	_, parts := t.split(t.length())
-	largest := float32(math.Inf(-1))
-	for i := range parts {
-		largest = max(largest, t.softmax.largest[i*t.queries+head])
-	}
-	var total float32
-	var factors [mostParts]float32
-	for i := range parts {
-		at := i*t.queries + head
-		switch {
-		case t.softmax.total[at] == 0:
-			continue
-		case t.softmax.largest[at] == largest:
-			factors[i] = 1
-		default:
-			factors[i] = simd.Exp32(t.softmax.largest[at] - largest)
-		}
-		total += factors[i] * t.softmax.total[at]
-	}
-	simd.MulAdd(row, t.dv, factors[:], parts, 1, t.softmax.sums[head*t.dv:], t.queries*t.dv, t.dv, parts, false)
-	if total != 0 { // otherwise no key was seen, and the sums are 0
-		simd.Scale(row, 1/total)
-	}
-	roundFloats(t.dtype, row)
-}
-
-// store stores query heads [lo, hi).
-func (t *attentionStep) store(c *workers.Context, lo, hi int) error {
-	row := laneOf(c, t.dv).space[:t.dv]
-	for head := lo; head < hi; head++ {
-		t.join(head, row)
-		storeFloats(t.out, t.out.Offset+head*t.out.Strides[0], t.out.Strides[1], row)
-	}
-	return nil
 }
 
 // rotation is cos and sin of the angles of one position.

@@ -31,8 +31,12 @@ type Loop struct {
 
 // Touches reports whether loop i touches an operand.
 func (s *Stages) Touches(i, operand int) bool {
-	own := operand >= s.Loops[i].First && (i+1 == len(s.Loops) || operand < s.Loops[i+1].First)
-	return own || slices.Contains(s.Loops[i].Also, operand)
+	return s.Owns(i, operand) || slices.Contains(s.Loops[i].Also, operand)
+}
+
+// Owns reports whether loop i does what the op does to an operand; others only read it.
+func (s *Stages) Owns(i, operand int) bool {
+	return operand >= s.Loops[i].First && (i+1 == len(s.Loops) || operand < s.Loops[i+1].First)
 }
 
 // StagesOf returns the stages of a call, whose arrays need no memory yet, or nil if

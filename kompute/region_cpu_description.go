@@ -40,7 +40,7 @@ func (q *cpuQueue) describe(r *Region) (*RegionDescription, error) {
 			for stage := range call.loops() {
 				if call.touches(stage, k) {
 					tensor = tensors.use(st, r, first+stage)
-					call.addUse(&out.Dispatches[first+stage], k, tensor)
+					call.addUse(&out.Dispatches[first+stage], stage, k, tensor)
 				}
 			}
 			op.Operands = append(op.Operands, call.operand(k, tensor))
@@ -67,17 +67,18 @@ func (c *cpuCall) operand(k, tensor int) RegionOperand {
 	}
 }
 
-// addUse adds the part of the tensor that an operand covers to what a dispatch
-// reads and writes.
-func (c *cpuCall) addUse(d *RegionDispatch, k, tensor int) {
+// addUse adds the part of the tensor that an operand covers to what the dispatch of a
+// loop reads and writes.
+func (c *cpuCall) addUse(d *RegionDispatch, stage, k, tensor int) {
 	a := c.Arrays[k]
 	lo, hi := a.Extent()
 	size := int64(a.DType.Size())
 	use := RegionUse{Tensor: tensor, Offset: int64(lo) * size, Bytes: int64(hi-lo) * size}
-	if c.Access[k] != opdef.Write {
+	owns := c.stages == nil || c.stages.Owns(stage, k)
+	if c.Access[k] != opdef.Write || !owns {
 		d.Reads = append(d.Reads, use)
 	}
-	if c.Access[k] != opdef.Read {
+	if c.Access[k] != opdef.Read && owns {
 		d.Writes = append(d.Writes, use)
 	}
 }
@@ -117,8 +118,14 @@ func (t *regionTensors) use(st *storage, r *Region, dispatch int) int {
 func (t *regionTensors) addScratch(m transient, loops []RegionDispatch, first int) {
 	use := RegionUse{Tensor: len(t.memory.Tensors), Bytes: int64(m.bytes)}
 	last := len(loops) - 1
-	loops[0].Writes = append(loops[0].Writes, use)
-	loops[last].Reads = append(loops[last].Reads, use)
+	for i := range loops {
+		if i > 0 {
+			loops[i].Reads = append(loops[i].Reads, use)
+		}
+		if i < last {
+			loops[i].Writes = append(loops[i].Writes, use)
+		}
+	}
 	t.memory.Tensors = append(t.memory.Tensors, RegionTensor{
 		Kind: RegionTensorPlanned, Bytes: int64(m.bytes), First: first, Last: first + last, Offset: int64(m.offset),
 	})
