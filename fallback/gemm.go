@@ -36,8 +36,10 @@ const directRows = 4
 // tileSize returns how much of B is processed at a time.
 func (g *gemm) tileSize() (k, n int) {
 	switch {
-	case !g.dots:
+	case !g.dots && g.m > directRows:
 		return 128, 128
+	case !g.dots: // parts of a few rows of B that lie one after the other
+		return 16, 512
 	case g.m > directRows:
 		return 512, 128 // but then tiles are made for each panel
 	}

@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"runtime"
+
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -12,13 +14,21 @@ func (r *reduction) columns() bool {
 	return r.inner.rank == 1 && r.outer.rank == 1 && r.outer.strides[0][0] == 1 && r.inner.strides[0][0] != 1 && r.inner.size > 0
 }
 
-// columnBlock is how many columns are added at a time.
-const columnBlock = 256
+// Columns are added in blocks of wideBlock or, where those are too few for the threads,
+// of narrowBlock.
+const (
+	narrowBlock = 256
+	wideBlock   = 512
+)
 
 // sumColumns adds up columns in the same order as foldFloats and joinPairs, so that
 // a transposed matrix and its copy have the same sums.
 func sumColumns(r *reduction, x, out *array.Array, mean bool) {
 	rows, stride := r.inner.size, r.inner.strides[0][0]
+	columnBlock := narrowBlock
+	if r.outer.size >= 2*wideBlock*runtime.GOMAXPROCS(0) {
+		columnBlock = wideBlock
+	}
 	blocks := (r.outer.size + columnBlock - 1) / columnBlock
 	parallel(blocks, 0.2*float64(rows*columnBlock), func(lo, hi int) {
 		parts := (rows + sumBlock - 1) / sumBlock
@@ -50,10 +60,13 @@ func sumColumns(r *reduction, x, out *array.Array, mean bool) {
 // sumRows adds rows of columns, every eighth row to a lane, and then the lanes.
 func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf []float32) {
 	n := len(sums)
-	clear(lanes)
 	lane := func(i int) []float32 { return lanes[i*n : (i+1)*n] }
 	for i := range rows {
 		row := floats(x, base+i*stride, 1, n, buf)
+		if i < 8 { // the sum with 0, as sumLanes begins
+			binaryFloatRow(opdef.BinaryAdd, lane(i), row, []float32{0})
+			continue
+		}
 		to := lane(i % 8)
 		// The rest of a row of few elements is added to the first lanes.
 		if whole := rows - rows%8; i >= whole {
@@ -65,6 +78,9 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 		}
 	}
 	for _, pair := range [][2]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {4, 6}, {0, 4}} {
+		if pair[1] >= rows {
+			continue // it is 0
+		}
 		binaryFloatRow(opdef.BinaryAdd, lane(pair[0]), lane(pair[0]), lane(pair[1]))
 	}
 	copy(sums, lane(0))

@@ -99,7 +99,7 @@ func (c *cursor) next() {
 }
 
 // blockSize is the longest piece of a row in a call by blocks.
-const blockSize = 1024
+const blockSize = 2048
 
 // blocks calls run, in parallel, for pieces of the last axis: off is where the
 // piece starts in each operand, n how long it is. cost is per element. The
