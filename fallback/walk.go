@@ -1,6 +1,10 @@
 package fallback
 
-import "github.com/kompute-go/kompute-go/internal/array"
+import (
+	"runtime"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+)
 
 // maxOperands is how many arrays one loop walks together.
 const maxOperands = 4
@@ -98,7 +102,8 @@ func (c *cursor) next() {
 	}
 }
 
-// blockSize is the longest piece of a row in a call by blocks.
+// blockSize is the longest piece of a row in a call by blocks. Where that would give
+// the threads few blocks each, the pieces are half as long.
 const blockSize = 2048
 
 // blocks calls run, in parallel, for pieces of the last axis: off is where the
@@ -109,7 +114,11 @@ func (l *loop) blocks(cost float64, run func(off offsets, n int)) {
 		return
 	}
 	length := l.shape[l.rank-1]
-	perRow := (length + blockSize - 1) / blockSize
+	longest := blockSize
+	if l.size < 16*blockSize*runtime.GOMAXPROCS(0) {
+		longest /= 2
+	}
+	perRow := (length + longest - 1) / longest
 	count := l.size / length * perRow
 	cost = cost*float64(l.size)/float64(count) + 5
 	if count == 1 {
@@ -121,12 +130,12 @@ func (l *loop) blocks(cost float64, run func(off offsets, n int)) {
 		c := l.seek(l.rank-1, lo/perRow)
 		piece := lo % perRow
 		for range hi - lo {
-			first := piece * blockSize
+			first := piece * longest
 			off := c.off
 			for k := range l.operands {
 				off[k] += first * inner[k]
 			}
-			run(off, min(blockSize, length-first))
+			run(off, min(longest, length-first))
 			if piece++; piece == perRow {
 				piece = 0
 				c.next()
