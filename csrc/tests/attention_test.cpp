@@ -260,8 +260,8 @@ TEST(attention_takes_positions_from_the_host) {
 
 TEST(attention_takes_every_shape_of_heads) {
     Device device = open_as_gpu();
-    const std::vector<Shape> shapes{{1, 1, 4, 100},  {3, 1, 16, 300},  {5, 1, 20, 200},  {8, 1, 32, 700},
-                                    {6, 2, 96, 900}, {8, 2, 256, 130}, {8, 2, 256, 700}, {14, 2, 80, 200}};
+    const std::vector<Shape> shapes{{14, 2, 80, 200}, {3, 1, 16, 300},  {5, 1, 20, 200},  {8, 1, 32, 700},
+                                    {6, 2, 96, 900},  {8, 2, 256, 130}, {8, 2, 256, 700}, {1, 1, 4, 100}};
     for (const Shape &shape : some_of(shapes)) {
         compare(device, {shape}, {0, 10, 64, 99});
     }

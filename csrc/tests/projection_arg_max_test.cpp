@@ -57,7 +57,7 @@ void check(const Device &device, const Case &c, uint64_t ops) {
 
 TEST(the_largest_product_of_a_row_is_one_op) {
     Device device = open_as_gpu();
-    for (int64_t n : some_of<int64_t>({1, 7, 64, 30011, 1000})) {
+    for (int64_t n : some_of<int64_t>({30011, 1, 7, 64, 1000})) {
         check(device, {n, 64}, 1);
     }
     const std::vector<Case> cases{{300, 256, 3, false},

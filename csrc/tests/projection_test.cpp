@@ -55,8 +55,8 @@ static void any_quantization(const Device &device) {
         int64_t n;
         uint32_t group, bits;
     };
-    const std::vector<Case> cases{{128, 64, 2}, {128, 64, 3}, {128, 128, 4}, {128, 64, 5},
-                                  {128, 64, 6}, {128, 64, 8}, {128, 32, 4}};
+    const std::vector<Case> cases{{128, 128, 4}, {128, 64, 2}, {128, 64, 3}, {128, 64, 8},
+                                  {128, 64, 6},  {128, 64, 5}, {128, 32, 4}};
     for (const Case &c : some_of(cases)) {
         check_layer(device, 256, c.n, c.group, c.bits);
     }
@@ -68,10 +68,10 @@ TEST(projections_of_any_quantization) {
 
 TEST(projections_of_any_dtype) {
     const Device device = open_as_gpu();
-    for (const Dtypes &dtypes : some_of<Dtypes>({{DT_FLOAT32, DT_FLOAT32},
+    for (const Dtypes &dtypes : some_of<Dtypes>({{DT_BFLOAT16, DT_BFLOAT16},
                                                  {DT_FLOAT16, DT_FLOAT32},
                                                  {DT_FLOAT16, DT_FLOAT16},
-                                                 {DT_BFLOAT16, DT_BFLOAT16},
+                                                 {DT_FLOAT32, DT_FLOAT32},
                                                  {DT_BFLOAT16, DT_FLOAT32}})) {
         check_layer(device, 128, 384, 64, 4, dtypes);
     }
@@ -81,8 +81,8 @@ TEST(projections_of_any_size) {
     struct Case {
         int64_t k, n;
     };
-    const std::vector<Case> cases{{32, 1},  {352, 1},  {1024, 1},  {1024, 64}, {2560, 1},
-                                  {32, 64}, {352, 64}, {2560, 64}, {96, 257},  {64, 2051}};
+    const std::vector<Case> cases{{352, 64}, {352, 1}, {1024, 1},  {1024, 64}, {2560, 1},
+                                  {96, 257}, {32, 64}, {2560, 64}, {32, 1},    {64, 2051}};
     for (const Case &c : some_of(cases)) {
         check_layer(device, c.k, c.n, 32, 4);
     }
@@ -90,7 +90,7 @@ TEST(projections_of_any_size) {
 
 // Rows that do not fit into shared memory are processed in pieces.
 static void wide_rows(const Device &device) {
-    for (int64_t k : {6144, 12288, 32768}) {
+    for (int64_t k : some_of<int64_t>({12288, 6144, 32768})) {
         check_fused(device,
                     [&](Layer &l) {
                         Tensor x = l.random_row(k), h = l.row(k), gain = l.random(DT_FLOAT32, {k}, 1);
@@ -174,7 +174,12 @@ TEST(a_projection_refuses_what_it_cannot_do) {
 }
 
 // Rows of x give the same bits together as each of them alone, in every form of the kernel.
-static void check_rows(const Device &device, int64_t rows, int64_t cols, int64_t out, uint32_t group, uint32_t norm) {
+struct Rows {
+    int64_t rows, cols, out;
+    uint32_t group, norm;
+};
+static void check_rows(const Device &device, const Rows &c) {
+    const auto [rows, cols, out, group, norm] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(DT_FLOAT32, {rows, cols}, 1), residual = l.random(DT_FLOAT32, {rows, out}, 1);
     const Tensor gain = l.random(DT_FLOAT32, {cols}, 1);
@@ -233,8 +238,9 @@ TEST(a_projection_takes_several_rows) {
         kpx_device_options options{};
         options.disabled = disabled;
         Device device = open_device(options);
-        check_rows(device, 5, 352, 40, 32, 1);
-        check_rows(device, 16, 1024, 17, 128, 0);
-        check_rows(device, 37, 352, 40, 32, 1);
+        const std::vector<Rows> cases{{5, 352, 40, 32, 1}, {16, 1024, 17, 128, 0}, {37, 352, 40, 32, 1}};
+        for (const Rows &c : some_of(cases)) {
+            check_rows(device, c);
+        }
     }
 }

@@ -248,7 +248,7 @@ func drawPart(t *rapid.T, label string, shape []int) []int {
 func binarySuite() suite {
 	return suite{
 		op: "binary", run: runBinary, reference: referenceBinary, bound: binaryBound, cases: binaryCases, draw: randomBinary, along: pointwise,
-		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 8,
+		exact: func(c *Case) bool { return !binaryResult(c).IsFloat() }, thin: 20,
 		zeros: func(c *Case) bool { return has(choiceKinds, c.Params.Kind) || c.Params.Kind == "mod" },
 		kinds: []string{"add", "less"},
 		large: func(dtype array.DType, _ string, size int) Case {

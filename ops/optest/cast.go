@@ -100,7 +100,7 @@ func randomCast(t *rapid.T) Case {
 
 func castSuite() suite {
 	return suite{
-		op: "cast", run: runCast, reference: referenceCast, cases: castCases, draw: randomCast, thin: 3, along: pointwise,
+		op: "cast", run: runCast, reference: referenceCast, cases: castCases, draw: randomCast, thin: 6, along: pointwise,
 		exact: func(*Case) bool { return true },
 		large: func(dtype array.DType, _ string, size int) Case {
 			to := array.Float32

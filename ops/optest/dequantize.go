@@ -53,7 +53,7 @@ func dequantizeSuite() suite {
 		return ops.Dequantize[float32](e.s, w, s, b, q).Err()
 	}
 	return suite{
-		op: "dequantize", run: runDequantize, reference: referenceDequantize, cases: dequantizeCases, draw: randomDequantize, thin: 6,
+		op: "dequantize", run: runDequantize, reference: referenceDequantize, cases: dequantizeCases, draw: randomDequantize, thin: 12,
 		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) }, // scale*code and bias may cancel
 		along: func(c *Case, axis int) map[string]int {
 			if axis == c.In["w"].Rank()-1 {

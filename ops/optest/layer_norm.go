@@ -101,7 +101,7 @@ func layerNormBound(c *Case) bound {
 func layerNormSuite() suite {
 	return suite{
 		op: "layer_norm", run: runLayerNorm, reference: referenceLayerNorm, bound: layerNormBound, cases: layerNormCases,
-		draw: randomLayerNorm, along: rowwise, thin: 6, optional: []string{"weight", "bias"},
+		draw: randomLayerNorm, along: rowwise, thin: 12, optional: []string{"weight", "bias"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Eps: 1e-5}, In: map[string]array.Array{
 				"x": blank(dtype, size/4096, 4096), "weight": blank(dtype, 4096), "bias": blank(dtype, 4096),

@@ -113,7 +113,7 @@ func matMulAlong(c *Case, axis int) map[string]int {
 
 func matMulSuite() suite {
 	return suite{
-		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, draw: randomMatMul, thin: 4,
+		op: "matmul", run: runMatMul, reference: referenceMatMul, cases: matMulCases, draw: randomMatMul, thin: 8,
 		reorders: func(*kompute.Device) bool { return true }, along: matMulAlong, regroups: true,
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("a"), c.In["a"].Dim(-1), largest(floats(c.In["a"]))*largest(floats(c.In["b"])))

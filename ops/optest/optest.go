@@ -222,7 +222,7 @@ const (
 )
 
 // slowChecks divides the number of random cases on slow devices.
-const slowChecks = 4
+const slowChecks = 10
 
 // slow reports whether Vulkan runs on the CPU, as with lavapipe. There nearly all of the
 // time goes into compiling kernels, anew for each element type and layout.

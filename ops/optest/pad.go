@@ -102,7 +102,7 @@ func padSuite() suite {
 		return func(e *env) error { return ops.Pad(e.s, e.f32(shape...), 0, widths...).Err() }
 	}
 	return suite{
-		op: "pad", run: runPad, reference: referencePad, cases: padCases, draw: randomPad, thin: 2,
+		op: "pad", run: runPad, reference: referencePad, cases: padCases, draw: randomPad, thin: 4,
 		exact: func(*Case) bool { return true }, along: padAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Widths: [][2]int{{0, 0}, {32, 32}}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096-64)}}

@@ -269,7 +269,7 @@ func pagedSDPASuite() suite {
 	type s = []int
 	return suite{
 		op: "paged_sdpa", run: runPagedSDPA, reference: referencePagedSDPA, cases: pagedSDPACases, draw: randomPagedSDPA,
-		along: pagedSDPAAlong, thin: 5, extra: func(t *testing.T, dev *kompute.Device) {
+		along: pagedSDPAAlong, thin: 25, extra: func(t *testing.T, dev *kompute.Device) {
 			pagedSDPAPlaces(t, dev)
 			pagedSDPACompany(t, dev)
 		},

@@ -248,7 +248,7 @@ func quantizeSuite() suite {
 	}
 	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	return suite{
-		op: "quantize", run: runQuantize, reference: referenceQuantize, cases: quantizeCases, draw: randomQuantize, thin: 3,
+		op: "quantize", run: runQuantize, reference: referenceQuantize, cases: quantizeCases, draw: randomQuantize, thin: 8,
 		exact: func(*Case) bool { return true }, along: rowwise,
 		kinds: []string{"affine", "mxfp4", "nvfp4", "mxfp8"},
 		large: func(dtype array.DType, kind string, size int) Case {

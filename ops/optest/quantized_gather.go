@@ -81,7 +81,7 @@ func quantizedGatherSuite() suite {
 	q := ops.Quantization{GroupSize: 32, Bits: 4}
 	return suite{
 		op: "quantized_gather", run: runQuantizedGather, reference: referenceQuantizedGather, cases: quantizedGatherCases,
-		draw: randomQuantizedGather, thin: 3, exact: exactElements,
+		draw: randomQuantizedGather, thin: 9, exact: exactElements,
 		bound: func(c *Case) bound { return sumBound(c.To, 1, largestElement(c)) },
 		along: func(c *Case, axis int) map[string]int {
 			if axis == c.In["indices"].Rank() {

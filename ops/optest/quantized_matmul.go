@@ -200,7 +200,7 @@ func quantizedMatMulSuite() suite {
 	}
 	return suite{
 		op: "quantized_matmul", run: runQuantizedMatMul, reference: referenceQuantizedMatMul, cases: quantizedMatMulCases,
-		draw: randomQuantizedMatMul, thin: 20,
+		draw: randomQuantizedMatMul, thin: 60,
 		// On the CPU, the last rows of a storage may be summed one by one, not by four.
 		reorders: func(dev *kompute.Device) bool { return dev.Backend() == "cpu" },
 		bound: func(c *Case) bound {

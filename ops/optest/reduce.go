@@ -278,7 +278,7 @@ func reduceRejects() []reject {
 func reduceSuite() suite {
 	return suite{
 		op: "reduce", run: runReduce, reference: referenceReduce, exact: reduceExact, bound: reduceBound,
-		cases: reduceCases, draw: randomReduce, along: reduceAlong, regroups: true, thin: 12,
+		cases: reduceCases, draw: randomReduce, along: reduceAlong, regroups: true, thin: 30,
 		kinds: []string{"sum", "amax", "arg_max", "log_sum_exp"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Axes: []int{-1}}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}

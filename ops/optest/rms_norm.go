@@ -73,7 +73,7 @@ func randomRMSNorm(t *rapid.T) Case {
 
 func rmsNormSuite() suite {
 	return suite{
-		op: "rms_norm", run: runRMSNorm, reference: referenceRMSNorm, cases: rmsNormCases, draw: randomRMSNorm, thin: 3, along: rowwise,
+		op: "rms_norm", run: runRMSNorm, reference: referenceRMSNorm, cases: rmsNormCases, draw: randomRMSNorm, thin: 6, along: rowwise,
 		optional: []string{"weight"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Eps: 1e-6}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096), "weight": blank(dtype, 4096)}}

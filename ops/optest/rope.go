@@ -169,7 +169,7 @@ func ropeSuite() suite {
 		}
 	}
 	return suite{
-		op: "rope", run: runRoPE, reference: referenceRoPE, bound: ropeBound, cases: ropeCases, draw: randomRoPE, thin: 3,
+		op: "rope", run: runRoPE, reference: referenceRoPE, bound: ropeBound, cases: ropeCases, draw: randomRoPE, thin: 6,
 		optional: []string{"freqs", "offset"}, along: ropeAlong,
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{In: map[string]array.Array{"x": blank(dtype, 1, 32, size/4096, 128)}}

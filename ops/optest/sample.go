@@ -197,7 +197,7 @@ func sampleSuite() suite {
 	words := func(e *env) *kompute.Tensor[uint32] { return e.u32(ops.SampleParamsSize) }
 	return suite{
 		op: "sample", run: runSample, reference: referenceSample, cases: sampleCases, draw: randomSample,
-		exact: func(*Case) bool { return true }, optional: []string{"step"}, thin: 6, along: sampleAlong,
+		exact: func(*Case) bool { return true }, optional: []string{"step"}, thin: 30, along: sampleAlong,
 		extra: func(t *testing.T, dev *kompute.Device) {
 			drawsFollowWeights(t, dev)
 			replaysAdvance(t, dev)

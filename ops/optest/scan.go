@@ -167,7 +167,7 @@ func scanAlong(c *Case, axis int) map[string]int {
 func scanSuite() suite {
 	return suite{
 		op: "scan", run: runScan, reference: referenceScan, exact: scanExact, bound: scanBound, cases: scanCases,
-		draw: randomScan, along: scanAlong, thin: 8,
+		draw: randomScan, along: scanAlong, thin: 20,
 		kinds: []string{"sum"},
 		large: func(dtype array.DType, _ string, size int) Case {
 			return Case{Params: Params{Axis: -1}, In: map[string]array.Array{"x": blank(dtype, size/4096, 4096)}}

@@ -258,7 +258,7 @@ func scatterSuite() suite {
 		}
 	}
 	return suite{
-		op: "scatter", run: runScatter, reference: referenceScatter, bound: scatterBound, cases: scatterCases, draw: randomScatter, thin: 5,
+		op: "scatter", run: runScatter, reference: referenceScatter, bound: scatterBound, cases: scatterCases, draw: randomScatter, thin: 15,
 		exact: func(c *Case) bool {
 			return !c.dtype("x").IsFloat() || !slices.Contains([]string{"add", "mul"}, c.Params.Kind)
 		},

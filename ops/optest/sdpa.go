@@ -126,7 +126,7 @@ func sdpaSuite() suite {
 	}
 	type params = ops.SDPAParams[float32]
 	return suite{
-		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, draw: randomSDPA, thin: 6,
+		op: "sdpa", run: runSDPA, reference: referenceSDPA, cases: sdpaCases, draw: randomSDPA, thin: 20,
 		optional: []string{"mask", "key_length"}, along: sdpaAlong, regroups: true,
 		bound: func(c *Case) bound { return sumBound(c.dtype("q"), 16*c.In["q"].Dim(3), largest(floats(c.In["v"]))) },
 		flop: func(c *Case) float64 { // causal: half of the scores
