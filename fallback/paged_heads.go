@@ -42,18 +42,20 @@ func (c *checker) pagedHeads(a []array.Array, op opdef.PagedHeadsParams) {
 		name string
 		of   *array.Array
 		rank int
-	}{{"q", q, 3}, {"k", k, 3}, {"v", v, 3}, {"keys", keys, 4}, {"values", values, 4}, {"out", &a[o.Out.Index], 3}} {
+	}{{"q", q, 3}, {"k", k, 3}, {"v", v, 3}, {"out", &a[o.Out.Index], 3}} {
 		c.rank(x.name, x.of, x.rank)
 	}
 	c.rank("slots", slots, 1)
+	c.pages("keys", keys)
+	c.pages("values", values)
 	if c.err != nil {
 		return
 	}
 	rows, heads, d := q.Shape[0], k.Shape[1], q.Shape[2]
 	c.dtype("k", k, q.DType)
 	c.shape("k", k, []int{rows, heads, d})
-	c.shape("v", v, []int{rows, heads, values.Shape[3]})
-	c.shape("keys", keys, []int{keys.Shape[0], heads, keys.Shape[2], d})
+	c.shape("v", v, []int{rows, heads, CacheHead(values.DType, values.Shape[3])})
+	c.shape("keys", keys, []int{keys.Shape[0], heads, keys.Shape[2], CacheRow(keys.DType, d)})
 	c.shape("values", values, []int{keys.Shape[0], heads, keys.Shape[2], values.Shape[3]})
 	c.shape("slots", slots, []int{rows})
 	c.shape("out", &a[o.Out.Index], q.Shape)
@@ -78,7 +80,7 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
-	l := laneOf(c, 3*h.d+3*h.half+h.values.Shape[3])
+	l := laneOf(c, 3*h.d+3*h.half+h.v.Shape[2])
 	rest := l.space
 	waves := h.waves.or(h.freqs, cut(&rest, h.half))
 	for row := lo; row < hi; row++ {
@@ -102,10 +104,9 @@ func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 			continue
 		}
 		for i := range h.heads {
-			place := []int{slot / tokens, i, slot % tokens, 0}
-			storeFloats(h.keys, elementAt(h.keys, place), h.keys.Strides[3], head(h.k, i, h.op.KNorm, h.kGain, h.op.KEps))
-			v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.values.Shape[3], space)
-			storeFloats(h.values, elementAt(h.values, place), h.values.Strides[3], v)
+			storeHead(h.keys, slot/tokens, i, slot%tokens, head(h.k, i, h.op.KNorm, h.kGain, h.op.KEps))
+			v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.v.Shape[2], space)
+			storeHead(h.values, slot/tokens, i, slot%tokens, v)
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 )
 
 // PagedSDPA is attention, softmax(q·kᵀ·scale)·v, of the rows of q [R, Hq, D] over
-// keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] in pages, to out [R, Hq, Dv], of
-// q's type. Row r sees the first lengths[r] tokens of sequence sequences[r]; token
+// keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] in pages (of uint8: see CacheRow),
+// to out [R, Hq, Dv], of q's type. Row r sees the first lengths[r] tokens of sequence sequences[r]; token
 // t of a sequence is token t%L of page table[sequence, t/L]. Pages and sequences
 // that do not exist have no keys, and a row that sees no key gives zeros. table
 // [S, M], sequences and lengths [R] are int32.
@@ -36,20 +36,21 @@ func PagedSDPA(q, keys, values, table, sequences, lengths, out array.Array, scal
 
 func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 	c.float("q", q)
-	c.float("keys", keys)
-	c.float("values", values)
+	c.array("keys", keys)
+	c.array("values", values)
+	c.pages("keys", keys)
+	c.pages("values", values)
 	c.float("out", out)
 	c.rank("q", q, 3)
-	c.rank("keys", keys, 4)
-	c.rank("values", values, 4)
+	c.rank("out", out, 3)
 	c.dtype("values", values, keys.DType)
 	c.dtype("out", out, q.DType)
 	if c.err != nil {
 		return
 	}
-	c.shape("keys", keys, []int{keys.Shape[0], keys.Shape[1], keys.Shape[2], q.Shape[2]})
+	c.shape("keys", keys, []int{keys.Shape[0], keys.Shape[1], keys.Shape[2], CacheRow(keys.DType, q.Shape[2])})
 	c.shape("values", values, []int{keys.Shape[0], keys.Shape[1], keys.Shape[2], values.Shape[3]})
-	c.shape("out", out, []int{q.Shape[0], q.Shape[1], values.Shape[3]})
+	c.shape("out", out, []int{q.Shape[0], q.Shape[1], CacheHead(values.DType, values.Shape[3])})
 	if heads := keys.Shape[1]; heads == 0 && q.Shape[1] != 0 || heads != 0 && q.Shape[1]%heads != 0 {
 		c.fail("%d query heads are not a multiple of %d key heads", q.Shape[1], heads)
 	}
@@ -80,12 +81,12 @@ func (p *pagedAttention) run() {
 
 // cost is the cost of a unit whose row sees that many keys.
 func (p *pagedAttention) cost(keys int) float64 {
-	return 0.1 * float64(p.q.Shape[1]/max(p.keys.Shape[1], 1)*keys*(p.keys.Shape[3]+p.values.Shape[3]+30))
+	return 0.1 * float64(p.q.Shape[1]/max(p.keys.Shape[1], 1)*keys*(p.q.Shape[2]+p.out.Shape[2]+30))
 }
 
 // units computes and stores units lo to hi-1.
 func (p *pagedAttention) units(lo, hi int) {
-	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.keys.Shape[3], p.values.Shape[3]
+	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
 	scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv))
 	defer scratch.release()
@@ -121,7 +122,7 @@ func (p *pagedAttention) length(r int) int {
 
 // attend computes and stores the unit's part of the row.
 func (u *pagedUnit) attend() {
-	d, l := u.keys.Shape[3], u.keys.Shape[2]
+	d, l := u.pagedAttention.q.Shape[2], u.keys.Shape[2]
 	u.reset()
 	for h := range u.group {
 		row := u.q[h*d : (h+1)*d]
@@ -145,22 +146,27 @@ func (u *pagedUnit) attend() {
 
 // addPage adds the first n tokens of a page.
 func (u *pagedUnit) addPage(page, n int) {
-	d, dv, l := u.keys.Shape[3], u.values.Shape[3], u.keys.Shape[2]
-	k := u.tile(u.keys, page, n)
+	d, dv, l := u.pagedAttention.q.Shape[2], u.out.Shape[2], u.keys.Shape[2]
+	k := u.tile(u.keys, page, n, d)
 	simd.Dots(u.scores, l, u.q, d, u.group, k.data, k.ld, n, d, false)
 	for h := range u.group {
 		u.weights(h, u.scores[h*l:h*l+n])
 	}
-	v := u.tile(u.values, page, n)
+	v := u.tile(u.values, page, n, dv)
 	simd.MulAdd(u.sums, dv, u.scores, l, u.group, v.data, v.ld, dv, n, true)
 }
 
-// tile returns the first n tokens of a page as rows.
-func (u *pagedUnit) tile(a *array.Array, page, n int) rowMatrix {
-	if a.Shape[3] == 0 {
+// tile returns the first n tokens of a page, of d elements each, as rows.
+func (u *pagedUnit) tile(a *array.Array, page, n, d int) rowMatrix {
+	if d == 0 {
 		return rowMatrix{}
 	}
-	return tileRows(a, elementAt(a, []int{page, u.keyHead, 0, 0}), a.Strides[2], n, a.Strides[3], a.Shape[3], 1, u.buf)
+	at := elementAt(a, []int{page, u.keyHead, 0, 0})
+	if a.DType == array.Uint8 {
+		loadHeads(u.buf, storage[uint8](a)[at:], a.Strides[2], n, d)
+		return rowMatrix{u.buf, d}
+	}
+	return tileRows(a, at, a.Strides[2], n, a.Strides[3], d, 1, u.buf)
 }
 
 // store divides by the sum of the weights and rounds.

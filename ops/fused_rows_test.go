@@ -18,21 +18,22 @@ import (
 
 // rowsLayer is a layer for several tokens at once, each of a sequence of its own,
 // whose keys and values lie in pages.
-type rowsLayer[T kompute.Float] struct {
+type rowsLayer[T kompute.Float, C ops.PageElement] struct {
 	*layer[T]
 	rows                                         int
-	keyPages, valuePages                         *kompute.Tensor[T]
+	keyPages, valuePages                         *kompute.Tensor[C]
 	positions, slots, lengths, sequences, tables *kompute.Tensor[int32]
 }
 
 // pageTokens is how many tokens a page of the test has.
 const pageTokens = 4
 
-func newRowsLayer[T kompute.Float](l *layer[T], rows int) *rowsLayer[T] {
+func newRowsLayer[T kompute.Float, C ops.PageElement](l *layer[T], rows int) *rowsLayer[T, C] {
 	l.fill()
-	p := &rowsLayer[T]{layer: l, rows: rows}
+	p := &rowsLayer[T, C]{layer: l, rows: rows}
 	p.x = l.floats(1, rows, l.hidden)
-	p.keyPages, p.valuePages = l.floats(2*rows, l.kvHeads, pageTokens, l.d), l.floats(2*rows, l.kvHeads, pageTokens, l.d)
+	p.keyPages = randomPages[C](l, 2*rows, l.kvHeads, pageTokens, l.d)
+	p.valuePages = randomPages[C](l, 2*rows, l.kvHeads, pageTokens, l.d)
 	at := make([][]int32, 5) // positions, slots, lengths, sequences, tables
 	for r := range rows {
 		position := l.rng.IntN(2 * pageTokens)
@@ -52,13 +53,13 @@ func newRowsLayer[T kompute.Float](l *layer[T], rows int) *rowsLayer[T] {
 	return p
 }
 
-func (p *rowsLayer[T]) head(s *kompute.Stream, x *kompute.Tensor[T], matrix, heads, gain int) *kompute.Tensor[T] {
+func (p *rowsLayer[T, C]) head(s *kompute.Stream, x *kompute.Tensor[T], matrix, heads, gain int) *kompute.Tensor[T] {
 	y := p.norm(s, p.product(s, x, matrix).Reshape(1, p.rows, heads, p.d), gain, p.headNorms)
 	y = ops.RoPE(s, y.Reshape(p.rows, heads, 1, p.d), ops.RoPEParams{Traditional: p.traditional, Freqs: p.wavelengths}, ops.AtDevice(p.positions))
 	return y.Reshape(p.rows, heads, p.d)
 }
 
-func (p *rowsLayer[T]) step(s *kompute.Stream) {
+func (p *rowsLayer[T, C]) step(s *kompute.Stream) {
 	n := p.norm(s, p.x, 0, p.norms)
 	q, k, v := p.head(s, n, 0, p.heads, 2), p.head(s, n, 1, p.kvHeads, 3), p.product(s, n, 2)
 	ops.PagedUpdate(s, p.keyPages, k, p.slots)
@@ -70,23 +71,25 @@ func (p *rowsLayer[T]) step(s *kompute.Stream) {
 	p.out = kompute.Result(s, ops.Copy(s, x))
 }
 
-func (p *rowsLayer[T]) state() (all [][]T) {
-	for _, t := range []*kompute.Tensor[T]{p.keyPages, p.valuePages, p.out} {
+func (p *rowsLayer[T, C]) state() (pages [][]C, out []T) {
+	for _, t := range []*kompute.Tensor[C]{p.keyPages, p.valuePages} {
 		data, err := t.Read(context.Background())
 		require.NoError(p.t, err)
-		all = append(all, data)
+		pages = append(pages, data)
 	}
-	return all
+	out, err := p.out.Read(context.Background())
+	require.NoError(p.t, err)
+	return pages, out
 }
 
 // A region over several rows gives what its ops give one by one: on the CPU to the
 // bit, elsewhere to rounding.
-func fusedRowsEqualEager[T kompute.Float](r *rapid.T, dev *kompute.Device) {
+func fusedRowsEqualEager[T kompute.Float, C ops.PageElement](r *rapid.T, dev *kompute.Device) {
 	seed, rows := rapid.Uint64().Draw(r, "seed"), rapid.SampledFrom([]int{1, 2, 5, 8, 17}).Draw(r, "rows")
 	one := newLayer[T](r, dev, seed)
 	other := *one
 	other.rng = rand.New(rand.NewPCG(seed, 1))
-	eager, region := newRowsLayer(one, rows), newRowsLayer(&other, rows)
+	eager, region := newRowsLayer[T, C](one, rows), newRowsLayer[T, C](&other, rows)
 	defer eager.close()
 	defer region.close()
 	s, err := dev.NewStream()
@@ -111,14 +114,15 @@ func fusedRowsEqualEager[T kompute.Float](r *rapid.T, dev *kompute.Device) {
 		}
 	}
 	require.NoError(r, captured.Replay(context.Background()))
-	got := region.state()
+	pages, got := region.state()
 	sc := s.Scope()
 	eager.step(s)
-	want := eager.state()
+	wantPages, want := eager.state()
 	if dev.Backend() == "cpu" {
 		require.Equal(r, want, got)
+		require.Equal(r, wantPages, pages)
 	} else {
-		requireClose(r, want, got)
+		requireClose(r, append(any(wantPages).([][]T), want), append(any(pages).([][]T), got)) // with pages of that type
 	}
 	sc.Close()
 	require.NoError(r, region.out.Close())
@@ -132,9 +136,14 @@ func TestFusedRowsEqualEagerOps(t *testing.T) {
 			require.NoError(t, flag.Set("rapid.checks", "2"))
 			defer func() { require.NoError(t, flag.Set("rapid.checks", checks)) }()
 		}
-		t.Run("float32", func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { fusedRowsEqualEager[float32](r, dev) }) })
+		t.Run("float32", func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { fusedRowsEqualEager[float32, float32](r, dev) }) })
 		if dev.Backend() == "cpu" {
-			t.Run("bfloat16", func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { fusedRowsEqualEager[array.BF16](r, dev) }) })
+			t.Run("bfloat16", func(t *testing.T) {
+				rapid.Check(t, func(r *rapid.T) { fusedRowsEqualEager[array.BF16, array.BF16](r, dev) })
+			})
+			t.Run("codes", func(t *testing.T) {
+				rapid.Check(t, func(r *rapid.T) { fusedRowsEqualEager[array.BF16, uint8](r, dev) })
+			})
 		}
 		require.Zero(t, dev.Stats().LiveTensors)
 	})

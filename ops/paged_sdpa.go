@@ -35,7 +35,7 @@ type PagedSDPAParams struct {
 //	softmax(q·kᵀ * Scale) · v
 //
 // with q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of
-// L tokens, to [R, Hq, Dv]. Hq is a multiple of Hkv, and query head h reads key
+// L tokens ([PageElement] has the form of pages of codes), to [R, Hq, Dv]. Hq is a multiple of Hkv, and query head h reads key
 // head h / (Hq/Hkv). Generated tokens and tokens of a prompt are treated alike: once
 // [PagedUpdate] has put all tokens of a prompt into the pages, each row's length
 // determines which of them it sees.
@@ -54,18 +54,21 @@ type PagedSDPAParams struct {
 //
 // # Errors
 //
-// ErrShape if shapes do not match; ErrInvalid if a tensor is nil or Scale is not
-// finite.
-func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys, values *kompute.Tensor[C], p PagedSDPAParams) *kompute.Tensor[T] {
+// ErrShape if shapes do not match; ErrInvalid if a tensor is nil, Scale is not
+// finite, or pages are of codes and not in words.
+func PagedSDPA[T kompute.Float, C PageElement](s *kompute.Stream, q *kompute.Tensor[T], keys, values *kompute.Tensor[C], p PagedSDPAParams) *kompute.Tensor[T] {
 	c := newCall(s, opdef.PagedSDPA.Op)
 	ql, kl, vl := input(c, opdef.PagedSDPA.Q, q), input(c, opdef.PagedSDPA.Keys, keys), input(c, opdef.PagedSDPA.Values, values)
 	tl := input(c, opdef.PagedSDPA.Table.Called("Table"), p.Table)
 	sl := input(c, opdef.PagedSDPA.Sequences.Called("Sequences"), p.Sequences)
 	ll := input(c, opdef.PagedSDPA.Lengths.Called("Lengths"), p.Lengths)
+	var dv int
 	if c.rank("q", ql, 3) && c.rank("keys", kl, 4) && c.rank("values", vl, 4) && c.rank("Table", tl, 2) {
 		c.shape("Sequences", sl, ql.Dim(0))
 		c.shape("Lengths", ll, ql.Dim(0))
-		c.pages(ql, kl, vl)
+		d := c.pageHead("keys", kl, array.DTypeOf[C]())
+		dv = c.pageHead("values", vl, array.DTypeOf[C]())
+		c.pages(ql, kl, vl, d)
 	}
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
@@ -77,17 +80,18 @@ func PagedSDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], keys
 	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](c, []int{ql.Dim(0), ql.Dim(1), vl.Dim(3)}, params, pagedSDPACPU)
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), dv}, params, pagedSDPACPU)
 }
 
-// pages checks the shapes of q, keys and values against each other.
-func (c *call) pages(q, k, v array.Layout) {
+// pages checks the shapes of q, keys, with heads of d elements, and values against
+// each other.
+func (c *call) pages(q, k, v array.Layout, d int) {
 	hq, hkv := q.Dim(1), k.Dim(1)
 	switch {
 	case k.Dim(0) != v.Dim(0) || hkv != v.Dim(1) || k.Dim(2) != v.Dim(2):
 		c.fail(kompute.ErrShape, "keys are %d pages of %d heads and %d tokens, values %d of %d and %d", k.Dim(0), hkv, k.Dim(2), v.Dim(0), v.Dim(1), v.Dim(2))
-	case q.Dim(2) != k.Dim(3):
-		c.fail(kompute.ErrShape, "q has heads of %d elements, keys of %d", q.Dim(2), k.Dim(3))
+	case q.Dim(2) != d:
+		c.fail(kompute.ErrShape, "q has heads of %d elements, keys of %d", q.Dim(2), d)
 	case hkv == 0 && hq != 0, hkv != 0 && hq%hkv != 0:
 		c.fail(kompute.ErrShape, "%d query heads are not a multiple of %d key heads", hq, hkv)
 	}

@@ -1,12 +1,15 @@
 package ops_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
@@ -29,15 +32,13 @@ func first[E kompute.Element](l *layer[float32], x *kompute.Tensor[E], rows int)
 
 // attend returns what attention gives for the first rows of three tokens, and the bits of
 // the pages, from a region.
-func (p pagedRows) attend(t *testing.T, dev *kompute.Device, rows int) (out []float32, keys, values []kompute.BFloat16, passes map[string]bool) {
+func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, rows int) (out []float32, keys, values []C, passes map[string]bool) {
 	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(3, 1))}
 	defer l.close()
 	q, k, v := l.floats(3, p.heads, p.d), l.floats(3, p.kvHeads, p.d), l.floats(3, p.kvHeads, p.d)
 	gains := []*kompute.Tensor[float32]{l.floats(p.d), l.floats(p.d)}
-	c := &layer[kompute.BFloat16]{t: t, dev: dev, rng: l.rng}
-	defer c.close()
-	keyPages := c.floats(3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
-	valuePages := c.floats(3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
+	keyPages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
+	valuePages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
 	var at [4][]int32 // positions, lengths, slots, sequences
 	var table []int32
 	for r := range 3 {
@@ -103,6 +104,7 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 		for _, p := range some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
 		}
+		aloneAsAmongOthers[float32](t, cases[3], dev)
 	})
 	// Without operations of subgroups, and without elements of 16 bits.
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
@@ -110,18 +112,78 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	}, kompute.WithMaskedFeatures("subgroup", "storage16"))
 }
 
+// randomPages returns pages [P, H, L, D] of random numbers; of codes, with scales of at
+// most 1/64.
+func randomPages[C ops.PageElement, T kompute.Float](l *layer[T], shape ...int) *kompute.Tensor[C] {
+	row := ops.PageRow(array.DTypeOf[C](), shape[3])
+	data := make([]C, shape[0]*shape[1]*shape[2]*row)
+	for i := range data {
+		v := float32(l.rng.NormFloat64())
+		switch p := any(&data[i]).(type) {
+		case *float32:
+			*p = v
+		case *array.F16:
+			*p = array.F16FromFloat32(v)
+		case *array.BF16:
+			*p = array.BF16FromFloat32(v)
+		case *uint8:
+			*p = uint8(l.rng.IntN(256))
+		}
+	}
+	if codes, is := any(data).([]uint8); is {
+		for i := 0; i < len(codes); i += 4 {
+			if i%row >= shape[3] {
+				binary.LittleEndian.PutUint32(codes[i:], math.Float32bits(l.rng.Float32()/64))
+			}
+		}
+	}
+	return keep(l, kompute.New[C])(data, shape[0], shape[1], shape[2], row)
+}
+
 func (p pagedRows) aloneAsAmongOthers(t *testing.T, dev *kompute.Device) {
-	t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) {
-		alone, aloneKeys, aloneValues, passes := p.attend(t, dev, 1)
+	aloneAsAmongOthers[kompute.BFloat16](t, p, dev)
+	aloneAsAmongOthers[uint8](t, p, dev)
+}
+
+func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device) {
+	t.Run(fmt.Sprintf("%+v/%T", p, *new(C)), func(t *testing.T) {
+		alone, aloneKeys, aloneValues, passes := attend[C](t, p, dev, 1)
 		require.True(t, passes["paged_step"], passes)
-		others, keys, values, passes := p.attend(t, dev, 3)
+		others, keys, values, passes := attend[C](t, p, dev, 3)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
 		// The pages of the first sequence: every third one.
-		size := p.kvHeads * pagedRowsTokens * p.d
+		size := len(keys) / (3 * pagedRowsPages)
 		for i := 0; i < len(keys); i += 3 * size {
 			require.Equal(t, keys[i:i+size], aloneKeys[i:i+size])
 			require.Equal(t, values[i:i+size], aloneValues[i:i+size])
 		}
+		if codes, is := any(keys).([]uint8); is && dev.Backend() != "cpu" {
+			requireCodesOfCPU(t, p, others, codes, any(values).([]uint8))
+		}
 	})
+}
+
+// requireCodesOfCPU compares what a device made of three tokens with what the CPU makes
+// of them: a number that lies between two codes may have become either.
+func requireCodesOfCPU(t *testing.T, p pagedRows, out []float32, keys, values []uint8) {
+	cpu, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cpu.Close()) }()
+	want, wantKeys, wantValues, _ := attend[uint8](t, p, cpu, 3)
+	row := ops.PageRow(kompute.DTypeUint8, p.d)
+	for _, pair := range [][2][]uint8{{wantKeys, keys}, {wantValues, values}} {
+		want, got := pair[0], pair[1]
+		for i := range want {
+			if i%row < p.d {
+				require.InDelta(t, want[i], got[i], 1, "code %d", i)
+			} else if i%4 == 0 {
+				scale := func(b []uint8) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))) }
+				require.InEpsilon(t, scale(want), scale(got), 1e-5, "scale at %d", i)
+			}
+		}
+	}
+	for i := range want {
+		require.InDelta(t, want[i], out[i], 0.05)
+	}
 }

@@ -41,7 +41,19 @@ layout(constant_id = 7) const uint FLAGS = 0; // STEP_*
 layout(push_constant) uniform Push { PagedHeadsParams p; };
 
 #define PAIR_THREADS 256
+#define PREPARED_QUADS (keys_DT == DT_UINT8 ? D / 4 : 1)
 #include "paged_pairs.glsl"
+CACHE_STORES(keys)
+CACHE_STORES(values)
+
+// Where a key or value begins. Negative slots are beyond all places.
+uint place_of(uint kind, uint head, uint slot) {
+    uint page = slot / p.page, token = slot % p.page;
+    if (kind == 1) {
+        return p.keys_offset + page * p.keys_strides[0] + head * p.keys_strides[1] + token * p.keys_strides[2];
+    }
+    return p.values_offset + page * p.values_strides[0] + head * p.values_strides[1] + token * p.values_strides[2];
+}
 
 void store_pair(uint kind, uint row, uint head, uvec2 at, vec2 pair) {
     if (kind == 0) {
@@ -50,20 +62,36 @@ void store_pair(uint kind, uint row, uint head, uvec2 at, vec2 pair) {
         y_store(to + at.y, pair.y);
         return;
     }
-    uint slot = uint(slots[p.slot_offset + row]); // negative ones are beyond all places
+    uint slot = uint(slots[p.slot_offset + row]);
     if (slot >= p.places) {
         return;
     }
+    uint to = place_of(kind, head, slot);
     if (kind == 1) {
-        uint to = p.keys_offset + slot / p.page * p.keys_strides[0] + head * p.keys_strides[1] + slot % p.page * p.keys_strides[2];
         keys_store(to + at.x, pair.x);
         keys_store(to + at.y, pair.y);
         return;
     }
-    uint to = p.values_offset + slot / p.page * p.values_strides[0] + head * p.values_strides[1] +
-              slot % p.page * p.values_strides[2];
     values_store(to + at.x, pair.x);
     values_store(to + at.y, pair.y);
+}
+
+// Stores the key or value in heads_s as codes. Called by all threads together.
+void store_codes(uint kind, uint row, uint head) {
+    barrier();
+    uint quad = gl_LocalInvocationIndex;
+    uint slot = uint(slots[p.slot_offset + row]);
+    if (quad >= QUADS || slot >= p.places) {
+        return;
+    }
+    vec2 group;
+    uint word = head_codes(0, quad, group);
+    uint to = place_of(kind, head, slot);
+    if (kind == 1) {
+        keys_cache_store(to, quad, D, word, group);
+    } else {
+        values_cache_store(to, quad, D, word, group);
+    }
 }
 
 void main() {
@@ -88,7 +116,13 @@ void main() {
     if (exists && kind != 2 && slot < DIMS / 2) {
         pair = rotated(pair, turn_of(slot, row));
     }
-    if (exists) {
+    bool codes = keys_DT == DT_UINT8 && kind != 0;
+    if (exists && codes) {
+        set_head(0, at, pair);
+    } else if (exists) {
         store_pair(kind, row, head, at, pair);
+    }
+    if (codes) {
+        store_codes(kind, row, head);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "tensor.glsl"
 #include "quads.glsl"
+#include "cache_codes.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, q, 1)
@@ -19,9 +20,11 @@ layout(set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 TENSOR_OUT(6, y, 4)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
+CACHE_LOADS(k)
+CACHE_LOADS(v)
 layout(set = 0, binding = 7) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads
+layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads; codes always
 layout(constant_id = 6) const uint V_VECTOR = 0;
 #define KEY_SPEC 7
 #define SLOT_SPEC 13
@@ -60,7 +63,7 @@ uint values_from(uint page, uint head, uint token) {
 // another quad, so that no load depends on a branch.
 vec4 load_k(uint from, uint quad) {
     if (K_VECTOR != 0) {
-        vec4 r = k_quad(from + min(quad * 4, p.d - 4));
+        vec4 r = k_cache_quad(from, min(quad, p.d / 4 - 1), p.d);
         return quad * 4 < p.d ? r : vec4(0.0);
     }
     vec4 r = vec4(0.0);
@@ -75,7 +78,7 @@ vec4 load_k(uint from, uint quad) {
 vec4 load_v(uint from, uint first, uint quad) {
     uint d = first + quad * 4;
     if (V_VECTOR != 0) {
-        vec4 r = v_quad(from + min(d, p.dv - 4));
+        vec4 r = v_cache_quad(from, min(d, p.dv - 4) / 4, p.dv);
         return quad * 4 < DV_CHUNK && d < p.dv ? r : vec4(0.0);
     }
     vec4 r = vec4(0.0);

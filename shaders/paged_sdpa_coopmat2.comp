@@ -14,6 +14,7 @@ layout(local_size_x_id = 0) in;
 
 #include "tensor.glsl"
 #include "quads.glsl"
+#include "cache_codes.glsl"
 #include "split_rows.glsl"
 #include "coopmat.glsl"
 
@@ -27,7 +28,11 @@ TENSOR_OUT(6, y, 4)
 QUADS_IN(0, q)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads
+CACHE_LOADS(k)
+CACHE_LOADS(v)
+CACHE_ELEMENT_LOADS(k)
+CACHE_ELEMENT_LOADS(v)
+layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads; codes always
 layout(constant_id = 6) const uint V_VECTOR = 0;
 layout(constant_id = 7) const uint Q_PARTS = 2;
 layout(constant_id = 8) const uint K_PARTS = 2;
@@ -152,7 +157,7 @@ uint v_from(uint page, uint token) {
 
 vec4 load_k4(uint from, uint e) {
     if (K_VECTOR != 0) {
-        return k_quad(from + min(e, p.d - 4));
+        return k_cache_quad(from, min(e, p.d - 4) / 4, p.d);
     }
     vec4 r;
     [[unroll]] for (uint c = 0; c < 4; c++) {
@@ -163,7 +168,7 @@ vec4 load_k4(uint from, uint e) {
 
 vec4 load_v4(uint from, uint e) {
     if (V_VECTOR != 0) {
-        return v_quad(from + min(e, p.dv - 4));
+        return v_cache_quad(from, min(e, p.dv - 4) / 4, p.dv);
     }
     vec4 r;
     [[unroll]] for (uint c = 0; c < 4; c++) {
@@ -232,7 +237,7 @@ bool plain_product(uint r, uint key, out float product, out uint value) {
     uint from = q_from(r), to = k_from(page, key - number * p.page);
     product = 0.0;
     for (uint e = 0; e < p.d; e++) {
-        product += q_load(from + e * p.q_strides[2]) * k_load(to + e * p.k_strides[3]);
+        product += q_load(from + e * p.q_strides[2]) * k_cache_load(to, e, p.k_strides[3], p.d);
     }
     value = v_from(page, key - number * p.page);
     return page < p.pages;
@@ -266,7 +271,7 @@ float plain_values_of(uint r, float highest, uint e) {
         float product;
         uint value;
         if (plain_product(at, key, product, value)) {
-            float element = v_load(value + e * p.v_strides[3]);
+            float element = v_cache_load(value, e, p.v_strides[3], p.dv);
             sum += magnitude_bits(element) < INF_BITS ? 0.0 : exp2(product * (p.scale * LOG2_E) - highest) * element;
         }
     }

@@ -56,10 +56,12 @@ layout(push_constant) uniform Push { PagedStepParams p; };
 #define LENGTH_OF(row) lengths[p.length_offset]
 #include "paged_attention.glsl"
 #define PAIR_THREADS 512
+#define PREPARED_QUADS ((HEADS + 2) * (D / 4)) // the queries, the new key, the new value
 #include "paged_pairs.glsl"
-
-const uint QUADS = D / 4;
-shared vec4 heads_s[(HEADS + 2) * QUADS]; // the queries, the new key, the new value
+CACHE_LOADS(keys)
+CACHE_LOADS(values)
+CACHE_STORES(keys)
+CACHE_STORES(values)
 
 uint place; // where the new token goes; beyond all places: nowhere
 
@@ -81,21 +83,16 @@ uint values_from(uint page, uint head, uint token) {
 }
 
 vec4 load_k(uint from, uint quad) {
-    vec4 r = keys_quad(from + min(quad * 4, D - 4));
+    vec4 r = keys_cache_quad(from, min(quad, QUADS - 1), D);
     return quad < QUADS ? r : vec4(0.0);
 }
 
 vec4 load_v(uint from, uint first, uint quad) {
-    vec4 r = values_quad(from + min(quad * 4, D - 4));
+    vec4 r = values_cache_quad(from, min(quad, QUADS - 1), D);
     return quad < QUADS ? r : vec4(0.0);
 }
 
 float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype), dtype); }
-
-void set_head(uint job, uvec2 at, vec2 pair) {
-    heads_s[job * QUADS + at.x / 4][at.x & 3u] = pair.x;
-    heads_s[job * QUADS + at.y / 4][at.y & 3u] = pair.y;
-}
 
 // Writes the new key or value to its place, if it has one.
 void store_pair(uint kind, uint key_head, uvec2 at, vec2 pair) {
@@ -134,6 +131,28 @@ void load_heads(uint first_head, uint key_head) {
     }
 }
 
+// Makes codes of the new key and value in heads_s, stores these, and replaces the heads by what they mean. Called by all
+// threads together, at least D / 2.
+void code_heads(uint key_head, bool stores) {
+    uint head = HEADS + gl_LocalInvocationIndex / QUADS, quad = gl_LocalInvocationIndex % QUADS;
+    bool exists = gl_LocalInvocationIndex < 2 * QUADS;
+    vec2 group = vec2(0.0);
+    uint word = exists ? head_codes(head, quad, group) : 0;
+    barrier(); // the heads have been read
+    if (exists) {
+        heads_s[head * QUADS + quad] = cache_values(word, group.x);
+    }
+    if (exists && stores && place < p.pages * p.page) {
+        uint to = offset_of(place / p.page, key_head, place % p.page);
+        if (head == HEADS) {
+            keys_cache_store(p.keys_offset + to, quad, D, word, group);
+        } else {
+            values_cache_store(p.values_offset + to, quad, D, word, group);
+        }
+    }
+    barrier();
+}
+
 // Stores the heads in shared memory, and the new key and value in their place. Called by all threads together.
 void prepare_heads(uint key_head, bool stores) {
     uint slot = gl_LocalInvocationIndex % TEAM;
@@ -152,16 +171,19 @@ void prepare_heads(uint key_head, bool stores) {
         if (kind != 2 && slot < DIMS / 2) {
             pair = rotated(pair, turn);
         }
-        uint dtype = kind == 0 ? q_DT : keys_DT; // rounded as if it were stored
+        uint dtype = kind == 0 ? q_DT : keys_DT == DT_UINT8 ? DT_FLOAT32 : keys_DT; // rounded as if it were stored
         pair = vec2(rounded(pair.x, dtype), rounded(pair.y, dtype));
         if (slot < D / 2 && job < HEADS + 2) {
             set_head(job, at, pair);
-            if (kind != 0 && stores) {
+            if (kind != 0 && stores && keys_DT != DT_UINT8) {
                 store_pair(kind, key_head, at, pair);
             }
         }
     }
     barrier();
+    if (keys_DT == DT_UINT8) {
+        code_heads(key_head, stores);
+    }
 }
 
 void take_queries() {

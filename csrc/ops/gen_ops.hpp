@@ -514,8 +514,8 @@ class PadCall : public CallOf<PadOp> {
 void lower_pad(Lowering &lowering, const PadCall &call);
 
 // q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
-// int32 [R], keys and values [P, Hkv, L, D], out [R, Hq, D]. What rms_norm and rope of q and k, and paged_update of
-// keys and values do: out has the queries. The number here holds where there is no position.
+// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. What rms_norm and rope of q
+// and k, and paged_update of keys and values do: out has the queries. The number here holds where there is no position.
 class PagedHeadsCall : public CallOf<PagedHeadsOp> {
   public:
     static constexpr int32_t kOp = 14;
@@ -550,10 +550,10 @@ class PagedHeadsCall : public CallOf<PagedHeadsOp> {
 };
 void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &call);
 
-// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens, table int32 [S, M], sequences
-// and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped to 0…M*L) tokens of sequence
-// sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there is no such page, token and
-// sequence do not exist. A row that sees no key gives zeros.
+// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens (of uint8, see CACHE_GROUP),
+// table int32 [S, M], sequences and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped
+// to 0…M*L) tokens of sequence sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there
+// is no such page, token and sequence do not exist. A row that sees no key gives zeros.
 class PagedSDPACall : public CallOf<PagedSDPAOp> {
   public:
     static constexpr int32_t kOp = 15;
@@ -622,7 +622,8 @@ class PagedStepCall : public CallOf<PagedStepOp> {
 void lower_paged_step(Lowering &lowering, const PagedStepCall &call);
 
 // pages [P, H, L, D] of P pages of L tokens, rows [R, H, D], slots int32 [R], all different. Row r becomes token
-// slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
+// slots[r] % L of page slots[r] / L, rounded to pages' type (of uint8, see CACHE_GROUP); where there is no such page it
+// goes nowhere.
 class PagedUpdateCall : public CallOf<PagedUpdateOp> {
   public:
     static constexpr int32_t kOp = 17;

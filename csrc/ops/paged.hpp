@@ -5,6 +5,15 @@
 
 namespace kpx {
 
+// Whether pages may have this type: floats, or uint8 with scales (CACHE_GROUP in ops.def).
+bool is_cache_dtype(uint32_t dtype);
+// How many elements long the last axis of pages is for heads of d elements; -1 if they cannot have such heads.
+int64_t cache_row(uint32_t dtype, int64_t d);
+// Elements of a head in pages; -1 if their last axis is of no such length.
+int64_t cache_head(const Array &pages);
+// Throws KPX_INVALID if they are pages of codes and not in words, which Go checks.
+void check_cache_words(const Array &pages);
+
 // Throws if the kernel paged_heads cannot do it, or the call is wrong.
 void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s);
 // The STEP_* flags of its kernel.

@@ -14,7 +14,7 @@ bool is_heads(const Array &x, int64_t rows, int64_t heads, int64_t d) {
 }
 
 bool is_pages(const Array &x, int64_t heads, int64_t d) {
-    return x.rank == 4 && x.dim(1) == heads && x.dim(3) == d && x.stride(3) == 1;
+    return x.rank == 4 && x.dim(1) == heads && x.stride(3) == 1 && x.dim(3) == cache_row(x.dtype, d);
 }
 
 // Whether it has n contiguous numbers, or is absent.
@@ -34,7 +34,7 @@ void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s) {
             unsupported("operands of {} and {}", dtype_name(q.dtype), dtype_name(x->dtype));
         }
     }
-    if (!is_float(s.keys().dtype) || s.values().dtype != s.keys().dtype) {
+    if (!is_cache_dtype(s.keys().dtype) || s.values().dtype != s.keys().dtype) {
         invalid("keys of {} and values of {}", dtype_name(s.keys().dtype), dtype_name(s.values().dtype));
     }
     const int64_t rows = q.dim(0), d = q.rank == 3 ? q.dim(2) : 0, heads = k.rank == 3 ? k.dim(1) : 0;
@@ -50,6 +50,8 @@ void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     if (s.keys().dim(0) != s.values().dim(0) || s.keys().dim(2) != s.values().dim(2)) {
         invalid("keys and values are of different pages");
     }
+    check_cache_words(s.keys());
+    check_cache_words(s.values());
     const Array &position = s.position();
     if (!is_vector(s.q_gain(), q.dtype, d) || !is_vector(s.k_gain(), q.dtype, d) ||
         !is_vector(s.freqs(), DT_FLOAT32, s.op().dims / 2) || !is_vector(s.slots(), DT_INT32, rows) ||

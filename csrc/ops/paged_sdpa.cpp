@@ -56,13 +56,15 @@ int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
 
 void check_paged(const PagedSDPACall &call) {
     const Array &q = call.q(), &k = call.keys(), &v = call.values(), &out = call.out();
-    if (!is_float(q.dtype) || !is_float(k.dtype) || v.dtype != k.dtype || out.dtype != q.dtype)
+    if (!is_float(q.dtype) || !is_cache_dtype(k.dtype) || v.dtype != k.dtype || out.dtype != q.dtype)
         invalid("dtypes {}, {}, {} and {}", dtype_name(q.dtype), dtype_name(k.dtype), dtype_name(v.dtype),
                 dtype_name(out.dtype));
-    if (q.rank != 3 || k.rank != 4 || v.rank != 4 || out.rank != 3 || k.dim(3) != q.dim(2) || v.dim(0) != k.dim(0) ||
+    if (q.rank != 3 || k.rank != 4 || v.rank != 4 || out.rank != 3 || cache_head(k) != q.dim(2) || v.dim(0) != k.dim(0) ||
         v.dim(1) != k.dim(1) || v.dim(2) != k.dim(2) || out.dim(0) != q.dim(0) || out.dim(1) != q.dim(1) ||
-        out.dim(2) != v.dim(3))
+        out.dim(2) != cache_head(v))
         invalid("q, keys, values and out do not match in shape");
+    check_cache_words(k);
+    check_cache_words(v);
     if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0)
         invalid("{} query heads for {} key heads", q.dim(1), k.dim(1));
     for (const Array *x : {&call.table(), &call.sequences(), &call.lengths()}) {
@@ -80,7 +82,7 @@ int64_t paged_capacity(const PagedSDPACall &call) {
 
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) {
     const DeviceTraits &device = lowering.device();
-    const int64_t d = call.q().dim(2), dv = call.values().dim(3), page = call.keys().dim(2);
+    const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
     PagedPlan plan{};
     plan.lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
     plan.slots = kMostSlots;
@@ -114,7 +116,7 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
     p.key_heads = uint32_t(k.dim(1));
     p.group = uint32_t(q.dim(1) / k.dim(1));
     p.d = uint32_t(q.dim(2));
-    p.dv = uint32_t(v.dim(3));
+    p.dv = uint32_t(call.out().dim(2));
     p.page = uint32_t(k.dim(2));
     p.pages = uint32_t(k.dim(0));
     p.sequences = uint32_t(table.dim(0));
@@ -150,8 +152,9 @@ bool prefers_matrices(const Lowering &lowering, const PagedSDPAParams &p) {
            lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel);
 }
 
+// A code times its scale has as many bits as a float32.
 uint32_t parts_of(uint32_t dtype) {
-    return dtype == DT_FLOAT32 ? 2 : 1;
+    return dtype == DT_FLOAT32 || dtype == DT_UINT8 ? 2 : 1;
 }
 
 void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, PagedSDPAParams p) {

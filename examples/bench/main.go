@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer closeInto(&err, folder)
 	var hosts []*model.Host
 	for _, d := range devices {
-		h, err := load(ctx, folder, d, stderr)
+		h, err := o.load(ctx, folder, d, stderr)
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 }
 
 // load puts the model on the device.
-func load(ctx context.Context, folder *generate.Folder, device *kompute.Device, stderr io.Writer) (*model.Host, error) {
+func (o *options) load(ctx context.Context, folder *generate.Folder, device *kompute.Device, stderr io.Writer) (*model.Host, error) {
 	bar := cli.NewBar(stderr, "loading")
 	defer bar.Close()
-	return model.NewHost(ctx, device, folder.Checkpoint, model.Options{Progress: bar.Set}, model.HostOptions{Most: -1})
+	return model.NewHost(ctx, device, folder.Checkpoint, model.Options{CacheType: o.cacheType, Progress: bar.Set}, model.HostOptions{Most: -1})
 }
 
 // closeInto closes c and joins its error.

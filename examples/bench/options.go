@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
@@ -27,6 +29,7 @@ type options struct {
 	opNames                         []string
 	sizes, rows                     []int
 	sampling                        sample.Params
+	cacheType                       kompute.DType // of keys and values; 0: that of the activations
 }
 
 // parse reads the command line. It returns flag.ErrHelp after it has printed the
@@ -47,6 +50,10 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
+	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
+		o.cacheType, err = model.ParseCacheType(v)
+		return err
+	})
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {

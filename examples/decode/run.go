@@ -164,7 +164,7 @@ func (a *app) load(ctx context.Context, prompts [][]int) error {
 	start := time.Now()
 	var err error
 	a.host, err = model.NewHost(ctx, a.device, a.folder.Checkpoint,
-		model.Options{DType: a.dtype, Capacity: capacity, Progress: bar.Set}, a.replacements())
+		model.Options{DType: a.dtype, CacheType: a.cacheType, Capacity: capacity, Progress: bar.Set}, a.replacements())
 	if err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
 	require.Empty(t, out.stderr)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype raw prefill-step eager dump-region stats trace chat list-devices json quiet version help") {
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype cache-type raw prefill-step eager dump-region stats trace chat list-devices json quiet version help") {
 		require.Contains(t, out.stdout, "\n  --"+flag)
 	}
 	out = runArgs(t, "--version")
@@ -297,6 +297,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--device", "vulkan:no such device"}, "--device vulkan:no such device"},
 		{[]string{"--device", "vulkan:99"}, "--device vulkan:99"},
 		{[]string{"--dtype", "int8"}, "--dtype"},
+		{[]string{"--cache-type", "int8"}, "--cache-type"},
 		{[]string{"--max-tokens", "0"}, "--max-tokens"},
 		{[]string{"--max-tokens", "many"}, "flag --max-tokens"},
 		{[]string{"--prefill-step", "0"}, "--prefill-step"},

@@ -103,7 +103,7 @@ func (m *loaded) host(ctx context.Context, spec string, o *options, log *slog.Lo
 	if why := d.NoGPUReason(); why != "" {
 		log.Warn("running on the CPU", "reason", why)
 	}
-	h, err := model.NewHost(ctx, d, m.folder.Checkpoint, model.Options{Capacity: o.engine.CacheTokens}, o.hosting)
+	h, err := model.NewHost(ctx, d, m.folder.Checkpoint, model.Options{Capacity: o.engine.CacheTokens, CacheType: o.cacheType}, o.hosting)
 	if err == nil {
 		m.hosts = append(m.hosts, h)
 	}

@@ -11,6 +11,12 @@ const RandomStateSize = 4
 // Length of the parameters of sample, in uint32.
 const SampleParamsSize = 9
 
+// Pages of keys or values may be uint8: then a head of D elements, a multiple of 4, is D codes followed by a float32
+// scale for each CACHE_GROUP of them. An element is (code - CACHE_ZERO) * scale.
+const CacheGroup = 32
+
+const CacheZero = 128
+
 // DType is one of the kinds below.
 type DType uint32
 
@@ -650,8 +656,8 @@ type PagedHeadsParams struct {
 // PagedHeads is the op paged_heads and its operands.
 //
 // q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
-// int32 [R], keys and values [P, Hkv, L, D], out [R, Hq, D]. What rms_norm and rope of q and k, and paged_update of
-// keys and values do: out has the queries. The number here holds where there is no position.
+// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. What rms_norm and rope of q
+// and k, and paged_update of keys and values do: out has the queries. The number here holds where there is no position.
 var PagedHeads = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Out Operand
@@ -689,10 +695,10 @@ type PagedSDPAParams struct {
 
 // PagedSDPA is the op paged_sdpa and its operands.
 //
-// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens, table int32 [S, M], sequences
-// and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped to 0…M*L) tokens of sequence
-// sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there is no such page, token and
-// sequence do not exist. A row that sees no key gives zeros.
+// q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens (of uint8, see CACHE_GROUP),
+// table int32 [S, M], sequences and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped
+// to 0…M*L) tokens of sequence sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there
+// is no such page, token and sequence do not exist. A row that sees no key gives zeros.
 var PagedSDPA = struct {
 	Op
 	Q, Keys, Values, Table, Sequences, Lengths, Out Operand
@@ -768,7 +774,8 @@ type PagedUpdateParams struct {
 // PagedUpdate is the op paged_update and its operands.
 //
 // pages [P, H, L, D] of P pages of L tokens, rows [R, H, D], slots int32 [R], all different. Row r becomes token
-// slots[r] % L of page slots[r] / L, rounded to pages' type; where there is no such page it goes nowhere.
+// slots[r] % L of page slots[r] / L, rounded to pages' type (of uint8, see CACHE_GROUP); where there is no such page it
+// goes nowhere.
 var PagedUpdate = struct {
 	Op
 	Pages, Rows, Slots Operand

@@ -148,7 +148,7 @@ func TestDrafts(t *testing.T) {
 			})
 		}
 		var want []*generate.Result
-		for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}} {
+		for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}, {CacheType: kompute.DTypeUint8}} {
 			c.Sequences, c.Context, c.ChunkTokens = 8, 128, 16
 			e := d.engine(c)
 			for i, r := range all {

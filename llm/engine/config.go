@@ -22,9 +22,10 @@ type Config struct {
 	// pages; default: Context, or 1,024 for each of Sequences if that is more. It is
 	// at least Context, so that any accepted request can run alone.
 	CacheTokens int
-	// CacheType is the type of keys and values: 0 is that of the activations, which
-	// gives the same tokens as a generate.Session; float16 and bfloat16 take half the
-	// memory of float32.
+	// CacheType is the type of keys and values, as in model.Options; 0 is that of the
+	// model, and gives the same tokens as a generate.Session of it. The same-tokens
+	// promise holds for every type: only among engines of different types may tokens
+	// differ.
 	CacheType kompute.DType
 	// ChunkTokens is the maximum number of prompt tokens in one step; default 512.
 	// Tokens of requests that generate are subtracted from it, down to a quarter.

@@ -37,10 +37,10 @@ func formatBytes(n int64) string {
 }
 
 // checkFit compares what weights of the given bytes need, with a cache of the
-// given number of tokens of elements of size bytes, to what the device has.
-func checkFit(d *kompute.Device, name string, weights int64, shape nn.CacheShape, tokens, size int) error {
+// given number of tokens of elements of a type, to what the device has.
+func checkFit(d *kompute.Device, name string, weights int64, shape nn.CacheShape, tokens int, dtype kompute.DType) error {
 	info := d.Info()
-	cache, tensor := shape.Bytes(tokens, size)
+	cache, tensor := shape.Bytes(tokens, dtype)
 	if limit := info.MaxTensorBytes; limit > 0 && tensor > limit {
 		return &FitError{What: fmt.Sprintf("a key-value cache of %d tokens", tokens), Device: info.Name, Needed: tensor, Available: limit, Limit: "for one tensor"}
 	}

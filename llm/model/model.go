@@ -18,6 +18,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,12 @@ type Model interface {
 	// innermost open scope of s. A pass that cannot be made poisons s.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
 	// NewPool returns a pool of pages of so many tokens each, for many sequences, with
-	// elements of a floating-point type; 0 is that of the activations. It fails with
-	// kompute.ErrDType, an error that wraps nn.ErrCache or the device's reason.
+	// elements of a floating-point type or, for 8 bits, uint8 ([Options].CacheType);
+	// 0 is that of the model's options. It fails with kompute.ErrDType, an error that
+	// wraps nn.ErrCache or the device's reason.
 	NewPool(pages, tokens int, dtype kompute.DType) (Pool, error)
-	// PageBytes returns the memory of a page of so many tokens, with elements of a type.
+	// PageBytes returns the memory of a page of so many tokens, with elements of a type
+	// as of NewPool.
 	PageBytes(tokens int, dtype kompute.DType) int64
 	// ForwardRows enqueues a pass over tokens of many sequences on s and returns
 	// logits [K, V], which belong to the innermost open scope of s. The result of a
@@ -108,9 +111,14 @@ type Pass struct {
 
 // Options are the options for loading a model.
 type Options struct {
-	// DType is the type of activations and state; 0 takes float32 for a quantized
-	// checkpoint and the type of the weights for a dense one.
+	// DType is the type of activations; 0 takes float32 for a quantized checkpoint and
+	// the type of the weights for a dense one.
 	DType kompute.DType
+	// CacheType is the type of keys and values in states and pools: 0 is that of the
+	// activations, float16 and bfloat16 take half the memory of float32, and uint8
+	// about a quarter: codes of 8 bits, of which 32 share a scale (ops.PageElement).
+	// [ParseCacheType] knows their names.
+	CacheType kompute.DType
 	// Capacity is the number of tokens that a state will have room for, used to check
 	// whether model and state fit the device.
 	Capacity int
@@ -178,7 +186,11 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 	if build(plan); plan.err != nil {
 		return nil, plan.err
 	}
-	if err := checkFit(d, c.Name(), plan.bytes, spec.Config.Cache(), o.Capacity, array.DTypeOf[T]().Size()); err != nil {
+	cache := cmp.Or(o.CacheType, array.DTypeOf[T]())
+	if !isCacheType(cache) {
+		return nil, fmt.Errorf("%w: keys and values of type %v", kompute.ErrDType, cache)
+	}
+	if err := checkFit(d, c.Name(), plan.bytes, spec.Config.Cache(), o.Capacity, cache); err != nil {
 		return nil, err
 	}
 	s, err := d.NewStream()
@@ -189,7 +201,7 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
-	m := &loaded[T]{network: build(l), config: spec.Config, device: d, bytes: l.bytes, owned: l.owned}
+	m := &loaded[T]{network: build(l), config: spec.Config, device: d, cache: cache, bytes: l.bytes, owned: l.owned}
 	if err := errors.Join(l.err, l.finish()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -201,6 +213,7 @@ type loaded[T kompute.Float] struct {
 	network Network[T]
 	config  Config
 	device  *kompute.Device
+	cache   kompute.DType // of keys and values
 	bytes   int64
 	owned   []io.Closer
 }
@@ -219,30 +232,21 @@ func (m *loaded[T]) Device() *kompute.Device { return m.device }
 func (m *loaded[T]) DType() kompute.DType    { return array.DTypeOf[T]() }
 func (m *loaded[T]) Bytes() int64            { return m.bytes }
 
-func (m *loaded[T]) NewState(capacity int) (DecodeState, error) {
-	c, err := nn.NewKVCache[T](m.device, m.config.Cache(), capacity)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] {
-	cache, err := m.check(p)
-	if err != nil {
+	if err := m.check(p); err != nil {
 		return kompute.Failed[float32](s, err)
 	}
 	n := p.Tokens.Dim(1)
-	at := nn.At(cache.Len())
+	at := nn.At(p.State.Len())
 	if p.At != nil {
 		at = p.At.Place()
 	}
 	defer at.Close()
 	sc := s.Scope()
 	defer sc.Close()
-	x := m.network.Hidden(s, p.Tokens, cache.At(&at))
+	x := m.network.Hidden(s, p.Tokens, stateAt[T](s, p.State, &at, n))
 	if p.At == nil {
-		_ = cache.Extend(n) // check has made sure that they fit
+		_ = p.State.Extend(n) // check has made sure that they fit
 	}
 	switch p.Rows {
 	case NoRows:
@@ -253,20 +257,20 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	return kompute.Keep(sc, toFloat32(s, m.network.Logits(s, x)))
 }
 
-// check refuses a pass that cannot be made, and returns its state.
-func (m *loaded[T]) check(p Pass) (*nn.KVCache[T], error) {
-	cache, ok := p.State.(*nn.KVCache[T])
+// check refuses a pass that cannot be made.
+func (m *loaded[T]) check(p Pass) error {
+	cache, ok := p.State.(state)
 	switch {
 	case p.Tokens == nil || p.Tokens.Err() != nil || p.Tokens.Rank() != 2 || p.Tokens.Dim(0) != 1 || p.Tokens.Dim(1) < 1:
-		return nil, fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
+		return fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
 	case p.At != nil && p.Tokens.Dim(1) != 1:
-		return nil, fmt.Errorf("%w: a pass at a cursor takes one token, not %d", kompute.ErrShape, p.Tokens.Dim(1))
-	case !ok || cache == nil || cache.Device() != m.device || cache.Shape() != m.config.Cache():
-		return nil, fmt.Errorf("%w: made by another model", nn.ErrCache)
+		return fmt.Errorf("%w: a pass at a cursor takes one token, not %d", kompute.ErrShape, p.Tokens.Dim(1))
+	case !ok || cache.Device() != m.device || cache.Shape() != m.config.Cache():
+		return fmt.Errorf("%w: made by another model", nn.ErrCache)
 	case p.At != nil:
-		return cache, cache.Room(0)
+		return cache.Room(0)
 	}
-	return cache, cache.Room(p.Tokens.Dim(1))
+	return cache.Room(p.Tokens.Dim(1))
 }
 
 // toFloat32 widens logits; float32 ones are returned as they are.

@@ -1,10 +1,8 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 
-	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/nn"
 	"github.com/kompute-go/kompute-go/ops"
@@ -31,51 +29,6 @@ type RowsPass struct {
 	// States [R, H], if not nil, gets the states of all rows after the final norm, for
 	// example for embeddings.
 	States *kompute.Tensor[float32]
-}
-
-// NewPool implements [Model].
-func (m *loaded[T]) NewPool(pages, tokens int, dtype kompute.DType) (Pool, error) {
-	var p Pool
-	var err error
-	switch cmp.Or(dtype, m.DType()) {
-	case array.Float32:
-		p, err = nn.NewPages[float32](m.device, m.config.Cache(), pages, tokens)
-	case array.Float16:
-		p, err = nn.NewPages[kompute.Float16](m.device, m.config.Cache(), pages, tokens)
-	case array.BFloat16:
-		p, err = nn.NewPages[kompute.BFloat16](m.device, m.config.Cache(), pages, tokens)
-	default:
-		err = fmt.Errorf("%w: keys and values of type %v", kompute.ErrDType, dtype)
-	}
-	if err != nil {
-		return nil, err // p may hold a nil pointer
-	}
-	return p, nil
-}
-
-// PageBytes implements [Model].
-func (m *loaded[T]) PageBytes(tokens int, dtype kompute.DType) int64 {
-	return m.config.Cache().PageBytes(tokens, cmp.Or(dtype, m.DType()).Size())
-}
-
-// pool has the methods that are needed of a pool of any type.
-type pool interface {
-	Open() bool
-	Device() *kompute.Device
-	Shape() nn.CacheShape
-}
-
-// placed returns the layers of a pool for a pass.
-func placed[T kompute.Float](p Pool, at *nn.Rows) nn.Layers[T] {
-	switch p := p.(type) {
-	case *nn.Pages[float32]:
-		return nn.PlacePages[T](p, at)
-	case *nn.Pages[kompute.Float16]:
-		return nn.PlacePages[T](p, at)
-	case *nn.Pages[kompute.BFloat16]:
-		return nn.PlacePages[T](p, at)
-	}
-	return nil
 }
 
 // ForwardRows implements [Model].

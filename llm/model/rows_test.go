@@ -79,7 +79,7 @@ func TestForwardRows(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		f := testmodel.NewFixture(t, d, c, model.Options{}, 8)
 		defer f.Close()
-		for dtype, tolerance := range map[kompute.DType]float64{0: 1e-4, kompute.DTypeFloat16: 3e-3, kompute.DTypeBFloat16: 3e-2} {
+		for dtype, tolerance := range map[kompute.DType]float64{0: 1e-4, kompute.DTypeFloat16: 3e-3, kompute.DTypeBFloat16: 3e-2, kompute.DTypeUint8: 3e-2} {
 			pool, err := f.Model.NewPool(7, rowPageTokens, dtype)
 			require.NoError(t, err)
 			of := func(ids []uint32, sequence, at int) token {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -27,17 +28,31 @@ func (c CacheShape) Capacity(n int) int {
 	return min((n+cacheStep-1)/cacheStep*cacheStep, c.MaxTokens)
 }
 
-// Bytes returns the memory of a cache made for n tokens with elements of size
-// bytes, and of each of the tensors in it.
-func (c CacheShape) Bytes(n, size int) (all, tensor int64) {
-	tensor = int64(c.KVHeads) * int64(c.HeadDim) * int64(c.Capacity(n)) * int64(size)
+// Bytes returns the memory of a cache made for n tokens with elements of a type,
+// and of each of the tensors in it.
+func (c CacheShape) Bytes(n int, dtype kompute.DType) (all, tensor int64) {
+	tensor = int64(c.KVHeads) * c.headBytes(dtype) * int64(c.Capacity(n))
 	return 2 * int64(c.Layers) * tensor, tensor
+}
+
+// headBytes returns the memory of a head of one token.
+func (c CacheShape) headBytes(dtype kompute.DType) int64 {
+	return int64(ops.PageRow(dtype, c.HeadDim)) * int64(dtype.Size())
+}
+
+// check reports why keys and values cannot be of that type; nil: they can.
+func (c CacheShape) check(dtype kompute.DType) error {
+	if ops.PageRow(dtype, c.HeadDim) < 0 {
+		return fmt.Errorf("%w: heads of %d elements, which is no multiple of 4, cannot be kept in 8 bits", ErrCache, c.HeadDim)
+	}
+	return nil
 }
 
 // KVCache holds the keys and values of the tokens that a model has seen, so that
 // a pass computes those of new tokens only: one sequence, on one stream. The
-// methods fail with errors that wrap [ErrCache] or the device's reason.
-type KVCache[T kompute.Float] struct {
+// methods fail with errors that wrap [ErrCache] or the device's reason. Elements are
+// floats, or 8-bit codes ([ops.PageElement]).
+type KVCache[T ops.PageElement] struct {
 	device        *kompute.Device
 	shape         CacheShape
 	layers        []LayerCache[T]
@@ -46,16 +61,19 @@ type KVCache[T kompute.Float] struct {
 }
 
 // LayerCache holds keys and values of one layer, each [1, Hkv, capacity, D], or
-// [pages, Hkv, tokens, D].
-type LayerCache[T kompute.Float] struct {
+// [pages, Hkv, tokens, D]; of codes the last axis is longer ([ops.PageElement]).
+type LayerCache[T ops.PageElement] struct {
 	keys, values *kompute.Tensor[T]
 }
 
 // NewKVCache returns an empty cache for at least capacity tokens.
-func NewKVCache[T kompute.Float](d *kompute.Device, shape CacheShape, capacity int) (*KVCache[T], error) {
+func NewKVCache[T ops.PageElement](d *kompute.Device, shape CacheShape, capacity int) (*KVCache[T], error) {
 	c := &KVCache[T]{device: d, shape: shape}
 	var err error
 	if c.capacity, err = c.fitting(capacity); err != nil {
+		return nil, err
+	}
+	if err = shape.check(array.DTypeOf[T]()); err != nil {
 		return nil, err
 	}
 	if c.layers, err = c.allocate(c.capacity); err != nil {
@@ -78,7 +96,7 @@ func (c *KVCache[T]) allocate(capacity int) ([]LayerCache[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := zeroedLayers[T](s, c.device, c.shape.Layers, 1, c.shape.KVHeads, capacity, c.shape.HeadDim)
+	out, err := zeroedLayers[T](s, c.device, c.shape.Layers, 1, c.shape.KVHeads, capacity, ops.PageRow(array.DTypeOf[T](), c.shape.HeadDim))
 	if err = errors.Join(err, s.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("key-value cache of %d tokens: %w", capacity, err), closeLayers(out))
 	}
@@ -88,7 +106,7 @@ func (c *KVCache[T]) allocate(capacity int) ([]LayerCache[T], error) {
 // zeroedLayers makes tensors of a shape for the keys and values of n layers. They
 // are zeroed on the device: uninitialized memory could contain NaN, which no mask
 // removes from a sum. After an error, the caller closes the tensors that were made.
-func zeroedLayers[T kompute.Float](s *kompute.Stream, d *kompute.Device, n int, shape ...int) ([]LayerCache[T], error) {
+func zeroedLayers[T ops.PageElement](s *kompute.Stream, d *kompute.Device, n int, shape ...int) ([]LayerCache[T], error) {
 	layers := make([]LayerCache[T], n)
 	zero, err := kompute.Zeros[T](d, 1, 1, 1, 1)
 	if err != nil {
@@ -205,7 +223,7 @@ func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
 }
 
 // moveTokens copies the first n tokens of one cache tensor to another.
-func moveTokens[T kompute.Float](s *kompute.Stream, to, from *kompute.Tensor[T], n int) {
+func moveTokens[T ops.PageElement](s *kompute.Stream, to, from *kompute.Tensor[T], n int) {
 	used := from.Slice(2, 0, n)
 	defer closeAll(used)
 	ops.SliceUpdate(s, to, used)
@@ -221,7 +239,7 @@ func (c *KVCache[T]) Close() error {
 	return closeLayers(c.layers)
 }
 
-func closeLayers[T kompute.Float](layers []LayerCache[T]) error {
+func closeLayers[T ops.PageElement](layers []LayerCache[T]) error {
 	var errs []error
 	for _, l := range layers {
 		for _, t := range []*kompute.Tensor[T]{l.keys, l.values} {

@@ -5,8 +5,17 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// At returns the cache's layers for a pass over tokens at that place.
-func (c *KVCache[T]) At(at *Place) Layers[T] { return &placedCache[T]{c, at} }
+// PlaceCache returns a cache's layers for a pass over tokens at that place, with
+// activations of the cache's type.
+func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] { return &placedCache[T]{c, at} }
+
+// PlaceCacheAs returns a cache's layers for a pass over n tokens at that place, with
+// activations of type T, as one page that holds the whole sequence: keys and values are
+// rounded to the cache's type. What the pass needs belongs to the innermost open scope
+// of s.
+func PlaceCacheAs[T kompute.Float, C ops.PageElement](s *kompute.Stream, c *KVCache[C], at *Place, n int) Layers[T] {
+	return &placedPages[T, C]{c.layers, at.rows(s, n)}
+}
 
 // placedCache is a cache, and where the tokens of a pass go in it.
 type placedCache[T kompute.Float] struct {

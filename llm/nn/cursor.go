@@ -15,6 +15,8 @@ type Place struct {
 	rope  *kompute.Tensor[int32] // [1], the first position for RoPE
 	start *kompute.Tensor[int32] // [4], where the cache is updated
 	keys  *kompute.Tensor[int32] // [1], the number of keys after that
+	zero  *kompute.Tensor[int32] // [1]
+	table *kompute.Tensor[int32] // [1, 1], a page table whose only page is number 0
 }
 
 // At returns the place from position first on, counted from 0, which the host
@@ -39,10 +41,25 @@ func (p *Place) cacheStart() []ops.Position {
 	return []ops.Position{ops.At(0), ops.At(0), ops.At(p.first), ops.At(0)}
 }
 
+// rows describes n tokens of a sequence that has one page, number 0.
+func (p *Place) rows(s *kompute.Stream, n int) *Rows {
+	if p.onDevice() {
+		return &Rows{Positions: p.rope, Lengths: p.keys, Slots: p.rope, Sequences: p.zero, Table: p.table}
+	}
+	count := func(from int) *kompute.Tensor[int32] {
+		return ops.Arange[int32](s, float64(from), float64(from+n), 1)
+	}
+	positions, zeros := count(p.first), ops.Fill[int32](s, 0, n)
+	return &Rows{
+		Positions: positions, Lengths: count(p.first + 1), Slots: positions,
+		Sequences: zeros, Table: zeros.Slice(0, 0, 1).Reshape(1, 1),
+	}
+}
+
 // Close closes the place's views; the cursor that it came from stays open.
 func (p *Place) Close() {
 	if p.onDevice() {
-		closeAll(p.rope, p.start, p.keys)
+		closeAll(p.rope, p.start, p.keys, p.zero, p.table)
 	}
 }
 
@@ -108,7 +125,8 @@ func (c *Cursor) Load(s *kompute.Stream) {
 // Place returns the place of the step, for one token.
 func (c *Cursor) Place() Place {
 	c = c.orEmpty()
-	return Place{start: c.now.Slice(0, 0, 4), rope: c.now.Slice(0, 2, 3), keys: c.now.Slice(0, 4, 5)}
+	zero := c.now.Slice(0, 0, 1)
+	return Place{start: c.now.Slice(0, 0, 4), rope: c.now.Slice(0, 2, 3), keys: c.now.Slice(0, 4, 5), zero: zero, table: zero.Reshape(1, 1)}
 }
 
 // Position returns a view of the step's position, int32 [1].

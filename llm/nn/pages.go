@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -13,7 +14,7 @@ import (
 // al., 2023): a page holds PageTokens tokens of one sequence, in every layer, and
 // a table lists the pages of each sequence. The caller decides which page belongs to
 // which sequence. One stream at a time may write to it.
-type Pages[T kompute.Float] struct {
+type Pages[T ops.PageElement] struct {
 	device  *kompute.Device
 	shape   CacheShape
 	layers  []LayerCache[T]
@@ -22,24 +23,27 @@ type Pages[T kompute.Float] struct {
 	created bool
 }
 
-// PageBytes returns the memory of one page of that many tokens, with elements of
-// size bytes.
-func (c CacheShape) PageBytes(tokens, size int) int64 {
-	return 2 * int64(c.Layers) * int64(c.KVHeads) * int64(c.HeadDim) * int64(tokens) * int64(size)
+// PageBytes returns the memory of one page of that many tokens, with elements of a
+// type.
+func (c CacheShape) PageBytes(tokens int, dtype kompute.DType) int64 {
+	return 2 * int64(c.Layers) * int64(c.KVHeads) * int64(tokens) * c.headBytes(dtype)
 }
 
 // NewPages returns a pool of count pages of that many tokens each. It fails with an
 // error that wraps [ErrCache] or the device's reason.
-func NewPages[T kompute.Float](d *kompute.Device, shape CacheShape, count, tokens int) (*Pages[T], error) {
+func NewPages[T ops.PageElement](d *kompute.Device, shape CacheShape, count, tokens int) (*Pages[T], error) {
 	if count < 1 || tokens < 1 || int64(count)*int64(tokens) > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d pages of %d tokens", ErrCache, count, tokens)
+	}
+	if err := shape.check(array.DTypeOf[T]()); err != nil {
+		return nil, err
 	}
 	p := &Pages[T]{device: d, shape: shape, count: count, tokens: tokens, created: true}
 	s, err := d.NewStream()
 	if err != nil {
 		return nil, err
 	}
-	p.layers, err = zeroedLayers[T](s, d, shape.Layers, count, shape.KVHeads, tokens, shape.HeadDim)
+	p.layers, err = zeroedLayers[T](s, d, shape.Layers, count, shape.KVHeads, tokens, ops.PageRow(array.DTypeOf[T](), shape.HeadDim))
 	if err = errors.Join(err, s.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%d pages of %d tokens: %w", count, tokens, err), closeLayers(p.layers))
 	}
@@ -98,21 +102,21 @@ type Rows struct {
 
 // PlacePages returns the pool's layers for a pass over these tokens, with
 // activations of type T. Keys and values are rounded to the pool's type.
-func PlacePages[T, C kompute.Float](p *Pages[C], rows *Rows) Layers[T] {
-	return &placedPages[T, C]{p, rows}
+func PlacePages[T kompute.Float, C ops.PageElement](p *Pages[C], rows *Rows) Layers[T] {
+	return &placedPages[T, C]{p.orEmpty().layers, rows}
 }
 
-type placedPages[T, C kompute.Float] struct {
-	pages *Pages[C]
-	rows  *Rows
+type placedPages[T kompute.Float, C ops.PageElement] struct {
+	layers []LayerCache[C]
+	rows   *Rows
 }
 
 // Layer implements [Layers].
 func (p *placedPages[T, C]) Layer(i int) KV[T] {
-	return &pagedLayer[T, C]{&p.pages.layers[i], p.rows}
+	return &pagedLayer[T, C]{&p.layers[i], p.rows}
 }
 
-type pagedLayer[T, C kompute.Float] struct {
+type pagedLayer[T kompute.Float, C ops.PageElement] struct {
 	*LayerCache[C]
 	rows *Rows
 }

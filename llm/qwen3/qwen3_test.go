@@ -26,7 +26,7 @@ func TestGoldenHiddenStates(t *testing.T) {
 		defer f.Close()
 		net := model.NetworkOf[float32](f.Model).(*qwen3.Model[float32])
 		at := nn.At(0)
-		layers := f.State.(*nn.KVCache[float32]).At(&at)
+		layers := nn.PlaceCache(f.State.(*nn.KVCache[float32]), &at)
 		sc := f.Stream.Scope()
 		defer sc.Close()
 		tokens, err := kompute.New(d, testmodel.Unsigned(cases[0].PromptIDs), 1, len(cases[0].PromptIDs))

@@ -21,6 +21,8 @@ func runPagedSDPAOf[T kompute.Float](c *call) *kompute.View {
 		return ops.PagedSDPA(c.s, q, tensor[array.F16](c, "keys"), tensor[array.F16](c, "values"), p).View()
 	case array.BFloat16:
 		return ops.PagedSDPA(c.s, q, tensor[array.BF16](c, "keys"), tensor[array.BF16](c, "values"), p).View()
+	case array.Uint8:
+		return ops.PagedSDPA(c.s, q, tensor[uint8](c, "keys"), tensor[uint8](c, "values"), p).View()
 	}
 	return ops.PagedSDPA(c.s, q, tensor[float32](c, "keys"), tensor[float32](c, "values"), p).View()
 }
@@ -46,9 +48,9 @@ func seenTokens(c *Case, row int) (tokens [][2]int) {
 }
 
 func referencePagedSDPA(c *Case) []float64 {
-	q, k, v := elements(c.In["q"]), elements(c.In["keys"]), elements(c.In["values"])
+	q, k, v := elements(c.In["q"]), cacheElements(c.In["keys"]), cacheElements(c.In["values"])
 	rows, hq, d := c.In["q"].Dim(0), c.In["q"].Dim(1), c.In["q"].Dim(2)
-	hkv, dv, scale := c.In["keys"].Dim(1), c.In["values"].Dim(3), float64(c.Params.Scale)
+	hkv, dv, scale := c.In["keys"].Dim(1), cacheHead(c.In["values"]), float64(c.Params.Scale)
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(d))
 	}
@@ -84,7 +86,7 @@ func pagedCase(r source, dtype, cache array.DType, s pagedShape) Case {
 		Name: name(dtype, cache.String(), []int{s.rows, s.hq, s.hkv, s.d, s.pages, s.page, s.sequences, s.perSequence}),
 		In: map[string]array.Array{
 			"q":    r.normal(dtype, 1, s.rows, s.hq, s.d),
-			"keys": r.normal(cache, 1, s.pages, s.hkv, s.page, s.d), "values": r.normal(cache, 1, s.pages, s.hkv, s.page, s.d),
+			"keys": r.pages(cache, s.pages, s.hkv, s.page, s.d), "values": r.pages(cache, s.pages, s.hkv, s.page, s.d),
 			// Some pages and sequences do not exist, and some lengths are out of range.
 			"table":     r.integers(array.Int32, -1, s.pages, s.sequences, s.perSequence),
 			"sequences": r.integers(array.Int32, -1, s.sequences, s.rows),
@@ -115,13 +117,14 @@ func pagedRunsCases() []Case {
 	var cases []Case
 	r := newSource(86)
 	for _, dtype := range floatTypes {
-		for _, cache := range floatTypes {
+		for _, cache := range cacheTypes {
 			cases = append(cases, pagedRunsCase(r, dtype, cache, pagedShape{150, 4, 2, 64, 9, 16, 3, 4}))
 		}
 		cases = append(cases,
 			pagedRunsCase(r, dtype, dtype, pagedShape{100, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
-			pagedRunsCase(r, dtype, dtype, pagedShape{70, 6, 2, 40, 5, 7, 2, 3}),      // three, odd pages
-			pagedRunsCase(r, dtype, dtype, pagedShape{130, 2, 2, 33, 5, 5, 3, 2}))     // no quads, one head
+			pagedRunsCase(r, dtype, array.Uint8, pagedShape{100, 16, 2, 128, 12, 64, 2, 9}),
+			pagedRunsCase(r, dtype, dtype, pagedShape{70, 6, 2, 40, 5, 7, 2, 3}),  // three, odd pages
+			pagedRunsCase(r, dtype, dtype, pagedShape{130, 2, 2, 33, 5, 5, 3, 2})) // no quads, one head
 	}
 	// Numbers of very different magnitudes.
 	wide := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{90, 4, 2, 24, 9, 16, 3, 4})
@@ -142,19 +145,26 @@ func pagedRunsCases() []Case {
 func pagedSDPACases() []Case {
 	var cases []Case
 	for _, dtype := range floatTypes {
-		for _, cache := range floatTypes {
+		for _, cache := range cacheTypes {
 			cases = append(cases, pagedCase(newSource(81), dtype, cache, pagedShape{5, 4, 2, 64, 9, 16, 3, 4}))
 		}
 		r := newSource(82)
 		cases = append(cases,
 			pagedCase(r, dtype, dtype, pagedShape{3, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
-			pagedCase(r, dtype, dtype, pagedShape{2, 6, 2, 40, 5, 7, 2, 3}),     // three, odd pages
-			pagedCase(r, dtype, dtype, pagedShape{4, 2, 2, 33, 5, 5, 3, 2}))     // no quads
+			pagedCase(r, dtype, array.Uint8, pagedShape{3, 16, 2, 128, 12, 64, 2, 9}),
+			pagedCase(r, dtype, dtype, pagedShape{2, 6, 2, 40, 5, 7, 2, 3}), // three, odd pages
+			pagedCase(r, dtype, dtype, pagedShape{4, 2, 2, 33, 5, 5, 3, 2})) // no quads
 	}
 	r := newSource(83)
 	wide := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 300, 4, 8, 2, 2})
 	long := pagedCase(r, array.Float32, array.BFloat16, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
 	long.In["lengths"] = dense(array.Int32, []float64{5000, 1, 257}, 3)
+	longCodes := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
+	longCodes.In["lengths"] = long.In["lengths"]
+	byTokens := pagedCase(r, array.Float32, array.Uint8, pagedShape{4, 4, 2, 20, 6, 7, 3, 3})
+	byTokens.Name += "/layouts"
+	byTokens.In["keys"], byTokens.In["values"] = byToken(byTokens.In["keys"]), byToken(byTokens.In["values"])
+	wideCodes := pagedCase(r, array.BFloat16, array.Uint8, pagedShape{2, 6, 2, 300, 4, 8, 2, 2})
 	layouts := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 16, 6, 8, 3, 3})
 	layouts.Name += "/layouts"
 	for _, operand := range []string{"q", "keys", "values", "table"} {
@@ -163,7 +173,7 @@ func pagedSDPACases() []Case {
 	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
 	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
 	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(append(cases, wide, long, layouts, none, empty), pagedRunsCases()...)
+	return append(append(cases, wide, long, longCodes, byTokens, wideCodes, layouts, none, empty), pagedRunsCases()...)
 }
 
 func randomPagedSDPA(t *rapid.T) Case {
@@ -171,10 +181,15 @@ func randomPagedSDPA(t *rapid.T) Case {
 	s := pagedShape{rows: n("rows", 6), hkv: n("key heads", 3), d: n("d", 70), pages: n("pages", 6), page: n("page", 20), sequences: n("sequences", 3), perSequence: n("per sequence", 6)}
 	s.hq = s.hkv * rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "group")
 	dtype := drawType(t, "type", floatTypes)
-	cache := rapid.SampledFrom([]array.DType{dtype, array.BFloat16}).Draw(t, "cache type")
+	cache := rapid.SampledFrom([]array.DType{dtype, array.BFloat16, array.Uint8}).Draw(t, "cache type")
+	if cache == array.Uint8 {
+		s.d = (s.d + 3) / 4 * 4
+	}
 	c := pagedCase(drawSource(t), dtype, cache, s)
 	for _, operand := range []string{"q", "keys", "values", "table", "sequences", "lengths"} {
-		c.In[operand] = drawLayout(t, operand, c.In[operand])
+		if c.In[operand].DType != array.Uint8 {
+			c.In[operand] = drawLayout(t, operand, c.In[operand])
+		}
 	}
 	return c
 }
@@ -274,7 +289,7 @@ func pagedSDPASuite() suite {
 			pagedSDPACompany(t, dev)
 		},
 		bound: func(c *Case) bound {
-			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(floats(c.In["values"])))
+			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(build(append(c.In["values"].Shape[:3:3], cacheHead(c.In["values"])), cacheElements(c.In["values"]))))
 		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			pages := size / 65536
@@ -300,6 +315,11 @@ func pagedSDPASuite() suite {
 			{"head size", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 9}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
 			{"keys and values", kompute.ErrShape, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 4, 8}, s{1, 2}, s{2}, s{2}, 0)},
 			{"group", kompute.ErrShape, call(s{2, 4, 8}, s{3, 3, 5, 8}, s{3, 3, 5, 8}, s{1, 2}, s{2}, s{2}, 0)},
+			{"bytes of no head", kompute.ErrShape, func(e *env) error {
+				return ops.PagedSDPA(e.s, e.f32(2, 4, 6), e.u8(3, 2, 5, 10), e.u8(3, 2, 5, 10), ops.PagedSDPAParams{
+					Table: e.i32(1, 2), Sequences: e.i32(2), Lengths: e.i32(2),
+				}).Err()
+			}},
 			{"NaN scale", kompute.ErrInvalid, call(s{2, 4, 8}, s{3, 2, 5, 8}, s{3, 2, 5, 8}, s{1, 2}, s{2}, s{2}, float32(math.NaN()))},
 		},
 	}

@@ -1,6 +1,8 @@
 package optest
 
 import (
+	"math"
+
 	"pgregory.net/rapid"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -15,6 +17,8 @@ func runPagedUpdateOf[T kompute.Float](c *call) *kompute.View {
 		return ops.PagedUpdate(c.s, tensor[array.F16](c, "pages"), rows, slots).View()
 	case array.BFloat16:
 		return ops.PagedUpdate(c.s, tensor[array.BF16](c, "pages"), rows, slots).View()
+	case array.Uint8:
+		return ops.PagedUpdate(c.s, tensor[uint8](c, "pages"), rows, slots).View()
 	}
 	return ops.PagedUpdate(c.s, tensor[float32](c, "pages"), rows, slots).View()
 }
@@ -31,6 +35,15 @@ func referencePagedUpdate(c *Case) []float64 {
 		row[int(slot)] = r
 	}
 	before := elements(pages)
+	if pages.DType == array.Uint8 {
+		return build(pages.Shape, func(at []int) float64 {
+			if r, written := row[at[0]*page+at[2]]; written {
+				head := build([]int{c.In["rows"].Dim(2)}, func(i []int) float64 { return rows([]int{r, at[1], i[0]}) })
+				return float64(encode(head)[at[3]])
+			}
+			return before(at)
+		})
+	}
 	return round(pages.DType, build(pages.Shape, func(at []int) float64 {
 		if r, written := row[at[0]*page+at[2]]; written {
 			return rows([]int{r, at[1], at[3]})
@@ -60,7 +73,7 @@ func pagedUpdateCase(r source, to, from array.DType, pages, heads, page, d, rows
 	return Case{
 		Name: name(from, to.String(), []int{pages, heads, page, d, rows}),
 		In: map[string]array.Array{
-			"pages": r.normal(to, 1, pages, heads, page, d), "rows": r.normal(from, 1, rows, heads, d),
+			"pages": r.pages(to, pages, heads, page, d), "rows": r.normal(from, 1, rows, heads, d),
 			"slots": r.distinctSlots(rows, pages*page),
 		},
 	}
@@ -79,27 +92,55 @@ func pagedUpdateCases() []Case {
 		}
 	}
 	r := newSource(72)
-	return append(cases, pagedUpdateCase(r, array.Float32, array.Float32, 2, 1, 64, 128, 1),
+	return append(append(cases, codedUpdateCases(r)...), pagedUpdateCase(r, array.Float32, array.Float32, 2, 1, 64, 128, 1),
 		pagedUpdateCase(r, array.Float32, array.Float32, 2, 2, 8, 4, 0),
 		pagedUpdateCase(r, array.Float32, array.Float32, 0, 2, 8, 4, 3))
+}
+
+// codedUpdateCases write to pages of codes.
+func codedUpdateCases(r source) []Case {
+	var cases []Case
+	for _, from := range floatTypes {
+		odd := pagedUpdateCase(r, array.Uint8, from, 3, 3, 7, 12, 9)
+		odd.Name += "/layouts"
+		odd.In["pages"], odd.In["rows"], odd.In["slots"] = byToken(odd.In["pages"]), place(odd.In["rows"], "strided"), place(odd.In["slots"], "strided")
+		cases = append(cases, pagedUpdateCase(r, array.Uint8, from, 5, 2, 16, 128, 12), pagedUpdateCase(r, array.Uint8, from, 4, 2, 16, 68, 12), odd)
+	}
+	// Groups of very different magnitudes, some with numbers that are not finite.
+	wide := pagedUpdateCase(r, array.Uint8, array.Float32, 3, 4, 16, 64, 40)
+	wide.Name += "/sizes"
+	a := floats(wide.In["rows"])
+	for i := range a {
+		a[i] *= math.Exp2(float64(i/32%19*14 - 126))
+		if i%32 == 5 && i/32%11 == 3 {
+			a[i] = []float64{math.Inf(1), math.NaN(), math.Inf(-1)}[i/32%3]
+		}
+	}
+	wide.In["rows"] = dense(array.Float32, a, wide.In["rows"].Shape...)
+	return append(cases, wide)
 }
 
 func randomPagedUpdate(t *rapid.T) Case {
 	r := drawSource(t)
 	n := func(label string, most int) int { return rapid.IntRange(1, most).Draw(t, label) }
-	c := pagedUpdateCase(r, drawType(t, "pages type", floatTypes), drawType(t, "rows type", floatTypes),
-		n("pages", 5), n("heads", 3), n("page", 9), n("d", 40), n("rows", 20))
-	c.In["pages"] = place(c.In["pages"], rapid.SampledFrom(layouts).Draw(t, "pages layout"))
+	to, d := drawType(t, "pages type", cacheTypes), n("d", 40)
+	if to == array.Uint8 {
+		d *= 4
+	}
+	c := pagedUpdateCase(r, to, drawType(t, "rows type", floatTypes), n("pages", 5), n("heads", 3), n("page", 9), d, n("rows", 20))
+	if to != array.Uint8 {
+		c.In["pages"] = place(c.In["pages"], rapid.SampledFrom(layouts).Draw(t, "pages layout"))
+	}
 	c.In["rows"] = drawLayout(t, "rows", c.In["rows"])
 	return c
 }
 
-// pagedUpdateAlong: heads and their elements are independent.
-func pagedUpdateAlong(_ *Case, axis int) map[string]int {
-	switch axis {
-	case 1:
+// pagedUpdateAlong: heads are independent, and elements but for those that share a scale.
+func pagedUpdateAlong(c *Case, axis int) map[string]int {
+	switch {
+	case axis == 1:
 		return map[string]int{"pages": 1, "rows": 1}
-	case 3:
+	case axis == 3 && c.In["pages"].DType != array.Uint8:
 		return map[string]int{"pages": 3, "rows": 2}
 	}
 	return nil
@@ -111,6 +152,9 @@ func pagedUpdateSuite() suite {
 			pages, rows, slots := f(e)
 			return ops.PagedUpdate(e.s, pages, rows, slots).Err()
 		}
+	}
+	codes := func(pages []int, d int) func(e *env) error {
+		return func(e *env) error { return ops.PagedUpdate(e.s, e.u8(pages...), e.f32(5, 2, d), e.i32(5)).Err() }
 	}
 	type (
 		f32 = *kompute.Tensor[float32]
@@ -131,6 +175,11 @@ func pagedUpdateSuite() suite {
 			{"heads", kompute.ErrShape, update(func(e *env) (f32, f32, i32) { return e.f32(2, 2, 4, 3), e.f32(5, 3, 3), e.i32(5) })},
 			{"rows", kompute.ErrShape, update(func(e *env) (f32, f32, i32) { return e.f32(2, 2, 4, 3), e.f32(5, 2, 3), e.i32(4) })},
 			{"slots", kompute.ErrShape, update(func(e *env) (f32, f32, i32) { return e.f32(2, 2, 4, 3), e.f32(5, 2, 3), e.i32(5, 1) })},
+			{"bytes", kompute.ErrShape, codes([]int{2, 2, 4, 8}, 8)},
+			{"bytes of no head", kompute.ErrShape, codes([]int{2, 2, 4, 10}, 6)},
+			{"bytes not in words", kompute.ErrInvalid, func(e *env) error {
+				return ops.PagedUpdate(e.s, own(e.t, e.u8(2, 2, 4, 9).Slice(3, 1, 9)), e.f32(5, 2, 4), e.i32(5)).Err()
+			}},
 			{"repeated", kompute.ErrInvalid, update(func(e *env) (f32, f32, i32) { return e.repeated(2, 2, 4, 3), e.f32(5, 2, 3), e.i32(5) })},
 			{"shared", kompute.ErrInvalid, update(func(e *env) (f32, f32, i32) {
 				pages := e.f32(5, 2, 4, 3)

@@ -11,6 +11,12 @@
 // Length of the parameters of sample, in uint32.
 #define SAMPLE_PARAMS_SIZE 9
 
+// Pages of keys or values may be uint8: then a head of D elements, a multiple of 4, is D codes followed by a float32
+// scale for each CACHE_GROUP of them. An element is (code - CACHE_ZERO) * scale.
+#define CACHE_GROUP 32
+
+#define CACHE_ZERO 128
+
 // The element types. Bool is one byte, 0 or 1.
 #define DT_FLOAT32 1
 #define DT_FLOAT16 2

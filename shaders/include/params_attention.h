@@ -208,7 +208,7 @@ struct PagedStepParams {
 
 // paged_update. Strides are those of P, H, L, D (of pages) and R, H, D (of rows).
 struct PagedUpdateParams {
-    uint n; // elements of rows
+    uint n; // elements of rows, or groups of them (CACHE_GROUP)
     uint heads;
     uint d;
     uint page;   // L
