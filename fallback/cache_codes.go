@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
@@ -73,12 +74,16 @@ func encodeHead(to []uint8, values []float32) {
 			if factor == 0 {
 				scaled = 0 // v may be infinite
 			}
-			codes[i] = uint8(int(math.RoundToEven(float64(scaled))) + opdef.CacheZero)
+			// In the sum the last bits of the mantissa are the number, rounded to the nearest even.
+			codes[i] = uint8(math.Float32bits(scaled+codeShift) + opdef.CacheZero)
 		}
 		binary.LittleEndian.PutUint32(scales, math.Float32bits(scale))
 		codes, scales, values = codes[n:], scales[4:], values[n:]
 	}
 }
+
+// codeShift is 1.5·2²³, whose last bits are zeros.
+const codeShift = 0x1.8p23
 
 // groupScale returns the scale of a group and the factor that makes codes of its
 // elements. With an infinity or NaN the scale is NaN.
@@ -97,12 +102,31 @@ func groupScale(values []float32) (scale, factor float32) {
 	}
 }
 
+// headScales returns how many numbers loadHeads needs for n heads of d elements.
+func headScales(n, d int) int { return 2 * n * ((d + opdef.CacheGroup - 1) / opdef.CacheGroup) }
+
 // loadHeads reads n heads of d elements, which lie stride apart in pages of codes.
-func loadHeads(to []float32, from []uint8, stride, n, d int) {
-	for i := range n {
-		row := from[i*stride:][:CacheRow(array.Uint8, d)]
-		decodeHead(to[i*d:(i+1)*d], row)
+// space holds headScales numbers.
+func loadHeads(to []float32, from []uint8, stride, n, d int, space []float32) {
+	if simd.Active() == simd.Generic || d%opdef.CacheGroup != 0 {
+		for i := range n {
+			decodeHead(to[i*d:(i+1)*d], from[i*stride:][:CacheRow(array.Uint8, d)])
+		}
+		return
 	}
+	groups := d / opdef.CacheGroup
+	scales, biases := cut(&space, n*groups), cut(&space, n*groups)
+	for i := range n {
+		for g := range groups {
+			scale := math.Float32frombits(binary.LittleEndian.Uint32(from[i*stride+d+4*g:]))
+			scales[i*groups+g], biases[i*groups+g] = scale, -opdef.CacheZero*scale
+		}
+	}
+	// The vector forms round once, so that the result is (code - CacheZero) * scale.
+	simd.Dequantize(to, d, &simd.Weights{
+		Codes: from, RowBytes: stride, Scales: scales, Biases: biases,
+		Groups: groups, Stride: groups, GroupSize: opdef.CacheGroup, Bits: 8,
+	}, n)
 }
 
 func decodeHead(to []float32, row []uint8) {

@@ -88,7 +88,7 @@ func (p *pagedAttention) cost(keys int) float64 {
 func (p *pagedAttention) units(lo, hi int) {
 	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
-	scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv))
+	scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
 		space := scratch.f
@@ -163,7 +163,8 @@ func (u *pagedUnit) tile(a *array.Array, page, n, d int) rowMatrix {
 	}
 	at := elementAt(a, []int{page, u.keyHead, 0, 0})
 	if a.DType == array.Uint8 {
-		loadHeads(u.buf, storage[uint8](a)[at:], a.Strides[2], n, d)
+		size := n * d
+		loadHeads(u.buf[:size], storage[uint8](a)[at:], a.Strides[2], n, d, u.buf[size:])
 		return rowMatrix{u.buf, d}
 	}
 	return tileRows(a, at, a.Strides[2], n, a.Strides[3], d, 1, u.buf)

@@ -84,57 +84,64 @@ func idleStats(d demo, e *engine.Engine) engine.Stats {
 // A request gets the same tokens as alone, whatever else is in the batch,
 // whenever it arrives, and however little memory there is.
 func TestSameTokensInAnyCompany(t *testing.T) {
-	const requests = 40
 	eachSmall(t, func(d demo) {
-		r := rand.New(rand.NewPCG(7, 1))
-		prefixes := [][]int{nil, make([]int, 17), make([]int, 33)}
-		for _, p := range prefixes {
-			for i := range p {
-				p[i] = r.IntN(smallVocabulary)
-			}
+		sameTokensInAnyCompany(d, 0)
+		if d.model.Device().Backend() == "cpu" { // others are slow
+			sameTokensInAnyCompany(d, kompute.DTypeUint8)
 		}
-		alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: 128})
-		defer d.close(alone)
-		all := make([]engine.Request, requests)
-		want := make([]*generate.Result, requests)
-		for i := range all {
-			all[i] = randomRequest(r, prefixes)
-			s, err := alone.Submit(d.Context(), all[i])
-			require.NoError(d, err)
-			want[i], err = s.Result(d.Context())
-			require.NoError(d, err)
-		}
-		// Memory for only two long requests, so some must give up their pages.
-		e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4})
-		defer d.close(e)
-		var wg sync.WaitGroup
-		for i := range all {
-			time.Sleep(time.Duration(r.IntN(2)) * time.Millisecond)
-			ctx, cancel := context.WithCancel(d.Context())
-			defer cancel()
-			s, err := e.Submit(ctx, all[i])
-			require.NoError(d, err)
-			if i%5 == 4 {
-				wg.Go(func() {
-					time.Sleep(2 * time.Millisecond)
-					cancel()
-					got, err := s.Result(d.Context())
-					if err == nil { // it finished before it was cancelled
-						require.Equal(d, want[i].IDs, got.IDs)
-						return
-					}
-					require.ErrorIs(d, err, context.Canceled)
-					require.True(d, slices.Equal(want[i].IDs[:len(got.IDs)], got.IDs), "request %d", i)
-				})
-				continue
-			}
-			wg.Go(func() { requireAnswer(d, want[i], s) })
-		}
-		wg.Wait()
-		stats := idleStats(d, e)
-		d.Logf("%+v", stats)
-		require.Positive(d, stats.Preempted)
 	})
+}
+
+func sameTokensInAnyCompany(d demo, cache kompute.DType) {
+	const requests = 40
+	r := rand.New(rand.NewPCG(7, 1))
+	prefixes := [][]int{nil, make([]int, 17), make([]int, 33)}
+	for _, p := range prefixes {
+		for i := range p {
+			p[i] = r.IntN(smallVocabulary)
+		}
+	}
+	alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: 128, CacheType: cache})
+	defer d.close(alone)
+	all := make([]engine.Request, requests)
+	want := make([]*generate.Result, requests)
+	for i := range all {
+		all[i] = randomRequest(r, prefixes)
+		s, err := alone.Submit(d.Context(), all[i])
+		require.NoError(d, err)
+		want[i], err = s.Result(d.Context())
+		require.NoError(d, err)
+	}
+	// Memory for only two long requests, so some must give up their pages.
+	e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4, CacheType: cache})
+	defer d.close(e)
+	var wg sync.WaitGroup
+	for i := range all {
+		time.Sleep(time.Duration(r.IntN(2)) * time.Millisecond)
+		ctx, cancel := context.WithCancel(d.Context())
+		defer cancel()
+		s, err := e.Submit(ctx, all[i])
+		require.NoError(d, err)
+		if i%5 == 4 {
+			wg.Go(func() {
+				time.Sleep(2 * time.Millisecond)
+				cancel()
+				got, err := s.Result(d.Context())
+				if err == nil { // it finished before it was cancelled
+					require.Equal(d, want[i].IDs, got.IDs)
+					return
+				}
+				require.ErrorIs(d, err, context.Canceled)
+				require.True(d, slices.Equal(want[i].IDs[:len(got.IDs)], got.IDs), "request %d", i)
+			})
+			continue
+		}
+		wg.Go(func() { requireAnswer(d, want[i], s) })
+	}
+	wg.Wait()
+	stats := idleStats(d, e)
+	d.Logf("%+v", stats)
+	require.Positive(d, stats.Preempted)
 }
 
 // Guessing ahead gives the same tokens as choosing them one by one, in fewer steps
