@@ -3,6 +3,8 @@ package fallback
 import (
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
 // PagedSDPA is attention, softmax(q·kᵀ·scale)·v, of the rows of q [R, Hq, D] over
@@ -30,8 +32,36 @@ func PagedSDPA(q, keys, values, table, sequences, lengths, out array.Array, scal
 		return c.err
 	}
 	p := pagedAttention{q: &q, keys: &keys, values: &values, table: &table, sequences: &sequences, lengths: &lengths, out: &out, scale: scale}
-	p.run()
+	parallel(q.Shape[0]*keys.Shape[1], p.cost(p.meanLength()), p.units)
 	return nil
+}
+
+// pagedSDPAStages is the op's form in regions. The lengths are not known yet.
+func pagedSDPAStages(a []array.Array, op opdef.PagedSDPAParams) *Stages {
+	o := &opdef.PagedSDPA
+	if a[o.Out.Index].Size() == 0 {
+		return nil
+	}
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
+	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
+		at := func(x opdef.Operand) *array.Array { return &a[x.Index] }
+		p := &pagedAttention{
+			q: at(o.Q), keys: at(o.Keys), values: at(o.Values), table: at(o.Table),
+			sequences: at(o.Sequences), lengths: at(o.Lengths), out: at(o.Out), scale: op.Scale,
+		}
+		return []workers.Part{p.part()}, nil
+	}
+	return s
+}
+
+// part is the loop of a region over the units.
+func (p *pagedAttention) part() workers.Part {
+	run := func(_ *workers.Context, lo, hi int) error {
+		p.units(lo, hi)
+		return nil
+	}
+	most := p.table.Shape[1] * p.keys.Shape[2]
+	return workers.Part{Units: p.q.Shape[0] * p.keys.Shape[1], Cost: p.cost(most/2 + 1), Run: run}
 }
 
 func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
@@ -73,10 +103,6 @@ type pagedUnit struct {
 	row, keyHead, group int
 	q, scores           []float32 // [group, D], [group, L]
 	buf                 []float32 // a page's keys or values, if they must be copied
-}
-
-func (p *pagedAttention) run() {
-	parallel(p.q.Shape[0]*p.keys.Shape[1], p.cost(p.meanLength()), p.units)
 }
 
 // cost is the cost of a unit whose row sees that many keys.

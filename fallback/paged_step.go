@@ -23,12 +23,7 @@ func pagedStepStages(a []array.Array, op opdef.PagedStepParams) *Stages {
 			q: at(o.Q), ready: scratch, keys: at(o.Keys), values: at(o.Values), table: at(o.Table),
 			sequences: at(o.Sequences), lengths: at(o.Lengths), out: at(o.Out), scale: op.Scale,
 		}
-		run := func(_ *workers.Context, lo, hi int) error {
-			p.units(lo, hi)
-			return nil
-		}
-		most := p.table.Shape[1] * p.keys.Shape[2]
-		return []workers.Part{h.part(), {Units: h.heads, Cost: p.cost(most/2 + 1), Run: run}}, nil
+		return []workers.Part{h.part(), p.part()}, nil
 	}
 	return s
 }

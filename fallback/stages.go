@@ -51,6 +51,8 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 		return attentionProjectionStages(arrays, paramsOf[opdef.AttentionProjectionParams](params))
 	case opdef.PagedHeads.Name:
 		return pagedHeadsStages(paramsOf[opdef.PagedHeadsParams](params))
+	case opdef.PagedSDPA.Name:
+		return pagedSDPAStages(arrays, paramsOf[opdef.PagedSDPAParams](params))
 	case opdef.PagedStep.Name:
 		return pagedStepStages(arrays, paramsOf[opdef.PagedStepParams](params))
 	case opdef.QuantizedMatMul.Name:
