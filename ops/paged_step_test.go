@@ -148,7 +148,8 @@ func (p pagedRows) aloneAsAmongOthers(t *testing.T, dev *kompute.Device) {
 func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device) {
 	t.Run(fmt.Sprintf("%+v/%T", p, *new(C)), func(t *testing.T) {
 		alone, aloneKeys, aloneValues, passes := attend[C](t, p, dev, 1)
-		require.True(t, passes["paged_step"], passes)
+		_, codes := any(*new(C)).(uint8)
+		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
 		others, keys, values, passes := attend[C](t, p, dev, 3)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
