@@ -59,9 +59,9 @@ void check_paged(const PagedSDPACall &call) {
     if (!is_float(q.dtype) || !is_cache_dtype(k.dtype) || v.dtype != k.dtype || out.dtype != q.dtype)
         invalid("dtypes {}, {}, {} and {}", dtype_name(q.dtype), dtype_name(k.dtype), dtype_name(v.dtype),
                 dtype_name(out.dtype));
-    if (q.rank != 3 || k.rank != 4 || v.rank != 4 || out.rank != 3 || cache_head(k) != q.dim(2) || v.dim(0) != k.dim(0) ||
-        v.dim(1) != k.dim(1) || v.dim(2) != k.dim(2) || out.dim(0) != q.dim(0) || out.dim(1) != q.dim(1) ||
-        out.dim(2) != cache_head(v))
+    if (q.rank != 3 || k.rank != 4 || v.rank != 4 || out.rank != 3 || cache_head(k) != q.dim(2) ||
+        v.dim(0) != k.dim(0) || v.dim(1) != k.dim(1) || v.dim(2) != k.dim(2) || out.dim(0) != q.dim(0) ||
+        out.dim(1) != q.dim(1) || out.dim(2) != cache_head(v))
         invalid("q, keys, values and out do not match in shape");
     check_cache_words(k);
     check_cache_words(v);
