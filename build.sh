@@ -376,6 +376,7 @@ cmd_fuzz() {
     local seconds
     seconds=$(seconds_of fuzz "$time")
     cmd_build
+    native fault_loader # FuzzFaults runs with it
     "$root/scripts/fuzz.sh" "$seconds" \
         "${KOMPUTE_GO_FUZZ:-${XDG_CACHE_HOME:-$HOME/.cache}/kompute-go/fuzz}" "$target"
 }
