@@ -70,12 +70,13 @@ func TestChoices(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	s := start(t, nil)
 	ask := func(more string) answered {
-		return s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Tell me a story."}],"temperature":1.5,"top_p":1,"top_k":-1,"n":2,"max_tokens":40`+more+`}`)
+		return s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Tell me a story."}],"temperature":2,"top_p":1,"top_k":-1,"n":4,"max_tokens":40`+more+`}`)
 	}
 	one, two := ask(`,"seed":7`), ask(`,"seed":7`)
 	require.Equal(t, one.Choices, two.Choices)
 	require.NotEqual(t, one.Choices[0].Message, one.Choices[1].Message)
-	require.NotEqual(t, ask("").Choices[0].Message, ask("").Choices[0].Message)
+	// The model is so sure of some answers that two of them are sometimes the same; all four are not.
+	require.NotEqual(t, ask("").Choices, ask("").Choices)
 }
 
 func TestStopAndLimit(t *testing.T) {
