@@ -44,24 +44,19 @@ func encode(head []float64) []byte {
 	return append(codes, scales...)
 }
 
-// cacheElements returns a function that reads an element of pages, whatever their type.
-func cacheElements(pages array.Array) func(at []int) float64 {
-	read := elements(pages)
+// cacheFloats lists the numbers of pages, whatever their type: those of whole heads.
+func cacheFloats(pages array.Array) []float64 {
 	if pages.DType != array.Uint8 {
-		return read
+		return floats(pages)
 	}
-	groups := pages.Dim(3) / 36
-	if pages.Dim(3)%36 != 0 {
-		groups++
-	}
-	codes := pages.Dim(3) - 4*groups
-	return func(at []int) float64 {
+	read, codes := elements(pages), cacheHead(pages)
+	return build(append(pages.Shape[:3:3], codes), func(at []int) float64 {
 		bits := uint32(0)
 		for i := range 4 {
 			bits |= uint32(read([]int{at[0], at[1], at[2], codes + at[3]/32*4 + i})) << (8 * i)
 		}
 		return (read(at) - 128) * float64(math.Float32frombits(bits))
-	}
+	})
 }
 
 // cacheHead returns how many elements the heads of pages have.

@@ -48,28 +48,29 @@ func seenTokens(c *Case, row int) (tokens [][2]int) {
 }
 
 func referencePagedSDPA(c *Case) []float64 {
-	q, k, v := elements(c.In["q"]), cacheElements(c.In["keys"]), cacheElements(c.In["values"])
+	q, k, v := floats(c.In["q"]), cacheFloats(c.In["keys"]), cacheFloats(c.In["values"])
 	rows, hq, d := c.In["q"].Dim(0), c.In["q"].Dim(1), c.In["q"].Dim(2)
-	hkv, dv, scale := c.In["keys"].Dim(1), cacheHead(c.In["values"]), float64(c.Params.Scale)
+	hkv, page, dv, scale := c.In["keys"].Dim(1), c.In["keys"].Dim(2), cacheHead(c.In["values"]), float64(c.Params.Scale)
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(d))
 	}
 	out := make([]float64, rows*hq*dv)
 	for row := range rows {
 		tokens := seenTokens(c, row)
+		if len(tokens) == 0 {
+			continue // sees no key: zeros
+		}
 		for head := range hq {
-			kv, scores := head/(hq/hkv), make([]float64, len(tokens))
+			scores, places := make([]float64, len(tokens)), make([]int, len(tokens))
 			for j, at := range tokens {
-				for i := range d {
-					scores[j] += q([]int{row, head, i}) * k([]int{at[0], kv, at[1], i}) * scale
+				places[j] = (at[0]*hkv+head/(hq/hkv))*page + at[1]
+				for i, x := range q[(row*hq+head)*d:][:d] {
+					scores[j] += x * k[places[j]*d+i] * scale
 				}
 			}
-			if len(scores) == 0 {
-				continue // sees no key: zeros
-			}
 			for j, w := range softmax(scores) {
-				for i := range dv {
-					out[(row*hq+head)*dv+i] += w * v([]int{tokens[j][0], kv, tokens[j][1], i})
+				for i, x := range v[places[j]*dv:][:dv] {
+					out[(row*hq+head)*dv+i] += w * x
 				}
 			}
 		}
@@ -289,7 +290,7 @@ func pagedSDPASuite() suite {
 			pagedSDPACompany(t, dev)
 		},
 		bound: func(c *Case) bound {
-			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(build(append(c.In["values"].Shape[:3:3], cacheHead(c.In["values"])), cacheElements(c.In["values"]))))
+			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(cacheFloats(c.In["values"])))
 		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			pages := size / 65536
