@@ -70,13 +70,15 @@ go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
-# compiles slowly, so it runs a share of the ops' cases and of the faults.
+# compiles slowly, so it runs a share of the ops' cases and of the faults, and of the
+# goldens the logits of a 4-bit model.
 second_driver() (
     local icd
     icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { echo 'left out: SwiftShader cannot be had here'; exit 0; }
     export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd KOMPUTE_GO_VALIDATION=1
     go_test -run '^TestConformance$' ./ops -args -device=vulkan -share=256 &&
-        KOMPUTE_GO_VALIDATION='' go_test -run '^TestFaults$/^(eager|region|reads)$|Hang' ./internal/faulttest
+        KOMPUTE_GO_VALIDATION='' go_test -run '^TestFaults$/^(eager|region|reads)$|Hang' ./internal/faulttest &&
+        KOMPUTE_GO_VALIDATION='' go_test -run '^TestGoldenLogits$/^q4$/vulkan' ./llm/llama
 )
 
 # Its tests run on the CPU backend; those of its clients, on the program as it is built.
