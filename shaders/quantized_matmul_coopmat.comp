@@ -30,8 +30,8 @@ TENSOR_IN(0, x, 1)
 TENSOR_OUT(4, y, 5)
 QUAD_BITS_OUT(4, y)
 layout(set = 0, binding = 5) readonly buffer XParts { uvec4 x_parts[]; };
-layout(set = 0, binding = 6) readonly buffer Scaled16 { float16_t scaled_16[]; };
-layout(set = 0, binding = 6) readonly buffer Scaled32 { float scaled_32[]; };
+layout(set = 0, binding = 6) readonly buffer Scaled16 { int16_t scaled_16[]; };
+layout(set = 0, binding = 6) readonly buffer Scaled32 { int scaled_32[]; };
 layout(set = 0, binding = 7) readonly buffer WMore { uvec4 w_more[]; };
 layout(set = 0, binding = 8) readonly buffer XExponents { int x_exponents[]; };
 layout(set = 0, binding = 9) readonly buffer WExponents { int w_exponents[]; };
@@ -50,7 +50,7 @@ uvec4 a_run(uint part, uint m, uint run) {
 #include "quantized_result.glsl"
 
 uvec2 next_b[B_TURNS];
-float next_scale[B_TURNS];
+int next_scale[B_TURNS]; // its bits; to convert it where it is loaded would be to wait for it there
 
 void load_b(uint n0, uint run0) {
     [[unroll]] for (uint t = 0; t < B_TURNS; t++) {
@@ -64,7 +64,7 @@ void load_b(uint n0, uint run0) {
                 next_b[t].y = w.data[at + 1];
             }
             uint group = n * (p.x.cols >> p.group_shift) + (k >> p.group_shift);
-            next_scale[t] = B_PARTS == 1 ? float(scaled_16[group]) : scaled_32[group];
+            next_scale[t] = B_PARTS == 1 ? int(scaled_16[group]) : scaled_32[group];
         }
     }
 }
@@ -117,13 +117,14 @@ void set_weights(uint t, uint k) {
     f16vec2 codes[4];
     decode_run(next_b[t], (k * BITS) & 31u, codes);
     if (B_PARTS == 1) { // exact
-        f16vec2 s = f16vec2(next_scale[t]);
+        f16vec2 s = unpackFloat2x16(uint(next_scale[t] & 0xffff) * 0x10001u);
         set_b(0, t, uvec4(packFloat2x16(codes[0] * s), packFloat2x16(codes[1] * s), packFloat2x16(codes[2] * s),
                                packFloat2x16(codes[3] * s)));
         return;
     }
-    vec4 low = vec4(codes[0].x, codes[1].x, codes[2].x, codes[3].x) * next_scale[t];
-    vec4 high = vec4(codes[0].y, codes[1].y, codes[2].y, codes[3].y) * next_scale[t];
+    float scale = intBitsToFloat(next_scale[t]);
+    vec4 low = vec4(codes[0].x, codes[1].x, codes[2].x, codes[3].x) * scale;
+    vec4 high = vec4(codes[0].y, codes[1].y, codes[2].y, codes[3].y) * scale;
     vec4 a = high_part4(low);
     vec4 b = high_part4(high);
     set_b(0, t, pack_pairs(a, b));
