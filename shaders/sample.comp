@@ -6,6 +6,8 @@
 //   4      each part adds up the weights of what is kept of it
 //   5      one workgroup draws a part, and the token in it
 // A stage after a histogram goes over it from the top to where the targets lie.
+// With a small top-k, stage 1 also lists the tokens that it may keep; if these are
+// few, stages 2 to 4 have nothing to do, and stage 5 draws from the list.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -30,7 +32,8 @@ const uint ALL = SAMPLE_LEVELS + 3;
 
 uint row, part;         // of this workgroup
 uint tokens;            // where the row starts in x
-uint state, hist, best; // the row's scratch: SAMPLE_CHOICE words a level, SAMPLE_HISTOGRAMS, SAMPLE_PART_WORDS a part
+uint state, hist, best; // the row's scratch: SAMPLE_STATE words, SAMPLE_HISTOGRAMS, SAMPLE_PART_WORDS a part
+uint top;               // the key of its best token, after stage 0
 
 #include "sample_levels.glsl"
 
@@ -51,56 +54,65 @@ uvec2 best_of(uvec2 v) {
 }
 
 void find_best() {
-    uint words = p.scratch_stride, share = (words + p.parts - 1u) / p.parts;
-    uint t = gl_LocalInvocationID.x;
+    uint words = SAMPLE_PART_WORDS * p.parts + SAMPLE_STATE + SAMPLE_HISTOGRAMS;
+    uint share = (words + p.parts - 1u) / p.parts;
+    uint t = gl_LocalInvocationID.x, end = part_end();
+    load_turn(part_begin(), end);
     for (uint i = part * share + t; i < min(words, (part + 1u) * share); i += gl_WorkGroupSize.x) {
         if (i >= p.parts * 2u) { // the word before it gets its value below
             scratch[best + i] = 0u;
         }
     }
-    uvec2 top = uvec2(0u, 0xffffffffu);
-    uint end = min(p.x.cols, (part + 1u) * p.run);
-    for (uint c = part * p.run + t; c < end; c += gl_WorkGroupSize.x) {
-        uint key = token_key(c);
-        if (key > top.x) {
-            top = uvec2(key, c);
+    uvec2 own = uvec2(0u, 0xffffffffu);
+    EACH_TOKEN(c, key, end, {
+        if (key > own.x) {
+            own = uvec2(key, c);
         }
-    }
-    top = best_of(top);
+    })
+    own = best_of(own);
     if (t == 0u) {
-        scratch[best + 2u * part] = top.x;
-        scratch[best + 2u * part + 1u] = top.y;
+        scratch[best + 2u * part] = own.x;
+        scratch[best + 2u * part + 1u] = own.y;
     }
 }
 
 // The best of all parts, in the first words of the state for later stages.
 void join_best() {
-    uvec2 top = uvec2(0u, 0xffffffffu);
+    uvec2 all = uvec2(0u, 0xffffffffu), own = all;
     for (uint i = gl_LocalInvocationID.x; i < p.parts; i += gl_WorkGroupSize.x) {
-        uint key = scratch[best + 2u * i];
-        if (key > top.x) {
-            top = uvec2(key, scratch[best + 2u * i + 1u]);
+        own = uvec2(scratch[best + 2u * i], scratch[best + 2u * i + 1u]);
+        if (own.x > all.x) {
+            all = own;
         }
     }
-    top = best_of(top);
+    if (lists()) {
+        find_limit(own);
+    }
+    all = best_of(all);
+    top = all.x;
     // Every part writes the same.
     if (gl_LocalInvocationID.x == 0u) {
-        scratch[state] = top.x;
-        scratch[state + 1u] = top.y;
+        scratch[state] = all.x;
+        scratch[state + 1u] = all.y;
     }
-    memoryBarrierBuffer();
-    barrier();
 }
 
 // Stages 1 to SAMPLE_LEVELS.
 void count_level(uint level) {
+    if (!(filters_count() || filters_mass())) {
+        if (level == 0u) {
+            join_best();
+        }
+        return;
+    }
+    load_turn(part_begin(), part_end());
+    Choice c;
     if (level == 0u) {
         join_best();
     }
-    if (!draws() || !(filters_count() || filters_mass())) {
+    if (!draws()) {
         return;
     }
-    Choice c;
     if (level > 0u) {
         c = narrow_down(level - 1u);
         if (part == 0u && gl_LocalInvocationID.x == 0u) {
@@ -111,8 +123,7 @@ void count_level(uint level) {
 }
 
 // What a token adds: one to those with the last key, or its weight.
-uvec3 token_sum(uint c, uint last, Scale warm, uint min_p) {
-    uint key = token_key(c);
+uvec3 token_sum(uint key, uint last, Scale warm, uint min_p) {
     if (key <= last) {
         return uvec3(uint(key == last), 0u, 0u);
     }
@@ -123,7 +134,8 @@ void weigh() {
     if (!draws()) {
         return;
     }
-    uint t = gl_LocalInvocationID.x;
+    uint t = gl_LocalInvocationID.x, end = part_end();
+    load_turn(part_begin(), end);
     uvec2 last = bottom();
     if (part == 0u && t == 0u) {
         store_choice(SAMPLE_LEVELS, Choice(last.x, last.y, 0u, uvec2(0u)));
@@ -131,13 +143,11 @@ void weigh() {
     Scale warm = heat();
     uint min_p = setting(SAMPLE_MIN_P);
     uvec3 sum = uvec3(0u);
-    uint end = min(p.x.cols, (part + 1u) * p.run);
-    for (uint c = part * p.run + t; c < end; c += gl_WorkGroupSize.x) {
-        sum = plus(sum, token_sum(c, last.x, warm, min_p));
-    }
-    scan(sum);
+    EACH_TOKEN(c, key, end, {
+        sum = plus(sum, token_sum(key, last.x, warm, min_p));
+    })
+    sum = total(sum);
     if (t == 0u) {
-        sum = scanned_all();
         uint at = best + 2u * p.parts + 3u * part;
         scratch[at] = sum.x;
         scratch[at + 1u] = sum.y;
@@ -194,7 +204,7 @@ void draw_token(uvec2 target, Ties ties, uint last, Scale warm, uint min_p) {
     uint first = drawn_part * p.run + t * each;
     uvec3 sum = uvec3(0u);
     for (uint c = first; c < min(end, first + each); c++) {
-        sum = plus(sum, token_sum(c, last, warm, min_p));
+        sum = plus(sum, token_sum(token_key(c), last, warm, min_p));
     }
     sum = plus(drawn_before, scan(sum));
     uvec3 before = plus(drawn_before, scanned_before());
@@ -202,7 +212,7 @@ void draw_token(uvec2 target, Ties ties, uint last, Scale warm, uint min_p) {
         return;
     }
     for (uint c = first; c < min(end, first + each); c++) {
-        before = plus(before, token_sum(c, last, warm, min_p));
+        before = plus(before, token_sum(token_key(c), last, warm, min_p));
         if (wide_less(target, joint_weight(before, ties))) {
             y[p.out_offset + row] = c;
             return;
@@ -214,13 +224,17 @@ void pick() {
     uint t = gl_LocalInvocationID.x;
     if (!draws()) {
         if (t == 0u) {
-            bool good = scratch[state] < BEYOND_NUMBERS && scratch[state] > UNLIKELIEST;
+            bool good = top < BEYOND_NUMBERS && top > UNLIKELIEST;
             y[p.out_offset + row] = good ? scratch[state + 1u] : 0xffffffffu;
         }
         return;
     }
     Scale warm = heat();
-    uint min_p = setting(SAMPLE_MIN_P);
+    uint min_p = setting(SAMPLE_MIN_P), n = listed();
+    if (n != 0u) {
+        draw_listed(n, random_part(filter_list(n, warm, min_p)));
+        return;
+    }
     Choice c = load_choice(SAMPLE_LEVELS);
     Ties ties = Ties(c.count_left, c.count_key == 0u ? uvec2(0u) : weight_at(c.count_key, warm, min_p));
     uint each = (p.parts + gl_WorkGroupSize.x - 1u) / gl_WorkGroupSize.x;
@@ -248,6 +262,12 @@ void main() {
     best = p.scratch_offset + slot * p.scratch_stride;
     state = best + SAMPLE_PART_WORDS * p.parts;
     hist = state + SAMPLE_STATE;
+    if (STAGE != ALL && STAGE > 1u) {
+        top = scratch[state];
+        if (STAGE != PICK && listed() != 0u) {
+            return;
+        }
+    }
     for (uint stage = STAGE == ALL ? 0u : STAGE; stage <= min(STAGE, PICK); stage++) {
         if (stage == 0u) {
             find_best();

@@ -42,7 +42,7 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     const int64_t length = share ? std::max(run, (cols + MOST_PARTS - 1) / MOST_PARTS) : cols;
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);
-    params.scratch_stride = SAMPLE_PART_WORDS * params.parts + SAMPLE_STATE + SAMPLE_HISTOGRAMS;
+    params.scratch_stride = SAMPLE_PART_WORDS * params.parts + SAMPLE_STATE + SAMPLE_HISTOGRAMS + 2 * SAMPLE_LIST;
     // Some rows at a time, so that scratch memory stays small however many there are.
     const int64_t most = std::min<int64_t>(rows, 1024);
     Array scratch = lowering.scratch(DT_UINT32, {most, int64_t(params.scratch_stride)});

@@ -143,9 +143,15 @@ func sampleCases() []Case {
 	}
 	hot := samplings[4]
 	equal := dense(array.Float32, make([]float64, 200000), 200000)
+	masked := dense(array.Float32, slices.Repeat([]float64{math.Inf(-1)}, 200000), 200000)
+	for i, at := range []int{5, 150000, 150001, 199999} {
+		setter(masked)(at, float64(i)/3)
+	}
 	huge := dense(array.Float32, []float64{-3e38, 3e38, 3e38, -1e-40, 0, 1e38}, 2, 3)
 	cases = append(cases,
 		sampleCase("equal", equal, sample.Params{Temperature: 1, TopK: 77777, Seed: 9}, 0, 0),
+		sampleCase("equal, few kept", equal, sample.Params{Temperature: 1, TopK: 3, TopP: 0.9, Seed: 10}, 0, 0),
+		sampleCase("all but a few masked", masked, sample.Params{Temperature: 2, TopK: 5, TopP: 0.9, Seed: 11}, 0, 0),
 		sampleCase("huge", huge, hot, 0, 0),
 		sampleCase("tiny", newSource(1).normal(array.Float32, 1e-30, 50), hot, 0, 0),
 		sampleCase("far from zero", plus(newSource(2).normal(array.Float32, 2, 50), -5000), hot, 0, 0))

@@ -4,6 +4,8 @@
 #ifndef SAMPLE_LEVELS_GLSL
 #define SAMPLE_LEVELS_GLSL
 
+#extension GL_EXT_control_flow_attributes : require
+
 shared uint bins[SAMPLE_BIN_WORDS * SAMPLE_BINS];
 shared uvec3 lanes[MOST_THREADS];
 
@@ -21,8 +23,9 @@ uint setting(uint i) { return settings[p.settings_offset + row * p.settings_row 
 bool filters_count() { return setting(SAMPLE_TOP_K) != 0u && setting(SAMPLE_TOP_K) < p.x.cols; }
 bool filters_mass() { return setting(SAMPLE_TOP_P) != 0u; }
 
-uint token_key(uint c) {
-    uint bits = x_bits(tokens + c * p.x.col_stride);
+uint token_bits(uint c) { return x_bits(tokens + c * p.x.col_stride); }
+
+uint key_of(uint bits) {
     switch (x_DT) {
     case DT_FLOAT16: return sample_key(floatBitsToUint(float16_to_float(bits)));
     case DT_BFLOAT16: return sample_key(bits << 16);
@@ -30,13 +33,15 @@ uint token_key(uint c) {
     }
 }
 
-uint natural_exponent(uint key) { return exponent_below(scratch[state], key, natural()); }
+uint token_key(uint c) { return key_of(token_bits(c)); }
+
+uint natural_exponent(uint key) { return exponent_below(top, key, natural()); }
 
 uvec2 weight_at(uint key, Scale heat, uint min_p) {
     if (min_p != FARTHEST && natural_exponent(key) > min_p) {
         return uvec2(0u);
     }
-    return weight_of(exponent_below(scratch[state], key, heat));
+    return weight_of(exponent_below(top, key, heat));
 }
 
 Scale heat() { return Scale(setting(SAMPLE_SCALE), int(setting(SAMPLE_EXPONENT))); }
@@ -60,10 +65,53 @@ uvec3 scan(uvec3 v) {
 uvec3 scanned_before() { return gl_LocalInvocationID.x == 0u ? uvec3(0u) : lanes[gl_LocalInvocationID.x - 1u]; }
 uvec3 scanned_all() { return lanes[gl_WorkGroupSize.x - 1u]; }
 
-// Whether there is anything to draw: neither greedy nor without a token.
-bool draws() {
-    return setting(SAMPLE_SCALE) != 0u && scratch[state] < BEYOND_NUMBERS && scratch[state] > UNLIKELIEST;
+// The sum over all threads: every thread gets it.
+uvec3 total(uvec3 v) {
+    uint t = gl_LocalInvocationID.x;
+    barrier();
+    lanes[t] = v;
+    for (uint k = gl_WorkGroupSize.x / 2u; k > 0u; k /= 2u) {
+        barrier();
+        if (t < k) {
+            v = plus(v, lanes[t + k]);
+            lanes[t] = v;
+        }
+    }
+    barrier();
+    return lanes[0];
 }
+
+// Whether there is anything to draw: neither greedy nor without a token.
+bool draws() { return setting(SAMPLE_SCALE) != 0u && top < BEYOND_NUMBERS && top > UNLIKELIEST; }
+
+// The tokens of a part, in turns of AHEAD for each thread, all of which are loaded before any is used. Their loops are
+// not unrolled: a stage runs once in a long while, so each of its instructions comes from memory.
+const uint AHEAD = 4u;
+uint part_begin() { return part * p.run + gl_LocalInvocationID.x; }
+uint part_end() { return min(p.x.cols, (part + 1u) * p.run); }
+uvec4 turn_keys; // of c, c + 1 and so on, in steps of the workgroup
+void load_turn(uint c, uint end) {
+    [[unroll]] for (uint i = 0u; i < AHEAD; i++) {
+        turn_keys[i] = token_bits(min(c + i * gl_WorkGroupSize.x, end - 1u));
+    }
+}
+uint next_key() {
+    uint bits = turn_keys.x;
+    turn_keys = turn_keys.yzwx;
+    return key_of(bits);
+}
+// For each token c of the part with its key, after load_turn(part_begin(), end).
+#define EACH_TOKEN(c, key, end, body) \
+    for (uint first = part_begin(); first < end; first += AHEAD * gl_WorkGroupSize.x) { \
+        if (first != part_begin()) { \
+            load_turn(first, end); \
+        } \
+        [[dont_unroll]] for (uint c = first; c < min(end, first + AHEAD * gl_WorkGroupSize.x); \
+                             c += gl_WorkGroupSize.x) { \
+            uint key = next_key(); \
+            body \
+        } \
+    }
 
 uint level_shift(uint level) { return level == 0u ? 21u : (level == 1u ? 10u : 0u); }
 uint level_bins(uint level) { return level == 2u ? SAMPLE_BINS / 2u : SAMPLE_BINS; }
@@ -91,6 +139,8 @@ uvec2 mass_of(uvec2 total) {
     return low == 0u ? mass : wide_add(mass, uvec2(1u, 0u));
 }
 
+#include "sample_list.glsl"
+
 shared Choice found;
 
 // Searches the histogram of a level, from the top, for the targets.
@@ -112,7 +162,7 @@ Choice narrow_down(uint level) {
     Choice c;
     if (level == 0u) {
         c = Choice(0u, filters_count() ? setting(SAMPLE_TOP_K) : 0u, 0u,
-                   filters_mass() ? mass_of(scanned_all().yz) : uvec2(0u));
+                   filters_mass() ? mass_of(lists() ? state_mass() : scanned_all().yz) : uvec2(0u));
     } else {
         c = load_choice(level);
     }
@@ -162,17 +212,17 @@ Choice narrow_down(uint level) {
         } \
     }
 
+// Expects the part's first turn of tokens to be loaded.
 void add_histogram(uint level, Choice c) {
     uint t = gl_LocalInvocationID.x;
     for (uint i = t; i < SAMPLE_BIN_WORDS * level_bins(level); i += gl_WorkGroupSize.x) {
         bins[i] = 0u;
     }
     barrier();
-    bool counts = filters_count(), masses = filters_mass();
-    uint known = level == 0u ? 31u : level_shift(level - 1u), top = scratch[state];
-    uint end = min(p.x.cols, (part + 1u) * p.run);
-    for (uint i = part * p.run + t; i < end; i += gl_WorkGroupSize.x) {
-        uint key = token_key(i);
+    bool counts = filters_count(), masses = filters_mass(), short_list = level == 0u && lists();
+    uint known = level == 0u ? 31u : level_shift(level - 1u), end = part_end();
+    uvec3 all = uvec3(0u);
+    EACH_TOKEN(i, key, end, {
         uvec3 v = uvec3(0u);
         if (counts && (level == 0u || (key ^ c.count_key) >> known == 0u)) {
             v.x = 1u;
@@ -180,16 +230,32 @@ void add_histogram(uint level, Choice c) {
         if (masses && (level == 0u || (key ^ c.mass_key) >> known == 0u)) {
             v.yz = weight_of(exponent_below(top, key, natural()));
         }
+        if (short_list) {
+            all = plus(all, v);
+            if (key < limit.x || (key == limit.x && i > limit.y)) {
+                continue;
+            }
+            if (key > UNLIKELIEST) { // others weigh nothing
+                list_token(key, i);
+            }
+        }
         if (v != uvec3(0u)) {
             uint b = SAMPLE_BIN_WORDS * ((key >> level_shift(level)) & (level_bins(level) - 1u));
             ADD_TO_BIN(bins, b, v)
         }
-    }
+    })
     barrier();
     for (uint b = t; b < level_bins(level); b += gl_WorkGroupSize.x) {
         uvec3 v = uvec3(bins[SAMPLE_BIN_WORDS * b], bins[SAMPLE_BIN_WORDS * b + 1u], bins[SAMPLE_BIN_WORDS * b + 2u]);
         if (v != uvec3(0u)) {
             uint at = level_hist(level) + SAMPLE_BIN_WORDS * b;
+            ADD_TO_BIN(scratch, at, v)
+        }
+    }
+    if (short_list && masses) {
+        uvec3 v = uvec3(0u, total(all).yz);
+        if (t == 0u) {
+            uint at = state + SAMPLE_MASS - 1u;
             ADD_TO_BIN(scratch, at, v)
         }
     }
