@@ -159,7 +159,7 @@ func TestFusedModesEqualEagerOps(t *testing.T) {
 		s, err := dev.NewStream()
 		require.NoError(t, err)
 		sc := s.Scope()
-		for _, q := range some(dev, ops.NVFP4, ops.MXFP4, ops.MXFP8) {
+		for _, q := range testmodel.Some(dev, ops.NVFP4, ops.MXFP4, ops.MXFP8) {
 			w, scales, _ := ops.Quantize[uint8](s, l.floats(40, 96), q)
 			for _, rows := range []int{1, 5} {
 				x, residual := l.floats(1, rows, 96), l.floats(1, rows, 40)

@@ -63,22 +63,6 @@ func specs(t testing.TB) []string {
 	return out
 }
 
-// testWhole asks for every case also where Vulkan runs on the CPU.
-var testWhole = os.Getenv("KOMPUTE_GO_TEST_WHOLE") != ""
-
-// some returns the cases to run on dev: every third where Vulkan runs on the CPU, since
-// nearly all of the time goes into compiling the kernels of each case there.
-func some[T any](dev *kompute.Device, cases ...T) (out []T) {
-	step := 1
-	if dev.Backend() == "vulkan" && dev.Info().Type == "cpu" && !testWhole {
-		step = 3
-	}
-	for i := 0; i < len(cases); i += step {
-		out = append(out, cases[i])
-	}
-	return out
-}
-
 // TestConformance runs the suite, on each device.
 func TestConformance(t *testing.T) {
 	for _, spec := range specs(t) {
@@ -92,7 +76,7 @@ func TestConformance(t *testing.T) {
 				report := &optest.Report{}
 				defer func() { require.NoError(t, writeTable(dev, report)) }()
 				optest.Run(t, dev, optest.WithReport(report))
-			} else if testWhole {
+			} else if testmodel.Whole {
 				optest.Run(t, dev, optest.WithEveryCase())
 			} else {
 				optest.Run(t, dev)

@@ -101,7 +101,7 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	cases := []pagedRows{{8, 2, 64, 129}, {4, 2, 128, 1}, {4, 2, 128, 16}, {8, 1, 64, 40}, {3, 1, 96, 300}}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		for _, p := range some(dev, cases...) {
+		for _, p := range testmodel.Some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
 		}
 		aloneAsAmongOthers[float32](t, cases[3], dev)

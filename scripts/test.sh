@@ -39,6 +39,10 @@ finish() {
 # its programs link faster; reports have line numbers all the same.
 go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
 
+# lavapipe compiles kernels with little optimization: for tests of many kernels, which spend
+# most of the time on it and then run each once. A model's few kernels run a thousand times.
+unoptimized() { GALLIVM_PERF=${GALLIVM_PERF-nopt} "$@"; }
+
 # All but the fused products of every size, whose pipelines take more time than all others' together.
 most_cpp_tests() {
     local file names=()
@@ -46,7 +50,7 @@ most_cpp_tests() {
         file=$(basename "$file" .cpp)
         [ "$file" = projection_test ] || names+=("$file")
     done
-    "$build/csrc/tests/kpx_test" "${names[@]}"
+    unoptimized "$build/csrc/tests/kpx_test" "${names[@]}"
 }
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower.
@@ -63,7 +67,7 @@ go_tests_with_cgo() {
     local binding
     binding=$(go list -f '{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./...)
     # shellcheck disable=SC2046,SC2086 # several packages
-    KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m ./ops -args -device=vulkan &&
+    KOMPUTE_GO_VALIDATION=1 unoptimized go_test -timeout 60m ./ops -args -device=vulkan &&
         KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
 }
 go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
@@ -104,15 +108,12 @@ arm64() {
 # What runs beside the Go tests: about half of the time of all.
 parts_beside() {
     part 'C++ tests of the shim, under Vulkan validation and the address, leak and undefined behaviour sanitizers' \
-        env KOMPUTE_GO_VALIDATION=1 scripts/test_sanitized.sh "$build" address
-    part 'C++ tests with threads under the thread sanitizer' scripts/test_sanitized.sh "$build" thread
+        unoptimized env KOMPUTE_GO_VALIDATION=1 scripts/test_sanitized.sh "$build" address
+    part 'C++ tests with threads under the thread sanitizer' unoptimized scripts/test_sanitized.sh "$build" thread
     part 'the plotter, a module of its own' plotter
     part 'the service, a module of its own, and clients of it' service
     part 'arm64, emulated' arm64
 }
-
-# lavapipe spends most of the time of the tests optimizing kernels that then run once.
-export GALLIVM_PERF=${GALLIVM_PERF-nopt}
 
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
 # and the CPU backend with the models on top of it.

@@ -49,6 +49,22 @@ func EachDevice(t *testing.T, fn func(t *testing.T, d *kompute.Device), opts ...
 	}
 }
 
+// Whole asks for every case also where Vulkan runs on the CPU.
+var Whole = os.Getenv("KOMPUTE_GO_TEST_WHOLE") != ""
+
+// Some returns the cases to run on d: the first and every third after it where Vulkan runs on the CPU,
+// since nearly all of the time goes into compiling the kernels of each case there.
+func Some[T any](d *kompute.Device, cases ...T) (out []T) {
+	step := 1
+	if d.Backend() == "vulkan" && d.Info().Type == "cpu" && !Whole {
+		step = 3
+	}
+	for i := 0; i < len(cases); i += step {
+		out = append(out, cases[i])
+	}
+	return out
+}
+
 var (
 	sharedMutex sync.Mutex
 	shared      = make(map[string]*kompute.Device) // by what they are opened with

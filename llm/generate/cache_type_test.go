@@ -90,20 +90,24 @@ func TestCacheTypes(t *testing.T) {
 		if d.Backend() != "cpu" {
 			cases = cases[:1]
 		}
-		for dtype, bound := range bounds {
+		var texts [][]int
+		var want [][][]float32
+		for _, c := range cases {
+			ids := append(append([]int(nil), c.PromptIDs...), c.GeneratedIDs...)
+			texts, want = append(texts, ids), append(want, feed(t, d, model.Options{}, ids))
+		}
+		for _, dtype := range testmodel.Some(d, array.Uint8, array.BFloat16, array.Float16) {
 			var all divergence
-			for _, c := range cases {
-				ids := append(append([]int(nil), c.PromptIDs...), c.GeneratedIDs...)
-				want := feed(t, d, model.Options{}, ids)
-				for i, got := range feed(t, d, model.Options{CacheType: dtype}, ids)[:len(ids)-1] {
-					all.add(want[i], got, ids[i+1])
+			for i, ids := range texts {
+				for j, got := range feed(t, d, model.Options{CacheType: dtype}, ids)[:len(ids)-1] {
+					all.add(want[i][j], got, ids[j+1])
 				}
 			}
 			n := float64(all.rows)
 			t.Logf("%v: %d of %d greedy tokens agree; logits differ by %.5f (at most %.3f), their deviation is %.3f; perplexity %.4f, with float32 %.4f",
 				dtype, all.agree, all.rows, all.difference/n, all.largest, all.deviation/n, math.Exp(all.surprise/n), math.Exp(all.reference/n))
 			require.Positive(t, all.difference, "the type is used")
-			require.Less(t, all.difference, bound*all.deviation)
+			require.Less(t, all.difference, bounds[dtype]*all.deviation)
 			require.GreaterOrEqual(t, all.agree, all.rows*97/100)
 			require.InDelta(t, all.reference/n, all.surprise/n, 0.01)
 		}
