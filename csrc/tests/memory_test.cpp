@@ -47,7 +47,7 @@ TEST(buffers_never_overlap) {
             CHECK(word == one.tag);
         }
     };
-    for (uint32_t step = 0; step < 400; step++) {
+    for (uint32_t step = 0; step < 200; step++) {
         if (live.empty() || random.below(3) < 2) {
             const uint32_t words = 1 + random.below(random.below(8) == 0 ? 100000 : 1000);
             live.push_back({new_storage(device, words * 4), step, words});
@@ -71,7 +71,7 @@ TEST(freed_memory_is_used_again) {
     Device device = open_device();
     Stream stream = new_stream(device);
     uint64_t reserved = 0;
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < 12; round++) {
         Storage large = new_storage(device, uint64_t(20) << 20);
         Storage small = new_storage(device, 1 << 20);
         upload(stream, large, {1});
@@ -116,7 +116,7 @@ TEST(out_of_memory_says_how_much) {
 TEST(memory_of_finished_work_is_found_when_it_is_short) {
     Device device = open_device(uint64_t(48) << 20);
     Stream stream = new_stream(device);
-    for (uint32_t i = 0; i < 20; i++) { // without waiting, so the streams still hold finished work
+    for (uint32_t i = 0; i < 8; i++) { // without waiting, so the streams still hold finished work
         Storage buffer = new_storage(device, uint64_t(40) << 20);
         upload(stream, buffer, {i});
         add_words(stream, buffer, buffer, buffer, 1); // now only the device has it
