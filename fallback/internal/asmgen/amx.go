@@ -52,6 +52,7 @@ func amxFamily(a *amx) {
 	a.split()
 	a.expand4()
 	a.expand8()
+	vnniFamily(a)
 }
 
 // product writes the product of 32 rows of x with panels of 32 rows of w, for groups of
@@ -187,7 +188,7 @@ func (a *amx) nextGroup(steps int) {
 
 // split writes what makes limbs of a row of x: simd.Tiles says how they lie.
 func (a *amx) split() {
-	a.begin("amxSplit", "makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values.",
+	a.begin("tileSplit", "makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values.",
 		"(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32)", 8)
 	for i, r := range []string{"DI", "SI", "DX", "R9", "R10", "R11", "R13"} {
 		a.line("MOVQ %s+%d(FP), %s", []string{"dst", "x", "factors", "groups", "steps", "vectors", "limb"}[i], 8*i, r)
@@ -284,7 +285,7 @@ const expandDoc = "makes tiles of codes from a panel of words, for each step of 
 
 // expand4 takes four codes of each word at a time, by a shift for each.
 func (a *amx) expand4() {
-	a.begin("amxExpand4", expandDoc+" Shifts are those of the lower codes of two words, and of the upper ones.", "(dst *byte, codes *float32, steps int, words int, shifts *byte)", 5)
+	a.begin("tileExpand4VBMI", expandDoc+" Shifts are those of the lower codes of two words, and of the upper ones.", "(dst *byte, codes *float32, steps int, words int, shifts *byte)", 5)
 	a.expandBegin(2)
 	a.line("MOVQ shifts+32(FP), AX")
 	a.line("VMOVDQU64 (AX), Z30")
@@ -302,7 +303,7 @@ func (a *amx) expand4() {
 
 // expand8 copies words.
 func (a *amx) expand8() {
-	a.begin("amxExpand8", expandDoc, "(dst *byte, codes *float32, steps int, words int)", 4)
+	a.begin("tileExpand8", expandDoc, "(dst *byte, codes *float32, steps int, words int)", 4)
 	a.expandBegin(1)
 	a.expandWords(64, func(half int, to string) {
 		a.line("VMOVDQU64 %d(SI), Z0", 64*half)

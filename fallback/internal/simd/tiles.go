@@ -2,7 +2,8 @@ package simd
 
 import "unsafe"
 
-// Tiles are rows of x for products on AMX tiles, which multiply bytes and add exactly.
+// Tiles are rows of x for products of bytes that add exactly: on AMX tiles, or in the
+// same layout by AVX-512 VNNI, with the same results.
 // As in Limbs an element is n·2^e, with n in three signed bytes, but the elements of a
 // group share their power of two, so that scale, bias and power are applied once to the
 // sums of a group. The rounding error is below 2^-22 of the group's largest element.
@@ -20,7 +21,7 @@ type Tiles struct {
 }
 
 // HasTiles reports whether the processor supports such products.
-func HasTiles() bool { return active == AMX }
+func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
 const (
 	// tileRows is how many rows of x, and of w, are multiplied at a time.
@@ -124,8 +125,9 @@ func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, s
 	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
 	for first := lo; first < hi; first += tileRows {
 		clear(block)
-		t.product(block, first, w, sums)
-		for i := range min(tileRows, hi-first) {
+		rows := min(tileRows, hi-first)
+		t.product(block, first, rows, w, sums)
+		for i := range rows {
 			copy(c[(first-lo+i)*ldc:], block[i*width:i*width+columns])
 		}
 	}

@@ -37,26 +37,42 @@ func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 	groups := t.k / t.groupSize
 	to, powers := t.limbs[limbs:], t.factors[factors:]
 	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
-	amxSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest)
+	tileSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest)
 	return largest
 }
 
 func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 	_, _ = dst[1024*words/bits*steps-1], codes[32*words*steps-1]
-	if bits == 4 {
-		amxExpand4(&dst[0], &codes[0], steps, words, &codeShifts[0])
+	switch {
+	case bits == 4 && active >= VBMI:
+		tileExpand4VBMI(&dst[0], &codes[0], steps, words, &codeShifts[0])
+		return
+	case bits == 4:
+		tileExpand4AVX512(&dst[0], &codes[0], steps, words)
 		return
 	}
-	amxExpand8(&dst[0], &codes[0], steps, words)
+	tileExpand8(&dst[0], &codes[0], steps, words)
 }
 
-// product adds the products of 32 rows from first on to c, of 32 columns for each panel.
-func (t *Tiles) product(c []float32, first int, w *TilePanels, space []float32) {
+// product adds the products of rows up to 32 from first on to c, of 32 columns for each
+// panel.
+func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []float32) {
 	groups := t.k / t.groupSize
 	limbs, factors := t.place(first)
 	_, _, _ = c[tileRows*tileRows*w.Count-1], t.limbs[limbs+t.blockBytes()-1], t.factors[factors+t.blockFactors()-1]
 	_, _, _, _ = w.Tiles[TileNumbers(t.k)*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
 	b := (*byte)(unsafe.Pointer(&w.Tiles[0]))
+	if active != AMX {
+		kernel := tileProductVNNI128
+		switch t.groupSize {
+		case 32:
+			kernel = tileProductVNNI32
+		case 64:
+			kernel = tileProductVNNI64
+		}
+		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, (rows+3)/4)
+		return
+	}
 	kernel := amxProduct1
 	if t.groupSize == 2*t.step {
 		kernel = amxProduct2

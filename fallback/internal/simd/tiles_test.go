@@ -9,12 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTiles compares products on AMX tiles with float64. Without AMX, it
-// multiplies the same layouts in Go.
+// TestTiles compares products on tiles with float64, and their bits with plain Go.
 func TestTiles(t *testing.T) {
-	if active < VBMI || active > AMX {
-		t.Skip("needs AVX-512")
+	for _, level := range Levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer Use(Use(level))
+			if !HasTiles() {
+				t.Skip("multiplies floats")
+			}
+			testTiles(t)
+		})
 	}
+}
+
+func testTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	for range 15 {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
@@ -51,25 +59,24 @@ func TestTiles(t *testing.T) {
 		tiles := Aligned(make([]float32, 2*TileNumbers(k)+15))
 		ExpandTiles(tiles, words, k, bits, size)
 		ExpandTiles(tiles[TileNumbers(k):], words, k, bits, size)
-		if HasTiles() {
-			panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...)}
-			space := Aligned(make([]float32, TileSpace(2)+15))
-			x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
-			if rows > 32 {
-				x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
-			}
-			for i := range c {
-				if j := i % ldc; j >= 32 && j < columns {
-					require.Equal(t, c[i-32], c[i])
-				} else if j >= columns {
-					require.Zero(t, c[i])
-				}
-			}
-		} else {
-			multiplyTiles(c, ldc, &x, tiles, scales, biases)
+		panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...)}
+		space := Aligned(make([]float32, TileSpace(2)+15))
+		x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
+		if rows > 32 {
+			x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
 		}
+		for i := range c {
+			if j := i % ldc; j >= 32 && j < columns {
+				require.Equal(t, c[i-32], c[i])
+			} else if j >= columns {
+				require.Zero(t, c[i])
+			}
+		}
+		same := make([]float32, rows*ldc)
+		multiplyTiles(same, ldc, &x, tiles, scales, biases)
 		for i := range rows {
 			for j := range 32 {
+				require.Equal(t, same[i*ldc+j], c[i*ldc+j], "%d bits, groups of %d, row %d, %d", bits, size, i, j)
 				want, most := 0.0, 0.0
 				for l := range k {
 					term := w.at(j, l) * float64(numbers[i*k+l])
@@ -87,36 +94,45 @@ func TestTiles(t *testing.T) {
 	require.False(t, x.Set(0, row))
 }
 
-// multiplyTiles does what the tiles do.
+// multiplyTiles does what the kernels do, in their order.
 func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []float32) {
 	tiles := unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), 32*x.k)
 	groups := x.k / x.groupSize
 	for i := range x.rows {
 		limbs, factors := x.place(i)
 		for j := range 32 {
-			var sum float64
-			for l := range x.k {
-				step, at := l/x.step, l%x.step
-				var n int
-				for limb := range 3 {
-					n = n<<8 + int(int8(x.limbs[limbs+(step*3+limb)*2*x.tileBytes()+at]))
-				}
-				code := tiles[(step*2+j/16)*x.tileBytes()+at/4*64+j%16*4+at%4]
-				g := l / x.groupSize
-				sum += float64(n) * float64(code) * float64(x.factors[factors+2*tileRows*g]) * float64(scales[g*32+j])
-			}
+			var sum float32
 			for g := range groups {
-				sum += float64(x.factors[factors+2*tileRows*g+tileRows]) * float64(biases[g*32+j])
+				var sums [3]int32
+				for l := g * x.groupSize; l < (g+1)*x.groupSize; l++ {
+					step, at := l/x.step, l%x.step
+					code := tiles[(step*2+j/16)*x.tileBytes()+at/4*64+j%16*4+at%4]
+					for limb := range sums {
+						sums[limb] += int32(code) * int32(int8(x.limbs[limbs+(step*3+limb)*2*x.tileBytes()+at]))
+					}
+				}
+				power, total := x.factors[factors+2*tileRows*g], x.factors[factors+2*tileRows*g+tileRows]
+				n := fma32(float32(sums[0]), 65536, float32(sums[1]<<8+sums[2]))
+				sum = fma32(n, scales[g*32+j]*power, fma32(biases[g*32+j], total, sum))
 			}
-			c[i*ldc+j] = float32(sum)
+			c[i*ldc+j] = sum
 		}
 	}
 }
 
 func BenchmarkTiles(b *testing.B) {
-	if !HasTiles() {
-		b.Skip("needs AMX")
+	for _, level := range Levels() {
+		b.Run(level.String(), func(b *testing.B) {
+			defer Use(Use(level))
+			if !HasTiles() {
+				b.Skip("multiplies floats")
+			}
+			benchmarkTiles(b)
+		})
 	}
+}
+
+func benchmarkTiles(b *testing.B) {
 	const rows, k, size = 256, 1024, 128
 	rng := rand.New(rand.NewPCG(13, 13))
 	var x Tiles

@@ -10,9 +10,9 @@ func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { retu
 func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }
 
 // There are no tiles, as HasTiles reports.
-func (t *Tiles) split(int, int, []float32) uint32               { return 0 }
-func expandTiles([]byte, []float32, int, int, int)              {}
-func (t *Tiles) product([]float32, int, *TilePanels, []float32) {}
+func (t *Tiles) split(int, int, []float32) uint32                    { return 0 }
+func expandTiles([]byte, []float32, int, int, int)                   {}
+func (t *Tiles) product([]float32, int, int, *TilePanels, []float32) {}
 
 // Prefetch does nothing here.
 func Prefetch([]byte) {}

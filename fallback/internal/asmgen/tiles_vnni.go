@@ -1,0 +1,164 @@
+package main
+
+import "fmt"
+
+// vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles.
+func vnniFamily(a *amx) {
+	for _, size := range []int{32, 64, 128} {
+		a.productVNNI(size)
+	}
+	a.expand4AVX512()
+}
+
+// Registers of productVNNI: Z0 to Z23 are sums of 4 rows, 3 limbs and 2 times 16 columns.
+const (
+	vnniCodes  = 24 // two registers
+	vnniLimbs  = 26 // five registers that take turns
+	vnniWeight = 31 // 65536
+)
+
+func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
+
+// productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
+// groups of size elements. R8 is the group of x, R12 the panel's tiles, and DI where in c
+// the next row begins.
+func (a *amx) productVNNI(size int) {
+	step := min(size, 64)
+	steps, tile := size/step, 16*step
+	a.begin(fmt.Sprintf("tileProductVNNI%d", size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums.", size),
+		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)", 11)
+	for i, r := range []string{"R8", "R9", "R10"} {
+		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
+	}
+	a.line("SHLQ $7, R10")         // from row to row of c
+	a.line("MOVL $0x47800000, AX") // 65536
+	a.line("VPBROADCASTD AX, Z%d", vnniWeight)
+	a.label("group")
+	a.line("MOVQ panels+56(FP), R11")
+	a.line("MOVQ b+16(FP), R12")
+	a.label("panel")
+	a.line("MOVQ R8, SI")
+	a.line("MOVQ factors+40(FP), R13")
+	a.line("MOVQ c+0(FP), DI")
+	a.line("MOVQ quarters+80(FP), CX")
+	a.label("quarter")
+	a.sumsVNNI(step, steps, tile)
+	a.combineVNNI()
+	a.line("ADDQ $16, R13")
+	a.line("ADDQ $%d, SI", 4*step)
+	a.line("DECQ CX")
+	a.line("JNZ quarter")
+	a.nextVNNI(steps * tile)
+	a.line("VZEROUPPER")
+	a.line("RET")
+}
+
+// sumsVNNI sets the sums of a group: of four rows of x, from SI on, and the panel.
+func (a *amx) sumsVNNI(step, steps, tile int) {
+	const unrolled = 4 // words of four elements
+	for r := range vnniCodes {
+		a.line("VPXORD Z%d, Z%d, Z%d", r, r, r)
+	}
+	a.line("MOVQ SI, BX")
+	a.line("MOVQ R12, DX")
+	for s := range steps {
+		a.line("MOVQ $%d, AX", step/4/unrolled)
+		loop := fmt.Sprintf("words%d", s)
+		a.label(loop)
+		turn := 0
+		for word := range unrolled {
+			for half := range 2 {
+				a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*word, vnniCodes+half)
+			}
+			for row := range 4 {
+				for limb := range 3 {
+					x := vnniLimbs + turn%5
+					turn++
+					a.line("VPBROADCASTD %d(BX), Z%d", 2*limb*tile+row*step+4*word, x)
+					for half := range 2 {
+						a.line("VPDPBUSD Z%d, Z%d, Z%d", x, vnniCodes+half, vnniSum(row, limb, half))
+					}
+				}
+			}
+		}
+		a.line("ADDQ $%d, DX", 64*unrolled)
+		a.line("ADDQ $%d, BX", 4*unrolled)
+		a.line("DECQ AX")
+		a.line("JNZ %s", loop)
+		if s < steps-1 {
+			a.line("ADDQ $%d, DX", tile)
+			a.line("ADDQ $%d, BX", 6*tile-step)
+		}
+	}
+}
+
+// combineVNNI adds the sums to four rows of c, in the order of combine.
+func (a *amx) combineVNNI() {
+	const scales, biases = vnniCodes, vnniLimbs // two registers each
+	a.line("MOVQ scales+24(FP), BX")
+	a.line("MOVQ biases+32(FP), DX")
+	for half := range 2 {
+		a.line("VMOVUPS %d(BX), Z%d", 64*half, scales+half)
+		a.line("VMOVUPS %d(DX), Z%d", 64*half, biases+half)
+	}
+	for row := range 4 {
+		for half := range 2 {
+			high, sum, low := vnniSum(row, 0, half), vnniSum(row, 1, half), vnniSum(row, 2, half)
+			a.line("VPSLLD $8, Z%d, Z%d", sum, sum)
+			a.line("VPADDD Z%d, Z%d, Z%d", sum, low, low)
+			a.line("VCVTDQ2PS Z%d, Z%d", high, high)
+			a.line("VCVTDQ2PS Z%d, Z%d", low, low)
+			a.line("VMOVUPS %d(DI), Z%d", 64*half, sum)
+			a.line("VFMADD231PS Z%d, Z%d, Z%d", vnniWeight, high, low)
+			a.line("VMULPS.BCST %d(R13), Z%d, Z%d", 4*row, scales+half, high)
+			a.line("VFMADD231PS.BCST %d(R13), Z%d, Z%d", 128+4*row, biases+half, sum)
+			a.line("VFMADD231PS Z%d, Z%d, Z%d", low, high, sum)
+			a.line("VMOVUPS Z%d, %d(DI)", sum, 64*half)
+		}
+		a.line("ADDQ R10, DI")
+	}
+}
+
+// nextVNNI ends the loops over panels and groups; a limb of 16 rows takes so many
+// bytes of a group.
+func (a *amx) nextVNNI(bytes int) {
+	a.line("ADDQ stride+64(FP), R12")
+	a.line("MOVQ apart+72(FP), DX")
+	a.line("ADDQ DX, scales+24(FP)")
+	a.line("ADDQ DX, biases+32(FP)")
+	a.line("ADDQ $128, c+0(FP)")
+	a.line("DECQ R11")
+	a.line("JNZ panel")
+	a.line("SUBQ R10, c+0(FP)")
+	a.line("IMULQ panels+56(FP), DX")
+	a.line("SUBQ $128, DX")
+	a.line("SUBQ DX, scales+24(FP)")
+	a.line("SUBQ DX, biases+32(FP)")
+	a.line("ADDQ $256, factors+40(FP)")
+	a.line("ADDQ $%d, b+16(FP)", 2*bytes)
+	a.line("ADDQ $%d, R8", 6*bytes)
+	a.line("DECQ R9")
+	a.line("JNZ group")
+}
+
+// expand4AVX512 is expand4 without AVX-512 VBMI.
+func (a *amx) expand4AVX512() {
+	a.begin("tileExpand4AVX512", expandDoc, "(dst *byte, codes *float32, steps int, words int)", 4)
+	a.expandBegin(2)
+	for i, mask := range []string{"0x0000ffff", "0x00ff00ff", "0x0f0f0f0f"} {
+		a.line("MOVL $%s, AX", mask)
+		a.line("VPBROADCASTD AX, Z%d", 29+i)
+	}
+	a.expandWords(128, func(half int, to string) {
+		a.line("VMOVDQU64 %d(SI), Z1", 64*half)
+		a.line("VPANDD Z29, Z1, Z0")
+		a.line("VPSRLD $16, Z1, Z1")
+		for i := range 2 { // a byte to every second, then a code to each
+			for k, shift := range []int{8, 4} {
+				a.line("VPSLLD $%d, Z%d, Z2", shift, i)
+				a.line("VPTERNLOGD $0xa8, Z%d, Z2, Z%d", 30+k, i) // (Zi | Z2) & mask
+			}
+			a.line("VMOVDQU64 Z%d, %d%s", i, 64*i, to)
+		}
+	})
+}
