@@ -18,6 +18,9 @@ func (t *attentionStep) results() workers.Part {
 	return workers.Part{
 		Units: max(t.queries, t.heads*columns), Cost: 1500 + float64(mostParts*t.dv)/2,
 		Size: func() int {
+			if t.whole {
+				return 0
+			}
 			if alone() {
 				return t.heads * columns
 			}
@@ -28,7 +31,8 @@ func (t *attentionStep) results() workers.Part {
 			l := laneOf(c, max(t.dv, t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*width))
 			for i := lo; i < hi; i++ {
 				if alone() {
-					t.sumValues(l.space, i/columns, i%columns*valueColumns)
+					head, first := i/columns, i%columns*valueColumns
+					t.sumValues(l.space, t.scores[head*t.group*partKeys:], head, first, min(valueColumns, t.dv-first))
 				} else {
 					t.join(i, l.space[:t.dv])
 					t.put(i, 0, l.space[:t.dv])
@@ -40,15 +44,15 @@ func (t *attentionStep) results() workers.Part {
 }
 
 // sumValues sums columns of the values of a key head, from first on, by the weights of
-// the scores of the only part.
-func (t *attentionStep) sumValues(space []float32, head, first int) {
-	n, width := t.length(), min(valueColumns, t.dv-first)
+// the scores of the only part, which are rows of partKeys numbers.
+func (t *attentionStep) sumValues(space, scores []float32, head, first, width int) {
+	n := t.length()
 	weights := cut(&space, t.group*partKeys)
 	softmax := newRunningSoftmax(&space, t.group, width)
 	softmax.reset()
 	for i := range t.group {
 		row := weights[i*partKeys:][:n]
-		copy(row, t.scores[(head*t.group+i)*partKeys:])
+		copy(row, scores[i*partKeys:])
 		softmax.weights(i, row)
 	}
 	if n > 0 {

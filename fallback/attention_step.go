@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
@@ -14,7 +15,8 @@ import (
 // head, with all query heads that read it; the second loop combines the parts. Where
 // there are so few keys that they are one part, a unit of the first loop makes the
 // scores of some of them, and one of the second a weighted sum of some columns of the
-// values. Then the results are those of the ops that it replaces.
+// values. Then the results are those of the ops that it replaces. With even fewer
+// keys, a unit of the first loop does both, and there is no second loop.
 type attentionStep struct {
 	op                         opdef.AttentionStepParams
 	q, k, v, qGain, kGain      *array.Array
@@ -27,6 +29,7 @@ type attentionStep struct {
 	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
 	scores                     []float32      // of one part: [queries, partKeys]
 	joined                     []float32      // the result, [queries, dv], if there is no out
+	whole                      bool           // in this run, the first loop does all
 }
 
 const (
@@ -37,6 +40,11 @@ const (
 	// scoreKeys and valueColumns are what a unit does of the only part.
 	scoreKeys    = 32
 	valueColumns = 32
+	// Up to wholeKeys keys, a unit makes all scores of a head again for each wholeColumns
+	// columns of the values, if there are more threads than heads: that takes less time than
+	// a meeting of the workers.
+	wholeKeys    = 64
+	wholeColumns = 64
 )
 
 // stepScratch returns the size of what the loops hand on, in numbers.
@@ -144,19 +152,29 @@ func (t *attentionStep) pieces(length int) (each, count int) {
 
 // part is the loop over the pieces of the keys of all heads.
 func (t *attentionStep) part() workers.Part {
+	columns := (t.dv + wholeColumns - 1) / wholeColumns
+	width := min(wholeColumns, t.dv)
 	return workers.Part{
-		Units: max(mostParts, partKeys/scoreKeys) * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
+		Units: max(mostParts, partKeys/scoreKeys, columns) * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
 		Size: func() int {
-			_, pieces := t.pieces(t.length())
+			length := t.length()
+			if t.whole = t.out == nil && length <= wholeKeys && runtime.GOMAXPROCS(0) > t.heads; t.whole {
+				return columns * t.heads
+			}
+			_, pieces := t.pieces(length)
 			return pieces * t.heads
 		},
 		Run: func(c *workers.Context, lo, hi int) error {
-			l := laneOf(c, (t.group+1)*t.d+t.group*partKeys+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
+			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
 			if !c.Prepared() {
 				t.rotation(&l.angles)
 			}
 			for i := lo; i < hi; i++ {
-				t.attend(l, i/t.heads, i%t.heads)
+				if t.whole {
+					t.attendWhole(l, i/columns, i%columns*wholeColumns, width)
+				} else {
+					t.attend(l, i/t.heads, i%t.heads)
+				}
 			}
 			return nil
 		},
@@ -173,11 +191,7 @@ func (t *attentionStep) attend(l *lane, piece, head int) {
 	if place := t.place(); min(place/each, pieces-1) == piece {
 		t.update(l, head, place, rows[:t.d], space)
 	}
-	for i := range t.group {
-		row := rows[i*t.d : (i+1)*t.d]
-		t.headRow(l, t.q, head*t.group+i, row, t.op.QNorm, t.qGain, t.op.QEps, space)
-		simd.Scale(row, t.op.Scale)
-	}
+	t.queryRows(l, head, rows, space)
 	first, end := piece*each, min((piece+1)*each, length)
 	if _, parts := t.split(length); parts > 1 {
 		t.softmaxSums(piece, head, first, end, rows, space)
@@ -185,6 +199,46 @@ func (t *attentionStep) attend(l *lane, piece, head int) {
 		k := t.tile(t.keys, head, first, end-first, t.d, space)
 		simd.Dots(t.scores[head*t.group*partKeys+first:], partKeys, rows, t.d, t.group, k.data, k.ld, end-first, t.d, false)
 	}
+}
+
+// queryRows sets rows to the queries that read a key head, times the scale.
+func (t *attentionStep) queryRows(l *lane, head int, rows, space []float32) {
+	for i := range t.group {
+		row := rows[i*t.d : (i+1)*t.d]
+		t.headRow(l, t.q, head*t.group+i, row, t.op.QNorm, t.qGain, t.op.QEps, space)
+		simd.Scale(row, t.op.Scale)
+	}
+}
+
+// attendWhole computes columns of the result of one key head, from first on. All units of
+// a head make the new key, which only the first writes into the cache, and none reads there;
+// each puts its columns of the new value there.
+func (t *attentionStep) attendWhole(l *lane, head, first, width int) {
+	length, place := t.length(), t.place()
+	width = min(width, t.dv-first)
+	space := l.space
+	key, rows, scores := cut(&space, t.d), cut(&space, t.group*t.d), cut(&space, t.group*partKeys)
+	t.headRow(l, t.k, head, key, t.op.KNorm, t.kGain, t.op.KEps, space)
+	roundFloats(t.keys.DType, key)
+	if first == 0 {
+		storeFloats(t.keys, t.keys.Offset+head*t.keys.Strides[1]+place*t.keys.Strides[2], t.keys.Strides[3], key)
+	}
+	v := floats(t.v, t.v.Offset+head*t.v.Strides[0]+first*t.v.Strides[1], t.v.Strides[1], width, space)
+	storeFloats(t.values, t.values.Offset+head*t.values.Strides[1]+place*t.values.Strides[2]+first*t.values.Strides[3], t.values.Strides[3], v)
+	t.queryRows(l, head, rows, space)
+	dots := func(at int, k rowMatrix, n int) {
+		simd.Dots(scores[at:], partKeys, rows, t.d, t.group, k.data, k.ld, n, t.d, false)
+	}
+	if n := min(place, length); n > 0 {
+		dots(0, t.tile(t.keys, head, 0, n, t.d, space), n)
+	}
+	if place < length {
+		dots(place, rowMatrix{key, t.d}, 1)
+	}
+	if n := length - place - 1; n > 0 {
+		dots(place+1, t.tile(t.keys, head, place+1, n, t.d, space), n)
+	}
+	t.sumValues(space, scores, head, first, width)
 }
 
 // place returns where in the caches the new token goes.

@@ -33,8 +33,10 @@ const (
 	// projectionAlign is the number of products in a line of the cache. It is less
 	// than Grain, because a small matrix has few rows for many workers.
 	projectionAlign = 16
-	// argMaxBlock is how many products one entry of best covers.
-	argMaxBlock = 256
+	// argMaxBlock is how many products one entry of best covers, at most projectionBlock.
+	// It is also the smallest piece: with 256, workers waited for the last of them as long
+	// as for three loops of a layer.
+	argMaxBlock = 64
 )
 
 func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
@@ -176,7 +178,7 @@ func (p *projection) parts() []workers.Part {
 func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
 	k := p.matrices[0].K()
 	return func(c *workers.Context, lo, hi int) error {
-		l := laneOf(c, 3*k+3*argMaxBlock*p.rows)
+		l := laneOf(c, 3*k+3*projectionBlock*p.rows)
 		if !c.Prepared() {
 			p.prepare(l, k)
 		}

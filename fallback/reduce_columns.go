@@ -62,9 +62,9 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 	n := len(sums)
 	lane := func(i int) []float32 { return lanes[i*n : (i+1)*n] }
 	for i := range rows {
-		row := floats(x, base+i*stride, 1, n, buf)
+		at := base + i*stride
 		if i < 8 { // the sum with 0, as sumLanes begins
-			binaryFloatRow(opdef.BinaryAdd, lane(i), row, []float32{0})
+			binaryFloatRow(opdef.BinaryAdd, lane(i), floats(x, at, 1, n, buf), []float32{0})
 			continue
 		}
 		to := lane(i % 8)
@@ -72,10 +72,7 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 		if whole := rows - rows%8; i >= whole {
 			to = lane(i - whole)
 		}
-		done := simd.BinaryRow(simd.Add, to, to, row)
-		for j := done; j < n; j++ {
-			to[j] += row[j]
-		}
+		addRow(to, x, at)
 	}
 	for _, pair := range [][2]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {4, 6}, {0, 4}} {
 		if pair[1] >= rows {
@@ -84,4 +81,19 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 		binaryFloatRow(opdef.BinaryAdd, lane(pair[0]), lane(pair[0]), lane(pair[1]))
 	}
 	copy(sums, lane(0))
+}
+
+// addRow adds neighbouring elements of x, from at on, to sums.
+func addRow(sums []float32, x *array.Array, at int) {
+	switch x.DType {
+	case array.BFloat16:
+		simd.AddBF16(sums, storage[uint16](x)[at:at+len(sums)])
+	case array.Float16:
+		simd.AddF16(sums, storage[uint16](x)[at:at+len(sums)])
+	default:
+		row := storage[float32](x)[at : at+len(sums)]
+		for j := simd.BinaryRow(simd.Add, sums, sums, row); j < len(row); j++ {
+			sums[j] += row[j]
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -39,6 +41,50 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 		params := opdef.QuantizedMatMulParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Transpose: 1}
 		runStages(g, opdef.QuantizedMatMul.Op, params, []array.Array{x, w.w, w.scales, w.biases, got})
 		require.Equal(g, values(want), values(got))
+	}
+	check(t, property)
+}
+
+// Attention of few keys has the same bits in one loop as in two, and puts the same token
+// into the caches.
+func TestAttentionInOneLoop(t *testing.T) {
+	property := func(g *gen) {
+		o := &opdef.AttentionProjection
+		dtype := g.dtype("type", floatTypes)
+		heads, group, d := g.int("heads", 1, 3), g.int("group", 1, 3), 2*g.int("d", 1, 40)
+		dv, capacity := 32*g.int("dv", 1, 5), g.int("capacity", 1, 80)
+		a := make([]array.Array, len(o.Operands))
+		number := func(n int) array.Array { return must(t, []int32{int32(n)}, 1) }
+		a[o.Q.Index] = g.array(dtype, []int{heads * group, d}, g.normal)
+		a[o.K.Index] = g.array(dtype, []int{heads, d}, g.normal)
+		a[o.V.Index] = g.array(dtype, []int{heads, dv}, g.normal)
+		a[o.QGain.Index], a[o.KGain.Index] = g.array(dtype, []int{d}, g.normal), g.array(dtype, []int{d}, g.normal)
+		a[o.Position.Index] = number(g.int("position", 0, 50))
+		a[o.Start.Index] = must(t, []int32{0, 0, int32(g.int("place", 0, capacity-1)), 0}, 4)
+		a[o.KeyLength.Index] = number(g.int("length", 0, min(capacity, wholeKeys)))
+		keys := g.array(dtype, []int{1, heads, capacity, d}, g.normal)
+		columns := g.array(dtype, []int{1, heads, capacity, dv}, g.normal)
+		w := g.quantized(g.int("n", 1, 60), heads*group*dv/32, Quantization{GroupSize: 32, Bits: 4})
+		a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index] = w.w, w.scales, w.biases
+		params := opdef.AttentionProjectionParams{
+			Step: opdef.AttentionStepParams{
+				QNorm: 1, KNorm: 1, QEps: 1e-6, KEps: 1e-6, Dims: uint32(2 * g.int("pairs", 0, d/2)), Base: 10000, RopeScale: 1,
+				Keys: uint32(capacity), Scale: 0.3,
+			},
+			Projection: opdef.ProjectionParams{GroupSize: 32, Bits: 4},
+		}
+		var results [2][]array.Array
+		for i, threads := range []int{heads, heads + 1} { // the second number makes it one loop
+			res := g.copies([]array.Array{keys, columns, g.output(dtype, []int{1, w.w.Shape[0]})})
+			a[o.Keys.Index], a[o.Values.Index], a[o.Out.Index] = res[0], res[1], res[2]
+			before := runtime.GOMAXPROCS(threads)
+			runStages(g, o.Op, params, slices.Clone(a))
+			runtime.GOMAXPROCS(before)
+			results[i] = res
+		}
+		for i := range results[0] {
+			require.Equal(g, values(results[0][i]), values(results[1][i]), "%d", i)
+		}
 	}
 	check(t, property)
 }

@@ -1,13 +1,24 @@
 package kompute
 
-import "context"
+import (
+	"context"
+
+	"github.com/kompute-go/kompute-go/internal/workers"
+)
 
 // cpuProfile measures replays that follow one another. Only the workers use it
 // until the replays are done.
 type cpuProfile struct {
 	runs  [][]span     // one for each replay: of its dispatches, or nil if they are not measured
 	times []replayTime // of the replays that have begun
-	rows  [][]cpuLoopTime
+	rows  []cpuWorkerTimes
+}
+
+// cpuWorkerTimes are the times of a worker.
+type cpuWorkerTimes struct {
+	last  uint64 // when it last ended work
+	loops []cpuLoopTime
+	_     [64]byte // the next worker's are in another line of the cache
 }
 
 // cpuLoopTime is when a worker began and ended its work on a dispatch, and how long
@@ -34,15 +45,15 @@ func (q *cpuQueue) profile(ctx context.Context, r *Region, runs [][]span) ([]rep
 
 // run runs the replays. dev.mu is not held.
 func (p *cpuProfile) run(c *cpuRegion) error {
-	p.rows = make([][]cpuLoopTime, c.schedule.MostWorkers())
+	p.rows = make([]cpuWorkerTimes, c.schedule.MostWorkers())
 	for i := range p.rows {
-		p.rows[i] = make([]cpuLoopTime, len(c.dispatches))
+		p.rows[i].loops = make([]cpuLoopTime, len(c.dispatches))
 	}
-	workers := c.schedule.Threads()
+	threads := c.schedule.Threads()
 	err := c.schedule.RunWatched(len(p.runs), func(run int) {
 		now := processClock()
 		p.finish(now)
-		p.times = append(p.times, replayTime{span: span{start: now}, workers: workers})
+		p.times = append(p.times, replayTime{span: span{start: now}, workers: threads})
 		c.timed = nil
 		if p.runs[run] != nil {
 			c.timed = p
@@ -52,7 +63,7 @@ func (p *cpuProfile) run(c *cpuRegion) error {
 	now := processClock()
 	p.finish(now)
 	for len(p.times) < len(p.runs) { // of a region without work
-		p.times = append(p.times, replayTime{span: span{now, now}, workers: workers})
+		p.times = append(p.times, replayTime{span: span{now, now}, workers: threads})
 	}
 	return err
 }
@@ -70,7 +81,7 @@ func (p *cpuProfile) finish(now uint64) {
 	t.work = make([]uint64, len(spans))
 	clear(spans) // the caller may use them again
 	for _, row := range p.rows {
-		for i, one := range row {
+		for i, one := range row.loops {
 			if one.end == 0 {
 				continue
 			}
@@ -81,16 +92,27 @@ func (p *cpuProfile) finish(now uint64) {
 			s.end = max(s.end, one.end)
 			t.work[i] += one.work
 		}
-		clear(row)
+		clear(row.loops)
 	}
 }
 
-// note adds some work of a worker on a dispatch.
-func (p *cpuProfile) note(worker, dispatch int, start, end uint64) {
-	t := &p.rows[worker][dispatch]
+// start returns when work on a dispatch begins: now or, as taking a worker's own next
+// units is a part of the work, when the units before were done.
+func (p *cpuProfile) start(w *workers.Context) uint64 {
+	if last := p.rows[w.Worker].last; w.Follows() && last != 0 {
+		return last
+	}
+	return processClock()
+}
+
+// note adds some work of a worker on a dispatch, which ends now.
+func (p *cpuProfile) note(worker, dispatch int, start uint64) {
+	w := &p.rows[worker]
+	t := &w.loops[dispatch]
 	if t.end == 0 {
 		t.start = start
 	}
-	t.end = end
-	t.work += end - start
+	w.last = processClock()
+	t.end = w.last
+	t.work += t.end - start
 }

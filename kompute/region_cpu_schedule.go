@@ -74,9 +74,9 @@ func (c *cpuRegion) measured(s *Stream, dispatch int, run func(*workers.Context,
 		if p == nil {
 			return run(w, lo, hi)
 		}
-		start := processClock()
+		start := p.start(w)
 		err = run(w, lo, hi)
-		p.note(w.Worker, dispatch, start, processClock())
+		p.note(w.Worker, dispatch, start)
 		return err
 	}
 }

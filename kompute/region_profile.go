@@ -20,7 +20,11 @@ type RegionProfile struct {
 	// overlap.
 	Timed time.Duration `json:"timed_ns"`
 	// Workers is how many threads work on a replay of the CPU backend; 0 on others.
-	Workers    int                `json:"workers,omitempty"`
+	Workers int `json:"workers,omitempty"`
+	// Waiting is the share of the workers' time, between 0 and 1, in which they wait for
+	// each other in a measured replay of the CPU backend, the median of the replays' shares;
+	// 0 on others.
+	Waiting    float64            `json:"waiting,omitempty"`
 	Region     *RegionDescription `json:"region"`     // what was measured
 	Dispatches []DispatchProfile  `json:"dispatches"` // one for each of the region, in the order in which they run
 }
@@ -37,20 +41,6 @@ type DispatchProfile struct {
 	// Work is the median of how long the workers of the CPU backend work on it, all
 	// together; 0 on others.
 	Work time.Duration `json:"work_ns,omitempty"`
-}
-
-// Waiting returns the share of the workers' time, between 0 and 1, in which they
-// wait for each other in a measured replay of the CPU backend; 0 on others.
-func (p *RegionProfile) Waiting() float64 {
-	total := time.Duration(p.Workers) * p.Timed
-	if total <= 0 {
-		return 0
-	}
-	work := time.Duration(0)
-	for _, d := range p.Dispatches {
-		work += d.Work
-	}
-	return max(1-float64(work)/float64(total), 0)
 }
 
 // span is when something ran on the device, in nanoseconds of the device's
@@ -101,7 +91,7 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	}
 	p := &RegionProfile{Times: times, Region: region}
 	n := len(region.Dispatches)
-	wholes, timed := make([]uint64, times), make([]uint64, times)
+	wholes, timed, waiting := make([]uint64, times), make([]uint64, times), make([]float64, times)
 	lengths, gaps, work := make([]uint64, n*times), make([]uint64, n*times), make([]uint64, n*times)
 	for i := 0; i < times; {
 		runs := make([][]span, 2*min(times-i, profiledTogether))
@@ -120,12 +110,18 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 				gaps[d*times+i] = at.start - min(last, at.start)
 				last = at.end
 			}
+			worked := uint64(0)
 			for d, ns := range all[k+1].work {
 				work[d*times+i] = ns
+				worked += ns
+			}
+			if total := uint64(p.Workers) * timed[i]; total > 0 {
+				waiting[i] = max(1-float64(worked)/float64(total), 0)
 			}
 		}
 	}
-	p.Replay, p.Timed = medianTime(wholes), medianTime(timed)
+	slices.Sort(waiting)
+	p.Replay, p.Timed, p.Waiting = medianTime(wholes), medianTime(timed), waiting[times/2]
 	for k, d := range region.Dispatches {
 		p.Dispatches = append(p.Dispatches, DispatchProfile{
 			RegionDispatch: d, Op: &region.Ops[d.OpIndex],

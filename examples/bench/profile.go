@@ -106,7 +106,7 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 // add sums up the dispatches by kernel.
 func (p *profile) add(r *kompute.RegionProfile) {
 	p.ReplayNanos, p.TimedNanos = r.Replay.Nanoseconds(), r.Timed.Nanoseconds()
-	p.Workers, p.Waiting = r.Workers, r.Waiting()
+	p.Workers, p.Waiting = r.Workers, r.Waiting
 	for _, d := range r.Dispatches {
 		i := slices.IndexFunc(p.Kernels, func(k kernel) bool {
 			return k.Kernel == d.Kernel && k.Op == d.Op.Name && k.Grid == d.Grid && slices.Equal(k.FusedFrom, d.Op.FusedFrom)

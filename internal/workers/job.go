@@ -50,13 +50,14 @@ type slot struct {
 	_       [56]byte
 	taken   atomic.Uint64 // turn<<24 | pieces of its share that are taken
 	used    atomic.Bool
+	_       [55]byte // other workers load the line of taken
 	context Context
 	_       [64]byte
 }
 
 const (
 	mostWorkers = 1 << 10
-	groupSize   = 4 // shares that are counted together
+	groupSize   = 16 // shares that are counted together
 )
 
 func newJob(steps [][]part, slots int) *job {
@@ -178,7 +179,7 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 		if err := p.run(c, a, last); err != nil {
 			j.fail(err)
 		}
-		a = last
+		a, c.follows = last, true
 	}
 }
 

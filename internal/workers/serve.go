@@ -133,7 +133,9 @@ func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 		if a == b {
 			return pieces
 		}
-		j.runPieces(&j.slots[me].context, t.turn, a, b)
+		c := &j.slots[me].context
+		c.follows = pieces > 0
+		j.runPieces(c, t.turn, a, b)
 		pieces += b - a
 	}
 }
@@ -148,7 +150,9 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 		}
 		lo, hi := t.share(i)
 		if a, b := j.take(i, t.turn, lo, hi); a != b {
-			j.runPieces(&j.slots[me].context, t.turn, a, b)
+			c := &j.slots[me].context
+			c.follows = false
+			j.runPieces(c, t.turn, a, b)
 			j.done(t, i, b-a)
 			return true
 		}

@@ -25,6 +25,7 @@ type Context struct {
 	// Worker differs from those of the other workers that are active.
 	Worker int
 
+	follows        bool
 	turn, prepared uint64 // prepared: the turn and the part of the last call of Prepared
 	part, last     *part
 }
@@ -38,6 +39,10 @@ func (c *Context) Prepared() bool {
 	c.prepared, c.last = c.turn, c.part
 	return false
 }
+
+// Follows reports whether the worker's last call of a Run was of the same step, and it
+// has done nothing since but take these units, its own.
+func (c *Context) Follows() bool { return c.follows }
 
 // Forget makes Prepared false again, for parts that run others.
 func (c *Context) Forget() { c.last = nil }

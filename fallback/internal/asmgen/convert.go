@@ -45,6 +45,19 @@ func conversions() {
 		VCVTPH2PS(src, y)
 		VMOVUPS(y, dst)
 	})
+	eights("addBF16AVX2", "adds bfloat16 numbers to dst; n is a multiple of 8.", widen, 2, 4, none, func(src, dst Mem) {
+		y := YMM()
+		VPMOVZXWD(src, y)
+		VPSLLD(U8(16), y, y)
+		VADDPS(dst, y, y)
+		VMOVUPS(y, dst)
+	})
+	eights("addF16AVX2", "adds binary16 numbers to dst; n is a multiple of 8.", widen, 2, 4, none, func(src, dst Mem) {
+		y := YMM()
+		VCVTPH2PS(src, y)
+		VADDPS(dst, y, y)
+		VMOVUPS(y, dst)
+	})
 	eights("toF16AVX2", "rounds to binary16 numbers; n is a multiple of 8.", narrow, 4, 2, none, func(src, dst Mem) {
 		y := YMM()
 		VMOVUPS(src, y)

@@ -24,3 +24,19 @@ func maxRows(x *float32, n int) float32             { return maxAVX2(x, n) }
 func scaleRows(y *float32, n int, f float32)        { scaleAVX2(y, n, f) }
 func largestVector(x *float32, n int) float32       { return largestAVX2(x, n) }
 func sumLanesVector(sums, x *float32, n int)        { sumLanesAVX2(sums, x, n) }
+
+func addBF16Vector(dst []float32, src []uint16) int {
+	n := eights(len(src))
+	if n > 0 {
+		addBF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func addF16Vector(dst []float32, src []uint16) int {
+	n := eights(len(src))
+	if n > 0 {
+		addF16AVX2(&dst[:n][0], &src[0], n)
+	}
+	return n
+}

@@ -104,6 +104,16 @@ func fromBF16AVX2(dst *float32, src *uint16, n int)
 //go:noescape
 func fromF16AVX2(dst *float32, src *uint16, n int)
 
+// addBF16AVX2 adds bfloat16 numbers to dst; n is a multiple of 8.
+//
+//go:noescape
+func addBF16AVX2(dst *float32, src *uint16, n int)
+
+// addF16AVX2 adds binary16 numbers to dst; n is a multiple of 8.
+//
+//go:noescape
+func addF16AVX2(dst *float32, src *uint16, n int)
+
 // toF16AVX2 rounds to binary16 numbers; n is a multiple of 8.
 //
 //go:noescape

@@ -1316,6 +1316,43 @@ loop:
 	VZEROUPPER
 	RET
 
+// func addBF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·addBF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func addF16AVX2(dst *float32, src *uint16, n int)
+// Requires: AVX, F16C
+TEXT ·addF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VCVTPH2PS (CX), Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
 // func toF16AVX2(dst *uint16, src *float32, n int)
 // Requires: AVX, F16C
 TEXT ·toF16AVX2(SB), NOSPLIT, $0-24

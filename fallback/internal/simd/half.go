@@ -10,6 +10,22 @@ func FromBF16(dst []float32, src []uint16) {
 	}
 }
 
+// AddBF16 adds bfloat16 bits to dst; dst and src have one length.
+func AddBF16(dst []float32, src []uint16) {
+	done := addBF16Vector(dst, src)
+	for i, b := range src[done:] {
+		dst[done+i] += math.Float32frombits(uint32(b) << 16)
+	}
+}
+
+// AddF16 adds binary16 bits to dst; dst and src have one length.
+func AddF16(dst []float32, src []uint16) {
+	done := addF16Vector(dst, src)
+	for i, h := range src[done:] {
+		dst[done+i] += halfToFloat(uint32(h))
+	}
+}
+
 // ToBF16 rounds to the nearest bfloat16, ties to even; NaNs become quiet.
 func ToBF16(dst []uint16, src []float32) {
 	done := toBF16Vector(dst, src)

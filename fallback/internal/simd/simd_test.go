@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,20 @@ func TestWidenEveryHalf(t *testing.T) {
 		FromBF16(out, all)
 		for i, v := range out {
 			require.True(t, sameFloat(array.BF16(i).Float32(), v), "%#x: %v", i, v)
+		}
+		before := make([]float32, len(out)+3) // an odd number in all
+		for i := range before {
+			before[i] = float32(i%7) - 3
+		}
+		sums := slices.Clone(before)
+		AddF16(sums, append(all, 1, 2, 3))
+		for i, v := range sums {
+			require.True(t, sameFloat(before[i]+array.F16(uint16(i%len(all)+i/len(all))).Float32(), v), "%#x: %v", i, v)
+		}
+		sums = slices.Clone(before)
+		AddBF16(sums, append(all, 1, 2, 3))
+		for i, v := range sums {
+			require.True(t, sameFloat(before[i]+array.BF16(uint16(i%len(all)+i/len(all))).Float32(), v), "%#x: %v", i, v)
 		}
 	})
 }
