@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "abi/error.hpp"
 #include "runtime/compute_units.hpp"
 #include "runtime/coopmat.hpp"
@@ -125,6 +129,11 @@ Device::~Device() {
     kernels_.reset();
     memory_.reset();
     device_->destroy();
+#ifdef __GLIBC__
+    // What the driver and its compiler freed would stay in the arenas of the threads on which
+    // they ran: a process that replaces its device would grow with each one.
+    (void)malloc_trim(0);
+#endif
 }
 
 // Destroying any of it could wait for the device, or free what the device still uses.

@@ -1,5 +1,10 @@
 // Devices: listing, opening, errors.
 #include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include <unistd.h>
 
 #include "test.hpp"
 
@@ -75,3 +80,31 @@ TEST(null_handles_are_refused) {
     kpx_stream_destroy(nullptr);
     kpx_algorithm_destroy(nullptr);
 }
+
+// Sanitizers bring an allocator of their own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
+
+uint64_t resident_bytes() {
+    uint64_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * uint64_t(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+// What was freed before a device is closed does not stay in the process.
+TEST(closing_a_device_gives_memory_back) {
+    Device device = open_device();
+    std::vector<std::unique_ptr<char[]>> blocks(1024);
+    for (auto &block : blocks) {
+        block = std::make_unique<char[]>(1 << 16); // too small for a mapping of its own
+        memset(block.get(), 1, 1 << 16);
+    }
+    const std::unique_ptr<char[]> last = std::move(blocks.back()); // the heap cannot just end earlier
+    blocks.clear();
+    const uint64_t before = resident_bytes();
+    device.reset();
+    CHECK(resident_bytes() + (1 << 25) < before);
+}
+#endif

@@ -94,6 +94,15 @@ func Open(fsys fs.FS, name string) (fs.File, int64, error) {
 	return f, info.Size(), nil
 }
 
+// Cause strips the name of the file from an error of this package, for errors that name
+// it themselves.
+func Cause(err error) error {
+	if e, ok := err.(*fs.PathError); ok {
+		return e.Err
+	}
+	return err
+}
+
 // Read reads a plain file of at most that many bytes. It fails with SizeError for a
 // larger one, which is not read, and with the errors of Open.
 func Read(fsys fs.FS, name string, most int64) ([]byte, error) {

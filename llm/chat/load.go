@@ -36,14 +36,14 @@ func Open(fsys fs.FS) (*Template, error) {
 		config, err = []byte("{}"), nil
 	}
 	if err != nil {
-		return nil, &FileError{TokenizerConfigFile, err}
+		return nil, &FileError{TokenizerConfigFile, modelfile.Cause(err)}
 	}
 	source, err := modelfile.Read(fsys, TemplateFile, jinja.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Load(config)
 	}
 	if err != nil {
-		return nil, &FileError{TemplateFile, err}
+		return nil, &FileError{TemplateFile, modelfile.Cause(err)}
 	}
 	fields, err := parseConfig(config)
 	if err != nil {

@@ -54,14 +54,14 @@ type Checkpoint struct {
 func Open(dir string) (*Checkpoint, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, &MissingError{File: dir, Err: cause(err)}
+		return nil, &MissingError{File: dir, Err: modelfile.Cause(err)}
 	}
 	if !info.IsDir() {
 		return nil, &FormatError{File: dir, Reason: "not a folder"}
 	}
 	folder, err := modelfile.OpenFolder(dir)
 	if err != nil {
-		return nil, &MissingError{File: dir, Err: cause(err)}
+		return nil, &MissingError{File: dir, Err: modelfile.Cause(err)}
 	}
 	c, err := OpenFS(folder, filepath.ToSlash(dir))
 	if err != nil {

@@ -74,17 +74,9 @@ func fileError(file string, err error) error {
 	case errors.Is(err, modelfile.ErrNotPlain) || errors.As(err, &size):
 		return &FormatError{File: file, Reason: err.Error()}
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.As(err, new(*fs.PathError)):
-		return &MissingError{File: file, Err: cause(err)}
+		return &MissingError{File: file, Err: modelfile.Cause(err)}
 	}
 	return fmt.Errorf("%s: %w", file, err)
-}
-
-// cause strips the path, which the typed errors name themselves.
-func cause(err error) error {
-	if e, ok := err.(*fs.PathError); ok {
-		return e.Err
-	}
-	return err
 }
 
 // readSmall reads a file of at most limit bytes.
