@@ -218,6 +218,9 @@ void add_histogram(uint level, Choice c) {
     for (uint i = t; i < SAMPLE_BIN_WORDS * level_bins(level); i += gl_WorkGroupSize.x) {
         bins[i] = 0u;
     }
+    if (t == 0u) {
+        part_listed = 0u;
+    }
     barrier();
     bool counts = filters_count(), masses = filters_mass(), short_list = level == 0u && lists();
     uint known = level == 0u ? 31u : level_shift(level - 1u), end = part_end();

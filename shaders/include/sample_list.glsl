@@ -10,9 +10,17 @@ uvec2 state_mass() { return uvec2(scratch[state + SAMPLE_MASS], scratch[state + 
 
 uint list_at(uint i) { return hist + SAMPLE_HISTOGRAMS + 2u * i; }
 
+const uint PART_LISTED = SAMPLE_LIST / 4u; // tokens that a part may list, so that many equal ones do not queue up
+shared uint part_listed;
+
 void list_token(uint key, uint c) {
-    uint i = atomicAdd(scratch[state + SAMPLE_LISTED], 1u);
-    if (i < SAMPLE_LIST) {
+    uint of_part = atomicAdd(part_listed, 1u);
+    if (of_part > PART_LISTED) {
+        return;
+    }
+    // One more than it may have makes the list too long.
+    uint i = atomicAdd(scratch[state + SAMPLE_LISTED], of_part < PART_LISTED ? 1u : SAMPLE_LIST + 1u);
+    if (i < SAMPLE_LIST && of_part < PART_LISTED) {
         scratch[list_at(i)] = key;
         scratch[list_at(i) + 1u] = c;
     }
