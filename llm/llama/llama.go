@@ -112,7 +112,7 @@ func attention[T kompute.Float](l *model.Loader[T], c Config, path string, rope 
 		linear = l.BiasedLinear
 	}
 	queries, keys := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	return nn.Attention[T]{
+	a := nn.Attention[T]{
 		Q:       linear(path+"q_proj", queries, c.HiddenSize),
 		K:       linear(path+"k_proj", keys, c.HiddenSize),
 		V:       linear(path+"v_proj", keys, c.HiddenSize),
@@ -122,6 +122,8 @@ func attention[T kompute.Float](l *model.Loader[T], c Config, path string, rope 
 		RoPE:    rope,
 		Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))),
 	}
+	a.QKV = l.Joint(a.Q, a.K, a.V)
+	return a
 }
 
 func mlp[T kompute.Float](l *model.Loader[T], c Config, path string) nn.GatedMLP[T] {
@@ -129,9 +131,11 @@ func mlp[T kompute.Float](l *model.Loader[T], c Config, path string) nn.GatedMLP
 	if c.MLPBias {
 		linear = l.BiasedLinear
 	}
-	return nn.GatedMLP[T]{
+	m := nn.GatedMLP[T]{
 		Gate: linear(path+"gate_proj", c.IntermediateSize, c.HiddenSize),
 		Up:   linear(path+"up_proj", c.IntermediateSize, c.HiddenSize),
 		Down: linear(path+"down_proj", c.HiddenSize, c.IntermediateSize),
 	}
+	m.GateUp = l.Joint(m.Gate, m.Up)
+	return m
 }

@@ -7,6 +7,7 @@ import "github.com/kompute-go/kompute-go/kompute"
 // head h reads key-value head h / (Heads/KVHeads).
 type Attention[T kompute.Float] struct {
 	Q, K, V, Out   Linear[T]
+	QKV            Linear[T]   // Q, K and V at once, one after the other; nil: they have no matrix in common
 	QNorm, KNorm   *RMSNorm[T] // over the D elements of each head, before RoPE; nil: none
 	Heads, KVHeads int         // Hq, Hkv
 	RoPE           RoPE[T]
@@ -34,12 +35,25 @@ type Layers[T kompute.Float] interface {
 
 // Forward maps [1, T, H] to [1, T, H], and adds T keys and values to kv.
 func (a *Attention[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv KV[T]) *kompute.Tensor[T] {
-	// The three products of x follow one another, so that a backend can compute them together.
-	q, k, v := split(a.Q.Forward(s, x), a.Heads), split(a.K.Forward(s, x), a.KVHeads), split(a.V.Forward(s, x), a.KVHeads)
+	q, k, v := a.project(s, x)
 	q = kv.Rotate(s, &a.RoPE, a.QNorm.Forward(s, q))
 	k = kv.Rotate(s, &a.RoPE, a.KNorm.Forward(s, k))
 
 	return a.Out.Forward(s, kv.Attend(s, q, k, v, a.Scale))
+}
+
+// jointRows is the number of rows from which a product by a matrix that several projections
+// have in common is faster. For fewer rows, fused kernels read several matrices.
+const jointRows = 65
+
+// project returns the heads of queries, keys and values.
+func (a *Attention[T]) project(s *kompute.Stream, x *kompute.Tensor[T]) (q, k, v *kompute.Tensor[T]) {
+	if a.QKV == nil || x.Dim(1) < jointRows {
+		// The three products of x follow one another, so that a backend can compute them together.
+		return split(a.Q.Forward(s, x), a.Heads), split(a.K.Forward(s, x), a.KVHeads), split(a.V.Forward(s, x), a.KVHeads)
+	}
+	heads := split(a.QKV.Forward(s, x), a.Heads+2*a.KVHeads)
+	return heads.Slice(2, 0, a.Heads), heads.Slice(2, a.Heads, a.Heads+a.KVHeads), heads.Slice(2, a.Heads+a.KVHeads, heads.Dim(2))
 }
 
 // split cuts the last axis into heads: [1, T, n*D] to [1, T, n, D].

@@ -93,7 +93,7 @@ func New[T kompute.Float](l *model.Loader[T], c Config) model.Network[T] {
 }
 
 func block[T kompute.Float](l *model.Loader[T], c Config, path string) Block[T] {
-	return Block[T]{
+	b := Block[T]{
 		AttentionNorm: l.RMSNorm(path+"input_layernorm", c.HiddenSize, c.RMSNormEps),
 		Attention:     attention(l, c, path+"self_attn."),
 		MLPNorm:       l.RMSNorm(path+"post_attention_layernorm", c.HiddenSize, c.RMSNormEps),
@@ -103,6 +103,8 @@ func block[T kompute.Float](l *model.Loader[T], c Config, path string) Block[T] 
 			Down: l.Linear(path+"mlp.down_proj", c.HiddenSize, c.IntermediateSize),
 		},
 	}
+	b.MLP.GateUp = l.Joint(b.MLP.Gate, b.MLP.Up)
+	return b
 }
 
 func attention[T kompute.Float](l *model.Loader[T], c Config, path string) nn.Attention[T] {
@@ -111,7 +113,7 @@ func attention[T kompute.Float](l *model.Loader[T], c Config, path string) nn.At
 		linear = l.BiasedLinear
 	}
 	queries, keys := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	return nn.Attention[T]{
+	a := nn.Attention[T]{
 		Q:       linear(path+"q_proj", queries, c.HiddenSize),
 		K:       linear(path+"k_proj", keys, c.HiddenSize),
 		V:       linear(path+"v_proj", keys, c.HiddenSize),
@@ -123,4 +125,6 @@ func attention[T kompute.Float](l *model.Loader[T], c Config, path string) nn.At
 		RoPE:    nn.RoPE[T]{Dims: c.HeadDim, Base: float32(c.RopeTheta)},
 		Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))),
 	}
+	a.QKV = l.Joint(a.Q, a.K, a.V)
+	return a
 }
