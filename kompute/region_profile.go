@@ -106,6 +106,9 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 			wholes[i], timed[i], p.Workers = all[k].length(), all[k+1].length(), all[k+1].workers
 			last := all[k+1].start
 			for d, at := range runs[k+1] {
+				if at.end == 0 {
+					continue // it had nothing to do this time
+				}
 				lengths[d*times+i] = at.length()
 				gaps[d*times+i] = at.start - min(last, at.start)
 				last = at.end
