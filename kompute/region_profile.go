@@ -166,6 +166,9 @@ func (r *Region) traced(ctx context.Context, n int) error {
 			return err
 		}
 		for i, d := range r.traces.Dispatches {
+			if spans[i].end == 0 {
+				continue // it had nothing to do this time
+			}
 			r.s.onDevice(r.traces.Ops[d.OpIndex].Name, d.Kernel, spans[i])
 		}
 	}
