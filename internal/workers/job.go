@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -58,6 +57,7 @@ type slot struct {
 const (
 	mostWorkers = 1 << 10
 	groupSize   = 16 // shares that are counted together
+	callerSlot  = 0  // which no other worker takes
 )
 
 func newJob(steps [][]part, slots int) *job {
@@ -78,31 +78,32 @@ func (j *job) run(times int, begin func(run int)) error {
 	j.err = nil
 	// Other workers see the job from here on. Late workers of earlier runs may have
 	// looked at it earlier, and found nothing to do.
-	me := j.attach()
+	j.slots[callerSlot].used.Store(true)
+	j.attached.Add(1)
 	j.open(j.first)
 	var place *atomic.Pointer[job]
 	if missing := j.room(); missing > 0 {
 		place = j.post()
 		callWorkers(missing)
 	}
-	j.serve(me, caller)
-	j.detach(me)
+	j.serve(callerSlot, caller)
+	j.detach(callerSlot)
 	unpost(place)
 	j.begin = nil
 	return j.err
 }
 
-// attach takes a free slot; the job has more slots than workers.
-func (j *job) attach() int {
-	for {
-		for i := range j.slots {
-			if s := &j.slots[i]; !s.used.Load() && s.used.CompareAndSwap(false, true) {
-				j.attached.Add(1)
-				return i
-			}
+// attach takes a free slot for a worker other than the caller, if there is one. It
+// does not wait: those in the slots may wait for what this worker is in the middle of,
+// such as a piece of the same job whose nested loop looks for something to help with.
+func (j *job) attach() (me int, ok bool) {
+	for i := callerSlot + 1; i < len(j.slots); i++ {
+		if s := &j.slots[i]; !s.used.Load() && s.used.CompareAndSwap(false, true) {
+			j.attached.Add(1)
+			return i, true
 		}
-		runtime.Gosched() // their workers are about to leave
 	}
+	return 0, false
 }
 
 func (j *job) detach(me int) {

@@ -105,6 +105,19 @@ func TestForHandsPanicsOn(t *testing.T) {
 	})
 }
 
+// A worker in the middle of a piece can help with the loop that the piece belongs to, and
+// then is in two slots. It must not wait for a free one: those in the others wait for it.
+func TestAttachDoesNotWait(t *testing.T) {
+	j := newJob([][]part{{{}}}, 3)
+	for want := 1; want < 3; want++ {
+		me, ok := j.attach()
+		require.True(t, ok)
+		require.Equal(t, want, me, "the first slot is the caller's")
+	}
+	_, ok := j.attach()
+	require.False(t, ok)
+}
+
 func TestWorkersEnd(t *testing.T) {
 	withThreads(t, 4, func() {
 		For(100, 1e6, func(lo, hi int) { time.Sleep(time.Millisecond) })

@@ -137,7 +137,10 @@ func poll() {
 // join works on a job that find returned.
 func (j *job) join() {
 	for {
-		me := j.attach()
+		me, ok := j.attach()
+		if !ok {
+			return
+		}
 		if missing := j.room(); missing > 0 {
 			callWorkers(missing)
 		}
@@ -183,7 +186,10 @@ func help(inside *job) bool {
 	if j == nil {
 		return false
 	}
-	me := j.attach()
+	me, ok := j.attach()
+	if !ok {
+		return false
+	}
 	j.serve(me, helper)
 	j.detach(me)
 	return true
