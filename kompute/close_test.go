@@ -55,13 +55,8 @@ func TestShutdownWhileAnOpIsBeingEnqueued(t *testing.T) {
 	y := closing(t, run(s, "neg", tensor(t, d, upTo(4))))
 	enqueued := make(chan *Tensor[float32])
 	go func() { enqueued <- run(s, "only_on_the_cpu", y) }()
-	require.Eventually(t, func() bool {
-		held := !s.mu.TryLock()
-		if !held {
-			s.mu.Unlock()
-		}
-		return held
-	}, waitLimit, waitStep)
+	require.Eventually(t, func() bool { return len(d.Stats().Fallbacks["only_on_the_cpu"]) > 0 }, waitLimit, waitStep)
+	require.False(t, s.mu.TryLock(), "the op has not begun to wait")
 	endsInTime(t, "Shutdown", s.Shutdown)
 	require.ErrorIs(t, s.Err(), ErrClosed)
 	open()
