@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/sample"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// stepper runs steps: it owns the pool, and a captured step for each size needed
+// so far. It belongs to the replica's goroutine.
+type stepper struct {
+	model  model.Model
+	config *Config
+	stream *kompute.Stream
+	pool   model.Pool
+	// ring [maxInFlight, Sequences] holds the tokens that the last steps have chosen, for
+	// the next step and for the host.
+	ring  *kompute.Mapped[uint32]
+	sizes map[size]*step
+	idle  []uint32 // the sampling parameters of a row that is not used
+	// uncaptured: the device cannot capture steps.
+	uncaptured bool
+}
+
+func newStepper(m model.Model, c *Config) (*stepper, error) {
+	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
+	var errs [3]error
+	t.stream, errs[0] = m.Device().NewStream()
+	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
+	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), maxInFlight, c.Sequences)
+	err := errors.Join(errs[:]...)
+	// The largest steps replace smaller ones for which there is no memory.
+	for slot := 0; slot < maxInFlight && err == nil; slot++ {
+		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, true, slot})
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// sizeFor returns the smallest size that a step fits in: powers of two for tokens
+// that are generated, powers of four up to ChunkTokens with pieces of prompts among them.
+func (t *stepper) sizeFor(f *pendingStep) size {
+	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
+	switch {
+	case f.onHost > 0:
+		z.mode = withLogits
+	case slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && !p.request.Sampling.Greedy() }):
+		z.mode = sampled
+	}
+	if f.rows == f.chosen {
+		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
+		z.chosen = z.rows
+		return z
+	}
+	z.rows, z.chosen = 16, 1
+	for z.rows < f.rows {
+		z.rows *= 4
+	}
+	for z.chosen < f.chosen {
+		z.chosen *= 4
+	}
+	if z.rows > t.config.ChunkTokens {
+		z.rows = t.config.ChunkTokens
+		if f.rows > z.rows {
+			z.rows += t.config.Sequences
+		}
+	}
+	z.chosen = min(z.chosen, t.config.Sequences)
+	return z
+}
+
+// start enqueues a step.
+func (t *stepper) start(ctx context.Context, f *pendingStep) error {
+	c, err := t.captured(t.sizeFor(f))
+	if err != nil {
+		return err
+	}
+	f.step, c.used = c, true
+	if err := errors.Join(t.fill(c, f), t.list(c, f)); err != nil {
+		return err
+	}
+	if c.region != nil {
+		err = c.region.Replay(ctx)
+	} else {
+		sc := t.stream.Scope()
+		t.record(t.stream, c)
+		sc.Close()
+	}
+	t.stream.RecordInto(&f.done)
+	return errors.Join(err, t.stream.Err())
+}
+
+// wait waits for a step.
+func (t *stepper) wait(ctx context.Context, f *pendingStep) error { return f.done.Wait(ctx) }
+
+// read gets the tokens that a step has chosen, and the logits that the host wants.
+func (t *stepper) read(ctx context.Context, f *pendingStep) error {
+	f.tokens = slices.Grow(f.tokens[:0], f.chosen)[:f.chosen]
+	err := t.ring.Peek(f.tokens, f.slot*t.config.Sequences)
+	return errors.Join(err, readRows(ctx, &f.logits, f.step.logits, f.onHost), readRows(ctx, &f.states, f.step.hidden, f.embedded))
+}
+
+// readRows reads the first n rows of a matrix, which may be none.
+func readRows(ctx context.Context, into *[]float32, from *kompute.Tensor[float32], n int) error {
+	if n == 0 {
+		return nil
+	}
+	rows := from.Slice(0, 0, n)
+	*into = slices.Grow((*into)[:0], rows.Size())[:rows.Size()]
+	return errors.Join(rows.ReadInto(ctx, *into), rows.Close())
+}
+
+// list updates the step's page table: row i belongs to piece i.
+func (t *stepper) list(c *step, f *pendingStep) error {
+	table, perSequence := 5*c.rows+c.chosen, t.config.pagesFor(t.config.Context)
+	for i := range f.pieces {
+		p, l := &f.pieces[i], &c.listed[i]
+		if l.admission != p.admission {
+			*l = listed{admission: p.admission}
+		}
+		from := table + i*perSequence + l.pages
+		if l.pages == len(p.pages) {
+			continue
+		}
+		added := c.hostPlaces[from:][:len(p.pages)-l.pages]
+		for j := range added {
+			added[j] = p.pages[l.pages+j].number
+		}
+		l.pages = len(p.pages)
+		if err := c.places.Poke(added, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill writes the other operands of a step.
+func (t *stepper) fill(c *step, f *pendingStep) error {
+	n, page, ring := c.rows, int32(t.config.PageTokens), maxInFlight*t.config.Sequences
+	places := c.hostPlaces[:5*n+c.chosen]
+	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
+	chosen, tokens, params := places[5*n:], c.hostInputs[:n], c.hostInputs[n:]
+	clear(places)
+	for k := range c.chosen {
+		copy(params[k*ops.SampleParamsSize:], t.idle)
+	}
+	row := 0
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		for at := p.first; at < p.first+p.count; at++ {
+			sources[row] = int32(ring + row)
+			switch {
+			case at < len(p.tokens):
+				tokens[row] = uint32(p.tokens[at])
+			case len(p.draft) > 0:
+				tokens[row] = uint32(p.draft[at-len(p.tokens)])
+			default:
+				sources[row] = int32((1-f.slot)*t.config.Sequences + p.source)
+			}
+			positions[row], lengths[row], sequences[row] = int32(at), int32(at+1), int32(i)
+			slots[row] = p.pages[at/int(page)].number*page + int32(at)%page
+			row++
+		}
+		for j := range p.chosen {
+			chosen[p.at+j] = int32(row - p.chosen + j)
+			own := params[(p.at+j)*ops.SampleParamsSize:][:ops.SampleParamsSize]
+			copy(own, p.params[:])
+			own[opdef.SampleCounter] = uint32(p.draw + j)
+		}
+	}
+	for ; row < n; row++ { // not used
+		slots[row], sources[row], tokens[row] = -1, int32(ring+row), 0
+	}
+	return errors.Join(c.places.Poke(places, 0), c.inputs.Poke(c.hostInputs, 0))
+}
+
+// captured returns the step of a size, which is captured when it is first needed.
+// If there is no memory for it, it returns a larger one. If the device cannot
+// capture steps, their ops are enqueued each time.
+func (t *stepper) captured(z size) (*step, error) {
+	if c := t.sizes[z]; c != nil {
+		return c, nil
+	}
+	c, err := t.capture(z)
+	switch {
+	case errors.Is(err, kompute.ErrOutOfMemory):
+		for other, larger := range t.sizes {
+			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && (other.states || !z.states) && other.slot == z.slot {
+				c, err = larger, nil
+			}
+		}
+	case err == nil && c.region == nil:
+		t.uncaptured = true
+	}
+	if err == nil {
+		t.sizes[z] = c
+	}
+	return c, err
+}
+
+// close frees everything once the device is done with it.
+func (t *stepper) close() error {
+	var errs []error
+	for _, c := range t.sizes {
+		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
+	}
+	errs = append(errs, t.ring.Close())
+	if t.pool != nil {
+		errs = append(errs, t.pool.Close())
+	}
+	if t.stream != nil {
+		errs = append(errs, t.stream.Close())
+	}
+	return errors.Join(errs...)
+}
