@@ -108,7 +108,9 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	})
 	// Without operations of subgroups, and without elements of 16 bits.
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		cases[3].aloneAsAmongOthers(t, dev)
+		for _, fn := range testmodel.Some(dev, aloneAsAmongOthers[kompute.BFloat16], aloneAsAmongOthers[uint8]) {
+			fn(t, cases[3], dev)
+		}
 	}, kompute.WithMaskedFeatures("subgroup", "storage16"))
 }
 

@@ -35,13 +35,19 @@ finish() {
     [ "$status" = 0 ] || exit "$status"
 }
 
-# go test vets each package as well, by every analyzer. Without what debuggers need,
-# its programs link faster; reports have line numbers all the same.
-go_test() { go test -vet=all -ldflags=-s\ -w "$@"; }
+# Without what debuggers need, programs of tests link faster; reports have line numbers all the same.
+# With vet=all, each package is vetted by every analyzer, which is done once for each.
+go_test() { go test -vet="${vet:-off}" -ldflags=-s\ -w "$@"; }
 
 # lavapipe compiles kernels with little optimization: for tests of many kernels, which spend
 # most of the time on it and then run each once. A model's few kernels run a thousand times.
 unoptimized() { GALLIVM_PERF=${GALLIVM_PERF-nopt} "$@"; }
+
+cpp_tests() {
+    local log=$build/logs/cpp.log
+    KOMPUTE_GO_VALIDATION=1 unoptimized "$build/csrc/tests/kpx_test" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
+    tail -n 1 "$log"
+}
 
 # All but the fused products of every size, whose pipelines take more time than all others' together.
 most_cpp_tests() {
@@ -57,9 +63,9 @@ most_cpp_tests() {
 threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallback'
 go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
-    KOMPUTE_GO_VALIDATION=1 go_test -race -vet=off -timeout 60m $threaded &&
-        go_test -race -vet=off -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
-        go_test -race -vet=off -run '^TestConcurrent$' ./llm/tokenizer
+    KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m $threaded &&
+        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
+        go_test -race -run '^TestConcurrent$' ./llm/tokenizer
 }
 # The others that use the binding; what does not is tested without cgo, and so is the
 # conformance of the CPU backend.
@@ -70,8 +76,9 @@ go_tests_with_cgo() {
     KOMPUTE_GO_VALIDATION=1 unoptimized go_test -timeout 60m ./ops -args -device=vulkan &&
         KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
 }
-go_tests_without_cgo() { CGO_ENABLED=0 go_test ./...; }
-plotter() { (cd examples/bench/plot && go_test ./...); }
+# Vets each package as well, by every analyzer.
+go_tests_without_cgo() { CGO_ENABLED=0 vet=all go_test ./...; }
+plotter() { (cd examples/bench/plot && vet=all go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
 # compiles slowly, so it runs a share of the ops' cases and of the faults, and of the
@@ -87,8 +94,8 @@ second_driver() (
 
 # Its tests run on the CPU backend; those of its clients, on the program as it is built.
 service() {
-    (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
-        (cd examples/serve/clients && CGO_ENABLED=0 go_test -count=1 ./...) # Go does not see that the program changed
+    (cd examples/serve && vet=all go_test -race ./... && go build -o ../../bin/serve .) &&
+        (cd examples/serve/clients && CGO_ENABLED=0 vet=all go_test -count=1 ./...) # Go does not see that the program changed
 }
 
 # The CPU backend's loops for arm64, in assembly and in Go, under an emulator of its
@@ -107,8 +114,11 @@ arm64() {
 
 # What runs beside the Go tests: about half of the time of all.
 parts_beside() {
-    part 'C++ tests of the shim, under Vulkan validation and the address, leak and undefined behaviour sanitizers' \
-        unoptimized env KOMPUTE_GO_VALIDATION=1 scripts/test_sanitized.sh "$build" address
+    # The sanitizers afterwards: Mesa's cache then has the kernels, which take three times as long to compile under
+    # the address sanitizer, and so does validation.
+    part 'C++ tests of the shim, under Vulkan validation' cpp_tests
+    part 'C++ tests of the shim, under the address, leak and undefined behaviour sanitizers' \
+        unoptimized scripts/test_sanitized.sh "$build" address
     part 'C++ tests with threads under the thread sanitizer' unoptimized scripts/test_sanitized.sh "$build" thread
     part 'the plotter, a module of its own' plotter
     part 'the service, a module of its own, and clients of it' service

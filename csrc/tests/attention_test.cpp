@@ -305,7 +305,7 @@ TEST(attention_leaves_what_others_see) {
 // Each run must leave the counters of the splits as they were.
 TEST(attention_replays) {
     Device device = open_as_gpu();
-    const Case c{{4, 2, 128, 1024}};
+    const Case c{{4, 2, 128, 1280}};
     Layer fused(device, c, nullptr), plain(device, c, "all");
     std::vector<Region> regions;
     for (Layer *layer : {&fused, &plain}) {

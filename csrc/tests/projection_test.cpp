@@ -56,8 +56,8 @@ static void any_quantization(const Device &device) {
         int64_t n;
         uint32_t group, bits;
     };
-    const std::vector<Case> cases{{128, 128, 4}, {128, 64, 2}, {128, 64, 3}, {128, 64, 8},
-                                  {128, 64, 6},  {128, 64, 5}, {128, 32, 4}};
+    const std::vector<Case> cases{{128, 64, 5}, {128, 64, 2},  {128, 64, 3}, {128, 64, 8},
+                                  {128, 64, 6}, {128, 128, 4}, {128, 32, 4}};
     for (const Case &c : some_of(cases)) {
         check_layer(device, 256, c.n, c.group, c.bits);
     }
@@ -82,8 +82,8 @@ TEST(projections_of_any_size) {
     struct Case {
         int64_t k, n;
     };
-    const std::vector<Case> cases{{352, 64}, {352, 1}, {1024, 1},  {1024, 64}, {2560, 1},
-                                  {96, 257}, {32, 64}, {2560, 64}, {32, 1},    {64, 2051}};
+    const std::vector<Case> cases{{352, 257}, {352, 64}, {352, 1},   {1024, 1}, {1024, 64}, {2560, 1},
+                                  {96, 257},  {32, 64},  {2560, 64}, {32, 1},   {64, 2051}};
     for (const Case &c : some_of(cases)) {
         check_layer(device, c.k, c.n, 32, 4);
     }
