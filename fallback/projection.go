@@ -23,7 +23,7 @@ type projection struct {
 	matrices []*QuantizedRows
 	outs     []array.Array // none with arg_max
 	starts   []int         // the first unit of each matrix
-	best     []float32     // with arg_max: the largest product of each block, and its place
+	best     []float32     // with arg_max: the largest product of each block, then their places
 	index    *array.Array
 }
 
@@ -163,7 +163,7 @@ func (p *projection) parts() []workers.Part {
 		n := p.matrices[0].N()
 		return []workers.Part{
 			{Units: n, Align: argMaxBlock, Cost: cost, Run: p.each(p.argMax)},
-			{Units: 1, Cost: float64(len(p.best)), Run: p.joinArgMax},
+			{Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax},
 		}
 	case opdef.ProjectionSiLUMul:
 		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
@@ -277,23 +277,25 @@ func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
 func (p *projection) argMax(l *lane, lo, hi int, space []float32) {
 	sums := p.products(l, 0, lo, hi, cut(&space, hi-lo))
 	roundFloats(array.DType(p.op.Dtype), sums)
-	largest := simd.Max(sums) // NaN if there is one
+	at := firstLargest(sums)
+	block := lo / argMaxBlock
+	p.best[block], p.best[len(p.best)/2+block] = sums[at], math.Float32frombits(uint32(lo+at))
+}
+
+// firstLargest returns the place of the first NaN or, if there is none, of the first of
+// the largest numbers.
+func firstLargest(x []float32) int {
+	largest := simd.Max(x) // NaN if there is one
 	at := 0
-	for sums[at] != largest && (largest == largest || sums[at] == sums[at]) {
+	for x[at] != largest && (largest == largest || x[at] == x[at]) {
 		at++
 	}
-	block := lo / argMaxBlock
-	p.best[2*block], p.best[2*block+1] = largest, math.Float32frombits(uint32(lo+at))
+	return at
 }
 
 // joinArgMax finds the largest of all blocks, the first of several equal ones.
 func (p *projection) joinArgMax(*workers.Context, int, int) error {
-	best := 0
-	for i := 2; i < len(p.best); i += 2 {
-		if beyond(false, p.best[i], p.best[best]) {
-			best = i
-		}
-	}
-	storage[uint32](p.index)[p.index.Offset] = math.Float32bits(p.best[best+1])
+	blocks := len(p.best) / 2
+	storage[uint32](p.index)[p.index.Offset] = math.Float32bits(p.best[blocks+firstLargest(p.best[:blocks])])
 	return nil
 }
