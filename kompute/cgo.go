@@ -103,7 +103,7 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The options are of C's memory, since they hold pointers.
+	// The options are in C memory, since they hold pointers.
 	options := (*C.kpx_device_options)(C.calloc(1, C.sizeof_kpx_device_options))
 	defer C.free(unsafe.Pointer(options))
 	options.memory_budget, options.hang_ns = C.uint64_t(o.budget), C.uint64_t(o.hangLimit)

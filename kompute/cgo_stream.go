@@ -6,7 +6,7 @@ package kompute
 #include <stdlib.h>
 #include <kpx.h>
 
-// Its arguments are memory of C's, whose addresses are passed as numbers, which cgo need not check.
+// Its arguments are in C memory, whose addresses are passed as numbers, which cgo does not check.
 static kpx_result call_op(uintptr_t stream, int32_t op, uintptr_t arrays, uint32_t n, uintptr_t params, uint32_t size,
                           uintptr_t err) {
     return kpx_op((kpx_stream *)stream, op, (kpx_array *)arrays, n, (const void *)params, size, (kpx_error *)err);

@@ -5,7 +5,7 @@ package kompute
 /*
 #include <kpx.h>
 
-// It takes the device as a number, which cgo need not check. 0: it failed.
+// It takes the device as a number, which cgo does not check. 0: it failed.
 static uintptr_t try_create_tensor(uintptr_t device, uint64_t bytes) {
     kpx_error err;
     kpx_tensor *out;

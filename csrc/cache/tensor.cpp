@@ -67,7 +67,7 @@ void add(std::vector<std::shared_ptr<Point>> &points, const std::shared_ptr<Poin
     points.push_back(point);
 }
 
-// A writer need not wait for reads that are known to be done: they leave no
+// A writer does not wait for reads that are known to be done: they leave no
 // memory writes to make visible.
 void forget_finished(std::vector<std::shared_ptr<Point>> &points) {
     constexpr size_t kFew = 4;

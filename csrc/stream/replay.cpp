@@ -35,8 +35,8 @@ void prepare(Lock &lock, Stream &stream, Region &region) {
     }
 }
 
-// Prepares the tensors of a new region, so that its first replay need not: there are hundreds of weights. What it
-// writes is left to the first replay, and so is reporting why a tensor is not ready.
+// Prepares the tensors of a new region, so that its first replay does not have to: there are hundreds of weights. What
+// it writes is left to the first replay, and so is reporting why a tensor is not ready.
 void prepare_first(Lock &lock, Stream &stream, Region &region) {
     try {
         check_changed(lock, stream, region);

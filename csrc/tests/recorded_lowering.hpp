@@ -1,4 +1,4 @@
-// A device that this machine need not have: it has every kernel, and only records what lowerings dispatch.
+// A device with every kernel, whatever hardware the machine has: it only records what lowerings dispatch.
 #pragma once
 
 #include <algorithm>

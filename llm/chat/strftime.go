@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// layouts maps directives of C's strftime to layouts of package time.
+// layouts maps the directives of C's strftime to layouts of package time.
 var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02", 'D': "01/02/06",
 	'e': "_2", 'F': "2006-01-02", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04",
