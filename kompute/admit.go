@@ -83,7 +83,7 @@ func (s *Stream) checkArg(a *Arg) error {
 	case a.Access < AccessRead || a.Access > AccessReadWrite:
 		return ErrInvalid
 	case v.st.dev != s.dev:
-		return fmt.Errorf("%s: %w", v.st.dev.info.Name, ErrDevice)
+		return fmt.Errorf("a tensor on %s: %w", v.st.dev.info.Name, ErrDevice)
 	case v.st.readOnly && a.Access != AccessRead:
 		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
 	case v.layout.Rank() > array.MaxRank:

@@ -33,7 +33,7 @@ var (
 	// ErrNoDevice: no device matches the specification given to Open.
 	ErrNoDevice = errors.New("no such device")
 	// ErrDevice: a tensor or a stream of another device.
-	ErrDevice = errors.New("another device's")
+	ErrDevice = errors.New("belongs to another device")
 	// ErrTooLarge: more bytes than one tensor can have on this device, or more
 	// elements than an op can count.
 	ErrTooLarge = errors.New("too large")
@@ -42,8 +42,8 @@ var (
 	// ErrFault: memory passed to Wrap cannot be read, because it is that of a
 	// mapped file which has shrunk.
 	ErrFault = fault.Err
-	// ErrDriver: the Vulkan driver reported an error of no kind that this package
-	// knows, such as VK_ERROR_UNKNOWN.
+	// ErrDriver: the Vulkan driver reported an error that this package has no kind
+	// for, such as VK_ERROR_UNKNOWN.
 	ErrDriver = errors.New("the driver failed")
 	// ErrLibrary: the native library that is linked is not the one that the program
 	// was compiled for.

@@ -133,7 +133,7 @@ func (a *Algorithm) bind(t AnyTensor) error {
 	}
 	v := t.View()
 	if v.st.dev != a.device {
-		return ErrDevice
+		return fmt.Errorf("a tensor on %s: %w", v.st.dev.info.Name, ErrDevice)
 	}
 	arg := InOut(v)
 	if v.st.readOnly {
