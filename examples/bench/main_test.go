@@ -65,6 +65,14 @@ func TestTinyModelIsMeasured(t *testing.T) {
 	})
 }
 
+func TestActivationsOf16Bits(t *testing.T) {
+	args := []string{"--shape", "tiny", "--device", "cpu", "-p", "8", "-n", "4", "-r", "1", "--profile", "0", "--region"}
+	whole, half := measure(t, args...), measure(t, append(args, "--dtype", "bfloat16")...)
+	require.Len(t, half.Tests, len(whole.Tests))
+	require.Equal(t, whole.Memory.Cache, 2*half.Memory.Cache, "the cache has their type")
+	require.ErrorContains(t, run(t.Context(), []string{"--dtype", "int8"}, io.Discard, io.Discard), "--dtype")
+}
+
 // With --threads each test is run with each number of threads of the CPU.
 func TestThreadsAreCompared(t *testing.T) {
 	r := measure(t, "--shape", "tiny", "--device", "cpu", "--threads", "1", "-p", "8", "-n", "4", "-r", "1", "--profile", "2", "--region")

@@ -29,6 +29,7 @@ type options struct {
 	opNames                         []string
 	sizes, rows                     []int
 	sampling                        sample.Params
+	dtype                           kompute.DType // of activations; 0: as in decode
 	cacheType                       kompute.DType // of keys and values; 0: that of the activations
 }
 
@@ -50,6 +51,10 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
+	fs.Func("dtype", "`type` of activations: auto, float32, float16 or bfloat16 (default auto)", func(v string) (err error) {
+		o.dtype, err = model.ParseDType(v)
+		return err
+	})
 	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
 		o.cacheType, err = model.ParseCacheType(v)
 		return err

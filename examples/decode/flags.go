@@ -48,11 +48,6 @@ type options struct {
 	quiet       bool
 }
 
-// dtypes are the values of --dtype.
-var dtypes = map[string]kompute.DType{
-	"auto": 0, "float32": kompute.DTypeFloat32, "float16": kompute.DTypeFloat16, "bfloat16": kompute.DTypeBFloat16,
-}
-
 // usageError reports an invalid command line.
 type usageError struct{ flag, reason string }
 
@@ -63,7 +58,7 @@ func (e *usageError) Error() string { return fmt.Sprintf("--%s: %s", e.flag, e.r
 // returns flag.ErrHelp after it has printed the help or the version to stdout.
 func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, error) {
 	o := &options{}
-	var prompt, dtype string
+	var prompt string
 	fs := cli.NewFlags("decode", "Answers prompts with a language model, on a GPU through Vulkan or on the CPU.")
 	fs.StringVar(&o.model, "model", "", "`folder` of a Qwen3 or Llama 3 checkpoint in MLX form (default: the embedded demo model)")
 	fs.StringVar(&prompt, "prompt", "", "`text` to answer; - reads stdin (default: two demo prompts)")
@@ -77,7 +72,10 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that the answer continues")
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
-	fs.StringVar(&dtype, "dtype", "auto", "`type` of activations: auto, float32, bfloat16 or float16")
+	fs.Func("dtype", "`type` of activations: auto, float32, float16 or bfloat16 (default auto)", func(v string) (err error) {
+		o.dtype, err = model.ParseDType(v)
+		return err
+	})
 	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
 		o.cacheType, err = model.ParseCacheType(v)
 		return err
@@ -103,10 +101,6 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var ok bool
-	if o.dtype, ok = dtypes[dtype]; !ok {
-		return nil, &usageError{"dtype", fmt.Sprintf("%q is not auto, float32, bfloat16 or float16", dtype)}
-	}
 	if err := o.check(given); err != nil {
 		return nil, err
 	}

@@ -13,19 +13,27 @@ import (
 // activations), float32, float16, bfloat16 or q8_0, or f32, f16 or bf16. The names are
 // those of llama.cpp, whose q8_0 also has a scale for each 32 elements of 8 bits.
 func ParseCacheType(name string) (kompute.DType, error) {
-	switch name {
-	case "auto":
-		return 0, nil
-	case "float32", "f32":
-		return array.Float32, nil
-	case "float16", "f16":
-		return array.Float16, nil
-	case "bfloat16", "bf16":
-		return array.BFloat16, nil
-	case "q8_0":
+	if name == "q8_0" {
 		return array.Uint8, nil
 	}
+	if t, ok := floatTypes[name]; ok {
+		return t, nil
+	}
 	return 0, fmt.Errorf("%w: %q is not auto, float32, float16, bfloat16 or q8_0", kompute.ErrDType, name)
+}
+
+// ParseDType returns the [Options].DType with a name: auto, float32, float16 or bfloat16,
+// or f32, f16 or bf16.
+func ParseDType(name string) (kompute.DType, error) {
+	if t, ok := floatTypes[name]; ok {
+		return t, nil
+	}
+	return 0, fmt.Errorf("%w: %q is not auto, float32, float16 or bfloat16", kompute.ErrDType, name)
+}
+
+var floatTypes = map[string]kompute.DType{
+	"auto": 0, "float32": array.Float32, "f32": array.Float32,
+	"float16": array.Float16, "f16": array.Float16, "bfloat16": array.BFloat16, "bf16": array.BFloat16,
 }
 
 // isCacheType reports whether keys and values can have that type.

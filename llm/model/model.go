@@ -112,7 +112,7 @@ type Pass struct {
 // Options are the options for loading a model.
 type Options struct {
 	// DType is the type of activations; 0 takes float32 for a quantized checkpoint and
-	// the type of the weights for a dense one.
+	// the type of the weights for a dense one. [ParseDType] knows their names.
 	DType kompute.DType
 	// CacheType is the type of keys and values in states and pools: 0 is that of the
 	// activations, float16 and bfloat16 take half the memory of float32, and uint8
