@@ -40,14 +40,14 @@ uint float_to_float16(float f) {
     return sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13);
 }
 
+// Both forms are computed and one is selected: a branch for each element costs more.
 float float16_to_float(uint h) {
     uint sign = (h & 0x8000u) << 16;
     uint a = h & 0x7fffu;
-    if (a < 0x400u) { // zero or subnormal: a * 2^-24, a normal float32
-        return uintBitsToFloat(floatBitsToUint(float(a) * 5.9604644775390625e-8) | sign);
-    }
-    uint rebias = a < 0x7c00u ? 0x38000000u : 0x70000000u; // infinity and NaN keep a full exponent
-    return uintBitsToFloat(sign | ((a << 13) + rebias));
+    uint small = floatBitsToUint(float(a) * 5.9604644775390625e-8); // zero or subnormal: a * 2^-24, a normal float32
+    uint rebias = a < 0x7c00u ? 0x38000000u : 0x70000000u;          // infinity and NaN keep a full exponent
+    uint large = (a << 13) + rebias;
+    return uintBitsToFloat(sign | (a < 0x400u ? small : large));
 }
 
 // Truncates toward zero; out of range saturates, NaN gives 0 (GLSL leaves both open).
