@@ -34,6 +34,7 @@ layout(push_constant) uniform Push { PagedSDPAParams p; };
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row) * p.sequence_stride]
 #define LENGTH_OF(row) lengths[p.length_offset + (row) * p.length_stride]
 #include "paged_attention.glsl"
+#include "paged_places.glsl"
 
 void load_q(uint row, uint head) {
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
@@ -49,14 +50,6 @@ void load_q(uint row, uint head) {
             q_row[h * K_QUADS + i] = r;
         }
     }
-}
-
-uint keys_from(uint page, uint head, uint token) {
-    return p.k_offset + page * p.k_strides[0] + head * p.k_strides[1] + token * p.k_strides[2];
-}
-
-uint values_from(uint page, uint head, uint token) {
-    return p.v_offset + page * p.v_strides[0] + head * p.v_strides[1] + token * p.v_strides[2];
 }
 
 // A lane's quad of a key, or zeros beyond the end of the head: it then loads

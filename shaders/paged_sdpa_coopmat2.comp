@@ -2,6 +2,11 @@
 // follow each other share the loads of its keys and values. Keys are taken by KEYS from the sequence's first on, so that a
 // row's result depends neither on the other rows nor on which tile it is in.
 //
+// Rows that see a number which is not finite become NaNs here, and are computed by paged_sdpa_not_finite behind it.
+//
+// NVIDIA's driver keeps the matrices in registers only if the loops around them are in main, or in a function that main
+// calls, and if there is no loop over keys other than this one; otherwise in memory, which takes 2.5 times as long.
+//
 // variants: narrow_khr_nv2
 // requires: float16 subgroup32
 #version 450
@@ -30,8 +35,6 @@ QUADS_IN(1, k)
 QUADS_IN(2, v)
 CACHE_LOADS(k)
 CACHE_LOADS(v)
-CACHE_ELEMENT_LOADS(k)
-CACHE_ELEMENT_LOADS(v)
 layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads; codes always
 layout(constant_id = 6) const uint V_VECTOR = 0;
 layout(constant_id = 7) const uint Q_PARTS = 2;
@@ -55,6 +58,7 @@ const uint Q_TILE = WAVES * 16 * (K_STEPS * 2 + 1);
 #define LEAST_TILE Q_TILE // q goes through there
 
 #include "attention_registers.glsl"
+#include "paged_places.glsl"
 
 const uint AT_ONCE = THREADS / LANES_OF_ROW; // keys that all threads load at once
 const uint TURNS = KEYS / AT_ONCE;
@@ -147,14 +151,6 @@ void find_pages(uint key0) {
     }
 }
 
-uint k_from(uint page, uint token) {
-    return p.k_offset + min(page, p.pages - 1) * p.k_strides[0] + key_head * p.k_strides[1] + token * p.k_strides[2];
-}
-
-uint v_from(uint page, uint token) {
-    return p.v_offset + min(page, p.pages - 1) * p.v_strides[0] + key_head * p.v_strides[1] + token * p.v_strides[2];
-}
-
 vec4 load_k4(uint from, uint e) {
     if (K_VECTOR != 0) {
         return k_cache_quad(from, min(e, p.d - 4) / 4, p.d);
@@ -180,7 +176,7 @@ vec4 load_v4(uint from, uint e) {
 void load_keys() {
     absent_k = 0;
     [[unroll]] for (uint t = 0; t < TURNS; t++) {
-        uint from = k_from(pages[t], tokens[t]);
+        uint from = keys_from(min(pages[t], p.pages - 1), key_head, tokens[t]);
         next[2 * t] = load_k4(from, run() * 8);
         next[2 * t + 1] = load_k4(from, run() * 8 + 4);
         absent_k |= uint(pages[t] >= p.pages) << t;
@@ -190,7 +186,7 @@ void load_keys() {
 void load_values() {
     absent_v = 0;
     [[unroll]] for (uint t = 0; t < TURNS; t++) {
-        uint from = v_from(pages[t], tokens[t]);
+        uint from = values_from(min(pages[t], p.pages - 1), key_head, tokens[t]);
         next[2 * t] = load_v4(from, run() * 8);
         next[2 * t + 1] = load_v4(from, run() * 8 + 4);
         absent_v |= uint(pages[t] >= p.pages) << t;
@@ -231,58 +227,28 @@ void store_values() {
     }
 }
 
-// A row's product with a key, and where the key's value is; false: the key does not exist.
-bool plain_product(uint r, uint key, out float product, out uint value) {
-    uint number = key / p.page, page = uint(table[table_row + number * p.table_strides[1]]);
-    uint from = q_from(r), to = k_from(page, key - number * p.page);
-    product = 0.0;
-    for (uint e = 0; e < p.d; e++) {
-        product += q_load(from + e * p.q_strides[2]) * k_cache_load(to, e, p.k_strides[3], p.d);
-    }
-    value = v_from(page, key - number * p.page);
-    return page < p.pages;
-}
-
 float special_score(const in uint r, const in uint c, const in float s, const in uint key0) {
     uint at = wave_row + r, key = key0 + c;
     int exponent = key_exponents[key % KEYS];
     if (key >= row_ends[at] || exponent == KEY_ABSENT) {
         return LOWEST;
     }
-    int n = row_exponents[at] + exponent;
-    float result = scale_by(s, clamp(n, -252, 252));
-    if (n > SPLIT_NOT_FINITE / 2) {
-        uint value;
-        plain_product(at, key, result, value);
-    }
-    return result * (p.scale * LOG2_E);
+    return scale_by(s, clamp(row_exponents[at] + exponent, -252, 252)) * (p.scale * LOG2_E);
 }
 
-bool result_at(uint r, out uint to) {
-    uint at = wave_row + r, head = key_head * p.group + at % p.group;
-    to = p.out_offset + ((first + at / p.group) * p.key_heads * p.group + head) * p.dv;
-    return at < tile_rows;
+uint result_at(uint r) {
+    uint head = key_head * p.group + r % p.group;
+    return p.out_offset + ((first + r / p.group) * p.key_heads * p.group + head) * p.dv;
 }
 
-float plain_values_of(uint r, float highest, uint e) {
-    float sum = 0.0;
-    uint at = min(wave_row + r, tile_rows - 1);
-    for (uint key = 0; key < row_ends[at]; key++) {
-        float product;
-        uint value;
-        if (plain_product(at, key, product, value)) {
-            float element = v_cache_load(value, e, p.v_strides[3], p.dv);
-            sum += magnitude_bits(element) < INF_BITS ? 0.0 : exp2(product * (p.scale * LOG2_E) - highest) * element;
-        }
-    }
-    return sum;
-}
+// Whether a row of the tile has, or sees, a number that is not finite. Behind the last tile of keys.
+bool sees_not_finite(uint r) { return row_exponents[r] >= SPLIT_NOT_FINITE / 2 || special_from < row_ends[r]; }
 
 void begin_rows() {
     top = MATRIX_C(LOWEST);
     weight = MATRIX_C(0.0);
     sums_exponent = SPLIT_ZERO;
-    special_values = false;
+    special_from = NO_KEY;
     [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
         acc[t] = MATRIX_C(0.0);
     }
@@ -294,15 +260,11 @@ bool is_plain_tile() {
 }
 
 void store_results() {
-    uint own = gl_SubgroupInvocationID % FRAGMENT;
+    uint own = gl_SubgroupInvocationID % FRAGMENT, row = wave_row + own;
     uint share = FRAGMENT * FRAGMENT / LANES, c0 = gl_SubgroupInvocationID / FRAGMENT * share;
-    uint to;
-    bool exists = result_at(own, to);
+    uint to = result_at(row);
+    bool stores = row < tile_rows, marks = stores && sees_not_finite(row);
     barrier();
-    matrix_store(top, tile, stage_from(), STAGE_PITCH);
-    subgroupBarrier();
-    float highest = staged(own, 0);
-    subgroupBarrier();
     matrix_store(weight, tile, stage_from(), STAGE_PITCH);
     subgroupBarrier();
     float sum = 0.0;
@@ -316,63 +278,55 @@ void store_results() {
         subgroupBarrier();
         for (uint c = c0; c < c0 + share; c++) {
             uint e = t * FRAGMENT + c;
-            if (exists && e < p.dv) {
-                float v = scale_by(staged(own, c) * factor, sums_exponent);
-                if (special_values) {
-                    v += plain_values_of(own, highest, e) * (factor * exp2(WEIGHT_EXPONENT));
-                }
-                y_store(to + e, v);
+            if (stores && e < p.dv) {
+                y_store(to + e, marks ? make_nan() : scale_by(staged(own, c) * factor, sums_exponent));
             }
         }
     }
-}
-
-void attend() {
-    uint own = wave_row + gl_SubgroupInvocationID % FRAGMENT;
-    bool exists = own < tile_rows;
-    uint see_all = subgroupMin(exists ? row_ends[own] : 0xffffffffu); // keys that every row of the subgroup sees
-    uint see_any = subgroupMax(row_ends[own]);
-    bool plain_rows = subgroupAll(has_common(row_exponents[own]));
-    float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
-    begin_rows();
-    if (end > 0) {
-        find_pages(0);
-        load_keys();
-        store_keys();
-        load_values();
-        find_pages(KEYS);
-    }
-    for (uint key0 = 0; key0 < end; key0 += KEYS) {
-        barrier(); // the values of the last tile are read
-        store_values();
-        load_keys(); // behind the last tile, the last key
-        barrier(); // keys and values are stored
-        bool sees = key0 < see_any;
-        if (sees) {
-            score_tile();
-            if (plain_rows && key0 + KEYS <= see_all && is_plain_tile()) {
-                weigh_plain(unit);
-            } else {
-                weigh_special(key0);
-            }
-        }
-        barrier(); // the keys and both exponents are read
-        store_keys();
-        load_values();
-        find_pages(key0 + 2 * KEYS);
-        if (sees) {
-            add_values();
-        }
-    }
-    store_results();
 }
 
 void main() {
     key_head = gl_WorkGroupID.x;
     wave_row = gl_SubgroupID * FRAGMENT;
+    float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
     for (uint number = gl_WorkGroupID.y; find_tile(number); number += gl_NumWorkGroups.y) {
         end = find_ends();
         load_queries();
-        attend();
+        uint own = wave_row + gl_SubgroupInvocationID % FRAGMENT;
+        bool exists = own < tile_rows;
+        uint see_all = subgroupMin(exists ? row_ends[own] : 0xffffffffu); // keys that every row of the subgroup sees
+        uint see_any = subgroupMax(row_ends[own]);
+        bool plain_rows = subgroupAll(has_common(row_exponents[own]));
+        begin_rows();
+        if (end > 0) {
+            find_pages(0);
+            load_keys();
+            store_keys();
+            load_values();
+            find_pages(KEYS);
+        }
+        for (uint key0 = 0; key0 < end; key0 += KEYS) {
+            barrier(); // the values of the last tile are read
+            store_values();
+            load_keys(); // behind the last tile, the last key
+            barrier(); // keys and values are stored
+            bool sees = key0 < see_any;
+            if (sees) {
+                score_tile();
+                if (plain_rows && key0 + KEYS <= see_all && is_plain_tile()) {
+                    weigh_plain(unit);
+                } else {
+                    weigh_special(key0);
+                }
+            }
+            barrier(); // the keys and both exponents are read
+            store_keys();
+            load_values();
+            find_pages(key0 + 2 * KEYS);
+            if (sees) {
+                add_values();
+            }
+        }
+        store_results();
     }
 }

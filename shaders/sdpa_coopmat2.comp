@@ -102,7 +102,7 @@ void store_results() {
             uint e = t * FRAGMENT + c;
             if (wave_row + own < rows && e < p.dv) {
                 float v = scale_by(staged(own, c) * factor, sums_exponent);
-                if (special_values) {
+                if (special_from < row.end) {
                     v += plain_values(row, highest, e) * (factor * exp2(WEIGHT_EXPONENT));
                 }
                 y_store(row.to + e, v);
@@ -129,7 +129,7 @@ void main() {
     top = MATRIX_C(LOWEST);
     weight = MATRIX_C(0.0);
     sums_exponent = SPLIT_ZERO;
-    special_values = false;
+    special_from = NO_KEY;
     [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
         acc[t] = MATRIX_C(0.0);
     }

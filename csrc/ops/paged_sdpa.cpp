@@ -7,21 +7,22 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;  // DV_CHUNK of paged_attention.glsl
-constexpr uint32_t kMostHeads = 8;     // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;    // the most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;     // the most quads of one head that a lane holds
-constexpr uint32_t kMostBatch = 8;     // keys that a slot loads at once,
-constexpr uint32_t kCpuBatch = 2;      // of CPU drivers, which have no loads in flight and compile slowly,
-constexpr uint32_t kMostScores = 32;   // and their scores, of all heads
-constexpr uint32_t kMostSlots = 8;     // SLOTS there
-constexpr uint32_t kHeadsAlone = 2;    // of a workgroup, where there is one row
-constexpr int64_t kKeysPerSplit = 256; // of a range, at least: fewer would not pay for combining
-constexpr int64_t kMostSplits = 16;    // MOST_SPLITS there
-constexpr int64_t kAloneRows = 64;     // up to which no row's result depends on how many there are
-constexpr int64_t kMatrixHead = 128;   // most elements of a head in paged_sdpa_coopmat2,
-constexpr uint32_t kTileKeys = 32;     // its keys at a time,
-constexpr uint32_t kMatrixRows = 128;  // and rows of its tile: of 8 subgroups
+constexpr int64_t kValuesChunk = 256;    // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;       // query heads of a workgroup
+constexpr uint32_t kHeadQuads = 16;      // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;       // the most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;       // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;        // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;     // and their scores, of all heads
+constexpr uint32_t kMostSlots = 8;       // SLOTS there
+constexpr uint32_t kHeadsAlone = 2;      // of a workgroup, where there is one row
+constexpr int64_t kKeysPerSplit = 256;   // of a range, at least: fewer would not pay for combining
+constexpr int64_t kMostSplits = 16;      // MOST_SPLITS there
+constexpr int64_t kAloneRows = 64;       // up to which no row's result depends on how many there are
+constexpr int64_t kMatrixHead = 128;     // most elements of a head in paged_sdpa_coopmat2,
+constexpr uint32_t kTileKeys = 32;       // its keys at a time,
+constexpr uint32_t kMatrixRows = 128;    // and rows of its tile: of 8 subgroups
+constexpr uint32_t kSearchThreads = 256; // of paged_sdpa_not_finite
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -149,7 +150,8 @@ bool prefers_matrices(const Lowering &lowering, const PagedSDPAParams &p) {
     const uint32_t quads = std::max((pitch(p.d) + pitch(p.dv)) * 2 * kTileKeys, pitch(p.d) * kMatrixRows);
     return p.group <= kMatrixRows && p.d <= kMatrixHead && p.dv <= kMatrixHead && device.subgroup_size == 32 &&
            2 * kMatrixRows <= device.max_workgroup_invocations && quads * 16 + 2048 <= device.max_shared_bytes &&
-           lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel);
+           lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel) &&
+           lowering.has_kernel(spec::paged_sdpa_not_finite::kKernel);
 }
 
 // A code times its scale has as many bits as a float32.
@@ -191,6 +193,21 @@ void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &
                        .lengths = {call.lengths(), KPX_READ},
                        .y = {out, KPX_WRITE}},
                       p, {p.key_heads, uint32_t(std::min<int64_t>(tiles, most)), 1});
+    const int64_t outputs = int64_t(p.rows) * p.key_heads * p.group;
+    lowering.dispatch(spec::paged_sdpa_not_finite{.threads = kSearchThreads,
+                                                  .q_dtype = q.dtype,
+                                                  .k_dtype = k.dtype,
+                                                  .v_dtype = v.dtype,
+                                                  .y_dtype = out.dtype,
+                                                  .v_turns = divide_up(p.dv, lowering.device().subgroup_size)},
+                      {.q = {q, KPX_READ},
+                       .k = {k, KPX_READ},
+                       .v = {v, KPX_READ},
+                       .table = {call.table(), KPX_READ},
+                       .sequences = {call.sequences(), KPX_READ},
+                       .lengths = {call.lengths(), KPX_READ},
+                       .y = {out, KPX_READ_WRITE}},
+                      p, grid_1d(lowering.device(), divide_up(outputs, kSearchThreads)));
 }
 
 } // namespace

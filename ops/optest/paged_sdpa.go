@@ -140,7 +140,23 @@ func pagedRunsCases() []Case {
 		}
 		wide.In[operand] = dense(array.Float32, a, wide.In[operand].Shape...)
 	}
-	return append(cases, wide)
+	// Rows with and without numbers that are not finite, in one tile.
+	special := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{150, 4, 2, 64, 9, 16, 3, 4})
+	special.Name += "/infinities and NaNs"
+	put := func(operand string, x float64, index ...int) {
+		a, at := floats(special.In[operand]), 0
+		for axis, i := range index {
+			at = at*special.In[operand].Dim(axis) + i
+		}
+		a[at] = x
+		special.In[operand] = dense(array.Float32, a, special.In[operand].Shape...)
+	}
+	put("q", math.NaN(), 40, 1, 7)
+	put("keys", math.Inf(1), 2, 0, 5, 3)
+	put("keys", math.NaN(), 6, 1, 0, 63)
+	put("values", math.Inf(-1), 4, 0, 11, 0)
+	put("values", math.NaN(), 7, 1, 15, 33)
+	return append(cases, wide, special)
 }
 
 func pagedSDPACases() []Case {

@@ -39,7 +39,11 @@ MATRIX_C acc[V_STEPS];
 MATRIX_C top;         // the highest score of each row so far, in each element of it
 MATRIX_C weight;      // sums of weights, to be added up for each row
 int sums_exponent;    // acc is in units of 2^sums_exponent
-bool special_values;  // some value is not finite
+uint special_from;    // the first key of which, or of whose value, some element is not finite
+
+const uint NO_KEY = 0xffffffffu;
+
+bool has_not_finite(int exponent) { return exponent >= SPLIT_NOT_FINITE / 2 && exponent < 2 * SPLIT_NOT_FINITE; }
 
 // The score of a key in any tile, from the product of parts; r counts the subgroup's rows, and key0 is the first key of
 // column 0.
@@ -135,7 +139,9 @@ void weigh_special(uint key0) {
     int most = SPLIT_ZERO;
     for (uint c = 0; c < KEYS; c++) {
         int n = value_exponents[c];
-        special_values = special_values || n >= SPLIT_NOT_FINITE / 2;
+        if (has_not_finite(n) || has_not_finite(key_exponents[c])) {
+            special_from = min(special_from, key0 + c);
+        }
         most = max(most, n < SPLIT_NOT_FINITE / 2 ? n : n - SPLIT_NOT_FINITE);
     }
     most = max(most, sums_exponent);
