@@ -78,7 +78,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func (o *options) load(ctx context.Context, folder *generate.Folder, device *kompute.Device, stderr io.Writer) (*model.Host, error) {
 	bar := cli.NewBar(stderr, "loading")
 	defer bar.Close()
-	return model.NewHost(ctx, device, folder.Checkpoint, model.Options{DType: o.dtype, CacheType: o.cacheType, Progress: bar.Set}, model.HostOptions{Most: -1})
+	load := o.loading
+	load.Progress = bar.Set
+	return model.NewHost(ctx, device, folder.Checkpoint, load, model.HostOptions{Most: -1})
 }
 
 // closeInto closes c and joins its error.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
-	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -29,8 +28,7 @@ type options struct {
 	opNames                         []string
 	sizes, rows                     []int
 	sampling                        sample.Params
-	dtype                           kompute.DType // of activations; 0: as in decode
-	cacheType                       kompute.DType // of keys and values; 0: that of the activations
+	loading                         model.Options
 }
 
 // parse reads the command line. It returns flag.ErrHelp after it has printed the
@@ -51,14 +49,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
-	fs.Func("dtype", "`type` of activations: auto, float32, float16 or bfloat16 (default auto)", func(v string) (err error) {
-		o.dtype, err = model.ParseDType(v)
-		return err
-	})
-	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
-		o.cacheType, err = model.ParseCacheType(v)
-		return err
-	})
+	o.loading.AddFlags(fs.FlagSet)
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {

@@ -28,10 +28,9 @@ type options struct {
 	maxTokens   int
 	sampling    sample.Params
 	device      string
-	replace     int           // how often a lost device is replaced
-	cpuIfLost   bool          // by the CPU, if it cannot be opened again
-	dtype       kompute.DType // 0: auto
-	cacheType   kompute.DType // 0: auto
+	replace     int  // how often a lost device is replaced
+	cpuIfLost   bool // by the CPU, if it cannot be opened again
+	loading     model.Options
 	raw         bool
 	noThink     bool
 	prefillStep int
@@ -72,14 +71,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
 	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that the answer continues")
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
-	fs.Func("dtype", "`type` of activations: auto, float32, float16 or bfloat16 (default auto)", func(v string) (err error) {
-		o.dtype, err = model.ParseDType(v)
-		return err
-	})
-	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
-		o.cacheType, err = model.ParseCacheType(v)
-		return err
-	})
+	o.loading.AddFlags(fs.FlagSet)
 	fs.BoolVar(&o.raw, "raw", false, "use the prompt as it is, without the chat template")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, if the chat template supports that")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "process the prompt in pieces of at most this many tokens")

@@ -162,9 +162,10 @@ func (a *app) load(ctx context.Context, prompts [][]int) error {
 	bar := a.bar("loading")
 	defer bar.Close()
 	start := time.Now()
+	o := a.loading
+	o.Capacity, o.Progress = capacity, bar.Set
 	var err error
-	a.host, err = model.NewHost(ctx, a.device, a.folder.Checkpoint,
-		model.Options{DType: a.dtype, CacheType: a.cacheType, Capacity: capacity, Progress: bar.Set}, a.replacements())
+	a.host, err = model.NewHost(ctx, a.device, a.folder.Checkpoint, o, a.replacements())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
@@ -96,7 +97,8 @@ func TestStopAndLimit(t *testing.T) {
 
 // Options of the server: answers without thoughts, and no longer than allowed.
 func TestServerDefaults(t *testing.T) {
-	s := start(t, nil, "--no-think", "--max-tokens", "4", "--name", "mine", "--context", "64")
+	s := start(t, nil, "--no-think", "--max-tokens", "4", "--name", "mine", "--context", "64", "--dtype", "bfloat16")
+	require.Equal(t, kompute.DTypeBFloat16, s.model.Load().hosts[0].Model().DType())
 	a := s.post("/v1/chat/completions", `{"model":"mine","max_tokens":50,`+question+`}`)
 	require.Equal(t, "mine", a.Model)
 	require.Equal(t, 4, a.Usage.Completion)

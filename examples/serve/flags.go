@@ -29,7 +29,7 @@ type options struct {
 	noThink   bool
 	hosting   model.HostOptions
 	pooling   string
-	cacheType kompute.DType // of keys and values; 0: that of the activations
+	loading   model.Options
 	engine    engine.Config
 	// Limits:
 	maxBody, maxPrompt int64 // bytes
@@ -66,10 +66,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests; more are refused")
 	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
 	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests can hold together (default: 1,024 for each that runs, or one context)")
-	fs.Func("cache-type", "`type` of keys and values: auto (that of the activations), float32, float16, bfloat16 or q8_0, 8 bits with a scale for each 32 (default auto)", func(v string) (err error) {
-		o.cacheType, err = model.ParseCacheType(v)
-		return err
-	})
+	o.loading.AddFlags(fs)
 	fs.Int64Var(&o.maxBody, "max-body", 4<<20, "most bytes of a request")
 	fs.Int64Var(&o.maxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
 	fs.IntVar(&o.maxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")

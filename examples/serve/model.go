@@ -103,7 +103,9 @@ func (m *loaded) host(ctx context.Context, spec string, o *options, log *slog.Lo
 	if why := d.NoGPUReason(); why != "" {
 		log.Warn("running on the CPU", "reason", why)
 	}
-	h, err := model.NewHost(ctx, d, m.folder.Checkpoint, model.Options{Capacity: o.engine.CacheTokens, CacheType: o.cacheType}, o.hosting)
+	load := o.loading
+	load.Capacity = o.engine.CacheTokens
+	h, err := model.NewHost(ctx, d, m.folder.Checkpoint, load, o.hosting)
 	if err == nil {
 		m.hosts = append(m.hosts, h)
 	}

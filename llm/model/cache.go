@@ -9,33 +9,6 @@ import (
 	"github.com/kompute-go/kompute-go/llm/nn"
 )
 
-// ParseCacheType returns the [Options].CacheType with a name: auto (that of the
-// activations), float32, float16, bfloat16 or q8_0, or f32, f16 or bf16. The names are
-// those of llama.cpp, whose q8_0 also has a scale for each 32 elements of 8 bits.
-func ParseCacheType(name string) (kompute.DType, error) {
-	if name == "q8_0" {
-		return array.Uint8, nil
-	}
-	if t, ok := floatTypes[name]; ok {
-		return t, nil
-	}
-	return 0, fmt.Errorf("%w: %q is not auto, float32, float16, bfloat16 or q8_0", kompute.ErrDType, name)
-}
-
-// ParseDType returns the [Options].DType with a name: auto, float32, float16 or bfloat16,
-// or f32, f16 or bf16.
-func ParseDType(name string) (kompute.DType, error) {
-	if t, ok := floatTypes[name]; ok {
-		return t, nil
-	}
-	return 0, fmt.Errorf("%w: %q is not auto, float32, float16 or bfloat16", kompute.ErrDType, name)
-}
-
-var floatTypes = map[string]kompute.DType{
-	"auto": 0, "float32": array.Float32, "f32": array.Float32,
-	"float16": array.Float16, "f16": array.Float16, "bfloat16": array.BFloat16, "bf16": array.BFloat16,
-}
-
 // isCacheType reports whether keys and values can have that type.
 func isCacheType(dtype kompute.DType) bool { return dtype.IsFloat() || dtype == array.Uint8 }
 

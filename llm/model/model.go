@@ -112,12 +112,11 @@ type Pass struct {
 // Options are the options for loading a model.
 type Options struct {
 	// DType is the type of activations; 0 takes float32 for a quantized checkpoint and
-	// the type of the weights for a dense one. [ParseDType] knows their names.
+	// the type of the weights for a dense one.
 	DType kompute.DType
 	// CacheType is the type of keys and values in states and pools: 0 is that of the
 	// activations, float16 and bfloat16 take half the memory of float32, and uint8
 	// about a quarter: codes of 8 bits, of which 32 share a scale (ops.PageElement).
-	// [ParseCacheType] knows their names.
 	CacheType kompute.DType
 	// Capacity is the number of tokens that a state will have room for, used to check
 	// whether model and state fit the device.
