@@ -89,26 +89,6 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 // argMaxBlocks counts the blocks of n products.
 func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
-// productStages are the stages of a quantized_matmul of one row. For more rows
-// there are none, because one thread prepares them for all.
-func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
-	o := &opdef.QuantizedMatMul
-	x := &a[o.X.Index]
-	if op.Transpose == 0 || op.Mode != opdef.ModeAffine || x.Size() == 0 || x.Size() != x.Dim(-1) {
-		return nil
-	}
-	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
-	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
-		p := &projection{op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits}, gain: &array.Array{}, residual: &array.Array{}}
-		p.rowsOf(&a[o.X.Index])
-		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
-			return nil, err
-		}
-		return p.parts(), nil
-	}
-	return s
-}
-
 // rowsOf sets the rows to those of x.
 func (p *projection) rowsOf(x *array.Array) {
 	n, last := x.Dim(-1), len(x.Shape)-1
