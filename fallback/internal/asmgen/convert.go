@@ -22,15 +22,6 @@ func eights(name, doc, signature string, from, to int, prepare, body func(src, d
 	RET()
 }
 
-// constant puts a dword into every lane.
-func constant(bits uint32) reg.VecVirtual {
-	r, x, y := GP32(), XMM(), YMM()
-	MOVL(U32(bits), r)
-	VMOVD(r, x)
-	VPBROADCASTD(x, y)
-	return y
-}
-
 func conversions() {
 	none := func(_, _ Mem) {}
 	const widen, narrow = "(dst *float32, src *uint16, n int)", "(dst *uint16, src *float32, n int)"

@@ -248,11 +248,3 @@ func expandPanel(v isa, bits int) {
 	VZEROUPPER()
 	RET()
 }
-
-func (v isa) and(a, b, to reg.VecVirtual) {
-	if v.wide() {
-		VPANDD(a, b, to)
-		return
-	}
-	VPAND(a, b, to)
-}

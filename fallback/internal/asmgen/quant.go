@@ -28,14 +28,6 @@ func newDecoder(v isa) *decoder {
 	return d
 }
 
-func (v isa) loadInts(m Mem, r reg.VecVirtual) {
-	if v.wide() {
-		VMOVDQU32(m, r)
-		return
-	}
-	VMOVDQU(m, r)
-}
-
 // floats decodes codes from memory to whole float32 numbers.
 func (d *decoder) floats(from Mem, to reg.VecVirtual) {
 	if d.isa.wide() {
