@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/lowering_util.hpp"
+#include "ops/sdpa_matrix.hpp"
 
 namespace kpx {
 
@@ -10,17 +10,9 @@ constexpr int64_t kValuesChunk = 256; // DV_CHUNK of sdpa.comp
 constexpr int64_t kLaneQuads = 32;    // the most quads of a head that a lane holds
 constexpr int64_t kKeysPerSplit = 256;
 constexpr int64_t kMostSplits = 64;
-constexpr uint32_t kTile = 64;              // TILE of sdpa_tiled.comp
 constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
 constexpr int64_t kTiledGroups = 32;        // fewer would leave most of a device idle
-constexpr int64_t kMatrixHead = 128;        // the most elements of a head in sdpa_coopmat
-constexpr int64_t kTileKeys = 32;           // that sdpa_coopmat2 processes at a time
 constexpr int64_t kGroups = 512;            // with that many workgroups, keys are not split
-
-struct Attention {
-    Array q, k, v, mask, length, out;
-    SDPAParams p{};
-};
 
 void check_mask(const Array &q, const Array &k, const Array &mask) {
     if (!mask) {
@@ -80,10 +72,6 @@ void fill_params(Attention &a, const SDPAOp &op) {
     p.scale = op.scale;
 }
 
-uint32_t mask_kind(const Attention &a) {
-    return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2;
-}
-
 // The number of workgroups that share the keys of a query. It depends on the
 // capacity of the cache, since the length is known only to the device.
 int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
@@ -104,136 +92,6 @@ int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
     const int64_t groups = (rows + kTile - 1) / kTile * (a.p.rows / a.p.queries / a.p.group);
     const bool worth = device.is_cpu ? rows >= 16 : rows >= kTile && groups >= kTiledGroups;
     return worth ? groups : 0;
-}
-
-// Runs of 8 elements of a head, padded to whole matrices.
-uint32_t matrix_runs(uint32_t d) {
-    return (d + 15) / 16 * 2;
-}
-
-// Whether sdpa_coopmat can run instead of sdpa_tiled.
-bool prefers_matrices(const Lowering &lowering, const Attention &a) {
-    const DeviceTraits &device = lowering.device();
-    const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
-    return a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
-           (device.subgroup_size == 32 || device.subgroup_size == 64) &&
-           device.subgroup_size * 4 <= device.max_workgroup_invocations &&
-           64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel(spec::sdpa_coopmat::kKernel) &&
-           lowering.has_kernel(spec::sdpa_split::kKernel);
-}
-
-// Splits an operand of sdpa_coopmat into float16 parts of [batch, key heads, steps, heads of a group], with the
-// exponents of its rows.
-struct Parts {
-    Array parts, exponents;
-    uint32_t count;
-};
-
-Parts split(Lowering &lowering, const Array &x, uint32_t group) {
-    const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = 2 * kTile; // tiles read past the last row
-    SDPASplitParams p{};
-    p.rows = uint32_t(rows);
-    p.cols = uint32_t(x.dim(3));
-    p.runs = matrix_runs(p.cols);
-    const uint32_t shape[3] = {uint32_t(x.dim(1)) / group, uint32_t(x.dim(2)), group};
-    const int64_t strides[4] = {x.stride(0), x.stride(1) * group, x.stride(2), x.stride(1)};
-    std::copy(shape, shape + 3, p.shape);
-    std::copy(strides, strides + 4, p.strides);
-    p.col_stride = uint32_t(x.stride(3));
-    p.offset = uint32_t(x.offset);
-    const uint32_t count = x.dtype == DT_FLOAT32 ? 2 : 1;
-    Parts out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}), lowering.scratch(DT_INT32, {rows}),
-              count};
-    lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = quads_in_rows(x)},
-                      {.x = {x, KPX_READ}, .parts = {out.parts, KPX_WRITE}, .exponents = {out.exponents, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), (rows + 7) / 8));
-    return out;
-}
-
-// The number of workgroups of sdpa_coopmat2, with 16 rows for each subgroup.
-struct MatrixLaunch {
-    uint32_t waves;
-    int64_t groups;
-};
-
-// With keys and values in two parts, eight subgroups share them, unless that leaves too few workgroups for the device:
-// the rows that see the most keys take longest. With one part there is less to share, and four subgroups wait less for
-// each other.
-MatrixLaunch plan_matrices(const DeviceTraits &device, const Attention &a, bool parts) {
-    const int64_t rows = int64_t(a.p.queries) * a.p.group, heads = a.p.rows / rows;
-    const auto groups = [&](uint32_t waves) { return heads * divide_up(rows, waves * 16); };
-    const uint32_t waves = parts && groups(8) >= 2 * int64_t(device.compute_units) ? 8 : 4;
-    return {waves, groups(waves)};
-}
-
-// Whether a device that runs sdpa_coopmat can also run sdpa_coopmat2: operands of 32 keys must fit in shared memory.
-bool prefers_registers(const Lowering &lowering, const Attention &a) {
-    const uint32_t runs = matrix_runs(a.p.d) + 1 + matrix_runs(a.p.dv) + 1;
-    return lowering.device().subgroup_size == 32 &&
-           runs * 2 * kTileKeys * 16 + 512 <= lowering.device().max_shared_bytes &&
-           lowering.has_kernel(spec::sdpa_coopmat2::kKernel);
-}
-
-void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
-    SDPAParams p = a.p;
-    p.out_offset = uint32_t(a.out.offset);
-    const Array &mask = a.mask ? a.mask : a.q;
-    const Array &length = a.length ? a.length : a.q;
-    const Parts q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1), v = split(lowering, a.v, 1);
-    const uint32_t lanes = lowering.device().subgroup_size;
-    const spec::sdpa_coopmat spec{.threads = 4 * lanes,
-                                  .q_dtype = a.q.dtype,
-                                  .k_dtype = a.k.dtype,
-                                  .v_dtype = a.v.dtype,
-                                  .mask_dtype = mask.dtype,
-                                  .y_dtype = a.out.dtype,
-                                  .mask_kind = mask_kind(a),
-                                  .has_length = uint32_t(bool(a.length)),
-                                  .q_parts = q.count,
-                                  .k_parts = k.count,
-                                  .v_parts = v.count,
-                                  .k_steps = matrix_runs(p.d) / 2,
-                                  .v_steps = matrix_runs(p.dv) / 2,
-                                  .lanes = lanes};
-    const auto dispatch = [&](const auto &s, int64_t n) {
-        lowering.dispatch(s,
-                          {.q = {a.q, KPX_READ},
-                           .k = {a.k, KPX_READ},
-                           .v = {a.v, KPX_READ},
-                           .mask = {mask, KPX_READ},
-                           .lengths = {length, KPX_READ},
-                           .y = {a.out, KPX_WRITE},
-                           .q_parts = {q.parts, KPX_READ},
-                           .k_parts = {k.parts, KPX_READ},
-                           .v_parts = {v.parts, KPX_READ},
-                           .q_exponents = {q.exponents, KPX_READ},
-                           .k_exponents = {k.exponents, KPX_READ},
-                           .v_exponents = {v.exponents, KPX_READ}},
-                          p, grid_1d(lowering.device(), n));
-    };
-    if (!prefers_registers(lowering, a)) {
-        return dispatch(spec, groups);
-    }
-    const MatrixLaunch launch = plan_matrices(lowering.device(), a, k.count > 1 || v.count > 1);
-    const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
-    dispatch(spec::sdpa_coopmat2{.threads = launch.waves * lanes,
-                                 .q_dtype = spec.q_dtype,
-                                 .k_dtype = spec.k_dtype,
-                                 .v_dtype = spec.v_dtype,
-                                 .mask_dtype = spec.mask_dtype,
-                                 .y_dtype = spec.y_dtype,
-                                 .mask_kind = spec.mask_kind,
-                                 .has_length = spec.has_length,
-                                 .q_parts = spec.q_parts,
-                                 .k_parts = spec.k_parts,
-                                 .v_parts = spec.v_parts,
-                                 .k_steps = spec.k_steps,
-                                 .v_steps = spec.v_steps,
-                                 .lanes = lanes,
-                                 .w_parts = exact ? 2u : 1u,
-                                 .waves = launch.waves,
-                                 .keys = uint32_t(kTileKeys)},
-             launch.groups);
 }
 
 void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
