@@ -78,6 +78,28 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
     return out;
 }
 
+// Adds up what the workgroups that share the steps of a tile have left in sums.
+void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan &plan, const MatrixOperands &in,
+                 const Array &w, const Array &sums, const QuantizedMatMulMatrixParams &p) {
+    lowering.dispatch(
+        spec::quantized_matmul_join{.threads = ELEMENT_THREADS,
+                                    .x_dtype = x.x.dtype,
+                                    .scales_dtype = x.scales.dtype,
+                                    .biases_dtype = x.biases.dtype,
+                                    .bits = x.op.bits,
+                                    .y_dtype = x.out.dtype,
+                                    .splits = plan.splits},
+        {.x = {x.x, KPX_READ},
+         .w = {w, KPX_READ},
+         .scales = {x.scales, KPX_READ},
+         .biases = {x.biases, KPX_READ},
+         .y = {x.out, KPX_WRITE},
+         .x_exponents = {in.x_exponents, KPX_READ},
+         .w_exponents = {in.w_exponents, KPX_READ},
+         .sums = {sums, KPX_READ}},
+        p, grid_1d(lowering.device(), (int64_t(x.p.x.rows) * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
+}
+
 } // namespace
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
@@ -136,25 +158,9 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
                        .w_exponents = {in.w_exponents, KPX_READ},
                        .sums = {sums, KPX_WRITE}},
                       p, grid);
-    if (plan.splits == 1) {
-        return;
+    if (plan.splits > 1) {
+        join_splits(lowering, x, plan, in, w, sums, p);
     }
-    lowering.dispatch(spec::quantized_matmul_join{.threads = ELEMENT_THREADS,
-                                                  .x_dtype = x.x.dtype,
-                                                  .scales_dtype = x.scales.dtype,
-                                                  .biases_dtype = x.biases.dtype,
-                                                  .bits = x.op.bits,
-                                                  .y_dtype = x.out.dtype,
-                                                  .splits = plan.splits},
-                      {.x = {x.x, KPX_READ},
-                       .w = {w, KPX_READ},
-                       .scales = {x.scales, KPX_READ},
-                       .biases = {x.biases, KPX_READ},
-                       .y = {x.out, KPX_WRITE},
-                       .x_exponents = {in.x_exponents, KPX_READ},
-                       .w_exponents = {in.w_exponents, KPX_READ},
-                       .sums = {sums, KPX_READ}},
-                      p, grid_1d(device, (rows * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
 }
 
 } // namespace kpx
