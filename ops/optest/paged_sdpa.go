@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
@@ -76,139 +75,6 @@ func referencePagedSDPA(c *Case) []float64 {
 		}
 	}
 	return round(c.dtype("q"), out)
-}
-
-// pagedShape is the shape of a case.
-type pagedShape struct{ rows, hq, hkv, d, pages, page, sequences, perSequence int }
-
-func pagedCase(r source, dtype, cache array.DType, s pagedShape) Case {
-	capacity := s.perSequence * s.page
-	return Case{
-		Name: name(dtype, cache.String(), []int{s.rows, s.hq, s.hkv, s.d, s.pages, s.page, s.sequences, s.perSequence}),
-		In: map[string]array.Array{
-			"q":    r.normal(dtype, 1, s.rows, s.hq, s.d),
-			"keys": r.pages(cache, s.pages, s.hkv, s.page, s.d), "values": r.pages(cache, s.pages, s.hkv, s.page, s.d),
-			// Some pages and sequences do not exist, and some lengths are out of range.
-			"table":     r.integers(array.Int32, -1, s.pages, s.sequences, s.perSequence),
-			"sequences": r.integers(array.Int32, -1, s.sequences, s.rows),
-			"lengths":   r.integers(array.Int32, -1, capacity+1, s.rows),
-		},
-	}
-}
-
-// pagedRunsCase is one of many rows of few sequences: runs of rows of one sequence, each of which sees one token more
-// than the one before, among rows that are not used.
-func pagedRunsCase(r source, dtype, cache array.DType, s pagedShape) Case {
-	c := pagedCase(r, dtype, cache, s)
-	c.Name = "runs of rows/" + c.Name
-	sequences, lengths := floats(c.In["sequences"]), floats(c.In["lengths"])
-	for row := 0; row < s.rows; {
-		sequence, length := r.IntN(s.sequences+1)-1, r.IntN(s.perSequence*s.page)
-		for end := min(s.rows, row+1+r.IntN(s.rows/2)); row < end; row++ {
-			length++
-			sequences[row], lengths[row] = float64(sequence), float64(length)
-		}
-	}
-	c.In["sequences"], c.In["lengths"] = dense(array.Int32, sequences, s.rows), dense(array.Int32, lengths, s.rows)
-	return c
-}
-
-// pagedRunsCases are those of kernels that take rows of one sequence together.
-func pagedRunsCases() []Case {
-	var cases []Case
-	r := newSource(86)
-	for _, dtype := range floatTypes {
-		for _, cache := range cacheTypes {
-			cases = append(cases, pagedRunsCase(r, dtype, cache, pagedShape{150, 4, 2, 64, 9, 16, 3, 4}))
-		}
-		cases = append(cases,
-			pagedRunsCase(r, dtype, dtype, pagedShape{100, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
-			pagedRunsCase(r, dtype, array.Uint8, pagedShape{100, 16, 2, 128, 12, 64, 2, 9}),
-			pagedRunsCase(r, dtype, dtype, pagedShape{70, 6, 2, 40, 5, 7, 2, 3}),  // three, odd pages
-			pagedRunsCase(r, dtype, dtype, pagedShape{130, 2, 2, 33, 5, 5, 3, 2})) // no quads, one head
-	}
-	// Numbers of very different magnitudes.
-	wide := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{90, 4, 2, 24, 9, 16, 3, 4})
-	wide.Name += "/sizes"
-	for _, operand := range []string{"q", "keys", "values"} {
-		a, n := floats(wide.In[operand]), wide.In[operand].Dim(-1)
-		for i := range a {
-			a[i] *= math.Exp2(float64(i/n%5*9 - 18))
-			if operand == "q" {
-				a[i] *= 1e-5
-			}
-		}
-		wide.In[operand] = dense(array.Float32, a, wide.In[operand].Shape...)
-	}
-	// Rows with and without numbers that are not finite, in one tile.
-	special := pagedRunsCase(r, array.Float32, array.Float32, pagedShape{150, 4, 2, 64, 9, 16, 3, 4})
-	special.Name += "/infinities and NaNs"
-	put := func(operand string, x float64, index ...int) {
-		a, at := floats(special.In[operand]), 0
-		for axis, i := range index {
-			at = at*special.In[operand].Dim(axis) + i
-		}
-		a[at] = x
-		special.In[operand] = dense(array.Float32, a, special.In[operand].Shape...)
-	}
-	put("q", math.NaN(), 40, 1, 7)
-	put("keys", math.Inf(1), 2, 0, 5, 3)
-	put("keys", math.NaN(), 6, 1, 0, 63)
-	put("values", math.Inf(-1), 4, 0, 11, 0)
-	put("values", math.NaN(), 7, 1, 15, 33)
-	return append(cases, wide, special)
-}
-
-func pagedSDPACases() []Case {
-	var cases []Case
-	for _, dtype := range floatTypes {
-		for _, cache := range cacheTypes {
-			cases = append(cases, pagedCase(newSource(81), dtype, cache, pagedShape{5, 4, 2, 64, 9, 16, 3, 4}))
-		}
-		r := newSource(82)
-		cases = append(cases,
-			pagedCase(r, dtype, dtype, pagedShape{3, 16, 2, 128, 12, 64, 2, 9}), // eight heads at once
-			pagedCase(r, dtype, array.Uint8, pagedShape{3, 16, 2, 128, 12, 64, 2, 9}),
-			pagedCase(r, dtype, dtype, pagedShape{2, 6, 2, 40, 5, 7, 2, 3}), // three, odd pages
-			pagedCase(r, dtype, dtype, pagedShape{4, 2, 2, 33, 5, 5, 3, 2})) // no quads
-	}
-	r := newSource(83)
-	wide := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 300, 4, 8, 2, 2})
-	long := pagedCase(r, array.Float32, array.BFloat16, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
-	long.In["lengths"] = dense(array.Int32, []float64{5000, 1, 257}, 3)
-	longCodes := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
-	longCodes.In["lengths"] = long.In["lengths"]
-	byTokens := pagedCase(r, array.Float32, array.Uint8, pagedShape{4, 4, 2, 20, 6, 7, 3, 3})
-	byTokens.Name += "/layouts"
-	byTokens.In["keys"], byTokens.In["values"] = byToken(byTokens.In["keys"]), byToken(byTokens.In["values"])
-	wideCodes := pagedCase(r, array.BFloat16, array.Uint8, pagedShape{2, 6, 2, 300, 4, 8, 2, 2})
-	layouts := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 16, 6, 8, 3, 3})
-	layouts.Name += "/layouts"
-	for _, operand := range []string{"q", "keys", "values", "table"} {
-		layouts.In[operand] = place(layouts.In[operand], "transposed")
-	}
-	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
-	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
-	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(append(cases, wide, long, longCodes, byTokens, wideCodes, layouts, none, empty), pagedRunsCases()...)
-}
-
-func randomPagedSDPA(t *rapid.T) Case {
-	n := func(label string, most int) int { return rapid.IntRange(1, most).Draw(t, label) }
-	s := pagedShape{rows: n("rows", 6), hkv: n("key heads", 3), d: n("d", 70), pages: n("pages", 6), page: n("page", 20), sequences: n("sequences", 3), perSequence: n("per sequence", 6)}
-	s.hq = s.hkv * rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "group")
-	dtype := drawType(t, "type", floatTypes)
-	cache := rapid.SampledFrom([]array.DType{dtype, array.BFloat16, array.Uint8}).Draw(t, "cache type")
-	if cache == array.Uint8 {
-		s.d = (s.d + 3) / 4 * 4
-	}
-	c := pagedCase(drawSource(t), dtype, cache, s)
-	for _, operand := range []string{"q", "keys", "values", "table", "sequences", "lengths"} {
-		if c.In[operand].DType != array.Uint8 {
-			c.In[operand] = drawLayout(t, operand, c.In[operand])
-		}
-	}
-	return c
 }
 
 // pagedSDPAAlong: rows are independent, and nothing about the others changes a bit of them.
@@ -290,6 +156,19 @@ func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
 	}
 }
 
+func largePagedSDPA(dtype array.DType, _ string, size int) Case {
+	pages := size / 65536
+	table := make([]float64, pages)
+	for i := range table {
+		table[i] = float64(i)
+	}
+	return Case{In: map[string]array.Array{
+		"q": blank(dtype, 1, 16, 128), "keys": blank(dtype, pages, 8, 64, 128), "values": blank(dtype, pages, 8, 64, 128),
+		"table": dense(array.Int32, table, 1, pages), "sequences": dense(array.Int32, []float64{0}, 1),
+		"lengths": dense(array.Int32, []float64{float64(pages * 64)}, 1),
+	}}
+}
+
 func pagedSDPASuite() suite {
 	call := func(q, k, v, table, sequences, lengths []int, scale float32) func(e *env) error {
 		return func(e *env) error {
@@ -308,18 +187,7 @@ func pagedSDPASuite() suite {
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(cacheFloats(c.In["values"])))
 		},
-		large: func(dtype array.DType, _ string, size int) Case {
-			pages := size / 65536
-			table := make([]float64, pages)
-			for i := range table {
-				table[i] = float64(i)
-			}
-			return Case{In: map[string]array.Array{
-				"q": blank(dtype, 1, 16, 128), "keys": blank(dtype, pages, 8, 64, 128), "values": blank(dtype, pages, 8, 64, 128),
-				"table": dense(array.Int32, table, 1, pages), "sequences": dense(array.Int32, []float64{0}, 1),
-				"lengths": dense(array.Int32, []float64{float64(pages * 64)}, 1),
-			}}
-		},
+		large: largePagedSDPA,
 		valid: func() Case {
 			return pagedCase(newSource(1), array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 3, 4, 2, 2})
 		},
