@@ -48,102 +48,13 @@ environment:
 EOF
 }
 
-logs=$build/logs # the output of each step, shown if it fails
-
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 
-# ---- Dependencies ----
-
-# missing_packages prints the Debian package of each missing tool or library.
-missing_packages() {
-    local tool
-    for tool in g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config glslc:glslc "$@"; do
-        command -v "${tool%%:*}" >/dev/null || echo "${tool#*:}"
-    done
-    [ -e /usr/include/vulkan/vulkan.hpp ] || echo libvulkan-dev
-    [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
-    [ -e /usr/include/spirv/unified1/spirv.hpp ] || echo spirv-headers
-    [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
-    # Any driver will do; lavapipe is always available.
-    compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||
-        [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
-    if [ "${want_tests:-}" = 1 ]; then
-        compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || echo vulkan-validationlayers
-        command -v qemu-aarch64-static >/dev/null || echo qemu-user-static # runs tests for arm64
-        # For the chat page of examples/serve; the names are those its test looks for.
-        command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null || echo chromium-headless-shell
-    fi
-}
-
-install_packages() {
-    local sudo=''
-    [ "${KOMPUTE_GO_NO_INSTALL:-}" != 1 ] || die "missing: $*. Install with: apt-get install $*"
-    command -v apt-get >/dev/null || die "missing: $* (Debian's names). Install them with this system's package manager"
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "missing: $*. Neither root nor sudo here; as root: apt-get install $*"
-        sudo=sudo
-    fi
-    say "installing packages: $*"
-    hint="is there a network? As root: apt-get install $*" \
-        logged packages install_with_apt "$sudo" "$@"
-}
-
-install_with_apt() {
-    local sudo=$1
-    shift
-    $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -q --no-install-recommends "$@"
-}
-
-# need_go finds Go, also under sudo, whose PATH may lack it, and lets a Go that can
-# fetch the version that go.mod asks for do so.
-need_go() {
-    local want have get='get it from https://go.dev/dl/ and put it on PATH'
-    want=$(go_wanted)
-    find_go || die "Go is missing: Go $want or newer is needed; $get"
-    have=$(cd / && GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//; s/[^0-9.].*//')
-    ! at_least "$have" "$want" || return 0
-    at_least "$have" 1.21 || die "Go $have is too old: Go $want or newer is needed; $get"
-    say "Go $have fetches Go $want, which go.mod asks for"
-    hint="Go $want or newer is needed; $get" logged toolchain go_version_here
-}
-
-go_version_here() { (cd "$root" && go version); }
-
-# at_least A B: whether version A is B or newer.
-at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
-
-find_go() {
-    local home='' dir
-    if [ -n "${SUDO_USER:-}" ]; then
-        home=$(getent passwd "$SUDO_USER" | cut -d : -f 6)
-    fi
-    ! command -v go >/dev/null || return 0
-    for dir in "${GOROOT:-/usr/local/go}/bin" /usr/local/go/bin /usr/lib/go/bin /snap/bin \
-        ${home:+"$home/go/bin" "$home/.local/go/bin" "$home"/sdk/go*/bin}; do
-        if [ -x "$dir/go" ]; then
-            PATH=$PATH:$dir
-            return 0
-        fi
-    done
-    # Last, where the user who called sudo has it.
-    [ -n "$home" ] && [ "$(id -u)" = 0 ] || return 1
-    dir=$(su - "$SUDO_USER" -c 'command -v go' 2>/dev/null | tail -n 1)
-    [ -x "$dir" ] && PATH=$PATH:$(dirname "$dir")
-}
-
-go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
-
-deps() {
-    need_go
-    local missing
-    # In parallel with the installation of packages; the build reports modules that could not be downloaded.
-    (cd "$root" && go mod download >/dev/null 2>&1) &
-    missing=$(missing_packages "$@")
-    # shellcheck disable=SC2086 # one word per package
-    [ -z "$missing" ] || install_packages $missing
-}
+# shellcheck source=scripts/steps.sh
+. "$root/scripts/steps.sh"
+# shellcheck source=scripts/dependencies.sh
+. "$root/scripts/dependencies.sh"
 
 # ---- Native part ----
 
@@ -159,83 +70,6 @@ native() {
     say "compiling with $jobs jobs: $*"
     meter=native_meter logged native cmake --build "$build" -j "$jobs" --target "$@"
 }
-
-# logged NAME COMMAND... runs a command, whose output goes into $logs/NAME.log, and
-# through $meter to the terminal if there is one. If the command fails, the last lines
-# of its output are shown.
-logged() {
-    local log=$logs/$1.log
-    shift
-    mkdir -p "$logs"
-    if ! "$@" 2>&1 | tee "$log" | "${meter:-nothing}" >&2; then
-        tail -n 40 "$log" >&2
-        die "failed: $*${hint:+; $hint}. All of its output: $log"
-    fi
-}
-nothing() { cat >/dev/null; }
-
-# native_meter turns ninja's lines into "Kompute 3/4  shaders 20/95  shim 7/82" if
-# everything has to be built, otherwise into ninja's own count, "7/12".
-native_meter() {
-    local line kind bare=1
-    [ ! -e "$archive" ] || bare=0
-    local -A total=() steps=()
-    while read -r line; do
-        kind=$(native_kind "$line")
-        total[$kind]=$((${total[$kind]:-0} + 1))
-    done < <(ninja -C "$build" -t targets all | grep -E '\.(o|gch|spv): ')
-    while read -r line; do
-        kind=$(native_kind "${line##* }")
-        steps[$kind]=$((${steps[$kind]:-0} + 1))
-        case $bare$line in
-        1*) line='' ;;
-        0\[*) line=${line%%]*} line=${line#[} ;; # "[7/12] Building ..."
-        *) continue ;;
-        esac
-        for kind in Kompute glslang shaders shim tests; do
-            [ $bare = 0 ] || [ -z "${steps[$kind]:-}" ] || line+="$kind ${steps[$kind]}/${total[$kind]}  "
-        done
-        show "$line"
-    done
-    show_end
-}
-
-# native_kind tells the kind of a target from its output's name, or from the end of ninja's line about it.
-native_kind() {
-    case $1 in
-    kompute/*.o | kompute/*.o:*) echo Kompute ;;
-    CMakeFiles/kpx_glslang*) echo glslang ;;
-    csrc/tests/*) echo tests ;;
-    generated/spirv/*) echo shaders ;;
-    CMakeFiles/kpx*) echo shim ;;
-    *) echo other ;;
-    esac
-}
-
-# go_meter counts the packages that `go build -v` names.
-go_meter() {
-    local line n=0
-    while read -r line; do
-        n=$((n + 1))
-        show "Go: $n packages, $line"
-    done
-    show_end
-}
-
-# show reports the progress of a step: on a terminal in one line that is redrawn, otherwise as a line every ten
-# seconds.
-shown='' shown_at=$SECONDS
-show() {
-    shown=$1
-    [ -n "$shown" ] || return 0
-    if [ -t 2 ]; then
-        printf '\r    %.100s\033[K' "$shown" >&2
-    elif [ $((SECONDS - shown_at)) -ge 10 ]; then
-        shown_at=$SECONDS
-        printf '    %s\n' "$shown" >&2
-    fi
-}
-show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s\n' "$shown" >&2; fi; }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive nor changed
 # pkg-config output, so a hash of the archive and its location goes into CGO_CFLAGS, which is
