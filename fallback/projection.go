@@ -136,7 +136,10 @@ func (p *projection) units() int {
 }
 
 func (p *projection) parts() []workers.Part {
-	cost := p.matrices[0].cost(p.rows)
+	cost, align := p.matrices[0].cost(p.rows), projectionAlign
+	if p.rows > p.matrices[0].limbRows() {
+		align = Grain
+	}
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
@@ -146,11 +149,11 @@ func (p *projection) parts() []workers.Part {
 			{Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax},
 		}
 	case opdef.ProjectionSiLUMul:
-		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+		return []workers.Part{{Units: p.units(), Align: align, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
 	case opdef.ProjectionResidual:
-		return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.addResidual)}}
+		return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.addResidual)}}
 	}
-	return []workers.Part{{Units: p.units(), Align: projectionAlign, Cost: cost, Run: p.each(p.store)}}
+	return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.store)}}
 }
 
 // each calls f for blocks once the rows are prepared, with room for three blocks of
@@ -176,16 +179,18 @@ func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*wo
 // prepare brings the rows into the form that the matrices multiply.
 func (p *projection) prepare(l *lane, k int) {
 	p.matrices[0].Reset(&l.prepared, p.rows)
-	for i := range p.rows {
-		space := l.space
-		row := p.row(i, cut(&space, k))
-		if p.op.Norm != 0 {
-			normed := cut(&space, k)
-			normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
-			roundFloats(p.dtype, normed)
-			row = normed
+	for again := true; again; again = l.prepared.Again() {
+		for i := range p.rows {
+			space := l.space
+			row := p.row(i, cut(&space, k))
+			if p.op.Norm != 0 {
+				normed := cut(&space, k)
+				normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
+				roundFloats(p.dtype, normed)
+				row = normed
+			}
+			l.prepared.Set(i, row)
 		}
-		l.prepared.Set(i, row)
 	}
 }
 

@@ -114,10 +114,10 @@ func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 // is read and w converted to tiles less often, but each thread should have several
 // units.
 func blocks(all []rowProduct, rows int) (height, width int) {
-	if rows <= maxLimbRows {
+	m, columns := &all[0], 0
+	if rows <= m.limbRows() {
 		return rows, Grain
 	}
-	m, columns := &all[0], 0
 	for i := range all {
 		columns += all[i].N()
 	}

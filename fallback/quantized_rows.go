@@ -67,9 +67,18 @@ type PreparedRows struct {
 }
 
 // maxLimbRows is the largest number of rows of x that are multiplied as whole
-// numbers with the codes themselves. For more, products of dequantized tiles are
+// numbers with the codes themselves. For more, products of dequantized panels are
 // faster.
 const maxLimbRows = 8
+
+// limbRows is maxLimbRows, or less where tiles are faster: making tiles of the codes takes
+// as long as the products of 3 to 4 rows do.
+func (a *packed) limbRows() int {
+	if a.tiled() {
+		return 6
+	}
+	return maxLimbRows
+}
 
 // integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.
@@ -97,7 +106,7 @@ var e2m1Codes = func() (table simd.Table) {
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	p.rows, p.k, p.order = rows, m.cols, m.order()
 	p.limbs, p.tiled = p.limbs[:0], false
-	if rows > maxLimbRows || !m.integers() {
+	if rows > m.limbRows() || !m.integers() {
 		if m.tiled() {
 			p.tiled, p.group = true, m.GroupSize
 			p.tiles.Reset(rows, p.k, p.group)

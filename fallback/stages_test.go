@@ -45,6 +45,31 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 	check(t, property)
 }
 
+// A projection of a few rows has the bits of products of them, also where some are not finite.
+func TestProjectionOfRowsEqualsTheProduct(t *testing.T) {
+	property := func(g *gen) {
+		o := &opdef.Projection
+		q := Quantization{GroupSize: 32 << g.int("group", 0, 2), Bits: 4}
+		w := g.quantized(g.int("n", 1, 200), g.int("groups", 1, 512/q.GroupSize), q)
+		rows, k, n := g.int("rows", 1, maxLimbRows), w.scales.Shape[1]*q.GroupSize, w.w.Shape[0]
+		numbers := make([]float32, rows*k)
+		for i := range numbers {
+			numbers[i] = float32(g.normal())
+		}
+		if g.bool("infinity") {
+			numbers[g.int("place", 0, len(numbers)-1)] = float32(inf)
+		}
+		x := must(t, numbers, 1, rows, k)
+		want, got := must(t, make([]float32, rows*n), 1, rows, n), must(t, make([]float32, rows*n), 1, rows, n)
+		require.NoError(g, QuantizedMatMulTransposed(x, w.w, w.scales, w.biases, want, q))
+		a := make([]array.Array, len(o.Operands))
+		a[o.X.Index], a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index] = x, w.w, w.scales, w.biases, got
+		runStages(g, o.Op, opdef.ProjectionParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits)}, a)
+		requireSame(g, values(want), got)
+	}
+	check(t, property)
+}
+
 // Attention of few keys has the same bits in one loop as in two, and puts the same token
 // into the caches.
 func TestAttentionInOneLoop(t *testing.T) {
