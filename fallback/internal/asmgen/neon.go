@@ -30,75 +30,33 @@ func neonCodeDots(a *arm64, halves bool, groupLanes, rows int) {
 		"(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)",
 		"out", "codes", "stride", "scales", "biases", "groups", "x", "count", "blocks")
 	out, codes, stride, scales, biases, groups, x, count, blocks := r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
-	const (
-		limbs, left          = xreg(9), xreg(10) // x, and blocks to go
-		scratch              = xreg(19)
-		mask, ones, twoFifty = vreg(28), vreg(29), vreg(30)
-	)
-	row := func(first xreg, i int) xreg { return first + xreg(i) }
-	code, scale, bias := xreg(11), xreg(13), xreg(15) // pointers of up to two rows
-	total := func(i, part int) vreg { return vreg(4*i + part) }
-	a.line("LSL $2, R%d, R%d", groups, groups)
-	if halves {
-		a.constant(mask, scratch, 0x0f0f0f0f)
-	} else {
-		a.constant(mask, scratch, 0x80808080)
-		a.constant(ones, scratch, 0x01010101)
-		a.constant(twoFifty, scratch, 0x43800000) // 256
+	const left = xreg(10) // blocks to go
+	n := neonBlock{
+		arm64: a, halves: halves, elements: elements, rows: rows, groupLanes: groupLanes,
+		limbs: 9, code: 11, scale: 13, bias: 15, mask: 28, ones: 29, scale256: 30,
 	}
+	a.line("LSL $2, R%d, R%d", groups, groups)
+	n.constants()
 	a.label("rows")
-	for _, p := range [][3]xreg{{code, codes, stride}, {scale, scales, groups}, {bias, biases, groups}} {
+	for _, p := range [][3]xreg{{n.code, codes, stride}, {n.scale, scales, groups}, {n.bias, biases, groups}} {
 		a.line("MOVD R%d, R%d", p[1], p[0])
 		if rows == 2 {
 			a.line("ADD R%d, R%d, R%d", p[2], p[0], p[0]+1)
 		}
 	}
-	a.line("MOVD R%d, R%d", x, limbs)
+	a.line("MOVD R%d, R%d", x, n.limbs)
 	a.line("MOVD R%d, R%d", blocks, left)
 	for i := range rows {
 		for part := range 4 {
-			a.zero(total(i, part))
+			a.zero(n.total(i, part))
 		}
 	}
 	a.label("block")
-	n := neonBlock{arm64: a, halves: halves, elements: elements, rows: rows, limbs: limbs, mask: mask, ones: ones, scale256: twoFifty}
-	times := 1
-	if groupLanes == 32 {
-		times = 2
-	}
-	for range times {
-		for part := range 4 {
-			n.dots(part, func(i int) xreg { return row(code, i) })
-			a.load(24, limbs, 3*elements+16*part)    // powers
-			a.load(25, limbs, 3*elements+64+16*part) // sums
-			group := part * 4 / groupLanes * 4
-			for i := range rows {
-				a.loadFloat(26, row(scale, i), group)
-				a.loadFloat(27, row(bias, i), group)
-				a.fmulFirst(26, 24, 26)
-				a.fmla(total(i, part), n.result(i), 26)
-				a.fmlaFirst(total(i, part), 25, 27)
-			}
-		}
-		bytes := 64
-		for i := range rows {
-			a.line("ADD $%d, R%d, R%d", bytes, row(code, i), row(code, i))
-		}
-		a.line("ADD $%d, R%d, R%d", 3*elements+128, limbs, limbs)
-	}
-	for i := range rows {
-		a.line("ADD $%d, R%d, R%d", max(4, 64/groupLanes), row(scale, i), row(scale, i))
-		a.line("ADD $%d, R%d, R%d", max(4, 64/groupLanes), row(bias, i), row(bias, i))
-	}
-	a.line("SUBS $%d, R%d, R%d", times, left, left)
+	added := n.group()
+	a.line("SUBS $%d, R%d, R%d", added, left, left)
 	a.line("BNE block")
 	for i := range rows {
-		a.fadd(total(i, 0), total(i, 0), total(i, 2))
-		a.fadd(total(i, 1), total(i, 1), total(i, 3))
-		for _, pair := range [][2]vreg{{total(i, 0), total(i, 1)}, {total(i, 0), total(i, 0)}, {total(i, 0), total(i, 0)}} {
-			a.faddp(total(i, 0), pair[0], pair[1])
-		}
-		a.storeFloat(total(i, 0), out, 4*i)
+		n.store(i, out)
 		for _, p := range [][2]xreg{{codes, stride}, {scales, groups}, {biases, groups}} {
 			a.line("ADD R%d, R%d, R%d", p[1], p[0], p[0])
 		}
@@ -109,52 +67,125 @@ func neonCodeDots(a *arm64, halves bool, groupLanes, rows int) {
 	a.line("RET")
 }
 
-// neonBlock writes the integer part of neonCodeDots.
+// neonBlock writes what neonCodeDots does with a block.
 type neonBlock struct {
 	*arm64
-	halves               bool
-	elements, rows       int
-	limbs                xreg
-	mask, ones, scale256 vreg
+	halves                     bool
+	elements, rows, groupLanes int
+	limbs                      xreg // of x
+	code, scale, bias          xreg // pointers of the first row; the second's follow them
+	mask, ones, scale256       vreg
 }
+
+// total is where the sums of a part of a row are.
+func (n *neonBlock) total(row, part int) vreg { return vreg(4*row + part) }
 
 // result is where dots leaves the sums of a row.
 func (n *neonBlock) result(row int) vreg { return vreg(8 + row) }
 
-// dots computes Σ code·n of the lanes of a part, as floats.
-func (n *neonBlock) dots(part int, code func(row int) xreg) {
-	const limb, other = vreg(22), vreg(23)
-	first := func(row int) vreg { return vreg(10 + row) }
-	second := func(row int) vreg { return vreg(12 + row) }
-	low := second
+func (n *neonBlock) constants() {
+	const scratch = xreg(19)
+	if n.halves {
+		n.constant(n.mask, scratch, 0x0f0f0f0f)
+		return
+	}
+	n.constant(n.mask, scratch, 0x80808080)
+	n.constant(n.ones, scratch, 0x01010101)
+	n.constant(n.scale256, scratch, 0x43800000) // 256
+}
+
+// group adds the blocks that share a scale and a bias, or one block, and returns how many.
+func (n *neonBlock) group() (blocks int) {
+	blocks = max(1, n.groupLanes/16)
+	for range blocks {
+		for part := range 4 {
+			n.part(part)
+		}
+		for i := range n.rows {
+			n.line("ADD $64, R%d, R%d", n.code+xreg(i), n.code+xreg(i))
+		}
+		n.line("ADD $%d, R%d, R%d", 3*n.elements+128, n.limbs, n.limbs)
+	}
 	for i := range n.rows {
-		n.load(first(i), code(i), 16*part)
+		for _, first := range []xreg{n.scale, n.bias} {
+			n.line("ADD $%d, R%d, R%d", max(4, 64/n.groupLanes), first+xreg(i), first+xreg(i))
+		}
+	}
+	return blocks
+}
+
+// part adds a part of each row to its sums.
+func (n *neonBlock) part(part int) {
+	const powers, sums, scale, bias = vreg(24), vreg(25), vreg(26), vreg(27)
+	n.dots(part)
+	n.load(powers, n.limbs, 3*n.elements+16*part)
+	n.load(sums, n.limbs, 3*n.elements+64+16*part)
+	group := part * 4 / n.groupLanes * 4
+	for i := range n.rows {
+		n.loadFloat(scale, n.scale+xreg(i), group)
+		n.loadFloat(bias, n.bias+xreg(i), group)
+		n.fmulFirst(scale, powers, scale)
+		n.fmla(n.total(i, part), n.result(i), scale)
+		n.fmlaFirst(n.total(i, part), sums, bias)
+	}
+}
+
+// store adds up the lanes of a row and writes the result.
+func (n *neonBlock) store(row int, out xreg) {
+	sum, other := n.total(row, 0), n.total(row, 1)
+	n.fadd(sum, sum, n.total(row, 2))
+	n.fadd(other, other, n.total(row, 3))
+	n.faddp(sum, sum, other)
+	n.faddp(sum, sum, sum)
+	n.faddp(sum, sum, sum)
+	n.storeFloat(sum, out, 4*row)
+}
+
+// first and second are where dots has the codes of a row: in halves the lower and the upper
+// ones, else all of them in first, and other sums in second.
+func (n *neonBlock) first(row int) vreg  { return vreg(10 + row) }
+func (n *neonBlock) second(row int) vreg { return vreg(12 + row) }
+
+// dots computes Σ code·n of the lanes of a part, as floats.
+func (n *neonBlock) dots(part int) {
+	for i := range n.rows {
+		n.load(n.first(i), n.code+xreg(i), 16*part)
 		if n.halves {
-			n.shiftHalf(second(i), first(i))
-			n.and(first(i), first(i), n.mask)
+			n.shiftHalf(n.second(i), n.first(i))
+			n.and(n.first(i), n.first(i), n.mask)
 			n.zero(n.result(i))
 			continue
 		}
-		n.eor(first(i), first(i), n.mask) // less 128, with a sign
+		n.eor(n.first(i), n.first(i), n.mask) // less 128, with a sign
 	}
 	if n.halves {
-		for l := range 3 {
-			n.load(limb, n.limbs, l*n.elements+16*part)
-			n.load(other, n.limbs, l*n.elements+64+16*part)
-			for i := range n.rows {
-				if l > 0 {
-					n.shiftLeft(n.result(i), n.result(i), 8)
-				}
-				n.sdot(n.result(i), first(i), limb)
-				n.sdot(n.result(i), second(i), other)
-			}
-		}
-		for i := range n.rows {
-			n.scvtf(n.result(i), n.result(i))
-		}
-		return
+		n.dotsOfHalves(part)
+	} else {
+		n.dotsOfBytes(part)
 	}
-	const more = vreg(14) // 128·Σ limb, which the codes lack
+}
+
+func (n *neonBlock) dotsOfHalves(part int) {
+	const limb, other = vreg(22), vreg(23)
+	for l := range 3 {
+		n.load(limb, n.limbs, l*n.elements+16*part)
+		n.load(other, n.limbs, l*n.elements+64+16*part)
+		for i := range n.rows {
+			if l > 0 {
+				n.shiftLeft(n.result(i), n.result(i), 8)
+			}
+			n.sdot(n.result(i), n.first(i), limb)
+			n.sdot(n.result(i), n.second(i), other)
+		}
+	}
+	for i := range n.rows {
+		n.scvtf(n.result(i), n.result(i))
+	}
+}
+
+func (n *neonBlock) dotsOfBytes(part int) {
+	const limb, more = vreg(22), vreg(14) // more: 128·Σ limb, which the codes lack
+	low := n.second
 	for l := range 3 {
 		n.load(limb, n.limbs, l*n.elements+16*part)
 		n.zero(more)
@@ -172,7 +203,7 @@ func (n *neonBlock) dots(part int, code func(row int) xreg) {
 				sum = low(i)
 				n.mov(sum, more)
 			}
-			n.sdot(sum, first(i), limb)
+			n.sdot(sum, n.first(i), limb)
 		}
 	}
 	for i := range n.rows {
