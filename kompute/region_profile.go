@@ -89,10 +89,8 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &RegionProfile{Times: times, Region: region}
 	n := len(region.Dispatches)
-	wholes, timed, waiting := make([]uint64, times), make([]uint64, times), make([]float64, times)
-	lengths, gaps, work := make([]uint64, n*times), make([]uint64, n*times), make([]uint64, n*times)
+	m := newMeasurements(n, times)
 	for i := 0; i < times; {
 		runs := make([][]span, 2*min(times-i, profiledTogether))
 		for k := 1; k < len(runs); k += 2 {
@@ -103,36 +101,65 @@ func (r *Region) Profile(ctx context.Context, times int) (*RegionProfile, error)
 			return nil, err
 		}
 		for k := 0; k < len(all); k, i = k+2, i+1 {
-			wholes[i], timed[i], p.Workers = all[k].length(), all[k+1].length(), all[k+1].workers
-			last := all[k+1].start
-			for d, at := range runs[k+1] {
-				if at.end == 0 {
-					continue // it had nothing to do this time
-				}
-				lengths[d*times+i] = at.length()
-				gaps[d*times+i] = at.start - min(last, at.start)
-				last = at.end
-			}
-			worked := uint64(0)
-			for d, ns := range all[k+1].work {
-				work[d*times+i] = ns
-				worked += ns
-			}
-			if total := uint64(p.Workers) * timed[i]; total > 0 {
-				waiting[i] = max(1-float64(worked)/float64(total), 0)
-			}
+			m.add(i, all[k], all[k+1], runs[k+1])
 		}
 	}
-	slices.Sort(waiting)
-	p.Replay, p.Timed, p.Waiting = medianTime(wholes), medianTime(timed), waiting[times/2]
+	return m.medians(region), nil
+}
+
+// measurements are those of each replay, in nanoseconds; times of each dispatch are together.
+type measurements struct {
+	times, workers      int
+	wholes, timed       []uint64
+	waiting             []float64
+	lengths, gaps, work []uint64
+}
+
+func newMeasurements(dispatches, times int) *measurements {
+	n := dispatches * times
+	return &measurements{
+		times: times, wholes: make([]uint64, times), timed: make([]uint64, times), waiting: make([]float64, times),
+		lengths: make([]uint64, n), gaps: make([]uint64, n), work: make([]uint64, n),
+	}
+}
+
+// add adds the i-th pair: a replay as a whole, and one whose dispatches ran at spans.
+func (m *measurements) add(i int, whole, timed replayTime, spans []span) {
+	m.wholes[i], m.timed[i], m.workers = whole.length(), timed.length(), timed.workers
+	last := timed.start
+	for d, at := range spans {
+		if at.end == 0 {
+			continue // it had nothing to do this time
+		}
+		m.lengths[d*m.times+i] = at.length()
+		m.gaps[d*m.times+i] = at.start - min(last, at.start)
+		last = at.end
+	}
+	worked := uint64(0)
+	for d, ns := range timed.work {
+		m.work[d*m.times+i] = ns
+		worked += ns
+	}
+	if total := uint64(m.workers) * m.timed[i]; total > 0 {
+		m.waiting[i] = max(1-float64(worked)/float64(total), 0)
+	}
+}
+
+// medians makes the profile of a region; it sorts what was measured.
+func (m *measurements) medians(region *RegionDescription) *RegionProfile {
+	slices.Sort(m.waiting)
+	p := &RegionProfile{
+		Times: m.times, Replay: medianTime(m.wholes), Timed: medianTime(m.timed),
+		Workers: m.workers, Waiting: m.waiting[m.times/2], Region: region,
+	}
 	for k, d := range region.Dispatches {
+		median := func(ns []uint64) time.Duration { return medianTime(ns[k*m.times : (k+1)*m.times]) }
 		p.Dispatches = append(p.Dispatches, DispatchProfile{
 			RegionDispatch: d, Op: &region.Ops[d.OpIndex],
-			Time: medianTime(lengths[k*times : (k+1)*times]), Gap: medianTime(gaps[k*times : (k+1)*times]),
-			Work: medianTime(work[k*times : (k+1)*times]),
+			Time: median(m.lengths), Gap: median(m.gaps), Work: median(m.work),
 		})
 	}
-	return p, nil
+	return p
 }
 
 // medianTime sorts nanoseconds and returns the middle one.
