@@ -1,6 +1,6 @@
-// Attention of one new token over pages: it norms and rotates the token's heads, writes its key and value into their
-// page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one key
-// head and a range of the keys. The heads are loaded first of all, and the first keys are loaded while the heads are
+// Attention of one new token over pages of floats: it norms and rotates the token's heads, writes its key and value into
+// their page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one
+// key head and a range of the keys. The heads are loaded first of all, and the first keys are loaded while the heads are
 // prepared. The new key and value, which are in no page yet, replace whatever is loaded in their place.
 //
 // variants: narrow_subgroup narrow subgroup base
@@ -58,10 +58,6 @@ layout(push_constant) uniform Push { PagedStepParams p; };
 #define PAIR_THREADS 512
 #define PREPARED_QUADS ((HEADS + 2) * (D / 4)) // the queries, the new key, the new value
 #include "paged_pairs.glsl"
-CACHE_LOADS(keys)
-CACHE_LOADS(values)
-CACHE_STORES(keys)
-CACHE_STORES(values)
 
 uint place; // where the new token goes; beyond all places: nowhere
 
@@ -69,7 +65,7 @@ uint offset_of(uint page, uint head, uint token) {
     return page * p.pages_strides[0] + head * p.pages_strides[1] + token * p.pages_strides[2];
 }
 
-// Of number of workgroups that share a key head one writes the new token: none of them reads what is there.
+// One of the workgroups that share a key head writes the new token: none of them reads what is there.
 uint other_than_new(uint page, uint token) {
     return SHARE != 1 && page * p.page + token == place ? token ^ 1u : token;
 }
@@ -83,12 +79,12 @@ uint values_from(uint page, uint head, uint token) {
 }
 
 vec4 load_k(uint from, uint quad) {
-    vec4 r = keys_cache_quad(from, min(quad, QUADS - 1), D);
+    vec4 r = keys_quad(from + min(quad, QUADS - 1) * 4);
     return quad < QUADS ? r : vec4(0.0);
 }
 
 vec4 load_v(uint from, uint first, uint quad) {
-    vec4 r = values_cache_quad(from, min(quad, QUADS - 1), D);
+    vec4 r = values_quad(from + min(quad, QUADS - 1) * 4);
     return quad < QUADS ? r : vec4(0.0);
 }
 
@@ -131,28 +127,6 @@ void load_heads(uint first_head, uint key_head) {
     }
 }
 
-// Makes codes of the new key and value in heads_s, stores these, and replaces the heads by what they mean. Called by all
-// threads together, at least D / 2.
-void code_heads(uint key_head, bool stores) {
-    uint head = HEADS + gl_LocalInvocationIndex / QUADS, quad = gl_LocalInvocationIndex % QUADS;
-    bool exists = gl_LocalInvocationIndex < 2 * QUADS;
-    vec2 group = vec2(0.0);
-    uint word = exists ? head_codes(head, quad, group) : 0;
-    barrier(); // the heads have been read
-    if (exists) {
-        heads_s[head * QUADS + quad] = cache_values(word, group.x);
-    }
-    if (exists && stores && place < p.pages * p.page) {
-        uint to = offset_of(place / p.page, key_head, place % p.page);
-        if (head == HEADS) {
-            keys_cache_store(p.keys_offset + to, quad, D, word, group);
-        } else {
-            values_cache_store(p.values_offset + to, quad, D, word, group);
-        }
-    }
-    barrier();
-}
-
 // Stores the heads in shared memory, and the new key and value in their place. Called by all threads together.
 void prepare_heads(uint key_head, bool stores) {
     uint slot = gl_LocalInvocationIndex % TEAM;
@@ -171,19 +145,16 @@ void prepare_heads(uint key_head, bool stores) {
         if (kind != 2 && slot < DIMS / 2) {
             pair = rotated(pair, turn);
         }
-        uint dtype = kind == 0 ? q_DT : keys_DT == DT_UINT8 ? DT_FLOAT32 : keys_DT; // rounded as if it were stored
+        uint dtype = kind == 0 ? q_DT : keys_DT; // rounded as if it were stored
         pair = vec2(rounded(pair.x, dtype), rounded(pair.y, dtype));
         if (slot < D / 2 && job < HEADS + 2) {
             set_head(job, at, pair);
-            if (kind != 0 && stores && keys_DT != DT_UINT8) {
+            if (kind != 0 && stores) {
                 store_pair(kind, key_head, at, pair);
             }
         }
     }
     barrier();
-    if (keys_DT == DT_UINT8) {
-        code_heads(key_head, stores);
-    }
 }
 
 void take_queries() {
