@@ -50,6 +50,11 @@ Operands operands(Layer &layer) {
     put(layer, o.values, 0 * kDV + 3, kInf);                            // page 0, head 0
     put(layer, o.values, (kKeyHeads * kPage + kPage) * kDV + 43, kNaN); // page 1, head 1
     put(layer, o.keys, (2 * kKeyHeads * kPage + kPage + 1) * kD, kNaN); // page 2, head 1, token 1
+    // A key of row 0 that is all or nothing to the query heads that read it.
+    put(layer, o.keys, kD, kInf); // page 0, head 0, token 1
+    put(layer, o.q, 0, 0.5f);
+    put(layer, o.q, kD, -0.5f);
+    put(layer, o.q, (kRows - 1) * kHeads * kD, kNaN); // of the row that sees nothing
     return o;
 }
 
@@ -120,6 +125,9 @@ TEST(rows_of_pages_that_are_nan_are_computed) {
     const float scale = 0.25f;
     REQUIRE_OK(append_op(layer.stream, "paged_sdpa", arrays, &scale, 4, &err));
     const std::vector<float> expected = layer.read(all);
+    CHECK(std::isnan(expected[0]));
+    CHECK(std::isfinite(expected[kDV]) && expected[kDV + 3] == kInf);
+    CHECK(expected[(kRows - 1) * kHeads * kDV] == 0);
 
     const Tensor out = layer.empty(DT_FLOAT32, {kRows, kHeads, kDV});
     std::vector<float> before(expected.size(), kNaN);
