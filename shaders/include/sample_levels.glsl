@@ -147,7 +147,7 @@ shared Choice found;
 Choice narrow_down(uint level) {
     uint t = gl_LocalInvocationID.x;
     uint each = level_bins(level) / gl_WorkGroupSize.x;
-    uint top = level_bins(level) - 1u - t * each;
+    uint highest = level_bins(level) - 1u - t * each; // bin of the thread, which goes down from there
     barrier();
     for (uint i = t; i < SAMPLE_BIN_WORDS * level_bins(level); i += gl_WorkGroupSize.x) {
         bins[i] = scratch[level_hist(level) + i];
@@ -155,7 +155,7 @@ Choice narrow_down(uint level) {
     barrier();
     uvec3 sum = uvec3(0u);
     for (uint i = 0u; i < each; i++) {
-        uint at = SAMPLE_BIN_WORDS * (top - i);
+        uint at = SAMPLE_BIN_WORDS * (highest - i);
         sum = plus(sum, uvec3(bins[at], bins[at + 1u], bins[at + 2u]));
     }
     sum = scan(sum);
@@ -172,7 +172,7 @@ Choice narrow_down(uint level) {
     barrier();
     uvec3 before = scanned_before();
     if (before.x < c.count_left && c.count_left <= sum.x) {
-        uint left = c.count_left - before.x, b = top;
+        uint left = c.count_left - before.x, b = highest;
         for (uint n = bins[SAMPLE_BIN_WORDS * b]; n < left; n = bins[SAMPLE_BIN_WORDS * b]) {
             left -= n;
             b--;
@@ -182,7 +182,7 @@ Choice narrow_down(uint level) {
     }
     if (wide_less(before.yz, c.mass_left) && !wide_less(sum.yz, c.mass_left)) {
         uvec2 left = wide_sub(c.mass_left, before.yz);
-        uint b = top;
+        uint b = highest;
         for (uint i = 0u; i < each; i++) {
             uint at = SAMPLE_BIN_WORDS * b + 1u;
             uvec2 mass = uvec2(bins[at], bins[at + 1u]);
