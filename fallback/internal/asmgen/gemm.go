@@ -60,19 +60,7 @@ func panelProduct(v isa, rows int) {
 	Label("start")
 	a, pointers := byThrees(arg("a"), scaled("lda"), rows)
 	b, k := arg("b"), arg("k")
-	step := func(i int) {
-		bs := v.vecs(width)
-		for j, r := range bs {
-			VMOVUPS(Mem{Base: b, Disp: (i*width + j) * v.bytes()}, r)
-		}
-		for row := range rows {
-			f := v.vec()
-			VBROADCASTSS(a(row, 4*i), f)
-			for j, r := range bs {
-				VFMADD231PS(r, f, acc[row*width+j])
-			}
-		}
-	}
+	step := func(i int) { panelStep(v, acc, rows, i, a, b) }
 	move := func(steps int) {
 		for _, p := range pointers {
 			ADDQ(U8(4*steps), p)
@@ -103,6 +91,22 @@ func panelProduct(v isa, rows int) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// panelStep adds the products of step i of rows of A with a row of the panel.
+func panelStep(v isa, acc []reg.VecVirtual, rows, i int, a rowAt, b reg.GPVirtual) {
+	width := len(acc) / rows
+	bs := v.vecs(width)
+	for j, r := range bs {
+		VMOVUPS(Mem{Base: b, Disp: (i*width + j) * v.bytes()}, r)
+	}
+	for row := range rows {
+		f := v.vec()
+		VBROADCASTSS(a(row, 4*i), f)
+		for j, r := range bs {
+			VFMADD231PS(r, f, acc[row*width+j])
+		}
+	}
 }
 
 // transposePanel512 writes columns of a panel from rows, 16 at a time.

@@ -41,8 +41,25 @@ func mulAdd(v isa, rows, width int, tail bool) {
 	Label("start")
 	a, k := arg("a"), arg("k")
 	aRow := rowPointers(a, scaled("lda"), rows)
-	bs, f := v.vecs(min(width, 2)), v.vec()
 	Label("loop")
+	addOuter(v, acc, rows, aRow, b, load)
+	ADDQ(U8(4), a)
+	ADDQ(ldb, b)
+	DECQ(k)
+	JNZ(LabelRef("loop"))
+	for i := range rows {
+		for j := range width {
+			store(acc[i*width+j], cRow(i, j*v.bytes()))
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// addOuter adds the product of a column of A with a row of B.
+func addOuter(v isa, acc []reg.VecVirtual, rows int, aRow rowAt, b reg.GPVirtual, load func(Mem, reg.VecVirtual)) {
+	width := len(acc) / rows
+	bs, f := v.vecs(min(width, 2)), v.vec()
 	if rows == 1 {
 		VBROADCASTSS(aRow(0, 0), f)
 		for j := range width {
@@ -60,15 +77,4 @@ func mulAdd(v isa, rows, width int, tail bool) {
 			}
 		}
 	}
-	ADDQ(U8(4), a)
-	ADDQ(ldb, b)
-	DECQ(k)
-	JNZ(LabelRef("loop"))
-	for i := range rows {
-		for j := range width {
-			store(acc[i*width+j], cRow(i, j*v.bytes()))
-		}
-	}
-	VZEROUPPER()
-	RET()
 }
