@@ -53,6 +53,23 @@ static bool widen_rows(GatherParams &params, const Axes &post, uint32_t bytes) {
     return true;
 }
 
+static GatherParams gather_params(const Array &x, const Array &indices, uint32_t axis, const Sides &sides,
+                                  const Axes &places, const Array &out) {
+    GatherParams params{};
+    params.n = uint32_t(out.size());
+    params.post_size = uint32_t(sides.post.size());
+    params.index_count = uint32_t(places.size());
+    params.axis_length = uint32_t(x.shape[axis]);
+    params.axis_stride = uint32_t(x.strides[axis]);
+    place(sides.pre, params.pre_shape, params.pre_strides);
+    place(sides.post, params.post_shape, params.post_strides);
+    place(places, params.index_shape, params.index_strides);
+    params.x_offset = uint32_t(x.offset);
+    params.index_offset = uint32_t(indices.offset);
+    params.out_offset = uint32_t(out.offset);
+    return params;
+}
+
 void lower_gather(Lowering &lowering, const GatherCall &call) {
     Array x = call.x(), indices = call.indices();
     const Array &out = call.out();
@@ -81,18 +98,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
         places = collapse({&indices});
     }
     Array dense = dense_output(lowering, out);
-    GatherParams params{};
-    params.n = uint32_t(out.size());
-    params.post_size = uint32_t(sides.post.size());
-    params.index_count = uint32_t(places.size());
-    params.axis_length = uint32_t(x.shape[axis]);
-    params.axis_stride = uint32_t(x.strides[axis]);
-    place(sides.pre, params.pre_shape, params.pre_strides);
-    place(sides.post, params.post_shape, params.post_strides);
-    place(places, params.index_shape, params.index_strides);
-    params.x_offset = uint32_t(x.offset);
-    params.index_offset = uint32_t(indices.offset);
-    params.out_offset = uint32_t(dense.offset);
+    GatherParams params = gather_params(x, indices, axis, sides, places, dense);
     const bool rows = widen_rows(params, sides.post, x.element_size());
     const bool plain = sides.pre.rank == 0 && (places.rank == 0 || (places.rank == 1 && places.strides[0][0] == 1));
     const uint32_t batch = batch_of(lowering.device(), params.n);
