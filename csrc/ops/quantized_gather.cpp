@@ -4,19 +4,25 @@
 
 namespace kpx {
 
+static void check_quantized_gather(const QuantizedGatherCall &call) {
+    const auto &op = call.op();
+    const Array &w = call.w(), &indices = call.indices(), &out = call.out();
+    if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
+        invalid("indices must be int32 or uint32, and out must be floats with one more axis");
+    }
+    check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
+    if (w.rank != 2) {
+        invalid("w of rank {} is not a matrix", w.rank);
+    }
+}
+
 void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call) {
     const auto &op = call.op();
     const Array &w = call.w(), &scales = call.scales(), &out = call.out();
     const Array &biases = bound_biases(scales, call.biases());
     Array indices = call.indices();
     check_operands({&w, &scales, &biases, &indices, &out});
-    if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
-        invalid("indices must be int32 or uint32, and out must be floats with one more axis");
-    }
-    check_affine(w, scales, call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
-    if (w.rank != 2) {
-        invalid("w of rank {} is not a matrix", w.rank);
-    }
+    check_quantized_gather(call);
     if (out.size() == 0) {
         return;
     }
