@@ -94,16 +94,7 @@ func (d *codeDots) emit() {
 	left := GP64()
 	MOVQ(slot("blocks"), left)
 	Label("block")
-	d.block()
-	if d.groupLanes == 32 {
-		d.block()
-		SUBQ(U8(2), left)
-	} else {
-		DECQ(left)
-	}
-	step := max(4, 4*16/d.groupLanes)
-	ADDQ(U8(step), scales)
-	ADDQ(U8(step), biases)
+	d.group(left, scales, biases)
 	TESTQ(left, left)
 	JNZ(LabelRef("block"))
 	d.store()
@@ -146,6 +137,20 @@ func laneTable(lanes int) Mem {
 		laneTables[lanes] = &table
 	}
 	return *laneTables[lanes]
+}
+
+// group adds the blocks that share a scale and a bias, or one block, and counts them down.
+func (d *codeDots) group(left, scales, biases reg.GPVirtual) {
+	d.block()
+	if d.groupLanes == 32 {
+		d.block()
+		SUBQ(U8(2), left)
+	} else {
+		DECQ(left)
+	}
+	step := max(4, 4*16/d.groupLanes)
+	ADDQ(U8(step), scales)
+	ADDQ(U8(step), biases)
 }
 
 // block adds a block to the sums and moves on to the next one.

@@ -13,7 +13,7 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 )
 
-// families are the files that are generated, each from a file of its own here.
+// families are the files that are generated.
 var families = map[string]func(){
 	"codedots":    codeDotsFamily,
 	"elementwise": elementwiseFamily,
