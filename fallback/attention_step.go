@@ -200,9 +200,9 @@ func (t *attentionStep) attend(l *lane, piece, head int) {
 	}
 }
 
-// attendWhole computes columns of the result of one key head, from first on. All units of
-// a head make the new key, which only the first writes into the cache, and none reads there;
-// each puts its columns of the new value there.
+// attendWhole computes columns of the result of one key head, from first on. Every unit of
+// a head makes the new key. Only the first writes it into the cache, and none reads it from
+// there, so that units do not wait for each other. Each writes its columns of the new value.
 func (t *attentionStep) attendWhole(l *lane, head, first, width int) {
 	length, place := t.length(), t.place()
 	width = min(width, t.dv-first)

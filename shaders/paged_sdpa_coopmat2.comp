@@ -77,7 +77,7 @@ uint q_from(uint r) {
     return p.q_offset + row * p.q_strides[0] + head * p.q_strides[1];
 }
 
-// Where there are no such elements, others come, and nothing waits for knowing that.
+// Beyond the end of the head it loads other elements instead, so that no load depends on a branch.
 vec4 load_q4(uint from, uint e) {
     if (Q_VECTOR != 0) {
         return q_quad(from + min(e, p.d - 4));
@@ -241,7 +241,7 @@ uint result_at(uint r) {
     return p.out_offset + ((first + r / p.group) * p.key_heads * p.group + head) * p.dv;
 }
 
-// Whether a row of the tile has, or sees, a number that is not finite. Behind the last tile of keys.
+// Whether a row of the tile has, or sees, a number that is not finite. Valid behind the last tile of keys.
 bool sees_not_finite(uint r) { return row_exponents[r] >= SPLIT_NOT_FINITE / 2 || special_from < row_ends[r]; }
 
 void begin_rows() {

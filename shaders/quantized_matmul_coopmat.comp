@@ -50,7 +50,7 @@ uvec4 a_run(uint part, uint m, uint run) {
 #include "quantized_result.glsl"
 
 uvec2 next_b[B_TURNS];
-int next_scale[B_TURNS]; // its bits; to convert it where it is loaded would be to wait for it there
+int next_scale[B_TURNS]; // its bits: converting it where it is loaded would wait for it there
 
 void load_b(uint n0, uint run0) {
     [[unroll]] for (uint t = 0; t < B_TURNS; t++) {

@@ -59,7 +59,7 @@ void find_best() {
     uint t = gl_LocalInvocationID.x, end = part_end();
     load_turn(part_begin(), end);
     for (uint i = part * share + t; i < min(words, (part + 1u) * share); i += gl_WorkGroupSize.x) {
-        if (i >= p.parts * 2u) { // the word before it gets its value below
+        if (i >= p.parts * 2u) { // those before it are set below
             scratch[best + i] = 0u;
         }
     }

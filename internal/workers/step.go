@@ -40,8 +40,8 @@ func (c *Context) Prepared() bool {
 	return false
 }
 
-// Follows reports whether the worker's last call of a Run was of the same step, and it
-// has done nothing since but take these units, its own.
+// Follows reports whether the worker's last call of a Run was of the same step, and all
+// that it has done since is to take these units, which are of its own share.
 func (c *Context) Follows() bool { return c.follows }
 
 // Forget makes Prepared false again, for parts that run others.

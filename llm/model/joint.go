@@ -111,7 +111,8 @@ func (l *Loader[T]) canJoin(bytes []int) bool {
 	return limit <= 0 || int64(all) <= limit
 }
 
-// join replaces matrices with as many columns by views of one that has the rows of all.
+// join replaces matrices, which have the same number of columns, by views of one that has
+// the rows of all.
 func join[E kompute.Element, T kompute.Float](l *Loader[T], parts []**kompute.Tensor[E]) *kompute.Tensor[E] {
 	var from []*kompute.Tensor[E]
 	for _, p := range parts {

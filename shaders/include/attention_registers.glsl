@@ -39,7 +39,7 @@ MATRIX_C acc[V_STEPS];
 MATRIX_C top;         // the highest score of each row so far, in each element of it
 MATRIX_C weight;      // sums of weights, to be added up for each row
 int sums_exponent;    // acc is in units of 2^sums_exponent
-uint special_from;    // the first key of which, or of whose value, some element is not finite
+uint special_from;    // the first key that has an element that is not finite, or whose value has one
 
 const uint NO_KEY = 0xffffffffu;
 
