@@ -200,7 +200,8 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
-	m := &loaded[T]{network: build(l), config: spec.Config, device: d, cache: cache, bytes: l.bytes, owned: l.owned}
+	network := build(l) // before the loader's fields are read
+	m := &loaded[T]{network: network, config: spec.Config, device: d, cache: cache, bytes: l.bytes, owned: l.owned}
 	if err := errors.Join(l.err, l.finish()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
