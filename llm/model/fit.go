@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/nn"
@@ -34,6 +35,17 @@ func (e *FitError) Unwrap() error { return ErrFit }
 func formatBytes(n int64) string {
 	const mib = 1 << 20
 	return fmt.Sprintf("%d bytes (%.1f MiB)", n, float64(n)/mib)
+}
+
+// room returns how many bytes weights and a cache of tokens leave of the device's memory;
+// all there are if the driver does not report it.
+func room(d *kompute.Device, weights int64, shape nn.CacheShape, tokens int, dtype kompute.DType) int64 {
+	available := d.Info().MemoryAvailable
+	if available <= 0 {
+		return math.MaxInt64
+	}
+	cache, _ := shape.Bytes(tokens, dtype)
+	return available - weights - cache
 }
 
 // checkFit compares what weights of the given bytes need, with a cache of the

@@ -11,7 +11,7 @@ import (
 // Joint moves the matrices of projections of the same x into one, in which they follow
 // one another, and returns the projection by all of it; the projections themselves then
 // read their parts of it. It returns nil, and leaves them as they are, if they have
-// biases or different types or packings, and on the CPU, which uses the checkpoint's
+// biases or different types or packings, or no memory is left for both, and on the CPU, which uses the checkpoint's
 // memory and computes products of the same x together by itself.
 func (l *Loader[T]) Joint(projections ...nn.Linear[T]) nn.Linear[T] {
 	if l.err != nil || l.stream == nil || l.device.Backend() == "cpu" {
@@ -97,8 +97,8 @@ func sizes[E kompute.Element](parts []**kompute.Tensor[E]) []int {
 	return bytes
 }
 
-// canJoin tells whether matrices of these sizes fit into one tensor, in which each begins
-// where kernels can load 16 bytes at once.
+// canJoin reports whether matrices of these sizes fit into one tensor, in which each begins
+// where kernels can load 16 bytes at once, and whether there is memory for it beside them.
 func (l *Loader[T]) canJoin(bytes []int) bool {
 	all := 0
 	for _, n := range bytes {
@@ -108,7 +108,7 @@ func (l *Loader[T]) canJoin(bytes []int) bool {
 		all += n
 	}
 	limit := l.device.Info().MaxTensorBytes
-	return limit <= 0 || int64(all) <= limit
+	return int64(all) <= l.room && (limit <= 0 || int64(all) <= limit)
 }
 
 // join replaces matrices, which have the same number of columns, by views of one that has

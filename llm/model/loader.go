@@ -28,6 +28,7 @@ type Loader[T kompute.Float] struct {
 	progress func(bytes int64)
 
 	bytes int64 // on the device so far
+	room  int64 // of the device's memory, beside weights and cache
 	owned []io.Closer
 	err   error
 }

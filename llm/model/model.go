@@ -197,6 +197,7 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 		return nil, err
 	}
 	l := &Loader[T]{ctx: ctx, weights: c, device: d, stream: s}
+	l.room = room(d, plan.bytes, spec.Config.Cache(), o.Capacity, cache)
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
