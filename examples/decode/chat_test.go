@@ -157,10 +157,10 @@ func TestNoColor(t *testing.T) {
 
 // Ctrl-C ends the answer, then the line, and only then the program.
 func TestInterrupts(t *testing.T) {
-	p := chatAt(t, nil, "--temp=9", "--max-tokens=4000", "--seed=1")
+	p := chatAt(t, nil, longAnswer...)
 	p.types("Tell me a story\r")
 	p.sees("story")
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // the answer has begun
 	p.types("\x03")
 	p.sees("ended: cancelled")
 	p.sees("> ")

@@ -171,12 +171,15 @@ func TestCancelled(t *testing.T) {
 	require.NoError(t, in.Close())
 }
 
-// Either signal ends a run with its JSON and its trace written. With this seed the answer
-// has thousands of tokens; with others it could end before the signal.
+// longAnswer makes the answer to "Tell me a story" 4,000 tokens long; with other seeds it
+// could end before a test interrupts it.
+var longAnswer = []string{"--temp=90", "--seed=169", "--max-tokens=4000"}
+
+// Either signal ends a run with its JSON and its trace written.
 func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		trace := filepath.Join(t.TempDir(), "trace.json")
-		cmd := exec.Command(os.Args[0], "--device=cpu", "--json", "--prompt=Tell me a story", "--temp=90", "--seed=169", "--max-tokens=4000", "--trace", trace)
+		cmd := exec.Command(os.Args[0], append([]string{"--device=cpu", "--json", "--prompt=Tell me a story", "--trace", trace}, longAnswer...)...)
 		cmd.Env = append(os.Environ(), asProgram+"=1")
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
