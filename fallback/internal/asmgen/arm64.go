@@ -77,6 +77,8 @@ var (
 	fcmgt  = floatOp{0x6ea0e400, "fcmgt"}
 	iadd   = floatOp{0x4ea08400, "add"}
 	isub   = floatOp{0x6ea08400, "sub"}
+	addp   = floatOp{0x4ea0bc00, "addp"}
+	umax   = floatOp{0x6ea06400, "umax"} // not of 64 bits
 
 	fneg   = floatOp{0x6ea0f800, "fneg"}
 	fabs   = floatOp{0x4ea0f800, "fabs"}
@@ -173,6 +175,25 @@ func (a *arm64) narrowDoubles(d, n vreg, upper bool) { a.half(0x0e616800, "fcvtn
 
 // largestLane sets the first lane of d to the largest number of n, or a NaN.
 func (a *arm64) largestLane(d, n vreg) { a.two(0x6e30f800, "fmaxv", d, n) }
+
+// largestWord sets the first lane of d to the largest unsigned number of n, and spread
+// all lanes to the first of n. isZero sets the lanes that are 0 to -1, and clear those
+// of m's bits that are set to 0.
+func (a *arm64) largestWord(d, n vreg) { a.two(0x6eb0a800, "umaxv.4s", d, n) }
+func (a *arm64) spread(d, n vreg)      { a.two(0x4e040400, "dup.4s lane 0", d, n) }
+func (a *arm64) isZero(d, n vreg)      { a.two(0x4ea09800, "cmeq.4s #0", d, n) }
+func (a *arm64) clear(d, n, m vreg)    { a.three(0x4e601c00, "bic", "16b", d, n, m) }
+
+// Every second of the 16-bit numbers, or of the bytes, of n and then m.
+func (a *arm64) evenHalves(d, n, m vreg) { a.three(0x4e401800, "uzp1", "8h", d, n, m) }
+func (a *arm64) oddHalves(d, n, m vreg)  { a.three(0x4e405800, "uzp2", "8h", d, n, m) }
+func (a *arm64) evenBytes(d, n, m vreg)  { a.three(0x4e001800, "uzp1", "16b", d, n, m) }
+func (a *arm64) oddBytes(d, n, m vreg)   { a.three(0x4e005800, "uzp2", "16b", d, n, m) }
+
+// look sets byte i of d to byte m[i] of n, and shiftHalves shifts 16-bit numbers to
+// the left by so many bits, to the right by fewer than 0.
+func (a *arm64) look(d, n, m vreg)        { a.three(0x4e000000, "tbl", "16b", d, n, m) }
+func (a *arm64) shiftHalves(d, n, m vreg) { a.three(0x6e604400, "ushl", "8h", d, n, m) }
 
 // storeLow stores 8 bytes.
 func (a *arm64) storeLow(d vreg, base xreg, disp int) {

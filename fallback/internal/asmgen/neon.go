@@ -17,6 +17,7 @@ func neonFamily(a *arm64) {
 	}
 	neonRows(a)
 	neonMatrices(a)
+	neonLimbs(a)
 }
 
 // neonCodeDots writes what codeDots writes for amd64. A block has four parts of

@@ -296,3 +296,23 @@ func mulAdd1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
 //
 //go:noescape
 func mulAdd1x1NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
+
+// prepareLimbsNaturalNEON makes the limbs of blocks of x, and sets largest to the largest of their absolute values' bits.
+//
+//go:noescape
+func prepareLimbsNaturalNEON(out *byte, x *float32, blocks int, largest *uint32)
+
+// prepareLimbsHalvesNEON makes the limbs of blocks of x, and sets largest to the largest of their absolute values' bits.
+//
+//go:noescape
+func prepareLimbsHalvesNEON(out *byte, x *float32, blocks int, largest *uint32)
+
+// unpackCodesNEON writes codes as bytes, 16 times count of them. It may read 16 bytes further than the codes.
+//
+//go:noescape
+func unpackCodesNEON(dst *byte, codes *byte, count int, step int, control *byte)
+
+// unpackTableNEON writes numbers of a table in place of codes, as bytes, 16 times count of them. It may read 16 bytes further than the codes.
+//
+//go:noescape
+func unpackTableNEON(dst *byte, codes *byte, count int, step int, control *byte)

@@ -6140,3 +6140,723 @@ loop:
 	BNE loop
 	WORD $0xbd000000 // str s0, [x0, #0]
 	RET
+
+// func prepareLimbsNaturalNEON(out *byte, x *float32, blocks int, largest *uint32)
+TEXT ·prepareLimbsNaturalNEON(SB), NOSPLIT, $0-32
+	MOVD out+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVD largest+24(FP), R3
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD $0x16, R9
+	VDUP R9, V21.S4
+	MOVD $0x113, R9
+	VDUP R9, V22.S4
+	MOVD $0x15, R9
+	VDUP R9, V23.S4
+	MOVD $0x808080, R9
+	VDUP R9, V24.S4
+
+block:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc00c23 // ldr q3, [x1, #48]
+	WORD $0x3dc01024 // ldr q4, [x1, #64]
+	WORD $0x3dc01425 // ldr q5, [x1, #80]
+	WORD $0x3dc01826 // ldr q6, [x1, #96]
+	WORD $0x3dc01c27 // ldr q7, [x1, #112]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d803012 // str q18, [x0, #192]
+	WORD $0x3d804008 // str q8, [x0, #256]
+	WORD $0x4e21d94a // scvtf.4s v10, v10
+	WORD $0x6e32dd4a // fmul v10.4s, v10.4s, v18.4s
+	WORD $0x3d803412 // str q18, [x0, #208]
+	WORD $0x3d80440a // str q10, [x0, #272]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0x3d801001 // str q1, [x0, #64]
+	WORD $0x3d801405 // str q5, [x0, #80]
+	WORD $0x3d802002 // str q2, [x0, #128]
+	WORD $0x3d802406 // str q6, [x0, #144]
+	WORD $0x3dc02020 // ldr q0, [x1, #128]
+	WORD $0x3dc02421 // ldr q1, [x1, #144]
+	WORD $0x3dc02822 // ldr q2, [x1, #160]
+	WORD $0x3dc02c23 // ldr q3, [x1, #176]
+	WORD $0x3dc03024 // ldr q4, [x1, #192]
+	WORD $0x3dc03425 // ldr q5, [x1, #208]
+	WORD $0x3dc03826 // ldr q6, [x1, #224]
+	WORD $0x3dc03c27 // ldr q7, [x1, #240]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d803812 // str q18, [x0, #224]
+	WORD $0x3d804808 // str q8, [x0, #288]
+	WORD $0x4e21d94a // scvtf.4s v10, v10
+	WORD $0x6e32dd4a // fmul v10.4s, v10.4s, v18.4s
+	WORD $0x3d803c12 // str q18, [x0, #240]
+	WORD $0x3d804c0a // str q10, [x0, #304]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x3d800800 // str q0, [x0, #32]
+	WORD $0x3d800c04 // str q4, [x0, #48]
+	WORD $0x3d801801 // str q1, [x0, #96]
+	WORD $0x3d801c05 // str q5, [x0, #112]
+	WORD $0x3d802802 // str q2, [x0, #160]
+	WORD $0x3d802c06 // str q6, [x0, #176]
+	ADD $256, R1, R1
+	ADD $320, R0, R0
+	SUBS $1, R2, R2
+	BNE block
+	WORD $0x6eb0aa94 // umaxv.4s v20, v20
+	WORD $0xbd000074 // str s20, [x3, #0]
+	RET
+
+// func prepareLimbsHalvesNEON(out *byte, x *float32, blocks int, largest *uint32)
+TEXT ·prepareLimbsHalvesNEON(SB), NOSPLIT, $0-32
+	MOVD out+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVD largest+24(FP), R3
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD $0x16, R9
+	VDUP R9, V21.S4
+	MOVD $0x113, R9
+	VDUP R9, V22.S4
+	MOVD $0x15, R9
+	VDUP R9, V23.S4
+	MOVD $0x808080, R9
+	VDUP R9, V24.S4
+
+block:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x3dc00c23 // ldr q3, [x1, #48]
+	WORD $0x3dc01024 // ldr q4, [x1, #64]
+	WORD $0x3dc01425 // ldr q5, [x1, #80]
+	WORD $0x3dc01826 // ldr q6, [x1, #96]
+	WORD $0x3dc01c27 // ldr q7, [x1, #112]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eaabd08 // addp v8.4s, v8.4s, v10.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d806012 // str q18, [x0, #384]
+	WORD $0x3d807008 // str q8, [x0, #448]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x4e041808 // uzp1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e045809 // uzp2 v9.16b, v0.16b, v4.16b
+	WORD $0x3d800008 // str q8, [x0, #0]
+	WORD $0x3d801009 // str q9, [x0, #64]
+	WORD $0x4e051828 // uzp1 v8.16b, v1.16b, v5.16b
+	WORD $0x4e055829 // uzp2 v9.16b, v1.16b, v5.16b
+	WORD $0x3d802008 // str q8, [x0, #128]
+	WORD $0x3d803009 // str q9, [x0, #192]
+	WORD $0x4e061848 // uzp1 v8.16b, v2.16b, v6.16b
+	WORD $0x4e065849 // uzp2 v9.16b, v2.16b, v6.16b
+	WORD $0x3d804008 // str q8, [x0, #256]
+	WORD $0x3d805009 // str q9, [x0, #320]
+	WORD $0x3dc02020 // ldr q0, [x1, #128]
+	WORD $0x3dc02421 // ldr q1, [x1, #144]
+	WORD $0x3dc02822 // ldr q2, [x1, #160]
+	WORD $0x3dc02c23 // ldr q3, [x1, #176]
+	WORD $0x3dc03024 // ldr q4, [x1, #192]
+	WORD $0x3dc03425 // ldr q5, [x1, #208]
+	WORD $0x3dc03826 // ldr q6, [x1, #224]
+	WORD $0x3dc03c27 // ldr q7, [x1, #240]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eaabd08 // addp v8.4s, v8.4s, v10.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d806412 // str q18, [x0, #400]
+	WORD $0x3d807408 // str q8, [x0, #464]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x4e041808 // uzp1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e045809 // uzp2 v9.16b, v0.16b, v4.16b
+	WORD $0x3d800408 // str q8, [x0, #16]
+	WORD $0x3d801409 // str q9, [x0, #80]
+	WORD $0x4e051828 // uzp1 v8.16b, v1.16b, v5.16b
+	WORD $0x4e055829 // uzp2 v9.16b, v1.16b, v5.16b
+	WORD $0x3d802408 // str q8, [x0, #144]
+	WORD $0x3d803409 // str q9, [x0, #208]
+	WORD $0x4e061848 // uzp1 v8.16b, v2.16b, v6.16b
+	WORD $0x4e065849 // uzp2 v9.16b, v2.16b, v6.16b
+	WORD $0x3d804408 // str q8, [x0, #272]
+	WORD $0x3d805409 // str q9, [x0, #336]
+	WORD $0x3dc04020 // ldr q0, [x1, #256]
+	WORD $0x3dc04421 // ldr q1, [x1, #272]
+	WORD $0x3dc04822 // ldr q2, [x1, #288]
+	WORD $0x3dc04c23 // ldr q3, [x1, #304]
+	WORD $0x3dc05024 // ldr q4, [x1, #320]
+	WORD $0x3dc05425 // ldr q5, [x1, #336]
+	WORD $0x3dc05826 // ldr q6, [x1, #352]
+	WORD $0x3dc05c27 // ldr q7, [x1, #368]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eaabd08 // addp v8.4s, v8.4s, v10.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d806812 // str q18, [x0, #416]
+	WORD $0x3d807808 // str q8, [x0, #480]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x4e041808 // uzp1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e045809 // uzp2 v9.16b, v0.16b, v4.16b
+	WORD $0x3d800808 // str q8, [x0, #32]
+	WORD $0x3d801809 // str q9, [x0, #96]
+	WORD $0x4e051828 // uzp1 v8.16b, v1.16b, v5.16b
+	WORD $0x4e055829 // uzp2 v9.16b, v1.16b, v5.16b
+	WORD $0x3d802808 // str q8, [x0, #160]
+	WORD $0x3d803809 // str q9, [x0, #224]
+	WORD $0x4e061848 // uzp1 v8.16b, v2.16b, v6.16b
+	WORD $0x4e065849 // uzp2 v9.16b, v2.16b, v6.16b
+	WORD $0x3d804808 // str q8, [x0, #288]
+	WORD $0x3d805809 // str q9, [x0, #352]
+	WORD $0x3dc06020 // ldr q0, [x1, #384]
+	WORD $0x3dc06421 // ldr q1, [x1, #400]
+	WORD $0x3dc06822 // ldr q2, [x1, #416]
+	WORD $0x3dc06c23 // ldr q3, [x1, #432]
+	WORD $0x3dc07024 // ldr q4, [x1, #448]
+	WORD $0x3dc07425 // ldr q5, [x1, #464]
+	WORD $0x3dc07826 // ldr q6, [x1, #480]
+	WORD $0x3dc07c27 // ldr q7, [x1, #496]
+	WORD $0x4ea0f810 // fabs.4s v16, v0
+	WORD $0x4ea0f828 // fabs.4s v8, v1
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f848 // fabs.4s v8, v2
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f868 // fabs.4s v8, v3
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f888 // fabs.4s v8, v4
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8a8 // fabs.4s v8, v5
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8c8 // fabs.4s v8, v6
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x4ea0f8e8 // fabs.4s v8, v7
+	WORD $0x6ea86610 // umax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb06694 // umax v20.4s, v20.4s, v16.4s
+	WORD $0x6eb0aa10 // umaxv.4s v16, v16
+	WORD $0x4e040610 // dup.4s lane 0 v16, v16
+	WORD $0x4ea09a13 // cmeq.4s #0 v19, v16
+	WORD $0x6f290610 // ushr v16.4s, v16.4s, immh:immb 41
+	WORD $0x6eb56610 // umax v16.4s, v16.4s, v21.4s
+	WORD $0x6eb086d1 // sub v17.4s, v22.4s, v16.4s
+	WORD $0x4f375631 // shl v17.4s, v17.4s, immh:immb 55
+	WORD $0x6eb78612 // sub v18.4s, v16.4s, v23.4s
+	WORD $0x4f375652 // shl v18.4s, v18.4s, immh:immb 55
+	WORD $0x4e731e52 // bic v18.16b, v18.16b, v19.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	WORD $0x4e21a800 // fcvtns.4s v0, v0
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e21a821 // fcvtns.4s v1, v1
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x4e21a842 // fcvtns.4s v2, v2
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e21a863 // fcvtns.4s v3, v3
+	WORD $0x6e31dc84 // fmul v4.4s, v4.4s, v17.4s
+	WORD $0x4e21a884 // fcvtns.4s v4, v4
+	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
+	WORD $0x4e21a8a5 // fcvtns.4s v5, v5
+	WORD $0x6e31dcc6 // fmul v6.4s, v6.4s, v17.4s
+	WORD $0x4e21a8c6 // fcvtns.4s v6, v6
+	WORD $0x6e31dce7 // fmul v7.4s, v7.4s, v17.4s
+	WORD $0x4e21a8e7 // fcvtns.4s v7, v7
+	WORD $0x4ea1bc08 // addp v8.4s, v0.4s, v1.4s
+	WORD $0x4ea3bc49 // addp v9.4s, v2.4s, v3.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4ea5bc8a // addp v10.4s, v4.4s, v5.4s
+	WORD $0x4ea7bccb // addp v11.4s, v6.4s, v7.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eaabd08 // addp v8.4s, v8.4s, v10.4s
+	WORD $0x4e21d908 // scvtf.4s v8, v8
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x3d806c12 // str q18, [x0, #432]
+	WORD $0x3d807c08 // str q8, [x0, #496]
+	WORD $0x4eb88400 // add v0.4s, v0.4s, v24.4s
+	WORD $0x6e381c00 // eor v0.16b, v0.16b, v24.16b
+	WORD $0x4eb88421 // add v1.4s, v1.4s, v24.4s
+	WORD $0x6e381c21 // eor v1.16b, v1.16b, v24.16b
+	WORD $0x4eb88442 // add v2.4s, v2.4s, v24.4s
+	WORD $0x6e381c42 // eor v2.16b, v2.16b, v24.16b
+	WORD $0x4eb88463 // add v3.4s, v3.4s, v24.4s
+	WORD $0x6e381c63 // eor v3.16b, v3.16b, v24.16b
+	WORD $0x4eb88484 // add v4.4s, v4.4s, v24.4s
+	WORD $0x6e381c84 // eor v4.16b, v4.16b, v24.16b
+	WORD $0x4eb884a5 // add v5.4s, v5.4s, v24.4s
+	WORD $0x6e381ca5 // eor v5.16b, v5.16b, v24.16b
+	WORD $0x4eb884c6 // add v6.4s, v6.4s, v24.4s
+	WORD $0x6e381cc6 // eor v6.16b, v6.16b, v24.16b
+	WORD $0x4eb884e7 // add v7.4s, v7.4s, v24.4s
+	WORD $0x6e381ce7 // eor v7.16b, v7.16b, v24.16b
+	WORD $0x4e411808 // uzp1 v8.8h, v0.8h, v1.8h
+	WORD $0x4e41580c // uzp2 v12.8h, v0.8h, v1.8h
+	WORD $0x4e431849 // uzp1 v9.8h, v2.8h, v3.8h
+	WORD $0x4e43584d // uzp2 v13.8h, v2.8h, v3.8h
+	WORD $0x4e0d1980 // uzp1 v0.16b, v12.16b, v13.16b
+	WORD $0x4e095901 // uzp2 v1.16b, v8.16b, v9.16b
+	WORD $0x4e091902 // uzp1 v2.16b, v8.16b, v9.16b
+	WORD $0x4e451888 // uzp1 v8.8h, v4.8h, v5.8h
+	WORD $0x4e45588c // uzp2 v12.8h, v4.8h, v5.8h
+	WORD $0x4e4718c9 // uzp1 v9.8h, v6.8h, v7.8h
+	WORD $0x4e4758cd // uzp2 v13.8h, v6.8h, v7.8h
+	WORD $0x4e0d1984 // uzp1 v4.16b, v12.16b, v13.16b
+	WORD $0x4e095905 // uzp2 v5.16b, v8.16b, v9.16b
+	WORD $0x4e091906 // uzp1 v6.16b, v8.16b, v9.16b
+	WORD $0x4e041808 // uzp1 v8.16b, v0.16b, v4.16b
+	WORD $0x4e045809 // uzp2 v9.16b, v0.16b, v4.16b
+	WORD $0x3d800c08 // str q8, [x0, #48]
+	WORD $0x3d801c09 // str q9, [x0, #112]
+	WORD $0x4e051828 // uzp1 v8.16b, v1.16b, v5.16b
+	WORD $0x4e055829 // uzp2 v9.16b, v1.16b, v5.16b
+	WORD $0x3d802c08 // str q8, [x0, #176]
+	WORD $0x3d803c09 // str q9, [x0, #240]
+	WORD $0x4e061848 // uzp1 v8.16b, v2.16b, v6.16b
+	WORD $0x4e065849 // uzp2 v9.16b, v2.16b, v6.16b
+	WORD $0x3d804c08 // str q8, [x0, #304]
+	WORD $0x3d805c09 // str q9, [x0, #368]
+	ADD $512, R1, R1
+	ADD $512, R0, R0
+	SUBS $1, R2, R2
+	BNE block
+	WORD $0x6eb0aa94 // umaxv.4s v20, v20
+	WORD $0xbd000074 // str s20, [x3, #0]
+	RET
+
+// func unpackCodesNEON(dst *byte, codes *byte, count int, step int, control *byte)
+TEXT ·unpackCodesNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD codes+8(FP), R1
+	MOVD count+16(FP), R2
+	MOVD step+24(FP), R3
+	MOVD control+32(FP), R4
+	WORD $0x3dc00084 // ldr q4, [x4, #0]
+	WORD $0x3dc00886 // ldr q6, [x4, #32]
+	WORD $0x3dc00485 // ldr q5, [x4, #16]
+	WORD $0x3dc00c87 // ldr q7, [x4, #48]
+	WORD $0x3dc01088 // ldr q8, [x4, #64]
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4e040001 // tbl v1.16b, v0.16b, v4.16b
+	WORD $0x6e664421 // ushl v1.8h, v1.8h, v6.8h
+	WORD $0x4e050002 // tbl v2.16b, v0.16b, v5.16b
+	WORD $0x6e674442 // ushl v2.8h, v2.8h, v7.8h
+	WORD $0x4e021820 // uzp1 v0.16b, v1.16b, v2.16b
+	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD R3, R1, R1
+	ADD $16, R0, R0
+	SUBS $1, R2, R2
+	BNE loop
+	RET
+
+// func unpackTableNEON(dst *byte, codes *byte, count int, step int, control *byte)
+TEXT ·unpackTableNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD codes+8(FP), R1
+	MOVD count+16(FP), R2
+	MOVD step+24(FP), R3
+	MOVD control+32(FP), R4
+	WORD $0x3dc00084 // ldr q4, [x4, #0]
+	WORD $0x3dc00886 // ldr q6, [x4, #32]
+	WORD $0x3dc00485 // ldr q5, [x4, #16]
+	WORD $0x3dc00c87 // ldr q7, [x4, #48]
+	WORD $0x3dc01088 // ldr q8, [x4, #64]
+	WORD $0x3dc01489 // ldr q9, [x4, #80]
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4e040001 // tbl v1.16b, v0.16b, v4.16b
+	WORD $0x6e664421 // ushl v1.8h, v1.8h, v6.8h
+	WORD $0x4e050002 // tbl v2.16b, v0.16b, v5.16b
+	WORD $0x6e674442 // ushl v2.8h, v2.8h, v7.8h
+	WORD $0x4e021820 // uzp1 v0.16b, v1.16b, v2.16b
+	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
+	WORD $0x4e000120 // tbl v0.16b, v9.16b, v0.16b
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD R3, R1, R1
+	ADD $16, R0, R0
+	SUBS $1, R2, R2
+	BNE loop
+	RET

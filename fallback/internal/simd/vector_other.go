@@ -4,10 +4,8 @@ package simd
 
 // There are no vector forms of these.
 func dequantizeVector([]float32, int, *Weights, int) bool                 { return false }
-func (l *Limbs) prepareVector([]float32) (int, bool)                      { return 0, true }
 func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
-func unpackVector([]byte, []byte, int, *Table) int                        { return 0 }
 
 // There are no tiles, as HasTiles reports.
 func (t *Tiles) split(int, int, []float32) uint32                    { return 0 }
