@@ -80,7 +80,7 @@ func PagedUpdate[C PageElement, T kompute.Float](s *kompute.Stream, pages *kompu
 	if c.rank("pages", pl, 4) && c.rank("slots", sl, 1) {
 		c.shape("rows", rl, sl.Dim(0), pl.Dim(1), c.pageHead("pages", pl, array.DTypeOf[C]()))
 	}
-	if c.err == nil && repeats(pl) {
+	if c.err == nil && pl.Repeats() {
 		c.fail(kompute.ErrInvalid, "pages repeat elements: their strides are %v", pl.Strides)
 	}
 	c.apart(opdef.PagedUpdate.Pages, opdef.PagedUpdate.Rows, opdef.PagedUpdate.Slots)
@@ -103,7 +103,7 @@ func (c *call) apart(written opdef.Operand, others ...opdef.Operand) {
 	w := c.args[written.Index].View
 	for _, o := range others {
 		v := c.args[o.Index].View
-		if w.SameStorage(v) && overlap(w.Layout(), v.Layout()) {
+		if w.SameStorage(v) && array.Overlap(w.Layout(), v.Layout()) {
 			c.fail(kompute.ErrInvalid, "%s share elements with %s", written.Name, o.Name)
 		}
 	}

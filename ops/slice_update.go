@@ -65,7 +65,7 @@ func (c *call) fits(dst, update array.Layout) {
 			c.fail(kompute.ErrShape, "the update has %d elements along axis %d, dst %d", update.Shape[i], i, n)
 		}
 	}
-	if repeats(dst) {
+	if dst.Repeats() {
 		c.fail(kompute.ErrInvalid, "dst repeats elements: its strides are %v", dst.Strides)
 	}
 }
@@ -119,10 +119,10 @@ func (c *call) disjoint(dst, update array.Layout, params opdef.SliceUpdateParams
 			region.Offset += int(params.Start[i]) * dst.Strides[i]
 		}
 	}
-	if whole.SameStorage(part) && overlap(region, update) {
+	if whole.SameStorage(part) && array.Overlap(region, update) {
 		c.fail(kompute.ErrInvalid, "update shares elements with dst")
 	}
-	if start != nil && whole.SameStorage(start) && overlap(region, start.Layout()) {
+	if start != nil && whole.SameStorage(start) && array.Overlap(region, start.Layout()) {
 		c.fail(kompute.ErrInvalid, "the start shares elements with dst")
 	}
 }

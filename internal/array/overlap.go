@@ -1,10 +1,8 @@
-package ops
+package array
 
 import (
 	"cmp"
 	"slices"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // span is the set of multiples of stride with factors lo…hi.
@@ -14,9 +12,9 @@ type span struct{ stride, lo, hi int }
 // overlapping.
 const overlapSteps = 4096
 
-// overlap reports whether two views of one storage share an element: whether
+// Overlap reports whether two views of one storage share an element: whether
 // some a.Offset + Σ i·a.Strides equals some b.Offset + Σ j·b.Strides.
-func overlap(a, b array.Layout) bool {
+func Overlap(a, b Layout) bool {
 	if a.Size() == 0 || b.Size() == 0 {
 		return false
 	}
@@ -29,8 +27,8 @@ func overlap(a, b array.Layout) bool {
 	return reach(b.Offset-a.Offset, mergeSpans(append(spans(a, 1), spans(b, -1)...)), &steps)
 }
 
-// repeats reports whether two elements of a view share memory.
-func repeats(l array.Layout) bool {
+// Repeats reports whether two elements of a view share memory.
+func (l Layout) Repeats() bool {
 	if l.Size() == 0 || nested(l) {
 		return false
 	}
@@ -60,7 +58,7 @@ func repeats(l array.Layout) bool {
 
 // nested reports whether each axis' stride exceeds the span of the later axes,
 // as in slices of a contiguous tensor: then no two elements share memory.
-func nested(l array.Layout) bool {
+func nested(l Layout) bool {
 	span := 1
 	for i := l.Rank() - 1; i >= 0; i-- {
 		if l.Shape[i] == 1 {
@@ -75,7 +73,7 @@ func nested(l array.Layout) bool {
 }
 
 // spans lists what each axis adds to an index; sign -1 subtracts.
-func spans(l array.Layout, sign int) []span {
+func spans(l Layout, sign int) []span {
 	var out []span
 	for i, n := range l.Shape {
 		if n == 1 || l.Strides[i] == 0 {

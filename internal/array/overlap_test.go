@@ -1,17 +1,15 @@
-package ops
+package array
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// drawView draws a view of a small storage.
-func drawView(t *rapid.T, label string) array.Layout {
-	l := array.Layout{Offset: rapid.IntRange(0, 30).Draw(t, label+" offset")}
+// drawOverlapping draws a view of a small storage.
+func drawOverlapping(t *rapid.T, label string) Layout {
+	l := Layout{Offset: rapid.IntRange(0, 30).Draw(t, label+" offset")}
 	for range rapid.IntRange(0, 4).Draw(t, label+" rank") {
 		l.Shape = append(l.Shape, rapid.IntRange(0, 4).Draw(t, label+" length"))
 		l.Strides = append(l.Strides, rapid.IntRange(0, 20).Draw(t, label+" stride"))
@@ -20,7 +18,7 @@ func drawView(t *rapid.T, label string) array.Layout {
 }
 
 // elements counts the visits to every storage element.
-func elements(l array.Layout) map[int]int {
+func elements(l Layout) map[int]int {
 	out := map[int]int{}
 	var visit func(axis, at int)
 	visit = func(axis, at int) {
@@ -38,31 +36,31 @@ func elements(l array.Layout) map[int]int {
 
 func TestOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawView(t, "a"), drawView(t, "b")
+		a, b := drawOverlapping(t, "a"), drawOverlapping(t, "b")
 		shared, twice := false, false
 		inB := elements(b)
 		for at, n := range elements(a) {
 			shared = shared || inB[at] > 0
 			twice = twice || n > 1
 		}
-		require.Equal(t, shared, overlap(a, b))
-		require.Equal(t, twice, repeats(a))
+		require.Equal(t, shared, Overlap(a, b))
+		require.Equal(t, twice, a.Repeats())
 	})
 }
 
 func TestOverlapOfLargeSlices(t *testing.T) {
-	base, err := array.Contiguous(8, 4096, 32, 128)
+	base, err := Contiguous(8, 4096, 32, 128)
 	require.NoError(t, err)
-	slice := func(axis, start, stop int) array.Layout {
+	slice := func(axis, start, stop int) Layout {
 		l, err := base.Slice(axis, start, stop, 1)
 		require.NoError(t, err)
 		l, err = l.Transpose(0, 2, 1, 3)
 		require.NoError(t, err)
 		return l
 	}
-	require.False(t, overlap(slice(1, 0, 1000), slice(1, 1000, 4096)))
-	require.False(t, overlap(slice(3, 0, 64), slice(3, 64, 128)))
-	require.True(t, overlap(slice(3, 0, 65), slice(3, 64, 128)))
-	require.True(t, overlap(slice(2, 5, 6), slice(1, 77, 78)))
-	require.False(t, repeats(slice(0, 0, 8)))
+	require.False(t, Overlap(slice(1, 0, 1000), slice(1, 1000, 4096)))
+	require.False(t, Overlap(slice(3, 0, 64), slice(3, 64, 128)))
+	require.True(t, Overlap(slice(3, 0, 65), slice(3, 64, 128)))
+	require.True(t, Overlap(slice(2, 5, 6), slice(1, 77, 78)))
+	require.False(t, slice(0, 0, 8).Repeats())
 }
