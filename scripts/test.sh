@@ -36,8 +36,8 @@ finish() {
 }
 
 # Without what debuggers need, programs of tests link faster; reports have line numbers all the same.
-# With vet=all, they are vetted as well, by every analyzer.
-go_test() { go test -vet="${vet:-off}" -ldflags=-s\ -w "$@"; }
+# `./build.sh check` vets, every module.
+go_test() { go test -vet=off -ldflags=-s\ -w "$@"; }
 
 # lavapipe compiles kernels with little optimization: for tests of many kernels, which spend
 # most of the time on it and then run each once. A model's few kernels run a thousand times.
@@ -76,14 +76,14 @@ go_tests_with_cgo() {
     KOMPUTE_GO_VALIDATION=1 unoptimized go_test -timeout 60m ./ops -args -device=vulkan &&
         KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
 }
-# Vets every package, by every analyzer. Not run again is what differs neither in its own code
-# nor in what it expects, and has run on the CPU backend above.
+# Not run again is what differs neither in its own code nor in what it expects, and has run on the
+# CPU backend above.
 go_tests_without_cgo() {
     export CGO_ENABLED=0
     # shellcheck disable=SC2046 # several packages
-    go vet ./... && go_test $(go list ./... | grep -vE '/(examples/bench|llm/(engine|llama|model|qwen3))$')
+    go_test $(go list ./... | grep -vE '/(examples/bench|llm/(engine|llama|model|qwen3))$')
 }
-plotter() { (cd examples/bench/plot && vet=all go_test ./...); }
+plotter() { (cd examples/bench/plot && go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
 # compiles slowly, so it runs a share of the ops' cases and of the faults, and of the
@@ -99,8 +99,8 @@ second_driver() (
 
 # Its tests run on the CPU backend; those of its clients, on the program as it is built.
 service() {
-    (cd examples/serve && vet=all go_test -race ./... && go build -o ../../bin/serve .) &&
-        (cd examples/serve/clients && CGO_ENABLED=0 vet=all go_test -count=1 ./...) # Go does not see that the program changed
+    (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
+        (cd examples/serve/clients && CGO_ENABLED=0 go_test -count=1 ./...) # Go does not see that the program changed
 }
 
 # The CPU backend's loops for arm64, in assembly and in Go, under an emulator of its

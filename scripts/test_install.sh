@@ -19,9 +19,8 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
     go mod edit -require "github.com/kompute-go/kompute-go@$version"
     go mod edit -replace "github.com/kompute-go/kompute-go=$root"
     go mod tidy
-    unset CGO_CFLAGS
-    # A cache of its own: Go's would still have the link flags of an earlier prefix.
-    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" GOCACHE="$work/cache"
+    # Go's cache would still have the link flags of an earlier prefix: it sees only this change.
+    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" CGO_CFLAGS="-O2 -g '-DPREFIX=\"$work\"'"
     [ "v$(pkg-config --modversion kompute-go)" = "$version" ]
     go build -o service .
     ./service
@@ -36,7 +35,7 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
     sed -i 's/^void main() {/&\n    \/\/ changed/' tree/shaders/softmax.comp
     changed=$(build_id)
     [ "$changed" != "$first" ]
-    CGO_CFLAGS="-O2 '-DKPX_EXPECT_BUILD_ID=\"$changed\"'" go build -o stale .
+    CGO_CFLAGS="-O2 -g '-DPREFIX=\"$work\"' '-DKPX_EXPECT_BUILD_ID=\"$changed\"'" go build -o stale .
     if ./stale 2>stale.log; then
         echo 'a program ran with an archive that it was not compiled for'
         exit 1
