@@ -89,12 +89,23 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
 	codes = cut(&space, groups*perGroup*simd.PanelWidth())
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
-	for i := range min(simd.PanelWidth(), m.N()-n0-nn) { // the next panel
-		at := 4 * (m.w.Offset + (n0+nn+i)*m.w.Strides[0] + g0*perGroup)
-		simd.Prefetch(m.w.Data[at : at+4*groups*perGroup])
-	}
+	m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup) // the next panel
 	scales, biases = m.factorPanels(space, n0, nn, g0, groups)
 	return codes, scales, biases
+}
+
+// prefetch asks for words [first, first+words) of rows [lo, hi) of w.
+func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
+	stride := m.w.Strides[0]
+	at := 4 * (m.w.Offset + lo*stride + first)
+	if lo < hi && words == stride { // one after the other
+		simd.Prefetch(m.w.Data[at : at+4*(hi-lo)*words])
+		return
+	}
+	for ; lo < hi; lo++ {
+		simd.Prefetch(m.w.Data[at : at+4*words])
+		at += 4 * stride
+	}
 }
 
 // factorPanels makes panels of the scales and biases of groups from g0 on of nn rows.

@@ -68,20 +68,29 @@ func TransposePanel(panel, src []float32, ld, n, k int) {
 		_ = src[(n-1)*ld+k-1]
 		done, from = transposePanelVector(panel, src, ld, n, k)
 	}
-	// The rest after the vector form: rows from done on, and the last elements
-	// of those before.
-	for j := range n {
-		first := 0
-		if j < done {
-			first = from
-		}
-		for l := first; l < k; l++ {
-			panel[l*width+j] = src[j*ld+l]
-		}
-	}
+	// The rest after the vector form: rows from done on, and the last columns of those
+	// before.
+	transposePanelGo(panel[:k*width], src, ld, 0, done, from, k)
+	transposePanelGo(panel[:k*width], src, ld, done, n, 0, k)
 	if n < width {
 		for l := range k {
 			clear(panel[l*width+n : (l+1)*width])
+		}
+	}
+}
+
+// transposePanelGo transposes columns [from, to) of rows [first, end) of src. A panel
+// of scales has a few columns, so the loop over the rows is inside.
+func transposePanelGo(panel, src []float32, ld, first, end, from, to int) {
+	width := PanelWidth()
+	if first >= end {
+		return
+	}
+	for l := from; l < to; l++ {
+		column := src[first*ld+l : (end-1)*ld+l+1]
+		out := panel[l*width+first : l*width+end]
+		for j := range out {
+			out[j] = column[j*ld]
 		}
 	}
 }

@@ -50,12 +50,21 @@ func (t *Tiles) Reset(rows, k, groupSize int) {
 	t.clearFrom(rows)
 }
 
-// clearFrom clears the rows of the last block from one on.
+// rowsAtOnce is how many rows of x the kernel in use multiplies at least; those that
+// are missing must be 0.
+func rowsAtOnce() int {
+	if active == AMX {
+		return tileRows
+	}
+	return 4
+}
+
+// clearFrom clears the rows after the last one, as far as they are multiplied.
 func (t *Tiles) clearFrom(row int) {
-	for ; row%tileRows != 0; row++ {
-		at, factors := t.place(row)
+	for at := rowsAtOnce(); row%at != 0; row++ {
+		limbs, factors := t.place(row)
 		for i := 0; i < 3*t.k/t.step; i++ {
-			clear(t.limbs[at+2*i*t.tileBytes():][:t.step])
+			clear(t.limbs[limbs+2*i*t.tileBytes():][:t.step])
 		}
 		for g := range t.k / t.groupSize {
 			t.factors[factors+2*tileRows*g], t.factors[factors+2*tileRows*g+tileRows] = 0, 0
@@ -124,8 +133,8 @@ func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, s
 	width := tileRows * w.Count
 	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
 	for first := lo; first < hi; first += tileRows {
-		clear(block)
-		rows := min(tileRows, hi-first)
+		rows, least := min(tileRows, hi-first), rowsAtOnce()
+		clear(block[:(rows+least-1)/least*least*width])
 		t.product(block, first, rows, w, sums)
 		for i := range rows {
 			copy(c[(first-lo+i)*ldc:], block[i*width:i*width+columns])
