@@ -79,7 +79,12 @@ func encodeVEX(path string) error {
 func kernels() {
 	for _, v := range []isa{avx2, avx512} {
 		dots(v, 4, v.lanes/4) // as large a tile as the registers hold
+		dots(v, 2, 4)         // for two heads of queries to one of keys
 		dots(v, 1, 4)
+		if v.wide() { // whole heads: B is read line after line
+			mulAdd(v, 2, 8, false)
+			mulAdd(v, 2, 1, true)
+		}
 		for _, rows := range []int{4, 1} {
 			dots(v, rows, 1)
 			mulAdd(v, rows, 8/rows, false)

@@ -59,22 +59,27 @@ func mulAdd(v isa, rows, width int, tail bool) {
 // addOuter adds the product of a column of A with a row of B.
 func addOuter(v isa, acc []reg.VecVirtual, rows int, aRow rowAt, b reg.GPVirtual, load func(Mem, reg.VecVirtual)) {
 	width := len(acc) / rows
-	bs, f := v.vecs(min(width, 2)), v.vec()
-	if rows == 1 {
-		VBROADCASTSS(aRow(0, 0), f)
+	if rows <= 2 {
+		fs, bs := v.vecs(rows), v.vecs(min(width, 2))
+		for i, f := range fs {
+			VBROADCASTSS(aRow(i, 0), f)
+		}
 		for j := range width {
 			load(Mem{Base: b, Disp: j * v.bytes()}, bs[j%2%len(bs)])
-			VFMADD231PS(bs[j%2%len(bs)], f, acc[j])
-		}
-	} else {
-		for j := range width {
-			load(Mem{Base: b, Disp: j * v.bytes()}, bs[j])
-		}
-		for i := range rows {
-			VBROADCASTSS(aRow(i, 0), f)
-			for j := range width {
-				VFMADD231PS(bs[j], f, acc[i*width+j])
+			for i, f := range fs {
+				VFMADD231PS(bs[j%2%len(bs)], f, acc[i*width+j])
 			}
+		}
+		return
+	}
+	bs, f := v.vecs(width), v.vec()
+	for j := range width {
+		load(Mem{Base: b, Disp: j * v.bytes()}, bs[j])
+	}
+	for i := range rows {
+		VBROADCASTSS(aRow(i, 0), f)
+		for j := range width {
+			VFMADD231PS(bs[j], f, acc[i*width+j])
 		}
 	}
 }

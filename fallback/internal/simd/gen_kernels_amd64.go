@@ -9,6 +9,11 @@ package simd
 //go:noescape
 func dots4x2AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 
+// dots2x4AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
+//
+//go:noescape
+func dots2x4AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
+
 // dots1x4AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -54,10 +59,25 @@ func dequantizeAVX2(dst *float32, codes *byte, scales *float32, biases *float32,
 //go:noescape
 func dots4x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 
+// dots2x4AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
+//
+//go:noescape
+func dots2x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
+
 // dots1x4AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
 func dots1x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
+
+// mulAdd2x8AVX512 sets a strip of C, or if add is not 0 increases it, by rows of A times B; strides are in floats.
+//
+//go:noescape
+func mulAdd2x8AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
+
+// mulAdd2xtailAVX512 sets a strip of C, or if add is not 0 increases it, by rows of A times B; strides are in floats.
+//
+//go:noescape
+func mulAdd2xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
 // dots4x1AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //

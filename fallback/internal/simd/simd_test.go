@@ -212,3 +212,27 @@ func TestDequantize(t *testing.T) {
 		}
 	}
 }
+
+// TestRowPairs compares products of two rows, which are multiplied together, with the
+// bits of those of each alone.
+func TestRowPairs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 15))
+	forLevels(t, func(t *testing.T) {
+		for range 100 {
+			n, k := 1+rng.IntN(150), 1+rng.IntN(150)
+			lda, ldc, add := max(n, k)+rng.IntN(3), n+rng.IntN(3), rng.IntN(2) == 1
+			a, b := randomNumbers(rng, 2*lda), randomNumbers(rng, k*n)
+			for name, multiply := range map[string]func(c, a []float32, m int){
+				"dots":    func(c, a []float32, m int) { Dots(c, ldc, a, lda, m, b, k, n, k, add) },
+				"mul add": func(c, a []float32, m int) { MulAdd(c, ldc, a, lda, m, b, n, n, k, add) },
+			} {
+				both := randomNumbers(rng, 2*ldc)
+				each := append([]float32{}, both...)
+				multiply(both, a, 2)
+				multiply(each, a, 1)
+				multiply(each[ldc:], a[lda:], 1)
+				require.Equal(t, each, both, "%s of %d numbers, %d results", name, k, n)
+			}
+		}
+	})
+}

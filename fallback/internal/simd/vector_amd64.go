@@ -72,6 +72,9 @@ func dotsVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb,
 	for ; i+4 <= m; i += 4 {
 		dotsRows4(c[i*ldc:], ldc, a[i*lda:], lda, b, ldb, n, k, more)
 	}
+	for ; i+2 <= m; i += 2 {
+		dotsRows2(c[i*ldc:], ldc, a[i*lda:], lda, b, ldb, n, k, more)
+	}
 	for ; i < m; i++ {
 		dotsRow(c[i*ldc:], a[i*lda:], b, ldb, n, k, more)
 	}
@@ -94,6 +97,21 @@ func dotsRows4(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, 
 	}
 	for ; j < n; j++ {
 		dots4x1AVX2(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+	}
+}
+
+func dotsRows2(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, k, add int) {
+	fours := n &^ 3
+	for j := 0; j < fours; j += 4 { // calls through a variable would move the caller's arrays to the heap
+		if active >= AVX512 {
+			dots2x4AVX512(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+		} else {
+			dots2x4AVX2(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
+		}
+	}
+	if fours < n {
+		dotsRow(c[fours:], a, b[fours*ldb:], ldb, n-fours, k, add)
+		dotsRow(c[ldc+fours:], a[lda:], b[fours*ldb:], ldb, n-fours, k, add)
 	}
 }
 
@@ -136,7 +154,20 @@ func mulAddVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ld
 		}
 		j += width
 	}
-	for i = fours; i < m; i++ {
+	i = fours
+	for ; i+2 <= m && active >= AVX512; i += 2 {
+		for j := 0; j < n; {
+			if n-j >= 128 {
+				mulAdd2x8AVX512(&c[i*ldc+j], ldc, &a[i*lda], lda, &b[j], ldb, k, more)
+				j += 128
+				continue
+			}
+			width := min(lanes, n-j)
+			mulAdd2xtailAVX512(&c[i*ldc+j], ldc, &a[i*lda], lda, &b[j], ldb, k, more, width)
+			j += width
+		}
+	}
+	for ; i < m; i++ {
 		for j := 0; j < n; {
 			width := min(8*lanes, n-j)
 			if width < 8*lanes {
