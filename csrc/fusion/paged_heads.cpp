@@ -18,14 +18,30 @@ template <typename Call> Graph::Id maker_of_data(const Graph &graph, Graph::Id r
     return made->node;
 }
 
-// x, whose elements are contiguous, as [rows, heads, D].
-Array as_rows(const Array &x, int64_t rows, int64_t heads) {
-    Array out = x;
+// x as [rows, heads, D] without moving elements. Rows may be parts of wider ones, as where one product gives queries,
+// keys and values.
+std::optional<Array> as_rows(const Array &x, int64_t rows, int64_t heads) {
     const int64_t d = x.size() / std::max<int64_t>(1, rows * heads);
+    Array out = x;
     out.rank = 3;
     out.shape = {rows, heads, d};
     out.strides = {heads * d, d, 1};
-    return out;
+    if (x.contiguous()) {
+        return out;
+    }
+    for (uint32_t i = 3, axis = x.rank; i-- > 0;) { // the same axes, apart from those of length 1
+        if (out.shape[i] == 1) {
+            continue;
+        }
+        while (axis > 0 && x.shape[axis - 1] == 1) {
+            axis--;
+        }
+        if (axis == 0 || x.shape[axis - 1] != out.shape[i]) {
+            return std::nullopt;
+        }
+        out.strides[i] = x.strides[--axis];
+    }
+    return out.strides[2] == 1 ? std::optional(out) : std::nullopt;
 }
 
 // How a query or key was made: by a rotation, perhaps with a norm before it.
@@ -55,10 +71,11 @@ std::optional<TokenHeads> trace(const Graph &graph, Graph::Id reader, const Arra
         }
         from = before;
     }
-    if (!from.contiguous()) {
+    const auto rows = as_rows(from, x.dim(0), x.dim(1));
+    if (!rows) {
         return std::nullopt;
     }
-    h.from = as_rows(from, x.dim(0), x.dim(1));
+    h.from = *rows;
     return h;
 }
 

@@ -3,7 +3,6 @@ package fusion
 import (
 	"slices"
 
-	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
@@ -43,12 +42,13 @@ func (g *Graph) tracePaged(reader int, x Array, norms bool) (h heads, ok bool) {
 			return h, false
 		}
 	}
-	if !from.IsContiguous() || from.Size() != x.Size() {
+	// They may be parts of wider rows, as where one product gives queries, keys and values.
+	rows, err := from.Layout.Reshape(x.Shape...)
+	if err != nil || rows.Strides[2] != 1 {
 		return h, false
 	}
-	d := x.Dim(2)
 	h.rows = from
-	h.rows.Layout = array.Layout{Shape: slices.Clone(x.Shape), Strides: []int{x.Dim(1) * d, d, 1}, Offset: from.Offset}
+	h.rows.Layout = rows
 	return h, true
 }
 
