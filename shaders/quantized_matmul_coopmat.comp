@@ -1,6 +1,6 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k] by cooperative matrices, of sums of
 // float16 parts. quantized_matmul_split makes those of x. This kernel makes those
-// of w from its codes and from the result of quantized_matmul_scales:
+// of w from its codes and from the scales that quantized_matmul_split has prepared:
 //
 //   w[n, k] = scale * (code - middle) + (bias + middle * scale)
 //

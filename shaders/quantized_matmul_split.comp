@@ -1,8 +1,8 @@
-// Writes the rows of x as sums of float16 numbers for quantized_matmul_coopmat, one
-// row per workgroup: two of a float32 element, one of a 16-bit one. They are
-// followed by the parts of the sums over every group, for the biases of w, each as
-// often as the products of high and low parts need it (see
-// quantized_matmul_scales.comp).
+// Prepares both operands of quantized_matmul_coopmat. The first workgroups write a
+// row of x each as sums of float16 numbers: two of a float32 element, one of a
+// 16-bit one. They are followed by the parts of the sums over every group, for the
+// biases of w, each as often as the products of high and low parts need it. The
+// other workgroups prepare rows of w (see quantized_scales.glsl).
 //
 // Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
 // which pairs of codes are unpacked.
@@ -25,12 +25,21 @@ QUADS_IN(0, x)
 layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 layout(set = 0, binding = 1) writeonly buffer More { float16_t more[]; };
 layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
-layout(constant_id = 2) const uint PARTS = 2;
-layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
-layout(constant_id = 4) const uint W_PARTS = 1;
-layout(constant_id = 5) const uint SUMS = 1; // whether w has biases
+TENSOR_IN(3, scales, 2)
+TENSOR_IN(4, biases, 3)
+layout(set = 0, binding = 5) writeonly buffer Scaled16 { float16_t scaled_16[]; };
+layout(set = 0, binding = 5) writeonly buffer Scaled32 { float scaled_32[]; };
+layout(set = 0, binding = 6) writeonly buffer WMore { float16_t w_more[]; };
+layout(set = 0, binding = 7) writeonly buffer WExponents { int w_exponents[]; };
+layout(constant_id = 4) const uint PARTS = 2;
+layout(constant_id = 5) const uint VECTOR = 0; // whether x can be loaded in quads
+layout(constant_id = 6) const uint W_PARTS = 1;
+layout(constant_id = 7) const uint SUMS = 1; // whether w has biases
+layout(constant_id = 8) const uint BITS = 4;
 
 layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
+
+#include "quantized_scales.glsl"
 
 shared float run_sums[1024];
 
@@ -54,7 +63,7 @@ float magnitude4(vec4 v) {
 
 // Writes run `run` of a row, and returns its sum.
 float split_run(uint row, uint run, vec4 low, vec4 high) {
-    uint runs = (p.x.cols + p.more) / 8;
+    uint runs = (p.x.cols + p.weights.more) / 8;
     uint from = row * runs + run;
     if (PARTS == 1) {
         parts[from] = pack_pairs(low, high);
@@ -72,7 +81,7 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
 void store_more(uint row, uint g, uint groups, float v) {
     float16_t h = float16_t(high_part(v));
     float16_t l = float16_t(v - high_part(v));
-    uint cols = p.x.cols + p.more;
+    uint cols = p.x.cols + p.weights.more;
     uint at = row * cols + p.x.cols + g;
     uint second = p.x.rows * cols + at;
     more[at] = h;
@@ -93,36 +102,40 @@ void store_more(uint row, uint g, uint groups, float v) {
 // Zeros after the sums, up to a whole run.
 void pad_more(uint row, uint groups) {
     uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
-    for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.more; i += gl_WorkGroupSize.x) {
+    for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.weights.more; i += gl_WorkGroupSize.x) {
         [[unroll]] for (uint part = 0; part < PARTS; part++) {
-            more[(part * p.x.rows + row) * (p.x.cols + p.more) + p.x.cols + i] = float16_t(0.0);
+            more[(part * p.x.rows + row) * (p.x.cols + p.weights.more) + p.x.cols + i] = float16_t(0.0);
         }
     }
 }
 
-void main() {
-    uint row = workgroup_index();
-    if (row >= p.x.rows) {
-        return;
-    }
+void split_row(uint row) {
     uint from = row_start(p.x, row);
     uint runs = p.x.cols / 8;
+    bool kept = runs <= gl_WorkGroupSize.x; // each thread has one run
+    vec4 low = vec4(0.0);
+    vec4 high = vec4(0.0);
     float top = 0.0;
     for (uint run = gl_LocalInvocationIndex; run < runs; run += gl_WorkGroupSize.x) {
-        top = max(top, max(magnitude4(load4(from, run * 8)), magnitude4(load4(from, run * 8 + 4))));
+        low = load4(from, run * 8);
+        high = load4(from, run * 8 + 4);
+        top = max(top, max(magnitude4(low), magnitude4(high)));
     }
     top = workgroup_max(top);
     bool finite = magnitude_bits(top) < INF_BITS;
     int n = finite ? row_exponent(top) : 0;
     float factors[2] = float[2](exp2_int(n >> 1), exp2_int(n - (n >> 1)));
-    uint group_runs = 1u << (p.group_shift - 3u);
+    uint group_runs = 1u << (p.weights.group_shift - 3u);
     for (uint first = 0; first < runs; first += gl_WorkGroupSize.x) {
         uint run = first + gl_LocalInvocationIndex;
         float sum = 0.0;
         if (run < runs) {
-            vec4 low = finite ? load4(from, run * 8) * factors[0] * factors[1] : vec4(0.0);
-            vec4 high = finite ? load4(from, run * 8 + 4) * factors[0] * factors[1] : vec4(0.0);
-            sum = split_run(row, run, low, high);
+            if (!kept) {
+                low = load4(from, run * 8);
+                high = load4(from, run * 8 + 4);
+            }
+            sum = split_run(row, run, finite ? low * factors[0] * factors[1] : vec4(0.0),
+                            finite ? high * factors[0] * factors[1] : vec4(0.0));
         }
         barrier();
         run_sums[gl_LocalInvocationIndex] = sum;
@@ -132,12 +145,21 @@ void main() {
                 sum += run_sums[gl_LocalInvocationIndex + i];
             }
             if (SUMS != 0) {
-                store_more(row, run / group_runs, runs / group_runs, sum * exp2_int(-int(p.group_shift)));
+                store_more(row, run / group_runs, runs / group_runs, sum * exp2_int(-int(p.weights.group_shift)));
             }
         }
     }
     pad_more(row, runs / group_runs);
     if (gl_LocalInvocationIndex == 0) {
         exponents[row] = finite ? -n : NOT_FINITE;
+    }
+}
+
+void main() {
+    uint group = workgroup_index();
+    if (group < p.x.rows) {
+        split_row(group);
+    } else {
+        prepare_weights((group - p.x.rows) * gl_NumSubgroups + gl_SubgroupID);
     }
 }

@@ -43,38 +43,36 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                              lowering.scratch(plan.w_parts == 1 ? DT_FLOAT16 : DT_FLOAT32, {n, plan.groups}),
                              lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
                              lowering.scratch(DT_INT32, {n})};
-    const QuantizedMatMulSplitParams s{x.p.x, x.p.group_shift, uint32_t(plan.more)};
-    lowering.dispatch(
-        spec::quantized_matmul_split{.threads = row_threads(device, cols / 8),
-                                     .x_dtype = x.x.dtype,
-                                     .parts = plan.x_parts,
-                                     .vector = quads_in_rows(x.p.x),
-                                     .w_parts = plan.w_parts,
-                                     .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE)},
-        {.x = {x.x, KPX_READ}, .parts = {out.x_parts, KPX_WRITE}, .exponents = {out.x_exponents, KPX_WRITE}}, s,
-        grid_1d(device, rows));
-    QuantizedMatMulScalesParams g{};
-    g.n = x.p.n;
-    g.groups = uint32_t(plan.groups);
-    g.group_shift = x.p.group_shift;
-    g.more = uint32_t(plan.more);
-    std::copy(x.p.s_strides, x.p.s_strides + 2, g.s_strides);
-    std::copy(x.p.b_strides, x.p.b_strides + 2, g.b_strides);
-    g.s_offset = x.p.s_offset;
-    g.b_offset = x.p.b_offset;
-    const uint32_t threads = std::max(device.subgroup_size, std::min(256u, device.max_workgroup_invocations));
-    lowering.dispatch(spec::quantized_matmul_scales{.threads = threads,
-                                                    .scales_dtype = x.scales.dtype,
-                                                    .biases_dtype = x.biases.dtype,
-                                                    .bits = x.op.bits,
-                                                    .x_parts = plan.x_parts,
-                                                    .w_parts = plan.w_parts},
-                      {.scales = {x.scales, KPX_READ},
+    QuantizedMatMulSplitParams p{};
+    p.x = x.p.x;
+    p.weights.n = x.p.n;
+    p.weights.groups = uint32_t(plan.groups);
+    p.weights.group_shift = x.p.group_shift;
+    p.weights.more = uint32_t(plan.more);
+    std::copy(x.p.s_strides, x.p.s_strides + 2, p.weights.s_strides);
+    std::copy(x.p.b_strides, x.p.b_strides + 2, p.weights.b_strides);
+    p.weights.s_offset = x.p.s_offset;
+    p.weights.b_offset = x.p.b_offset;
+    const uint32_t threads = std::max(device.subgroup_size, row_threads(device, cols / 8));
+    const int64_t subgroups = threads / device.subgroup_size; // each prepares a row of w
+    lowering.dispatch(spec::quantized_matmul_split{.threads = threads,
+                                                   .x_dtype = x.x.dtype,
+                                                   .scales_dtype = x.scales.dtype,
+                                                   .biases_dtype = x.biases.dtype,
+                                                   .parts = plan.x_parts,
+                                                   .vector = quads_in_rows(x.p.x),
+                                                   .w_parts = plan.w_parts,
+                                                   .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
+                                                   .bits = x.op.bits},
+                      {.x = {x.x, KPX_READ},
+                       .parts = {out.x_parts, KPX_WRITE},
+                       .exponents = {out.x_exponents, KPX_WRITE},
+                       .scales = {x.scales, KPX_READ},
                        .biases = {x.biases, KPX_READ},
                        .scaled = {out.scales, KPX_WRITE},
-                       .more = {out.more, KPX_WRITE},
-                       .exponents = {out.w_exponents, KPX_WRITE}},
-                      g, grid_1d(device, (n + threads / device.subgroup_size - 1) / (threads / device.subgroup_size)));
+                       .w_more = {out.more, KPX_WRITE},
+                       .w_exponents = {out.w_exponents, KPX_WRITE}},
+                      p, grid_1d(device, rows + (n + subgroups - 1) / subgroups));
     return out;
 }
 
@@ -107,7 +105,7 @@ bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
         return false;
     }
     for (const char *kernel : {spec::quantized_matmul_coopmat::kKernel, spec::quantized_matmul_split::kKernel,
-                               spec::quantized_matmul_scales::kKernel, spec::quantized_matmul_join::kKernel}) {
+                               spec::quantized_matmul_join::kKernel}) {
         if (!lowering.has_kernel(kernel)) {
             return false;
         }

@@ -17,22 +17,20 @@ struct QuantizedMatMulParams {
     uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
-// quantized_matmul_split and quantized_matmul_scales, which prepare x, and scales and biases, for
-// quantized_matmul_coopmat.
-struct QuantizedMatMulSplitParams {
-    RowParams x;
-    uint group_shift;
-    uint more; // columns after those of x, for the biases
-};
+// quantized_matmul_split, which prepares scales and biases, and x, for quantized_matmul_coopmat.
 struct QuantizedMatMulScalesParams {
     uint n;
     uint groups; // of a row
     uint group_shift;
-    uint more;
+    uint more; // columns after those of x, for the biases
     uint s_strides[2];
     uint b_strides[2];
     uint s_offset;
     uint b_offset;
+};
+struct QuantizedMatMulSplitParams {
+    RowParams x;
+    QuantizedMatMulScalesParams weights;
 };
 struct QuantizedMatMulMatrixParams {
     QuantizedMatMulParams product;

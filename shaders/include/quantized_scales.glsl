@@ -7,32 +7,17 @@
 // A bias, plus the middle of the codes times the scale, becomes elements of the
 // columns that quantized_matmul_split adds to x, in units of 2^-group_shift.
 //
-// variants: narrow
-// requires: float16 subgroup
-#version 450
-#extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
+// Before the include: the tensors scales and biases; the buffers scaled_16, scaled_32, w_more and w_exponents; BITS,
+// PARTS (of x) and W_PARTS; and p.weights, the QuantizedMatMulScalesParams.
+#ifndef QUANTIZED_SCALES_GLSL
+#define QUANTIZED_SCALES_GLSL
+
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_vote : require
 
-layout(local_size_x_id = 0) in;
-
-#include "tensor.glsl"
 #include "math.glsl"
 #include "minifloat.glsl"
 #include "float16_parts.glsl"
-
-TENSOR_IN(0, scales, 1)
-TENSOR_IN(1, biases, 2)
-layout(set = 0, binding = 2) writeonly buffer Scaled16 { float16_t scaled_16[]; };
-layout(set = 0, binding = 2) writeonly buffer Scaled32 { float scaled_32[]; };
-layout(set = 0, binding = 3) writeonly buffer More { float16_t more[]; };
-layout(set = 0, binding = 4) writeonly buffer Exponents { int exponents[]; };
-layout(constant_id = 3) const uint BITS = 4;
-layout(constant_id = 4) const uint X_PARTS = 2;
-layout(constant_id = 5) const uint W_PARTS = 1;
-
-layout(push_constant) uniform Push { QuantizedMatMulScalesParams p; };
 
 #define SMALL_FLOATS (scales_DT == DT_UINT8)
 // A bound of the magnitudes of codes minus their middle, and their smallest step. E2M1 codes are doubled, and their
@@ -41,84 +26,87 @@ layout(push_constant) uniform Push { QuantizedMatMulScalesParams p; };
 #define CODE_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
 
 float scale_of(uint n, uint g) {
-    uint at = p.s_offset + n * p.s_strides[0] + g * p.s_strides[1];
+    uint at = p.weights.s_offset + n * p.weights.s_strides[0] + g * p.weights.s_strides[1];
     if (!SMALL_FLOATS) {
         return scales_load(at);
     }
     uint code = scales_bits(at);
-    bool lost = p.group_shift != 4u && code < 4u; // such a small scale may be lost in float32
-    return lost ? make_nan() : small_scale(code, p.group_shift) * (BITS == 4 ? 0.5 : 1.0);
+    bool lost = p.weights.group_shift != 4u && code < 4u; // such a small scale may be lost in float32
+    return lost ? make_nan() : small_scale(code, p.weights.group_shift) * (BITS == 4 ? 0.5 : 1.0);
 }
 
 float bias_of(uint n, uint g, float scale) {
-    return biases_load(p.b_offset + n * p.b_strides[0] + g * p.b_strides[1]) + scale * float(1u << (BITS - 1));
+    uint at = p.weights.b_offset + n * p.weights.b_strides[0] + g * p.weights.b_strides[1];
+    return biases_load(at) + scale * float(1u << (BITS - 1));
 }
 
 // Writes the parts of a bias, high (h) and low (l), to their columns. quantized_matmul_split writes those of the sums
 // of x to the matching columns, so that each of the products h h, h l and l h is computed once.
-void store_more(uint n, uint g, float v) {
+void store_bias(uint n, uint g, float v) {
     float16_t h = float16_t(high_part(v));
     float16_t l = float16_t(v - high_part(v));
-    uint at = n * p.more + g;
-    more[at] = h;
+    uint at = n * p.weights.more + g;
+    w_more[at] = h;
     if (W_PARTS == 1) {
-        more[at + p.groups] = X_PARTS == 1 ? h : l;
-        if (X_PARTS == 1) {
-            more[at + 2 * p.groups] = l;
+        w_more[at + p.weights.groups] = PARTS == 1 ? h : l;
+        if (PARTS == 1) {
+            w_more[at + 2 * p.weights.groups] = l;
         }
         return;
     }
-    uint second = p.n * p.more + at;
-    more[second] = l;
-    if (X_PARTS == 1) {
-        more[at + p.groups] = h;
-        more[second + p.groups] = float16_t(0.0);
+    uint second = p.weights.n * p.weights.more + at;
+    w_more[second] = l;
+    if (PARTS == 1) {
+        w_more[at + p.weights.groups] = h;
+        w_more[second + p.weights.groups] = float16_t(0.0);
     }
 }
 
-void main() {
-    uint n = workgroup_index() * gl_NumSubgroups + gl_SubgroupID;
-    if (n >= p.n) {
+// Called by whole subgroups.
+void prepare_weights(uint n) {
+    if (n >= p.weights.n) {
         return;
     }
     float top = 0.0;
     bool finite = true;
-    for (uint g = gl_SubgroupInvocationID; g < p.groups; g += gl_SubgroupSize) {
+    for (uint g = gl_SubgroupInvocationID; g < p.weights.groups; g += gl_SubgroupSize) {
         float scale = scale_of(n, g);
         finite = finite && magnitude_bits(scale) < INF_BITS;
         top = max(top, abs(scale) * CODE_BOUND);
         if (!SMALL_FLOATS) {
             float bias = bias_of(n, g, scale);
             finite = finite && magnitude_bits(bias) < INF_BITS;
-            top = max(top, scale_by(abs(bias), int(p.group_shift)));
+            top = max(top, scale_by(abs(bias), int(p.weights.group_shift)));
         }
     }
     top = subgroupMax(top);
     finite = subgroupAll(finite) && magnitude_bits(top) < INF_BITS;
     int e = finite ? row_exponent(top) : 0;
     bool exact = true;
-    for (uint g = gl_SubgroupInvocationID; g < p.groups; g += gl_SubgroupSize) {
+    for (uint g = gl_SubgroupInvocationID; g < p.weights.groups; g += gl_SubgroupSize) {
         float scale = scale_of(n, g);
         float scaled = finite ? scale_by(scale, e) : 0.0;
         if (W_PARTS == 1) {
             exact = exact && (float(float16_t(scaled * CODE_STEP)) == scaled * CODE_STEP) && (scaled != 0.0 || scale == 0.0);
-            scaled_16[n * p.groups + g] = float16_t(scaled);
+            scaled_16[n * p.weights.groups + g] = float16_t(scaled);
         } else {
             exact = exact && (abs(scaled) >= 0.000244140625 || scale == 0.0);
-            scaled_32[n * p.groups + g] = scaled;
+            scaled_32[n * p.weights.groups + g] = scaled;
         }
         if (!SMALL_FLOATS) {
-            store_more(n, g, finite ? scale_by(scale_by(bias_of(n, g, scale), int(p.group_shift)), e) : 0.0);
+            store_bias(n, g, finite ? scale_by(scale_by(bias_of(n, g, scale), int(p.weights.group_shift)), e) : 0.0);
         }
     }
     exact = subgroupAll(exact);
-    uint copies = SMALL_FLOATS ? 0u : BIAS_COPIES(X_PARTS, W_PARTS);
-    for (uint i = copies * p.groups + gl_SubgroupInvocationID; i < p.more; i += gl_SubgroupSize) {
+    uint copies = SMALL_FLOATS ? 0u : BIAS_COPIES(PARTS, W_PARTS);
+    for (uint i = copies * p.weights.groups + gl_SubgroupInvocationID; i < p.weights.more; i += gl_SubgroupSize) {
         [[unroll]] for (uint part = 0; part < W_PARTS; part++) {
-            more[(part * p.n + n) * p.more + i] = float16_t(0.0);
+            w_more[(part * p.weights.n + n) * p.weights.more + i] = float16_t(0.0);
         }
     }
     if (subgroupElect()) {
-        exponents[n] = finite && exact ? -e : NOT_FINITE;
+        w_exponents[n] = finite && exact ? -e : NOT_FINITE;
     }
 }
+
+#endif
