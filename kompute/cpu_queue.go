@@ -42,11 +42,6 @@ type cpuItem struct {
 	timing timing // of op
 }
 
-type cpuWaiter struct {
-	value uint64
-	ready chan struct{}
-}
-
 func (q *cpuQueue) append(op Op) error {
 	d := q.s.dev
 	d.mu.Lock()
@@ -161,6 +156,7 @@ func (q *cpuQueue) work() {
 			q.finish(batch[i])
 		}
 		clear(batch)
+		q.wake()
 	}
 	q.running = false
 	d.mu.Unlock()
@@ -231,33 +227,6 @@ func (q *cpuQueue) finish(item cpuItem) {
 		item.region.leave()
 	}
 	q.s.done++
-	kept := q.waiters[:0]
-	for _, w := range q.waiters {
-		if w.value <= q.s.done {
-			close(w.ready)
-		} else {
-			kept = append(kept, w)
-		}
-	}
-	q.waiters = kept
-}
-
-func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
-	d := q.s.dev
-	d.mu.Lock()
-	if q.s.done >= value {
-		d.mu.Unlock()
-		return nil
-	}
-	ready := make(chan struct{})
-	q.waiters = append(q.waiters, cpuWaiter{value, ready})
-	d.mu.Unlock()
-	select {
-	case <-ready:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() // the channel is kept until the value is reached
-	}
 }
 
 // poll implements queue.

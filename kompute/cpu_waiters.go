@@ -1,0 +1,53 @@
+package kompute
+
+import (
+	"context"
+	"runtime"
+)
+
+// cpuWaiter is a goroutine that waits for the first value items of a queue.
+type cpuWaiter struct {
+	value uint64
+	ready chan struct{}
+}
+
+func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
+	d := q.s.dev
+	d.mu.Lock()
+	if q.s.done >= value {
+		d.mu.Unlock()
+		return nil
+	}
+	ready := make(chan struct{})
+	q.waiters = append(q.waiters, cpuWaiter{value, ready})
+	d.mu.Unlock()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() // the channel is kept until the value is reached
+	}
+}
+
+// wake wakes those that wait for what is done, and lets them run before the next
+// items: with its helpers, the queue's goroutine has every processor while there is
+// work, so they, and whom they wake in turn, would wait until the runtime interrupts it
+// after 10 ms. dev.mu is held, but not meanwhile.
+func (q *cpuQueue) wake() {
+	kept := q.waiters[:0]
+	for _, w := range q.waiters {
+		if w.value <= q.s.done {
+			close(w.ready)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	woken := len(q.waiters) - len(kept)
+	clear(q.waiters[len(kept):])
+	q.waiters = kept
+	if woken > 0 {
+		q.s.dev.mu.Unlock()
+		runtime.Gosched()
+		q.s.dev.mu.Lock()
+	}
+}
