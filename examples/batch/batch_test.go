@@ -169,10 +169,37 @@ func TestOutputs(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"--output", ""}, {"--shards", "0"}, {"--sequences", "0"}, {"--max-tokens", "0"}, {"--timeout", "-1s"},
+		{"--output", ""}, {"--output", "/dev/null/out.jsonl"}, {"--input", "none.jsonl"}, {"--shards", "0"}, {"--sequences", "0"}, {"--max-tokens", "0"}, {"--timeout", "-1s"},
 	} {
 		require.Error(t, run(t.Context(), ready(t, nil, args...), new(strings.Builder)), "%v", args)
 	}
+}
+
+// Help and version go to stdout; nonsense is an error that names the flag as the help does.
+func TestHelp(t *testing.T) {
+	parsed := func(args ...string) (string, error) {
+		beams := flag.NewFlagSet("test", flag.ContinueOnError)
+		beams.String("job_name", "", "Job name.")
+		own := flag.NewFlagSet("batch", flag.ContinueOnError)
+		defineFlags(own)
+		var out strings.Builder
+		err := readFlags(own, beams, args, &out)
+		return out.String(), err
+	}
+	help, err := parsed("--help")
+	require.ErrorIs(t, err, flag.ErrHelp)
+	require.Regexp(t, `(?s)^usage: batch .*\n  --input files\n.*\n  --version\n.*Beam's flags:\n\n  --job_name string\n`, help)
+	require.NotContains(t, help, "\n  -i")
+	version, err := parsed("--version")
+	require.ErrorIs(t, err, flag.ErrHelp)
+	require.Contains(t, version, "batch (kompute-go) "+kompute.Version)
+	out, err := parsed("--nonsense")
+	require.EqualError(t, err, "flag provided but not defined: --nonsense")
+	require.Empty(t, out)
+	_, err = parsed("--job_name", "a", "more")
+	require.EqualError(t, err, `unexpected argument "more"`)
+	_, err = parsed("--job_name", "a", "--shards", "2")
+	require.NoError(t, err)
 }
 
 // bundle runs lines through the function in the same way as a runner.

@@ -13,9 +13,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
@@ -25,14 +27,17 @@ import (
 )
 
 func main() {
-	o := defineFlags(flag.CommandLine)
-	flag.Parse()
-	beam.Init() // does not return in a worker
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
+	own := flag.NewFlagSet("batch", flag.ContinueOnError)
+	o := defineFlags(own)
+	err := readFlags(own, flag.CommandLine, os.Args[1:], os.Stdout) // Beam's packages define theirs there
+	if err == nil {
+		beam.Init() // does not return in a worker
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second signal ends the program at once
+		err = run(ctx, o, os.Stdout)
+		stop()
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "batch:", err)
 		os.Exit(1)
 	}
@@ -90,6 +95,9 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if err := o.checkInput(ctx); err != nil {
+		return err
+	}
 	if err := o.clearOutputs(ctx); err != nil {
 		return err
 	}
@@ -101,6 +109,21 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 		return err
 	}
 	return printCounts(stdout, result)
+}
+
+// checkInput refuses a file that is not there. A pattern may match none.
+func (o *options) checkInput(ctx context.Context) error {
+	filesystem.ValidateScheme(o.input)
+	fs, err := filesystem.New(ctx, o.input)
+	if err != nil {
+		return err
+	}
+	defer fs.Close()
+	found, err := fs.List(ctx, o.input)
+	if err == nil && len(found) == 0 && !strings.ContainsAny(o.input, "*?[") {
+		err = fmt.Errorf("--input: there is no file %s", o.input)
+	}
+	return err
 }
 
 // workThis makes workers run this program, unless --worker_binary names another: Beam

@@ -87,7 +87,8 @@ func besideName(path, text string) string {
 }
 
 // clearOutputs refuses to begin if an output is there, or removes it: files of an
-// earlier run among those of this one would be taken for its own.
+// earlier run among those of this one would be taken for its own. It also refuses
+// where nothing can be written.
 func (o *options) clearOutputs(ctx context.Context) error {
 	patterns := []string{o.output, o.failed}
 	if o.shards > 1 {
@@ -109,10 +110,16 @@ func (o *options) clear(ctx context.Context, pattern string) error {
 	}
 	defer fs.Close()
 	found, err := fs.List(ctx, pattern)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return err
 	}
 	remover, ok := fs.(filesystem.Remover)
+	if len(found) == 0 {
+		if !ok {
+			return nil
+		}
+		return tryWriting(ctx, fs, remover, pattern)
+	}
 	if !o.overwrite || !ok {
 		return fmt.Errorf("%s is there already; --overwrite replaces it", found[0])
 	}
@@ -122,4 +129,14 @@ func (o *options) clear(ctx context.Context, pattern string) error {
 		}
 	}
 	return nil
+}
+
+// tryWriting writes an empty file beside the one with this name, or pattern, and
+// removes it.
+func tryWriting(ctx context.Context, fs filesystem.Interface, remover filesystem.Remover, name string) error {
+	part := fmt.Sprintf("%s.%016x.part", strings.ReplaceAll(name, "?", "0"), rand.Uint64())
+	if err := writeLines(ctx, fs, part, func(*string) bool { return false }); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", name, err)
+	}
+	return remover.Remove(ctx, part)
 }
