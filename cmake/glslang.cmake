@@ -62,7 +62,7 @@ function(kpx_glslang_build crate)
         DEPENDS kpx_glslang COMMENT "Keeping glslang in ${KPX_GLSLANG}" VERBATIM)
 endfunction()
 
-# Whether the program is there or can be built. out: it, or "".
+# Whether the program exists or can be built. out: it, or "".
 function(kpx_glslang out)
     get_property(found GLOBAL PROPERTY KPX_GLSLANG_FOUND)
     if("${found}" STREQUAL "")

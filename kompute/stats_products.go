@@ -6,7 +6,7 @@ type RowCalls struct {
 	One, UpTo8, UpTo16, More uint64 // 1 row, 2 to 8, 9 to 16, 17 or more
 }
 
-// of returns the counter for so many rows.
+// of returns the counter for a number of rows.
 func (c *RowCalls) of(rows int) *uint64 {
 	switch {
 	case rows <= 1:
@@ -19,7 +19,7 @@ func (c *RowCalls) of(rows int) *uint64 {
 	return &c.More
 }
 
-// add adds other's calls, so many times.
+// add adds other's calls, that many times.
 func (c *RowCalls) add(other RowCalls, times uint64) {
 	c.One += times * other.One
 	c.UpTo8 += times * other.UpTo8
@@ -50,7 +50,7 @@ func (c *rowCalls) entry(op string) *RowCalls {
 	return e
 }
 
-// add adds what other has counted, so many times. It allocates nothing for known ops.
+// add adds what other has counted, that many times. It allocates nothing for known ops.
 func (c *rowCalls) add(other rowCalls, times uint64) {
 	for op, n := range other {
 		c.entry(op).add(*n, times)

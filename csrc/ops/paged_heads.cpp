@@ -45,7 +45,7 @@ void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s) {
     if (!is_heads(q, rows, q.dim(1), d) || !is_heads(k, rows, heads, d) || !is_heads(s.v(), rows, heads, d) ||
         !is_pages(s.keys(), heads, d) || !is_pages(s.values(), heads, d) || !s.out().contiguous() ||
         !same_shape(s.out(), q)) {
-        unsupported("elements of heads are not side by side, or values are no longer or shorter than keys");
+        unsupported("elements of heads are not side by side, or values differ from keys in length");
     }
     if (s.keys().dim(0) != s.values().dim(0) || s.keys().dim(2) != s.values().dim(2)) {
         invalid("keys and values are of different pages");

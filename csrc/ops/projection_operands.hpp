@@ -45,7 +45,7 @@ ProjectionShape projection_shape(const ProjectionOp &op, const ProjectionOperand
 // Matrix i and its result, in the form that the kernels read.
 ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);
 
-// Fills what the parameters of a kernel share, for groups of so many rows of a matrix. Returns the number of groups.
+// Fills what the parameters of a kernel share, for groups of `rows` rows of a matrix. Returns the number of groups.
 template <typename Params>
 uint32_t fill_groups(Params &p, const ProjectionOp &op, const ProjectionOperands &m, uint32_t rows) {
     uint32_t groups = 0;

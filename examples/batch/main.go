@@ -58,7 +58,7 @@ func defineFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.output, "output", "", "`file` for the answers, seen by every worker")
 	fs.StringVar(&o.failed, "failed", "", "`file` for lines that cannot be answered, written if there are any (default: the output with .failed before its extension)")
 	fs.IntVar(&o.shards, "shards", 1, "`number` of files that the output is divided into")
-	fs.BoolVar(&o.overwrite, "overwrite", false, "replace output files that are there")
+	fs.BoolVar(&o.overwrite, "overwrite", false, "replace existing output files")
 	w := &o.work
 	fs.StringVar(&w.Model, "model", "", "`folder` of a checkpoint in MLX's format, on every worker (default: the embedded demo model)")
 	fs.StringVar(&w.Device, "device", "auto", "`device` of each worker: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
@@ -111,7 +111,7 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	return printCounts(stdout, result)
 }
 
-// checkInput refuses a file that is not there. A pattern may match none.
+// checkInput refuses a file that does not exist. A pattern may match none.
 func (o *options) checkInput(ctx context.Context) error {
 	filesystem.ValidateScheme(o.input)
 	fs, err := filesystem.New(ctx, o.input)

@@ -20,7 +20,7 @@ func init() {
 	register.Iter1[string]()
 }
 
-// write writes lines to so many files. A line's file depends on the line alone, and a
+// write writes lines to the given number of files. A line's file depends on the line alone, and a
 // file appears when it is whole, under a name that does not change: a writer that is
 // tried again replaces what another try has written.
 func write(s beam.Scope, path string, shards int, lines beam.PCollection) {
@@ -72,7 +72,7 @@ func writeLines(ctx context.Context, fs filesystem.Interface, name string, lines
 	return w.Flush() // with the first error of all
 }
 
-// shardName returns the name of one of so many files: the path, if it is the only one.
+// shardName returns the name of a file of the output: the path, if there is only one.
 func shardName(path string, shard, shards int) string {
 	if shards == 1 {
 		return path
@@ -86,7 +86,7 @@ func besideName(path, text string) string {
 	return strings.TrimSuffix(path, extension) + text + extension
 }
 
-// clearOutputs refuses to begin if an output is there, or removes it: files of an
+// clearOutputs refuses to begin if an output exists, or removes it: files of an
 // earlier run among those of this one would be taken for its own. It also refuses
 // where nothing can be written.
 func (o *options) clearOutputs(ctx context.Context) error {
@@ -121,7 +121,7 @@ func (o *options) clear(ctx context.Context, pattern string) error {
 		return tryWriting(ctx, fs, remover, pattern)
 	}
 	if !o.overwrite || !ok {
-		return fmt.Errorf("%s is there already; --overwrite replaces it", found[0])
+		return fmt.Errorf("%s already exists; --overwrite replaces it", found[0])
 	}
 	for _, name := range found {
 		if err := remover.Remove(ctx, name); err != nil {

@@ -45,7 +45,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
-	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers so many requests at once")
+	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers that many requests at once")
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")

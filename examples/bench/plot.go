@@ -41,7 +41,7 @@ func findPlotter() (string, error) {
 	}
 	path, err := exec.LookPath(plotter)
 	if err != nil {
-		return "", fmt.Errorf("--plot: %s is neither beside this program nor on PATH; build it in examples/bench/plot, or run ./build.sh bench", plotter)
+		return "", fmt.Errorf("--plot: %s is neither beside this program nor on PATH; build it in examples/bench/plot, or run ./build.sh bench --plot FILE", plotter)
 	}
 	return path, nil
 }

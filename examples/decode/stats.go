@@ -122,7 +122,7 @@ func printFallbacks(w io.Writer, s kompute.DeviceStats) {
 	fmt.Fprintln(w)
 }
 
-// printRows prints how often products of so many rows ran.
+// printRows prints how often products ran, by their number of rows.
 func printRows(w io.Writer, s kompute.DeviceStats) {
 	if len(s.CallsByRows) == 0 {
 		return

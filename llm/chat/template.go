@@ -74,8 +74,8 @@ func Parse(source string) (*Template, error) {
 // template itself refuses the conversation. The error also wraps ErrLimit if a limit
 // was exceeded, and the context's error once that is done.
 func (t *Template) Render(ctx context.Context, messages []Message, o Options) (string, error) {
-	if t == nil {
-		return "", &TemplateError{Stage: "render", Reason: "the template is nil"}
+	if t == nil || t.compiled == nil {
+		return "", &TemplateError{Stage: "render", Reason: "the template is nil, or Parse did not make it"}
 	}
 	data, err := t.data(messages, o)
 	if err != nil {

@@ -6,8 +6,8 @@ import "github.com/kompute-go/kompute-go/kompute"
 type pendingStep struct {
 	pieces       []piece
 	rows, chosen int
-	onHost       int // of the chosen tokens, the first so many are chosen by the host
-	embedded     int // the first so many rows are those whose states the host needs
+	onHost       int // how many of the chosen tokens, the first ones, the host chooses
+	embedded     int // how many rows, the first ones, have states that the host needs
 	slot         int // its index among the steps in flight
 	step         *step
 	done         kompute.Event

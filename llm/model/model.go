@@ -50,12 +50,12 @@ type Model interface {
 	// Forward enqueues a pass on s and returns its logits, which belong to the
 	// innermost open scope of s. A pass that cannot be made poisons s.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
-	// NewPool returns a pool of pages of so many tokens each, for many sequences, with
+	// NewPool returns a pool of pages, each of that many tokens, for many sequences, with
 	// elements of a floating-point type or, for 8 bits, uint8 ([Options].CacheType);
 	// 0 is that of the model's options. It fails with kompute.ErrDType, an error that
 	// wraps nn.ErrCache or the device's reason.
 	NewPool(pages, tokens int, dtype kompute.DType) (Pool, error)
-	// PageBytes returns the memory of a page of so many tokens, with elements of a type
+	// PageBytes returns the memory of a page of that many tokens, with elements of a type
 	// as of NewPool.
 	PageBytes(tokens int, dtype kompute.DType) int64
 	// ForwardRows enqueues a pass over tokens of many sequences on s and returns

@@ -49,11 +49,11 @@ type suite struct {
 	along     along                      // which axes can be sliced before the op or after it
 	rejects   []reject
 	extra     func(*testing.T, *kompute.Device) // what fits no case
-	thin      int                               // on slow devices, of so many cases one is run; 0: all
+	thin      int                               // on slow devices, one case out of that many is run; 0: all
 	// large is a case to measure, of about size elements. kinds are what Measure asks for, one by one; nil: it has one.
 	large func(dtype array.DType, kind string, size int) Case
 	kinds []string
-	// withRows gives a product's case so many rows of x; flop counts multiplications and additions of a product.
+	// withRows gives a product's case that many rows of x; flop counts multiplications and additions of a product.
 	withRows func(c *Case, rows int)
 	flop     func(c *Case) float64
 }
@@ -109,11 +109,11 @@ func Run(t *testing.T, dev *kompute.Device, options ...Option) {
 	require.Equal(t, live, dev.Stats().LiveTensors, "tensors left behind")
 }
 
-// WithPart makes RunShare run the given one, from 0, of so many parts of the cases, for that many
-// processes side by side.
+// WithPart makes RunShare run one part of the cases, counted from 0, so that as many processes as
+// there are parts can run side by side.
 func WithPart(part, parts int) Option { return func(u *runner) { u.part, u.parts = part, parts } }
 
-// RunShare runs one of so many cases of each op's table on dev, which stays open, and skips those
+// RunShare runs one out of `of` cases of each op's table on dev, which stays open, and skips those
 // that dev has no kernel for. It is for devices with disabled kernels (see kompute.WithDisabled).
 func RunShare(t *testing.T, dev *kompute.Device, of int, options ...Option) {
 	cpu, err := kompute.Open("cpu")

@@ -128,8 +128,8 @@ func sdpaMasks(dtype array.DType) []Case {
 	return cases
 }
 
-// sdpaPrompts are attentions of so many queries and heads that kernels for
-// prompts take them.
+// sdpaPrompts are attentions with enough queries and heads for the kernels for
+// prompts.
 func sdpaPrompts(dtype array.DType) []Case {
 	var cases []Case
 	r := newSource(30)

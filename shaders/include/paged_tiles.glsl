@@ -43,7 +43,7 @@ uint next_begin(uint block, uint at) {
     return min(p.rows, block + (bits == 0 ? BLOCK : word * 32 + findLSB(bits)));
 }
 
-// Finds the rows of a tile; false: there are not so many tiles. All threads together.
+// Finds the rows of a tile; false: there are fewer tiles. All threads together.
 bool find_tile(uint number) {
     uint before = 0;
     for (uint block = 0; block < p.rows; block += BLOCK) {

@@ -30,7 +30,7 @@ type results struct {
 // profile breaks down the device time of a token at one depth, or of an engine's step.
 type profile struct {
 	Depth   int
-	Clients int // with Rows: it is a step of an engine with so many clients
+	Clients int // with Rows: it is a step of an engine with that many clients
 	Rows    int
 	Replay  float64 `json:"replay_ns"`
 	Kernels []struct {

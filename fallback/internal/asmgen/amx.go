@@ -56,7 +56,7 @@ func amxFamily(a *amx) {
 }
 
 // product writes the product of 32 rows of x with panels of 32 rows of w, for groups of
-// so many steps. A group of x is multiplied with all panels before the next group, so
+// a given number of steps. A group of x is multiplied with all panels before the next group, so
 // that it is in the nearest cache for all panels but the first.
 //
 // The sums of a block, a group and 16 columns, are added to c between the products of

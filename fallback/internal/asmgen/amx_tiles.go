@@ -95,7 +95,7 @@ func (a *amx) digits() {
 	a.line("ADDQ $256, DX")
 }
 
-const expandDoc = "makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns."
+const expandDoc = "makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns."
 
 // expand4 takes four codes of each word at a time, by a shift for each.
 func (a *amx) expand4() {
@@ -125,7 +125,7 @@ func (a *amx) expand8() {
 	})
 }
 
-// expandBegin loads the parameters; a word takes so many rows of a tile.
+// expandBegin loads the parameters; rows is the binary logarithm of a word's rows of a tile.
 func (a *amx) expandBegin(rows int) {
 	for i, r := range []string{"DI", "SI", "CX", "DX"} {
 		a.line("MOVQ %s+%d(FP), %s", []string{"dst", "codes", "steps", "words"}[i], 8*i, r)
@@ -134,8 +134,8 @@ func (a *amx) expandBegin(rows int) {
 	a.line("SHLQ $%d, R8", 5+rows)
 }
 
-// expandWords writes the loops over steps and words, which take so many bytes of a
-// tile each.
+// expandWords writes the loops over steps and words, each of which
+// takes the given number of bytes of a tile.
 func (a *amx) expandWords(bytes int, word func(half int, to string)) {
 	a.label("step")
 	a.line("MOVQ DX, BX")

@@ -191,7 +191,7 @@ func (a *arm64) evenBytes(d, n, m vreg)  { a.three(0x4e001800, "uzp1", "16b", d,
 func (a *arm64) oddBytes(d, n, m vreg)   { a.three(0x4e005800, "uzp2", "16b", d, n, m) }
 
 // look sets byte i of d to byte m[i] of n, and shiftHalves shifts 16-bit numbers to
-// the left by so many bits, to the right by fewer than 0.
+// the left by the numbers of bits in m, which are negative for shifts to the right.
 func (a *arm64) look(d, n, m vreg)        { a.three(0x4e000000, "tbl", "16b", d, n, m) }
 func (a *arm64) shiftHalves(d, n, m vreg) { a.three(0x6e604400, "ushl", "8h", d, n, m) }
 

@@ -207,7 +207,7 @@ func expandPanels() {
 // expandPanel writes the numbers of a panel whose codes lie in a panel of words,
 // scales and biases in panels with a row per group.
 func expandPanel(v isa, bits int) {
-	text("writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.",
+	text("writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.",
 		"expandPanel%d%s", bits, v.name)("(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)")
 	dst, codes, scales, biases, groups, words := arg("dst"), arg("codes"), arg("scales"), arg("biases"), arg("groups"), arg("words")
 	mask := v.constant(1<<bits - 1)

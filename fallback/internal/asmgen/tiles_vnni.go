@@ -119,8 +119,8 @@ func (a *amx) combineVNNI() {
 	}
 }
 
-// nextVNNI ends the loops over panels and groups; a limb of 16 rows takes so many
-// bytes of a group.
+// nextVNNI ends the loops over panels and groups; bytes is what a limb of 16 rows
+// takes of a group.
 func (a *amx) nextVNNI(bytes int) {
 	a.line("ADDQ stride+64(FP), R12")
 	a.line("MOVQ apart+72(FP), DX")

@@ -17,12 +17,12 @@ func amxProduct2(c *float32, x *byte, b *byte, scales *float32, biases *float32,
 //go:noescape
 func tileSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32)
 
-// tileExpand4VBMI makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns. Shifts are those of the lower codes of two words, and of the upper ones.
+// tileExpand4VBMI makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns. Shifts are those of the lower codes of two words, and of the upper ones.
 //
 //go:noescape
 func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *byte)
 
-// tileExpand8 makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns.
+// tileExpand8 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
 //
 //go:noescape
 func tileExpand8(dst *byte, codes *float32, steps int, words int)
@@ -42,7 +42,7 @@ func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *fl
 //go:noescape
 func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
 
-// tileExpand4AVX512 makes tiles of codes from a panel of words, for each step of so many rows of words two tiles of 16 columns.
+// tileExpand4AVX512 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
 //
 //go:noescape
 func tileExpand4AVX512(dst *byte, codes *float32, steps int, words int)

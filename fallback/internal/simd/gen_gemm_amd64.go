@@ -59,32 +59,32 @@ func transposePanelAVX512(dst *float32, src *float32, ld int, k int)
 //go:noescape
 func transposePanelAVX2(dst *float32, src *float32, ld int, k int)
 
-// expandPanel2AVX512 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel2AVX512 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel2AVX512(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)
 
-// expandPanel4AVX512 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel4AVX512 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel4AVX512(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)
 
-// expandPanel8AVX512 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel8AVX512 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel8AVX512(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)
 
-// expandPanel2AVX2 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel2AVX2 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel2AVX2(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)
 
-// expandPanel4AVX2 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel4AVX2 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel4AVX2(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)
 
-// expandPanel8AVX2 writes scale·code + bias for every code of a panel of words, each group of which has so many words in a row.
+// expandPanel8AVX2 writes scale·code + bias for every code of a panel of words, each group of which has the given number of words in a row.
 //
 //go:noescape
 func expandPanel8AVX2(dst *float32, codes *float32, scales *float32, biases *float32, groups int, words int)

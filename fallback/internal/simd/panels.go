@@ -107,7 +107,7 @@ func CopyPanel(panel, src []float32, ld, n, k int) {
 
 // ExpandPanel sets a panel to numbers scale·code + bias. Codes, of 2, 4 or 8 bits
 // packed in words from the lowest bits on, lie in a panel of words; scales and
-// biases in panels that have a row for each group of so many words. It does
+// biases in panels that have a row for each group, which is `words` words. It does
 // nothing, and returns false, if there is no vector form.
 func ExpandPanel(panel, codes, scales, biases []float32, bits, groups, words int) bool {
 	width := PanelWidth()

@@ -101,7 +101,7 @@ func (t *Tiles) Set(i int, x []float32) bool {
 // TileNumbers is how many float32 numbers ExpandTiles needs for k elements of 32 rows.
 func TileNumbers(k int) int { return 8 * k }
 
-// TileSpace is how many float32 numbers Multiply needs as space for so many panels.
+// TileSpace is how many float32 numbers Multiply needs as space for that many panels.
 func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
 // ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// tileConfig is the configuration for steps of so many elements: tiles 0 to 5 have 16
+// tileConfig is the configuration for steps of that many elements: tiles 0 to 5 have 16
 // rows of 16 sums, tile 6 the codes of 16 rows of w, four to a word, and tile 7 a limb
 // of 16 rows of x.
 func tileConfig(step int) (c [64]byte) {
