@@ -12,7 +12,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
@@ -22,6 +24,7 @@ import (
 )
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // writing then fails instead, and the temporary folder is removed
 	ctx, stop := cli.Interruptible(context.Background())
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

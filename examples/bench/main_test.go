@@ -267,6 +267,24 @@ func TestSignalsCleanUp(t *testing.T) {
 	}
 }
 
+// Neither does it if nobody reads what it prints.
+func TestABrokenPipeCleansUp(t *testing.T) {
+	dir := t.TempDir()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	cmd := exec.Command(os.Args[0], "--device=cpu", "--shape=tiny", "-p=2", "-n=2", "-r=1", "--profile=0")
+	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+dir)
+	cmd.Stdout = write
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Run(), &exit)
+	require.NoError(t, write.Close())
+	require.Equal(t, 1, exit.ExitCode())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // A cancelled measurement gives no rates.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
