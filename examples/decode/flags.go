@@ -59,7 +59,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	o := &options{}
 	var prompt string
 	fs := cli.NewFlags("decode", "Answers prompts with a language model, on a GPU through Vulkan or on the CPU.")
-	fs.StringVar(&o.model, "model", "", "`folder` of a Qwen3 or Llama 3 checkpoint in MLX form (default: the embedded demo model)")
+	fs.StringVar(&o.model, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&prompt, "prompt", "", "`text` to answer; - reads stdin (default: two demo prompts)")
 	fs.StringVar(&o.system, "system", "", "system message, a `text`")
 	fs.IntVar(&o.maxTokens, "max-tokens", 256, "maximum number of tokens to generate")

@@ -1,4 +1,4 @@
-// Package checkpoint reads model folders in MLX form: config.json,
+// Package checkpoint reads model folders in MLX's format: config.json,
 // generation_config.json and the weights, which are one model.safetensors or
 // shards listed in model.safetensors.index.json.
 //
