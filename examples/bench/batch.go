@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,14 +23,15 @@ type batch struct {
 	Tokens  int `json:"tokens"` // generated for each
 	// Rate is tokens generated per second from the moment at which every client has
 	// its first until one has all; Low and High are the extremes of the repetitions.
+	// They and Step are absent if answers were so short that there was no such time.
 	// Overall counts from the start to the last token.
-	Rate    float64 `json:"tokens_per_second"`
-	Low     float64 `json:"low"`
-	High    float64 `json:"high"`
+	Rate    float64 `json:"tokens_per_second,omitempty"`
+	Low     float64 `json:"low,omitempty"`
+	High    float64 `json:"high,omitempty"`
 	Overall float64 `json:"overall_tokens_per_second"`
 	// Step is the mean time of a step in that part, and Host what the host spends on
 	// a step of the whole run.
-	Step float64 `json:"step_ns"`
+	Step float64 `json:"step_ns,omitempty"`
 	Host float64 `json:"host_ns"`
 	// Time to the first token, and between tokens.
 	FirstP50 float64 `json:"first_token_p50_ns"`
@@ -246,20 +248,23 @@ func medians(runs []*batch) *batch {
 		return percentile(all, 0.5)
 	}
 	for _, field := range []func(*batch) *float64{
-		func(r *batch) *float64 { return &r.Overall }, func(r *batch) *float64 { return &r.Step },
-		func(r *batch) *float64 { return &r.Host }, func(r *batch) *float64 { return &r.FirstP50 },
-		func(r *batch) *float64 { return &r.FirstP99 }, func(r *batch) *float64 { return &r.NextP50 },
-		func(r *batch) *float64 { return &r.NextP99 },
+		func(r *batch) *float64 { return &r.Overall }, func(r *batch) *float64 { return &r.Host },
+		func(r *batch) *float64 { return &r.FirstP50 }, func(r *batch) *float64 { return &r.FirstP99 },
+		func(r *batch) *float64 { return &r.NextP50 }, func(r *batch) *float64 { return &r.NextP99 },
 		func(r *batch) *float64 { return &r.Drafted }, func(r *batch) *float64 { return &r.Accepted },
 	} {
 		*field(&out) = of(field)
 	}
-	var rates []float64
+	var rates, steps []float64
 	for _, r := range runs {
-		rates = append(rates, r.Rate)
+		if r.Rate > 0 {
+			rates, steps = append(rates, r.Rate), append(steps, r.Step)
+		}
 	}
-	slices.Sort(rates)
-	out.Low, out.Rate, out.High = rates[0], percentile(rates, 0.5), rates[len(rates)-1]
+	if len(rates) > 0 {
+		out.Low, out.Rate, out.High = slices.Min(rates), percentile(rates, 0.5), slices.Max(rates)
+		out.Step = percentile(steps, 0.5)
+	}
 	return &out
 }
 
@@ -268,8 +273,12 @@ func printBatches(w io.Writer, all []*batch) error {
 	fmt.Fprintln(t, "clients\tprompt\ttokens\ttokens/s\tlow\thigh\toverall\tstep ms\thost µs\tfirst token p50 ms\tp99\tnext token p50 ms\tp99\t")
 	ms := func(ns float64) float64 { return ns / 1e6 }
 	for _, r := range all {
-		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.3f\t%s\t%.1f\t%.1f\t%.3f\t%.3f\t\n", r.Clients, r.Prompt, r.Tokens, r.Rate, r.Low, r.High,
-			r.Overall, ms(r.Step), micros(r.Host), ms(r.FirstP50), ms(r.FirstP99), ms(r.NextP50), ms(r.NextP99))
+		together := []string{"-", "-", "-", "-"} // where all clients generate
+		if r.Rate > 0 {
+			together = strings.Fields(fmt.Sprintf("%.1f %.1f %.1f %.3f", r.Rate, r.Low, r.High, ms(r.Step)))
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%s\t%.1f\t%s\t%s\t%.1f\t%.1f\t%.3f\t%.3f\t\n", r.Clients, r.Prompt, r.Tokens, strings.Join(together[:3], "\t"),
+			r.Overall, together[3], micros(r.Host), ms(r.FirstP50), ms(r.FirstP99), ms(r.NextP50), ms(r.NextP99))
 	}
 	if err := t.Flush(); err != nil {
 		return err

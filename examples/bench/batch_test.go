@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -75,4 +76,18 @@ func TestBatchSummary(t *testing.T) {
 	require.InEpsilon(t, 2000, b.Host, 1e-9)
 	require.InEpsilon(t, 20e6, b.FirstP99, 1e-9)
 	require.InEpsilon(t, 10e6, b.NextP50, 1e-9)
+}
+
+// Runs in which there was no such period have no rate, and do not change that of others.
+func TestBatchesWithoutARate(t *testing.T) {
+	short := &batch{Clients: 2, Overall: 100}
+	out := medians([]*batch{short, {Clients: 2, Rate: 50, Step: 2e6, Overall: 90}, short})
+	require.Equal(t, []float64{50, 50, 50, 2e6, 100}, []float64{out.Low, out.Rate, out.High, out.Step, out.Overall})
+	out = medians([]*batch{short})
+	text, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"tokens_per_second"`)
+	var table strings.Builder
+	require.NoError(t, printBatches(&table, []*batch{out}))
+	require.Regexp(t, `\n +2 +0 +0 +- +- +- +100\.0 +- `, table.String())
 }
