@@ -84,6 +84,7 @@ func kernels() {
 		if v.wide() { // whole heads: B is read line after line
 			mulAdd(v, 2, 8, false)
 			mulAdd(v, 2, 1, true)
+			dotsOfHeads(v, 2, 128)
 		}
 		for _, rows := range []int{4, 1} {
 			dots(v, rows, 1)

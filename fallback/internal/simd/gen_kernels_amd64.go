@@ -79,6 +79,11 @@ func mulAdd2x8AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb i
 //go:noescape
 func mulAdd2xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
+// headDots2x128AVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; strides are in floats.
+//
+//go:noescape
+func headDots2x128AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, fours int)
+
 // dots4x1AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape

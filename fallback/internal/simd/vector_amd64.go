@@ -101,8 +101,12 @@ func dotsRows4(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, 
 }
 
 func dotsRows2(c []float32, ldc int, a []float32, lda int, b []float32, ldb, n, k, add int) {
-	fours := n &^ 3
-	for j := 0; j < fours; j += 4 { // calls through a variable would move the caller's arrays to the heap
+	fours, j := n&^3, 0
+	if k == 128 && add == 0 && fours > 0 && active >= AVX512 {
+		headDots2x128AVX512(&c[0], ldc, &a[0], lda, &b[0], ldb, fours/4)
+		j = fours
+	}
+	for ; j < fours; j += 4 { // calls through a variable would move the caller's arrays to the heap
 		if active >= AVX512 {
 			dots2x4AVX512(&c[j], ldc, &a[0], lda, &b[j*ldb], ldb, k, add)
 		} else {
