@@ -77,19 +77,21 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 	if 32%m.Bits != 0 {
 		return false
 	}
-	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn)
+	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn, true)
 	return simd.ExpandPanel(panel, codes, scales, biases, m.Bits, kn/m.GroupSize, m.GroupSize*m.Bits/32)
 }
 
 // wordPanel makes panels of the words, and of the scales and biases, of columns
-// [k0, k0+kn) of nn rows of w.
-func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
+// [k0, k0+kn) of nn rows of w. With ahead, it asks for the words of the next panel.
+func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int, ahead bool) (codes, scales, biases []float32) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
 	codes = cut(&space, groups*perGroup*simd.PanelWidth())
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
-	m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup) // the next panel
+	if ahead {
+		m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup)
+	}
 	scales, biases = m.factorPanels(space, n0, nn, g0, groups)
 	return codes, scales, biases
 }
@@ -145,9 +147,10 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)
 		w.Count = (end - n0 + width - 1) / width
+		w.Next = m.nextWords(end, most*width)
 		for i := range w.Count {
 			j := n0 + i*width
-			s, b := m.expandTiles(w.Tiles[i*numbers:], space, j, min(width, end-j))
+			s, b := m.expandTiles(w.Tiles[i*numbers:], space, j, min(width, end-j), n0 == lo || !simd.ReadsAhead())
 			copy(w.Scales[i*factors:], s)
 			copy(w.Biases[i*factors:], b)
 		}
@@ -155,12 +158,24 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	}
 }
 
-// expandTiles makes tiles of nn rows of w, and panels of their scales and biases.
-func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int) (scales, biases []float32) {
+// nextWords returns the words of n rows from first on, or of fewer at the end, if they are
+// one after the other.
+func (m *QuantizedRows) nextWords(first, n int) []byte {
+	words, stride := m.w.Shape[1], m.w.Strides[0]
+	if n = min(n, m.N()-first); n <= 0 || words != stride || m.w.Strides[1] != 1 {
+		return nil
+	}
+	at := 4 * (m.w.Offset + first*stride)
+	return m.w.Data[at : at+4*n*words]
+}
+
+// expandTiles makes tiles of nn rows of w, and panels of their scales and biases; see
+// wordPanel for ahead.
+func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) (scales, biases []float32) {
 	var codes []float32
 	bits := m.Bits
 	if (bits == 4 || bits == 8) && m.w.Strides[1] == 1 {
-		codes, scales, biases = m.wordPanel(space, n0, nn, 0, m.cols)
+		codes, scales, biases = m.wordPanel(space, n0, nn, 0, m.cols, ahead)
 	} else {
 		codes, scales, biases = m.bytePanel(space, n0, nn)
 		bits = 8

@@ -20,16 +20,18 @@ const (
 func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
 
 // productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
-// groups of size elements. R8 is the group of x, R12 the panel's tiles, and DI where in c
-// the next row begins.
+// groups of size elements. R8 is the group of x, R12 the panel's tiles, DI where in c
+// the next row begins, and R14 what is asked for.
 func (a *amx) productVNNI(size int) {
 	step := min(size, 64)
 	steps, tile := size/step, 16*step
-	a.begin(fmt.Sprintf("tileProductVNNI%d", size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums.", size),
-		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)", 11)
+	a.begin(fmt.Sprintf("tileProductVNNI%d", size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.", size),
+		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)", 13)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
 	}
+	a.line("MOVQ next+88(FP), R14")
+	a.line("MOVQ advance+96(FP), R15")
 	a.line("SHLQ $7, R10")         // from row to row of c
 	a.line("MOVL $0x47800000, AX") // 65536
 	a.line("VPBROADCASTD AX, Z%d", vnniWeight)
@@ -65,6 +67,9 @@ func (a *amx) sumsVNNI(step, steps, tile int) {
 		a.line("MOVQ $%d, AX", step/4/unrolled)
 		loop := fmt.Sprintf("words%d", s)
 		a.label(loop)
+		a.line("PREFETCHT1 (R14)")
+		a.line("PREFETCHT1 64(R14)")
+		a.line("ADDQ R15, R14")
 		turn := 0
 		for word := range unrolled {
 			for half := range 2 {

@@ -27,20 +27,20 @@ func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *by
 //go:noescape
 func tileExpand8(dst *byte, codes *float32, steps int, words int)
 
-// tileProductVNNI32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums.
+// tileProductVNNI32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
-func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
+func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
-// tileProductVNNI64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums.
+// tileProductVNNI64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
-func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
+func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
-// tileProductVNNI128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums.
+// tileProductVNNI128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
-func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
+func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
 // tileExpand4AVX512 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
 //

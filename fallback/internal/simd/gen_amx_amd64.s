@@ -1809,11 +1809,13 @@ word:
 	VZEROUPPER
 	RET
 
-// func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
-TEXT ·tileProductVNNI32(SB), NOSPLIT, $0-88
+// func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+TEXT ·tileProductVNNI32(SB), NOSPLIT, $0-104
 	MOVQ x+8(FP), R8
 	MOVQ groups+48(FP), R9
 	MOVQ panels+56(FP), R10
+	MOVQ next+88(FP), R14
+	MOVQ advance+96(FP), R15
 	SHLQ $7, R10
 	MOVL $0x47800000, AX
 	VPBROADCASTD AX, Z31
@@ -1858,6 +1860,9 @@ quarter:
 	MOVQ $2, AX
 
 words0:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ R15, R14
 	VMOVDQU64 0(DX), Z24
 	VMOVDQU64 512(DX), Z25
 	VPBROADCASTD 0(BX), Z26
@@ -2128,11 +2133,13 @@ words0:
 	VZEROUPPER
 	RET
 
-// func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
-TEXT ·tileProductVNNI64(SB), NOSPLIT, $0-88
+// func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+TEXT ·tileProductVNNI64(SB), NOSPLIT, $0-104
 	MOVQ x+8(FP), R8
 	MOVQ groups+48(FP), R9
 	MOVQ panels+56(FP), R10
+	MOVQ next+88(FP), R14
+	MOVQ advance+96(FP), R15
 	SHLQ $7, R10
 	MOVL $0x47800000, AX
 	VPBROADCASTD AX, Z31
@@ -2177,6 +2184,9 @@ quarter:
 	MOVQ $4, AX
 
 words0:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ R15, R14
 	VMOVDQU64 0(DX), Z24
 	VMOVDQU64 1024(DX), Z25
 	VPBROADCASTD 0(BX), Z26
@@ -2447,11 +2457,13 @@ words0:
 	VZEROUPPER
 	RET
 
-// func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int)
-TEXT ·tileProductVNNI128(SB), NOSPLIT, $0-88
+// func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+TEXT ·tileProductVNNI128(SB), NOSPLIT, $0-104
 	MOVQ x+8(FP), R8
 	MOVQ groups+48(FP), R9
 	MOVQ panels+56(FP), R10
+	MOVQ next+88(FP), R14
+	MOVQ advance+96(FP), R15
 	SHLQ $7, R10
 	MOVL $0x47800000, AX
 	VPBROADCASTD AX, Z31
@@ -2496,6 +2508,9 @@ quarter:
 	MOVQ $4, AX
 
 words0:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ R15, R14
 	VMOVDQU64 0(DX), Z24
 	VMOVDQU64 1024(DX), Z25
 	VPBROADCASTD 0(BX), Z26
@@ -2657,6 +2672,9 @@ words0:
 	MOVQ $4, AX
 
 words1:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ R15, R14
 	VMOVDQU64 0(DX), Z24
 	VMOVDQU64 1024(DX), Z25
 	VPBROADCASTD 0(BX), Z26

@@ -123,7 +123,13 @@ func Aligned(s []float32) []float32 {
 type TilePanels struct {
 	Count                 int
 	Tiles, Scales, Biases []float32
+	// Next is what will be read after the products, and is asked for meanwhile where
+	// ReadsAhead.
+	Next []byte
 }
+
+// ReadsAhead reports whether the processor can ask for memory between products.
+func ReadsAhead() bool { return active != AMX }
 
 // Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of the
 // panels, for lo <= i < hi and j < columns, which end in the last panel. lo is a
@@ -132,10 +138,12 @@ type TilePanels struct {
 func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, space []float32) {
 	width := tileRows * w.Count
 	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
+	next := w.Next
 	for first := lo; first < hi; first += tileRows {
 		rows, least := min(tileRows, hi-first), rowsAtOnce()
 		clear(block[:(rows+least-1)/least*least*width])
-		t.product(block, first, rows, w, sums)
+		t.product(block, first, rows, w, sums, next)
+		next = nil
 		for i := range rows {
 			copy(c[(first-lo+i)*ldc:], block[i*width:i*width+columns])
 		}

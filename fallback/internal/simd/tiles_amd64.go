@@ -55,8 +55,8 @@ func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 }
 
 // product adds the products of rows up to 32 from first on to c, of 32 columns for each
-// panel.
-func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []float32) {
+// panel. next is asked for meanwhile.
+func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []float32, next []byte) {
 	groups := t.k / t.groupSize
 	limbs, factors := t.place(first)
 	_, _, _ = c[tileRows*tileRows*w.Count-1], t.limbs[limbs+t.blockBytes()-1], t.factors[factors+t.blockFactors()-1]
@@ -70,7 +70,11 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 		case 64:
 			kernel = tileProductVNNI64
 		}
-		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, (rows+3)/4)
+		ahead, advance, quarters := b, 0, (rows+3)/4
+		if len(next) > 0 {
+			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 128)
+		}
+		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, quarters, ahead, advance)
 		return
 	}
 	kernel := amxProduct1

@@ -59,7 +59,7 @@ func testTiles(t *testing.T) {
 		tiles := Aligned(make([]float32, 2*TileNumbers(k)+15))
 		ExpandTiles(tiles, words, k, bits, size)
 		ExpandTiles(tiles[TileNumbers(k):], words, k, bits, size)
-		panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...)}
+		panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...), make([]byte, 5000)}
 		space := Aligned(make([]float32, TileSpace(2)+15))
 		x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 		if rows > 32 {
@@ -147,6 +147,6 @@ func benchmarkTiles(b *testing.B) {
 		for i := range panels {
 			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 4, size)
 		}
-		x.Multiply(c, width, 0, rows, width, &TilePanels{panels, tiles, factors, factors}, space)
+		x.Multiply(c, width, 0, rows, width, &TilePanels{Count: panels, Tiles: tiles, Scales: factors, Biases: factors}, space)
 	})
 }

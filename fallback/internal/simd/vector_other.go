@@ -8,9 +8,9 @@ func transposePanelVector([]float32, []float32, int, int, int) (int, int) { retu
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
 
 // There are no tiles, as HasTiles reports.
-func (t *Tiles) split(int, int, []float32) uint32                    { return 0 }
-func expandTiles([]byte, []float32, int, int, int)                   {}
-func (t *Tiles) product([]float32, int, int, *TilePanels, []float32) {}
+func (t *Tiles) split(int, int, []float32) uint32                            { return 0 }
+func expandTiles([]byte, []float32, int, int, int)                           {}
+func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 
 // Prefetch does nothing here.
 func Prefetch([]byte) {}
