@@ -1,8 +1,10 @@
 // Attention over pages of many rows of few sequences, as paged_sdpa, on cooperative matrices: rows of one sequence that
-// follow each other share the loads of its keys and values. Keys are taken by KEYS from the sequence's first on, so that a
-// row's result depends neither on the other rows nor on which tile it is in.
+// follow each other share the loads of its keys and values. A workgroup takes a range of the keys (PAGED_RANGES), by KEYS
+// from its first on, so that a row's result depends neither on the other rows nor on which tile it is in. Without ranges,
+// the tile of the last rows would take all keys in turn while most of the device has nothing to do.
 //
-// Rows that see a number which is not finite become NaNs here, and are computed by paged_sdpa_not_finite behind it.
+// What a row's ranges give is put together by paged_sdpa_combine. Rows that see a number which is not finite are marked,
+// and computed there.
 //
 // NVIDIA's driver keeps the matrices in registers only if the loops around them are in main, or in a function that main
 // calls, and if there is no loop over keys other than this one; otherwise in memory, which takes 2.5 times as long.
@@ -29,24 +31,24 @@ TENSOR_IN(2, v, 3)
 layout(set = 0, binding = 3) readonly buffer Table { int table[]; };
 layout(set = 0, binding = 4) readonly buffer Sequences { int sequences[]; };
 layout(set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
-TENSOR_OUT(6, y, 4)
+layout(set = 0, binding = 6) writeonly buffer Parts { vec4 parts[]; };
 QUADS_IN(0, q)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
 CACHE_LOADS(k)
 CACHE_LOADS(v)
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads; codes always
-layout(constant_id = 6) const uint V_VECTOR = 0;
-layout(constant_id = 7) const uint Q_PARTS = 2;
-layout(constant_id = 8) const uint K_PARTS = 2;
-layout(constant_id = 9) const uint V_PARTS = 2;
-layout(constant_id = 10) const uint W_PARTS = 2; // of the softmax's weights
-layout(constant_id = 11) const uint K_STEPS = 8; // of 16 elements of q's and k's head
-layout(constant_id = 12) const uint V_STEPS = 8; // of v's
-layout(constant_id = 13) const uint WAVES = 8;   // subgroups
-layout(constant_id = 14) const uint KEYS = 32;   // at a time
-layout(constant_id = 15) const uint TOKENS = 64; // rows of a workgroup, at most
-layout(constant_id = 16) const uint Q_VECTOR = 0;
+layout(constant_id = 4) const uint K_VECTOR = 0; // whether k (v) may be loaded by quads; codes always
+layout(constant_id = 5) const uint V_VECTOR = 0;
+layout(constant_id = 6) const uint Q_PARTS = 2;
+layout(constant_id = 7) const uint K_PARTS = 2;
+layout(constant_id = 8) const uint V_PARTS = 2;
+layout(constant_id = 9) const uint W_PARTS = 2; // of the softmax's weights
+layout(constant_id = 10) const uint K_STEPS = 8; // of 16 elements of q's and k's head
+layout(constant_id = 11) const uint V_STEPS = 8; // of v's
+layout(constant_id = 12) const uint WAVES = 8;   // subgroups
+layout(constant_id = 13) const uint KEYS = 32;   // at a time
+layout(constant_id = 14) const uint TOKENS = 64; // rows of a workgroup, at most
+layout(constant_id = 15) const uint Q_VECTOR = 0;
 
 layout(push_constant) uniform Push { PagedSDPAParams p; };
 
@@ -62,13 +64,14 @@ const uint Q_TILE = WAVES * 16 * (K_STEPS * 2 + 1);
 
 const uint AT_ONCE = THREADS / LANES_OF_ROW; // keys that all threads load at once
 const uint TURNS = KEYS / AT_ONCE;
+const uint PART_QUADS = (V_STEPS * FRAGMENT + PAGED_PART_STATS) / 4;
 
 #include "paged_tiles.glsl"
 
 shared int row_exponents[TILE]; // of the rows' queries
 
-uint wave_row; // the subgroup's first one
-uint end;      // one past the last key that any row sees
+uint wave_row;   // the subgroup's first one
+uint begin, end; // of the range, as far as any row sees it
 
 uint run() { return gl_LocalInvocationIndex % LANES_OF_ROW; } // of 8 elements, the thread's
 
@@ -123,13 +126,13 @@ void load_queries() {
         }
     }
     [[unroll]] for (uint part = 0; part < Q_PARTS; part++) {
-        barrier();
+        subgroupBarrier(); // each subgroup has a place of its own
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
             if (run() < K_RUNS) {
                 put_run((own + t * (LANES / LANES_OF_ROW)) * K_PITCH + run(), part, a[t], b[t]);
             }
         }
-        barrier();
+        subgroupBarrier();
         [[unroll]] for (uint e = 0; e < K_STEPS; e++) {
             matrix_load(q_matrix[part][e], tile, wave_row * K_PITCH + e * 2, K_PITCH);
         }
@@ -236,12 +239,24 @@ float special_score(const in uint r, const in uint c, const in float s, const in
     return scale_by(s, clamp(row_exponents[at] + exponent, -252, 252)) * (p.scale * LOG2_E);
 }
 
-uint result_at(uint r) {
-    uint head = key_head * p.group + r % p.group;
-    return p.out_offset + ((first + r / p.group) * p.key_heads * p.group + head) * p.dv;
+// Whether any row sees a key of the range. All threads together.
+shared uint reached;
+bool is_reached() {
+    if (begin == 0) {
+        return true;
+    }
+    reached = 0;
+    barrier();
+    for (uint row = gl_LocalInvocationIndex; row < p.rows; row += THREADS) {
+        if (lengths[p.length_offset + row * p.length_stride] > int(begin)) {
+            reached = 1;
+        }
+    }
+    barrier();
+    return reached != 0;
 }
 
-// Whether a row of the tile has, or sees, a number that is not finite. Valid behind the last tile of keys.
+// Whether a row of the tile has, or sees in the range, a number that is not finite. Valid behind the last tile of keys.
 bool sees_not_finite(uint r) { return row_exponents[r] >= SPLIT_NOT_FINITE / 2 || special_from < row_ends[r]; }
 
 void begin_rows() {
@@ -259,38 +274,22 @@ bool is_plain_tile() {
     return has_common_tile() && (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
 }
 
-void store_results() {
-    uint own = gl_SubgroupInvocationID % FRAGMENT, row = wave_row + own;
-    uint share = FRAGMENT * FRAGMENT / LANES, c0 = gl_SubgroupInvocationID / FRAGMENT * share;
-    uint to = result_at(row);
-    bool stores = row < tile_rows, marks = stores && sees_not_finite(row);
-    barrier();
-    matrix_store(weight, tile, stage_from(), STAGE_PITCH);
-    subgroupBarrier();
-    float sum = 0.0;
-    [[unroll]] for (uint c = 0; c < FRAGMENT; c++) {
-        sum += staged(own, c);
-    }
-    float factor = sum == 0.0 ? 0.0 : 1.0 / sum;
-    [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
-        subgroupBarrier();
-        matrix_store(acc[t], tile, stage_from(), STAGE_PITCH);
-        subgroupBarrier();
-        for (uint c = c0; c < c0 + share; c++) {
-            uint e = t * FRAGMENT + c;
-            if (stores && e < p.dv) {
-                y_store(to + e, marks ? make_nan() : scale_by(staged(own, c) * factor, sums_exponent));
-            }
-        }
-    }
-}
+#include "paged_parts.glsl"
 
 void main() {
     key_head = gl_WorkGroupID.x;
     wave_row = gl_SubgroupID * FRAGMENT;
     float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
+    uint range = gl_NumWorkGroups.z - 1 - gl_WorkGroupID.z; // the longest begin first
+    begin = PAGED_RANGE_BEGIN(range);
+    if (!is_reached()) {
+        return;
+    }
     for (uint number = gl_WorkGroupID.y; find_tile(number); number += gl_NumWorkGroups.y) {
-        end = find_ends();
+        end = min(find_ends(), range + 1 == gl_NumWorkGroups.z ? NO_KEY : PAGED_RANGE_BEGIN(range + 1));
+        if (end <= begin) {
+            continue;
+        }
         load_queries();
         uint own = wave_row + gl_SubgroupInvocationID % FRAGMENT;
         bool exists = own < tile_rows;
@@ -298,14 +297,12 @@ void main() {
         uint see_any = subgroupMax(row_ends[own]);
         bool plain_rows = subgroupAll(has_common(row_exponents[own]));
         begin_rows();
-        if (end > 0) {
-            find_pages(0);
-            load_keys();
-            store_keys();
-            load_values();
-            find_pages(KEYS);
-        }
-        for (uint key0 = 0; key0 < end; key0 += KEYS) {
+        find_pages(begin);
+        load_keys();
+        store_keys();
+        load_values();
+        find_pages(begin + KEYS);
+        for (uint key0 = begin; key0 < end; key0 += KEYS) {
             barrier(); // the values of the last tile are read
             store_values();
             load_keys(); // behind the last tile, the last key
@@ -327,6 +324,6 @@ void main() {
                 add_values();
             }
         }
-        store_results();
+        store_results(range);
     }
 }

@@ -7,22 +7,23 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;    // DV_CHUNK of paged_attention.glsl
-constexpr uint32_t kMostHeads = 8;       // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;      // the most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;       // the most quads of one head that a lane holds
-constexpr uint32_t kMostBatch = 8;       // keys that a slot loads at once,
-constexpr uint32_t kCpuBatch = 2;        // of CPU drivers, which have no loads in flight and compile slowly,
-constexpr uint32_t kMostScores = 32;     // and their scores, of all heads
-constexpr uint32_t kMostSlots = 8;       // SLOTS there
-constexpr uint32_t kHeadsAlone = 2;      // of a workgroup, where there is one row
-constexpr int64_t kKeysPerSplit = 256;   // of a range, at least: fewer would not pay for combining
-constexpr int64_t kMostSplits = 16;      // MOST_SPLITS there
-constexpr int64_t kAloneRows = 64;       // up to which no row's result depends on how many there are
-constexpr int64_t kMatrixHead = 128;     // most elements of a head in paged_sdpa_coopmat2,
-constexpr uint32_t kTileKeys = 32;       // its keys at a time,
-constexpr uint32_t kMatrixRows = 128;    // and rows of its tile: of 8 subgroups
-constexpr uint32_t kSearchThreads = 256; // of paged_sdpa_not_finite
+constexpr int64_t kValuesChunk = 256;     // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;        // query heads of a workgroup
+constexpr uint32_t kHeadQuads = 16;       // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;        // the most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
+constexpr uint32_t kMostSlots = 8;        // SLOTS there
+constexpr uint32_t kHeadsAlone = 2;       // of a workgroup, where there is one row
+constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
+constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
+constexpr int64_t kAloneRows = 64;        // up to which no row's result depends on how many there are
+constexpr int64_t kMatrixHead = 128;      // most elements of a head in paged_sdpa_coopmat2,
+constexpr uint32_t kTileKeys = 32;        // its keys at a time,
+constexpr uint32_t kMatrixRows = 128;     // and rows of its tile: of 8 subgroups
+constexpr int64_t kTurnRows = 4096;       // rows whose parts are in memory at the same time
+constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -151,7 +152,7 @@ bool prefers_matrices(const Lowering &lowering, const PagedSDPAParams &p) {
     return p.group <= kMatrixRows && p.d <= kMatrixHead && p.dv <= kMatrixHead && device.subgroup_size == 32 &&
            2 * kMatrixRows <= device.max_workgroup_invocations && quads * 16 + 2048 <= device.max_shared_bytes &&
            lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel) &&
-           lowering.has_kernel(spec::paged_sdpa_not_finite::kKernel);
+           lowering.has_kernel(spec::paged_sdpa_combine::kKernel);
 }
 
 // A code times its scale has as many bits as a float32.
@@ -159,9 +160,16 @@ uint32_t parts_of(uint32_t dtype) {
     return dtype == DT_FLOAT32 || dtype == DT_UINT8 ? 2 : 1;
 }
 
-void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, PagedSDPAParams p) {
+// How many ranges of keys there are up to the capacity.
+uint32_t ranges_of(uint32_t capacity) {
+    uint32_t ranges = 1;
+    while (ranges < PAGED_RANGES && PAGED_RANGE_BEGIN(ranges) < capacity)
+        ranges++;
+    return ranges;
+}
+
+void dispatch_parts(Lowering &lowering, const PagedSDPACall &call, const Array &parts, const PagedSDPAParams &p) {
     const Array &q = call.q(), &k = call.keys(), &v = call.values();
-    p.out_offset = uint32_t(out.offset);
     uint32_t tokens = 1; // of a tile
     while (tokens * 2 * p.group <= kMatrixRows)
         tokens *= 2;
@@ -172,7 +180,6 @@ void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &
                                                 .q_dtype = q.dtype,
                                                 .k_dtype = k.dtype,
                                                 .v_dtype = v.dtype,
-                                                .y_dtype = out.dtype,
                                                 .k_vector = quads_in_rows(k),
                                                 .v_vector = quads_in_rows(v),
                                                 .q_parts = parts_of(q.dtype),
@@ -191,23 +198,48 @@ void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &
                        .table = {call.table(), KPX_READ},
                        .sequences = {call.sequences(), KPX_READ},
                        .lengths = {call.lengths(), KPX_READ},
-                       .y = {out, KPX_WRITE}},
-                      p, {p.key_heads, uint32_t(std::min<int64_t>(tiles, most)), 1});
+                       .parts = {parts, KPX_WRITE}},
+                      p, {p.key_heads, uint32_t(std::min<int64_t>(tiles, most)), ranges_of(p.capacity)});
+}
+
+void dispatch_combine(Lowering &lowering, const PagedSDPACall &call, const Array &parts, const Array &out,
+                      kpx_access writes, const PagedSDPAParams &p) {
+    const Array &q = call.q(), &k = call.keys(), &v = call.values();
+    const uint32_t lanes = lowering.device().subgroup_size;
     const int64_t outputs = int64_t(p.rows) * p.key_heads * p.group;
-    lowering.dispatch(spec::paged_sdpa_not_finite{.threads = kSearchThreads,
-                                                  .q_dtype = q.dtype,
-                                                  .k_dtype = k.dtype,
-                                                  .v_dtype = v.dtype,
-                                                  .y_dtype = out.dtype,
-                                                  .v_turns = divide_up(p.dv, lowering.device().subgroup_size)},
+    lowering.dispatch(spec::paged_sdpa_combine{.threads = kCombineThreads,
+                                               .q_dtype = q.dtype,
+                                               .k_dtype = k.dtype,
+                                               .v_dtype = v.dtype,
+                                               .y_dtype = out.dtype,
+                                               .v_turns = divide_up(p.dv, lanes * 4),
+                                               .ranges = ranges_of(p.capacity)},
                       {.q = {q, KPX_READ},
                        .k = {k, KPX_READ},
                        .v = {v, KPX_READ},
                        .table = {call.table(), KPX_READ},
                        .sequences = {call.sequences(), KPX_READ},
                        .lengths = {call.lengths(), KPX_READ},
-                       .y = {out, KPX_READ_WRITE}},
-                      p, grid_1d(lowering.device(), divide_up(outputs, kSearchThreads)));
+                       .y = {out, writes},
+                       .parts = {parts, KPX_READ}},
+                      p, grid_1d(lowering.device(), divide_up(outputs, kCombineThreads / lanes)));
+}
+
+// By matrices: ranges of keys, and what puts them together, for some rows at a time, so that parts stay small.
+void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all) {
+    const int64_t heads = all.key_heads * all.group, turn = std::min<int64_t>(all.rows, kTurnRows);
+    const Array parts = lowering.scratch(
+        DT_FLOAT32, {turn * heads * ranges_of(all.capacity), divide_up(all.dv, 16) * 16 + PAGED_PART_STATS});
+    for (uint32_t first = 0; first < all.rows; first += kTurnRows) {
+        PagedSDPAParams p = all;
+        p.rows = std::min<uint32_t>(all.rows - first, kTurnRows);
+        p.q_offset += first * p.q_strides[0];
+        p.sequence_offset += first * p.sequence_stride;
+        p.length_offset += first * p.length_stride;
+        p.out_offset = uint32_t(out.offset + first * heads * p.dv);
+        dispatch_parts(lowering, call, parts, p);
+        dispatch_combine(lowering, call, parts, out, all.rows > kTurnRows ? KPX_READ_WRITE : KPX_WRITE, p);
+    }
 }
 
 } // namespace
