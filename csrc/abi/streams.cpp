@@ -10,6 +10,7 @@
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
 #include "runtime/algorithm.hpp"
+#include "stream/order.hpp"
 #include "stream/stream.hpp"
 
 using namespace kpx;
@@ -56,12 +57,12 @@ kpx_result kpx_stream_depend(kpx_stream *stream, kpx_stream *other, uint64_t val
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const std::shared_ptr<Stream> source = stream_of(other);
-        target->depend(*source, value);
+        depend(*target, *source, value);
     });
 }
 
 kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err) {
-    return guarded(err, [&] { *out = new kpx_gate{stream_of(stream)->hold()}; });
+    return guarded(err, [&] { *out = new kpx_gate{hold(*stream_of(stream))}; });
 }
 
 void kpx_gate_open(kpx_gate *gate) {

@@ -5,6 +5,7 @@
 
 #include "runtime/device.hpp"
 #include "runtime/memory.hpp"
+#include "stream/order.hpp"
 
 namespace kpx {
 
@@ -145,10 +146,10 @@ namespace {
 // Orders the stream's work after that of others on the tensor. False if some of that was refused: then the caller
 // checks again.
 bool follow_all(Stream &stream, const Tensor &t, bool writes) {
-    if (!stream.follow(t.writer())) {
+    if (!follow(stream, t.writer())) {
         return false;
     }
-    const auto follows = [&](const std::shared_ptr<Point> &point) { return stream.follow(point); };
+    const auto follows = [&](const std::shared_ptr<Point> &point) { return follow(stream, point); };
     return !writes || (std::all_of(t.readers().begin(), t.readers().end(), follows) &&
                        std::all_of(t.earlier().begin(), t.earlier().end(), follows));
 }

@@ -8,6 +8,7 @@
 #include "runtime/device_list.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/tensors.hpp"
+#include "runtime/zeroing.hpp"
 
 namespace kpx {
 
@@ -97,6 +98,44 @@ std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
         blocks_++;
     }
     return make_buffer(std::move(block), 0, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
+    const uint64_t capacity = rounded(bytes);
+    device_.count_allocation();
+    uint64_t offset = RangeAllocator::kNone;
+    const auto take = [&]() -> std::shared_ptr<Block> {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (const std::shared_ptr<Block> &block : counters_) {
+            offset = block->ranges->take(capacity);
+            if (offset != RangeAllocator::kNone) {
+                return block;
+            }
+        }
+        return nullptr;
+    };
+    std::shared_ptr<Block> block = take();
+    if (!block) {
+        block = create_counters(std::max(kCounterBytes, capacity));
+        offset = block->ranges->take(capacity);
+        std::lock_guard<std::mutex> lock(mutex_);
+        counters_.push_back(block);
+        blocks_++;
+    }
+    return make_buffer(std::move(block), offset, bytes, capacity);
+}
+
+// Rare and small, so it waits for the zeroing; without the mutex, so that others need not.
+std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
+    auto block = std::make_shared<Block>();
+    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
+    block->handle = buffer_of(*block->tensor);
+    block->bytes = bytes;
+    block->ranges = std::make_unique<RangeAllocator>(bytes);
+    block->counters = true;
+    zero(device_, *block);
+    reserved_ += bytes;
+    return block;
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {

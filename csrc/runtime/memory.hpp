@@ -99,7 +99,6 @@ class Memory {
     std::shared_ptr<Block> find_spare(uint64_t capacity);
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);
     std::shared_ptr<Block> create_counters(uint64_t bytes);
-    void zero(const Block &block);
     std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
     uint64_t available(uint64_t most) const;
     void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);

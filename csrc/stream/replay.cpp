@@ -31,7 +31,7 @@ void prepare(Lock &lock, Stream &stream, Region &region) {
     check_changed(lock, stream, region);
     const Point *last = region.last.get();
     if (last != nullptr && last->timeline != stream.timeline() && !last->timeline->closed()) {
-        stream.wait_for(last->timeline, last->value);
+        stream.waits().add(last->timeline, last->value);
     }
 }
 

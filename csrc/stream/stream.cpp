@@ -229,6 +229,30 @@ void Stream::wait(uint64_t value, uint64_t timeout_ns) {
     collect();
 }
 
+// ---- Points ----
+
+const std::shared_ptr<Point> &Stream::point() {
+    if (pending_.empty()) {
+        fail(KPX_INTERNAL, "an empty window has no point");
+    }
+    if (!point_) {
+        point_ = std::make_shared<Point>();
+        point_->timeline = timeline_;
+        point_->value = timeline_->submitted() + 1;
+        point_->stream = weak_from_this();
+        point_->pending = true;
+    }
+    return point_;
+}
+
+std::shared_ptr<Point> Stream::submitted_point() {
+    auto made = std::make_shared<Point>();
+    made->timeline = timeline_;
+    made->value = timeline_->submitted();
+    made->stream = weak_from_this();
+    return made;
+}
+
 // ---- Counters ----
 
 std::vector<kpx_op_time> Stream::op_times() {

@@ -9,7 +9,6 @@
 #include "record/append.hpp"
 #include "record/recording.hpp"
 #include "stream/counters.hpp"
-#include "stream/gate.hpp"
 #include "stream/op_times.hpp"
 #include "stream/pending.hpp"
 #include "stream/point.hpp"
@@ -38,11 +37,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // ---- Calls of the C ABI. Nothing stays appended when they throw ----
     void op(const RawCall &call);
     void dispatch(const DispatchCall &call);
-    // Work appended from now on starts after value of the other stream; pending work is submitted first, so that it
-    // does not wait.
-    void depend(const Stream &other, uint64_t value);
-    // Work appended from now on starts after the gate is opened.
-    std::shared_ptr<Gate> hold();
     // From now on op() and dispatch() append to a region instead, until end_capture() (replay.hpp).
     void begin_capture();
     void abort_capture() noexcept;
@@ -59,7 +53,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void finish() noexcept;
     kpx_stream_stats stats() const;
 
-    // ---- For the tensor cache and replays; the caller holds the device's mutex. ----
+    // ---- For the tensor cache, replays and order.hpp; the caller holds the device's mutex. ----
 
     // Throws, once, the error of a window that was refused when another stream's call submitted it.
     void report_refused();
@@ -72,11 +66,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<Point> submitted_point();
     // The point of the pending window, or, if that is empty, one after all submitted work.
     std::shared_ptr<Point> last_point() { return pending_.empty() ? submitted_point() : point(); }
-    // Work appended from now on comes after the point. False if the point's window was refused: then the caller checks
-    // the tensor again.
-    bool follow(const std::shared_ptr<Point> &point);
-    // The next submission waits for that value of another stream.
-    void wait_for(const std::shared_ptr<Timeline> &timeline, uint64_t value) { waits_.add(timeline, value); }
+    Waits &waits() { return waits_; } // of the next submission
     // Appends a copy from staging memory to the buffer, or the other way.
     // wrapped: the data is the caller's memory, see copy_wrapped.
     void append_upload(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const void *data, uint64_t bytes,
@@ -92,6 +82,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     StreamCounters &counters() { return counters_; }
     // Submits pending work, and then the region. If the driver refuses it, none of it counts as done.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
+    // Submits pending work, if there is any: it must not wait for what comes next.
+    void submit_before();
     // Submits pending work, and then that recording of the region.
     uint64_t submit_recording(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
     // submit_pending on behalf of a call that names that stream, or none: an error is kept in the window's tensors.
@@ -110,7 +102,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     template <typename Call> void append(const Call &call);
     // The caller holds the device's mutex in all of these.
-    void submit_before(); // what is pending must not wait for what comes next
     void record(Submission &work);
     void submit(Submission work);
     void refuse(const std::shared_ptr<Point> &point);

@@ -22,8 +22,8 @@ type report struct {
 	FinishReason     string                    `json:"finish_reason"`
 	LoadSeconds      float64                   `json:"load_seconds"`
 	TimeToFirstToken float64                   `json:"time_to_first_token_seconds"`
-	PromptTPS        float64                   `json:"prompt_tps"`
-	GenerationTPS    float64                   `json:"generation_tps"`
+	PromptRate       float64                   `json:"prompt_tokens_per_second"`
+	GenerationRate   float64                   `json:"generation_tokens_per_second"`
 	PeakMemoryBytes  int64                     `json:"peak_memory_bytes"`
 	Fallbacks        map[string]map[string]int `json:"fallbacks"` // op, reason, count
 	Stats            generate.Work             `json:"stats"`     // of the tokens after the first
@@ -40,7 +40,7 @@ func (a *app) writeJSON(prompt string, ids []int, r *generate.Result) error {
 		Model: a.folder.Name(), Device: a.device.Info().Name, Backend: a.device.Backend(),
 		Prompt: prompt, PromptIDs: ids, GeneratedIDs: r.IDs, Text: r.Text, FinishReason: r.Finish,
 		LoadSeconds: a.loadTime.Seconds(), TimeToFirstToken: stats.FirstToken.Seconds(),
-		PromptTPS: stats.PromptRate(), GenerationTPS: stats.DecodeRate(),
+		PromptRate: stats.PromptRate(), GenerationRate: stats.DecodeRate(),
 		PeakMemoryBytes: a.device.Stats().PeakBytes,
 		Fallbacks:       stats.Fallbacks,
 		Stats:           stats.Work,

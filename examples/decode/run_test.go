@@ -84,7 +84,7 @@ func TestJSON(t *testing.T) {
 		var keys map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal([]byte(out.stdout), &keys))
 		for _, key := range strings.Fields("model device backend prompt prompt_ids generated_ids text finish_reason " +
-			"load_seconds time_to_first_token_seconds prompt_tps generation_tps peak_memory_bytes fallbacks per_token") {
+			"load_seconds time_to_first_token_seconds prompt_tokens_per_second generation_tokens_per_second peak_memory_bytes fallbacks per_token") {
 			require.Contains(t, keys, key)
 		}
 		var perToken map[string]float64
@@ -105,8 +105,8 @@ func TestJSON(t *testing.T) {
 		require.Equal(t, strings.TrimSuffix(c.Text, "<|im_end|>"), got.Text)
 		require.Equal(t, "stop", got.FinishReason)
 		require.Positive(t, got.TimeToFirstToken)
-		require.Positive(t, got.PromptTPS)
-		require.Positive(t, got.GenerationTPS)
+		require.Positive(t, got.PromptRate)
+		require.Positive(t, got.GenerationRate)
 		require.Positive(t, got.PeakMemoryBytes)
 		require.NotNil(t, got.Fallbacks)
 		require.Empty(t, got.Fallbacks)
