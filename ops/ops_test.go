@@ -112,7 +112,7 @@ func TestLesserDevices(t *testing.T) {
 				dev, err := kompute.Open(spec, kompute.WithMaskedFeatures(l.masked...), kompute.WithDisabled(l.disabled...))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, dev.Close()) }()
-				of, options := 96, []optest.Option(nil)
+				of, options := 160, []optest.Option(nil)
 				if *masks {
 					of = 1
 					options = partOfCases(t)

@@ -64,7 +64,7 @@ threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest ./fallb
 go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
     KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m $threaded &&
-        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops &&
+        go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops -args -share=8 &&
         go_test -race -run '^TestConcurrent$' ./llm/tokenizer
 }
 # The others that use the binding; what does not is tested without cgo, and so is the
@@ -128,6 +128,8 @@ parts_beside() {
     part 'the plotter, a module of its own' plotter
     part 'the service, a module of its own, and clients of it' service
     part 'arm64, emulated' arm64
+    part 'SwiftShader, a second Vulkan driver' second_driver
+    part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 }
 
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
@@ -149,8 +151,6 @@ beside "$build/logs/tests-beside.log" parts_beside
 part 'Go tests on every backend, under Vulkan validation' go_tests_with_cgo
 part 'Go tests of threads, under the race detector and Vulkan validation' go_tests_with_race
 part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
-part 'SwiftShader, a second Vulkan driver' second_driver
-part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 part 'programs' scripts/test_programs.sh
 finish
 printf '\nall tests passed in %d s\n' "$SECONDS"

@@ -30,7 +30,7 @@ quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 case $kind in
 # A few frames of each allocation: Mesa's compiler makes millions. With a larger quarantine of
 # what was freed, half of the time would go into new pages.
-address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=6:quarantine_size_mb=64:handle_sigill=1 \
+address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:handle_sigill=1 \
     LSAN_OPTIONS="suppressions=$PWD/csrc/tests/lsan_suppressions.txt:print_suppressions=0" ;;
 thread) export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1" ;;
 esac

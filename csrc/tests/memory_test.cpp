@@ -71,7 +71,7 @@ TEST(freed_memory_is_used_again) {
     Device device = open_device();
     Stream stream = new_stream(device);
     uint64_t reserved = 0;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 4; round++) {
         Storage large = new_storage(device, uint64_t(20) << 20);
         Storage small = new_storage(device, 1 << 20);
         upload(stream, large, {1});
