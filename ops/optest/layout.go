@@ -137,17 +137,17 @@ func drawLayout(t *rapid.T, label string, a array.Array) array.Array {
 	return place(a, how)
 }
 
-// drawShape draws a shape whose size stays below limit.
+// drawShape draws a shape whose size stays below limit, also after an axis of
+// none has become longer.
 func drawShape(t *rapid.T, label string, minRank, maxRank, limit int) []int {
 	shape := make([]int, rapid.IntRange(minRank, maxRank).Draw(t, label+" rank"))
+	n := 1
 	for i := range shape {
 		shape[i] = rapid.OneOf(rapid.IntRange(1, 6), rapid.IntRange(1, 6), rapid.IntRange(0, 70)).Draw(t, label)
-		for size(shape[:i+1]) > limit {
+		for n*shape[i] > limit && shape[i] > 1 {
 			shape[i] = shape[i]/2 + shape[i]%2
-			if shape[i] == 1 {
-				break
-			}
 		}
+		n *= max(shape[i], 1)
 	}
 	return shape
 }
