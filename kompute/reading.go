@@ -94,10 +94,14 @@ func (r *Reading[T]) Done() bool {
 	if r == nil || r.r == nil {
 		return true
 	}
+	return r.taken() || r.r.done()
+}
+
+// taken reports whether a call has gathered the elements.
+func (r *Reading[T]) taken() bool {
 	r.mu.Lock()
-	taken := r.data != nil
-	r.mu.Unlock()
-	return taken || r.r.done()
+	defer r.mu.Unlock()
+	return r.data != nil
 }
 
 // Wait waits for the elements and returns them in row-major order. It returns
@@ -129,19 +133,17 @@ var errNilReading = fmt.Errorf("the reading is nil, or ReadAsync did not start i
 // wait gathers the elements, once.
 func (r *Reading[T]) wait(ctx context.Context) error {
 	defer runtime.KeepAlive(r)
-	r.mu.Lock()
-	taken := r.data != nil
-	r.mu.Unlock()
-	if taken {
+	if r.taken() {
 		return nil
 	}
-	if err := r.r.wait(ctx); err != nil {
-		return err
-	}
+	err := r.r.wait(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.data != nil {
+	if r.data != nil { // by another call, which has dropped the read
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	defer r.r.drop()
 	return r.r.take(func(mem []byte, base int) {

@@ -29,7 +29,11 @@ func TestReadsUnderGatesWhileClosing(t *testing.T) {
 			require.NoError(r, err)
 			cpu, err := Open("cpu")
 			require.NoError(r, err)
-			closeUnderReads(r, d, cpu)
+			for _, err := range closeUnderReads(r, d, cpu) {
+				if !errors.Is(err, ErrClosed) {
+					t.Errorf("a read ended with %v", err) // also where rapid cannot repeat it
+				}
+			}
 			ctx, cancel := context.WithTimeout(bg, waitLimit)
 			defer cancel()
 			require.NoError(r, d.Shutdown(ctx))
@@ -38,7 +42,8 @@ func TestReadsUnderGatesWhileClosing(t *testing.T) {
 	})
 }
 
-func closeUnderReads(t *rapid.T, d, cpu *Device) {
+// closeUnderReads returns why reads ended without elements.
+func closeUnderReads(t *rapid.T, d, cpu *Device) (ended []error) {
 	host, err := cpu.NewStream()
 	require.NoError(t, err)
 	var streams []*Stream
@@ -84,12 +89,13 @@ func closeUnderReads(t *rapid.T, d, cpu *Device) {
 	for _, r := range reads {
 		got, err := r.reading.Wait(ctx)
 		if err != nil {
-			require.ErrorIs(t, err, ErrClosed)
+			ended = append(ended, err)
 			continue
 		}
 		require.Equal(t, r.want, got)
 	}
 	_ = x.Close()
+	return ended
 }
 
 // startReads enqueues work and reads of it on several streams, each behind the gate that

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -284,5 +285,27 @@ func TestReadOfATensorThatIsClosedPoisonsNothing(t *testing.T) {
 		require.NoError(t, s.Synchronize(bg))
 		_, err := y.Read(bg)
 		require.ErrorIs(t, err, ErrClosed)
+	})
+}
+
+// Calls that wait for the same read at once all get its elements.
+func TestSeveralWaitsForOneRead(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x := closing(t, run(s, "neg", tensor(t, d, upTo(8), 8)))
+		want, err := x.Read(bg)
+		require.NoError(t, err)
+		for range 100 {
+			r := x.ReadAsync(s)
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					got, err := r.Wait(bg)
+					assert.NoError(t, err)
+					assert.Equal(t, want, got)
+				})
+			}
+			all.Wait()
+		}
 	})
 }

@@ -12,8 +12,9 @@ type vulkanRead struct {
 	lo, n int // offset in the storage and length, in bytes
 
 	// Guarded by the device's mu.
-	handle unsafe.Pointer // nil: it was dropped, or the device was closed
-	users  int            // calls that use it
+	handle  unsafe.Pointer // nil: it was dropped, or the device was closed
+	users   int            // calls that use it
+	dropped bool           // the last of them frees it
 }
 
 // startRead starts a read of bytes lo to hi of st, which is in use.
@@ -54,7 +55,7 @@ func (r *vulkanRead) entered(f func(handle unsafe.Pointer) error) error {
 	d := r.b.d
 	d.mu.Lock()
 	handle := r.handle
-	if handle == nil {
+	if handle == nil || r.dropped {
 		d.mu.Unlock()
 		return fmt.Errorf("the read is %w", ErrClosed)
 	}
@@ -65,6 +66,9 @@ func (r *vulkanRead) entered(f func(handle unsafe.Pointer) error) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		r.users--
+		if r.dropped && r.users == 0 {
+			r.forget()
+		}
 		d.leave()
 	}()
 	return f(handle)
@@ -106,7 +110,9 @@ func (r *vulkanRead) done() bool {
 func (r *vulkanRead) drop() {
 	r.b.d.mu.Lock()
 	defer r.b.d.mu.Unlock()
-	r.forget()
+	if r.dropped = true; r.users == 0 {
+		r.forget()
+	}
 }
 
 // forget frees the handle; no call uses it. The device's mu is held.

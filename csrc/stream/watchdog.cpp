@@ -9,8 +9,8 @@ namespace kpx {
 // Streams share queues, so one stream's work may have to wait for another's: the
 // device hangs only if no stream's work finishes.
 void Watchdog::look() {
-    const uint64_t now = host_clock_ns();
     std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t now = host_clock_ns(); // not before what other threads have noted
     if (limit_ == 0 || now - looked_ < limit_ / 16 || device_.lost()) {
         return;
     }

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <thread>
 
+#include "abi/handles.hpp"
 #include "failing.hpp"
 #include "runtime/device.hpp"
 #include "shaders.hpp"
+#include "stream/watchdog.hpp"
 #include "test.hpp"
 
 namespace {
@@ -347,6 +349,43 @@ TEST(a_device_that_hangs_keeps_nobody) {
     stream.reset();
     Device second = open_device();
     require_usable(second, new_stream(second));
+}
+
+// Threads that look for a hang at once find none, whichever of them reads the clock first.
+TEST(a_device_that_works_does_not_hang) {
+    const FreesWhatIsKept last;
+    kpx_device_options options{};
+    options.hang_ns = 50'000'000; // for the end
+    Device device = open_device(options);
+    Stream stream = new_stream(device);
+    Storage x = new_storage(device, 64);
+    upload(stream, x, {1});
+    wait(stream, flush(stream));
+    FAILING(vkQueueSubmit, swallow); // work that has not ended
+    upload(stream, x, {2});
+    flush(stream);
+    constexpr int kThreads = 3, kRounds = 8000;
+    std::vector<std::unique_ptr<kpx::Watchdog>> watchdogs;
+    for (int round = 0; round < kRounds; round++) {
+        watchdogs.push_back(std::make_unique<kpx::Watchdog>(*kpx::device_of(device.get()), 3'600'000'000'000));
+    }
+    std::atomic<int> arrived{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; i++) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < kRounds; round++) {
+                arrived++;
+                while (arrived < (round + 1) * kThreads) {
+                    std::this_thread::yield();
+                }
+                watchdogs[round]->look();
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(kpx_device_hang(device.get())[0] == 0);
 }
 
 // A stream with much work in flight returns at once if it is told not to wait.
