@@ -69,6 +69,7 @@ native() {
     fi
     say "compiling with $jobs jobs: $*"
     meter=native_meter logged native cmake --build "$build" -j "$jobs" --target "$@"
+    deps_caught_up
 }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive nor changed

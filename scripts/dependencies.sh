@@ -2,8 +2,8 @@
 # What must be installed before anything is built: packages and Go. Sourced by build.sh.
 : "${root:?}" "${build:?}"
 
-# missing_packages prints the Debian package of each missing tool or library.
-missing_packages() {
+# missing_to_build prints the Debian package of each missing tool or library that the build needs.
+missing_to_build() {
     local tool
     for tool in g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config glslc:glslc "$@"; do
         command -v "${tool%%:*}" >/dev/null || echo "${tool#*:}"
@@ -12,6 +12,10 @@ missing_packages() {
     [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
     [ -e /usr/include/spirv/unified1/spirv.hpp ] || echo spirv-headers
     [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
+}
+
+# missing_to_run prints what programs need when they run, and with want_tests what tests need.
+missing_to_run() {
     # Any driver will do; lavapipe is always available.
     compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||
         [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
@@ -23,22 +27,26 @@ missing_packages() {
     fi
 }
 
-install_packages() {
-    local sudo=''
+# may_install refuses with the packages that are missing if it cannot install them.
+may_install() {
     [ "${KOMPUTE_GO_NO_INSTALL:-}" != 1 ] || die "missing: $*. Install with: apt-get install $*"
     command -v apt-get >/dev/null || die "missing: $* (Debian's names). Install them with this system's package manager"
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "missing: $*. Neither root nor sudo here; as root: apt-get install $*"
-        sudo=sudo
-    fi
+    [ "$(id -u)" != 0 ] || return 0
+    command -v sudo >/dev/null || die "missing: $*. Neither root nor sudo here; as root: apt-get install $*"
+    sudo=sudo
+    sudo true # asks for a password now, not beside the build
+}
+
+# install_packages LOG PACKAGE...
+install_packages() {
+    local log=$1
+    shift
     say "installing packages: $*"
     hint="is there a network? As root: apt-get install $*" \
-        logged packages install_with_apt "$sudo" "$@"
+        logged "$log" install_with_apt "$@"
 }
 
 install_with_apt() {
-    local sudo=$1
-    shift
     $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends "$@"
 }
@@ -82,12 +90,25 @@ find_go() {
 
 go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
 
+# deps installs what is missing: what the build needs at once, the rest beside the build,
+# which waits for it at its end.
 deps() {
     need_go
-    local missing
+    local build_packages run_packages sudo=''
     # In parallel with the installation of packages; the build reports modules that could not be downloaded.
     (cd "$root" && go mod download >/dev/null 2>&1) &
-    missing=$(missing_packages "$@")
+    build_packages=$(missing_to_build "$@")
+    run_packages=$(missing_to_run)
+    [ -n "$build_packages$run_packages" ] || return 0
     # shellcheck disable=SC2086 # one word per package
-    [ -z "$missing" ] || install_packages $missing
+    {
+        may_install $build_packages $run_packages
+        [ -z "$build_packages" ] || install_packages packages $build_packages
+        [ -z "$run_packages" ] || { install_packages packages-to-run $run_packages & installing=$!; }
+    }
+}
+installing=''
+deps_caught_up() {
+    [ -z "$installing" ] || wait "$installing" || exit 1 # it has said why
+    installing=''
 }

@@ -87,7 +87,7 @@ func TestSteadyDecode(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
 			for _, p := range []sample.Params{{}, {}, hot(1), hot(2)} {
-				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 24}
+				o := Options{EOS: f.EOS(), Sampling: p, MaxTokens: 12}
 				r, err := s.Generate(t.Context(), cases[0].PromptIDs, o)
 				require.NoError(t, err)
 				require.NotEmpty(t, r.IDs)
