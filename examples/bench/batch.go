@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -234,7 +235,7 @@ func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Dur
 // exceed.
 func percentile(x []float64, part float64) float64 {
 	slices.Sort(x)
-	return x[min(int(part*float64(len(x))), len(x)-1)]
+	return x[max(int(math.Ceil(part*float64(len(x))))-1, 0)]
 }
 
 // medians returns the median of each number.

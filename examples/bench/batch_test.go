@@ -74,6 +74,7 @@ func TestBatchSummary(t *testing.T) {
 	require.InEpsilon(t, 8/0.050, b.Overall, 1e-9)
 	require.InEpsilon(t, 10e6, b.Step, 1e-9)
 	require.InEpsilon(t, 2000, b.Host, 1e-9)
+	require.InEpsilon(t, 10e6, b.FirstP50, 1e-9)
 	require.InEpsilon(t, 20e6, b.FirstP99, 1e-9)
 	require.InEpsilon(t, 10e6, b.NextP50, 1e-9)
 }

@@ -47,7 +47,9 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 }
 
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
-// that are generated, powers of four up to ChunkTokens with pieces of prompts among them.
+// that are generated. With pieces of prompts among them it is a power of four while a
+// step takes nearly as long with few rows as with many, and a power of two from
+// proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
 	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
@@ -63,7 +65,11 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	}
 	z.rows, z.chosen = 16, 1
 	for z.rows < f.rows {
-		z.rows *= 4
+		if z.rows < proportionalRows {
+			z.rows *= 4
+		} else {
+			z.rows *= 2
+		}
 	}
 	for z.chosen < f.chosen {
 		z.chosen *= 4
@@ -77,6 +83,10 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	z.chosen = min(z.chosen, t.config.Sequences)
 	return z
 }
+
+// proportionalRows is how many rows a step must have to take about twice as long with
+// twice as many.
+const proportionalRows = 256
 
 // start enqueues a step.
 func (t *stepper) start(ctx context.Context, f *pendingStep) error {
