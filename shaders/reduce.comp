@@ -16,7 +16,7 @@ QUAD_BITS_IN(0, x)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
-layout(constant_id = 5) const uint UNROLL = 4; // 1 or 4 quads at a time
+layout(constant_id = 5) const uint AHEAD = 8; // most quads that are loaded before any is used: 1 or 8
 layout(constant_id = 6) const uint PLAIN = 0;  // a row consists of contiguous quads
 layout(push_constant) uniform Push { ReduceParams p; };
 
@@ -28,12 +28,12 @@ shared uvec2 partial[1024];
 
 uint outer_start(uint row) {
     uint at = p.offset;
-    for (uint d = MAX_DIMS - 1u; d > 0u; d--) {
+    for (uint d = MAX_DIMS - 1u; row > 0u; d--) { // no division for axes in front, which would be zero
         uint q = row / p.outer_shape[d];
         at += (row - q * p.outer_shape[d]) * p.outer_strides[d];
         row = q;
     }
-    return at + row * p.outer_strides[0];
+    return at;
 }
 
 uint column_at(uint from, uint c) {
@@ -65,43 +65,59 @@ uvec2 load_partial(uint from, uint c) {
     return partial_of(x_bits(column_at(from, c)), c);
 }
 
-// The partial results of a lane: a separate one for each column of its quads.
-uvec2 own[4];
+// The partial results of a lane, a separate one for each column of its quads. An array of them would lie in memory.
+struct Quad {
+    uvec2 x, y, z, w;
+};
 
-void join_quad(uvec4 bits, uint c) {
-    for (uint k = 0u; k < 4u; k++) {
-        own[k] = join(own[k], partial_of(bits[k], c + k));
+// What a lane has before its first element, which is in column c: as much as the smallest element there.
+uvec2 before_column(uint c) { return INDEXED && STAGE != STAGE_FROM_PARTS ? uvec2(0u, c) : reduction_identity(); }
+
+// Joins what a lane has so far with an element of a later column.
+uvec2 join_later(uvec2 own, uvec2 element) {
+    if (INDEXED && STAGE != STAGE_FROM_PARTS) {
+        return element.x > own.x ? element : own;
     }
+    return join(own, element);
 }
 
-uvec2 reduce_lane(uint from, uint c, uint end) {
-    for (uint k = 0u; k < 4u; k++) {
-        own[k] = reduction_identity();
+Quad join_quad(Quad own, uvec4 bits, uint c) {
+    own.x = join_later(own.x, partial_of(bits.x, c));
+    own.y = join_later(own.y, partial_of(bits.y, c + 1u));
+    own.z = join_later(own.z, partial_of(bits.z, c + 2u));
+    own.w = join_later(own.w, partial_of(bits.w, c + 3u));
+    return own;
+}
+
+// Joins n quads at a time, all of which are loaded before any is used, while there are so many.
+#define JOIN_QUADS(n) \
+    for (; c + (n - 1u) * next + 4u <= end; c += n * next) { \
+        uvec4 v[n]; \
+        [[unroll]] for (uint j = 0u; j < n; j++) { \
+            v[j] = load_quad(from, c + j * next); \
+        } \
+        [[unroll]] for (uint j = 0u; j < n; j++) { \
+            own = join_quad(own, v[j], c + j * next); \
+        } \
     }
+
+uvec2 reduce_lane(uint from, uint c, uint end) {
+    Quad own = Quad(before_column(c), before_column(c + 1u), before_column(c + 2u), before_column(c + 3u));
     uint next = 4u * p.lanes;
-    if (UNROLL > 1u && STAGE != STAGE_FROM_PARTS) {
-        for (; c + 3u * next + 4u <= end; c += 4u * next) { // four loads in flight
-            uvec4 v[4];
-            [[unroll]] for (uint j = 0u; j < 4u; j++) {
-                v[j] = load_quad(from, c + j * next);
-            }
-            for (uint j = 0u; j < 4u; j++) {
-                join_quad(v[j], c + j * next);
-            }
+    if (STAGE != STAGE_FROM_PARTS) {
+        if (AHEAD > 1u) {
+            JOIN_QUADS(8u)
+            JOIN_QUADS(4u)
         }
+        JOIN_QUADS(1u)
     }
     for (; c < end; c += next) {
-        if (STAGE != STAGE_FROM_PARTS && c + 4u <= end) {
-            join_quad(load_quad(from, c), c);
-            continue;
-        }
-        for (uint k = 0u; k < 4u; k++) {
-            if (c + k < end) {
-                own[k] = join(own[k], load_partial(from, c + k));
-            }
-        }
+        own.x = join_later(own.x, load_partial(from, c));
+        own.y = c + 1u < end ? join_later(own.y, load_partial(from, c + 1u)) : own.y;
+        own.z = c + 2u < end ? join_later(own.z, load_partial(from, c + 2u)) : own.z;
+        own.w = c + 3u < end ? join_later(own.w, load_partial(from, c + 3u)) : own.w;
     }
-    return join(join(own[0], own[1]), join(own[2], own[3]));
+    return join(join(own.x, own.y), join(own.z, own.w));
 }
 
 void main() {

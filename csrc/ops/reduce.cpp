@@ -82,7 +82,7 @@ struct Cut {
     // Divides rows of cols elements into as many parts as keep the device busy, or into one.
     Cut(const DeviceTraits &device, int64_t rows, int64_t cols, bool whole) {
         threads = device.is_cpu ? 64 : device.max_workgroup_invocations >= 256 ? 256 : 128;
-        uint32_t most = rows >= 16384 ? 8 : rows >= 1024 ? 32 : threads;
+        uint32_t most = rows >= 16384 ? 8 : rows >= 1024 ? 64 : threads;
         for (lanes = 1; lanes < most && int64_t(lanes) * 4 < cols;)
             lanes *= 2;
         const int64_t block = int64_t(lanes) * 4;
@@ -133,7 +133,7 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
                                    .y_dtype = out_dtype,
                                    .kind = kind,
                                    .stage = stage,
-                                   .unroll = is_cpu ? 1u : 4u,
+                                   .ahead = is_cpu ? 1u : 8u,
                                    .plain = plain},
                       {.x = {x, KPX_READ}, .y = {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
 }

@@ -49,7 +49,7 @@ uint extreme_key(uint bits) {
 
 uvec2 reduction_identity() {
     if (EXTREME) {
-        return uvec2(0u, 0xffffffffu);
+        return uvec2(0u, INDEXED ? 0xffffffffu : 0u);
     }
     switch (KIND) {
     case REDUCE_PROD: return uvec2(IN_FLOAT ? floatBitsToUint(1.0) : 1u, 0u);
@@ -92,7 +92,10 @@ float whole_sum(uvec2 v) {
 }
 
 uvec2 join(uvec2 a, uvec2 b) {
-    if (EXTREME) {
+    if (EXTREME && !INDEXED) {
+        return uvec2(max(a.x, b.x), 0u);
+    }
+    if (INDEXED) {
         return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;
     }
     switch (KIND) {
