@@ -4,6 +4,8 @@
 // second one FROM_PARTS combines them. The order in which elements are combined
 // depends on the shape alone: neighbouring threads may go along the columns or
 // along the rows, whichever are contiguous in memory, and the bits are the same.
+//
+// variants: rolled narrow base
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -105,10 +107,12 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
     Quad own = Quad(before_column(c), before_column(c + 1u), before_column(c + 2u), before_column(c + 3u));
     uint next = 4u * p.lanes;
     if (STAGE != STAGE_FROM_PARTS) {
+#ifndef ROLLED
         if (AHEAD > 1u) {
             JOIN_QUADS(8u)
             JOIN_QUADS(4u)
         }
+#endif
         JOIN_QUADS(1u)
     }
     for (; c < end; c += next) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -166,22 +167,37 @@ func (r *runner) timed(ctx context.Context, c *Case) (m Measured, err error) {
 	return m, nil
 }
 
-// warmUp replays the region for as long as it takes a GPU to raise its clocks again. They fall within the time that
-// uploads and the compilation of a pipeline take, and the next dispatches then run at a fraction of the rate.
+// warmUp replays the region until it no longer gets faster, so that a GPU has raised its clocks again. They fall within
+// the time that uploads and the compilation of a pipeline take, and the next dispatches then run at a fraction of the
+// rate, for some tenths of a second.
 func (r *runner) warmUp(ctx context.Context, s *kompute.Stream, region *kompute.Region) error {
-	const enough = 80 * time.Millisecond
+	const (
+		rounds  = 3 // in which it did not get faster
+		atMost  = 2 * time.Second
+		faster  = 0.98
+		perWait = 8 // replays, so that the device does not wait for the host
+	)
 	if r.dev.Backend() == "cpu" || r.dev.Info().Type == "cpu" {
 		return nil
 	}
-	if _, err := region.Profile(ctx, 1); err != nil { // uploads operands, and makes the recording that is measured
-		return err
-	}
-	for start := time.Now(); time.Since(start) < enough; {
-		if err := region.Replay(ctx); err != nil {
+	best, steady, start := time.Duration(math.MaxInt64), 0, time.Now()
+	for steady < rounds && time.Since(start) < atMost {
+		p, err := region.Profile(ctx, 1) // the first one uploads operands, and makes the recording that is measured
+		if err != nil {
 			return err
 		}
-		if err := s.Synchronize(ctx); err != nil {
-			return err
+		if float64(p.Replay) < faster*float64(best) {
+			best, steady = p.Replay, 0
+		} else {
+			steady++
+		}
+		for round := time.Now(); time.Since(round) < 50*time.Millisecond; {
+			if err := region.ReplayN(ctx, perWait); err != nil {
+				return err
+			}
+			if err := s.Synchronize(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
