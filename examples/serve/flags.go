@@ -62,6 +62,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")
 	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made from the tokens' states, unless a request says: last or mean")
 	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
+	fs.IntVar(&o.engine.ChunkTokens, "chunk", 0, "maximum number of prompt tokens in a step (default 512)")
 	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once")
 	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests; more are refused")
 	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
@@ -97,8 +98,8 @@ func (o *options) check() error {
 		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
 	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0:
 		return errors.New("--timeout and --stall must be positive, --drain not negative")
-	case o.engine.Draft < 0:
-		return errors.New("--draft must not be negative")
+	case o.engine.Draft < 0 || o.engine.ChunkTokens < 0:
+		return errors.New("--draft and --chunk must not be negative")
 	case o.hosting.Most < 0:
 		return errors.New("--replace-device must not be negative")
 	case o.engine.Sequences < 1 || o.engine.Queue < 1:
