@@ -93,7 +93,7 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
 
 // Joins n quads at a time, all of which are loaded before any is used, while there are so many.
 #define JOIN_QUADS(n) \
-    for (; c + (n - 1u) * next + 4u <= end; c += n * next) { \
+    for (; c < end && end - c >= (n - 1u) * next + 4u; c += n * next) { \
         uvec4 v[n]; \
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             v[j] = load_quad(from, c + j * next); \
