@@ -84,6 +84,7 @@ go_tests_without_cgo() {
     # shellcheck disable=SC2046 # several packages
     go_test $(go list ./... | grep -vE '/(examples/bench|llm/(engine|llama|model|qwen3))$')
 }
+short_go_tests_without_cgo() { CGO_ENABLED=0 go_test -short ./...; }
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
@@ -139,9 +140,9 @@ mkdir -p "$build/logs"
 if [ "$fast" = --fast ]; then
     printf '==> most C++ tests of the shim run beside the Go tests\n'
     beside "$build/logs/cpp-tests.log" part 'most C++ tests of the shim' most_cpp_tests
-    part 'Go tests without cgo: the CPU backend alone' env CGO_ENABLED=0 go test -short ./...
-    part 'the binding on Vulkan' go test -short ./kompute
-    part 'the goldens of the demo model on Vulkan' go test -short -run '^TestGoldenGreedy$/vulkan' ./llm/generate
+    part 'Go tests without cgo: the CPU backend alone' short_go_tests_without_cgo
+    part 'the binding on Vulkan' go_test -short ./kompute
+    part 'the goldens of the demo model on Vulkan' go_test -short -run '^TestGoldenGreedy$/vulkan' ./llm/generate
     finish
     printf '\nthe fast share passed in %d s; ./build.sh test runs everything\n' "$SECONDS"
     exit
