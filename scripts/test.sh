@@ -84,7 +84,12 @@ go_tests_without_cgo() {
     # shellcheck disable=SC2046 # several packages
     go_test $(go list ./... | grep -vE '/(examples/bench|llm/(engine|llama|model|qwen3))$')
 }
-short_go_tests_without_cgo() { CGO_ENABLED=0 go_test -short ./...; }
+# The library's packages: neither the programs nor the check of builds for other processors.
+short_go_tests_without_cgo() {
+    export CGO_ENABLED=0
+    # shellcheck disable=SC2046 # several packages
+    go_test -short $(go list ./... | grep -vE '/(examples/|internal/builds$)')
+}
 plotter() { (cd examples/bench/plot && go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It

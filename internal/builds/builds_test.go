@@ -113,9 +113,6 @@ func TestOtherBuildsTypeCheck(t *testing.T) {
 		flags    []string
 	}{{"linux", "386", nil}, {"linux", "arm", nil}, {"linux", "arm64", nil}, {"linux", "amd64", []string{"-tags=nogpu"}}, {"windows", "amd64", nil}} {
 		t.Run(strings.Join(append([]string{build.os, build.arch}, build.flags...), " "), func(t *testing.T) {
-			if testing.Short() && build.arch != "386" {
-				t.Skip("in short mode, only one build, with words of 32 bits")
-			}
 			t.Parallel()
 			c := checker{arch: build.arch, files: token.NewFileSet(), checked: make(map[string]*types.Package)}
 			packages := list(t, []string{"CGO_ENABLED=0", "GOOS=" + build.os, "GOARCH=" + build.arch}, build.flags)
