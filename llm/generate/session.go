@@ -21,6 +21,8 @@ type Session struct {
 	state     model.DecodeState
 	seen      []int // the tokens in the state
 	step      *step // nil until needed
+	pieces    map[pieceSize]*piece
+	pieceUses int // of all sizes
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
@@ -66,7 +68,7 @@ func (s *Session) move(m model.Model, capacity int) error {
 	if err != nil {
 		return err
 	}
-	_ = errors.Join(s.closeStep(), s.state.Close(), s.stream.Close())
+	_ = errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
 	s.model, s.stream, s.state, s.seen, s.uncaptured = m, fresh.stream, fresh.state, nil, nil
 	return nil
 }
@@ -127,7 +129,7 @@ func (s *Session) Close() error {
 	case s.busy:
 		return errBusy
 	}
-	err := errors.Join(s.closeStep(), s.state.Close(), s.stream.Close())
+	err := errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
 	s.stream = nil
 	return err
 }
@@ -135,20 +137,20 @@ func (s *Session) Close() error {
 // read feeds the part of the prompt that the state does not hold yet, and
 // returns the token that follows the prompt, on the device, [1, 1].
 func (g *generation) read(ctx context.Context, prompt []int) (*kompute.Tensor[uint32], error) {
-	piece, err := g.resume(prompt)
+	ids, err := g.resume(prompt)
 	if err != nil {
 		return nil, err
 	}
-	g.meter.fed = len(piece)
-	if piece, err = g.prefill(ctx, piece, g.options); err != nil {
+	g.meter.fed = len(ids)
+	if ids, err = g.prefill(ctx, ids, g.options); err != nil {
 		return nil, err
 	}
-	tokens, err := g.upload(piece)
+	next, err := g.feed(ctx, ids, true)
 	if err != nil {
-		return nil, err
+		return nil, g.failed(err)
 	}
-	next, err := g.feed(tokens, piece)
-	return next, errors.Join(err, tokens.Close())
+	g.seen = append(g.seen, ids...)
+	return next, nil
 }
 
 // resume keeps the part of the state that the new prompt begins with, and
@@ -179,22 +181,21 @@ func (s *Session) upload(ids []int) (*kompute.Tensor[uint32], error) {
 // returns the last piece. It waits for each piece, so that little is in flight
 // and progress is real, and begins none once ctx is cancelled: the device is
 // then busy with at most one piece.
-func (s *Session) prefill(ctx context.Context, ids []int, o *Options) ([]int, error) {
+func (g *generation) prefill(ctx context.Context, ids []int, o *Options) ([]int, error) {
 	total := len(ids)
 	for len(ids) > o.PrefillStep {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		piece := ids[:o.PrefillStep]
-		tokens, err := s.upload(piece)
+		_, err := g.feed(ctx, piece, false)
+		if err == nil {
+			err = g.stream.Synchronize(ctx)
+		}
 		if err != nil {
-			return nil, err
+			return nil, g.failed(err)
 		}
-		s.model.Forward(s.stream, model.Pass{Tokens: tokens, State: s.state, Rows: model.NoRows})
-		if err := errors.Join(s.stream.Synchronize(ctx), tokens.Close()); err != nil {
-			return nil, s.failed(err)
-		}
-		s.seen = append(s.seen, piece...)
+		g.seen = append(g.seen, piece...)
 		ids = ids[len(piece):]
 		if o.OnPrefill != nil {
 			o.OnPrefill(total-len(ids), total)

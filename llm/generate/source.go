@@ -102,14 +102,38 @@ func (e *eager) ahead() error { return nil }
 
 func (e *eager) close() error { return e.token.Close() }
 
-// feed enqueues a pass over tokens, whose IDs are ids, and the choice of the
-// next token, which it returns on the device, [1, 1].
-func (g *generation) feed(tokens *kompute.Tensor[uint32], ids []int) (*kompute.Tensor[uint32], error) {
+// feed enqueues a pass over tokens and, if they are the last of the prompt, returns the
+// token that follows, on the device, [1, 1]. The pass is a replay where it can be.
+func (g *generation) feed(ctx context.Context, ids []int, last bool) (*kompute.Tensor[uint32], error) {
+	p, err := g.pieceFor(len(ids))
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil:
+		return g.feedEagerly(ids, last)
+	}
+	if err := p.run(ctx, g, ids); err != nil || !last {
+		return nil, err
+	}
+	return p.chosen.Reshape(1, 1), nil // the piece keeps the storage
+}
+
+// feedEagerly is feed op by op.
+func (g *generation) feedEagerly(ids []int, last bool) (next *kompute.Tensor[uint32], err error) {
+	tokens, err := g.upload(ids)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tokens.Close()) }()
 	sc := g.stream.Scope()
 	defer sc.Close()
-	logits := g.model.Forward(g.stream, model.Pass{Tokens: tokens, State: g.state})
-	g.seen = append(g.seen, ids...)
-	next := kompute.Keep(sc, choose(g.stream, logits, g.params, ops.At(len(g.ids))))
+	pass := model.Pass{Tokens: tokens, State: g.state, Rows: model.NoRows}
+	if !last {
+		g.model.Forward(g.stream, pass)
+		return nil, g.stream.Err()
+	}
+	pass.Rows = model.LastRow
+	next = kompute.Keep(sc, choose(g.stream, g.model.Forward(g.stream, pass), g.params, ops.At(0)))
 	if err := next.Err(); err != nil {
 		return nil, errors.Join(err, next.Close())
 	}

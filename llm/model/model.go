@@ -79,8 +79,8 @@ type DecodeState interface {
 	Capacity() int
 	// Truncate forgets the tokens from position n on; 0 <= n <= Len.
 	Truncate(n int) error
-	// Extend counts n more tokens, which passes at a cursor have added; n >= 0, and
-	// they must fit.
+	// Extend counts n more tokens, which passes at a cursor or over a piece have added;
+	// n >= 0, and they must fit.
 	Extend(n int) error
 	// Reserve makes room for n tokens in all. It copies the content on s.
 	Reserve(s *kompute.Stream, n int) error
@@ -105,8 +105,11 @@ type Pass struct {
 	// At is the place of one token, kept on the device; State.Len does not change
 	// then (see [DecodeState].Extend), and nothing checks the capacity. Nil: the
 	// tokens go to the end of State.
-	At   *nn.Cursor
-	Rows Rows
+	At *nn.Cursor
+	// Piece is, instead of At, the place of T rows, of which the last ones are tokens.
+	// The same holds for State.Len and the capacity.
+	Piece *nn.Piece
+	Rows  Rows
 }
 
 // Options are the options for loading a model.
@@ -238,15 +241,18 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 		return kompute.Failed[float32](s, err)
 	}
 	n := p.Tokens.Dim(1)
-	at := nn.At(p.State.Len())
-	if p.At != nil {
-		at = p.At.Place()
-	}
-	defer at.Close()
 	sc := s.Scope()
 	defer sc.Close()
+	at := nn.At(p.State.Len())
+	switch {
+	case p.At != nil:
+		at = p.At.Place()
+	case p.Piece != nil:
+		at = p.Piece.Place(s)
+	}
+	defer at.Close()
 	x := m.network.Hidden(s, p.Tokens, stateAt[T](s, p.State, &at, n))
-	if p.At == nil {
+	if p.At == nil && p.Piece == nil {
 		_ = p.State.Extend(n) // check has made sure that they fit
 	}
 	switch p.Rows {
@@ -266,9 +272,13 @@ func (m *loaded[T]) check(p Pass) error {
 		return fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
 	case p.At != nil && p.Tokens.Dim(1) != 1:
 		return fmt.Errorf("%w: a pass at a cursor takes one token, not %d", kompute.ErrShape, p.Tokens.Dim(1))
+	case p.At != nil && p.Piece != nil:
+		return fmt.Errorf("%w: a pass is at a cursor or over a piece, not both", kompute.ErrInvalid)
+	case p.Piece != nil && p.Tokens.Dim(1) != p.Piece.Rows():
+		return fmt.Errorf("%w: a pass over a piece of %d rows takes as many tokens, not %d", kompute.ErrShape, p.Piece.Rows(), p.Tokens.Dim(1))
 	case !ok || cache.Device() != m.device || cache.Shape() != m.config.Cache():
 		return fmt.Errorf("%w: made by another model", nn.ErrCache)
-	case p.At != nil:
+	case p.At != nil || p.Piece != nil:
 		return cache.Room(0)
 	}
 	return cache.Room(p.Tokens.Dim(1))

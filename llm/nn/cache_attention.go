@@ -24,7 +24,12 @@ type placedCache[T kompute.Float] struct {
 }
 
 // Layer implements [Layers].
-func (p *placedCache[T]) Layer(i int) KV[T] { return &placedLayer[T]{&p.cache.layers[i], p.at} }
+func (p *placedCache[T]) Layer(i int) KV[T] {
+	if p.at.piece != nil {
+		return &pieceLayer[T]{&p.cache.layers[i], p.at}
+	}
+	return &placedLayer[T]{&p.cache.layers[i], p.at}
+}
 
 type placedLayer[T kompute.Float] struct {
 	*LayerCache[T]

@@ -17,6 +17,8 @@ type Place struct {
 	keys  *kompute.Tensor[int32] // [1], the number of keys after that
 	zero  *kompute.Tensor[int32] // [1]
 	table *kompute.Tensor[int32] // [1, 1], a page table whose only page is number 0
+	// piece is where each row of a [Piece] stands, or nil. Its keys are those above.
+	piece *Rows
 }
 
 // At returns the place from position first on, counted from 0, which the host
@@ -43,6 +45,9 @@ func (p *Place) cacheStart() []ops.Position {
 
 // rows describes n tokens of a sequence that has one page, number 0.
 func (p *Place) rows(s *kompute.Stream, n int) *Rows {
+	if p.piece != nil {
+		return p.piece
+	}
 	if p.onDevice() {
 		return &Rows{Positions: p.rope, Lengths: p.keys, Slots: p.rope, Sequences: p.zero, Table: p.table}
 	}

@@ -123,18 +123,27 @@ type pagedLayer[T kompute.Float, C ops.PageElement] struct {
 
 // Rotate implements [KV]: [1, R, n, D] to [R, n, D].
 func (l *pagedLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
-	rows, n, d := heads.Dim(1), heads.Dim(2), heads.Dim(3)
-	turned := r.Forward(s, heads.Reshape(rows, n, 1, d), ops.AtDevice(l.rows.Positions))
-	return turned.Reshape(rows, n, d)
+	return rotateRows(s, r, heads, l.rows)
 }
 
 // Attend implements [KV].
 func (l *pagedLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
-	rows := v.Dim(1)
-	ops.PagedUpdate(s, l.keys, k, l.rows.Slots)
-	ops.PagedUpdate(s, l.values, v.Reshape(rows, v.Dim(2), v.Dim(3)), l.rows.Slots)
+	updateRows(s, l.LayerCache, k, v, l.rows)
 	out := ops.PagedSDPA(s, q, l.keys, l.values, ops.PagedSDPAParams{
 		Table: l.rows.Table, Sequences: l.rows.Sequences, Lengths: l.rows.Lengths, Scale: scale,
 	})
-	return out.Reshape(1, rows, -1)
+	return out.Reshape(1, v.Dim(1), -1)
+}
+
+// rotateRows rotates heads [1, R, n, D], each by its row's position, to [R, n, D].
+func rotateRows[T kompute.Float](s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T], at *Rows) *kompute.Tensor[T] {
+	rows, n, d := heads.Dim(1), heads.Dim(2), heads.Dim(3)
+	turned := r.Forward(s, heads.Reshape(rows, n, 1, d), ops.AtDevice(at.Positions))
+	return turned.Reshape(rows, n, d)
+}
+
+// updateRows adds the keys k [R, Hkv, D] and values v [1, R, Hkv, D] of rows to a layer.
+func updateRows[T kompute.Float, C ops.PageElement](s *kompute.Stream, l *LayerCache[C], k, v *kompute.Tensor[T], at *Rows) {
+	ops.PagedUpdate(s, l.keys, k, at.Slots)
+	ops.PagedUpdate(s, l.values, v.Reshape(v.Dim(1), v.Dim(2), v.Dim(3)), at.Slots)
 }

@@ -1,0 +1,266 @@
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// longPrompt is n tokens of text.
+func longPrompt(t *testing.T, f *Folder, n int) []int {
+	t.Helper()
+	ids, err := f.EncodeText(t.Context(), strings.Repeat("Once upon a time there was a fox who lived in a wood. ", n/8))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(ids), n)
+	return ids[:n]
+}
+
+// forget empties the session's state, so that the next prompt is fed from its first token on.
+func forget(t *testing.T, s *Session) {
+	t.Helper()
+	require.NoError(t, s.state.Truncate(0))
+	s.seen = nil
+}
+
+// capturedRows returns the numbers of rows of the pieces that have a region.
+func capturedRows(s *Session) map[int]bool {
+	rows := map[int]bool{}
+	for size, p := range s.pieces {
+		if p.region != nil {
+			rows[size.rows] = true
+		}
+	}
+	return rows
+}
+
+func TestPieceRows(t *testing.T) {
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		for n, want := range map[int]int{1: 16, 16: 16, 17: 32, 64: 64, 65: 128, 129: 256, 257: 384, 384: 384, 385: 512, 512: 512, 513: 768, 800: 1024} {
+			if d.Backend() == "cpu" {
+				want = n
+			}
+			require.Equal(t, want, pieceRows(d, n, 2048), n)
+		}
+		require.Equal(t, 5, pieceRows(d, 5, 5), "a whole piece has no unused rows")
+		require.Equal(t, 500, pieceRows(d, 500, 500))
+	})
+}
+
+// Prompts give the same tokens as replayed pieces and op by op, whatever their length,
+// where they begin in the state, and how they are divided; and the goldens.
+func TestPiecesEqualEager(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	long := longPrompt(t, f, 90)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for _, n := range []int{90, 33, 17, 5, 1} {
+				var want []int
+				for run, o := range []Options{{Eager: true}, {}, {}, {PrefillStep: 16}, {PrefillStep: 16}, {PrefillStep: 24}} {
+					forget(t, s)
+					o.MaxTokens = 6
+					r, err := s.Generate(t.Context(), long[:n], o)
+					require.NoError(t, err)
+					if want == nil {
+						want = r.IDs
+					}
+					require.Equal(t, want, r.IDs, "%d tokens, run %d", n, run)
+					require.Len(t, s.seen, s.state.Len())
+					require.Equal(t, n+len(r.IDs)-1, s.state.Len())
+				}
+			}
+			require.Empty(t, s.Stats().Fallbacks)
+			for range 2 { // behind tokens that are in the state already
+				for _, c := range cases[:2] {
+					r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: len(c.GeneratedIDs)})
+					require.NoError(t, err)
+					require.Equal(t, c.GeneratedIDs, r.IDs)
+				}
+			}
+			require.NotEmpty(t, capturedRows(s))
+		})
+	})
+}
+
+// A size is captured when it is used for the second time. From then on nothing is
+// recorded for prompts of that size, whatever their tokens, their number and the sampling
+// parameters.
+func TestSteadyPieces(t *testing.T) {
+	f := openDemo(t)
+	long := longPrompt(t, f, 64)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		lengths := []int{40, 33, 57, 64, 35}
+		if d.Backend() == "cpu" {
+			lengths = []int{40, 40, 40, 40, 40} // there, each length is a size
+		}
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for _, seed := range []uint64{0, 1} {
+				for i, n := range lengths {
+					forget(t, s)
+					o := Options{MaxTokens: 1}
+					if seed > 0 {
+						o.Sampling = hot(seed + uint64(i))
+					}
+					before, allocated := s.Stream().Stats(), d.Stats().Allocations
+					_, err := s.Generate(t.Context(), long[len(long)-n:], o)
+					require.NoError(t, err)
+					after := s.Stream().Stats()
+					require.Equal(t, i > 0, after.Replays == before.Replays+1, "use %d", i)
+					if i > 1 {
+						require.Equal(t, before.RecordedCommands, after.RecordedCommands, "use %d", i)
+						require.Equal(t, before.DescriptorWrites, after.DescriptorWrites)
+						require.Equal(t, before.Ops, after.Ops, "no op is enqueued")
+						require.Equal(t, allocated, d.Stats().Allocations)
+					}
+				}
+			}
+			require.Len(t, s.pieces, 2, "greedy and sampled")
+		})
+	})
+}
+
+// The state grows, and with it pieces are captured again; closing the session frees them.
+func TestPiecesOfAGrowingState(t *testing.T) {
+	f := openDemo(t)
+	long := longPrompt(t, f, 300)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		before := d.Stats().LiveBytes
+		s, err := NewSession(m, f.Tokenizer, 1)
+		require.NoError(t, err)
+		first := s.state.Capacity()
+		for _, n := range []int{20, 20, 280, 20, 280} { // whose first 256 tokens are 16 pieces
+			forget(t, s)
+			r, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 3, PrefillStep: 64})
+			require.NoError(t, err)
+			forget(t, s)
+			want, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 3, PrefillStep: 64, Eager: true})
+			require.NoError(t, err)
+			require.Equal(t, want.IDs, r.IDs)
+		}
+		require.Greater(t, s.state.Capacity(), first)
+		require.NotEmpty(t, capturedRows(s))
+		require.NoError(t, s.Close())
+		require.Equal(t, before, d.Stats().LiveBytes)
+		require.NoError(t, m.Close())
+	})
+}
+
+// There are no more regions than mostPieces; those not used for longest are closed.
+func TestPiecesAreBounded(t *testing.T) {
+	f := openDemo(t)
+	long := longPrompt(t, f, 64)
+	d, err := kompute.Open("cpu") // where each length is a size
+	require.NoError(t, err)
+	defer d.Close()
+	withSession(t, f, d, model.Options{}, func(s *Session) {
+		for n := 1; n <= mostPieces+2; n++ {
+			for range 2 {
+				forget(t, s)
+				_, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 1})
+				require.NoError(t, err)
+			}
+		}
+		rows := capturedRows(s)
+		require.Len(t, rows, mostPieces)
+		require.False(t, rows[1] || rows[2])
+		forget(t, s)
+		_, err := s.Generate(t.Context(), long[:1], Options{MaxTokens: 1})
+		require.NoError(t, err)
+		require.True(t, capturedRows(s)[1], "captured again at once")
+	})
+}
+
+// noPieces is a model whose passes over pieces fail.
+type noPieces struct {
+	model.Model
+	err error
+}
+
+func (m *noPieces) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
+	if p.Piece != nil {
+		return kompute.Failed[float32](s, m.err)
+	}
+	return m.Model.Forward(s, p)
+}
+
+// Without memory for a region, a prompt is computed op by op; other errors are reported,
+// and nothing of the region is kept.
+func TestPieceThatCannotBeCaptured(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		for _, cause := range []error{kompute.ErrOutOfMemory, kompute.ErrShape} {
+			s, err := NewSession(&noPieces{m, cause}, f.Tokenizer, 1)
+			require.NoError(t, err)
+			for use := range 4 {
+				forget(t, s)
+				r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 4})
+				if use > 0 && cause == kompute.ErrShape {
+					require.ErrorIs(t, err, cause)
+					require.Zero(t, s.state.Len())
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, cases[0].GeneratedIDs[:4], r.IDs)
+				}
+				require.Empty(t, capturedRows(s))
+			}
+			require.NoError(t, s.Close())
+		}
+		require.NoError(t, m.Close())
+	})
+}
+
+// Where the state is full, the unused rows of a piece neither move its tokens nor write
+// over others.
+func TestPieceAtTheEnd(t *testing.T) {
+	spec := testmodel.Small()
+	spec.MaxPositions = 40
+	dir := t.TempDir()
+	spec.Write(t, dir)
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	words := openDemo(t).Tokenizer
+	prompt := make([]int, 40)
+	for i := range prompt {
+		prompt[i] = (i*7 + 3) % 90
+	}
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		for _, o := range []model.Options{{}, {CacheType: array.Float16}} {
+			m, err := model.Load(t.Context(), d, c, o)
+			require.NoError(t, err)
+			s, err := NewSession(m, words, 40)
+			require.NoError(t, err)
+			for _, first := range []int{16, 36, 39} {
+				var want *Result
+				for _, eager := range []bool{true, false, false, false} {
+					forget(t, s)
+					_, err := s.Generate(t.Context(), prompt[:first], Options{MaxTokens: 1, Eager: eager})
+					require.NoError(t, err)
+					r, err := s.Generate(t.Context(), prompt, Options{Eager: eager})
+					require.NoError(t, err)
+					require.Equal(t, 40-first, s.Stats().Fed)
+					if want == nil {
+						want = r
+					}
+					require.Equal(t, want.IDs, r.IDs)
+					forget(t, s)
+				}
+			}
+			require.NotEmpty(t, capturedRows(s))
+			require.NoError(t, s.Close())
+			require.NoError(t, m.Close())
+		}
+	})
+}
