@@ -96,12 +96,18 @@ class Unlocked {
     Lock &lock_;
 };
 
-void take_memory(Tensor &tensor) {
+// later: it suffices that the memory is there when the capture has ended.
+void take_memory(Tensor &tensor, bool later = false) {
+    Memory &memory = tensor.device->memory();
     if (!tensor.buffer) {
-        tensor.buffer = tensor.device->memory().allocate(std::max<uint64_t>(tensor.bytes, 4));
+        const uint64_t bytes = std::max<uint64_t>(tensor.bytes, 4);
+        tensor.buffer = later ? memory.allocate_later(bytes) : memory.allocate(bytes);
         if (tensor.closed) {
             tensor.buffer->close();
         }
+    }
+    if (!later) {
+        memory.place(*tensor.buffer);
     }
 }
 
@@ -179,7 +185,7 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
         if ((!content_later || upload) && !follow_all(stream, t, writes)) {
             continue;
         }
-        take_memory(t);
+        take_memory(t, content_later && !upload);
         if (upload) {
             released = send(lock, stream, t, 0, t.host->data, t.bytes) || released;
             t.went_up(stream.point());

@@ -8,6 +8,9 @@
 namespace kpx {
 
 void MemoryPlan::decide(Program &program, const Graph &graph, uint64_t largest_arena, bool share) {
+    for (Use &use : program.all_uses()) { // some may have been placed since their use was recorded
+        use.resolve();
+    }
     list(program, graph, share);
     place(largest_arena);
     for (size_t i = 0; i < of_use_.size(); i++) {
@@ -106,13 +109,16 @@ void MemoryPlan::allocate(Device &device, Program &program) {
     }
     for (size_t i = 0; i < of_use_.size(); i++) {
         const Tensor &tensor = tensors_[of_use_[i]];
+        Use &use = program.all_uses()[i];
         if (tensor.kind == Kind::planned) {
             const std::shared_ptr<Buffer> &arena = arenas_[tensor.arena];
-            Use &use = program.all_uses()[i];
             use.buffer = arena->handle();
             use.offset += arena->offset();
             use.owner = arena;
             use.storage = arena.get();
+        } else if (use.storage != nullptr) {
+            device.memory().place(*use.storage);
+            use.resolve();
         }
     }
 }

@@ -37,7 +37,7 @@ class MemoryPlan {
     // Decides, and takes planned tensors out of the program: their memory is freed
     // with the graph. share false: every tensor keeps its own.
     void decide(Program &program, const Graph &graph, uint64_t largest_arena, bool share);
-    // Allocates the arenas and puts them into the program.
+    // Allocates the arenas, and memory for other tensors that have none yet, and puts both into the program.
     void allocate(Device &device, Program &program);
 
     const std::vector<Tensor> &tensors() const { return tensors_; }

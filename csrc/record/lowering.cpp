@@ -23,7 +23,8 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         array.strides[size_t(axis)] = stride;
         stride *= array.shape[size_t(axis)];
     }
-    array.buffer = device_.memory().allocate(uint64_t(stride) * array.element_size());
+    const uint64_t bytes = uint64_t(stride) * array.element_size();
+    array.buffer = scratch_ == ScratchMemory::later ? device_.memory().allocate_later(bytes) : device_.memory().allocate(bytes);
     array.buffer->close(); // nothing else uses it
     if (log_ != nullptr) {
         log_->add_scratch(*array.buffer, false);
@@ -95,12 +96,12 @@ static bool add_new(Variants &to, const Variants &more) {
     return to.size() > before;
 }
 
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log) {
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch, CallLog *log) {
     const Program::Mark mark = program.mark();
     Variants without; // it grows every time, so this ends
     for (;;) {
         try {
-            ProgramLowering lowering(device, program, log, without);
+            ProgramLowering lowering(device, program, scratch, log, without);
             lower_op(op, lowering, call);
             return;
         } catch (const KernelRefused &refused) {

@@ -9,11 +9,15 @@
 
 namespace kpx {
 
+// When the scratch memory of a lowering is allocated. later: the memory plan does it, or puts something else in its
+// place.
+enum class ScratchMemory { now, later };
+
 class ProgramLowering : public Lowering {
   public:
     // log: where the lowering's scratch memory is recorded, or null. without: variants to leave out.
-    ProgramLowering(Device &device, Program &program, CallLog *log, const Variants &without)
-        : device_(device), program_(program), log_(log), without_(without) {}
+    ProgramLowering(Device &device, Program &program, ScratchMemory scratch, CallLog *log, const Variants &without)
+        : device_(device), program_(program), scratch_(scratch), log_(log), without_(without) {}
 
     const DeviceTraits &device() const override { return device_.traits(); }
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
@@ -28,13 +32,15 @@ class ProgramLowering : public Lowering {
   private:
     Device &device_;
     Program &program_;
+    ScratchMemory scratch_;
     CallLog *log_;
     const Variants &without_;
 };
 
 // Appends the dispatches of one call. If the driver refuses a kernel that the op's lowering has chosen, the lowering
 // chooses again. Throws what the lowering throws.
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, CallLog *log = nullptr);
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch,
+                CallLog *log = nullptr);
 
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
 // KPX_INVALID.

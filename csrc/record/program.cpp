@@ -5,6 +5,14 @@
 
 namespace kpx {
 
+// Until a buffer is placed, its own offset is 0.
+void Use::resolve() {
+    if (storage != nullptr && buffer.serial != storage->serial()) {
+        buffer = storage->handle();
+        offset += storage->offset();
+    }
+}
+
 void Program::cut(const Mark &mark) {
     nodes_.resize(mark.nodes);
     uses_.resize(mark.uses);

@@ -21,7 +21,9 @@ struct Use {
     uint64_t bytes;
     kpx_access access;
     std::shared_ptr<const void> owner; // keeps the memory
-    const Buffer *storage = nullptr;   // the owner as a Buffer, unless it is a staging block
+    Buffer *storage = nullptr;         // the owner as a Buffer, unless it is a staging block
+    // After the storage was placed: names its memory.
+    void resolve();
 };
 
 // One dispatch. Its uses and push constants are slices of the program's lists.

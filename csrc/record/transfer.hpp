@@ -16,7 +16,7 @@ struct TransferEnd {
     Numbered<vk::Buffer> buffer;
     uint64_t offset; // bytes
     std::shared_ptr<const void> owner;
-    const Buffer *storage = nullptr; // the owner as a Buffer, unless it is a staging block
+    Buffer *storage = nullptr; // the owner as a Buffer, unless it is a staging block
 };
 
 // Appends a dispatch that copies bytes; the offsets must be equal modulo 4.

@@ -53,6 +53,7 @@ class Window {
     }
     void read_by_host() { program_.read_by_host(); }
     bool empty() const { return program_.empty() && followed_ == 0; }
+    bool captured() const { return keep_graph_; }
     Graph &graph() { return graph_; }
     CallLog &log() { return log_; }
 

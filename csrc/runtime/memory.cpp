@@ -14,11 +14,17 @@ namespace kpx {
 
 Buffer::Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
                uint64_t capacity)
-    : serial_(block->handle.serial), offset_(offset), bytes_(bytes), capacity_(capacity), block_(std::move(block)),
-      device_(std::move(device)) {}
+    : offset_(offset), bytes_(bytes), capacity_(capacity), block_(std::move(block)), device_(std::move(device)) {
+    if (!block_) {
+        unplaced_ = Numbered<vk::Buffer>(vk::Buffer());
+    }
+    serial_ = handle().serial;
+}
 
 Buffer::~Buffer() {
-    device_->memory().release(block_, offset_, capacity_);
+    if (block_) {
+        device_->memory().release(block_, offset_, capacity_);
+    }
 }
 
 Memory::Memory(Device &device, uint64_t budget)
@@ -46,18 +52,34 @@ uint64_t Memory::rounded(uint64_t bytes) const {
 std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
     const uint64_t capacity = rounded(bytes);
     uint64_t offset = 0;
+    std::shared_ptr<Block> block = obtain_or_collect(capacity, offset);
+    return make_buffer(std::move(block), offset, bytes, capacity);
+}
+
+std::shared_ptr<Buffer> Memory::allocate_later(uint64_t bytes) {
+    return make_buffer(nullptr, 0, bytes, rounded(bytes));
+}
+
+void Memory::place(Buffer &buffer) {
+    if (!buffer.placed()) {
+        uint64_t offset = 0;
+        buffer.block_ = obtain_or_collect(buffer.capacity_, offset);
+        buffer.offset_ = offset;
+        buffer.serial_ = buffer.handle().serial;
+    }
+}
+
+std::shared_ptr<Block> Memory::obtain_or_collect(uint64_t capacity, uint64_t &offset) {
     device_.count_allocation();
-    std::shared_ptr<Block> block;
     try {
-        block = obtain(capacity, offset);
+        return obtain(capacity, offset);
     } catch (const Error &e) {
         if (e.code != KPX_OUT_OF_MEMORY) {
             throw;
         }
-        give_back_unused();
-        block = obtain(capacity, offset);
     }
-    return make_buffer(std::move(block), offset, bytes, capacity);
+    give_back_unused();
+    return obtain(capacity, offset);
 }
 
 std::shared_ptr<Buffer> Memory::make_buffer(std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,

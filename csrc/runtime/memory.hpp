@@ -29,9 +29,11 @@ struct Block {
 };
 
 // Uninitialised storage on the device. Its range is freed when the last owner,
-// a handle or work in flight, releases it.
+// a handle or work in flight, releases it. What a capture makes has no memory until
+// it is placed: most of it never is, since the memory plan replaces it.
 class Buffer {
   public:
+    // block null: it is not placed yet.
     Buffer(std::shared_ptr<Device> device, std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
            uint64_t capacity);
     ~Buffer();
@@ -39,11 +41,14 @@ class Buffer {
     Buffer &operator=(const Buffer &) = delete;
 
     const std::shared_ptr<Device> &device() const { return device_; }
-    const Numbered<vk::Buffer> &handle() const { return block_->handle; }
+    // Whether it has memory. Until then, handle() is a number that stands for the buffer, and offset() is 0.
+    bool placed() const { return block_ != nullptr; }
+    const Numbered<vk::Buffer> &handle() const { return block_ ? block_->handle : unplaced_; }
     uint64_t offset() const { return offset_; } // where it starts in handle()
     uint64_t bytes() const { return bytes_; }
-    uint64_t capacity() const { return capacity_; }    // bytes rounded up
-    uint8_t *mapped() const { return block_->mapped; } // nullptr: the host does not see it
+    uint64_t capacity() const { return capacity_; } // bytes rounded up
+    // nullptr: the host does not see it.
+    uint8_t *mapped() const { return block_ ? block_->mapped : nullptr; }
 
     uint64_t serial() const { return serial_; } // of handle()
     // Whether no earlier call named that window. The caller holds the device's mutex.
@@ -54,10 +59,12 @@ class Buffer {
     bool closed() const { return closed_; }
 
   private:
+    friend class Memory;
     uint64_t serial_, offset_; // with window_: the fields that a repeated op reads
     uint64_t window_ = 0;
     uint64_t bytes_, capacity_;
     std::shared_ptr<Block> block_;
+    Numbered<vk::Buffer> unplaced_;
     std::shared_ptr<Device> device_;
     std::atomic<bool> closed_{false};
 };
@@ -71,6 +78,11 @@ class Memory {
     void check_size(uint64_t bytes) const { (void)rounded(bytes); }
     // Throws KPX_TOO_LARGE or KPX_OUT_OF_MEMORY.
     std::shared_ptr<Buffer> allocate(uint64_t bytes);
+    // A buffer that gets its memory from place(). Throws KPX_TOO_LARGE.
+    std::shared_ptr<Buffer> allocate_later(uint64_t bytes);
+    // Gives a buffer memory, unless it has some. The caller holds the device's mutex, unless nobody else knows the
+    // buffer. Throws KPX_OUT_OF_MEMORY.
+    void place(Buffer &buffer);
     // Zeroed memory that the host also sees; each is an allocation of its own.
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
     // Device memory that is zero, and must be zero again when it is released.
@@ -100,6 +112,7 @@ class Memory {
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);
     std::shared_ptr<Block> create_counters(uint64_t bytes);
     std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
+    std::shared_ptr<Block> obtain_or_collect(uint64_t capacity, uint64_t &offset);
     uint64_t available(uint64_t most) const;
     void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);
     void drop(const std::shared_ptr<Block> &block);

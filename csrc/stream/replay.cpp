@@ -74,6 +74,11 @@ std::shared_ptr<Region> end_capture(Stream &stream) {
         Lock lock(device->mutex());
         captured = stream.take_capture();
         uses = captured->take_uses(); // releases the region's own tensors, which are planned into new memory
+        for (const RegionUse &use : uses) {
+            if (use.tensor->buffer) {
+                device->memory().place(*use.tensor->buffer);
+            }
+        }
         stream.report_refused();
         stream.submit_pending(); // uploads that the region needs
     }

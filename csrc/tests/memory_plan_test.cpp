@@ -130,6 +130,85 @@ TEST(planned_memory_is_given_back) {
     CHECK(stats_of(device).reserved_bytes == reserved && stats_of(device).live_tensors == 1);
 }
 
+// What the memory plan puts into arenas takes no memory before that: here all of it together would not fit.
+TEST(a_capture_takes_only_planned_memory) {
+    constexpr uint64_t kBudget = uint64_t(128) << 20, kEach = uint64_t(20) << 20; // each an allocation of its own
+    constexpr uint32_t kN = kEach / 4, kSteps = 10;
+    Device device = open_device(kBudget);
+    Stream stream = new_stream(device);
+    Storage input = new_storage(device, kEach), out = new_storage(device, kEach);
+    upload(stream, input, std::vector<uint32_t>(kN, 3));
+    wait(stream, flush(stream));
+    const uint64_t before = stats_of(device).reserved_bytes;
+    begin_capture(stream);
+    std::vector<Storage> made;
+    for (uint32_t i = 0; i < kSteps; i++) {
+        made.push_back(new_storage(device, kEach));
+        add_words(stream, i == 0 ? input : made[i - 1], input, made.back(), kN);
+    }
+    add_words(stream, made.back(), input, out, kN);
+    CHECK(stats_of(device).reserved_bytes == before);
+    made.clear();
+    const Region region = end_capture(stream);
+    CHECK(stats_of(region).transient_bytes_unplanned > kBudget);
+    for (int i = 0; i < 2; i++) {
+        replay(stream, region);
+        CHECK(download(stream, out, kN) == std::vector<uint32_t>(kN, 3 * (kSteps + 2)));
+    }
+    CHECK(stats_of(device).reserved_bytes <= kBudget);
+}
+
+// Tensors of the caller that first get memory in a capture are like others afterwards, also where it came to nothing.
+TEST(tensors_first_used_in_a_capture) {
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage input = new_storage(device, kWords * 4), kept = new_storage(device, kWords * 4),
+            later = new_storage(device, kWords * 4), sum = new_storage(device, kWords * 4);
+    upload(stream, input, std::vector<uint32_t>(kWords, 1));
+    begin_capture(stream);
+    add_words(stream, input, input, kept, kWords);
+    add_words(stream, kept, input, later, kWords);
+    kpx_capture_abort(stream.get());
+    add_words(stream, input, input, kept, kWords); // now it runs
+    CHECK(download(stream, kept, kWords) == std::vector<uint32_t>(kWords, 2));
+    begin_capture(stream);
+    add_words(stream, kept, input, later, kWords);
+    add_words(stream, later, later, sum, kWords);
+    upload(stream, later, std::vector<uint32_t>(kWords, 9)); // takes its memory before the capture ends
+    add_words(stream, later, sum, sum, kWords);
+    const Region region = end_capture(stream);
+    replay(stream, region);
+    CHECK(download(stream, later, kWords) == std::vector<uint32_t>(kWords, 3));
+    CHECK(download(stream, sum, kWords) == std::vector<uint32_t>(kWords, 9));
+    add_words(stream, sum, later, sum, kWords);
+    CHECK(download(stream, sum, kWords) == std::vector<uint32_t>(kWords, 12));
+}
+
+// If there is no memory for the tensors of the caller, the capture fails, and they can still be used.
+TEST(a_capture_that_does_not_fit) {
+    constexpr uint64_t kEach = uint64_t(20) << 20;
+    constexpr uint32_t kN = kEach / 4;
+    kpx_error err{};
+    Device device = open_device(uint64_t(64) << 20);
+    Stream stream = new_stream(device);
+    Storage input = new_storage(device, kEach);
+    upload(stream, input, std::vector<uint32_t>(kN, 1));
+    wait(stream, flush(stream));
+    std::vector<Storage> made;
+    begin_capture(stream);
+    for (int i = 0; i < 4; i++) {
+        made.push_back(new_storage(device, kEach));
+        add_words(stream, input, input, made.back(), kN);
+    }
+    kpx_region *none = nullptr;
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_capture_end(stream.get(), &none, &err));
+    CHECK(err.requested >= kEach && stats_of(device).reserved_bytes <= uint64_t(64) << 20);
+    made.resize(1);
+    wait(stream, flush(stream));
+    add_words(stream, input, input, made[0], kN);
+    CHECK(download(stream, made[0], kN) == std::vector<uint32_t>(kN, 2));
+}
+
 TEST(a_region_describes_itself) {
     Device device = open_device();
     Stream stream = new_stream(device);
