@@ -1,6 +1,7 @@
 // Writes rows of q, k or v as float16 parts for sdpa_coopmat, 16 threads a row,
 // padded with zeros to whole matrices. Infinities and NaNs are replaced by zeros,
-// and flagged in the row's exponent.
+// and flagged in the row's exponent. Of a cache, most of the keys behind those that
+// exist are left out: nobody reads them.
 //
 // variants: narrow
 // requires: float16 subgroup32
@@ -18,8 +19,10 @@ TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
 layout(set = 0, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 layout(set = 0, binding = 2) writeonly buffer Exponents { int exponents[]; };
+layout(set = 0, binding = 3) readonly buffer Lengths { int lengths[]; };
 layout(constant_id = 2) const uint PARTS = 2;
 layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
+layout(constant_id = 4) const uint HAS_LENGTH = 0; // of the steps; the groups then have one head
 
 layout(push_constant) uniform Push { SDPASplitParams p; };
 
@@ -46,7 +49,17 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
+// Whether no row of the workgroup exists. If its rows are of two heads, it does not matter.
+bool is_past_the_end() {
+    uint count = gl_WorkGroupSize.x / LANES_OF_ROW;
+    uint step = workgroup_index() * count % p.shape[1];
+    return HAS_LENGTH != 0 && int(step) >= lengths[p.length_offset] && step + count <= p.shape[1];
+}
+
 void main() {
+    if (is_past_the_end()) {
+        return;
+    }
     uint thread = workgroup_index() * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     uint row = min(thread / LANES_OF_ROW, p.rows - 1);
     uint run = thread % LANES_OF_ROW;

@@ -15,13 +15,13 @@ uint32_t matrix_runs(uint32_t d) {
 }
 
 // Splits an operand of sdpa_coopmat into float16 parts of [batch, key heads, steps, heads of a group], with the
-// exponents of its rows.
+// exponents of its rows. length: how many of the steps exist, if it is not absent.
 struct SplitOperand {
     Array parts, exponents;
     uint32_t count;
 };
 
-SplitOperand split(Lowering &lowering, const Array &x, uint32_t group) {
+SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, const Array &length = {}) {
     const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = 2 * kTile; // tiles read past the last row
     SDPASplitParams p{};
     p.rows = uint32_t(rows);
@@ -33,12 +33,20 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group) {
     std::copy(strides, strides + 4, p.strides);
     p.col_stride = uint32_t(x.stride(3));
     p.offset = uint32_t(x.offset);
+    p.length_offset = uint32_t(length.offset);
     const uint32_t count = x.dtype == DT_FLOAT32 ? 2 : 1;
     SplitOperand out{lowering.scratch(DT_UINT32, {count * rows + spare, p.runs * 4}),
                      lowering.scratch(DT_INT32, {rows}), count};
-    lowering.dispatch(spec::sdpa_split{.threads = 128, .x_dtype = x.dtype, .parts = count, .vector = quads_in_rows(x)},
-                      {.x = {x, KPX_READ}, .parts = {out.parts, KPX_WRITE}, .exponents = {out.exponents, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), (rows + 7) / 8));
+    lowering.dispatch(spec::sdpa_split{.threads = 128,
+                                       .x_dtype = x.dtype,
+                                       .parts = count,
+                                       .vector = quads_in_rows(x),
+                                       .has_length = uint32_t(bool(length))},
+                      {.x = {x, KPX_READ},
+                       .parts = {out.parts, KPX_WRITE},
+                       .exponents = {out.exponents, KPX_WRITE},
+                       .lengths = {length ? length : x, KPX_READ}},
+                      p, grid_1d(lowering.device(), (rows + 7) / 8));
     return out;
 }
 
@@ -104,7 +112,8 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     p.out_offset = uint32_t(a.out.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
-    const SplitOperand q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1), v = split(lowering, a.v, 1);
+    const SplitOperand q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1, a.length),
+                       v = split(lowering, a.v, 1, a.length);
     const uint32_t lanes = lowering.device().subgroup_size;
     const spec::sdpa_coopmat spec{.threads = 4 * lanes,
                                   .q_dtype = a.q.dtype,

@@ -54,6 +54,7 @@ struct SDPASplitParams {
     uint strides[4];
     uint col_stride;
     uint offset;
+    uint length_offset;
 };
 // Added to the exponent of a row that has infinities or NaNs.
 #define SPLIT_NOT_FINITE 65536
