@@ -1,7 +1,9 @@
 // Prepares tokens of many sequences for attention over pages: RMSNorm of the
 // query and key heads, rotary position embedding, and writing the new keys and
-// values into their pages become paged_heads. The norms may be absent.
+// values into their pages become paged_heads. The norms may be absent. Attention
+// over one page, as of a session's prompt, may also be sdpa.
 #include <algorithm>
+#include <utility>
 
 #include "fusion/heads.hpp"
 
@@ -98,16 +100,40 @@ PagedHeadsOp params_of(const Graph &graph, const TokenHeads &q, const TokenHeads
     return op;
 }
 
+// What attention reads.
+struct Reader {
+    Array q; // [R, H, D]
+    Array keys, values;
+};
+
+std::optional<Reader> reader_of(const OpNode &node) {
+    if (const auto paged = node.as<PagedSDPACall>()) {
+        return Reader{paged->q(), paged->keys(), paged->values()};
+    }
+    const auto sdpa = node.as<SDPACall>();
+    if (!sdpa || sdpa->q().rank != 4 || sdpa->q().dim(0) != 1) {
+        return std::nullopt;
+    }
+    Reader out{sdpa->q(), sdpa->k(), sdpa->v()};
+    out.q.rank = 3;
+    for (const auto &[to, from] : {std::pair(0u, 2u), std::pair(1u, 1u), std::pair(2u, 3u)}) {
+        out.q.shape[to] = sdpa->q().shape[from];
+        out.q.strides[to] = sdpa->q().strides[from];
+    }
+    return out;
+}
+
 bool fuse_paged_heads(Graph &graph, Graph::Id id, bool norms) {
-    const PagedSDPACall sdpa = *graph.node(id).as<PagedSDPACall>();
-    const Graph::Id keys_id = pages_update(graph, id, sdpa.keys()), values_id = pages_update(graph, id, sdpa.values());
+    const Reader attention = *reader_of(graph.node(id));
+    const Graph::Id keys_id = pages_update(graph, id, attention.keys),
+                    values_id = pages_update(graph, id, attention.values);
     if (keys_id == Graph::kNone || values_id == Graph::kNone || keys_id == values_id ||
-        overlaps(sdpa.keys(), sdpa.values())) {
+        overlaps(attention.keys, attention.values)) {
         return false;
     }
     const PagedUpdateCall keys = *graph.node(keys_id).as<PagedUpdateCall>();
     const PagedUpdateCall values = *graph.node(values_id).as<PagedUpdateCall>();
-    const auto q = trace(graph, id, sdpa.q(), norms), k = trace(graph, keys_id, keys.rows(), norms);
+    const auto q = trace(graph, id, attention.q, norms), k = trace(graph, keys_id, keys.rows(), norms);
     if (!q || !k || !same_view(keys.slots(), values.slots())) {
         return false;
     }
@@ -119,7 +145,7 @@ bool fuse_paged_heads(Graph &graph, Graph::Id id, bool norms) {
     NodeOf<Fused> fused(params_of(graph, *q, *k));
     fused.set(Fused::kQ, q->from).set(Fused::kK, k->from).set(Fused::kV, values.rows());
     fused.set(Fused::kPosition, rope.offset()).set(Fused::kFreqs, rope.freqs()).set(Fused::kSlots, keys.slots());
-    fused.set(Fused::kKeys, keys.pages()).set(Fused::kValues, values.pages()).set(Fused::kOut, sdpa.q());
+    fused.set(Fused::kKeys, keys.pages()).set(Fused::kValues, values.pages()).set(Fused::kOut, attention.q);
     if (q->norm != Graph::kNone) {
         fused.set(Fused::kQGain, graph.node(q->norm).as<RMSNormCall>()->weight());
     }
@@ -135,7 +161,7 @@ bool fuse_paged_heads(Graph &graph, Graph::Id id, bool norms) {
 
 void pass_paged_heads(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
-        if (!graph.node(id).as<PagedSDPACall>()) {
+        if (!reader_of(graph.node(id))) {
             continue;
         }
         if (!fuse_paged_heads(graph, id, true)) {

@@ -3,19 +3,41 @@ package fusion
 import (
 	"slices"
 
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // pagedHeads replaces the preparation of new tokens for attention over pages by
 // paged_heads: RMSNorm of the query and key heads, rotary position embedding, and
-// writing the new keys and values into their pages. The norms may be absent.
+// writing the new keys and values into their pages. The norms may be absent. Attention
+// over one page, as of a session's prompt, may also be sdpa.
 func pagedHeads(g *Graph) {
-	o := &opdef.PagedSDPA
 	g.all(func(id int, n *Node) {
-		if _, is := as[opdef.PagedSDPAParams](n, o.Op); is && !g.fusePagedHeads(id, true) {
-			g.fusePagedHeads(id, false) // something else may read the normed heads
+		if reader, ok := readerOf(n); ok && !g.fusePagedHeads(id, reader, true) {
+			g.fusePagedHeads(id, reader, false) // something else may read the normed heads
 		}
 	})
+}
+
+// pageReader is what attention reads: q [R, H, D], and the pages.
+type pageReader struct{ q, keys, values Array }
+
+func readerOf(n *Node) (r pageReader, ok bool) {
+	if _, paged := as[opdef.PagedSDPAParams](n, opdef.PagedSDPA.Op); paged {
+		o := &opdef.PagedSDPA
+		return pageReader{n.at(o.Q), n.at(o.Keys), n.at(o.Values)}, true
+	}
+	o := &opdef.SDPA
+	if _, is := as[opdef.SDPAParams](n, o.Op); !is {
+		return r, false
+	}
+	r = pageReader{n.at(o.Q), n.at(o.K), n.at(o.V)}
+	if r.q.Rank() != 4 || r.q.Dim(0) != 1 {
+		return r, false
+	}
+	shape, strides := r.q.Shape, r.q.Strides
+	r.q.Layout = array.Layout{Shape: []int{shape[2], shape[1], shape[3]}, Strides: []int{strides[2], strides[1], strides[3]}, Offset: r.q.Offset}
+	return r, true
 }
 
 // tracePaged returns how the rows [R, H, D] of a query or key were made: by a
@@ -71,15 +93,14 @@ func (g *Graph) pagesUpdate(reader int, pages Array) int {
 	return made.node
 }
 
-func (g *Graph) fusePagedHeads(id int, norms bool) bool {
-	o, u, r, f := &opdef.PagedSDPA, &opdef.PagedUpdate, &opdef.RoPE, &opdef.PagedHeads
-	sdpa := g.nodes[id]
-	keysID, valuesID := g.pagesUpdate(id, sdpa.at(o.Keys)), g.pagesUpdate(id, sdpa.at(o.Values))
-	if keysID == none || valuesID == none || keysID == valuesID || overlaps(sdpa.at(o.Keys), sdpa.at(o.Values)) {
+func (g *Graph) fusePagedHeads(id int, reader pageReader, norms bool) bool {
+	u, r, f := &opdef.PagedUpdate, &opdef.RoPE, &opdef.PagedHeads
+	keysID, valuesID := g.pagesUpdate(id, reader.keys), g.pagesUpdate(id, reader.values)
+	if keysID == none || valuesID == none || keysID == valuesID || overlaps(reader.keys, reader.values) {
 		return false
 	}
 	keys, values := g.nodes[keysID], g.nodes[valuesID]
-	q, okQ := g.tracePaged(id, sdpa.at(o.Q), norms)
+	q, okQ := g.tracePaged(id, reader.q, norms)
 	k, okK := g.tracePaged(keysID, keys.at(u.Rows), norms)
 	if !okQ || !okK || !sameView(keys.at(u.Slots), values.at(u.Slots)) || !g.sameRotation(q, k) {
 		return false
@@ -99,7 +120,7 @@ func (g *Graph) fusePagedHeads(id int, norms bool) bool {
 		fused.set(f.KGain, g.nodes[k.norm].at(opdef.RMSNorm.Weight))
 	}
 	fused.Params = call(f.Op, op).Params
-	fused.set(f.Q, q.rows).set(f.K, k.rows).set(f.V, values.at(u.Rows)).set(f.Out, sdpa.at(o.Q))
+	fused.set(f.Q, q.rows).set(f.K, k.rows).set(f.V, values.at(u.Rows)).set(f.Out, reader.q)
 	fused.set(f.Position, rope.at(r.Offset)).set(f.Freqs, rope.at(r.Freqs)).set(f.Slots, keys.at(u.Slots))
 	fused.set(f.Keys, keys.at(u.Pages)).set(f.Values, values.at(u.Pages))
 	group := []int{q.norm, k.norm, q.rope, k.rope, keysID, valuesID}

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -122,6 +123,36 @@ func TestSteadyPieces(t *testing.T) {
 				}
 			}
 			require.Len(t, s.pieces, 2, "greedy and sampled")
+		})
+	})
+}
+
+// One op prepares the heads of a layer and adds its keys and values to the state.
+func TestPiecesAreFused(t *testing.T) {
+	if os.Getenv("KOMPUTE_GO_DISABLE_FUSION") != "" {
+		t.Skip("without passes")
+	}
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			for range 3 {
+				forget(t, s)
+				r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 8})
+				require.NoError(t, err)
+				require.Equal(t, cases[0].GeneratedIDs[:8], r.IDs)
+			}
+			for _, p := range s.pieces {
+				described, err := p.region.Describe()
+				require.NoError(t, err)
+				ops := map[string]int{}
+				for _, op := range described.Ops {
+					ops[op.Name]++
+				}
+				require.Equal(t, f.Spec.Config.Cache().Layers, ops["paged_heads"], ops)
+				require.Zero(t, ops["rope"]+ops["paged_update"], ops)
+			}
 		})
 	})
 }
