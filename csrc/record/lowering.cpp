@@ -24,7 +24,8 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         stride *= array.shape[size_t(axis)];
     }
     const uint64_t bytes = uint64_t(stride) * array.element_size();
-    array.buffer = scratch_ == ScratchMemory::later ? device_.memory().allocate_later(bytes) : device_.memory().allocate(bytes);
+    array.buffer =
+        scratch_ == ScratchMemory::later ? device_.memory().allocate_later(bytes) : device_.memory().allocate(bytes);
     array.buffer->close(); // nothing else uses it
     if (log_ != nullptr) {
         log_->add_scratch(*array.buffer, false);

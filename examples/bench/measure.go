@@ -57,13 +57,14 @@ type work struct {
 // bench runs tests on one model.
 type bench struct {
 	*options
-	folder  *generate.Folder
-	hosts   []*model.Host // one for each device
-	model   model.Model   // of the first
-	text    []int         // the text that prompts are taken from; nil: random tokens
-	rng     *rand.Rand
-	shown   *progress
-	results *results
+	folder    *generate.Folder
+	hosts     []*model.Host     // one for each device
+	model     model.Model       // of the first
+	prompting *generate.Session // of the test that is running, if it is one of prompts
+	text      []int             // the text that prompts are taken from; nil: random tokens
+	rng       *rand.Rand
+	shown     *progress
+	results   *results
 }
 
 func newBench(o *options, f *generate.Folder, hosts []*model.Host, stderr io.Writer) *bench {
@@ -131,8 +132,14 @@ func (b *bench) runTests(ctx context.Context) error {
 }
 
 // run measures a test: repetitions to warm up, then reps that count.
-func (b *bench) run(ctx context.Context, t test) (row, error) {
-	r := row{test: t}
+func (b *bench) run(ctx context.Context, t test) (r row, err error) {
+	r = row{test: t}
+	if t.Mode == modePrompt {
+		if b.prompting, err = b.session(t.Depth + t.Tokens + 1); err != nil {
+			return r, err
+		}
+		defer closeInto(&err, b.prompting)
+	}
 	if err := b.warmUp(ctx, t); err != nil {
 		return r, err
 	}
@@ -150,12 +157,16 @@ func (b *bench) run(ctx context.Context, t test) (row, error) {
 	return r, nil
 }
 
-// warmUp runs the test once, and then for as long as it takes a GPU to raise its
-// clocks again, which drop while pipelines are compiled.
+// warmUp runs the test once, a prompt twice, since that captures it, and then for as
+// long as it takes a GPU to raise its clocks again, which drop while pipelines are
+// compiled.
 func (b *bench) warmUp(ctx context.Context, t test) error {
 	const enough = 300 * time.Millisecond
 	var ignored work
 	_, err := b.once(ctx, t, &ignored)
+	if err == nil && t.Mode == modePrompt && !b.eager {
+		_, err = b.once(ctx, t, &ignored)
+	}
 	b.shown.ran()
 	if d := b.model.Device(); d.Backend() == "cpu" || d.Info().Type == "cpu" {
 		return err
@@ -169,14 +180,14 @@ func (b *bench) warmUp(ctx context.Context, t test) error {
 // once fills the cache to the test's depth and then runs the test. It returns tokens
 // per second; fewer tokens than the test's are an error.
 func (b *bench) once(ctx context.Context, t test, w *work) (rate float64, err error) {
+	if t.Mode == modePrompt {
+		return b.prompt(ctx, b.prompting, t, w)
+	}
 	s, err := b.session(t.Depth + t.Tokens + 1)
 	if err != nil {
 		return 0, err
 	}
 	defer closeInto(&err, s)
-	if t.Mode == modePrompt {
-		return b.prompt(ctx, s, t, w)
-	}
 	_, err = s.Generate(ctx, b.tokens(max(t.Depth, 1)), generate.Options{
 		Eager: t.Mode == modeEager, MaxTokens: t.Tokens + 1, // the first comes with the prompt
 		Sampling: b.sampling,
@@ -201,16 +212,16 @@ func (b *bench) session(capacity int) (*generate.Session, error) {
 	return s, err
 }
 
-// prompt measures one prompt.
+// prompt measures one prompt, in a session that may have read others of that size.
 func (b *bench) prompt(ctx context.Context, s *generate.Session, t test, w *work) (float64, error) {
-	prompt := b.tokens(t.Depth)
+	prompt, o := b.tokens(t.Depth), generate.Options{MaxTokens: 1, Eager: b.eager}
 	if t.Depth > 0 {
-		if _, err := s.Generate(ctx, prompt, generate.Options{MaxTokens: 1}); err != nil {
+		if _, err := s.Generate(ctx, prompt, o); err != nil {
 			return 0, err
 		}
 	}
 	before := s.Stream().Stats()
-	if _, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1}); err != nil {
+	if _, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), o); err != nil {
 		return 0, err
 	}
 	*w = promptWork(before, s.Stream().Stats())

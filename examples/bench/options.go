@@ -57,7 +57,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	}
 	fs.IntVar(&o.profile, "profile", 5, "tokens (with --batch: steps) to measure each kernel over, at each depth; 0: none")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
-	fs.BoolVar(&o.eager, "eager", false, "generate tokens only op by op, instead of both ways")
+	fs.BoolVar(&o.eager, "eager", false, "generate tokens only op by op, instead of both ways; prompts, too")
 	fs.BoolVar(&o.region, "region", false, "generate tokens only by replaying a region, instead of both ways")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
 	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "as in decode, with --temp")

@@ -16,7 +16,7 @@ import (
 type profile struct {
 	Depth   int `json:"depth"`
 	Clients int `json:"clients,omitempty"`
-	Rows    int `json:"rows,omitempty"` // of the engine's step
+	Rows    int `json:"rows,omitempty"` // of the engine's step, or of a prompt's last piece
 	Tokens  int `json:"tokens"`         // number of tokens that the medians are of
 	// Device time of a token: of a replay as it is, and with timestamps around
 	// each dispatch, which is what the kernels and gaps add up to.
@@ -199,33 +199,77 @@ func eagerOps(st kompute.StreamStats, n int) (list []eagerOp) {
 
 // promptProfile breaks down the device's time of a prompt.
 type promptProfile struct {
-	Name string    `json:"name"`
-	Ops  []eagerOp `json:"ops"`
+	Name  string    `json:"name"`
+	Ops   []eagerOp `json:"ops"`             // op by op
+	Piece *profile  `json:"piece,omitempty"` // of the region of its last piece
 }
 
-// lookAtPrompt profiles the ops of a prompt that has run before.
-func (b *bench) lookAtPrompt(ctx context.Context, t test) (err error) {
-	s, err := b.session(t.Depth + t.Tokens + 1)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, s)
-	prompt := b.tokens(t.Depth)
-	if t.Depth > 0 {
-		if _, err := s.Generate(ctx, prompt, generate.Options{MaxTokens: 1}); err != nil {
-			return err
-		}
-	}
-	err = s.Stream().StartTiming()
-	if err == nil {
-		_, err = s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), generate.Options{MaxTokens: 1})
+// lookAtPrompt profiles a prompt: its ops one by one, and the region of its last piece.
+func (b *bench) lookAtPrompt(ctx context.Context, t test) error {
+	p := promptProfile{Name: t.Name}
+	err := b.lookAtPromptOps(ctx, t, &p)
+	if err == nil && !b.eager {
+		err = b.lookAtPiece(ctx, t, &p)
 	}
 	if errors.Is(err, kompute.ErrUnsupported) {
 		b.results.NoProfile = err.Error()
 		return nil
 	}
 	if err == nil {
-		b.results.Prompts = append(b.results.Prompts, promptProfile{Name: t.Name, Ops: eagerOps(s.Stream().Stats(), 1)})
+		b.results.Prompts = append(b.results.Prompts, p)
+	}
+	return err
+}
+
+func (b *bench) lookAtPiece(ctx context.Context, t test, p *promptProfile) (err error) {
+	s, err := b.session(t.Depth + t.Tokens + 1)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s)
+	for range 2 { // the second time, it is captured
+		prompt := b.tokens(t.Depth)
+		for _, more := range []int{0, t.Tokens} {
+			if prompt = append(prompt, b.tokens(more)...); len(prompt) == 0 {
+				continue
+			}
+			if _, err := s.Generate(ctx, prompt, generate.Options{MaxTokens: 1}); err != nil {
+				return err
+			}
+		}
+	}
+	last := (s.Stats().Fed-1)%generate.DefaultPrefillStep + 1 // tokens of the last piece
+	region, rows := s.PromptRegion(last)
+	if region == nil {
+		return nil // this device cannot capture it
+	}
+	times, err := region.Profile(ctx, b.profile)
+	if err != nil {
+		return err
+	}
+	p.Piece = &profile{Depth: t.Depth + t.Tokens - last, Rows: rows, Tokens: b.profile}
+	p.Piece.add(times)
+	return nil
+}
+
+func (b *bench) lookAtPromptOps(ctx context.Context, t test, p *promptProfile) (err error) {
+	s, err := b.session(t.Depth + t.Tokens + 1)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, s)
+	prompt, o := b.tokens(t.Depth), generate.Options{MaxTokens: 1, Eager: true}
+	if t.Depth > 0 {
+		if _, err := s.Generate(ctx, prompt, o); err != nil {
+			return err
+		}
+	}
+	err = s.Stream().StartTiming()
+	if err == nil {
+		_, err = s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), o)
+	}
+	if err == nil {
+		p.Ops = eagerOps(s.Stream().Stats(), 1)
 	}
 	return err
 }

@@ -79,7 +79,11 @@ func (o *options) print(w io.Writer, r *results) error {
 	}
 	for _, p := range r.Prompts {
 		fmt.Fprintf(w, "\nthe prompt %s by op:\n", p.Name)
-		if err := printOps(w, p.Ops); err != nil {
+		err := printOps(w, p.Ops)
+		if err == nil && p.Piece != nil {
+			err = p.Piece.print(w)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -128,6 +132,9 @@ func printTests(w io.Writer, rows []row) error {
 func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
 		what := fmt.Sprintf("a token of the region at depth %d", p.Depth)
+		if p.Rows > 0 {
+			what = fmt.Sprintf("the prompt's last piece as a region of %d rows, behind %d tokens", p.Rows, p.Depth)
+		}
 		if p.Clients > 0 {
 			what = fmt.Sprintf("a step of %d clients, of %d rows", p.Clients, p.Rows)
 		}

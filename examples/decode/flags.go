@@ -75,7 +75,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.BoolVar(&o.raw, "raw", false, "use the prompt as it is, without the chat template")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, if the chat template supports that")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "process the prompt in pieces of at most this many tokens")
-	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops, and wait for each token, instead of replaying a region")
+	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops, and wait for each token, instead of replaying a region; those of the prompt, too")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.StringVar(&o.dump, "dump-region", "", "describe the replayed decode step in a `file`: .json, .txt, or otherwise an SVG drawing")
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")

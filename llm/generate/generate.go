@@ -107,7 +107,7 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	}
 	// The last token is not fed, and needs no place.
 	limit := min(o.MaxTokens, limits.Context-len(prompt)+1)
-	if err := s.state.Reserve(s.stream, min(len(prompt)+limit, limits.Context)); err != nil {
+	if err := s.reserve(min(len(prompt)+limit, limits.Context)); err != nil {
 		return nil, err
 	}
 	g := &generation{

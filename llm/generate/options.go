@@ -37,9 +37,10 @@ type Options struct {
 	EOS         []int // tokens that end the turn
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
-	// Eager enqueues the ops of each token one by one, and waits for each token.
-	// Otherwise decoding replays a region that was captured once, and the host
-	// reads tokens while the next ones are computed. Both give the same tokens.
+	// Eager enqueues the ops of the prompt and of each token one by one, and waits for
+	// each token. Otherwise prompts replay a region for each size that has come before,
+	// and decoding replays one that was captured once; the host reads tokens while the
+	// next ones are computed. Both give the same tokens.
 	Eager bool
 	// OnText, if not nil, gets the text as it is generated, in whole
 	// characters. If it returns an error, the generation ends with that error.

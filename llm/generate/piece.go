@@ -201,12 +201,21 @@ func (p *piece) close() error {
 	return errors.Join(errs...)
 }
 
-// closePieces frees all pieces.
+// closePieces frees all pieces. Their uses still count.
 func (s *Session) closePieces() error {
 	var errs []error
 	for _, p := range s.pieces {
 		errs = append(errs, p.close())
 	}
-	s.pieces = nil
 	return errors.Join(errs...)
+}
+
+// reserve makes room for n tokens in all. If the state has to grow, what was captured
+// with it cannot be used any more, and its memory may be needed.
+func (s *Session) reserve(n int) error {
+	var closed error
+	if n > s.state.Capacity() {
+		closed = errors.Join(s.closeStep(), s.closePieces())
+	}
+	return errors.Join(closed, s.state.Reserve(s.stream, n))
 }

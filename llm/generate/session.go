@@ -69,7 +69,7 @@ func (s *Session) move(m model.Model, capacity int) error {
 		return err
 	}
 	_ = errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
-	s.model, s.stream, s.state, s.seen, s.uncaptured = m, fresh.stream, fresh.state, nil, nil
+	s.model, s.stream, s.state, s.seen, s.uncaptured, s.pieces = m, fresh.stream, fresh.state, nil, nil, nil
 	return nil
 }
 
@@ -107,6 +107,22 @@ func (s *Session) Region() *kompute.Region {
 		return nil
 	}
 	return s.step.region
+}
+
+// PromptRegion returns the smallest region that a prompt, or piece of one, of that many
+// tokens can replay, and its number of rows; nil if none has been captured, as long as
+// no two prompts had about that length. It is closed with the session, when the state
+// grows, and in favour of other sizes.
+func (s *Session) PromptRegion(tokens int) (region *kompute.Region, rows int) {
+	if s == nil {
+		return nil, 0
+	}
+	for size, p := range s.pieces {
+		if p.region != nil && size.rows >= tokens && (region == nil || size.rows < rows) {
+			region, rows = p.region, size.rows
+		}
+	}
+	return region, rows
 }
 
 // Uncaptured returns why the session's decode step cannot be a region on this
