@@ -59,12 +59,32 @@ func pieceRows(d *kompute.Device, n, most int) int {
 }
 
 // pieceFor returns the captured piece for n tokens; nil if they are to be enqueued op by
-// op. A size is captured when it is used for the second time: most programs that answer
-// one question would never replay it.
+// op.
 func (g *generation) pieceFor(n int) (*piece, error) {
 	if g.options.Eager {
 		return nil, nil
 	}
+	p, size := g.pieceOf(n)
+	err := g.prepare(p, size)
+	g.pieceUses++
+	p.uses, p.last = p.uses+1, g.pieceUses
+	if err != nil || p.region == nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// pieceAhead captures the piece for n tokens, which comes next, if it will be captured
+// anyway: the device is busy with the one before.
+func (g *generation) pieceAhead(n int) error {
+	if g.options.Eager {
+		return nil
+	}
+	return errors.Join(g.stream.Flush(), g.prepare(g.pieceOf(n)))
+}
+
+// pieceOf returns the piece for n tokens, captured or not.
+func (g *generation) pieceOf(n int) (*piece, pieceSize) {
 	size := pieceSize{pieceRows(g.model.Device(), n, g.options.PrefillStep), !g.options.Sampling.Greedy()}
 	if g.pieces == nil {
 		g.pieces = map[pieceSize]*piece{}
@@ -74,26 +94,21 @@ func (g *generation) pieceFor(n int) (*piece, error) {
 		p = &piece{}
 		g.pieces[size] = p
 	}
-	g.pieceUses++
-	p.uses, p.last = p.uses+1, g.pieceUses
+	return p, size
+}
+
+// prepare captures a piece if it has been used before: most programs that answer one
+// question would never replay it. A region of a state that has grown since is replaced.
+func (g *generation) prepare(p *piece, size pieceSize) error {
 	if p.region != nil && p.capacity != g.state.Capacity() {
 		if err := p.close(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if p.region != nil {
-		return p, nil
+	if p.region != nil || p.uses == 0 || p.failed {
+		return nil
 	}
-	if p.uses < 2 || p.failed {
-		return nil, nil
-	}
-	if err := errors.Join(g.makeRoom(), g.capturePiece(p, size)); err != nil {
-		return nil, err
-	}
-	if p.failed {
-		return nil, nil
-	}
-	return p, nil
+	return errors.Join(g.makeRoom(), g.capturePiece(p, size))
 }
 
 // makeRoom closes the captured piece that was not used for longest, if there are too

@@ -168,7 +168,7 @@ func TestPiecesOfAGrowingState(t *testing.T) {
 		s, err := NewSession(m, f.Tokenizer, 1)
 		require.NoError(t, err)
 		first := s.state.Capacity()
-		for _, n := range []int{20, 20, 280, 20, 280} { // whose first 256 tokens are 16 pieces
+		for _, n := range []int{20, 20, 280, 20, 280} { // the longest make the state grow
 			forget(t, s)
 			r, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 3, PrefillStep: 64})
 			require.NoError(t, err)
@@ -210,45 +210,22 @@ func TestPiecesAreBounded(t *testing.T) {
 	})
 }
 
-// noPieces is a model whose passes over pieces fail.
-type noPieces struct {
-	model.Model
-	err error
-}
-
-func (m *noPieces) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
-	if p.Piece != nil {
-		return kompute.Failed[float32](s, m.err)
-	}
-	return m.Model.Forward(s, p)
-}
-
-// Without memory for a region, a prompt is computed op by op; other errors are reported,
-// and nothing of the region is kept.
-func TestPieceThatCannotBeCaptured(t *testing.T) {
-	cases, _ := testmodel.Goldens(t)
+// The second piece of a prompt is captured while the first one is computed, and replayed.
+func TestPieceAhead(t *testing.T) {
 	f := openDemo(t)
+	long := longPrompt(t, f, 64)
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
-		m, err := f.Load(t.Context(), d, model.Options{})
-		require.NoError(t, err)
-		for _, cause := range []error{kompute.ErrOutOfMemory, kompute.ErrShape} {
-			s, err := NewSession(&noPieces{m, cause}, f.Tokenizer, 1)
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			fed := 0
+			_, err := s.Generate(t.Context(), long, Options{MaxTokens: 1, PrefillStep: 16, OnPrefill: func(done, _ int) {
+				fed++
+				require.Equal(t, map[int]bool{16: true}, capturedRows(s))
+				require.EqualValues(t, fed-1, s.Stream().Stats().Replays, "all but the first")
+			}})
 			require.NoError(t, err)
-			for use := range 4 {
-				forget(t, s)
-				r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 4})
-				if use > 0 && cause == kompute.ErrShape {
-					require.ErrorIs(t, err, cause)
-					require.Zero(t, s.state.Len())
-				} else {
-					require.NoError(t, err)
-					require.Equal(t, cases[0].GeneratedIDs[:4], r.IDs)
-				}
-				require.Empty(t, capturedRows(s))
-			}
-			require.NoError(t, s.Close())
-		}
-		require.NoError(t, m.Close())
+			require.Equal(t, 3, fed)
+			require.EqualValues(t, 3, s.Stream().Stats().Replays)
+		})
 	})
 }
 

@@ -206,6 +206,9 @@ func (g *generation) prefill(ctx context.Context, ids []int, o *Options) ([]int,
 		piece := ids[:o.PrefillStep]
 		_, err := g.feed(ctx, piece, false)
 		if err == nil {
+			err = g.pieceAhead(min(len(ids)-len(piece), o.PrefillStep))
+		}
+		if err == nil {
 			err = g.stream.Synchronize(ctx)
 		}
 		if err != nil {

@@ -1,0 +1,53 @@
+package generate
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// noPieces is a model whose passes over pieces fail.
+type noPieces struct {
+	model.Model
+	err error
+}
+
+func (m *noPieces) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
+	if p.Piece != nil {
+		return kompute.Failed[float32](s, m.err)
+	}
+	return m.Model.Forward(s, p)
+}
+
+// Without memory for a region, a prompt is computed op by op; other errors are reported,
+// and nothing of the region is kept.
+func TestPieceThatCannotBeCaptured(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		for _, cause := range []error{kompute.ErrOutOfMemory, kompute.ErrShape} {
+			s, err := NewSession(&noPieces{m, cause}, f.Tokenizer, 1)
+			require.NoError(t, err)
+			for use := range 4 {
+				forget(t, s)
+				r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 4})
+				if use > 0 && cause == kompute.ErrShape {
+					require.ErrorIs(t, err, cause)
+					require.Zero(t, s.state.Len())
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, cases[0].GeneratedIDs[:4], r.IDs)
+				}
+				require.Empty(t, capturedRows(s))
+			}
+			require.NoError(t, s.Close())
+		}
+		require.NoError(t, m.Close())
+	})
+}
