@@ -26,7 +26,7 @@ type DeviceInfo struct {
 	LeastSubgroupSize int   // that WithSubgroupSize takes; 0: it takes none
 	MostSubgroupSize  int   // likewise
 	MemoryTotal       int64 // bytes
-	MemoryAvailable   int64 // bytes available now, as far as the driver reports
+	MemoryAvailable   int64 // bytes available now, as far as the driver reports, and at most the budget of an open device
 	MaxTensorBytes    int64 // the largest single tensor; 0: no limit but memory
 	Usable            bool
 	UnusableReason    string // why it cannot be used; empty if Usable
@@ -77,6 +77,9 @@ type transferCounts struct {
 }
 
 func newDevice(info DeviceInfo, opts options) *Device {
+	if free := info.MemoryAvailable; opts.budget > 0 && (free <= 0 || free > opts.budget) {
+		info.MemoryAvailable = opts.budget
+	}
 	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*vulkanRead]struct{}), changes: 1, logged: make(map[[2]string]bool)}
 	d.cond = sync.NewCond(&d.mu)
 	return d

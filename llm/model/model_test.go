@@ -270,3 +270,17 @@ func TestFit(t *testing.T) {
 		require.NoError(t, m.Close())
 	})
 }
+
+// A device's budget counts like its memory.
+func TestFitBudget(t *testing.T) {
+	c, _ := testmodel.Small().Open(t)
+	const budget = 10_000
+	d, err := kompute.Open("cpu", kompute.WithMemoryBudget(budget))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	_, err = model.Load(t.Context(), d, c, model.Options{Capacity: 16})
+	var fit *model.FitError
+	require.ErrorAs(t, err, &fit)
+	require.EqualValues(t, budget, fit.Available)
+	require.Zero(t, d.Stats().LiveTensors)
+}
