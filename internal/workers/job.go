@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,9 @@ func (j *job) open(turn uint64) {
 
 // adjust sets how many workers the job can use, once in each run of its steps.
 func (j *job) adjust() {
+	if j.long {
+		lookAtCrowd(int(j.wanted.Load()), runtime.GOMAXPROCS(0))
+	}
 	j.wanted.Store(int32(min(threadsFor(j), len(j.slots))))
 	if j.long && j.attached.Load() < j.wanted.Load() && j.attached.Load() > 0 {
 		callWorkers(int(j.wanted.Load()) - 1)

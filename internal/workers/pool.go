@@ -54,9 +54,12 @@ func unpost(place *atomic.Pointer[job]) {
 }
 
 // threadsFor returns how many workers, the caller included, the job can use:
-// schedules share the processors.
+// schedules share the processors, and leave some to other programs.
 func threadsFor(j *job) int {
 	n := runtime.GOMAXPROCS(0)
+	if limit := int(crowd.limit.Load()); j.long && limit > 0 {
+		n = min(n, limit)
+	}
 	if others := int(longJobs.Load()); j.long && others > 1 {
 		n = (n + others - 1) / others
 	}

@@ -164,7 +164,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 // Meanwhile it takes pieces that others have not begun: at once if those workers
 // are absent, else after a while.
 func (j *job) await(me int, t *turnOf, as role) bool {
-	var since, yielded time.Duration
+	var first, since, yielded time.Duration
 	absent := int(j.attached.Load()) < t.shares
 	look := patience
 	for i := 1; j.state.Load() == t.state; i++ {
@@ -179,7 +179,7 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 				found = true
 			}
 			if found || help(j) {
-				i, look, since = 0, patience, 0
+				i, look, first, since = 0, patience, 0, 0
 				continue
 			}
 		}
@@ -188,6 +188,9 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 			switch {
 			case since == 0:
 				since, yielded = at, at
+				if first == 0 {
+					first = at
+				}
 			case at-since > parkTime:
 				if as != caller && j.crowded(me) {
 					return false
@@ -199,6 +202,9 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 			}
 		}
 		pause()
+	}
+	if first != 0 && j.long {
+		waitedSince(first)
 	}
 	return true
 }

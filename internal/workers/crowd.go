@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A thread that the system has taken off its core in the middle of a piece holds up all
+// others, in every step. Where other programs want the processors, too, that happens
+// every few milliseconds, and then fewer workers are faster: two threads beside two
+// others that are always busy do half of what one does. So the workers of schedules
+// measure how long they wait for each other, and their number follows.
+const (
+	crowdWindow = 20 * time.Millisecond
+	// lateTime is a wait that the division of work does not explain.
+	lateTime = 100 * time.Microsecond
+	// crowdedShare is the share of the workers' time, spent in such waits, from which on
+	// there is one worker less, or an eighth of them. But a step of a few long pieces lets
+	// workers wait, too, so interruptions of about sliceTime must explain the waits.
+	crowdedShare = 0.2
+	sliceTime    = 4 * time.Millisecond
+	// A larger number is tried again after leastPause. If that does not go well for
+	// goodTime, the next pause is twice as long, up to mostPause.
+	leastPause = 100 * time.Millisecond
+	goodTime   = time.Second
+	mostPause  = 2 * time.Second
+)
+
+// observation is what was measured in a window.
+type observation struct {
+	at, elapsed time.Duration
+	waited      time.Duration // of all workers, in long waits
+	workers     int
+	switches    int64 // involuntary ones
+}
+
+func (o *observation) crowded() bool {
+	if o.workers < 2 || float64(o.waited) < crowdedShare*float64(o.elapsed)*float64(o.workers) {
+		return false
+	}
+	return o.waited/time.Duration(o.workers-1) <= time.Duration(o.switches)*sliceTime
+}
+
+// crowdLimit is how many workers a schedule may have, and when it may have more.
+type crowdLimit struct {
+	workers int // 0: as many as there are processors
+	raise   time.Duration
+	raised  time.Duration // when it was last raised
+	pause   time.Duration
+}
+
+// next returns the limit after an observation, on that many processors.
+func (l crowdLimit) next(o *observation, processors int) crowdLimit {
+	switch {
+	case o.crowded():
+		if l.pause > 0 && o.at-l.raised < goodTime {
+			l.pause = min(2*l.pause, mostPause)
+		} else {
+			l.pause = leastPause
+		}
+		l.workers = max(o.workers-max(o.workers/8, 1), 1)
+		l.raise = o.at + l.pause
+	case l.workers > 0 && o.at >= l.raise:
+		l.workers += max(l.workers/8, 1)
+		l.raised, l.raise = o.at, o.at+leastPause
+		if l.workers >= processors {
+			l.workers = 0
+		}
+	}
+	return l
+}
+
+// crowd is the state of all schedules, since they share the processors.
+var crowd struct {
+	limit  atomic.Int32 // that of now; 0: none
+	waited atomic.Int64 // in nanoseconds, since the window began
+
+	mu       sync.Mutex
+	now      crowdLimit
+	began    time.Duration // the window
+	switches int64         // at that time
+}
+
+// waitedSince counts a worker's wait for others.
+func waitedSince(since time.Duration) {
+	if wait := now() - since; wait > lateTime {
+		crowd.waited.Add(int64(wait))
+	}
+}
+
+// lookAtCrowd ends the window if it is old enough, and sets the limit. The schedule that
+// calls it has that many workers.
+func lookAtCrowd(workers, processors int) {
+	if !crowd.mu.TryLock() {
+		return
+	}
+	defer crowd.mu.Unlock()
+	at := now()
+	elapsed := at - crowd.began
+	if elapsed < crowdWindow {
+		return
+	}
+	switches := involuntarySwitches()
+	o := observation{at, elapsed, time.Duration(crowd.waited.Swap(0)), workers, switches - crowd.switches}
+	crowd.began, crowd.switches = at, switches
+	if elapsed > 4*crowdWindow { // nothing ran meanwhile
+		return
+	}
+	crowd.now = crowd.now.next(&o, processors)
+	crowd.limit.Store(int32(crowd.now.workers))
+}

@@ -1,0 +1,79 @@
+package workers
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// window returns an observation of a window that ends at that many milliseconds.
+func window(at int, workers int, waitedShare float64, switches int64) *observation {
+	return &observation{
+		at: time.Duration(at) * time.Millisecond, elapsed: crowdWindow, workers: workers, switches: switches,
+		waited: time.Duration(waitedShare * float64(crowdWindow) * float64(workers)),
+	}
+}
+
+func TestCrowdLimit(t *testing.T) {
+	var none crowdLimit
+	require.Equal(t, none, none.next(window(20, 2, 0.5, 0), 2), "waits, but nobody interrupts")
+	require.Equal(t, none, none.next(window(20, 2, 0.1, 50), 2), "interruptions, but no waits")
+	require.Equal(t, none, none.next(window(20, 1, 0.9, 50), 2), "one worker waits for nobody")
+	require.Equal(t, none, none.next(window(20, 16, 0.5, 2), 16), "more waits than interruptions explain")
+	require.Equal(t, 14, none.next(window(20, 16, 0.5, 9), 16).workers)
+
+	l := none.next(window(20, 2, 0.5, 9), 2)
+	require.Equal(t, 1, l.workers)
+	require.Equal(t, 1, l.next(window(100, 1, 0, 9), 2).workers, "not yet")
+	l = l.next(window(120, 1, 0, 9), 2)
+	require.Zero(t, l.workers, "tried again")
+	again := l.next(window(140, 2, 0.5, 9), 2)
+	require.Equal(t, 1, again.workers)
+	require.Equal(t, 2*leastPause, again.pause, "that was too early")
+	later := l.next(window(1500, 2, 0.5, 9), 2)
+	require.Equal(t, leastPause, later.pause, "it went well for a while")
+}
+
+// The longest pause bounds what trying again costs, and how long a limit outlives its
+// reason.
+func TestCrowdLimitPauses(t *testing.T) {
+	var l crowdLimit
+	at := 20
+	for range 12 {
+		l = l.next(window(at, 2, 0.5, 9), 2)
+		at = int(l.raise.Milliseconds())
+		l = l.next(window(at, 1, 0, 9), 2)
+		require.Zero(t, l.workers)
+		at += 20
+	}
+	require.Equal(t, mostPause, l.pause)
+}
+
+func TestCrowdLimitRises(t *testing.T) {
+	l := crowdLimit{workers: 1, pause: leastPause}
+	at := 0
+	for l.workers > 0 {
+		at += int(leastPause.Milliseconds())
+		before := l.workers
+		l = l.next(window(at, l.workers, 0, 0), 16)
+		require.True(t, l.workers > before || l.workers == 0, "%d after %d", l.workers, before)
+	}
+	require.Less(t, at, 2000)
+}
+
+// A schedule that may have one worker runs whole, and those that it had before leave.
+func TestScheduleUnderLimit(t *testing.T) {
+	var units atomic.Int64
+	s := NewSchedule([]Step{{{Units: 64, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
+		units.Add(int64(hi - lo))
+		return nil
+	}}}})
+	require.NoError(t, s.Run(100))
+	crowd.limit.Store(1)
+	defer crowd.limit.Store(0)
+	require.Equal(t, 1, s.Threads())
+	require.NoError(t, s.Run(100))
+	require.EqualValues(t, 200*64, units.Load())
+}
