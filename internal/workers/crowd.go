@@ -42,11 +42,12 @@ func (o *observation) crowded() bool {
 	return o.waited/time.Duration(o.workers-1) <= time.Duration(o.switches)*sliceTime
 }
 
-// crowdLimit is how many workers a schedule may have, and when it may have more.
+// crowdLimit is how many workers all schedules together may have, and when they may have
+// more.
 type crowdLimit struct {
 	workers int // 0: as many as there are processors
 	raise   time.Duration
-	raised  time.Duration // when it was last raised
+	raised  time.Duration // when it was last raised; 0: not since it was lowered
 	pause   time.Duration
 }
 
@@ -54,11 +55,15 @@ type crowdLimit struct {
 func (l crowdLimit) next(o *observation, processors int) crowdLimit {
 	switch {
 	case o.crowded():
-		if l.pause > 0 && o.at-l.raised < goodTime {
+		switch {
+		case l.raised == 0: // it has not been raised since it was lowered
+			l.pause = max(l.pause, leastPause)
+		case o.at-l.raised < goodTime:
 			l.pause = min(2*l.pause, mostPause)
-		} else {
+		default:
 			l.pause = leastPause
 		}
+		l.raised = 0
 		l.workers = max(o.workers-max(o.workers/8, 1), 1)
 		l.raise = o.at + l.pause
 	case l.workers > 0 && o.at >= l.raise:
@@ -89,9 +94,9 @@ func waitedSince(since time.Duration) {
 	}
 }
 
-// lookAtCrowd ends the window if it is old enough, and sets the limit. The schedule that
-// calls it has that many workers.
-func lookAtCrowd(workers, processors int) {
+// lookAtCrowd ends the window if it is old enough, and sets the limit. It is called often
+// while a schedule runs.
+func lookAtCrowd(processors int) {
 	if !crowd.mu.TryLock() {
 		return
 	}
@@ -101,11 +106,15 @@ func lookAtCrowd(workers, processors int) {
 	if elapsed < crowdWindow {
 		return
 	}
+	workers := processors
+	if limit := crowd.now.workers; limit > 0 {
+		workers = min(workers, limit)
+	}
 	switches := involuntarySwitches()
 	o := observation{at, elapsed, time.Duration(crowd.waited.Swap(0)), workers, switches - crowd.switches}
 	crowd.began, crowd.switches = at, switches
-	if elapsed > 4*crowdWindow { // nothing ran meanwhile
-		return
+	if elapsed > 4*crowdWindow { // for a part of it, nothing ran: it says nothing about waits
+		o.waited = 0
 	}
 	crowd.now = crowd.now.next(&o, processors)
 	crowd.limit.Store(int32(crowd.now.workers))

@@ -32,8 +32,22 @@ func TestCrowdLimit(t *testing.T) {
 	again := l.next(window(140, 2, 0.5, 9), 2)
 	require.Equal(t, 1, again.workers)
 	require.Equal(t, 2*leastPause, again.pause, "that was too early")
+	further := again.next(window(160, 2, 0.5, 9), 2)
+	require.Equal(t, 2*leastPause, further.pause, "lowered further, but not raised before")
 	later := l.next(window(1500, 2, 0.5, 9), 2)
 	require.Equal(t, leastPause, later.pause, "it went well for a while")
+}
+
+// A limit ends when it is due, also if schedules run rarely or slowly.
+func TestCrowdLimitEndsBetweenRuns(t *testing.T) {
+	crowd.mu.Lock()
+	at := now()
+	crowd.now, crowd.began = crowdLimit{workers: 1, raise: at, pause: leastPause}, at-time.Second
+	crowd.mu.Unlock()
+	crowd.limit.Store(1)
+	crowd.waited.Store(int64(time.Second))
+	lookAtCrowd(2)
+	require.Zero(t, crowd.limit.Load())
 }
 
 // The longest pause bounds what trying again costs, and how long a limit outlives its

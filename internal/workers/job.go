@@ -116,6 +116,9 @@ func (j *job) detach(me int) {
 func (j *job) open(turn uint64) {
 	for ; turn < j.end && !j.failed.Load(); turn++ {
 		step := j.steps[turn%uint64(len(j.steps))]
+		if j.long && turn%16 == 0 {
+			lookAtCrowd(runtime.GOMAXPROCS(0))
+		}
 		if turn%uint64(len(j.steps)) == 0 {
 			j.adjust()
 			if j.begin != nil {
@@ -146,9 +149,6 @@ func (j *job) open(turn uint64) {
 
 // adjust sets how many workers the job can use, once in each run of its steps.
 func (j *job) adjust() {
-	if j.long {
-		lookAtCrowd(int(j.wanted.Load()), runtime.GOMAXPROCS(0))
-	}
 	j.wanted.Store(int32(min(threadsFor(j), len(j.slots))))
 	if j.long && j.attached.Load() < j.wanted.Load() && j.attached.Load() > 0 {
 		callWorkers(int(j.wanted.Load()) - 1)

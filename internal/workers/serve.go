@@ -203,7 +203,7 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 		}
 		pause()
 	}
-	if first != 0 && j.long {
+	if first != 0 && j.long && me < t.shares { // others wait by design
 		waitedSince(first)
 	}
 	return true

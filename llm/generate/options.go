@@ -40,7 +40,8 @@ type Options struct {
 	// Eager enqueues the ops of the prompt and of each token one by one, and waits for
 	// each token. Otherwise prompts replay a region for each size that has come before,
 	// and decoding replays one that was captured once; the host reads tokens while the
-	// next ones are computed. Both give the same tokens.
+	// next ones are computed. Both give the same tokens,
+	// but the last bits of a prompt's logits may differ.
 	Eager bool
 	// OnText, if not nil, gets the text as it is generated, in whole
 	// characters. If it returns an error, the generation ends with that error.

@@ -128,6 +128,7 @@ func (s *Session) makeRoom() error {
 	if captured < mostPieces {
 		return nil
 	}
+	oldest.uses = 0 // so that more sizes than fit are not captured again and again
 	return oldest.close()
 }
 

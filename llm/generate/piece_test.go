@@ -203,10 +203,12 @@ func TestPiecesAreBounded(t *testing.T) {
 		rows := capturedRows(s)
 		require.Len(t, rows, mostPieces)
 		require.False(t, rows[1] || rows[2])
-		forget(t, s)
-		_, err := s.Generate(t.Context(), long[:1], Options{MaxTokens: 1})
-		require.NoError(t, err)
-		require.True(t, capturedRows(s)[1], "captured again at once")
+		for _, captured := range []bool{false, true} {
+			forget(t, s)
+			_, err := s.Generate(t.Context(), long[:1], Options{MaxTokens: 1})
+			require.NoError(t, err)
+			require.Equal(t, captured, capturedRows(s)[1], "its uses count anew")
+		}
 	})
 }
 

@@ -110,15 +110,16 @@ func (s *Session) Region() *kompute.Region {
 }
 
 // PromptRegion returns the smallest region that a prompt, or piece of one, of that many
-// tokens can replay, and its number of rows; nil if none has been captured, as long as
-// no two prompts had about that length. It is closed with the session, when the state
+// tokens can replay, that of greedy decoding if there are two, and its number of rows; nil
+// until two prompts of about that length have been read. It is closed with the session, when the state
 // grows, and in favour of other sizes.
 func (s *Session) PromptRegion(tokens int) (region *kompute.Region, rows int) {
 	if s == nil {
 		return nil, 0
 	}
 	for size, p := range s.pieces {
-		if p.region != nil && size.rows >= tokens && (region == nil || size.rows < rows) {
+		fits := p.region != nil && size.rows >= tokens
+		if fits && (region == nil || size.rows < rows || size.rows == rows && !size.sampled) {
 			region, rows = p.region, size.rows
 		}
 	}

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
@@ -61,7 +62,7 @@ func (p *Piece) Rows() int {
 // kompute.ErrInvalid if there are fewer rows or first is negative, and with
 // kompute.ErrClosed.
 func (p *Piece) Set(first, tokens int) error {
-	if p == nil || first < 0 || tokens < 0 || tokens > p.rows {
+	if p.Rows() == 0 || first < 0 || first > math.MaxInt32-p.rows || tokens < 0 || tokens > p.rows {
 		return fmt.Errorf("%w: %d tokens from position %d on in a piece of %d rows", kompute.ErrInvalid, tokens, first, p.Rows())
 	}
 	n := p.rows
