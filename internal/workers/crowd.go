@@ -13,11 +13,11 @@ import (
 // measure how long they wait for each other, and their number follows.
 const (
 	crowdWindow = 20 * time.Millisecond
-	// lateTime is a wait that the division of work does not explain.
+	// lateTime is longer than pieces of a decode step take, so such waits are counted.
 	lateTime = 100 * time.Microsecond
-	// crowdedShare is the share of the workers' time, spent in such waits, from which on
-	// there is one worker less, or an eighth of them. But a step of a few long pieces lets
-	// workers wait, too, so interruptions of about sliceTime must explain the waits.
+	// If workers spend this share of their time in such waits, there is one worker less,
+	// or from 16 on an eighth less. Interruptions of about sliceTime each must account for
+	// the waits, since workers also wait for the last of a few long pieces.
 	crowdedShare = 0.2
 	sliceTime    = 4 * time.Millisecond
 	// A larger number is tried again after leastPause. If that does not go well for

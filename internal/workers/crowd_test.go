@@ -45,7 +45,7 @@ func TestCrowdLimitEndsBetweenRuns(t *testing.T) {
 	crowd.now, crowd.began = crowdLimit{workers: 1, raise: at, pause: leastPause}, at-time.Second
 	crowd.mu.Unlock()
 	crowd.limit.Store(1)
-	crowd.waited.Store(int64(time.Second))
+	crowd.waited.Store(int64(time.Second)) // from before
 	lookAtCrowd(2)
 	require.Zero(t, crowd.limit.Load())
 }
@@ -77,17 +77,63 @@ func TestCrowdLimitRises(t *testing.T) {
 	require.Less(t, at, 2000)
 }
 
-// A schedule that may have one worker runs whole, and those that it had before leave.
+// limitTo sets the limit for as long as the test runs.
+func limitTo(t *testing.T, workers int) {
+	t.Helper()
+	set := func(l crowdLimit) {
+		crowd.mu.Lock()
+		defer crowd.mu.Unlock()
+		crowd.now = l
+		crowd.limit.Store(int32(l.workers))
+	}
+	set(crowdLimit{workers: workers, raise: now() + time.Hour})
+	t.Cleanup(func() { set(crowdLimit{}) })
+}
+
+// Under a limit, workers that a schedule had before leave it.
 func TestScheduleUnderLimit(t *testing.T) {
-	var units atomic.Int64
-	s := NewSchedule([]Step{{{Units: 64, Cost: 1e4, Run: func(_ *Context, lo, hi int) error {
-		units.Add(int64(hi - lo))
-		return nil
-	}}}})
-	require.NoError(t, s.Run(100))
-	crowd.limit.Store(1)
-	defer crowd.limit.Store(0)
-	require.Equal(t, 1, s.Threads())
-	require.NoError(t, s.Run(100))
-	require.EqualValues(t, 200*64, units.Load())
+	withThreads(t, 2, func() {
+		var others, units atomic.Int64
+		s := NewSchedule([]Step{{{Units: 16, Cost: 1e4, Run: func(c *Context, lo, hi int) error {
+			time.Sleep(20 * time.Microsecond)
+			units.Add(int64(hi - lo))
+			if c.Worker != callerSlot {
+				others.Add(1)
+			}
+			return nil
+		}}}})
+		require.NoError(t, s.Run(200))
+		require.NotZero(t, others.Load(), "there were two")
+		limitTo(t, 1)
+		require.Equal(t, 1, s.Threads())
+		require.NoError(t, s.Run(200)) // time to leave
+		before := others.Load()
+		require.NoError(t, s.Run(100))
+		require.Equal(t, before, others.Load())
+		require.EqualValues(t, 500*16, units.Load())
+	})
+}
+
+// A running schedule looks whether its workers wait for each other, and counts their waits.
+func TestScheduleLooksAtCrowd(t *testing.T) {
+	withThreads(t, 2, func() {
+		limitTo(t, 0)
+		var began time.Duration
+		var most int64
+		slow := Step{{Units: 2, Cost: 1e6, Run: func(_ *Context, lo, _ int) error {
+			time.Sleep(time.Duration(lo) * 2 * time.Millisecond) // one waits for the other
+			return nil
+		}}}
+		look := Step{{Units: 1, Run: func(*Context, int, int) error {
+			most = max(most, crowd.waited.Load())
+			crowd.mu.Lock()
+			defer crowd.mu.Unlock()
+			began = crowd.began
+			return nil
+		}}}
+		start := now()
+		require.NoError(t, NewSchedule([]Step{slow, look}).Run(50))
+		require.Greater(t, began, start, "a window has ended")
+		require.Greater(t, most, int64(lateTime))
+	})
 }

@@ -36,7 +36,7 @@ type piece struct {
 
 const (
 	fewestRows = 16  // a pass over fewer rows takes about as long on a GPU
-	evenRows   = 256 // from here on, a pass over half as many again takes clearly longer
+	finerFrom  = 256 // from here on, a pass over half as many again takes clearly longer
 	mostPieces = 12  // that are captured at once
 )
 
@@ -52,7 +52,7 @@ func pieceRows(d *kompute.Device, n, most int) int {
 	for rows < n {
 		rows *= 2
 	}
-	if between := rows / 4 * 3; rows > evenRows && n <= between {
+	if between := rows / 4 * 3; rows > finerFrom && n <= between {
 		rows = between
 	}
 	return min(rows, most)
@@ -136,15 +136,21 @@ func (s *Session) makeRoom() error {
 // such pieces op by op as before.
 func (g *generation) capturePiece(p *piece, size pieceSize) error {
 	d := g.model.Device()
-	p.capacity = g.state.Capacity()
-	err := p.allocate(d, size)
+	var closed error
+	err := g.makingRoom(func() error {
+		p.capacity = g.state.Capacity()
+		err := p.allocate(d, size)
+		if err == nil {
+			p.region, err = g.stream.Capture(func(st *kompute.Stream) { p.record(st, g.model, g.state, size) })
+		}
+		if err != nil {
+			closed = errors.Join(closed, p.close())
+		}
+		return err
+	})
 	if err == nil {
-		p.region, err = g.stream.Capture(func(st *kompute.Stream) { p.record(st, g.model, g.state, size) })
+		return closed
 	}
-	if err == nil {
-		return nil
-	}
-	closed := p.close()
 	lacks := errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported)
 	if !lacks && !errors.Is(err, kompute.ErrOutOfMemory) {
 		return errors.Join(err, closed)
@@ -153,6 +159,29 @@ func (g *generation) capturePiece(p *piece, size pieceSize) error {
 	d.Logger().Warn("prompts are computed op by op: they cannot be captured",
 		slog.Int("rows", size.rows), slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
 	return closed
+}
+
+// makingRoom calls capture, and if there is no memory for it, once more without the
+// captured pieces, if there are any.
+func (s *Session) makingRoom(capture func() error) error {
+	err := capture()
+	if !errors.Is(err, kompute.ErrOutOfMemory) {
+		return err
+	}
+	found := false
+	for _, p := range s.pieces {
+		found = found || p.region != nil
+	}
+	if !found {
+		return err
+	}
+	if closed := s.closePieces(); closed != nil {
+		return errors.Join(err, closed)
+	}
+	for _, p := range s.pieces {
+		p.uses = 0 // or they would come back at once
+	}
+	return capture()
 }
 
 // allocate makes the piece's tensors.

@@ -49,8 +49,10 @@ func (g *generation) capture(c *step) (bool, error) {
 	if c.region != nil || g.uncaptured != nil {
 		return c.region != nil, nil
 	}
-	var err error
-	c.region, err = g.stream.Capture(func(st *kompute.Stream) { c.record(st, g.model, g.state) })
+	err := g.makingRoom(func() (err error) {
+		c.region, err = g.stream.Capture(func(st *kompute.Stream) { c.record(st, g.model, g.state) })
+		return err
+	})
 	if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
 		d := g.model.Device()
 		d.Logger().Warn("tokens are computed op by op: their step cannot be captured",
