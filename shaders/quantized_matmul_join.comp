@@ -1,5 +1,5 @@
 // Adds up the results of quantized_matmul_coopmat's workgroups for several
-// ranges of columns, four neighbouring results per thread.
+// ranges of columns, four neighbouring results per thread, perhaps to a residual.
 //
 // variants: narrow
 #version 450
@@ -22,9 +22,17 @@ layout(set = 0, binding = 5) readonly buffer XExponents { int x_exponents[]; };
 layout(set = 0, binding = 6) readonly buffer WExponents { int w_exponents[]; };
 layout(set = 0, binding = 7) readonly buffer Sums { vec4 sums[]; };
 layout(constant_id = 6) const uint SPLITS = 2;
+layout(constant_id = 7) const uint RESIDUAL = 0; // whether there is one, of y's dtype
+#define residual_DT y_DT
+QUADS_IN(8, residual)
 
 layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };
 #define p q.product
+
+vec4 finished(uint m, uint n, vec4 v) {
+    return RESIDUAL == 0 ? v : residual_quad(q.residual_offset + m * p.n + n) + v;
+}
+#define FINISHED finished
 
 #include "quantized_result.glsl"
 

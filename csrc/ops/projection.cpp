@@ -3,6 +3,7 @@
 #include "ops/affine.hpp"
 #include "ops/projection_matrix.hpp"
 #include "ops/projection_operands.hpp"
+#include "ops/quantized_matmul_matrix.hpp"
 #include "ops/reduce.hpp"
 
 namespace kpx {
@@ -173,6 +174,31 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
     return plan_projection(lowering.device(), shape);
 }
 
+// The most rows that the kernels of projections take.
+constexpr int64_t kMostTileRows = 64;
+
+// A product of more rows, and its residual: quantized_matmul's kernels, the last of which adds it.
+void lower_many_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (op.epilogue != PROJECTION_RESIDUAL || op.norm != 0 || m.count != 1) {
+        unsupported("{} rows", m.x_rows);
+    }
+    check_operands({&m.w(0), &m.scales(0), &m.biases(0), &m.out(0), &m.residual});
+    check_matrix(op, m, 0);
+    check_epilogue(op, m);
+    QuantizedMatMulOp product{};
+    product.mode = mode_of(op, m.scales(0));
+    product.bits = op.bits;
+    product.group_size = op.group_size;
+    product.transpose = 1;
+    Array x = m.x;
+    QuantizedProduct q(lowering, product, x, m.w(0), m.scales(0), bound_biases(m.scales(0), m.biases(0)), m.out(0));
+    q.residual = m.residual;
+    if (m.out(0).dim(-1) != m.w(0).dim(0) || m.residual.offset % 4 != 0 || !takes_residual(lowering, q)) {
+        unsupported("a residual and {} rows of {} products", m.x_rows, m.w(0).dim(0));
+    }
+    dispatch_matrices(lowering, q);
+}
+
 } // namespace
 
 bool takes_integers(const Lowering &lowering) {
@@ -262,6 +288,10 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
         unsupported("x cannot be read in quads");
     }
     check_operands({&x});
+    if (m.x_rows > kMostTileRows) {
+        lower_many_rows(lowering, call.op(), m);
+        return;
+    }
     check_projection(lowering, call.op(), m);
     dispatch_projection(lowering, call.op(), m);
 }

@@ -231,18 +231,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
         return;
     }
     const Array dense = dense_output(lowering, out);
-    const RowParams row_params = rows_of(lowering, rows);
-    QuantizedProduct x{call.op(), rows, w, scales, biases, dense};
-    x.p.x = row_params;
-    x.p.n = uint32_t(out.dim(-1));
-    x.p.group_shift = group_shift(op.group_size);
-    fill(x.p.w_strides, 2, w.strides, 2, 0);
-    fill(x.p.s_strides, 2, scales.strides, 2, 0);
-    fill(x.p.b_strides, 2, biases.strides, 2, 0);
-    x.p.w_offset = uint32_t(w.offset);
-    x.p.s_offset = uint32_t(scales.offset);
-    x.p.b_offset = uint32_t(biases.offset);
-    x.p.out_offset = uint32_t(dense.offset);
+    QuantizedProduct x(lowering, op, rows, w, scales, biases, dense);
     if (prefers_matrices(lowering, x)) {
         dispatch_matrices(lowering, x);
     } else if (takes_lanes(lowering, x)) {

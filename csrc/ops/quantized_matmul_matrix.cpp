@@ -1,5 +1,6 @@
 #include "ops/quantized_matmul_matrix.hpp"
 
+#include "ops/affine.hpp"
 #include "ops/matrix_tiles.hpp"
 
 namespace kpx {
@@ -86,7 +87,8 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
                                     .biases_dtype = x.biases.dtype,
                                     .bits = x.op.bits,
                                     .y_dtype = x.out.dtype,
-                                    .splits = plan.splits},
+                                    .splits = plan.splits,
+                                    .residual = uint32_t(bool(x.residual))},
         {.x = {x.x, KPX_READ},
          .w = {w, KPX_READ},
          .scales = {x.scales, KPX_READ},
@@ -94,11 +96,27 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
          .y = {x.out, KPX_WRITE},
          .x_exponents = {in.x_exponents, KPX_READ},
          .w_exponents = {in.w_exponents, KPX_READ},
-         .sums = {sums, KPX_READ}},
+         .sums = {sums, KPX_READ},
+         .residual = {x.residual ? x.residual : x.x, KPX_READ}},
         p, grid_1d(lowering.device(), (int64_t(x.p.x.rows) * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
 }
 
 } // namespace
+
+QuantizedProduct::QuantizedProduct(Lowering &lowering, const QuantizedMatMulOp &op, Array &x, const Array &w,
+                                   const Array &scales, const Array &biases, const Array &out)
+    : op(op), x(x), w(w), scales(scales), biases(biases), out(out) {
+    p.x = rows_of(lowering, x);
+    p.n = uint32_t(out.dim(-1));
+    p.group_shift = group_shift(op.group_size);
+    fill(p.w_strides, 2, w.strides, 2, 0);
+    fill(p.s_strides, 2, scales.strides, 2, 0);
+    fill(p.b_strides, 2, biases.strides, 2, 0);
+    p.w_offset = uint32_t(w.offset);
+    p.s_offset = uint32_t(scales.offset);
+    p.b_offset = uint32_t(biases.offset);
+    p.out_offset = uint32_t(out.offset);
+}
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
     if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows) {
@@ -114,6 +132,10 @@ bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
     return plan.tiles.fits(lowering.device(), plan.x_parts, plan.w_parts);
 }
 
+bool takes_residual(const Lowering &lowering, const QuantizedProduct &x) {
+    return prefers_matrices(lowering, x) && MatrixPlan(lowering.device(), x).splits > 1;
+}
+
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
     const MatrixPlan plan(device, x);
@@ -123,7 +145,8 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const MatrixOperands in = split_operands(lowering, x, plan);
-    QuantizedMatMulMatrixParams p{x.p, uint32_t((x.p.x.cols + plan.more) / 8), 0};
+    QuantizedMatMulMatrixParams p{x.p, uint32_t((x.p.x.cols + plan.more) / 8), 0,
+                                  uint32_t(x.residual ? x.residual.offset : 0)};
     const uint32_t steps = p.x_runs * 8 / t.depth;
     p.split_runs = (steps + plan.splits - 1) / plan.splits * t.depth / 8;
     const Array sums = plan.splits == 1 ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, x.p.n});

@@ -6,9 +6,15 @@
 // Before the include: TENSOR_OUT and QUAD_BITS_OUT of y; RESULT_M and RESULT_N, the
 // lengths of its axes, and RESULT_OFFSET, where it starts; uint place(m, n), where
 // in y a result is, a multiple of 4 past RESULT_OFFSET where RESULT_N and n are such;
-// int a_exponent(m), int b_exponent(n); and float plain_product(m, n).
+// int a_exponent(m), int b_exponent(n); and float plain_product(m, n). A kernel that
+// stores something else than the products defines FINISHED(m, n, v), four neighbouring
+// results for their products v; n is a multiple of 4, and so must RESULT_N be then.
 #ifndef MATRIX_RESULTS_GLSL
 #define MATRIX_RESULTS_GLSL
+
+#ifndef FINISHED
+#define FINISHED(m, n, v) (v)
+#endif
 
 bool a_flagged(uint m) { return m < RESULT_M && a_exponent(m) == NOT_FINITE; }
 bool b_flagged(uint n) { return n < RESULT_N && b_exponent(n) == NOT_FINITE; }
@@ -16,7 +22,7 @@ bool b_flagged(uint n) { return n < RESULT_N && b_exponent(n) == NOT_FINITE; }
 // A result of a flagged row, if it exists.
 void store_plain(uint m, uint n) {
     if (m < RESULT_M && n < RESULT_N) {
-        y_store(place(m, n), plain_product(m, n));
+        y_store(place(m, n), FINISHED(m, n & ~3u, vec4(plain_product(m, n)))[n & 3u]);
     }
 }
 
@@ -26,9 +32,13 @@ void store_results(uint m, uint n, vec4 v) {
         return;
     }
     int e = a_exponent(m);
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        v[c] = scale_by(v[c], clamp(e + b_exponent(min(n + c, RESULT_N - 1)), -252, 252));
+    }
+    v = FINISHED(m, n, v);
     uvec4 bits;
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        bits[c] = float_to_bits(scale_by(v[c], clamp(e + b_exponent(min(n + c, RESULT_N - 1)), -252, 252)), y_DT);
+        bits[c] = float_to_bits(v[c], y_DT);
     }
     if (RESULT_N % 4 == 0 && RESULT_OFFSET % 4 == 0) {
         y_set_quad_bits(place(m, n), bits);

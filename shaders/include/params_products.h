@@ -36,6 +36,7 @@ struct QuantizedMatMulMatrixParams {
     QuantizedMatMulParams product;
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
     uint split_runs; // of them that a workgroup takes
+    uint residual_offset;
 };
 // How often the columns for the biases are repeated: once for each product of parts of x and w, except that of two
 // low parts.
