@@ -11,13 +11,14 @@ import (
 
 // projection multiplies a few rows with quantized matrices: the fused op of that
 // name in csrc/ops/ops.def. Every worker prepares the rows for itself, including the
-// norm: waiting until one worker has done it for all would take longer. The results
+// norm or SiLU: waiting until one worker has done it for all would take longer. The results
 // have the same bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
-	dtype    array.DType // of the rows, normalised or not, and of the products
+	dtype    array.DType // of the rows, however they are given, and of the products
 	rows     int
 	row      func(i int, buf []float32) []float32
+	up       func(i int, buf []float32) []float32 // of SiLU(row)·up, else nil
 	gain     *array.Array
 	residual *array.Array
 	matrices []*QuantizedRows
@@ -49,6 +50,9 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
 		p := &projection{op: op, best: scratch}
 		p.rowsOf(&a[o.X.Index])
+		if up := &a[o.Up.Index]; up.Present() {
+			p.up = rowsIn(up)
+		}
 		p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
 		for i := range opdef.ProjectionGroups {
 			m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
@@ -76,6 +80,10 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 		c.fail("the largest products of %d rows", rows)
 	}
 	c.asRows("x", x, rows)
+	if up := &a[o.Up.Index]; up.Present() {
+		c.shape("up", up, x.Shape)
+		c.asRows("up", up, rows)
+	}
 	if op.Epilogue == opdef.ProjectionResidual {
 		c.asRows("residual", &a[o.Residual.Index], rows)
 	}
@@ -91,9 +99,13 @@ func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
 // rowsOf sets the rows to those of x.
 func (p *projection) rowsOf(x *array.Array) {
+	p.dtype, p.rows, p.row = x.DType, x.Size()/x.Dim(-1), rowsIn(x)
+}
+
+// rowsIn returns what reads the rows of x.
+func rowsIn(x *array.Array) func(i int, buf []float32) []float32 {
 	n, last := x.Dim(-1), len(x.Shape)-1
-	p.dtype, p.rows = x.DType, x.Size()/n
-	p.row = func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
+	return func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
 }
 
 // add adds a matrix and its result, if it has one of its own.
@@ -188,6 +200,12 @@ func (p *projection) prepare(l *lane, k int) {
 				normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
 				roundFloats(p.dtype, normed)
 				row = normed
+			}
+			if p.up != nil {
+				gated := cut(&space, k)
+				simd.SiLUMul(gated, row, p.up(i, cut(&space, k)))
+				roundFloats(p.dtype, gated)
+				row = gated
 			}
 			l.prepared.Set(i, row)
 		}

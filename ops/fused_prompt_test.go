@@ -13,43 +13,81 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// A product of the rows of a prompt and its residual have the bits of both ops one after the other, also in rows with
-// infinities. Where tensor cores compute ranges of columns of the product, what adds these up adds the residual.
-func TestFusedPromptResidual(t *testing.T) {
-	const rows, k, n = 70, 1024, 64
+// promptCase makes rows for a product from x and from y, which is like it.
+type promptCase struct {
+	name  string
+	exact bool // whether the fused op gives the same bits
+	rows  func(s *kompute.Stream, l *layer[float32], x, y *kompute.Tensor[float32]) *kompute.Tensor[float32]
+}
+
+var promptCases = []promptCase{
+	{"residual", true, func(_ *kompute.Stream, _ *layer[float32], x, _ *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+		return x
+	}},
+	{"norm", false, func(s *kompute.Stream, _ *layer[float32], x, _ *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+		return ops.RMSNorm(s, x, nil, 1e-6)
+	}},
+	{"norm with a gain", false, func(s *kompute.Stream, l *layer[float32], x, _ *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+		return ops.RMSNorm(s, x, l.gains[0], 1e-6)
+	}},
+	{"gated", false, func(s *kompute.Stream, _ *layer[float32], x, y *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+		return ops.SiLUMul(s, x, y)
+	}},
+}
+
+// A product of the rows of a prompt, what makes its rows and the residual that is added to it give what these ops give
+// one after the other, also in rows with infinities. Where tensor cores compute ranges of columns of the product, they
+// are one op.
+func TestFusedPrompts(t *testing.T) {
+	const rows, n = 70, 64
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
-		defer l.close()
-		s, err := dev.NewStream()
-		require.NoError(t, err)
-		l.matrices = []weights{l.matrix(n, k)}
-		values, err := l.floats(rows, k).Read(t.Context())
-		require.NoError(t, err)
-		withInfinities(values[:10*k], k)
-		x, residual := keep(l, kompute.New[float32])(values, rows, k), l.floats(rows, n)
-		sum := func(s *kompute.Stream) *kompute.Tensor[float32] {
-			return ops.Add(s, l.product(s, x, 0), residual)
-		}
-		var out *kompute.Tensor[float32]
-		region, err := s.Capture(func(s *kompute.Stream) { out = kompute.Result(s, sum(s)) })
-		require.NoError(t, err)
-		require.NoError(t, region.Replay(t.Context()))
-		got, err := out.Read(t.Context())
-		require.NoError(t, err)
-		for kernel := range dev.Stats().KernelCalls {
-			if strings.HasPrefix(kernel, "quantized_matmul_join") {
-				require.EqualValues(t, 1, region.Stats().FusedOps, region)
+		for _, k := range testmodel.Some(dev, 1024, 9216) {
+			l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
+			s, err := dev.NewStream()
+			require.NoError(t, err)
+			l.matrices, l.gains = []weights{l.matrix(n, k)}, []*kompute.Tensor[float32]{l.floats(k)}
+			values, err := l.floats(rows, 2*k).Read(t.Context())
+			require.NoError(t, err)
+			withInfinities(values[:20*k], 2*k)
+			both, residual := keep(l, kompute.New[float32])(values, rows, 2*k), l.floats(rows, n)
+			x, y := both.Slice(1, 0, k), both.Slice(1, k, 2*k)
+			l.open = append(l.open, x, y)
+			for _, c := range promptCases {
+				t.Run(c.name, func(t *testing.T) {
+					sum := func(s *kompute.Stream) *kompute.Tensor[float32] {
+						return ops.Add(s, l.product(s, c.rows(s, l, x, y), 0), residual)
+					}
+					requireFused(t, s, c.exact, sum)
+				})
 			}
+			require.NoError(t, s.Close())
+			l.close()
 		}
-		sc := s.Scope()
-		want, err := sum(s).Read(t.Context())
-		require.NoError(t, err)
-		for i := range want {
-			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), "result %d: %v and %v", i, want[i], got[i])
-		}
-		sc.Close()
-		require.NoError(t, region.Close())
-		require.NoError(t, out.Close())
-		require.NoError(t, s.Close())
 	})
+}
+
+// requireFused compares the results of a region and of single ops.
+func requireFused(t *testing.T, s *kompute.Stream, exact bool, op func(*kompute.Stream) *kompute.Tensor[float32]) {
+	var out *kompute.Tensor[float32]
+	region, err := s.Capture(func(s *kompute.Stream) { out = kompute.Result(s, op(s)) })
+	require.NoError(t, err)
+	require.NoError(t, region.Replay(t.Context()))
+	got, err := out.Read(t.Context())
+	require.NoError(t, err)
+	for kernel := range s.Device().Stats().KernelCalls {
+		if strings.HasPrefix(kernel, "quantized_matmul_join") {
+			require.EqualValues(t, 1, region.Stats().FusedOps)
+		}
+	}
+	sc := s.Scope()
+	want, err := op(s).Read(t.Context())
+	require.NoError(t, err)
+	for i, v := range want {
+		apart := math.Abs(float64(v - got[i]))
+		same := math.Float32bits(v) == math.Float32bits(got[i]) || v != v && got[i] != got[i]
+		require.True(t, same || !exact && apart < 1e-4, "result %d is %v, not %v", i, got[i], v)
+	}
+	sc.Close()
+	require.NoError(t, region.Close())
+	require.NoError(t, out.Close())
 }

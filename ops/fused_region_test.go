@@ -132,7 +132,7 @@ func TestFusedRegionsEqualEagerOps(t *testing.T) {
 
 // The passes have the same names as those for native devices, and none is missing.
 func TestPassesOfBothBackends(t *testing.T) {
-	require.Equal(t, []string{"dead_ops", "attention", "paged_heads", "paged_step", "gate_up", "qkv", "residual", "norm_projection", "attention_projection", "projection_arg_max"}, fusion.Passes())
+	require.Equal(t, []string{"dead_ops", "attention", "paged_heads", "paged_step", "gate_up", "qkv", "residual", "norm_projection", "gated_projection", "attention_projection", "projection_arg_max"}, fusion.Passes())
 	require.Equal(t, []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection"}, opdef.FusedOps)
 }
 

@@ -26,16 +26,16 @@ layout(local_size_x_id = 0) in;
 #include "quads.glsl"
 #include "float16_parts.glsl"
 
-TENSOR_IN(0, x, 1)
+layout(constant_id = 1) const uint x_DT = DT_FLOAT32;
 TENSOR_OUT(4, y, 5)
 QUAD_BITS_OUT(4, y)
-layout(set = 0, binding = 5) readonly buffer XParts { uvec4 x_parts[]; };
-layout(set = 0, binding = 6) readonly buffer Scaled16 { int16_t scaled_16[]; };
-layout(set = 0, binding = 6) readonly buffer Scaled32 { int scaled_32[]; };
-layout(set = 0, binding = 7) readonly buffer WMore { uvec4 w_more[]; };
-layout(set = 0, binding = 8) readonly buffer XExponents { int x_exponents[]; };
-layout(set = 0, binding = 9) readonly buffer WExponents { int w_exponents[]; };
-layout(set = 0, binding = 10) writeonly buffer Sums { vec4 sums[]; };
+layout(set = 0, binding = 0) readonly buffer XParts { uvec4 x_parts[]; };
+layout(set = 0, binding = 5) readonly buffer Scaled16 { int16_t scaled_16[]; };
+layout(set = 0, binding = 5) readonly buffer Scaled32 { int scaled_32[]; };
+layout(set = 0, binding = 6) readonly buffer WMore { uvec4 w_more[]; };
+layout(set = 0, binding = 7) readonly buffer XExponents { int x_exponents[]; };
+layout(set = 0, binding = 8) readonly buffer WExponents { int w_exponents[]; };
+layout(set = 0, binding = 9) writeonly buffer Sums { vec4 sums[]; };
 layout(constant_id = 6) const uint SPLITS = 1;
 
 layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };

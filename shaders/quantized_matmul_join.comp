@@ -15,9 +15,10 @@ layout(local_size_x_id = 0) in;
 #include "rows.glsl"
 #include "quads.glsl"
 
-TENSOR_IN(0, x, 1)
+layout(constant_id = 1) const uint x_DT = DT_FLOAT32;
 TENSOR_OUT(4, y, 5)
 QUAD_BITS_OUT(4, y)
+layout(set = 0, binding = 0) readonly buffer XParts { uvec4 x_parts[]; };
 layout(set = 0, binding = 5) readonly buffer XExponents { int x_exponents[]; };
 layout(set = 0, binding = 6) readonly buffer WExponents { int w_exponents[]; };
 layout(set = 0, binding = 7) readonly buffer Sums { vec4 sums[]; };

@@ -4,6 +4,9 @@
 // biases of w, each as often as the products of high and low parts need it. The
 // other workgroups prepare rows of w (see quantized_scales.glsl).
 //
+// ROWS is what is made of x first. A row that has infinities or NaNs then is stored
+// as it is, in the place of its parts.
+//
 // Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
 // which pairs of codes are unpacked.
 //
@@ -19,6 +22,7 @@
 #include "tensor.glsl"
 #include "quads.glsl"
 #include "float16_parts.glsl"
+#include "float_quads.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -36,6 +40,9 @@ layout(constant_id = 5) const uint VECTOR = 0; // whether x can be loaded in qua
 layout(constant_id = 6) const uint W_PARTS = 1;
 layout(constant_id = 7) const uint SUMS = 1; // whether w has biases
 layout(constant_id = 8) const uint BITS = 4;
+TENSOR_IN(8, factors, 9)
+QUADS_IN(8, factors)
+layout(constant_id = 10) const uint ROWS = ROWS_PLAIN;
 
 layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
 
@@ -43,7 +50,12 @@ layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
 
 shared float run_sums[1024];
 
-vec4 load4(uint from, uint k) {
+// Eight elements of a row, and what they are multiplied by.
+struct Run {
+    vec4 low, high, low_factors, high_factors;
+};
+
+vec4 x4(uint from, uint k) {
     if (VECTOR != 0) {
         return x_quad(from + k);
     }
@@ -52,6 +64,38 @@ vec4 load4(uint from, uint k) {
         v[c] = x_load(from + (k + c) * p.x.col_stride);
     }
     return v;
+}
+
+vec4 factors4(uint from, uint k) {
+    if (ROWS < ROWS_GAINED) {
+        return vec4(1.0);
+    }
+    if (VECTOR != 0) {
+        return factors_quad(from + k);
+    }
+    vec4 v;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        v[c] = factors_load(from + (k + c) * p.factors.col_stride);
+    }
+    return v;
+}
+
+Run load_run(uint row, uint run) {
+    uint x = row_start(p.x, row);
+    uint factors = row_start(p.factors, row);
+    return Run(x4(x, run * 8), x4(x, run * 8 + 4), factors4(factors, run * 8), factors4(factors, run * 8 + 4));
+}
+
+// The elements that are multiplied; scale: of a norm.
+void finish_run(inout Run r, float scale) {
+    if (ROWS == ROWS_GATED) {
+        [[unroll]] for (uint c = 0; c < 4; c++) {
+            r.low[c] = m_silu(r.low[c]);
+            r.high[c] = m_silu(r.high[c]);
+        }
+    }
+    r.low = r.low * scale * r.low_factors;
+    r.high = r.high * scale * r.high_factors;
 }
 
 float magnitude4(vec4 v) {
@@ -75,6 +119,20 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
     }
     vec4 sum = low + high;
     return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// Writes a run of a row that is not finite: its elements' bits, of 32-bit ones the high halves and then the low ones.
+void keep_run(uint row, uint run, vec4 low, vec4 high) {
+    uint runs = (p.x.cols + p.weights.more) / 8;
+    uint from = row * runs + run;
+    uvec4 a = floats_to_bits(low, x_DT);
+    uvec4 b = floats_to_bits(high, x_DT);
+    if (PARTS == 1) {
+        parts[from] = a | (b << 16);
+    } else {
+        parts[from] = (a >> 16) | (b & 0xffff0000u);
+        parts[p.x.rows * runs + from] = (a & 0xffffu) | (b << 16);
+    }
 }
 
 // Writes the parts of the sum over group g of a row to their columns.
@@ -109,17 +167,29 @@ void pad_more(uint row, uint groups) {
     }
 }
 
+// What a norm multiplies a row by; of a row that fits, r is this thread's run.
+float norm_scale(uint row, inout Run r) {
+    float squares = 0.0;
+    for (uint run = gl_LocalInvocationIndex; run < p.x.cols / 8; run += gl_WorkGroupSize.x) {
+        r = load_run(row, run);
+        squares += dot(r.low, r.low) + dot(r.high, r.high);
+    }
+    return inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
+}
+
 void split_row(uint row) {
-    uint from = row_start(p.x, row);
     uint runs = p.x.cols / 8;
     bool kept = runs <= gl_WorkGroupSize.x; // each thread has one run
-    vec4 low = vec4(0.0);
-    vec4 high = vec4(0.0);
+    bool normed = ROWS == ROWS_NORMED || ROWS == ROWS_GAINED;
+    Run r = Run(vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
+    float scale = normed ? norm_scale(row, r) : 1.0;
     float top = 0.0;
     for (uint run = gl_LocalInvocationIndex; run < runs; run += gl_WorkGroupSize.x) {
-        low = load4(from, run * 8);
-        high = load4(from, run * 8 + 4);
-        top = max(top, max(magnitude4(low), magnitude4(high)));
+        if (!normed || !kept) {
+            r = load_run(row, run);
+        }
+        finish_run(r, scale);
+        top = max(top, max(magnitude4(r.low), magnitude4(r.high)));
     }
     top = workgroup_max(top);
     bool finite = magnitude_bits(top) < INF_BITS;
@@ -131,11 +201,14 @@ void split_row(uint row) {
         float sum = 0.0;
         if (run < runs) {
             if (!kept) {
-                low = load4(from, run * 8);
-                high = load4(from, run * 8 + 4);
+                r = load_run(row, run);
+                finish_run(r, scale);
             }
-            sum = split_run(row, run, finite ? low * factors[0] * factors[1] : vec4(0.0),
-                            finite ? high * factors[0] * factors[1] : vec4(0.0));
+            if (finite) {
+                sum = split_run(row, run, r.low * factors[0] * factors[1], r.high * factors[0] * factors[1]);
+            } else {
+                keep_run(row, run, r.low, r.high);
+            }
         }
         barrier();
         run_sums[gl_LocalInvocationIndex] = sum;

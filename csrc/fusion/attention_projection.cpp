@@ -9,7 +9,7 @@ namespace kpx {
 void pass_attention_projection(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const std::optional<Projection> product = projection_of(graph.node(id));
-        if (!product || product->op.norm != 0 || product->matrices.size() != 1 ||
+        if (!product || !product->plain_x() || product->matrices.size() != 1 ||
             product->x.size() != product->x.dim(-1)) {
             continue;
         }

@@ -9,7 +9,7 @@ namespace kpx {
 void pass_norm_projection(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         std::optional<Projection> fused = projection_of(graph.node(id));
-        if (!fused || fused->op.norm != 0) {
+        if (!fused || !fused->plain_x()) {
             continue;
         }
         const std::optional<Graph::Touch> from = graph.producer(id, fused->x);

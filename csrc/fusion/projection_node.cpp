@@ -11,7 +11,7 @@ bool Projection::joins(const Projection &other) const {
 OpNode Projection::node() const {
     using Call = ProjectionCall;
     NodeOf<Call> built(op);
-    built.set(Call::kX, x).set(Call::kGain, gain).set(Call::kResidual, residual);
+    built.set(Call::kX, x).set(Call::kGain, gain).set(Call::kUp, up).set(Call::kResidual, residual);
     for (uint32_t i = 0; i < matrices.size(); i++) {
         const Matrix &m = matrices[i];
         const uint32_t first = i * Call::kGroupSize;
@@ -48,6 +48,7 @@ std::optional<Projection> projection_of(const OpNode &node) {
     p.op = call->op();
     p.x = call->x();
     p.gain = call->gain();
+    p.up = call->up();
     p.residual = call->residual();
     for (uint32_t i = 0; i < ProjectionCall::kGroups && call->w(i); i++) {
         p.matrices.push_back({call->w(i), call->scales(i), call->biases(i), call->out(i)});

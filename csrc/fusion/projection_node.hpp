@@ -16,11 +16,13 @@ struct Projection {
     static constexpr size_t kMostMatrices = ProjectionCall::kGroups;
 
     ProjectionOp op{};
-    Array x, gain, residual;
+    Array x, gain, up, residual;
     std::vector<Matrix> matrices;
 
-    // Neither norm nor epilogue: only the products.
-    bool plain() const { return op.norm == 0 && op.epilogue == PROJECTION_STORE; }
+    // Whether the rows of x itself are multiplied.
+    bool plain_x() const { return op.norm == 0 && !up; }
+    // Neither that nor an epilogue: only the products.
+    bool plain() const { return plain_x() && op.epilogue == PROJECTION_STORE; }
     // Whether the matrices of the other may be added: both are plain, and have the same x and quantization.
     bool joins(const Projection &other) const;
     OpNode node() const;

@@ -642,18 +642,20 @@ class PagedUpdateCall : public CallOf<PagedUpdateOp> {
 };
 void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 
-// x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
-// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike; without biases,
-// scales are uint8 and the mode is the one with such bits and groups. With SiLU there are two matrices of one shape and
-// one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the largest product is.
+// x, up [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
+// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, or of SiLU(x) * up if there is an up, with
+// matrices quantized alike; without biases, scales are uint8 and the mode is the one with such bits and groups. With
+// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max one row and one
+// matrix, and out is uint32 [1]: where the largest product is.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
     static constexpr int32_t kOp = 18;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
-    enum Operand : uint32_t { kX, kGain, kResidual, kW, kScales, kBiases, kOut };
+    enum Operand : uint32_t { kX, kGain, kUp, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
         {"gain", KPX_READ, true},
+        {"up", KPX_READ, true},
         {"residual", KPX_READ, true},
         {"w", KPX_READ, true},
         {"scales", KPX_READ, true},
@@ -673,6 +675,7 @@ class ProjectionCall : public CallOf<ProjectionOp> {
 
     const Array &x() const { return at(kX); }
     const Array &gain() const { return at(kGain); }
+    const Array &up() const { return at(kUp); }
     const Array &residual() const { return at(kResidual); }
     const Array &w(uint32_t i) const { return at(kW + kGroupSize * i); }
     const Array &scales(uint32_t i) const { return at(kScales + kGroupSize * i); }

@@ -50,6 +50,15 @@ void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t 
     }
 }
 
+void check_x(const ProjectionOp &op, const ProjectionOperands &m) {
+    if (m.gain && (op.norm == 0 || m.gain.rank != 1 || m.gain.dim(0) != m.cols || !is_float(m.gain.dtype))) {
+        invalid("the gain does not fit x and a norm");
+    }
+    if (m.up && (op.norm != 0 || !same_shape(m.x, m.up) || !is_float(m.up.dtype))) {
+        invalid("x and up do not match");
+    }
+}
+
 void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
     const Array &residual = m.residual;
     if (op.epilogue == PROJECTION_RESIDUAL) {
@@ -177,12 +186,21 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
 // The most rows that the kernels of projections take.
 constexpr int64_t kMostTileRows = 64;
 
-// A product of more rows, and its residual: quantized_matmul's kernels, the last of which adds it.
+// What is made of the rows of x before they are multiplied.
+uint32_t rows_kind(const ProjectionOp &op, const ProjectionOperands &m) {
+    if (op.norm != 0) {
+        return m.gain ? ROWS_GAINED : ROWS_NORMED;
+    }
+    return m.up ? ROWS_GATED : ROWS_PLAIN;
+}
+
+// A product of more rows: quantized_matmul's kernels, the first of which prepares x, and the last of which adds the
+// residual.
 void lower_many_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    if (op.epilogue != PROJECTION_RESIDUAL || op.norm != 0 || m.count != 1) {
+    if (op.epilogue > PROJECTION_RESIDUAL || m.count != 1) {
         unsupported("{} rows", m.x_rows);
     }
-    check_operands({&m.w(0), &m.scales(0), &m.biases(0), &m.out(0), &m.residual});
+    check_operands({&m.w(0), &m.scales(0), &m.biases(0), &m.out(0)});
     check_matrix(op, m, 0);
     check_epilogue(op, m);
     QuantizedMatMulOp product{};
@@ -191,10 +209,14 @@ void lower_many_rows(Lowering &lowering, const ProjectionOp &op, const Projectio
     product.group_size = op.group_size;
     product.transpose = 1;
     Array x = m.x;
-    QuantizedProduct q(lowering, product, x, m.w(0), m.scales(0), bound_biases(m.scales(0), m.biases(0)), m.out(0));
+    QuantizedProduct q = quantized_product(lowering, product, x, m.w(0), m.scales(0),
+                                           bound_biases(m.scales(0), m.biases(0)), m.out(0));
+    q.rows = rows_kind(op, m);
+    q.factors = op.norm != 0 ? m.gain : m.up;
+    q.eps = op.eps;
     q.residual = m.residual;
-    if (m.out(0).dim(-1) != m.w(0).dim(0) || m.residual.offset % 4 != 0 || !takes_residual(lowering, q)) {
-        unsupported("a residual and {} rows of {} products", m.x_rows, m.w(0).dim(0));
+    if (m.out(0).dim(-1) != m.w(0).dim(0) || m.residual.offset % 4 != 0 || !takes_fused(lowering, q)) {
+        unsupported("{} rows of {} products", m.x_rows, m.w(0).dim(0));
     }
     dispatch_matrices(lowering, q);
 }
@@ -222,6 +244,9 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     }
     check_operands({&m.gain, &m.residual});
     check_epilogue(op, m);
+    if (m.up) {
+        unsupported("SiLU of {} rows", m.x_rows);
+    }
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
         (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
         unsupported(
@@ -274,23 +299,21 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
     if (cols == 0 || x.size() == 0 || !is_float(x.dtype)) {
         invalid("x is not rows of floats");
     }
-    ProjectionOperands m{x, call.gain(), call.residual(), {}, 0, cols, x.size() / cols, {}};
+    ProjectionOperands m{x, call.gain(), call.up(), call.residual(), {}, 0, cols, x.size() / cols, {}};
     for (uint32_t i = 0; i < ProjectionCall::kGroups && call.w(i); i++) {
         m.matrices[m.count++] = {&call.w(i), &call.scales(i), &call.biases(i), &call.out(i)};
     }
     if (m.count == 0) {
         invalid("there is no matrix");
     }
-    if (m.x_rows > lowering.device().max_workgroup_count[2]) {
-        unsupported("{} rows of x", m.x_rows);
-    }
-    if (!rows_in_quads(x)) {
-        unsupported("x cannot be read in quads");
-    }
-    check_operands({&x});
+    check_operands({&x, &m.gain, &m.up, &m.residual});
+    check_x(call.op(), m);
     if (m.x_rows > kMostTileRows) {
         lower_many_rows(lowering, call.op(), m);
         return;
+    }
+    if (!rows_in_quads(x)) {
+        unsupported("x cannot be read in quads");
     }
     check_projection(lowering, call.op(), m);
     dispatch_projection(lowering, call.op(), m);

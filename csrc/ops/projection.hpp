@@ -15,7 +15,7 @@ struct ProjectionOperands {
         uint32_t head = 4;
     };
 
-    const Array &x, &gain, &residual;
+    const Array &x, &gain, &up, &residual;
     struct Matrix {
         const Array *w, *scales, *biases, *out;
     };

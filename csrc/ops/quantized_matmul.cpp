@@ -167,7 +167,7 @@ struct Product {
     ProjectionOperands operands() const {
         static const Array none;
         const int64_t cols = x.dim(-1);
-        return {x, none, none, {{&w, &scales, &biases, &out}}, 1, cols, x.size() / cols, {}};
+        return {x, none, none, none, {{&w, &scales, &biases, &out}}, 1, cols, x.size() / cols, {}};
     }
 };
 
@@ -231,7 +231,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
         return;
     }
     const Array dense = dense_output(lowering, out);
-    QuantizedProduct x(lowering, op, rows, w, scales, biases, dense);
+    QuantizedProduct x = quantized_product(lowering, op, rows, w, scales, biases, dense);
     if (prefers_matrices(lowering, x)) {
         dispatch_matrices(lowering, x);
     } else if (takes_lanes(lowering, x)) {

@@ -36,6 +36,18 @@ struct MatrixOperands {
     Array x_parts, x_exponents, scales, more, w_exponents;
 };
 
+// The factors of x's rows; a vector is that of every row.
+RowParams factor_rows(Lowering &lowering, Array &factors, const RowParams &x) {
+    if (factors.rank != 1) {
+        return rows_of(lowering, factors);
+    }
+    RowParams rows = x;
+    std::fill(rows.strides, rows.strides + 3, 0);
+    rows.col_stride = uint32_t(factors.strides[0]);
+    rows.offset = uint32_t(factors.offset);
+    return rows;
+}
+
 MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const int64_t rows = x.p.x.rows, cols = x.p.x.cols, n = x.p.n;
@@ -46,6 +58,9 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                              lowering.scratch(DT_INT32, {n})};
     QuantizedMatMulSplitParams p{};
     p.x = x.p.x;
+    Array factors = x.factors ? x.factors : x.x;
+    p.factors = factor_rows(lowering, factors, p.x);
+    p.eps = x.eps;
     p.weights.n = x.p.n;
     p.weights.groups = uint32_t(plan.groups);
     p.weights.group_shift = x.p.group_shift;
@@ -61,10 +76,12 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                                                    .scales_dtype = x.scales.dtype,
                                                    .biases_dtype = x.biases.dtype,
                                                    .parts = plan.x_parts,
-                                                   .vector = quads_in_rows(x.p.x),
+                                                   .vector = quads_in_rows(p.x) && quads_in_rows(p.factors),
                                                    .w_parts = plan.w_parts,
                                                    .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
-                                                   .bits = x.op.bits},
+                                                   .bits = x.op.bits,
+                                                   .factors_dtype = factors.dtype,
+                                                   .rows = x.rows},
                       {.x = {x.x, KPX_READ},
                        .parts = {out.x_parts, KPX_WRITE},
                        .exponents = {out.x_exponents, KPX_WRITE},
@@ -72,7 +89,8 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                        .biases = {x.biases, KPX_READ},
                        .scaled = {out.scales, KPX_WRITE},
                        .w_more = {out.more, KPX_WRITE},
-                       .w_exponents = {out.w_exponents, KPX_WRITE}},
+                       .w_exponents = {out.w_exponents, KPX_WRITE},
+                       .factors = {factors, KPX_READ}},
                       p, grid_1d(device, rows + (n + subgroups - 1) / subgroups));
     return out;
 }
@@ -89,7 +107,7 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
                                     .y_dtype = x.out.dtype,
                                     .splits = plan.splits,
                                     .residual = uint32_t(bool(x.residual))},
-        {.x = {x.x, KPX_READ},
+        {.x_parts = {in.x_parts, KPX_READ},
          .w = {w, KPX_READ},
          .scales = {x.scales, KPX_READ},
          .biases = {x.biases, KPX_READ},
@@ -97,25 +115,26 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
          .x_exponents = {in.x_exponents, KPX_READ},
          .w_exponents = {in.w_exponents, KPX_READ},
          .sums = {sums, KPX_READ},
-         .residual = {x.residual ? x.residual : x.x, KPX_READ}},
+         .residual = {x.residual ? x.residual : in.x_parts, KPX_READ}},
         p, grid_1d(lowering.device(), (int64_t(x.p.x.rows) * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
 }
 
 } // namespace
 
-QuantizedProduct::QuantizedProduct(Lowering &lowering, const QuantizedMatMulOp &op, Array &x, const Array &w,
-                                   const Array &scales, const Array &biases, const Array &out)
-    : op(op), x(x), w(w), scales(scales), biases(biases), out(out) {
-    p.x = rows_of(lowering, x);
-    p.n = uint32_t(out.dim(-1));
-    p.group_shift = group_shift(op.group_size);
-    fill(p.w_strides, 2, w.strides, 2, 0);
-    fill(p.s_strides, 2, scales.strides, 2, 0);
-    fill(p.b_strides, 2, biases.strides, 2, 0);
-    p.w_offset = uint32_t(w.offset);
-    p.s_offset = uint32_t(scales.offset);
-    p.b_offset = uint32_t(biases.offset);
-    p.out_offset = uint32_t(out.offset);
+QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &op, Array &x, const Array &w,
+                                   const Array &scales, const Array &biases, const Array &out) {
+    QuantizedProduct q{op, x, w, scales, biases, out};
+    q.p.x = rows_of(lowering, x);
+    q.p.n = uint32_t(out.dim(-1));
+    q.p.group_shift = group_shift(op.group_size);
+    fill(q.p.w_strides, 2, w.strides, 2, 0);
+    fill(q.p.s_strides, 2, scales.strides, 2, 0);
+    fill(q.p.b_strides, 2, biases.strides, 2, 0);
+    q.p.w_offset = uint32_t(w.offset);
+    q.p.s_offset = uint32_t(scales.offset);
+    q.p.b_offset = uint32_t(biases.offset);
+    q.p.out_offset = uint32_t(out.offset);
+    return q;
 }
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
@@ -132,8 +151,8 @@ bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
     return plan.tiles.fits(lowering.device(), plan.x_parts, plan.w_parts);
 }
 
-bool takes_residual(const Lowering &lowering, const QuantizedProduct &x) {
-    return prefers_matrices(lowering, x) && MatrixPlan(lowering.device(), x).splits > 1;
+bool takes_fused(const Lowering &lowering, const QuantizedProduct &x) {
+    return prefers_matrices(lowering, x) && (!x.residual || MatrixPlan(lowering.device(), x).splits > 1);
 }
 
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
@@ -167,12 +186,11 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
                                                      .waves_m = t.waves_m,
                                                      .waves_n = t.waves_n,
                                                      .lanes = t.lanes},
-                      {.x = {x.x, KPX_READ},
+                      {.x_parts = {in.x_parts, KPX_READ},
                        .w = {w, KPX_READ},
                        .scales = {x.scales, KPX_READ},
                        .biases = {x.biases, KPX_READ},
                        .y = {x.out, KPX_WRITE},
-                       .x_parts = {in.x_parts, KPX_READ},
                        .scaled = {in.scales, KPX_READ},
                        .w_more = {in.more, KPX_READ},
                        .x_exponents = {in.x_exponents, KPX_READ},

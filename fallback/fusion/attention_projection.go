@@ -9,7 +9,7 @@ func attentionProjection(g *Graph) {
 	o, s := &opdef.AttentionProjection, &opdef.AttentionStep
 	g.all(func(id int, n *Node) {
 		product := projectionOf(n)
-		if product == nil || product.op.Norm != 0 || product.x.Size() != product.x.Dim(-1) || len(product.matrices) != 1 || product.op.Epilogue > opdef.ProjectionResidual {
+		if product == nil || !product.plainX() || product.x.Size() != product.x.Dim(-1) || len(product.matrices) != 1 || product.op.Epilogue > opdef.ProjectionResidual {
 			return
 		}
 		from, ok := g.producer(id, product.x)

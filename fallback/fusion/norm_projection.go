@@ -8,7 +8,7 @@ func normProjection(g *Graph) {
 	o := &opdef.RMSNorm
 	g.all(func(id int, n *Node) {
 		fused := projectionOf(n)
-		if fused == nil || fused.op.Norm != 0 {
+		if fused == nil || !fused.plainX() {
 			return
 		}
 		from, ok := g.producer(id, fused.x)

@@ -24,6 +24,7 @@ var passes = []pass{
 	{"qkv", qkv},
 	{"residual", residual},
 	{"norm_projection", normProjection},
+	{"gated_projection", gatedProjection},
 	{"attention_projection", attentionProjection},
 	{"projection_arg_max", projectionArgMax},
 }

@@ -5,9 +5,9 @@ import "github.com/kompute-go/kompute-go/internal/opdef"
 // projection has the parts of a node that multiplies rows with quantized
 // matrices, for the passes that extend it.
 type projection struct {
-	op                opdef.ProjectionParams
-	x, gain, residual Array
-	matrices          []matrix
+	op                    opdef.ProjectionParams
+	x, gain, up, residual Array
+	matrices              []matrix
 }
 
 type matrix struct{ w, scales, biases, out Array }
@@ -23,7 +23,7 @@ func projectionOf(n *Node) *projection {
 		return nil
 	}
 	o := &opdef.Projection
-	p := &projection{op: op, x: n.at(o.X), gain: n.at(o.Gain), residual: n.at(o.Residual)}
+	p := &projection{op: op, x: n.at(o.X), gain: n.at(o.Gain), up: n.at(o.Up), residual: n.at(o.Residual)}
 	for i := range opdef.ProjectionGroups {
 		if m := n.Arrays[o.W.Index+i*opdef.ProjectionGroupSize:]; m[0].Present() {
 			p.matrices = append(p.matrices, matrix{m[0], m[1], m[2], m[3]})
@@ -44,8 +44,11 @@ func fromProduct(n *Node, op opdef.QuantizedMatMulParams) *projection {
 	}
 }
 
-// plain reports whether there is neither norm nor epilogue.
-func (p *projection) plain() bool { return p.op.Norm == 0 && p.op.Epilogue == opdef.ProjectionStore }
+// plainX reports whether the rows of x itself are multiplied.
+func (p *projection) plainX() bool { return p.op.Norm == 0 && !p.up.Present() }
+
+// plain reports whether there is neither that nor an epilogue.
+func (p *projection) plain() bool { return p.plainX() && p.op.Epilogue == opdef.ProjectionStore }
 
 // joins reports whether the matrices of the other may be added: both are plain, and
 // have the same x and quantization.
@@ -57,7 +60,7 @@ func (p *projection) joins(other *projection) bool {
 // node makes the call.
 func (p *projection) node() *Node {
 	o := &opdef.Projection
-	n := call(o.Op, p.op).set(o.X, p.x).set(o.Gain, p.gain).set(o.Residual, p.residual)
+	n := call(o.Op, p.op).set(o.X, p.x).set(o.Gain, p.gain).set(o.Up, p.up).set(o.Residual, p.residual)
 	for i, m := range p.matrices {
 		copy(n.Arrays[o.W.Index+i*opdef.ProjectionGroupSize:], []Array{m.w, m.scales, m.biases, m.out})
 	}

@@ -803,38 +803,41 @@ type ProjectionParams struct {
 
 // Projection is the op projection and its operands.
 //
-// x [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
-// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, with matrices quantized alike; without biases,
-// scales are uint8 and the mode is the one with such bits and groups. With SiLU there are two matrices of one shape and
-// one out, the first; with arg_max one row and one matrix, and out is uint32 [1]: where the largest product is.
+// x, up [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
+// last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, or of SiLU(x) * up if there is an up, with
+// matrices quantized alike; without biases, scales are uint8 and the mode is the one with such bits and groups. With
+// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max one row and one
+// matrix, and out is uint32 [1]: where the largest product is.
 var Projection = struct {
 	Op
-	X, Gain, Residual, W, Scales, Biases, Out Operand
+	X, Gain, Up, Residual, W, Scales, Biases, Out Operand
 }{
 	Op: Op{Name: "projection", Operands: []Operand{
 		{Index: 0, Name: "x", Access: Read, Optional: false},
 		{Index: 1, Name: "gain", Access: Read, Optional: true},
-		{Index: 2, Name: "residual", Access: Read, Optional: true},
-		{Index: 3, Name: "w", Access: Read, Optional: true},
-		{Index: 4, Name: "scales", Access: Read, Optional: true},
-		{Index: 5, Name: "biases", Access: Read, Optional: true},
-		{Index: 6, Name: "out", Access: Write, Optional: true},
-		{Index: 7, Name: "w", Access: Read, Optional: true},
-		{Index: 8, Name: "scales", Access: Read, Optional: true},
-		{Index: 9, Name: "biases", Access: Read, Optional: true},
-		{Index: 10, Name: "out", Access: Write, Optional: true},
-		{Index: 11, Name: "w", Access: Read, Optional: true},
-		{Index: 12, Name: "scales", Access: Read, Optional: true},
-		{Index: 13, Name: "biases", Access: Read, Optional: true},
-		{Index: 14, Name: "out", Access: Write, Optional: true},
+		{Index: 2, Name: "up", Access: Read, Optional: true},
+		{Index: 3, Name: "residual", Access: Read, Optional: true},
+		{Index: 4, Name: "w", Access: Read, Optional: true},
+		{Index: 5, Name: "scales", Access: Read, Optional: true},
+		{Index: 6, Name: "biases", Access: Read, Optional: true},
+		{Index: 7, Name: "out", Access: Write, Optional: true},
+		{Index: 8, Name: "w", Access: Read, Optional: true},
+		{Index: 9, Name: "scales", Access: Read, Optional: true},
+		{Index: 10, Name: "biases", Access: Read, Optional: true},
+		{Index: 11, Name: "out", Access: Write, Optional: true},
+		{Index: 12, Name: "w", Access: Read, Optional: true},
+		{Index: 13, Name: "scales", Access: Read, Optional: true},
+		{Index: 14, Name: "biases", Access: Read, Optional: true},
+		{Index: 15, Name: "out", Access: Write, Optional: true},
 	}},
 	X:        Operand{Index: 0, Name: "x", Access: Read, Optional: false},
 	Gain:     Operand{Index: 1, Name: "gain", Access: Read, Optional: true},
-	Residual: Operand{Index: 2, Name: "residual", Access: Read, Optional: true},
-	W:        Operand{Index: 3, Name: "w", Access: Read, Optional: true},
-	Scales:   Operand{Index: 4, Name: "scales", Access: Read, Optional: true},
-	Biases:   Operand{Index: 5, Name: "biases", Access: Read, Optional: true},
-	Out:      Operand{Index: 6, Name: "out", Access: Write, Optional: true},
+	Up:       Operand{Index: 2, Name: "up", Access: Read, Optional: true},
+	Residual: Operand{Index: 3, Name: "residual", Access: Read, Optional: true},
+	W:        Operand{Index: 4, Name: "w", Access: Read, Optional: true},
+	Scales:   Operand{Index: 5, Name: "scales", Access: Read, Optional: true},
+	Biases:   Operand{Index: 6, Name: "biases", Access: Read, Optional: true},
+	Out:      Operand{Index: 7, Name: "out", Access: Write, Optional: true},
 }
 
 // The last operands of projection are several groups, of which the first has names.

@@ -30,8 +30,15 @@ struct QuantizedMatMulScalesParams {
 };
 struct QuantizedMatMulSplitParams {
     RowParams x;
+    RowParams factors; // the gain of a norm, or the rows that SiLU(x) is multiplied by
     QuantizedMatMulScalesParams weights;
+    float eps;
 };
+// What quantized_matmul_split makes of x first.
+#define ROWS_PLAIN 0
+#define ROWS_NORMED 1 // RMSNorm(x)
+#define ROWS_GAINED 2 // RMSNorm(x) * factors
+#define ROWS_GATED 3  // SiLU(x) * factors
 struct QuantizedMatMulMatrixParams {
     QuantizedMatMulParams product;
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added

@@ -1,18 +1,34 @@
 // The results of quantized_matmul_coopmat, in the form that matrix_results.glsl requires.
 //
-// Before the include: what affine.glsl and rows.glsl need, TENSOR_IN(0, x, …),
-// TENSOR_OUT and QUAD_BITS_OUT of y, and the buffers x_exponents, w_exponents.
+// Before the include: what affine.glsl needs; x_DT; TENSOR_OUT and QUAD_BITS_OUT of
+// y; and the buffers that quantized_matmul_split has written, x_parts, x_exponents and
+// w_exponents.
 #ifndef QUANTIZED_RESULT_GLSL
 #define QUANTIZED_RESULT_GLSL
 
+// Half of a pair in run `at` of the parts that holds element `k` of a row.
+uint x_part(uint at, uint k) { return (x_parts[at][k & 3u] >> (((k >> 2) & 1u) * 16)) & 0xffffu; }
+
+// Element k of row m of x, or of what quantized_matmul_split has made of it.
+float x_element(uint m, uint k) {
+    bool two = x_DT == DT_FLOAT32;
+    uint at = m * q.x_runs + k / 8;
+    uint first = x_part(at, k);
+    uint second = two ? x_part(p.x.rows * q.x_runs + at, k) : 0u;
+    int e = x_exponents[m];
+    if (e == NOT_FINITE) {
+        return two ? uintBitsToFloat((first << 16) | second) : bits_to_float(first, x_DT);
+    }
+    return scale_by(float16_to_float(first) + float16_to_float(second), e);
+}
+
 float plain_product(uint m, uint n) {
-    uint from = row_start(p.x, m);
     float sum = 0.0;
     for (uint k = 0; k < p.x.cols; k++) {
         uint g = k >> p.group_shift;
         float v = element(affine_code(p.w_offset + n * p.w_strides[0], 1, k), p.s_offset + n * p.s_strides[0] + g * p.s_strides[1],
                           p.b_offset + n * p.b_strides[0] + g * p.b_strides[1], p.group_shift);
-        sum += x_load(from + k * p.x.col_stride) * v;
+        sum += x_element(m, k) * v;
     }
     return sum;
 }
