@@ -15,6 +15,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 
 #define SUBGROUP
 #include "workgroup_reduce.glsl"
@@ -43,12 +44,11 @@ layout(constant_id = 8) const uint BITS = 4;
 TENSOR_IN(8, factors, 9)
 QUADS_IN(8, factors)
 layout(constant_id = 10) const uint ROWS = ROWS_PLAIN;
+layout(constant_id = 11) const uint RUNS = 1; // of a thread at a time
 
 layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
 
 #include "quantized_scales.glsl"
-
-shared float run_sums[1024];
 
 // Eight elements of a row, and what they are multiplied by.
 struct Run {
@@ -167,62 +167,98 @@ void pad_more(uint row, uint groups) {
     }
 }
 
-// What a norm multiplies a row by; of a row that fits, r is this thread's run.
-float norm_scale(uint row, inout Run r) {
-    float squares = 0.0;
-    for (uint run = gl_LocalInvocationIndex; run < p.x.cols / 8; run += gl_WorkGroupSize.x) {
-        r = load_run(row, run);
-        squares += dot(r.low, r.low) + dot(r.high, r.high);
+Run block[RUNS]; // of the thread: neighbouring threads have neighbouring runs
+uint run_of(uint first, uint i) { return first + i * gl_WorkGroupSize.x + gl_LocalInvocationIndex; }
+
+void load_block(uint row, uint first) {
+    uint last = p.x.cols / 8 - 1;
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        block[i] = load_run(row, min(run_of(first, i), last));
     }
-    return inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
+}
+
+// The sum of squares of the block's runs that exist.
+float block_squares(uint first) {
+    float sum = 0.0;
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        float squares = dot(block[i].low, block[i].low) + dot(block[i].high, block[i].high);
+        sum += run_of(first, i) < p.x.cols / 8 ? squares : 0.0;
+    }
+    return sum;
+}
+
+float block_top() {
+    float top = 0.0;
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        top = max(top, max(magnitude4(block[i].low), magnitude4(block[i].high)));
+    }
+    return top;
+}
+
+void finish_block(float scale) {
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        finish_run(block[i], scale);
+    }
+}
+
+// Writes the block, scaled by 2^n, and the sums of its groups, each of which is in one subgroup.
+void split_block(uint row, uint first, bool finite, int n) {
+    float factors[2] = float[2](exp2_int(n >> 1), exp2_int(n - (n >> 1)));
+    uint runs = p.x.cols / 8;
+    uint group_runs = 1u << (p.weights.group_shift - 3u);
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        uint run = run_of(first, i);
+        float sum = 0.0;
+        if (run < runs && finite) {
+            sum = split_run(row, run, block[i].low * factors[0] * factors[1], block[i].high * factors[0] * factors[1]);
+        } else if (run < runs) {
+            keep_run(row, run, block[i].low, block[i].high);
+        }
+        if (SUMS == 0) {
+            continue;
+        }
+        for (uint reach = 1; reach < group_runs; reach *= 2) {
+            sum += subgroupShuffleXor(sum, reach);
+        }
+        if (run % group_runs == 0 && run < runs) {
+            store_more(row, run / group_runs, runs / group_runs, sum * exp2_int(-int(p.weights.group_shift)));
+        }
+    }
 }
 
 void split_row(uint row) {
+    const bool normed = ROWS == ROWS_NORMED || ROWS == ROWS_GAINED;
     uint runs = p.x.cols / 8;
-    bool kept = runs <= gl_WorkGroupSize.x; // each thread has one run
-    bool normed = ROWS == ROWS_NORMED || ROWS == ROWS_GAINED;
-    Run r = Run(vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0));
-    float scale = normed ? norm_scale(row, r) : 1.0;
-    float top = 0.0;
-    for (uint run = gl_LocalInvocationIndex; run < runs; run += gl_WorkGroupSize.x) {
-        if (!normed || !kept) {
-            r = load_run(row, run);
+    uint step = RUNS * gl_WorkGroupSize.x;
+    bool one_block = runs <= step; // which stays in registers
+    float scale = 1.0;
+    if (normed) {
+        float squares = 0.0;
+        for (uint first = 0; first < runs; first += step) {
+            load_block(row, first);
+            squares += block_squares(first);
         }
-        finish_run(r, scale);
-        top = max(top, max(magnitude4(r.low), magnitude4(r.high)));
+        scale = inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
+    }
+    float top = 0.0;
+    for (uint first = 0; first < runs; first += step) {
+        if (!normed || !one_block) {
+            load_block(row, first);
+        }
+        finish_block(scale);
+        top = max(top, block_top());
     }
     top = workgroup_max(top);
     bool finite = magnitude_bits(top) < INF_BITS;
     int n = finite ? row_exponent(top) : 0;
-    float factors[2] = float[2](exp2_int(n >> 1), exp2_int(n - (n >> 1)));
-    uint group_runs = 1u << (p.weights.group_shift - 3u);
-    for (uint first = 0; first < runs; first += gl_WorkGroupSize.x) {
-        uint run = first + gl_LocalInvocationIndex;
-        float sum = 0.0;
-        if (run < runs) {
-            if (!kept) {
-                r = load_run(row, run);
-                finish_run(r, scale);
-            }
-            if (finite) {
-                sum = split_run(row, run, r.low * factors[0] * factors[1], r.high * factors[0] * factors[1]);
-            } else {
-                keep_run(row, run, r.low, r.high);
-            }
+    for (uint first = 0; first < runs; first += step) {
+        if (!one_block) {
+            load_block(row, first);
+            finish_block(scale);
         }
-        barrier();
-        run_sums[gl_LocalInvocationIndex] = sum;
-        barrier();
-        if (gl_LocalInvocationIndex % group_runs == 0 && run < runs) {
-            for (uint i = 1; i < group_runs; i++) {
-                sum += run_sums[gl_LocalInvocationIndex + i];
-            }
-            if (SUMS != 0) {
-                store_more(row, run / group_runs, runs / group_runs, sum * exp2_int(-int(p.weights.group_shift)));
-            }
-        }
+        split_block(row, first, finite, n);
     }
-    pad_more(row, runs / group_runs);
+    pad_more(row, runs >> (p.weights.group_shift - 3u));
     if (gl_LocalInvocationIndex == 0) {
         exponents[row] = finite ? -n : NOT_FINITE;
     }

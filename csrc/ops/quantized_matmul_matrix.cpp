@@ -9,6 +9,7 @@ namespace {
 
 // The other kernels are faster for up to 16 rows.
 constexpr uint32_t kMatrixRows = 17;
+constexpr int64_t kMostRuns = 4; // of 8 elements of x, in the registers of a thread of quantized_matmul_split
 
 // How quantized_matmul_coopmat computes a product.
 struct MatrixPlan {
@@ -48,6 +49,15 @@ RowParams factor_rows(Lowering &lowering, Array &factors, const RowParams &x) {
     return rows;
 }
 
+// The workgroup of quantized_matmul_split: large enough to keep that many runs of a row in registers, if any is.
+uint32_t split_threads(const DeviceTraits &device, int64_t runs) {
+    uint32_t threads = std::max(device.subgroup_size, row_threads(device, runs));
+    while (threads * kMostRuns < runs && threads * 2 <= std::min(device.max_workgroup_invocations, 1024u)) {
+        threads *= 2;
+    }
+    return threads;
+}
+
 MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const int64_t rows = x.p.x.rows, cols = x.p.x.cols, n = x.p.n;
@@ -69,7 +79,8 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
     std::copy(x.p.b_strides, x.p.b_strides + 2, p.weights.b_strides);
     p.weights.s_offset = x.p.s_offset;
     p.weights.b_offset = x.p.b_offset;
-    const uint32_t threads = std::max(device.subgroup_size, row_threads(device, cols / 8));
+    const int64_t runs = cols / 8;
+    const uint32_t threads = split_threads(device, runs);
     const int64_t subgroups = threads / device.subgroup_size; // each prepares a row of w
     lowering.dispatch(spec::quantized_matmul_split{.threads = threads,
                                                    .x_dtype = x.x.dtype,
@@ -81,7 +92,8 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                                                    .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
                                                    .bits = x.op.bits,
                                                    .factors_dtype = factors.dtype,
-                                                   .rows = x.rows},
+                                                   .rows = x.rows,
+                                                   .runs = uint32_t(std::min<int64_t>(divide_up(runs, threads), kMostRuns))},
                       {.x = {x.x, KPX_READ},
                        .parts = {out.x_parts, KPX_WRITE},
                        .exponents = {out.x_exponents, KPX_WRITE},
@@ -138,7 +150,8 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
 }
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
-    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows) {
+    // A subgroup of quantized_matmul_split adds up whole groups of columns.
+    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.op.group_size > 8 * lowering.device().subgroup_size) {
         return false;
     }
     for (const char *kernel : {spec::quantized_matmul_coopmat::kKernel, spec::quantized_matmul_split::kKernel,

@@ -1,4 +1,5 @@
 // The shared memory that the projection kernel declares, in each of its variants.
+#include <array>
 #include <cstring>
 
 #include "ops/gen_ops.hpp"
@@ -14,13 +15,14 @@ namespace {
 // The constants of a projection of a row of cols elements by a matrix of 4-bit codes in bfloat16.
 kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
     const auto array = RecordedLowering::array;
-    Array arrays[15] = {array(DT_BFLOAT16, {1, cols})};
-    arrays[3] = array(DT_UINT32, {4096, cols / 8});
-    arrays[4] = arrays[5] = array(DT_BFLOAT16, {4096, cols / 64});
-    arrays[6] = array(DT_BFLOAT16, {1, 4096});
+    using Call = kpx::ProjectionCall;
+    std::array<Array, std::size(Call::kOperands)> arrays{array(DT_BFLOAT16, {1, cols})};
+    arrays[Call::kW] = array(DT_UINT32, {4096, cols / 8});
+    arrays[Call::kScales] = arrays[Call::kBiases] = array(DT_BFLOAT16, {4096, cols / 64});
+    arrays[Call::kOut] = array(DT_BFLOAT16, {1, 4096});
     const kpx::ProjectionOp op{
         .group_size = 64, .bits = 4, .norm = 0, .epilogue = PROJECTION_STORE, .eps = 0, .dtype = 0};
-    kpx::lower_projection(lowering, kpx::ProjectionCall(arrays, 15, op));
+    kpx::lower_projection(lowering, Call(arrays.data(), uint32_t(arrays.size()), op));
     kpx::spec::projection spec;
     const std::vector<uint32_t> &words = lowering.dispatches.front().spec;
     CHECK(words.size() * sizeof(uint32_t) == sizeof spec);

@@ -3,6 +3,9 @@
 #include <cstdlib>
 
 #include "layer.hpp"
+#include "ops/gen_ops.hpp"
+
+using Call = kpx::ProjectionCall;
 
 // A norm and three products of its result, which become one op, and then a gated MLP, which becomes two.
 static std::vector<Tensor> layer_of(Layer &l, int64_t k, int64_t n, uint32_t group, uint32_t bits) {
@@ -139,16 +142,17 @@ TEST(a_projection_refuses_what_it_cannot_do) {
         uint32_t dtype;
     } params{128, 4, 0, 0, 0, 0};
     kpx_error err{};
-    const auto run = [&](const Tensor &input, const kpx_array &residual, const Tensor &out) {
-        std::vector<kpx_array> arrays(15);
-        arrays[0] = input.array;
-        arrays[2] = residual;
-        arrays[3] = m.w.array;
-        arrays[4] = m.scales.array;
-        arrays[5] = m.biases.array;
-        arrays[6] = out.array;
-        arrays[6].access = KPX_WRITE;
-        return kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), 15, &params, sizeof params, &err);
+    const auto run = [&](const Tensor &input, const kpx_array &residual, const Tensor &out, const kpx_array &up = {}) {
+        std::vector<kpx_array> arrays(std::size(Call::kOperands));
+        arrays[Call::kX] = input.array;
+        arrays[Call::kUp] = up;
+        arrays[Call::kResidual] = residual;
+        arrays[Call::kW] = m.w.array;
+        arrays[Call::kScales] = m.scales.array;
+        arrays[Call::kBiases] = m.biases.array;
+        arrays[Call::kOut] = out.array;
+        arrays[Call::kOut].access = KPX_WRITE;
+        return kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params, sizeof params, &err);
     };
     REQUIRE_OK(run(x, {}, y));
     REQUIRE_CODE(KPX_INVALID, run(two_rows, {}, y));
@@ -172,6 +176,10 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     odd.array.offset = 1;
     odd.array.shape[2] = 256;
     REQUIRE_CODE(KPX_UNSUPPORTED, run(odd, {}, y));
+    REQUIRE_CODE(KPX_UNSUPPORTED, run(x, {}, y, x.array));
+    REQUIRE_CODE(KPX_INVALID, run(x, {}, y, two_rows.array));
+    params.norm = 1;
+    REQUIRE_CODE(KPX_INVALID, run(x, {}, y, x.array)); // either a norm or SiLU
 }
 
 // Rows of x give the same bits together as each of them alone, in every form of the kernel.
@@ -191,24 +199,24 @@ static void check_rows(const Device &device, const Rows &c) {
         uint32_t dtype;
     } params{group, 4, norm, 0, 1e-5f, 0};
     const auto run = [&](kpx_array input, kpx_array added, kpx_array result, kpx_array second) {
-        std::vector<kpx_array> arrays(15);
-        arrays[0] = input;
-        arrays[1] = norm != 0 ? gain.array : kpx_array{};
-        arrays[2] = params.epilogue == 1 ? added : kpx_array{};
+        std::vector<kpx_array> arrays(std::size(Call::kOperands));
+        arrays[Call::kX] = input;
+        arrays[Call::kGain] = norm != 0 ? gain.array : kpx_array{};
+        arrays[Call::kResidual] = params.epilogue == 1 ? added : kpx_array{};
         const Matrix *matrices[] = {&m, &up};
         for (uint32_t i = 0; i < (params.epilogue == 1 ? 1 : 2); i++) {
-            arrays[3 + 4 * i] = matrices[i]->w.array;
-            arrays[4 + 4 * i] = matrices[i]->scales.array;
-            arrays[5 + 4 * i] = matrices[i]->biases.array;
+            arrays[Call::kW + Call::kGroupSize * i] = matrices[i]->w.array;
+            arrays[Call::kScales + Call::kGroupSize * i] = matrices[i]->scales.array;
+            arrays[Call::kBiases + Call::kGroupSize * i] = matrices[i]->biases.array;
         }
-        arrays[6] = result;
-        arrays[6].access = KPX_WRITE;
+        arrays[Call::kOut] = result;
+        arrays[Call::kOut].access = KPX_WRITE;
         if (params.epilogue == 0) {
-            arrays[10] = second;
-            arrays[10].access = KPX_WRITE;
+            arrays[Call::kOut + Call::kGroupSize] = second;
+            arrays[Call::kOut + Call::kGroupSize].access = KPX_WRITE;
         }
         kpx_error err{};
-        REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), 15, &params, sizeof params, &err));
+        REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params, sizeof params, &err));
     };
     const auto row_of = [](const Tensor &t, int64_t row) {
         kpx_array a = t.array;

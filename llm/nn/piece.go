@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
@@ -30,6 +31,7 @@ type Piece struct {
 	// [Rows], and the number of keys after the pass.
 	numbers *kompute.Mapped[int32] // [4*rows + 1]
 	host    []int32
+	paged   bool // see Place
 }
 
 // NewPiece returns a piece of that many rows, none of which is used.
@@ -37,7 +39,7 @@ func NewPiece(d *kompute.Device, rows int) (*Piece, error) {
 	if rows < 1 {
 		return nil, fmt.Errorf("%w: a piece of %d rows", kompute.ErrInvalid, rows)
 	}
-	p := &Piece{rows: rows, host: make([]int32, 4*rows+1)}
+	p := &Piece{rows: rows, host: make([]int32, 4*rows+1), paged: rows >= jointRows && sharesLoads(d)}
 	var err error
 	if p.numbers, err = kompute.NewMapped[int32](d, len(p.host)); err != nil {
 		return nil, err
@@ -47,6 +49,13 @@ func NewPiece(d *kompute.Device, rows int) (*Piece, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// sharesLoads reports whether rows of one sequence share loads of its pages on d.
+func sharesLoads(d *kompute.Device) bool {
+	return slices.ContainsFunc(d.Kernels(), func(v kompute.KernelVariant) bool {
+		return v.Kernel == "paged_sdpa_coopmat2" && v.State == kompute.KernelUsable
+	})
 }
 
 // Rows returns the number of rows; 0 for a nil piece.
@@ -91,7 +100,7 @@ func (p *Piece) Place(s *kompute.Stream) Place {
 	part := func(first, n int) *kompute.Tensor[int32] { return numbers.Slice(0, first, first+n) }
 	rows := &Rows{Positions: part(0, n), Slots: part(n, n), Lengths: part(2*n, n), Sequences: part(3*n, n)}
 	rows.Table = part(3*n, 1).Reshape(1, 1) // page 0
-	return Place{keys: part(4*n, 1), piece: rows}
+	return Place{keys: part(4*n, 1), piece: rows, paged: p.paged}
 }
 
 // Close frees the piece once the device is done with it. Closing a nil piece, or one
@@ -115,11 +124,19 @@ func (l *pieceLayer[T]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Ten
 	return rotateRows(s, r, heads, l.at.piece)
 }
 
+// mostPagedRows is the number of rows of heads up to which attention to pages is faster
+// than ops.SDPA. That has one workgroup for 64 of them, too few for a large GPU then;
+// attention to pages divides the keys of such a tile among several.
+const mostPagedRows = 8192
+
 // Attend implements [KV]. Queries before the first token see some of the earlier keys,
 // or none.
 func (l *pieceLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
-	updateRows(s, l.LayerCache, k, v, l.at.piece)
 	rows, n, d := q.Dim(0), q.Dim(1), q.Dim(2)
+	if l.at.paged && rows*n <= mostPagedRows {
+		return (&pagedLayer[T, T]{l.LayerCache, l.at.piece}).Attend(s, q, k, v, scale)
+	}
+	updateRows(s, l.LayerCache, k, v, l.at.piece)
 	p := ops.SDPAParams[T]{Scale: scale, Causal: true, KeyLength: l.at.keys}
 	return join(s, ops.SDPA(s, byHead(q.Reshape(1, rows, n, d)), l.keys, l.values, p))
 }
