@@ -28,8 +28,8 @@ void lower_attention_projection(Lowering &lowering, const AttentionProjectionCal
                                  : lowering.scratch(step.q().dtype, {heads, d});
     const Array none;
     const ProjectionOperands m{
-        row,       none, none, call.residual(),      {{&call.w(), &call.scales(), &call.biases(), &call.out()}}, 1,
-        heads * d, 1,    {splits, uint32_t(d)}};
+        row, none,      none, call.residual(),      {{&call.w(), &call.scales(), &call.biases(), &call.out()}},
+        1,   heads * d, 1,    {splits, uint32_t(d)}};
     check_projection(lowering, op.projection, m);
     if (splits > 1) {
         dispatch_attention_parts(lowering, step, row, splits);

@@ -209,8 +209,8 @@ void lower_many_rows(Lowering &lowering, const ProjectionOp &op, const Projectio
     product.group_size = op.group_size;
     product.transpose = 1;
     Array x = m.x;
-    QuantizedProduct q = quantized_product(lowering, product, x, m.w(0), m.scales(0),
-                                           bound_biases(m.scales(0), m.biases(0)), m.out(0));
+    QuantizedProduct q =
+        quantized_product(lowering, product, x, m.w(0), m.scales(0), bound_biases(m.scales(0), m.biases(0)), m.out(0));
     q.rows = rows_kind(op, m);
     q.factors = op.norm != 0 ? m.gain : m.up;
     q.eps = op.eps;

@@ -22,7 +22,8 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
 
 // Whether the device has what it takes, and it is the fastest way.
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x);
-// Whether it takes the factors and the residual as well, which needs a kernel that adds up results of ranges of columns.
+// Whether it takes the factors and the residual as well, which needs a kernel that adds up results of ranges of
+// columns.
 bool takes_fused(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x);
 

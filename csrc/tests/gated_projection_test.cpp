@@ -1,4 +1,5 @@
-// The pass "gated_projection". That it fuses many rows, on a device with the kernels for it, is in ops/fused_products_test.go.
+// The pass "gated_projection". That it fuses many rows, on a device with the kernels for it, is in
+// ops/fused_products_test.go.
 #include "layer.hpp"
 
 static constexpr char kOthers[] = "gate_up,qkv,residual,norm_projection,attention";

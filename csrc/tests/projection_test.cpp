@@ -152,7 +152,8 @@ TEST(a_projection_refuses_what_it_cannot_do) {
         arrays[Call::kBiases] = m.biases.array;
         arrays[Call::kOut] = out.array;
         arrays[Call::kOut].access = KPX_WRITE;
-        return kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params, sizeof params, &err);
+        return kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params,
+                      sizeof params, &err);
     };
     REQUIRE_OK(run(x, {}, y));
     REQUIRE_CODE(KPX_INVALID, run(two_rows, {}, y));
@@ -216,7 +217,8 @@ static void check_rows(const Device &device, const Rows &c) {
             arrays[Call::kOut + Call::kGroupSize].access = KPX_WRITE;
         }
         kpx_error err{};
-        REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params, sizeof params, &err));
+        REQUIRE_OK(kpx_op(l.stream.get(), kpx_op_find("projection"), arrays.data(), uint32_t(arrays.size()), &params,
+                          sizeof params, &err));
     };
     const auto row_of = [](const Tensor &t, int64_t row) {
         kpx_array a = t.array;

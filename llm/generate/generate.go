@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -105,6 +106,9 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	if err := CheckPrompt(limits, prompt); err != nil {
 		return nil, err
 	}
+	if err := s.recover(); err != nil {
+		return nil, err
+	}
 	// The last token is not fed, and needs no place.
 	limit := min(o.MaxTokens, limits.Context-len(prompt)+1)
 	if err := s.reserve(min(len(prompt)+limit, limits.Context)); err != nil {
@@ -114,10 +118,10 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 		Session: s, options: &o, onToken: onToken, answer: NewAnswer(s.tokenizer, o.EOS, limit, o.Stop),
 		limit: limit, meter: s.newMeter(),
 	}
-	err := g.run(ctx, prompt)
+	err := g.runInMemory(ctx, prompt)
 	for err != nil && s.host != nil {
 		if err = g.replace(ctx, err, len(prompt)); err == nil {
-			err = g.run(ctx, slices.Concat(prompt, g.ids))
+			err = g.runInMemory(ctx, prompt)
 		} else {
 			break
 		}
@@ -163,6 +167,27 @@ func (g *generation) replace(ctx context.Context, cause error, prompt int) error
 	}
 	g.meter.moved()
 	return g.emit()
+}
+
+// runInMemory runs the generation from its last token on. If there is no memory for it,
+// it tries again without what is captured, and with ever smaller pieces of the prompt.
+func (g *generation) runInMemory(ctx context.Context, prompt []int) error {
+	for {
+		tokens := slices.Concat(prompt, g.ids)
+		err := g.run(ctx, tokens)
+		step := min(g.options.PrefillStep, len(tokens)) / 2
+		if !errors.Is(err, kompute.ErrOutOfMemory) || step == 0 || ctx.Err() != nil {
+			return err
+		}
+		if failed := errors.Join(g.restart(), g.emit()); failed != nil {
+			return errors.Join(err, failed)
+		}
+		g.options.PrefillStep = step
+		g.meter.restarted()
+		d := g.model.Device()
+		d.Logger().Warn("there is no memory for a pass over the prompt: its pieces are made smaller",
+			slog.Int("tokens", step), slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
+	}
 }
 
 // run feeds the prompt, whose last tokens may have been generated earlier, and

@@ -33,7 +33,7 @@ const (
 type Options struct {
 	MaxTokens   int // maximum number of tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params
-	PrefillStep int   // maximum number of prompt tokens to feed at once; 0 is DefaultPrefillStep
+	PrefillStep int   // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is DefaultPrefillStep
 	EOS         []int // tokens that end the turn
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string

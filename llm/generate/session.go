@@ -73,6 +73,35 @@ func (s *Session) move(m model.Model, capacity int) error {
 	return nil
 }
 
+// restart gives the session a new stream and an empty state: an op that failed has
+// poisoned the stream, and left the state without content. Nothing that was captured
+// remains.
+func (s *Session) restart() error {
+	capacity := s.state.Capacity()
+	closed := errors.Join(s.closeStep(), s.closePieces(), s.state.Close())
+	_ = s.stream.Close() // its error is the one that poisoned it
+	s.seen = nil
+	state, err := s.model.NewState(max(capacity, 1))
+	if err != nil {
+		return errors.Join(closed, err)
+	}
+	stream, err := s.model.Device().NewStream()
+	if err != nil {
+		return errors.Join(closed, err, state.Close())
+	}
+	s.stream, s.state = stream, state
+	return closed
+}
+
+// recover restarts a session whose stream an earlier generation has left poisoned. A lost
+// device is left to the host.
+func (s *Session) recover() error {
+	if err := s.stream.Err(); err == nil || errors.Is(err, kompute.ErrDeviceLost) {
+		return nil
+	}
+	return s.restart()
+}
+
 // open reports whether the session is neither nil nor zero nor closed.
 func (s *Session) open() bool { return s != nil && s.stream != nil }
 
@@ -90,7 +119,7 @@ func (s *Session) check() error {
 }
 
 // Stream returns the session's stream, for its statistics; nil once it is
-// closed.
+// closed. After an error that poisons it, the session goes on with another.
 func (s *Session) Stream() *kompute.Stream {
 	if s == nil {
 		return nil

@@ -132,8 +132,11 @@ func (m *meter) firstToken(number int) {
 // moved starts again with another device's stream.
 func (m *meter) moved() {
 	m.replaced++
-	m.before, m.from = m.session.stream.Stats(), time.Time{}
+	m.restarted()
 }
+
+// restarted starts again with another stream.
+func (m *meter) restarted() { m.before, m.from = m.session.stream.Stats(), time.Time{} }
 
 func (m *meter) counters() counters {
 	return counters{m.session.stream.Stats(), m.session.model.Device().Stats().Allocations, m.enqueue, m.idle}

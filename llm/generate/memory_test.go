@@ -1,0 +1,91 @@
+package generate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// A prompt for which there is no memory at once is read in smaller pieces, and followed by the same tokens.
+func TestPromptInLittleMemory(t *testing.T) {
+	f := openDemo(t)
+	prompt := longPrompt(t, f, 60)
+	// answer returns the tokens, and how many bytes were taken before and at most.
+	answer := func(d *kompute.Device) (ids []int, before, peak int64) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		s, err := NewSession(m, f.Tokenizer, 100)
+		require.NoError(t, err)
+		before = d.Stats().LiveBytes
+		for range 2 {
+			forget(t, s)
+			r, err := s.Generate(t.Context(), prompt, Options{MaxTokens: 4})
+			require.NoError(t, err)
+			ids = r.IDs
+		}
+		require.NoError(t, s.Close())
+		require.NoError(t, m.Close())
+		return ids, before, d.Stats().PeakBytes
+	}
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		info := d.Info()
+		spec := "cpu"
+		if info.Backend != "cpu" {
+			spec = fmt.Sprintf("%s:%d", info.Backend, info.Index)
+		}
+		ample, err := kompute.Open(spec)
+		require.NoError(t, err)
+		want, before, peak := answer(ample)
+		require.NoError(t, ample.Close())
+		little, err := kompute.Open(spec, kompute.WithMemoryBudget(before+(peak-before)/3))
+		require.NoError(t, err)
+		got, _, _ := answer(little)
+		require.Equal(t, want, got)
+		require.NoError(t, little.Close())
+	})
+}
+
+// failingOnce is a model whose first pass fails.
+type failingOnce struct {
+	model.Model
+	err error
+}
+
+func (m *failingOnce) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float32] {
+	if err := m.err; err != nil {
+		m.err = nil
+		return kompute.Failed[float32](s, err)
+	}
+	return m.Model.Forward(s, p)
+}
+
+// After a generation that failed, the session computes the next one from the start.
+func TestSessionAfterAnError(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		failing := &failingOnce{Model: m}
+		s, err := NewSession(failing, f.Tokenizer, 100)
+		require.NoError(t, err)
+		for _, cause := range []error{nil, kompute.ErrShape, nil, kompute.ErrOutOfMemory} {
+			failing.err = cause
+			forget(t, s)
+			r, err := s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 4})
+			if cause == kompute.ErrShape {
+				require.ErrorIs(t, err, cause)
+				continue
+			}
+			require.NoError(t, err, "without memory it tries again")
+			require.Equal(t, cases[0].GeneratedIDs[:4], r.IDs)
+		}
+		require.NoError(t, s.Close())
+		require.NoError(t, m.Close())
+	})
+}
