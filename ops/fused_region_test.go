@@ -18,17 +18,19 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
+// wide returns the value of a float of any type.
+func wide[T kompute.Float](v T) float64 {
+	switch v := any(v).(type) {
+	case array.F16:
+		return float64(v.Float32())
+	case array.BF16:
+		return float64(v.Float32())
+	}
+	return float64(any(v).(float32))
+}
+
 // requireClose bounds the difference of numbers relative to the largest.
 func requireClose[T kompute.Float](t require.TestingT, want, got [][]T) {
-	wide := func(v T) float64 {
-		switch v := any(v).(type) {
-		case array.F16:
-			return float64(v.Float32())
-		case array.BF16:
-			return float64(v.Float32())
-		}
-		return float64(any(v).(float32))
-	}
 	bound := map[array.DType]float64{array.Float32: 1e-5, array.Float16: 1e-2, array.BFloat16: 5e-2}[array.DTypeOf[T]()]
 	for i := range want {
 		largest, apart := 1.0, 0.0

@@ -30,10 +30,8 @@ QUADS_IN(8, residual)
 layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };
 #define p q.product
 
-vec4 finished(uint m, uint n, vec4 v) {
-    return RESIDUAL == 0 ? v : residual_quad(q.residual_offset + m * p.n + n) + v;
-}
-#define FINISHED finished
+vec4 added; // of the residual: loaded before anything is stored, which may be in its place
+#define FINISHED(m, n, v) (RESIDUAL == 0 ? (v) : (v) + added)
 
 #include "quantized_result.glsl"
 
@@ -49,6 +47,7 @@ void main() {
     }
     uint m = at / quads;
     uint n = at % quads * 4;
+    added = RESIDUAL == 0 ? vec4(0.0) : residual_quad(q.residual_offset + m * p.n + n);
     store_results(m, n, v);
     for (uint c = 0; c < 4; c++) {
         if (a_flagged(m) || b_flagged(n + c)) {

@@ -4,8 +4,8 @@
 // biases of w, each as often as the products of high and low parts need it. The
 // other workgroups prepare rows of w (see quantized_scales.glsl).
 //
-// ROWS is what is made of x first. A row that has infinities or NaNs then is stored
-// as it is, in the place of its parts.
+// It may norm or gate x first. A row that has infinities or NaNs then is stored
+// in the place of its parts, in x's type.
 //
 // Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
 // which pairs of codes are unpacked.
@@ -43,7 +43,7 @@ layout(constant_id = 7) const uint SUMS = 1; // whether w has biases
 layout(constant_id = 8) const uint BITS = 4;
 TENSOR_IN(8, factors, 9)
 QUADS_IN(8, factors)
-layout(constant_id = 10) const uint ROWS = ROWS_PLAIN;
+layout(constant_id = 10) const uint ROWS_KIND = ROWS_PLAIN; // what is made of x first
 layout(constant_id = 11) const uint RUNS = 1; // of a thread at a time
 
 layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
@@ -67,7 +67,7 @@ vec4 x4(uint from, uint k) {
 }
 
 vec4 factors4(uint from, uint k) {
-    if (ROWS < ROWS_GAINED) {
+    if (ROWS_KIND < ROWS_GAINED) {
         return vec4(1.0);
     }
     if (VECTOR != 0) {
@@ -88,7 +88,7 @@ Run load_run(uint row, uint run) {
 
 // The elements that are multiplied; scale: of a norm.
 void finish_run(inout Run r, float scale) {
-    if (ROWS == ROWS_GATED) {
+    if (ROWS_KIND == ROWS_GATED) {
         [[unroll]] for (uint c = 0; c < 4; c++) {
             r.low[c] = m_silu(r.low[c]);
             r.high[c] = m_silu(r.high[c]);
@@ -227,7 +227,7 @@ void split_block(uint row, uint first, bool finite, int n) {
 }
 
 void split_row(uint row) {
-    const bool normed = ROWS == ROWS_NORMED || ROWS == ROWS_GAINED;
+    const bool normed = ROWS_KIND == ROWS_NORMED || ROWS_KIND == ROWS_GAINED;
     uint runs = p.x.cols / 8;
     uint step = RUNS * gl_WorkGroupSize.x;
     bool one_block = runs <= step; // which stays in registers

@@ -183,9 +183,6 @@ ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, c
     return plan_projection(lowering.device(), shape);
 }
 
-// The most rows that the kernels of projections take.
-constexpr int64_t kMostTileRows = 64;
-
 // What is made of the rows of x before they are multiplied.
 uint32_t rows_kind(const ProjectionOp &op, const ProjectionOperands &m) {
     if (op.norm != 0) {
@@ -211,11 +208,13 @@ void lower_many_rows(Lowering &lowering, const ProjectionOp &op, const Projectio
     Array x = m.x;
     QuantizedProduct q =
         quantized_product(lowering, product, x, m.w(0), m.scales(0), bound_biases(m.scales(0), m.biases(0)), m.out(0));
-    q.rows = rows_kind(op, m);
+    q.rows_kind = rows_kind(op, m);
     q.factors = op.norm != 0 ? m.gain : m.up;
     q.eps = op.eps;
-    q.residual = m.residual;
-    if (m.out(0).dim(-1) != m.w(0).dim(0) || m.residual.offset % 4 != 0 || !takes_fused(lowering, q)) {
+    if (op.epilogue == PROJECTION_RESIDUAL) {
+        q.residual = m.residual;
+    }
+    if (m.out(0).dim(-1) != m.w(0).dim(0) || q.residual.offset % 4 != 0 || !takes_fused(lowering, q)) {
         unsupported("{} rows of {} products", m.x_rows, m.w(0).dim(0));
     }
     dispatch_matrices(lowering, q);
@@ -308,7 +307,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call) {
     }
     check_operands({&x, &m.gain, &m.up, &m.residual});
     check_x(call.op(), m);
-    if (m.x_rows > kMostTileRows) {
+    if (m.x_rows > kMostProjectionRows) {
         lower_many_rows(lowering, call.op(), m);
         return;
     }

@@ -6,6 +6,9 @@
 
 namespace kpx {
 
+// The most rows of x that the kernels of projections take.
+constexpr int64_t kMostProjectionRows = 64;
+
 // The operands of a projection. Absent ones are empty arrays.
 struct ProjectionOperands {
     // How x is given: as a row, or as the partial results of attention over that many splits (attention_parts.glsl),
@@ -22,7 +25,7 @@ struct ProjectionOperands {
     std::array<Matrix, ProjectionCall::kGroups> matrices; // the first `count` of them
     uint32_t count;
     int64_t cols;   // of a row of x
-    int64_t x_rows; // which are contiguous
+    int64_t x_rows; // which are contiguous, unless there are more than kMostProjectionRows
     Parts parts;
 
     const Array &w(uint32_t i) const { return *matrices[i].w; }

@@ -13,7 +13,7 @@ namespace {
 // The range of rows of x for which it is used: fewer are faster by projection.comp, and more by
 // quantized_matmul_coopmat, whose sums are rounded differently. Without tensor cores it is used for few rows
 // only.
-constexpr int64_t kLeastRows = 3, kMostRows = 64, kMostDotRows = 16;
+constexpr int64_t kLeastRows = 3, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
 // The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
 constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
@@ -104,8 +104,8 @@ static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const Pr
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
-    return m.x_rows >= kLeastRows && m.x_rows <= kMostRows && op.bits == 4 && m.biases(0) && m.parts.splits == 1 &&
-           op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
+    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows && op.bits == 4 && m.biases(0) &&
+           m.parts.splits == 1 && op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
            (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&

@@ -148,10 +148,8 @@ void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
                       x.p, grid_1d(lowering.device(), t.count(x.p.x.rows, x.p.n)));
 }
 
-// On a GPU, a product of few rows is lowered as a projection even if no pass has made it one, so that both give the
-// same bits.
-constexpr int64_t kProjectionRows = 64;
-
+// On a GPU, a product of up to kMostProjectionRows rows is lowered as a projection even if no pass has made it one, so
+// that both give the same bits.
 ProjectionOp projection_op(const QuantizedMatMulOp &op) {
     ProjectionOp projection{};
     projection.group_size = op.group_size;
@@ -186,7 +184,7 @@ Array packed(Array x) {
 bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call) {
     const Array &x = call.x();
     if (call.op().transpose == 0 || call.op().bits != 4 || !call.biases() || x.size() == 0 ||
-        x.size() > kProjectionRows * x.dim(-1) || !lowering.has_kernel(spec::projection::kKernel) ||
+        x.size() > kMostProjectionRows * x.dim(-1) || !lowering.has_kernel(spec::projection::kKernel) ||
         prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
         return false;
     }

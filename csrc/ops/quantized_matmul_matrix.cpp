@@ -93,7 +93,7 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                                      .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
                                      .bits = x.op.bits,
                                      .factors_dtype = factors.dtype,
-                                     .rows = x.rows,
+                                     .rows_kind = x.rows_kind,
                                      .runs = uint32_t(std::min<int64_t>(divide_up(runs, threads), kMostRuns))},
         {.x = {x.x, KPX_READ},
          .parts = {out.x_parts, KPX_WRITE},

@@ -10,10 +10,10 @@ struct QuantizedProduct {
     const QuantizedMatMulOp &op;
     const Array &x, &w, &scales, &biases, &out;
     QuantizedMatMulParams p{};
-    uint32_t rows = ROWS_PLAIN; // what is made of x first: a ROWS_*
-    Array factors{};            // for it: [cols], or of x's shape
-    float eps = 0;              // for it
-    Array residual{};           // of out's layout, added to the product; else empty
+    uint32_t rows_kind = ROWS_PLAIN; // what is made of x first: a ROWS_*
+    Array factors{};                 // for it: [cols], or of x's shape
+    float eps = 0;                   // for it
+    Array residual{};                // of out's layout, added to the product; else empty
 };
 
 // out: contiguous.
@@ -22,8 +22,7 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
 
 // Whether the device has what it takes, and it is the fastest way.
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x);
-// Whether it takes the factors and the residual as well, which needs a kernel that adds up results of ranges of
-// columns.
+// Whether it also takes the residual, if there is one: what adds up ranges of columns does.
 bool takes_fused(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x);
 

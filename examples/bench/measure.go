@@ -212,6 +212,9 @@ func (b *bench) session(capacity int) (*generate.Session, error) {
 	return s, err
 }
 
+// errRestarted says that the session has begun again, with smaller pieces of the prompt.
+var errRestarted = fmt.Errorf("%w for the prompt as it was to be measured", kompute.ErrOutOfMemory)
+
 // prompt measures one prompt, in a session that may have read others of that size.
 func (b *bench) prompt(ctx context.Context, s *generate.Session, t test, w *work) (float64, error) {
 	prompt, o := b.tokens(t.Depth), generate.Options{MaxTokens: 1, Eager: b.eager}
@@ -220,11 +223,15 @@ func (b *bench) prompt(ctx context.Context, s *generate.Session, t test, w *work
 			return 0, err
 		}
 	}
-	before := s.Stream().Stats()
+	stream := s.Stream()
+	before := stream.Stats()
 	if _, err := s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), o); err != nil {
 		return 0, err
 	}
-	*w = promptWork(before, s.Stream().Stats())
+	if s.Stream() != stream {
+		return 0, errRestarted
+	}
+	*w = promptWork(before, stream.Stats())
 	return s.Stats().PromptRate(), ctx.Err()
 }
 

@@ -173,14 +173,18 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.Stream().StartTiming(); err != nil {
+	stream := s.Stream()
+	if err := stream.StartTiming(); err != nil {
 		return err
 	}
 	o.MaxTokens = b.profile // the first of them reads the token before: each is one pass
 	if _, err := s.Generate(ctx, append(prompt, r.IDs...), o); err != nil {
 		return err
 	}
-	p.EagerOps = eagerOps(s.Stream().Stats(), b.profile)
+	if s.Stream() != stream {
+		return errRestarted
+	}
+	p.EagerOps = eagerOps(stream.Stats(), b.profile)
 	return nil
 }
 
@@ -264,12 +268,16 @@ func (b *bench) lookAtPromptOps(ctx context.Context, t test, p *promptProfile) (
 			return err
 		}
 	}
-	err = s.Stream().StartTiming()
+	stream := s.Stream()
+	err = stream.StartTiming()
 	if err == nil {
 		_, err = s.Generate(ctx, append(prompt, b.tokens(t.Tokens)...), o)
 	}
+	if err == nil && s.Stream() != stream {
+		err = errRestarted
+	}
 	if err == nil {
-		p.Ops = eagerOps(s.Stream().Stats(), 1)
+		p.Ops = eagerOps(stream.Stats(), 1)
 	}
 	return err
 }

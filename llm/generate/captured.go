@@ -24,6 +24,10 @@ type captured struct {
 	took     time.Duration           // from then until the last token was read
 }
 
+// most returns how many replays the rest of the answer takes. Any behind them could be
+// past the end of the state.
+func (c *captured) most() int { return c.limit - c.generation.first - 1 }
+
 // batch is several replays that were submitted together.
 type batch struct {
 	done kompute.Event
@@ -51,8 +55,8 @@ func (c *captured) ahead() error {
 	if c.issued == 0 {
 		c.began = start
 	}
-	for c.inFlight < len(c.batches) && c.issued < c.limit-1 {
-		times := min(c.batch(), c.limit-1-c.issued)
+	for c.inFlight < len(c.batches) && c.issued < c.most() {
+		times := min(c.batch(), c.most()-c.issued)
 		if err := c.step.region.ReplayN(context.Background(), times); err != nil {
 			return err
 		}
@@ -86,7 +90,7 @@ func (c *captured) batch() int {
 
 // wait waits for the next token of the replays in flight.
 func (c *captured) wait(ctx context.Context) (int, error) {
-	if c.inFlight < len(c.batches) && c.issued < c.limit-1 {
+	if c.inFlight < len(c.batches) && c.issued < c.most() {
 		c.meter.idle++
 	}
 	if err := c.batches[0].done.Wait(ctx); err != nil {

@@ -106,13 +106,13 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	if err := CheckPrompt(limits, prompt); err != nil {
 		return nil, err
 	}
-	if err := s.recover(); err != nil {
-		return nil, err
-	}
 	// The last token is not fed, and needs no place.
 	limit := min(o.MaxTokens, limits.Context-len(prompt)+1)
-	if err := s.reserve(min(len(prompt)+limit, limits.Context)); err != nil {
+	if err := s.prepare(ctx, min(len(prompt)+limit, limits.Context)); err != nil {
 		return nil, err
+	}
+	if s.pieceLimit > 0 {
+		o.PrefillStep = min(o.PrefillStep, s.pieceLimit)
 	}
 	g := &generation{
 		Session: s, options: &o, onToken: onToken, answer: NewAnswer(s.tokenizer, o.EOS, limit, o.Stop),
@@ -149,6 +149,7 @@ type generation struct {
 	answer  *Answer
 	ids     []int
 	first   int             // how many of them there were when run began
+	reading bool            // run has not read all of the prompt
 	unsaid  *Token          // the last of them, until it has been passed on
 	all     strings.Builder // the text so far
 	finish  string
@@ -158,35 +159,34 @@ type generation struct {
 // replace replaces a lost device, and passes on the token, if any, that arrived
 // before the loss was noticed.
 func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
-	m, err := g.host.Replace(ctx, g.model, cause)
-	if err != nil {
-		return err
-	}
-	if err := g.move(m, min(prompt+g.limit, m.Limits().Context)); err != nil {
+	if err := g.replaceLost(ctx, cause, prompt+g.limit); err != nil {
 		return err
 	}
 	g.meter.moved()
 	return g.emit()
 }
 
-// runInMemory runs the generation from its last token on. If there is no memory for it,
-// it tries again without what is captured, and with ever smaller pieces of the prompt.
+// runInMemory runs the generation from its last token on. If there is no memory for the
+// prompt, it tries again with nothing captured, and with ever smaller pieces.
 func (g *generation) runInMemory(ctx context.Context, prompt []int) error {
-	for {
+	for again := false; ; again = true {
 		tokens := slices.Concat(prompt, g.ids)
 		err := g.run(ctx, tokens)
-		step := min(g.options.PrefillStep, len(tokens)) / 2
-		if !errors.Is(err, kompute.ErrOutOfMemory) || step == 0 || ctx.Err() != nil {
+		short := errors.Is(err, kompute.ErrOutOfMemory) || errors.Is(err, kompute.ErrTooLarge)
+		smaller := min(g.options.PrefillStep, len(tokens)) / 2
+		if !short || !g.reading || ctx.Err() != nil || again && smaller < fewestRows {
 			return err
 		}
-		if failed := errors.Join(g.restart(), g.emit()); failed != nil {
+		if smaller >= fewestRows {
+			g.options.PrefillStep, g.pieceLimit = smaller, smaller
+		}
+		if failed := g.restart(g.state.Capacity()); failed != nil {
 			return errors.Join(err, failed)
 		}
-		g.options.PrefillStep = step
 		g.meter.restarted()
 		d := g.model.Device()
-		d.Logger().Warn("there is no memory for a pass over the prompt: its pieces are made smaller",
-			slog.Int("tokens", step), slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
+		d.Logger().Warn("there was no memory for a prompt: the session starts again",
+			slog.Int("tokens at once", g.options.PrefillStep), slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
 	}
 }
 
@@ -201,10 +201,12 @@ func (g *generation) run(ctx context.Context, prompt []int) error {
 		}
 		defer g.params.Close()
 	}
+	g.reading = true
 	token, err := g.read(ctx, prompt)
 	if err != nil {
 		return err
 	}
+	g.reading = false
 	src, err := g.source(token)
 	if err != nil {
 		return errors.Join(err, token.Close())

@@ -46,7 +46,8 @@ type Options struct {
 	// OnText, if not nil, gets the text as it is generated, in whole
 	// characters. If it returns an error, the generation ends with that error.
 	OnText func(text string) error
-	// OnPrefill, if not nil, is told how much of a long prompt has been fed.
+	// OnPrefill, if not nil, is told how much of a long prompt has been fed. Without memory
+	// for it, the prompt is fed again from its first token on.
 	OnPrefill func(done, total int)
 }
 

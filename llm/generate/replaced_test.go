@@ -30,7 +30,7 @@ func TestDrawsContinue(t *testing.T) {
 				forget(t, s)
 				g := &generation{
 					Session: s, options: &o, onToken: func(Token) error { return nil }, ids: slices.Clone(whole.IDs[:behind]),
-					answer: NewAnswer(s.tokenizer, nil, 10-behind, nil), limit: 10 - behind, meter: s.newMeter(),
+					answer: NewAnswer(s.tokenizer, nil, 10-behind, nil), limit: 10, meter: s.newMeter(),
 				}
 				require.NoError(t, g.run(t.Context(), slices.Concat(prompt, g.ids)))
 				require.Equal(t, whole.IDs, g.ids)
@@ -39,4 +39,37 @@ func TestDrawsContinue(t *testing.T) {
 			require.Equal(t, d.Backend() != "cpu", region != nil, "some were replayed; on the CPU backend, each length came once")
 		})
 	})
+}
+
+// An answer that begins again in the middle, and fills the state, has the same last token: no replay comes behind the one
+// that it needs, since those would have no place.
+func TestResumedAnswerFillsTheState(t *testing.T) {
+	f := openDemo(t)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	m, err := f.Load(t.Context(), d, model.Options{})
+	require.NoError(t, err)
+	s, err := NewSession(m, f.Tokenizer, 1)
+	require.NoError(t, err)
+	const tokens = 20
+	prompt := longPrompt(t, f, s.state.Capacity()-tokens+1)
+	o := Options{MaxTokens: tokens}
+	require.NoError(t, o.fill())
+	var whole []int
+	for behind := range tokens {
+		forget(t, s)
+		g := &generation{
+			Session: s, options: &o, onToken: func(Token) error { return nil }, ids: slices.Clone(whole[:behind]),
+			answer: NewAnswer(s.tokenizer, nil, tokens-behind, nil), limit: tokens, meter: s.newMeter(),
+		}
+		require.NoError(t, g.run(t.Context(), slices.Concat(prompt, g.ids)))
+		if behind == 0 {
+			whole = g.ids
+		}
+		require.Len(t, g.ids, tokens)
+		require.Equal(t, whole, g.ids, "resumed behind %d tokens", behind)
+	}
+	require.NoError(t, s.Close())
+	require.NoError(t, m.Close())
+	require.NoError(t, d.Close())
 }

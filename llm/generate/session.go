@@ -23,6 +23,8 @@ type Session struct {
 	step      *step // nil until needed
 	pieces    map[pieceSize]*piece
 	pieceUses int // of all sizes
+	// the most tokens of a piece, since there was no memory for more; 0: any
+	pieceLimit int
 	// why the step cannot be captured on this device; nil: it can, so far
 	uncaptured error
 	stats      Stats
@@ -73,14 +75,25 @@ func (s *Session) move(m model.Model, capacity int) error {
 	return nil
 }
 
+// replaceLost moves the session to what its host has in place of a lost device. It returns
+// cause if that is not why it failed.
+func (s *Session) replaceLost(ctx context.Context, cause error, capacity int) error {
+	if s.host == nil {
+		return cause
+	}
+	m, err := s.host.Replace(ctx, s.model, cause)
+	if err != nil {
+		return err
+	}
+	return s.move(m, min(capacity, m.Limits().Context))
+}
+
 // restart gives the session a new stream and an empty state: an op that failed has
-// poisoned the stream, and left the state without content. Nothing that was captured
-// remains.
-func (s *Session) restart() error {
-	capacity := s.state.Capacity()
+// poisoned the stream, and left the state without content. No region remains.
+func (s *Session) restart(capacity int) error {
 	closed := errors.Join(s.closeStep(), s.closePieces(), s.state.Close())
 	_ = s.stream.Close() // its error is the one that poisoned it
-	s.seen = nil
+	s.seen, s.pieces = nil, nil
 	state, err := s.model.NewState(max(capacity, 1))
 	if err != nil {
 		return errors.Join(closed, err)
@@ -93,13 +106,26 @@ func (s *Session) restart() error {
 	return closed
 }
 
-// recover restarts a session whose stream an earlier generation has left poisoned. A lost
-// device is left to the host.
-func (s *Session) recover() error {
-	if err := s.stream.Err(); err == nil || errors.Is(err, kompute.ErrDeviceLost) {
-		return nil
+// prepare makes room for that many tokens, in a session that an earlier generation or the
+// loss of its device may have left unusable.
+func (s *Session) prepare(ctx context.Context, tokens int) error {
+	if s.host != nil && s.host.Model() != s.model {
+		return s.move(s.host.Model(), tokens)
 	}
-	return s.restart()
+	err := s.stream.Err()
+	switch {
+	case err == nil:
+		err = s.reserve(tokens)
+		if errors.Is(err, kompute.ErrOutOfMemory) { // perhaps without the present state
+			err = s.restart(tokens)
+		}
+	case !errors.Is(err, kompute.ErrDeviceLost):
+		err = s.restart(tokens)
+	}
+	if err != nil {
+		err = s.replaceLost(ctx, err, tokens)
+	}
+	return err
 }
 
 // open reports whether the session is neither nil nor zero nor closed.

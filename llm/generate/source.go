@@ -31,7 +31,7 @@ type source interface {
 // processes the prompt, unless an earlier generation has captured it.
 func (g *generation) source(token *kompute.Tensor[uint32]) (source, error) {
 	first := g.state.Len()
-	if g.limit == 1 {
+	if g.limit-g.first == 1 {
 		return &eager{generation: g, token: token, at: first}, nil
 	}
 	c, err := g.decodeStep()

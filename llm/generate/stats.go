@@ -12,7 +12,8 @@ type Stats struct {
 	Fed int
 	// FirstToken is the time from the start to the first token, which includes
 	// processing the prompt. Decode is the time from then to the last token. If the
-	// device was replaced, Decode and Work begin with the first token after that.
+	// device was replaced, or there was no memory for the prompt at once, Decode and Work
+	// begin with the first token after that.
 	FirstToken, Decode time.Duration
 	// Work counts what the stream did for the tokens after the first.
 	Work Work

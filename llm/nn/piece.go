@@ -124,6 +124,10 @@ func (l *pieceLayer[T]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Ten
 	return rotateRows(s, r, heads, l.at.piece)
 }
 
+// mostPagedHead is how many elements a head has at most that the attention to pages takes
+// on tensor cores.
+const mostPagedHead = 128
+
 // mostPagedRows is the number of rows of heads up to which attention to pages is faster
 // than ops.SDPA. That has one workgroup for 64 of them, too few for a large GPU then;
 // attention to pages divides the keys of such a tile among several.
@@ -133,7 +137,7 @@ const mostPagedRows = 8192
 // or none.
 func (l *pieceLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
 	rows, n, d := q.Dim(0), q.Dim(1), q.Dim(2)
-	if l.at.paged && rows*n <= mostPagedRows {
+	if l.at.paged && rows*n <= mostPagedRows && d <= mostPagedHead {
 		return (&pagedLayer[T, T]{l.LayerCache, l.at.piece}).Attend(s, q, k, v, scale)
 	}
 	updateRows(s, l.LayerCache, k, v, l.at.piece)

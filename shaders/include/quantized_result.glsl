@@ -1,6 +1,6 @@
 // The results of quantized_matmul_coopmat, in the form that matrix_results.glsl requires.
 //
-// Before the include: what affine.glsl needs; x_DT; TENSOR_OUT and QUAD_BITS_OUT of
+// Before the include: the push constants q and p; what affine.glsl needs; x_DT; TENSOR_OUT and QUAD_BITS_OUT of
 // y; and the buffers that quantized_matmul_split has written, x_parts, x_exponents and
 // w_exponents.
 #ifndef QUANTIZED_RESULT_GLSL
