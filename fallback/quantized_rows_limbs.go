@@ -23,6 +23,9 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, fr
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
+		next := first + rows
+		prefetchMatrix(m.scales, next, min(limbBlock, hi-next))
+		prefetchMatrix(m.biases, next, min(limbBlock, hi-next))
 		for i := from; i < end; i++ {
 			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
 		}
@@ -104,6 +107,17 @@ func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
 		data = append(data, m.codes(off+i*rowStride, words, step)[:words*4]...)
 	}
 	return data, words * 4
+}
+
+// prefetchMatrix loads rows into the cache, if they follow one another: scales and biases lie
+// apart from the codes, and are read in short pieces.
+func prefetchMatrix(a *array.Array, first, rows int) {
+	if rows <= 0 || !a.Present() || a.Strides[1] != 1 || a.Strides[0] != a.Shape[1] {
+		return
+	}
+	size := a.DType.Size()
+	at := (a.Offset + first*a.Strides[0]) * size
+	simd.Prefetch(a.Data[at : at+rows*a.Shape[1]*size])
 }
 
 // loadMatrix returns rows of a matrix of floats one after the other: in place

@@ -16,7 +16,7 @@ type codeDots struct {
 	groupLanes int  // lanes that share a scale: 4, 8, 16, or 32, two blocks
 	rows       int
 
-	code, x           reg.GPVirtual
+	code, x, ahead    reg.GPVirtual
 	codeRow           rowAt
 	scaleRow, biasRow rowAt
 	total             [][]reg.VecVirtual // per row and part of a block
@@ -37,7 +37,7 @@ const (
 
 // prefetchAhead is how many bytes ahead codes are prefetched: somewhat more than
 // memory delivers in the time of one access.
-const prefetchAhead = 8192
+const prefetchAhead = 4096
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }
 
@@ -69,7 +69,7 @@ func (d *codeDots) emit() {
 		"(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)")
 	stride, groups := arg("stride"), scaled("groups")
 	scales, biases := GP64(), GP64()
-	d.code, d.x = GP64(), GP64()
+	d.code, d.x, d.ahead = GP64(), GP64(), GP64()
 	d.codeRow = rowPointers(d.code, stride, d.rows)
 	var triple reg.GPVirtual
 	if d.rows > 3 {
@@ -83,6 +83,7 @@ func (d *codeDots) emit() {
 
 	Label("rows")
 	MOVQ(slot("codes"), d.code)
+	MOVQ(d.code, d.ahead)
 	MOVQ(slot("scales"), scales)
 	MOVQ(slot("biases"), biases)
 	MOVQ(slot("x"), d.x)
@@ -159,10 +160,12 @@ func (d *codeDots) block() {
 	if d.halves {
 		elements = 128
 	}
-	// The next rows follow these, which the processor's own prefetcher does not detect.
+	// The rows take turns, which the processor's own prefetcher does not detect, but they
+	// follow one another in memory.
 	for row := range d.rows {
-		PREFETCHT0(d.codeRow(row, prefetchAhead))
+		PREFETCHT0(Mem{Base: d.ahead, Disp: prefetchAhead + 64*row})
 	}
+	ADDQ(U32(64*d.rows), d.ahead)
 	for part := range d.parts() {
 		d.part(part, elements)
 	}

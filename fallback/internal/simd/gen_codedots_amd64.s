@@ -10,8 +10,8 @@ TEXT ·codeDotsHalves4x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x0f0f0f0f, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
@@ -19,6 +19,7 @@ TEXT ·codeDotsHalves4x4VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -26,13 +27,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0      8192(SI)
-	PREFETCHT0      8192(SI)(AX*1)
-	PREFETCHT0      8192(SI)(AX*2)
-	PREFETCHT0      8192(SI)(R8*1)
+	PREFETCHT0      4096(R8)
+	PREFETCHT0      4160(R8)
+	PREFETCHT0      4224(R8)
+	PREFETCHT0      4288(R8)
+	ADDQ            $0x00000100, R8
 	VMOVDQU32       (DI), Z10
 	VMOVDQU32       64(DI), Z11
 	VMOVDQU32       128(DI), Z12
@@ -44,7 +46,7 @@ block:
 	VMOVDQU32       (SI), Z18
 	VMOVDQU32       (SI)(AX*1), Z19
 	VMOVDQU32       (SI)(AX*2), Z20
-	VMOVDQU32       (SI)(R8*1), Z21
+	VMOVDQU32       (SI)(R9*1), Z21
 	VPXORD          Z5, Z5, Z5
 	VPXORD          Z6, Z6, Z6
 	VPXORD          Z7, Z7, Z7
@@ -118,19 +120,19 @@ block:
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z7, Z3
 	VFMADD231PS     Z11, Z17, Z3
-	VBROADCASTF32X4 (DX)(R9*1), Z10
+	VBROADCASTF32X4 (DX)(R10*1), Z10
 	VPERMILPS       Z9, Z10, Z10
-	VBROADCASTF32X4 (BX)(R9*1), Z11
+	VBROADCASTF32X4 (BX)(R10*1), Z11
 	VPERMILPS       Z9, Z11, Z11
 	VMULPS          Z16, Z10, Z10
 	VFMADD231PS     Z10, Z8, Z4
 	VFMADD231PS     Z11, Z17, Z4
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000200, DI
-	DECQ            R10
+	DECQ            R11
 	ADDQ            $0x10, DX
 	ADDQ            $0x10, BX
-	TESTQ           R10, R10
+	TESTQ           R11, R11
 	JNZ             block
 	MOVQ            out+0(FP), DX
 	VEXTRACTF64X4   $0x01, Z1, Y10
@@ -184,8 +186,8 @@ TEXT ·codeDotsHalves8x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x0f0f0f0f, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
@@ -193,6 +195,7 @@ TEXT ·codeDotsHalves8x4VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -200,13 +203,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0    8192(SI)
-	PREFETCHT0    8192(SI)(AX*1)
-	PREFETCHT0    8192(SI)(AX*2)
-	PREFETCHT0    8192(SI)(R8*1)
+	PREFETCHT0    4096(R8)
+	PREFETCHT0    4160(R8)
+	PREFETCHT0    4224(R8)
+	PREFETCHT0    4288(R8)
+	ADDQ          $0x00000100, R8
 	VMOVDQU32     (DI), Z10
 	VMOVDQU32     64(DI), Z11
 	VMOVDQU32     128(DI), Z12
@@ -218,7 +222,7 @@ block:
 	VMOVDQU32     (SI), Z18
 	VMOVDQU32     (SI)(AX*1), Z19
 	VMOVDQU32     (SI)(AX*2), Z20
-	VMOVDQU32     (SI)(R8*1), Z21
+	VMOVDQU32     (SI)(R9*1), Z21
 	VPXORD        Z5, Z5, Z5
 	VPXORD        Z6, Z6, Z6
 	VPXORD        Z7, Z7, Z7
@@ -292,19 +296,19 @@ block:
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z7, Z3
 	VFMADD231PS   Z11, Z17, Z3
-	VBROADCASTSD  (DX)(R9*1), Z10
+	VBROADCASTSD  (DX)(R10*1), Z10
 	VPERMILPS     Z9, Z10, Z10
-	VBROADCASTSD  (BX)(R9*1), Z11
+	VBROADCASTSD  (BX)(R10*1), Z11
 	VPERMILPS     Z9, Z11, Z11
 	VMULPS        Z16, Z10, Z10
 	VFMADD231PS   Z10, Z8, Z4
 	VFMADD231PS   Z11, Z17, Z4
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000200, DI
-	DECQ          R10
+	DECQ          R11
 	ADDQ          $0x08, DX
 	ADDQ          $0x08, BX
-	TESTQ         R10, R10
+	TESTQ         R11, R11
 	JNZ           block
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y10
@@ -358,14 +362,15 @@ TEXT ·codeDotsHalves16x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x0f0f0f0f, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -373,13 +378,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0       8192(SI)
-	PREFETCHT0       8192(SI)(AX*1)
-	PREFETCHT0       8192(SI)(AX*2)
-	PREFETCHT0       8192(SI)(R8*1)
+	PREFETCHT0       4096(R8)
+	PREFETCHT0       4160(R8)
+	PREFETCHT0       4224(R8)
+	PREFETCHT0       4288(R8)
+	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z9
 	VMOVDQU32        64(DI), Z10
 	VMOVDQU32        128(DI), Z11
@@ -391,7 +397,7 @@ block:
 	VMOVDQU32        (SI), Z17
 	VMOVDQU32        (SI)(AX*1), Z18
 	VMOVDQU32        (SI)(AX*2), Z19
-	VMOVDQU32        (SI)(R8*1), Z20
+	VMOVDQU32        (SI)(R9*1), Z20
 	VPXORD           Z5, Z5, Z5
 	VPXORD           Z6, Z6, Z6
 	VPXORD           Z7, Z7, Z7
@@ -453,15 +459,15 @@ block:
 	VMULPS.BCST      (DX)(CX*2), Z15, Z9
 	VFMADD231PS      Z9, Z7, Z3
 	VFMADD231PS.BCST (BX)(CX*2), Z16, Z3
-	VMULPS.BCST      (DX)(R9*1), Z15, Z9
+	VMULPS.BCST      (DX)(R10*1), Z15, Z9
 	VFMADD231PS      Z9, Z8, Z4
-	VFMADD231PS.BCST (BX)(R9*1), Z16, Z4
+	VFMADD231PS.BCST (BX)(R10*1), Z16, Z4
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000200, DI
-	DECQ             R10
+	DECQ             R11
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R10, R10
+	TESTQ            R11, R11
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y9
@@ -497,8 +503,8 @@ TEXT ·codeDotsNatural4x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x43800000, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
@@ -506,6 +512,7 @@ TEXT ·codeDotsNatural4x4VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -513,13 +520,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0      8192(SI)
-	PREFETCHT0      8192(SI)(AX*1)
-	PREFETCHT0      8192(SI)(AX*2)
-	PREFETCHT0      8192(SI)(R8*1)
+	PREFETCHT0      4096(R8)
+	PREFETCHT0      4160(R8)
+	PREFETCHT0      4224(R8)
+	PREFETCHT0      4288(R8)
+	ADDQ            $0x00000100, R8
 	VMOVDQU32       (DI), Z14
 	VMOVDQU32       64(DI), Z15
 	VMOVDQU32       128(DI), Z16
@@ -528,7 +536,7 @@ block:
 	VMOVDQU32       (SI), Z19
 	VMOVDQU32       (SI)(AX*1), Z20
 	VMOVDQU32       (SI)(AX*2), Z21
-	VMOVDQU32       (SI)(R8*1), Z22
+	VMOVDQU32       (SI)(R9*1), Z22
 	VPXORD          Z5, Z5, Z5
 	VPXORD          Z6, Z6, Z6
 	VPXORD          Z7, Z7, Z7
@@ -586,19 +594,19 @@ block:
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z11, Z3
 	VFMADD231PS     Z15, Z18, Z3
-	VBROADCASTF32X4 (DX)(R9*1), Z14
+	VBROADCASTF32X4 (DX)(R10*1), Z14
 	VPERMILPS       Z13, Z14, Z14
-	VBROADCASTF32X4 (BX)(R9*1), Z15
+	VBROADCASTF32X4 (BX)(R10*1), Z15
 	VPERMILPS       Z13, Z15, Z15
 	VMULPS          Z17, Z14, Z14
 	VFMADD231PS     Z14, Z12, Z4
 	VFMADD231PS     Z15, Z18, Z4
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000140, DI
-	DECQ            R10
+	DECQ            R11
 	ADDQ            $0x10, DX
 	ADDQ            $0x10, BX
-	TESTQ           R10, R10
+	TESTQ           R11, R11
 	JNZ             block
 	MOVQ            out+0(FP), DX
 	VEXTRACTF64X4   $0x01, Z1, Y14
@@ -634,8 +642,8 @@ TEXT ·codeDotsNatural8x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x43800000, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
@@ -643,6 +651,7 @@ TEXT ·codeDotsNatural8x4VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -650,13 +659,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0    8192(SI)
-	PREFETCHT0    8192(SI)(AX*1)
-	PREFETCHT0    8192(SI)(AX*2)
-	PREFETCHT0    8192(SI)(R8*1)
+	PREFETCHT0    4096(R8)
+	PREFETCHT0    4160(R8)
+	PREFETCHT0    4224(R8)
+	PREFETCHT0    4288(R8)
+	ADDQ          $0x00000100, R8
 	VMOVDQU32     (DI), Z14
 	VMOVDQU32     64(DI), Z15
 	VMOVDQU32     128(DI), Z16
@@ -665,7 +675,7 @@ block:
 	VMOVDQU32     (SI), Z19
 	VMOVDQU32     (SI)(AX*1), Z20
 	VMOVDQU32     (SI)(AX*2), Z21
-	VMOVDQU32     (SI)(R8*1), Z22
+	VMOVDQU32     (SI)(R9*1), Z22
 	VPXORD        Z5, Z5, Z5
 	VPXORD        Z6, Z6, Z6
 	VPXORD        Z7, Z7, Z7
@@ -723,19 +733,19 @@ block:
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z11, Z3
 	VFMADD231PS   Z15, Z18, Z3
-	VBROADCASTSD  (DX)(R9*1), Z14
+	VBROADCASTSD  (DX)(R10*1), Z14
 	VPERMILPS     Z13, Z14, Z14
-	VBROADCASTSD  (BX)(R9*1), Z15
+	VBROADCASTSD  (BX)(R10*1), Z15
 	VPERMILPS     Z13, Z15, Z15
 	VMULPS        Z17, Z14, Z14
 	VFMADD231PS   Z14, Z12, Z4
 	VFMADD231PS   Z15, Z18, Z4
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000140, DI
-	DECQ          R10
+	DECQ          R11
 	ADDQ          $0x08, DX
 	ADDQ          $0x08, BX
-	TESTQ         R10, R10
+	TESTQ         R11, R11
 	JNZ           block
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y14
@@ -771,14 +781,15 @@ TEXT ·codeDotsNatural16x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x43800000, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -786,13 +797,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0       8192(SI)
-	PREFETCHT0       8192(SI)(AX*1)
-	PREFETCHT0       8192(SI)(AX*2)
-	PREFETCHT0       8192(SI)(R8*1)
+	PREFETCHT0       4096(R8)
+	PREFETCHT0       4160(R8)
+	PREFETCHT0       4224(R8)
+	PREFETCHT0       4288(R8)
+	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z13
 	VMOVDQU32        64(DI), Z14
 	VMOVDQU32        128(DI), Z15
@@ -801,7 +813,7 @@ block:
 	VMOVDQU32        (SI), Z18
 	VMOVDQU32        (SI)(AX*1), Z19
 	VMOVDQU32        (SI)(AX*2), Z20
-	VMOVDQU32        (SI)(R8*1), Z21
+	VMOVDQU32        (SI)(R9*1), Z21
 	VPXORD           Z5, Z5, Z5
 	VPXORD           Z6, Z6, Z6
 	VPXORD           Z7, Z7, Z7
@@ -847,15 +859,15 @@ block:
 	VMULPS.BCST      (DX)(CX*2), Z16, Z13
 	VFMADD231PS      Z13, Z11, Z3
 	VFMADD231PS.BCST (BX)(CX*2), Z17, Z3
-	VMULPS.BCST      (DX)(R9*1), Z16, Z13
+	VMULPS.BCST      (DX)(R10*1), Z16, Z13
 	VFMADD231PS      Z13, Z12, Z4
-	VFMADD231PS.BCST (BX)(R9*1), Z17, Z4
+	VFMADD231PS.BCST (BX)(R10*1), Z17, Z4
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	DECQ             R10
+	DECQ             R11
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R10, R10
+	TESTQ            R11, R11
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y13
@@ -891,14 +903,15 @@ TEXT ·codeDotsNatural32x4VNNI512(SB), NOSPLIT, $0-72
 	MOVQ         stride+16(FP), AX
 	MOVQ         groups+40(FP), CX
 	SHLQ         $0x02, CX
-	LEAQ         (AX)(AX*2), R8
-	LEAQ         (CX)(CX*2), R9
+	LEAQ         (AX)(AX*2), R9
+	LEAQ         (CX)(CX*2), R10
 	MOVL         $0x43800000, DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Z0
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -906,13 +919,14 @@ rows:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
-	MOVQ   blocks+64(FP), R10
+	MOVQ   blocks+64(FP), R11
 
 block:
-	PREFETCHT0       8192(SI)
-	PREFETCHT0       8192(SI)(AX*1)
-	PREFETCHT0       8192(SI)(AX*2)
-	PREFETCHT0       8192(SI)(R8*1)
+	PREFETCHT0       4096(R8)
+	PREFETCHT0       4160(R8)
+	PREFETCHT0       4224(R8)
+	PREFETCHT0       4288(R8)
+	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z21
 	VMOVDQU32        64(DI), Z22
 	VMOVDQU32        128(DI), Z23
@@ -921,7 +935,7 @@ block:
 	VMOVDQU32        (SI), Z26
 	VMOVDQU32        (SI)(AX*1), Z27
 	VMOVDQU32        (SI)(AX*2), Z28
-	VMOVDQU32        (SI)(R8*1), Z29
+	VMOVDQU32        (SI)(R9*1), Z29
 	VPXORD           Z5, Z5, Z5
 	VPXORD           Z6, Z6, Z6
 	VPXORD           Z7, Z7, Z7
@@ -967,15 +981,16 @@ block:
 	VMULPS.BCST      (DX)(CX*2), Z24, Z21
 	VFMADD231PS      Z21, Z11, Z3
 	VFMADD231PS.BCST (BX)(CX*2), Z25, Z3
-	VMULPS.BCST      (DX)(R9*1), Z24, Z21
+	VMULPS.BCST      (DX)(R10*1), Z24, Z21
 	VFMADD231PS      Z21, Z12, Z4
-	VFMADD231PS.BCST (BX)(R9*1), Z25, Z4
+	VFMADD231PS.BCST (BX)(R10*1), Z25, Z4
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	PREFETCHT0       8192(SI)
-	PREFETCHT0       8192(SI)(AX*1)
-	PREFETCHT0       8192(SI)(AX*2)
-	PREFETCHT0       8192(SI)(R8*1)
+	PREFETCHT0       4096(R8)
+	PREFETCHT0       4160(R8)
+	PREFETCHT0       4224(R8)
+	PREFETCHT0       4288(R8)
+	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z21
 	VMOVDQU32        64(DI), Z22
 	VMOVDQU32        128(DI), Z23
@@ -984,7 +999,7 @@ block:
 	VMOVDQU32        (SI), Z26
 	VMOVDQU32        (SI)(AX*1), Z27
 	VMOVDQU32        (SI)(AX*2), Z28
-	VMOVDQU32        (SI)(R8*1), Z29
+	VMOVDQU32        (SI)(R9*1), Z29
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z15, Z15, Z15
@@ -1030,15 +1045,15 @@ block:
 	VMULPS.BCST      (DX)(CX*2), Z24, Z21
 	VFMADD231PS      Z21, Z19, Z3
 	VFMADD231PS.BCST (BX)(CX*2), Z25, Z3
-	VMULPS.BCST      (DX)(R9*1), Z24, Z21
+	VMULPS.BCST      (DX)(R10*1), Z24, Z21
 	VFMADD231PS      Z21, Z20, Z4
-	VFMADD231PS.BCST (BX)(R9*1), Z25, Z4
+	VFMADD231PS.BCST (BX)(R10*1), Z25, Z4
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	SUBQ             $0x02, R10
+	SUBQ             $0x02, R11
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R10, R10
+	TESTQ            R11, R11
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y21
@@ -1081,14 +1096,16 @@ TEXT ·codeDotsHalves4x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0      8192(SI)
+	PREFETCHT0      4096(R8)
+	ADDQ            $0x00000040, R8
 	VMOVDQU32       (DI), Z4
 	VMOVDQU32       64(DI), Z5
 	VMOVDQU32       128(DI), Z6
@@ -1120,10 +1137,10 @@ block:
 	VFMADD231PS     Z5, Z11, Z1
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000200, DI
-	DECQ            R8
+	DECQ            R9
 	ADDQ            $0x10, DX
 	ADDQ            $0x10, BX
-	TESTQ           R8, R8
+	TESTQ           R9, R9
 	JNZ             block
 	MOVQ            out+0(FP), DX
 	VEXTRACTF64X4   $0x01, Z1, Y4
@@ -1157,14 +1174,16 @@ TEXT ·codeDotsHalves8x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0    8192(SI)
+	PREFETCHT0    4096(R8)
+	ADDQ          $0x00000040, R8
 	VMOVDQU32     (DI), Z4
 	VMOVDQU32     64(DI), Z5
 	VMOVDQU32     128(DI), Z6
@@ -1196,10 +1215,10 @@ block:
 	VFMADD231PS   Z5, Z11, Z1
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000200, DI
-	DECQ          R8
+	DECQ          R9
 	ADDQ          $0x08, DX
 	ADDQ          $0x08, BX
-	TESTQ         R8, R8
+	TESTQ         R9, R9
 	JNZ           block
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y4
@@ -1232,14 +1251,16 @@ TEXT ·codeDotsHalves16x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0       8192(SI)
+	PREFETCHT0       4096(R8)
+	ADDQ             $0x00000040, R8
 	VMOVDQU32        (DI), Z3
 	VMOVDQU32        64(DI), Z4
 	VMOVDQU32        128(DI), Z5
@@ -1267,10 +1288,10 @@ block:
 	VFMADD231PS.BCST (BX), Z10, Z1
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000200, DI
-	DECQ             R8
+	DECQ             R9
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R8, R8
+	TESTQ            R9, R9
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y3
@@ -1304,14 +1325,16 @@ TEXT ·codeDotsNatural4x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0      8192(SI)
+	PREFETCHT0      4096(R8)
+	ADDQ            $0x00000040, R8
 	VMOVDQU32       (DI), Z5
 	VMOVDQU32       64(DI), Z6
 	VMOVDQU32       128(DI), Z7
@@ -1336,10 +1359,10 @@ block:
 	VFMADD231PS     Z6, Z9, Z1
 	ADDQ            $0x00000040, SI
 	ADDQ            $0x00000140, DI
-	DECQ            R8
+	DECQ            R9
 	ADDQ            $0x10, DX
 	ADDQ            $0x10, BX
-	TESTQ           R8, R8
+	TESTQ           R9, R9
 	JNZ             block
 	MOVQ            out+0(FP), DX
 	VEXTRACTF64X4   $0x01, Z1, Y5
@@ -1373,14 +1396,16 @@ TEXT ·codeDotsNatural8x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0    8192(SI)
+	PREFETCHT0    4096(R8)
+	ADDQ          $0x00000040, R8
 	VMOVDQU32     (DI), Z5
 	VMOVDQU32     64(DI), Z6
 	VMOVDQU32     128(DI), Z7
@@ -1405,10 +1430,10 @@ block:
 	VFMADD231PS   Z6, Z9, Z1
 	ADDQ          $0x00000040, SI
 	ADDQ          $0x00000140, DI
-	DECQ          R8
+	DECQ          R9
 	ADDQ          $0x08, DX
 	ADDQ          $0x08, BX
-	TESTQ         R8, R8
+	TESTQ         R9, R9
 	JNZ           block
 	MOVQ          out+0(FP), DX
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -1441,14 +1466,16 @@ TEXT ·codeDotsNatural16x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0       8192(SI)
+	PREFETCHT0       4096(R8)
+	ADDQ             $0x00000040, R8
 	VMOVDQU32        (DI), Z4
 	VMOVDQU32        64(DI), Z5
 	VMOVDQU32        128(DI), Z6
@@ -1469,10 +1496,10 @@ block:
 	VFMADD231PS.BCST (BX), Z8, Z1
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	DECQ             R8
+	DECQ             R9
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R8, R8
+	TESTQ            R9, R9
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y4
@@ -1505,14 +1532,16 @@ TEXT ·codeDotsNatural32x1VNNI512(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VPXORD Z1, Z1, Z1
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0       8192(SI)
+	PREFETCHT0       4096(R8)
+	ADDQ             $0x00000040, R8
 	VMOVDQU32        (DI), Z6
 	VMOVDQU32        64(DI), Z7
 	VMOVDQU32        128(DI), Z8
@@ -1533,7 +1562,8 @@ block:
 	VFMADD231PS.BCST (BX), Z10, Z1
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	PREFETCHT0       8192(SI)
+	PREFETCHT0       4096(R8)
+	ADDQ             $0x00000040, R8
 	VMOVDQU32        (DI), Z6
 	VMOVDQU32        64(DI), Z7
 	VMOVDQU32        128(DI), Z8
@@ -1554,10 +1584,10 @@ block:
 	VFMADD231PS.BCST (BX), Z10, Z1
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000140, DI
-	SUBQ             $0x02, R8
+	SUBQ             $0x02, R9
 	ADDQ             $0x04, DX
 	ADDQ             $0x04, BX
-	TESTQ            R8, R8
+	TESTQ            R9, R9
 	JNZ              block
 	MOVQ             out+0(FP), DX
 	VEXTRACTF64X4    $0x01, Z1, Y6
@@ -1591,6 +1621,7 @@ TEXT ·codeDotsHalves4x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -1598,11 +1629,12 @@ rows:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -1705,10 +1737,10 @@ block:
 	VFMADD231PS  Y9, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -1743,6 +1775,7 @@ TEXT ·codeDotsHalves8x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -1750,11 +1783,12 @@ rows:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -1849,10 +1883,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -1887,6 +1921,7 @@ TEXT ·codeDotsHalves16x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -1894,11 +1929,12 @@ rows:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -1993,10 +2029,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2032,6 +2068,7 @@ TEXT ·codeDotsNatural4x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -2039,11 +2076,12 @@ rows:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -2124,10 +2162,10 @@ block:
 	VFMADD231PS  Y9, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -2162,6 +2200,7 @@ TEXT ·codeDotsNatural8x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -2169,11 +2208,12 @@ rows:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2246,10 +2286,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2284,6 +2324,7 @@ TEXT ·codeDotsNatural16x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -2291,11 +2332,12 @@ rows:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2368,10 +2410,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2406,6 +2448,7 @@ TEXT ·codeDotsNatural32x2AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -2413,11 +2456,12 @@ rows:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2490,8 +2534,9 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y5
 	VMOVUPS      256(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -2564,10 +2609,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	SUBQ         $0x02, R8
+	SUBQ         $0x02, R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2603,15 +2648,17 @@ TEXT ·codeDotsHalves4x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -2672,10 +2719,10 @@ block:
 	VFMADD231PS  Y8, Y5, Y3
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -2707,15 +2754,17 @@ TEXT ·codeDotsHalves8x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y3
 	VMOVUPS      448(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -2772,10 +2821,10 @@ block:
 	VFMADD231PS  Y7, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2807,15 +2856,17 @@ TEXT ·codeDotsHalves16x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y3
 	VMOVUPS      448(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -2872,10 +2923,10 @@ block:
 	VFMADD231PS  Y7, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -2908,15 +2959,17 @@ TEXT ·codeDotsNatural4x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y4
 	VMOVUPS      256(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -2963,10 +3016,10 @@ block:
 	VFMADD231PS  Y7, Y5, Y3
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -2998,15 +3051,17 @@ TEXT ·codeDotsNatural8x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3049,10 +3104,10 @@ block:
 	VFMADD231PS  Y6, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -3084,15 +3139,17 @@ TEXT ·codeDotsNatural16x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3135,10 +3192,10 @@ block:
 	VFMADD231PS  Y6, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -3170,15 +3227,17 @@ TEXT ·codeDotsNatural32x1AVXVNNI(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3221,7 +3280,8 @@ block:
 	VFMADD231PS  Y6, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y3
 	VMOVUPS      256(DI), Y4
 	VMOVDQU      (SI), Y5
@@ -3264,10 +3324,10 @@ block:
 	VFMADD231PS  Y6, Y4, Y2
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	SUBQ         $0x02, R8
+	SUBQ         $0x02, R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y2, Y1, Y1
@@ -3303,6 +3363,7 @@ TEXT ·codeDotsHalves4x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -3310,11 +3371,12 @@ rows:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y7
 	VMOVUPS      448(DI), Y8
 	VMOVDQU      (SI), Y9
@@ -3433,10 +3495,10 @@ block:
 	VFMADD231PS  Y11, Y8, Y6
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y4, Y3, Y3
@@ -3474,6 +3536,7 @@ TEXT ·codeDotsHalves8x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -3481,11 +3544,12 @@ rows:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -3596,10 +3660,10 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -3637,6 +3701,7 @@ TEXT ·codeDotsHalves16x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -3644,11 +3709,12 @@ rows:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      384(DI), Y6
 	VMOVUPS      448(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -3759,10 +3825,10 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -3807,6 +3873,7 @@ TEXT ·codeDotsNatural4x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -3814,11 +3881,12 @@ rows:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y9
 	VMOVUPS      256(DI), Y10
 	VMOVDQU      (SI), Y11
@@ -3949,10 +4017,10 @@ block:
 	VFMADD231PS  Y13, Y10, Y8
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y6, Y5, Y5
@@ -3996,6 +4064,7 @@ TEXT ·codeDotsNatural8x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -4003,11 +4072,12 @@ rows:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4130,10 +4200,10 @@ block:
 	VFMADD231PS  Y12, Y9, Y7
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
@@ -4177,6 +4247,7 @@ TEXT ·codeDotsNatural16x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -4184,11 +4255,12 @@ rows:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4311,10 +4383,10 @@ block:
 	VFMADD231PS  Y12, Y9, Y7
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
@@ -4358,6 +4430,7 @@ TEXT ·codeDotsNatural32x2AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
@@ -4365,11 +4438,12 @@ rows:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4492,8 +4566,9 @@ block:
 	VFMADD231PS  Y12, Y9, Y7
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	PREFETCHT0   8192(SI)
-	PREFETCHT0   8192(SI)(AX*1)
+	PREFETCHT0   4096(R8)
+	PREFETCHT0   4160(R8)
+	ADDQ         $0x00000080, R8
 	VMOVUPS      192(DI), Y8
 	VMOVUPS      256(DI), Y9
 	VMOVDQU      (SI), Y10
@@ -4616,10 +4691,10 @@ block:
 	VFMADD231PS  Y12, Y9, Y7
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	SUBQ         $0x02, R8
+	SUBQ         $0x02, R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
@@ -4658,15 +4733,17 @@ TEXT ·codeDotsHalves4x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y5
 	VMOVUPS      448(DI), Y6
 	VMOVDQU      (SI), Y7
@@ -4729,10 +4806,10 @@ block:
 	VFMADD231PS  Y8, Y6, Y4
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y4, Y3, Y3
@@ -4767,15 +4844,17 @@ TEXT ·codeDotsHalves8x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -4834,10 +4913,10 @@ block:
 	VFMADD231PS  Y7, Y5, Y3
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -4872,15 +4951,17 @@ TEXT ·codeDotsHalves16x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      384(DI), Y4
 	VMOVUPS      448(DI), Y5
 	VMOVDQU      (SI), Y6
@@ -4939,10 +5020,10 @@ block:
 	VFMADD231PS  Y7, Y5, Y3
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000200, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y3, Y2, Y2
@@ -4984,15 +5065,17 @@ TEXT ·codeDotsNatural4x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y7
 	VMOVUPS      256(DI), Y8
 	VMOVDQU      (SI), Y9
@@ -5061,10 +5144,10 @@ block:
 	VFMADD231PS  Y11, Y8, Y6
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x10, DX
 	ADDQ         $0x10, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y6, Y5, Y5
@@ -5105,15 +5188,17 @@ TEXT ·codeDotsNatural8x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5178,10 +5263,10 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
@@ -5222,15 +5307,17 @@ TEXT ·codeDotsNatural16x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5295,10 +5382,10 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	DECQ         R8
+	DECQ         R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
@@ -5339,15 +5426,17 @@ TEXT ·codeDotsNatural32x1AVX2(SB), NOSPLIT, $0-72
 
 rows:
 	MOVQ   codes+8(FP), SI
+	MOVQ   SI, R8
 	MOVQ   scales+24(FP), DX
 	MOVQ   biases+32(FP), BX
 	MOVQ   x+48(FP), DI
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   blocks+64(FP), R8
+	MOVQ   blocks+64(FP), R9
 
 block:
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5412,7 +5501,8 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	PREFETCHT0   8192(SI)
+	PREFETCHT0   4096(R8)
+	ADDQ         $0x00000040, R8
 	VMOVUPS      192(DI), Y6
 	VMOVUPS      256(DI), Y7
 	VMOVDQU      (SI), Y8
@@ -5477,10 +5567,10 @@ block:
 	VFMADD231PS  Y10, Y7, Y5
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000140, DI
-	SUBQ         $0x02, R8
+	SUBQ         $0x02, R9
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
-	TESTQ        R8, R8
+	TESTQ        R9, R9
 	JNZ          block
 	MOVQ         out+0(FP), DX
 	VADDPS       Y5, Y4, Y4
