@@ -24,8 +24,8 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, fr
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
 		next := first + rows
-		prefetchMatrix(m.scales, next, min(limbBlock, hi-next))
-		prefetchMatrix(m.biases, next, min(limbBlock, hi-next))
+		prefetchMatrix(m.scales, next, min(limbBlock, m.N()-next))
+		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
 		for i := from; i < end; i++ {
 			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
 		}
