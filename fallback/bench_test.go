@@ -86,6 +86,19 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
+// BenchmarkMatVec streams a matrix of 67 million elements.
+func BenchmarkMatVec(b *testing.B) {
+	const n, k = 16384, 4096
+	for _, dtype := range []array.DType{array.Float32, array.BFloat16, array.Float16} {
+		b.Run(dtype.String(), func(b *testing.B) {
+			x, w, out := randomFloats(b, dtype, 1, k), randomFloats(b, dtype, n, k), randomFloats(b, dtype, 1, n)
+			w.Shape, w.Strides = []int{k, n}, []int{1, k}
+			best := fastest(b, func() error { return MatMul(x, w, out) })
+			b.ReportMetric(float64(len(w.Data))/best, "GB/s")
+		})
+	}
+}
+
 func BenchmarkSDPA(b *testing.B) {
 	for _, c := range []struct{ tq, tk int }{{1, 64}, {1, 512}, {1, 4096}, {512, 512}} {
 		b.Run(fmt.Sprintf("tq=%d/tk=%d", c.tq, c.tk), func(b *testing.B) {

@@ -43,7 +43,7 @@ func (g *gemm) tileSize() (k, n int) {
 	case g.m > directRows:
 		return 512, 128 // but then tiles are made for each panel
 	}
-	return 512, 32
+	return 4096, 8 // a few rows of the transpose of B: long runs of memory
 }
 
 // run computes the products, in parallel.
@@ -60,7 +60,7 @@ func (g *gemm) run() {
 	part := (g.m + parts - 1) / parts
 	cost := float64(g.k) * float64(tileN) * (0.02*float64(part) + g.tileCost)
 	parallel(g.batches*parts*tiles, cost, func(lo, hi int) {
-		scratch := borrow(part*tileN + max(tileK*tileN, panelSpace))
+		scratch := borrow(part*g.ld(tileN) + max(tileK*tileN, panelSpace))
 		defer scratch.release()
 		for unit := lo; unit < hi; unit++ {
 			batch, rest := unit/(parts*tiles), unit%(parts*tiles)
@@ -72,10 +72,15 @@ func (g *gemm) run() {
 	})
 }
 
+// ld returns the length of a row of a block with that many columns: whole panels.
+func (g *gemm) ld(columns int) int {
+	width := simd.PanelWidth()
+	return (columns + width - 1) / width * width
+}
+
 // block computes and stores one block of C.
 func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
-	width := simd.PanelWidth()
-	ldc := (nn + width - 1) / width * width
+	ldc := g.ld(nn)
 	c := cut(&space, mn*ldc)
 	if g.k == 0 {
 		clear(c)
