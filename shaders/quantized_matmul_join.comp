@@ -31,7 +31,7 @@ layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };
 #define p q.product
 
 vec4 added; // of the residual: loaded before anything is stored, which may be in its place
-#define FINISHED(m, n, v) (RESIDUAL == 0 ? (v) : (v) + added)
+#define FINISHED(v) (RESIDUAL == 0 ? (v) : (v) + added)
 
 #include "quantized_result.glsl"
 

@@ -39,4 +39,29 @@ struct Producer {
 };
 std::optional<Producer> product_for(const Graph &graph, Graph::Id reader, const Array &view);
 
+// A projection of rows of which each is made of one row of the source of another node, by a Call.
+template <typename Call> struct MadeRows {
+    Graph::Id id; // of the node that makes them
+    Call call;
+    Projection projection;
+};
+
+// The node `id` as such a projection. If the product divides rows into several, they are others than the source's.
+template <typename Call> std::optional<MadeRows<Call>> made_rows(const Graph &graph, Graph::Id id, uint32_t source) {
+    const std::optional<Projection> p = projection_of(graph.node(id));
+    if (!p || !p->plain_x()) {
+        return std::nullopt;
+    }
+    const std::optional<Graph::Touch> from = graph.producer(id, p->x);
+    const std::optional<Call> call = from ? graph.node(from->node).template as<Call>() : std::nullopt;
+    if (!call || !same_data(call->out(), p->x)) {
+        return std::nullopt;
+    }
+    const Array &x = graph.node(from->node).arrays[source];
+    if (x.rank == 0 || x.dim(-1) != p->x.dim(-1)) {
+        return std::nullopt;
+    }
+    return MadeRows<Call>{from->node, *call, *p};
+}
+
 } // namespace kpx

@@ -8,21 +8,12 @@ import "github.com/kompute-go/kompute-go/internal/opdef"
 func gatedProjection(g *Graph) {
 	o := &opdef.SiLUMul
 	g.all(func(id int, n *Node) {
-		fused := projectionOf(n)
-		if fused == nil || !fused.plainX() {
+		maker, _, fused := madeRows[opdef.SiLUMulParams](g, id, n, o.Op, o.Gate, o.Out)
+		if fused == nil {
 			return
 		}
-		from, ok := g.producer(id, fused.x)
-		if !ok {
-			return
-		}
-		gated := g.nodes[from.node]
-		_, is := as[opdef.SiLUMulParams](gated, o.Op)
-		// If the product divides rows into several, gate and up have other rows than x.
-		if !is || !sameData(gated.at(o.Out), fused.x) || gated.at(o.Gate).Rank() == 0 || gated.at(o.Gate).Dim(-1) != fused.x.Dim(-1) {
-			return
-		}
+		gated := g.nodes[maker]
 		fused.x, fused.up = gated.at(o.Gate), gated.at(o.Up)
-		g.replace([]int{from.node, id}, fused.node())
+		g.replace([]int{maker, id}, fused.node())
 	})
 }

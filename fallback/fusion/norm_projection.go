@@ -7,22 +7,13 @@ import "github.com/kompute-go/kompute-go/internal/opdef"
 func normProjection(g *Graph) {
 	o := &opdef.RMSNorm
 	g.all(func(id int, n *Node) {
-		fused := projectionOf(n)
-		if fused == nil || !fused.plainX() {
+		maker, op, fused := madeRows[opdef.RMSNormParams](g, id, n, o.Op, o.X, o.Out)
+		if fused == nil {
 			return
 		}
-		from, ok := g.producer(id, fused.x)
-		if !ok {
-			return
-		}
-		norm := g.nodes[from.node]
-		op, is := as[opdef.RMSNormParams](norm, o.Op)
-		// If the product divides rows into several, their norms are different ones.
-		if !is || !sameData(norm.at(o.Out), fused.x) || norm.at(o.X).Rank() == 0 || norm.at(o.X).Dim(-1) != fused.x.Dim(-1) {
-			return
-		}
+		norm := g.nodes[maker]
 		fused.op.Norm, fused.op.Eps = 1, op.Eps
 		fused.x, fused.gain = norm.at(o.X), norm.at(o.Weight)
-		g.replace([]int{from.node, id}, fused.node())
+		g.replace([]int{maker, id}, fused.node())
 	})
 }

@@ -81,3 +81,23 @@ func (g *Graph) productFor(reader int, view Array) (int, *projection) {
 	}
 	return from.node, p
 }
+
+// madeRows returns the node of op that makes the rows of the projection n, whose number is id,
+// each of one row of its operand source; the projection is nil if there is none. If the product
+// divides rows into several, they are others than the source's.
+func madeRows[P any](g *Graph, id int, n *Node, op opdef.Op, source, out opdef.Operand) (maker int, params P, p *projection) {
+	p = projectionOf(n)
+	if p == nil || !p.plainX() {
+		return none, params, nil
+	}
+	from, ok := g.producer(id, p.x)
+	if !ok {
+		return none, params, nil
+	}
+	m := g.nodes[from.node]
+	params, is := as[P](m, op)
+	if !is || !sameData(m.at(out), p.x) || m.at(source).Rank() == 0 || m.at(source).Dim(-1) != p.x.Dim(-1) {
+		return none, params, nil
+	}
+	return from.node, params, p
+}

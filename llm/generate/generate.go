@@ -173,11 +173,12 @@ func (g *generation) runInMemory(ctx context.Context, prompt []int) error {
 		tokens := slices.Concat(prompt, g.ids)
 		err := g.run(ctx, tokens)
 		short := errors.Is(err, kompute.ErrOutOfMemory) || errors.Is(err, kompute.ErrTooLarge)
-		smaller := min(g.options.PrefillStep, len(tokens)) / 2
-		if !short || !g.reading || ctx.Err() != nil || again && smaller < fewestRows {
+		step := min(g.options.PrefillStep, len(tokens))
+		smaller := max(step/2, fewestRows)
+		if !short || !g.reading || ctx.Err() != nil || again && smaller >= step {
 			return err
 		}
-		if smaller >= fewestRows {
+		if smaller < step {
 			g.options.PrefillStep, g.pieceLimit = smaller, smaller
 		}
 		if failed := g.restart(g.state.Capacity()); failed != nil {

@@ -42,7 +42,7 @@ func TestPromptInLittleMemory(t *testing.T) {
 		require.NoError(t, err)
 		want, before, peak := answer(ample)
 		require.NoError(t, ample.Close())
-		little, err := kompute.Open(spec, kompute.WithMemoryBudget(before+(peak-before)*2/3))
+		little, err := kompute.Open(spec, kompute.WithMemoryBudget(before+(peak-before)*2/5))
 		require.NoError(t, err)
 		got, _, _ := answer(little)
 		require.Equal(t, want, got)

@@ -7,13 +7,13 @@
 // lengths of its axes, and RESULT_OFFSET, where it starts; uint place(m, n), where
 // in y a result is, a multiple of 4 past RESULT_OFFSET where RESULT_N and n are such;
 // int a_exponent(m), int b_exponent(n); and float plain_product(m, n). A kernel that
-// stores something else than the products defines FINISHED(m, n, v), four neighbouring
-// results for their products v; n is a multiple of 4, and so must RESULT_N be then.
+// stores something else than the products defines FINISHED(v), the four results from a
+// multiple of 4 on for their products v; RESULT_N must be a multiple of 4 then.
 #ifndef MATRIX_RESULTS_GLSL
 #define MATRIX_RESULTS_GLSL
 
 #ifndef FINISHED
-#define FINISHED(m, n, v) (v)
+#define FINISHED(v) (v)
 #endif
 
 bool a_flagged(uint m) { return m < RESULT_M && a_exponent(m) == NOT_FINITE; }
@@ -22,7 +22,7 @@ bool b_flagged(uint n) { return n < RESULT_N && b_exponent(n) == NOT_FINITE; }
 // A result of a flagged row, if it exists.
 void store_plain(uint m, uint n) {
     if (m < RESULT_M && n < RESULT_N) {
-        y_store(place(m, n), FINISHED(m, n & ~3u, vec4(plain_product(m, n)))[n & 3u]);
+        y_store(place(m, n), FINISHED(vec4(plain_product(m, n)))[n & 3u]);
     }
 }
 
@@ -35,7 +35,7 @@ void store_results(uint m, uint n, vec4 v) {
     [[unroll]] for (uint c = 0; c < 4; c++) {
         v[c] = scale_by(v[c], clamp(e + b_exponent(min(n + c, RESULT_N - 1)), -252, 252));
     }
-    v = FINISHED(m, n, v);
+    v = FINISHED(v);
     uvec4 bits;
     [[unroll]] for (uint c = 0; c < 4; c++) {
         bits[c] = float_to_bits(v[c], y_DT);
