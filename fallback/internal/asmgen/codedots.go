@@ -193,14 +193,14 @@ func (d *codeDots) part(part, elements int) {
 			}
 		}
 	}
-	powers, sums := v.vec(), v.vec()
-	VMOVUPS(Mem{Base: d.x, Disp: 3*elements + at}, powers)
-	VMOVUPS(Mem{Base: d.x, Disp: 3*elements + 64 + at}, sums)
 	from := make([]Mem, d.rows)
 	for row := range from {
 		from[row] = d.codeRow(row, at)
 	}
 	dots := d.dots(from)
+	powers, sums := v.vec(), v.vec()
+	VMOVUPS(Mem{Base: d.x, Disp: 3*elements + at}, powers)
+	VMOVUPS(Mem{Base: d.x, Disp: 3*elements + 64 + at}, sums)
 	for row, dot := range dots {
 		total := d.total[row][part]
 		scale, bias := v.vec(), v.vec()

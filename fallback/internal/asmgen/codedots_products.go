@@ -10,11 +10,13 @@ import (
 // because each one's instructions wait for one another.
 func (d *codeDots) dots(codes []Mem) []reg.VecVirtual {
 	v := d.isa
+	if d.dot == dotAVX2 {
+		products := make([]reg.VecVirtual, d.rows)
+		d.eachRow(func(row int) { products[row] = d.dotAVX2(codes[row]) })
+		return products
+	}
 	first := v.vecs(d.rows)
 	d.eachRow(func(row int) { v.loadInts(codes[row], first[row]) })
-	if d.dot == dotAVX2 {
-		return d.dotsAVX2(first)
-	}
 	high := v.vecs(d.rows)
 	d.eachRow(func(row int) { v.zero(high[row]) })
 	if d.halves {
@@ -36,7 +38,7 @@ func (d *codeDots) dots(codes []Mem) []reg.VecVirtual {
 	d.multiply(2, 0, first, low)
 	d.eachRow(func(row int) { VPSLLD(U8(8), high[row], high[row]) })
 	d.multiply(1, 0, first, high)
-	d.combine(high, low)
+	d.eachRow(func(row int) { d.combine(high[row], low[row]) })
 	return low
 }
 
@@ -48,12 +50,16 @@ func (d *codeDots) eachRow(f func(row int)) {
 
 // split takes the high halves of bytes from the low ones.
 func (d *codeDots) split(codes []reg.VecVirtual) []reg.VecVirtual {
-	second := d.isa.vecs(d.rows)
-	d.eachRow(func(row int) {
-		VPSRLW(U8(4), codes[row], second[row])
-		d.isa.and(d.mask, codes[row], codes[row])
-		d.isa.and(d.mask, second[row], second[row])
-	})
+	second := make([]reg.VecVirtual, d.rows)
+	d.eachRow(func(row int) { second[row] = d.splitRow(codes[row]) })
+	return second
+}
+
+func (d *codeDots) splitRow(codes reg.VecVirtual) reg.VecVirtual {
+	second := d.isa.vec()
+	VPSRLW(U8(4), codes, second)
+	d.isa.and(d.mask, codes, codes)
+	d.isa.and(d.mask, second, second)
 	return second
 }
 
@@ -65,45 +71,42 @@ func (d *codeDots) multiply(limb, half int, codes, sums []reg.VecVirtual) {
 
 // combine sets low to 256·high + low. 255·4·2²² does not fit 32 bits: these are two
 // sums below 2²⁴, added with one rounding.
-func (d *codeDots) combine(high, low []reg.VecVirtual) {
-	d.eachRow(func(row int) {
-		VCVTDQ2PS(high[row], high[row])
-		VCVTDQ2PS(low[row], low[row])
-		VFMADD231PS(d.scale256, high[row], low[row])
-	})
+func (d *codeDots) combine(high, low reg.VecVirtual) {
+	VCVTDQ2PS(high, high)
+	VCVTDQ2PS(low, low)
+	VFMADD231PS(d.scale256, high, low)
 }
 
-// dotsAVX2 is dots where sums of two products have 16 bits: 2·2·15·128 fits, so
-// bytes are multiplied in halves.
-func (d *codeDots) dotsAVX2(first []reg.VecVirtual) []reg.VecVirtual {
+// dotAVX2 is dots of one row, where sums of two products have 16 bits: 2·2·15·128
+// fits, so bytes are multiplied in halves. Two rows by turns would need more than
+// the 16 registers of AVX2.
+func (d *codeDots) dotAVX2(codes Mem) reg.VecVirtual {
 	v := d.isa
-	second := d.split(first)
-	high, low := v.vecs(d.rows), v.vecs(d.rows)
-	d.eachRow(func(row int) {
-		sums := [3]reg.VecVirtual{high[row], v.vec(), low[row]}
-		for limb, sum := range sums {
-			t := v.vec()
-			VPMADDUBSW(d.limbAt(limb, 0), first[row], sum)
-			if d.halves {
-				VPMADDUBSW(d.limbAt(limb, 1), second[row], t)
-				VPADDW(t, sum, sum)
-				VPMADDWD(d.ones, sum, sum)
-				continue
-			}
-			VPMADDUBSW(d.limbAt(limb, 0), second[row], t)
-			VPMADDWD(d.ones, sum, sum)
-			VPMADDWD(d.sixteens, t, t)
-			VPADDD(t, sum, sum)
-		}
-		VPSLLD(U8(8), high[row], high[row])
-		VPADDD(sums[1], high[row], high[row])
+	first := v.vec()
+	v.loadInts(codes, first)
+	second := d.splitRow(first)
+	sums := [3]reg.VecVirtual{v.vec(), v.vec(), v.vec()}
+	for limb, sum := range sums {
+		t := v.vec()
+		VPMADDUBSW(d.limbAt(limb, 0), first, sum)
 		if d.halves {
-			VPSLLD(U8(8), high[row], high[row])
-			VPADDD(low[row], high[row], high[row])
-			VCVTDQ2PS(high[row], high[row])
+			VPMADDUBSW(d.limbAt(limb, 1), second, t)
+			VPADDW(t, sum, sum)
+			VPMADDWD(d.ones, sum, sum)
+			continue
 		}
-	})
+		VPMADDUBSW(d.limbAt(limb, 0), second, t)
+		VPMADDWD(d.ones, sum, sum)
+		VPMADDWD(d.sixteens, t, t)
+		VPADDD(t, sum, sum)
+	}
+	high, low := sums[0], sums[2]
+	VPSLLD(U8(8), high, high)
+	VPADDD(sums[1], high, high)
 	if d.halves {
+		VPSLLD(U8(8), high, high)
+		VPADDD(low, high, high)
+		VCVTDQ2PS(high, high)
 		return high
 	}
 	d.combine(high, low)

@@ -1,0 +1,32 @@
+package simd
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Functions for processors without AVX-512 must not use what only its encoding has. A processor with AVX-512 runs them
+// either way, so no other test notices it there.
+func TestNarrowFormsHaveNoWideInstructions(t *testing.T) {
+	wide := regexp.MustCompile(`[XY](1[6-9]|2[0-9]|3[01])\b|\bZ[0-9]|\bK[0-7]\b|_BCST|_Z\b|\bV\w+[FI](32|64)X[248]\b|VMOVDQ[AU](8|16|32|64)\b|VPTERNLOG|VPERM[IT]2|VRNDSCALE|VSCALEF`)
+	files, err := filepath.Glob("gen_*_amd64.s")
+	require.NoError(t, err)
+	narrow := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, function := range strings.Split(string(text), "\nTEXT ·")[1:] {
+			name, _, _ := strings.Cut(function, "(SB)")
+			if strings.HasSuffix(name, "AVX2") || strings.HasSuffix(name, "AVXVNNI") {
+				narrow++
+				require.NotRegexp(t, wide, function, name)
+			}
+		}
+	}
+	require.Greater(t, narrow, 20, "functions are recognized by their names")
+}
