@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,23 +37,46 @@ type productSize struct {
 }
 
 // What makes the rows of a product, the product, and the sum of it and a residual give what these ops give one after the
-// other, also in rows with infinities. They are one op for a row on the CPU, and for many rows where tensor cores compute
-// ranges of columns of the product.
+// other, also in rows with infinities, and on every device the same. They are one op for a row on the CPU, and for many
+// rows with the kernels of GPUs.
 func TestFusedProducts(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	seen := make(map[string][]float64)
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		for _, size := range testmodel.Some(dev, []productSize{{70, 1024, 64, false}, {1, 1024, 128, false}, {70, 1024, 32, true}, {70, 9216, 128, false}}...) {
-			fusedProducts[float32](t, dev, size)
-			if size.k == 1024 {
-				fusedProducts[array.BF16](t, dev, size)
-				fusedProducts[array.F16](t, dev, size)
+		for _, size := range testmodel.Some(dev, []productSize{{70, 1088, 64, false}, {1, 1024, 128, false}, {70, 1024, 32, true}, {70, 9216, 128, false}}...) {
+			fusedProducts[float32](t, dev, size, seen)
+			if size.k < 9216 {
+				fusedProducts[array.BF16](t, dev, size, seen)
+				fusedProducts[array.F16](t, dev, size, seen)
 			}
 		}
 	})
 }
 
-func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size productSize) {
+// byBytes reports whether the device multiplies many float32 rows by quantized_matmul_bytes.
+func (size productSize) byBytes(dev *kompute.Device) bool {
+	return size.rows > 64 && size.group >= 64 && size.group <= 8*dev.Info().SubgroupSize && hasKernel(dev, "quantized_matmul_bytes")
+}
+
+func hasKernel(dev *kompute.Device, name string) bool {
+	return slices.ContainsFunc(dev.Kernels(), func(v kompute.KernelVariant) bool {
+		return v.Kernel == name && v.State == kompute.KernelUsable
+	})
+}
+
+func bytesCalls(dev *kompute.Device) (calls uint64) {
+	for variant, n := range dev.Stats().KernelCalls {
+		if strings.HasPrefix(variant, "quantized_matmul_bytes.") {
+			calls += n
+		}
+	}
+	return calls
+}
+
+// fusedProducts adds the products that it has seen, or compares them with those of another device.
+func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size productSize, seen map[string][]float64) {
 	rows, k := size.rows, size.k
-	const n = 64
+	const n = 132
 	l := &layer[T]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: size.group, Bits: 4}}
 	s, err := dev.NewStream()
 	require.NoError(t, err)
@@ -70,26 +94,34 @@ func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size prod
 	x, y := both.Slice(1, first, first+k), both.Slice(1, width-k, width)
 	l.open = append(l.open, x, y)
 	onCPU := dev.Backend() == "cpu"
-	oneOp := onCPU && rows == 1 || rows > 64 && slices.ContainsFunc(dev.Kernels(), func(v kompute.KernelVariant) bool {
-		return v.Kernel == "quantized_matmul_coopmat" && v.State == kompute.KernelUsable
-	})
+	dtype := array.DTypeOf[T]()
+	byBytes := dtype == array.Float32 && size.byBytes(dev)
+	oneOp := onCPU && rows == 1 || byBytes || rows > 64 && hasKernel(dev, "quantized_matmul_coopmat")
 	for name, makeRows := range productRows(l) {
-		t.Run(fmt.Sprintf("%v %v %s", size, array.DTypeOf[T](), name), func(t *testing.T) {
-			exact := onCPU || name == "as they are" && array.DTypeOf[T]() == array.Float32
-			region := requireFused(t, s, exact, func(s *kompute.Stream) *kompute.Tensor[T] {
+		key := fmt.Sprintf("%v %v %s", size, dtype, name)
+		t.Run(key, func(t *testing.T) {
+			calls := bytesCalls(dev)
+			region, got := requireFused(t, s, onCPU || name == "as they are" && dtype == array.Float32, func(s *kompute.Stream) *kompute.Tensor[T] {
 				return ops.Add(s, l.product(s, makeRows(s, x, y), 0), residual)
 			})
 			if oneOp {
 				require.EqualValues(t, 1, region.FusedOps)
 			}
+			if byBytes {
+				require.EqualValues(t, 2, bytesCalls(dev)-calls, "fused, and the product by itself")
+			}
+			if seen[key] == nil {
+				seen[key] = got
+			}
+			requireWithin(t, dtype, seen[key], got)
 		})
 	}
 	require.NoError(t, s.Close())
 	l.close()
 }
 
-// requireFused compares the results of a region and of single ops.
-func requireFused[T kompute.Float](t *testing.T, s *kompute.Stream, exact bool, op func(*kompute.Stream) *kompute.Tensor[T]) kompute.RegionStats {
+// requireFused compares the results of a region and of single ops, and returns them.
+func requireFused[T kompute.Float](t *testing.T, s *kompute.Stream, exact bool, op func(*kompute.Stream) *kompute.Tensor[T]) (kompute.RegionStats, []float64) {
 	var out *kompute.Tensor[T]
 	region, err := s.Capture(func(s *kompute.Stream) { out = kompute.Result(s, op(s)) })
 	require.NoError(t, err)
@@ -99,15 +131,32 @@ func requireFused[T kompute.Float](t *testing.T, s *kompute.Stream, exact bool, 
 	sc := s.Scope()
 	want, err := op(s).Read(t.Context())
 	require.NoError(t, err)
-	bound := map[array.DType]float64{array.Float32: 1e-4, array.Float16: 1e-2, array.BFloat16: 5e-2}[array.DTypeOf[T]()]
-	for i, v := range want {
-		a, b := wide(v), wide(got[i])
-		same := a == b || a != a && b != b
-		require.True(t, same || !exact && math.Abs(a-b) < bound*max(1, math.Abs(a)), "result %d is %v, not %v", i, b, a)
-	}
 	sc.Close()
+	if exact {
+		requireWithin(t, array.Bool, wideAll(want), wideAll(got))
+	}
+	requireWithin(t, array.DTypeOf[T](), wideAll(want), wideAll(got))
 	stats := region.Stats()
 	require.NoError(t, region.Close())
 	require.NoError(t, out.Close())
-	return stats
+	return stats, wideAll(got)
+}
+
+func wideAll[T kompute.Float](values []T) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = wide(v)
+	}
+	return out
+}
+
+// requireWithin compares numbers that were rounded to the element type; of one that is not a float, exactly.
+func requireWithin(t *testing.T, dtype array.DType, want, got []float64) {
+	t.Helper()
+	bound := map[array.DType]float64{array.Float32: 1e-4, array.Float16: 1e-2, array.BFloat16: 5e-2}[dtype]
+	for i, a := range want {
+		b := got[i]
+		same := a == b || a != a && b != b
+		require.True(t, same || math.Abs(a-b) < bound*max(1, math.Abs(a)), "result %d is %v, not %v", i, b, a)
+	}
 }

@@ -150,6 +150,9 @@ func partOfCases(t *testing.T) []optest.Option {
 	return []optest.Option{optest.WithPart(i-1, n)}
 }
 
+// forTests are variants that ops choose with KOMPUTE_GO_FUSION_ON_CPU alone, for tests on CPU drivers.
+var forTests = []string{"quantized_matmul_bytes.narrow_dot8"}
+
 // requireChosen checks that of each kernel that was called every usable variant was.
 func requireChosen(t *testing.T, usable map[string]bool, calls map[string]uint64) {
 	called := make(map[string]bool)
@@ -159,7 +162,7 @@ func requireChosen(t *testing.T, usable map[string]bool, calls map[string]uint64
 	}
 	for variant, n := range calls {
 		kernel, _, _ := strings.Cut(variant, ".")
-		if usable[variant] && called[kernel] {
+		if usable[variant] && called[kernel] && !slices.Contains(forTests, variant) {
 			assert.Positive(t, n, "%s is never chosen", variant)
 		}
 	}

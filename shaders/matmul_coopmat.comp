@@ -34,6 +34,7 @@ uvec4 a_run(uint part, uint m, uint run) {
 }
 
 #define MATRIX_SPEC 4
+#define BLOCK_SPEC 7
 #include "matrix_tiles.glsl"
 
 uvec4 next_b[B_PARTS][B_TURNS];

@@ -46,6 +46,7 @@ uvec4 a_run(uint part, uint m, uint run) {
 }
 
 #define MATRIX_SPEC 7
+#define BLOCK_SPEC 10
 #include "matrix_tiles.glsl"
 #include "quantized_result.glsl"
 

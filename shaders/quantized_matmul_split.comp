@@ -50,64 +50,11 @@ layout(push_constant) uniform Push { QuantizedMatMulSplitParams p; };
 
 #include "quantized_scales.glsl"
 
-// Eight elements of a row, and what they are multiplied by.
-struct Run {
-    vec4 low, high, low_factors, high_factors;
-};
-
-vec4 x4(uint from, uint k) {
-    if (VECTOR != 0) {
-        return x_quad(from + k);
-    }
-    vec4 v;
-    [[unroll]] for (uint c = 0; c < 4; c++) {
-        v[c] = x_load(from + (k + c) * p.x.col_stride);
-    }
-    return v;
-}
-
-vec4 factors4(uint from, uint k) {
-    if (ROWS_KIND < ROWS_GAINED) {
-        return vec4(1.0);
-    }
-    if (VECTOR != 0) {
-        return factors_quad(from + k);
-    }
-    vec4 v;
-    [[unroll]] for (uint c = 0; c < 4; c++) {
-        v[c] = factors_load(from + (k + c) * p.factors.col_stride);
-    }
-    return v;
-}
-
-Run load_run(uint row, uint run) {
-    uint x = row_start(p.x, row);
-    uint factors = row_start(p.factors, row);
-    return Run(x4(x, run * 8), x4(x, run * 8 + 4), factors4(factors, run * 8), factors4(factors, run * 8 + 4));
-}
-
-// The elements that are multiplied; scale: of a norm.
-void finish_run(inout Run r, float scale) {
-    if (ROWS_KIND == ROWS_GATED) {
-        [[unroll]] for (uint c = 0; c < 4; c++) {
-            r.low[c] = m_silu(r.low[c]);
-            r.high[c] = m_silu(r.high[c]);
-        }
-    }
-    r.low = r.low * scale * r.low_factors;
-    r.high = r.high * scale * r.high_factors;
-}
-
-float magnitude4(vec4 v) {
-    vec4 a = abs(v);
-    bool finite = magnitude_bits(v.x) < INF_BITS && magnitude_bits(v.y) < INF_BITS && magnitude_bits(v.z) < INF_BITS &&
-                  magnitude_bits(v.w) < INF_BITS;
-    return finite ? max(max(a.x, a.y), max(a.z, a.w)) : make_inf();
-}
+#include "made_rows.glsl"
 
 // Writes run `run` of a row, and returns its sum.
 float split_run(uint row, uint run, vec4 low, vec4 high) {
-    uint runs = (p.x.cols + p.weights.more) / 8;
+    uint runs = (p.rows.x.cols + p.weights.more) / 8;
     uint from = row * runs + run;
     if (PARTS == 1) {
         parts[from] = pack_pairs(low, high);
@@ -115,7 +62,7 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
         vec4 a = high_part4(low);
         vec4 b = high_part4(high);
         parts[from] = pack_pairs(a, b);
-        parts[p.x.rows * runs + from] = pack_pairs(low - a, high - b);
+        parts[p.rows.x.rows * runs + from] = pack_pairs(low - a, high - b);
     }
     vec4 sum = low + high;
     return (sum.x + sum.y) + (sum.z + sum.w);
@@ -123,7 +70,7 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
 
 // Writes a run of a row that is not finite: its elements' bits, of 32-bit ones the high halves and then the low ones.
 void keep_run(uint row, uint run, vec4 low, vec4 high) {
-    uint runs = (p.x.cols + p.weights.more) / 8;
+    uint runs = (p.rows.x.cols + p.weights.more) / 8;
     uint from = row * runs + run;
     uvec4 a = floats_to_bits(low, x_DT);
     uvec4 b = floats_to_bits(high, x_DT);
@@ -131,7 +78,7 @@ void keep_run(uint row, uint run, vec4 low, vec4 high) {
         parts[from] = a | (b << 16);
     } else {
         parts[from] = (a >> 16) | (b & 0xffff0000u);
-        parts[p.x.rows * runs + from] = (a & 0xffffu) | (b << 16);
+        parts[p.rows.x.rows * runs + from] = (a & 0xffffu) | (b << 16);
     }
 }
 
@@ -139,9 +86,9 @@ void keep_run(uint row, uint run, vec4 low, vec4 high) {
 void store_more(uint row, uint g, uint groups, float v) {
     float16_t h = float16_t(high_part(v));
     float16_t l = float16_t(v - high_part(v));
-    uint cols = p.x.cols + p.weights.more;
-    uint at = row * cols + p.x.cols + g;
-    uint second = p.x.rows * cols + at;
+    uint cols = p.rows.x.cols + p.weights.more;
+    uint at = row * cols + p.rows.x.cols + g;
+    uint second = p.rows.x.rows * cols + at;
     more[at] = h;
     if (PARTS == 1) {
         more[at + groups] = l;
@@ -162,49 +109,15 @@ void pad_more(uint row, uint groups) {
     uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
     for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.weights.more; i += gl_WorkGroupSize.x) {
         [[unroll]] for (uint part = 0; part < PARTS; part++) {
-            more[(part * p.x.rows + row) * (p.x.cols + p.weights.more) + p.x.cols + i] = float16_t(0.0);
+            more[(part * p.rows.x.rows + row) * (p.rows.x.cols + p.weights.more) + p.rows.x.cols + i] = float16_t(0.0);
         }
-    }
-}
-
-Run block[RUNS]; // of the thread: neighbouring threads have neighbouring runs
-uint run_of(uint first, uint i) { return first + i * gl_WorkGroupSize.x + gl_LocalInvocationIndex; }
-
-void load_block(uint row, uint first) {
-    uint last = p.x.cols / 8 - 1;
-    [[unroll]] for (uint i = 0; i < RUNS; i++) {
-        block[i] = load_run(row, min(run_of(first, i), last));
-    }
-}
-
-// The sum of squares of the block's runs that exist.
-float block_squares(uint first) {
-    float sum = 0.0;
-    [[unroll]] for (uint i = 0; i < RUNS; i++) {
-        float squares = dot(block[i].low, block[i].low) + dot(block[i].high, block[i].high);
-        sum += run_of(first, i) < p.x.cols / 8 ? squares : 0.0;
-    }
-    return sum;
-}
-
-float block_top() {
-    float top = 0.0;
-    [[unroll]] for (uint i = 0; i < RUNS; i++) {
-        top = max(top, max(magnitude4(block[i].low), magnitude4(block[i].high)));
-    }
-    return top;
-}
-
-void finish_block(float scale) {
-    [[unroll]] for (uint i = 0; i < RUNS; i++) {
-        finish_run(block[i], scale);
     }
 }
 
 // Writes the block, scaled by 2^n, and the sums of its groups, each of which is in one subgroup.
 void split_block(uint row, uint first, bool finite, int n) {
     float factors[2] = float[2](exp2_int(n >> 1), exp2_int(n - (n >> 1)));
-    uint runs = p.x.cols / 8;
+    uint runs = p.rows.x.cols / 8;
     uint group_runs = 1u << (p.weights.group_shift - 3u);
     [[unroll]] for (uint i = 0; i < RUNS; i++) {
         uint run = run_of(first, i);
@@ -226,23 +139,21 @@ void split_block(uint row, uint first, bool finite, int n) {
     }
 }
 
-void split_row(uint row) {
-    const bool normed = ROWS_KIND == ROWS_NORMED || ROWS_KIND == ROWS_GAINED;
-    uint runs = p.x.cols / 8;
-    uint step = RUNS * gl_WorkGroupSize.x;
-    bool one_block = runs <= step; // which stays in registers
-    float scale = 1.0;
-    if (normed) {
-        float squares = 0.0;
-        for (uint first = 0; first < runs; first += step) {
-            load_block(row, first);
-            squares += block_squares(first);
-        }
-        scale = inversesqrt(workgroup_add(squares) / float(p.x.cols) + p.eps);
+float block_top() {
+    float top = 0.0;
+    [[unroll]] for (uint i = 0; i < RUNS; i++) {
+        top = max(top, max(magnitude4(block[i].low), magnitude4(block[i].high)));
     }
+    return top;
+}
+
+void split_row(uint row) {
+    uint runs = p.rows.x.cols / 8;
+    uint step = RUNS * gl_WorkGroupSize.x;
+    float scale = row_scale(row);
     float top = 0.0;
     for (uint first = 0; first < runs; first += step) {
-        if (!normed || !one_block) {
+        if (!NORMED || !one_block()) {
             load_block(row, first);
         }
         finish_block(scale);
@@ -252,13 +163,13 @@ void split_row(uint row) {
     bool finite = magnitude_bits(top) < INF_BITS;
     int n = finite ? row_exponent(top) : 0;
     for (uint first = 0; first < runs; first += step) {
-        if (!one_block) {
+        if (!one_block()) {
             load_block(row, first);
             finish_block(scale);
         }
         split_block(row, first, finite, n);
     }
-    pad_more(row, runs >> (p.weights.group_shift - 3u));
+    pad_more(row, p.rows.x.cols >> p.weights.group_shift);
     if (gl_LocalInvocationIndex == 0) {
         exponents[row] = finite ? -n : NOT_FINITE;
     }
@@ -266,9 +177,9 @@ void split_row(uint row) {
 
 void main() {
     uint group = workgroup_index();
-    if (group < p.x.rows) {
+    if (group < p.rows.x.rows) {
         split_row(group);
     } else {
-        prepare_weights((group - p.x.rows) * gl_NumSubgroups + gl_SubgroupID);
+        prepare_weights((group - p.rows.x.rows) * gl_NumSubgroups + gl_SubgroupID);
     }
 }

@@ -1,4 +1,4 @@
-#include "ops/quantized_matmul_matrix.hpp"
+#include "ops/quantized_matmul_bytes.hpp"
 
 #include "ops/affine.hpp"
 #include "ops/matrix_tiles.hpp"
@@ -9,7 +9,6 @@ namespace {
 
 // The other kernels are faster for up to 16 rows.
 constexpr uint32_t kMatrixRows = 17;
-constexpr int64_t kMostRuns = 4; // of 8 elements of x, in the registers of a thread of quantized_matmul_split
 
 // How quantized_matmul_coopmat computes a product.
 struct MatrixPlan {
@@ -37,27 +36,6 @@ struct MatrixOperands {
     Array x_parts, x_exponents, scales, more, w_exponents;
 };
 
-// The factors of x's rows; a vector is that of every row.
-RowParams factor_rows(Lowering &lowering, Array &factors, const RowParams &x) {
-    if (factors.rank != 1) {
-        return rows_of(lowering, factors);
-    }
-    RowParams rows = x;
-    std::fill(rows.strides, rows.strides + 3, 0);
-    rows.col_stride = uint32_t(factors.strides[0]);
-    rows.offset = uint32_t(factors.offset);
-    return rows;
-}
-
-// The workgroup of quantized_matmul_split: large enough to keep that many runs of a row in registers, if any is.
-uint32_t split_threads(const DeviceTraits &device, int64_t runs) {
-    uint32_t threads = std::max(device.subgroup_size, row_threads(device, runs));
-    while (threads * kMostRuns < runs && threads * 2 <= std::min(device.max_workgroup_invocations, 1024u)) {
-        threads *= 2;
-    }
-    return threads;
-}
-
 MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const int64_t rows = x.p.x.rows, cols = x.p.x.cols, n = x.p.n;
@@ -67,34 +45,25 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
                              lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
                              lowering.scratch(DT_INT32, {n})};
     QuantizedMatMulSplitParams p{};
-    p.x = x.p.x;
-    Array factors = x.factors ? x.factors : x.x;
-    p.factors = factor_rows(lowering, factors, p.x);
-    p.eps = x.eps;
-    p.weights.n = x.p.n;
-    p.weights.groups = uint32_t(plan.groups);
-    p.weights.group_shift = x.p.group_shift;
+    Array factors;
+    p.rows = made_rows(lowering, x, factors);
+    p.weights = scales_params(x);
     p.weights.more = uint32_t(plan.more);
-    std::copy(x.p.s_strides, x.p.s_strides + 2, p.weights.s_strides);
-    std::copy(x.p.b_strides, x.p.b_strides + 2, p.weights.b_strides);
-    p.weights.s_offset = x.p.s_offset;
-    p.weights.b_offset = x.p.b_offset;
-    const int64_t runs = cols / 8;
-    const uint32_t threads = split_threads(device, runs);
-    const int64_t subgroups = threads / device.subgroup_size; // each prepares a row of w
+    const MadeRowsShape shape = made_rows_shape(device, x);
+    const int64_t subgroups = shape.threads / device.subgroup_size; // each prepares a row of w
     lowering.dispatch(
-        spec::quantized_matmul_split{.threads = threads,
+        spec::quantized_matmul_split{.threads = shape.threads,
                                      .x_dtype = x.x.dtype,
                                      .scales_dtype = x.scales.dtype,
                                      .biases_dtype = x.biases.dtype,
                                      .parts = plan.x_parts,
-                                     .vector = quads_in_rows(p.x) && quads_in_rows(p.factors),
+                                     .vector = quads_in_rows(p.rows.x) && quads_in_rows(p.rows.factors),
                                      .w_parts = plan.w_parts,
                                      .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
                                      .bits = x.op.bits,
                                      .factors_dtype = factors.dtype,
                                      .rows_kind = x.rows_kind,
-                                     .runs = uint32_t(std::min<int64_t>(divide_up(runs, threads), kMostRuns))},
+                                     .runs = shape.runs},
         {.x = {x.x, KPX_READ},
          .parts = {out.x_parts, KPX_WRITE},
          .exponents = {out.x_exponents, KPX_WRITE},
@@ -134,6 +103,55 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
 
 } // namespace
 
+namespace {
+
+constexpr int64_t kMostRuns = 4; // of 8 elements, in the registers of a thread of made_rows.glsl
+
+// The factors of x's rows; a vector is that of every row.
+RowParams factor_rows(Lowering &lowering, Array &factors, const RowParams &x) {
+    if (factors.rank != 1) {
+        return rows_of(lowering, factors);
+    }
+    RowParams rows = x;
+    std::fill(rows.strides, rows.strides + 3, 0);
+    rows.col_stride = uint32_t(factors.strides[0]);
+    rows.offset = uint32_t(factors.offset);
+    return rows;
+}
+
+} // namespace
+
+MadeRowsParams made_rows(Lowering &lowering, const QuantizedProduct &x, Array &factors) {
+    MadeRowsParams p{};
+    p.x = x.p.x;
+    factors = x.factors ? x.factors : x.x;
+    p.factors = factor_rows(lowering, factors, p.x);
+    p.eps = x.eps;
+    return p;
+}
+
+// The workgroup: large enough to keep that many runs of a row in registers, if any is.
+MadeRowsShape made_rows_shape(const DeviceTraits &device, const QuantizedProduct &x) {
+    const int64_t runs = x.p.x.cols / 8;
+    uint32_t threads = std::max(device.subgroup_size, row_threads(device, runs));
+    while (threads * kMostRuns < runs && threads * 2 <= std::min(device.max_workgroup_invocations, 1024u)) {
+        threads *= 2;
+    }
+    return {threads, uint32_t(std::min<int64_t>(divide_up(runs, threads), kMostRuns))};
+}
+
+QuantizedMatMulScalesParams scales_params(const QuantizedProduct &x) {
+    QuantizedMatMulScalesParams p{};
+    p.n = x.p.n;
+    p.groups = x.p.x.cols >> x.p.group_shift;
+    p.group_shift = x.p.group_shift;
+    std::copy(x.p.s_strides, x.p.s_strides + 2, p.s_strides);
+    std::copy(x.p.b_strides, x.p.b_strides + 2, p.b_strides);
+    p.s_offset = x.p.s_offset;
+    p.b_offset = x.p.b_offset;
+    return p;
+}
+
 QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &op, Array &x, const Array &w,
                                    const Array &scales, const Array &biases, const Array &out) {
     QuantizedProduct q{op, x, w, scales, biases, out};
@@ -151,9 +169,12 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
 }
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
-    // A subgroup of quantized_matmul_split adds up whole groups of columns.
+    // A subgroup of the kernel that prepares x adds up whole groups of columns.
     if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.op.group_size > 8 * lowering.device().subgroup_size) {
         return false;
+    }
+    if (prefers_bytes(lowering, x)) {
+        return true;
     }
     for (const char *kernel : {spec::quantized_matmul_coopmat::kKernel, spec::quantized_matmul_split::kKernel,
                                spec::quantized_matmul_join::kKernel}) {
@@ -166,10 +187,17 @@ bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
 }
 
 bool takes_fused(const Lowering &lowering, const QuantizedProduct &x) {
-    return prefers_matrices(lowering, x) && (!x.residual || MatrixPlan(lowering.device(), x).splits > 1);
+    if (!prefers_matrices(lowering, x)) {
+        return false;
+    }
+    return !x.residual || (prefers_bytes(lowering, x) ? x.p.n % 4 == 0 : MatrixPlan(lowering.device(), x).splits > 1);
 }
 
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
+    if (prefers_bytes(lowering, x)) {
+        dispatch_bytes(lowering, x);
+        return;
+    }
     const DeviceTraits &device = lowering.device();
     const MatrixPlan plan(device, x);
     const MatrixTiles &t = plan.tiles;

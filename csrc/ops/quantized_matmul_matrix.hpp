@@ -20,9 +20,18 @@ struct QuantizedProduct {
 QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &op, Array &x, const Array &w,
                                    const Array &scales, const Array &biases, const Array &out);
 
+// The rows of x that made_rows.glsl is to make, and the tensor of their factors: x if there are none.
+MadeRowsParams made_rows(Lowering &lowering, const QuantizedProduct &x, Array &factors);
+QuantizedMatMulScalesParams scales_params(const QuantizedProduct &x); // without more columns
+// A workgroup that makes a row, and its threads' runs: large enough to keep a row in registers, if any is.
+struct MadeRowsShape {
+    uint32_t threads, runs;
+};
+MadeRowsShape made_rows_shape(const DeviceTraits &device, const QuantizedProduct &x);
+
 // Whether the device has what it takes, and it is the fastest way.
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x);
-// Whether it also takes the residual, if there is one: what adds up ranges of columns does.
+// Whether it also takes the residual, if there is one.
 bool takes_fused(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x);
 

@@ -3,10 +3,11 @@
 // parts is below float32's precision and left out.
 //
 // Shared memory holds DEPTH columns of both operands, in runs of 8 elements; the
-// next ones are loaded from memory meanwhile. A workgroup has WAVES_M * WAVES_N
-// subgroups with ROWS by COLUMNS matrices each, whose sums stay in registers.
+// next ones are loaded from memory meanwhile. The sums are those of
+// matrix_blocks.glsl.
 //
-// Before the include: MATRIX_SPEC, the first of eight specialization constants;
+// Before the include: MATRIX_SPEC, the first of three specialization constants, and
+// BLOCK_SPEC, of five more;
 // and uvec4 a_run(uint part, uint m, uint run), which returns a run of A. Rows of
 // A are padded to a multiple of DEPTH; for m past the last row it may return
 // anything. The kernel fills B itself: each thread makes B_TURNS runs, those of
@@ -17,19 +18,12 @@
 #extension GL_KHR_shader_subgroup_vote : require
 
 #include "coopmat.glsl"
+#include "matrix_blocks.glsl"
 
 layout(constant_id = MATRIX_SPEC) const uint A_PARTS = 2;
 layout(constant_id = MATRIX_SPEC + 1) const uint B_PARTS = 1;
 layout(constant_id = MATRIX_SPEC + 2) const uint DEPTH = 32;
-layout(constant_id = MATRIX_SPEC + 3) const uint ROWS = 4;
-layout(constant_id = MATRIX_SPEC + 4) const uint COLUMNS = 4;
-layout(constant_id = MATRIX_SPEC + 5) const uint WAVES_M = 2;
-layout(constant_id = MATRIX_SPEC + 6) const uint WAVES_N = 2;
-layout(constant_id = MATRIX_SPEC + 7) const uint LANES = 32;
 
-const uint THREADS = WAVES_M * WAVES_N * LANES;
-const uint TILE_M = WAVES_M * ROWS * FRAGMENT;
-const uint TILE_N = WAVES_N * COLUMNS * FRAGMENT;
 const uint RUNS = DEPTH / 8;
 const uint PITCH = RUNS + 1; // odd, to avoid bank conflicts
 const uint A_RUNS = A_PARTS * TILE_M * RUNS;
@@ -84,9 +78,6 @@ bool b_exists(uint turn) {
 void set_b(uint part, uint turn, uvec4 run) {
     tiles[B_FROM + (part * TILE_N + b_row(turn)) * PITCH + b_run(turn)] = run;
 }
-
-uint wave_m() { return gl_SubgroupID / WAVES_N * ROWS * FRAGMENT; } // the subgroup's block in the tile
-uint wave_n() { return gl_SubgroupID % WAVES_N * COLUMNS * FRAGMENT; }
 
 void tiles_multiply() {
     uint a_from = wave_m() * PITCH;

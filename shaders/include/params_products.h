@@ -28,13 +28,17 @@ struct QuantizedMatMulScalesParams {
     uint s_offset;
     uint b_offset;
 };
-struct QuantizedMatMulSplitParams {
+// made_rows.glsl
+struct MadeRowsParams {
     RowParams x;
     RowParams factors; // the gain of a norm, or the rows that SiLU(x) is multiplied by
-    QuantizedMatMulScalesParams weights;
     float eps;
 };
-// What quantized_matmul_split makes of x first.
+struct QuantizedMatMulSplitParams {
+    MadeRowsParams rows;
+    QuantizedMatMulScalesParams weights;
+};
+// What is made of x first.
 #define ROWS_PLAIN 0
 #define ROWS_NORMED 1 // RMSNorm(x)
 #define ROWS_GAINED 2 // RMSNorm(x) * factors
@@ -43,6 +47,17 @@ struct QuantizedMatMulMatrixParams {
     QuantizedMatMulParams product;
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
     uint split_runs; // of them that a workgroup takes
+    uint residual_offset;
+};
+// quantized_matmul_limbs, which prepares x for quantized_matmul_bytes.
+struct QuantizedMatMulLimbsParams {
+    MadeRowsParams rows;
+    QuantizedMatMulScalesParams weights;
+    uint row_parts; // workgroups for a row; one if it is normed
+};
+struct QuantizedMatMulBytesParams {
+    QuantizedMatMulParams product;
+    uint split_steps; // of DEPTH columns that a workgroup takes
     uint residual_offset;
 };
 // How often the columns for the biases are repeated: once for each product of parts of x and w, except that of two

@@ -22,16 +22,9 @@ float x_element(uint m, uint k) {
     return scale_by(float16_to_float(first) + float16_to_float(second), e);
 }
 
-float plain_product(uint m, uint n) {
-    float sum = 0.0;
-    for (uint k = 0; k < p.x.cols; k++) {
-        uint g = k >> p.group_shift;
-        float v = element(affine_code(p.w_offset + n * p.w_strides[0], 1, k), p.s_offset + n * p.s_strides[0] + g * p.s_strides[1],
-                          p.b_offset + n * p.b_strides[0] + g * p.b_strides[1], p.group_shift);
-        sum += x_element(m, k) * v;
-    }
-    return sum;
-}
+#include "plain_products.glsl"
+
+float plain_product(uint m, uint n) { return plain_range(m, n, 0, p.x.cols); }
 
 #define RESULT_M p.x.rows
 #define RESULT_N p.n

@@ -1,0 +1,60 @@
+// The results of quantized_matmul_bytes, in the form that matrix_results.glsl requires.
+//
+// Before the include: the push constants q and p; what affine.glsl needs; TENSOR_OUT and QUAD_BITS_OUT of y; the
+// buffers that quantized_matmul_limbs has written, x_planes and x_factors; and the workgroup's columns, DEPTH to a step,
+// first_step() and end_step().
+#ifndef BYTES_RESULT_GLSL
+#define BYTES_RESULT_GLSL
+
+#include "math.glsl"
+#include "limb_planes.glsl"
+
+uint x_byte(uint m, uint k, uint plane) {
+    uint run = plane_run(p.x.rows, p.group_shift, m, k / 8u, plane);
+    uint byte = plane_byte(k & 7u);
+    return (x_planes[run / 2u][(run & 1u) * 2u + byte / 4u] >> (byte % 4u * 8u)) & 255u;
+}
+
+// Element k of row m of x, or of what quantized_matmul_limbs has made of it.
+float x_element(uint m, uint k) {
+    uvec3 b = uvec3(x_byte(m, k, 0), x_byte(m, k, 1), x_byte(m, k, 2));
+    float multiple = x_factors[(k >> p.group_shift) * p.x.rows + m].x;
+    if (is_nan(multiple)) {
+        return uintBitsToFloat(b.x | (b.y << 8) | (b.z << 16) | (x_byte(m, k, 3) << 24));
+    }
+    int high = int(b.z << 24) >> 24;
+    return multiple * float((high << 14) | int(b.y << 7) | int(b.x));
+}
+
+#include "plain_products.glsl"
+
+// The product of the workgroup's columns.
+float plain_product(uint m, uint n) {
+    return plain_range(m, n, first_step() * DEPTH, min(end_step() * DEPTH, p.x.cols));
+}
+
+#define RESULT_M p.x.rows
+#define RESULT_N p.n
+#define RESULT_OFFSET p.out_offset
+uint place(uint m, uint n) { return p.out_offset + m * p.n + n; }
+int a_exponent(uint m) { return 0; }
+int b_exponent(uint n) { return 0; }
+
+#include "matrix_results.glsl"
+
+// The largest of the bits of four magnitudes.
+uint magnitude4(vec4 v) {
+    return max(max(magnitude_bits(v.x), magnitude_bits(v.y)), max(magnitude_bits(v.z), magnitude_bits(v.w)));
+}
+
+// Products that are not finite, computed element by element: those of rows or weights that are not.
+vec4 finite_or_plain(uint m, uint n, vec4 v) {
+    [[dont_unroll]] for (uint c = 0; c < 4; c++) {
+        if (magnitude_bits(v[c]) >= INF_BITS) {
+            v[c] = plain_product(m, min(n + c, RESULT_N - 1));
+        }
+    }
+    return v;
+}
+
+#endif

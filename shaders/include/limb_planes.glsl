@@ -1,0 +1,35 @@
+// Rows of floats as integers of three limbs, in planes: quantized_matmul_limbs writes
+// them, quantized_matmul_bytes multiplies them.
+#ifndef LIMB_PLANES_GLSL
+#define LIMB_PLANES_GLSL
+
+const uint LIMBS = 3;
+const uint LIMB_BITS = 7;
+const uint LIMB_MASK = 0x7f7f7f7fu;
+const uint PLANES = 4; // bytes of an element
+
+// Run `run`, of 8 elements, of a row: planes of a group follow one another, and in a plane all rows.
+uint plane_run(uint rows, uint group_shift, uint row, uint run, uint plane) {
+    uint group_runs = 1u << (group_shift - 3u);
+    return ((run / group_runs * PLANES + plane) * rows + row) * group_runs + run % group_runs;
+}
+
+// The byte of element k of a run.
+uint plane_byte(uint k) { return (k & 1u) * 4u + k / 2u; }
+
+// The biased exponent that determines the integers of a group, whose largest magnitude is finite.
+uint limb_exponent(float largest) { return max(floatBitsToUint(largest) >> 23, 22u); }
+
+// What the integers are multiples of.
+float limb_multiple(uint exponent) { return uintBitsToFloat((exponent - 20u) << 23); }
+
+// Rounded to nearest even. Sums of 128 products with codes from -8 to 7 are exact in 32 bits, as the integers have 21
+// bits and a sign.
+ivec4 limb_integers(vec4 v, uint exponent) {
+    float up = uintBitsToFloat((274u - exponent) << 23); // 2^20 over the largest one's power of two
+    precise vec4 shifted = v * up + vec4(12582912.0);    // 1.5 * 2^23: puts the integer into the lowest bits
+    const int most = (1 << 21) - 1;
+    return clamp(floatBitsToInt(shifted) - 0x4b400000, ivec4(-most), ivec4(most));
+}
+
+#endif
