@@ -7,11 +7,11 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kDepth = 128; // DEPTH of quantized_matmul_bytes
-constexpr int64_t kPlanes = 4;  // PLANES of limb_planes.glsl
-constexpr int64_t kLimbs = 3;   // and LIMBS
+constexpr int64_t kDepth = 128;                       // DEPTH of quantized_matmul_bytes
+constexpr int64_t kPlanes = 4;                        // PLANES of limb_planes.glsl
+constexpr int64_t kLimbs = 3;                         // and LIMBS
 constexpr uint32_t kPartThreads = 128, kPartRuns = 2; // of a workgroup for a part of a row
-constexpr int64_t kRowsOfW = 32; // W_ROWS of quantized_matmul_limbs
+constexpr int64_t kRowsOfW = 32;                      // W_ROWS of quantized_matmul_limbs
 
 // The shape of a workgroup of quantized_matmul_bytes.
 struct BytesPlan {
@@ -89,23 +89,24 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
     p.row_parts = normed ? 1 : divide_up(cols / 8, shape.threads * shape.runs);
     const int64_t abreast = shape.threads / kRowsOfW;
     const uint32_t turns = uint32_t(std::min<int64_t>(divide_up(groups, abreast), 4));
-    lowering.dispatch(spec::quantized_matmul_limbs{.threads = shape.threads,
-                                                   .x_dtype = x.x.dtype,
-                                                   .vector = quads_in_rows(p.rows.x) && quads_in_rows(p.rows.factors),
-                                                   .factors_dtype = factors.dtype,
-                                                   .scales_dtype = x.scales.dtype,
-                                                   .biases_dtype = x.biases.dtype,
-                                                   .rows_kind = x.rows_kind,
-                                                   .runs = shape.runs,
-                                                   .w_turns = turns},
-                      {.x = {x.x, KPX_READ},
-                       .planes = {out.planes, KPX_WRITE},
-                       .x_factors = {out.factors, KPX_WRITE},
-                       .factors = {factors, KPX_READ},
-                       .scales = {x.scales, KPX_READ},
-                       .biases = {x.biases, KPX_READ},
-                       .w_factors = {out.w_factors, KPX_WRITE}},
-                      p, grid_1d(device, rows * p.row_parts + divide_up(x.p.n, kRowsOfW) * divide_up(groups, abreast * turns)));
+    lowering.dispatch(
+        spec::quantized_matmul_limbs{.threads = shape.threads,
+                                     .x_dtype = x.x.dtype,
+                                     .vector = quads_in_rows(p.rows.x) && quads_in_rows(p.rows.factors),
+                                     .factors_dtype = factors.dtype,
+                                     .scales_dtype = x.scales.dtype,
+                                     .biases_dtype = x.biases.dtype,
+                                     .rows_kind = x.rows_kind,
+                                     .runs = shape.runs,
+                                     .w_turns = turns},
+        {.x = {x.x, KPX_READ},
+         .planes = {out.planes, KPX_WRITE},
+         .x_factors = {out.factors, KPX_WRITE},
+         .factors = {factors, KPX_READ},
+         .scales = {x.scales, KPX_READ},
+         .biases = {x.biases, KPX_READ},
+         .w_factors = {out.w_factors, KPX_WRITE}},
+        p, grid_1d(device, rows * p.row_parts + divide_up(x.p.n, kRowsOfW) * divide_up(groups, abreast * turns)));
     return out;
 }
 
@@ -135,8 +136,7 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const Limbs limbs = limbs_of(lowering, x);
-    const QuantizedMatMulBytesParams p{x.p, plan.steps_of(plan.splits),
-                                       uint32_t(x.residual ? x.residual.offset : 0)};
+    const QuantizedMatMulBytesParams p{x.p, plan.steps_of(plan.splits), uint32_t(x.residual ? x.residual.offset : 0)};
     const Array sums = plan.splits == 1 ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, n});
     const Array &residual = x.residual ? x.residual : limbs.planes;
     Grid grid = grid_1d(device, plan.count(rows, n));

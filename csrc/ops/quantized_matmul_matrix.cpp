@@ -51,29 +51,28 @@ MatrixOperands split_operands(Lowering &lowering, const QuantizedProduct &x, con
     p.weights.more = uint32_t(plan.more);
     const MadeRowsShape shape = made_rows_shape(device, x);
     const int64_t subgroups = shape.threads / device.subgroup_size; // each prepares a row of w
-    lowering.dispatch(
-        spec::quantized_matmul_split{.threads = shape.threads,
-                                     .x_dtype = x.x.dtype,
-                                     .scales_dtype = x.scales.dtype,
-                                     .biases_dtype = x.biases.dtype,
-                                     .parts = plan.x_parts,
-                                     .vector = quads_in_rows(p.rows.x) && quads_in_rows(p.rows.factors),
-                                     .w_parts = plan.w_parts,
-                                     .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
-                                     .bits = x.op.bits,
-                                     .factors_dtype = factors.dtype,
-                                     .rows_kind = x.rows_kind,
-                                     .runs = shape.runs},
-        {.x = {x.x, KPX_READ},
-         .parts = {out.x_parts, KPX_WRITE},
-         .exponents = {out.x_exponents, KPX_WRITE},
-         .scales = {x.scales, KPX_READ},
-         .biases = {x.biases, KPX_READ},
-         .scaled = {out.scales, KPX_WRITE},
-         .w_more = {out.more, KPX_WRITE},
-         .w_exponents = {out.w_exponents, KPX_WRITE},
-         .factors = {factors, KPX_READ}},
-        p, grid_1d(device, rows + (n + subgroups - 1) / subgroups));
+    lowering.dispatch(spec::quantized_matmul_split{.threads = shape.threads,
+                                                   .x_dtype = x.x.dtype,
+                                                   .scales_dtype = x.scales.dtype,
+                                                   .biases_dtype = x.biases.dtype,
+                                                   .parts = plan.x_parts,
+                                                   .vector = quads_in_rows(p.rows.x) && quads_in_rows(p.rows.factors),
+                                                   .w_parts = plan.w_parts,
+                                                   .sums = uint32_t(x.op.mode == QUANTIZATION_AFFINE),
+                                                   .bits = x.op.bits,
+                                                   .factors_dtype = factors.dtype,
+                                                   .rows_kind = x.rows_kind,
+                                                   .runs = shape.runs},
+                      {.x = {x.x, KPX_READ},
+                       .parts = {out.x_parts, KPX_WRITE},
+                       .exponents = {out.x_exponents, KPX_WRITE},
+                       .scales = {x.scales, KPX_READ},
+                       .biases = {x.biases, KPX_READ},
+                       .scaled = {out.scales, KPX_WRITE},
+                       .w_more = {out.more, KPX_WRITE},
+                       .w_exponents = {out.w_exponents, KPX_WRITE},
+                       .factors = {factors, KPX_READ}},
+                      p, grid_1d(device, rows + (n + subgroups - 1) / subgroups));
     return out;
 }
 
