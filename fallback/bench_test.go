@@ -86,16 +86,19 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
-// BenchmarkMatVec streams a matrix of 67 million elements.
+// BenchmarkMatVec streams a matrix of 67 million elements, for a few rows.
 func BenchmarkMatVec(b *testing.B) {
 	const n, k = 16384, 4096
 	for _, dtype := range []array.DType{array.Float32, array.BFloat16, array.Float16} {
-		b.Run(dtype.String(), func(b *testing.B) {
-			x, w, out := randomFloats(b, dtype, 1, k), randomFloats(b, dtype, n, k), randomFloats(b, dtype, 1, n)
-			w.Shape, w.Strides = []int{k, n}, []int{1, k}
-			best := fastest(b, func() error { return MatMul(x, w, out) })
-			b.ReportMetric(float64(len(w.Data))/best, "GB/s")
-		})
+		w := randomFloats(b, dtype, n, k)
+		w.Shape, w.Strides = []int{k, n}, []int{1, k}
+		for _, m := range []int{1, 2, 4} {
+			b.Run(fmt.Sprintf("%v/m=%d", dtype, m), func(b *testing.B) {
+				x, out := randomFloats(b, dtype, m, k), randomFloats(b, dtype, m, n)
+				best := fastest(b, func() error { return MatMul(x, w, out) })
+				b.ReportMetric(float64(len(w.Data))/best, "GB/s")
+			})
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ type gemm struct {
 	// set, else as kn rows of nn numbers. It may use buf, of kn*nn numbers.
 	tile     func(batch, k0, kn, n0, nn int, buf []float32) rowMatrix
 	dots     bool
-	tileCost float64 // the cost of making one element of a tile
+	narrow   func(batch, k0, n0 int) narrowMatrix // the rows of such a tile if B has them as 16-bit numbers, else nil
+	tileCost float64                              // the cost of making one element of a tile
 	out      *array.Array
 	outLoop  *loop // over the batch axes of out
 }
@@ -23,6 +24,13 @@ type gemm struct {
 type rowMatrix struct {
 	data []float32
 	ld   int
+}
+
+// narrowMatrix is a matrix of 16-bit numbers with contiguous rows, ld apart.
+type narrowMatrix struct {
+	data  []uint16
+	ld    int
+	dtype array.DType
 }
 
 // maxRows is the largest number of rows of A that share a tile before it is made
@@ -94,9 +102,13 @@ func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
 			g.panels(c, ldc, rows, mn, batch, k0, kn, n0, nn, space)
 			continue
 		}
-		b := g.tile(batch, k0, kn, n0, nn, space)
+		done := g.narrowDots(c, ldc, rows, mn, batch, k0, kn, n0, nn)
+		if done == nn {
+			continue
+		}
+		b := g.tile(batch, k0, kn, n0+done, nn-done, space)
 		if g.dots {
-			simd.Dots(c, ldc, rows.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
+			simd.Dots(c[done:], ldc, rows.data, a.ld, mn, b.data, b.ld, nn-done, kn, k0 > 0)
 		} else {
 			simd.MulAdd(c, ldc, rows.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
 		}
@@ -107,6 +119,18 @@ func (g *gemm) block(batch, m0, mn, n0, nn int, space []float32) {
 		off := at.off[0] + (m0+i)*g.out.Strides[r-2] + n0*g.out.Strides[r-1]
 		storeFloats(g.out, off, g.out.Strides[r-1], c[i*ldc:i*ldc+nn])
 	}
+}
+
+// narrowDots multiplies with rows of B that need no copy, and returns how many.
+func (g *gemm) narrowDots(c []float32, ldc int, a rowMatrix, mn, batch, k0, kn, n0, nn int) int {
+	if g.narrow == nil {
+		return 0
+	}
+	b := g.narrow(batch, k0, n0)
+	if b.dtype == array.BFloat16 {
+		return simd.DotsBF16(c, ldc, a.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
+	}
+	return simd.DotsF16(c, ldc, a.data, a.ld, mn, b.data, b.ld, nn, kn, k0 > 0)
 }
 
 // panelSpace is the size of a panel and of the tile that it is made from, in numbers.

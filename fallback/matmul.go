@@ -68,6 +68,13 @@ func matMul(a, b, out *array.Array) {
 		}
 		return tileRows(b, off, kStride, kn, nStride, nn, uses, buf)
 	}
+	if g.dots && b.DType != array.Float32 {
+		words := storage[uint16](b)
+		g.narrow = func(batch, k0, n0 int) narrowMatrix {
+			at := bLoop.seek(bLoop.rank, batch)
+			return narrowMatrix{words[at.off[0]+k0+n0*nStride:], nStride, b.DType}
+		}
+	}
 	g.run()
 }
 

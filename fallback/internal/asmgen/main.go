@@ -81,6 +81,8 @@ func kernels() {
 		dots(v, 4, v.lanes/4) // as large a tile as the registers hold
 		dots(v, 2, 4)         // for two heads of queries to one of keys
 		dots(v, 1, 4)
+		narrowDots(v, 1, 4)
+		narrowDots(v, 2, 4)
 		if v.wide() { // whole heads: B is read line after line
 			mulAdd(v, 2, 8, false)
 			mulAdd(v, 2, 1, true)

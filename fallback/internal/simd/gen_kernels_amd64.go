@@ -19,6 +19,26 @@ func dots2x4AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, 
 //go:noescape
 func dots1x4AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 
+// dots1x4F16AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots1x4F16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots1x4BF16AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots1x4BF16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots2x4F16AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots2x4F16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots2x4BF16AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots2x4BF16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
 // dots4x1AVX2 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -68,6 +88,26 @@ func dots2x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int
 //
 //go:noescape
 func dots1x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
+
+// dots1x4F16AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots1x4F16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots1x4BF16AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots1x4BF16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots2x4F16AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots2x4F16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+
+// dots2x4BF16AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in elements, k is a multiple of the lanes.
+//
+//go:noescape
+func dots2x4BF16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
 
 // mulAdd2x8AVX512 sets a strip of C, or if add is not 0 increases it, by rows of A times B; strides are in floats.
 //

@@ -292,6 +292,254 @@ store:
 	VZEROUPPER
 	RET
 
+// func dots1x4F16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, F16C, FMA3
+TEXT ·dots1x4F16AVX2(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), BX
+	SHLQ   $0x01, BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SHRQ   $0x03, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Y4
+	VCVTPH2PS   (CX), Y5
+	VFMADD231PS Y5, Y4, Y0
+	VCVTPH2PS   (CX)(BX*1), Y5
+	VFMADD231PS Y5, Y4, Y1
+	VCVTPH2PS   (CX)(BX*2), Y5
+	VFMADD231PS Y5, Y4, Y2
+	VCVTPH2PS   (CX)(SI*1), Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x20, AX
+	ADDQ        $0x10, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ         c+0(FP), AX
+	MOVQ         ldc+8(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         add+56(FP), CX
+	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	TESTQ        CX, CX
+	JZ           store
+	VADDPS       (AX), X0, X0
+
+store:
+	VMOVUPS X0, (AX)
+	VZEROUPPER
+	RET
+
+// func dots1x4BF16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·dots1x4BF16AVX2(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), BX
+	SHLQ   $0x01, BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	SHRQ   $0x03, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Y4
+	VPMOVZXWD   (CX), Y5
+	VPSLLD      $0x10, Y5, Y5
+	VFMADD231PS Y5, Y4, Y0
+	VPMOVZXWD   (CX)(BX*1), Y5
+	VPSLLD      $0x10, Y5, Y5
+	VFMADD231PS Y5, Y4, Y1
+	VPMOVZXWD   (CX)(BX*2), Y5
+	VPSLLD      $0x10, Y5, Y5
+	VFMADD231PS Y5, Y4, Y2
+	VPMOVZXWD   (CX)(SI*1), Y5
+	VPSLLD      $0x10, Y5, Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x20, AX
+	ADDQ        $0x10, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ         c+0(FP), AX
+	MOVQ         ldc+8(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         add+56(FP), CX
+	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	TESTQ        CX, CX
+	JZ           store
+	VADDPS       (AX), X0, X0
+
+store:
+	VMOVUPS X0, (AX)
+	VZEROUPPER
+	RET
+
+// func dots2x4F16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, F16C, FMA3
+TEXT ·dots2x4F16AVX2(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), SI
+	SHLQ   $0x01, SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	SHRQ   $0x03, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Y8
+	VMOVUPS     (AX)(BX*1), Y9
+	VCVTPH2PS   (CX), Y10
+	VFMADD231PS Y10, Y8, Y0
+	VFMADD231PS Y10, Y9, Y4
+	VCVTPH2PS   (CX)(SI*1), Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VCVTPH2PS   (CX)(SI*2), Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y9, Y6
+	VCVTPH2PS   (CX)(DI*1), Y10
+	VFMADD231PS Y10, Y8, Y3
+	VFMADD231PS Y10, Y9, Y7
+	ADDQ        $0x20, AX
+	ADDQ        $0x10, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ         c+0(FP), AX
+	MOVQ         ldc+8(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         add+56(FP), DX
+	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      Y5, Y4, Y4
+	VHADDPS      Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	TESTQ        DX, DX
+	JZ           store
+	VADDPS       (AX), X0, X0
+	VADDPS       (AX)(CX*1), X4, X4
+
+store:
+	VMOVUPS X0, (AX)
+	VMOVUPS X4, (AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func dots2x4BF16AVX2(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·dots2x4BF16AVX2(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), SI
+	SHLQ   $0x01, SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	SHRQ   $0x03, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Y8
+	VMOVUPS     (AX)(BX*1), Y9
+	VPMOVZXWD   (CX), Y10
+	VPSLLD      $0x10, Y10, Y10
+	VFMADD231PS Y10, Y8, Y0
+	VFMADD231PS Y10, Y9, Y4
+	VPMOVZXWD   (CX)(SI*1), Y10
+	VPSLLD      $0x10, Y10, Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VPMOVZXWD   (CX)(SI*2), Y10
+	VPSLLD      $0x10, Y10, Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y9, Y6
+	VPMOVZXWD   (CX)(DI*1), Y10
+	VPSLLD      $0x10, Y10, Y10
+	VFMADD231PS Y10, Y8, Y3
+	VFMADD231PS Y10, Y9, Y7
+	ADDQ        $0x20, AX
+	ADDQ        $0x10, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ         c+0(FP), AX
+	MOVQ         ldc+8(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         add+56(FP), DX
+	VHADDPS      Y1, Y0, Y0
+	VHADDPS      Y3, Y2, Y2
+	VHADDPS      Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      Y5, Y4, Y4
+	VHADDPS      Y7, Y6, Y6
+	VHADDPS      Y6, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPS       X1, X4, X4
+	TESTQ        DX, DX
+	JZ           store
+	VADDPS       (AX), X0, X0
+	VADDPS       (AX)(CX*1), X4, X4
+
+store:
+	VMOVUPS X0, (AX)
+	VMOVUPS X4, (AX)(CX*1)
+	VZEROUPPER
+	RET
+
 // func dots4x1AVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 // Requires: AVX, FMA3
 TEXT ·dots4x1AVX2(SB), NOSPLIT, $0-64
@@ -1056,6 +1304,302 @@ reduce:
 
 store:
 	VMOVUPS X0, (AX)
+	VZEROUPPER
+	RET
+
+// func dots1x4F16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX512F, AVX512VL
+TEXT ·dots1x4F16AVX512(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), BX
+	SHLQ   $0x01, BX
+	LEAQ   (BX)(BX*2), SI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	SHRQ   $0x04, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Z4
+	VCVTPH2PS   (CX), Z5
+	VFMADD231PS Z5, Z4, Z0
+	VCVTPH2PS   (CX)(BX*1), Z5
+	VFMADD231PS Z5, Z4, Z1
+	VCVTPH2PS   (CX)(BX*2), Z5
+	VFMADD231PS Z5, Z4, Z2
+	VCVTPH2PS   (CX)(SI*1), Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x40, AX
+	ADDQ        $0x20, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ          c+0(FP), AX
+	MOVQ          ldc+8(FP), CX
+	SHLQ          $0x02, CX
+	MOVQ          add+56(FP), CX
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z1, Y4
+	VADDPS        Y4, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VADDPS        Y4, Y2, Y2
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y3
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y3, Y2, Y2
+	VHADDPS       Y2, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	TESTQ         CX, CX
+	JZ            store
+	VADDPS        (AX), X0, X0
+
+store:
+	VMOVUPS X0, (AX)
+	VZEROUPPER
+	RET
+
+// func dots1x4BF16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX512F, AVX512VL
+TEXT ·dots1x4BF16AVX512(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), BX
+	SHLQ   $0x01, BX
+	LEAQ   (BX)(BX*2), SI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	SHRQ   $0x04, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Z4
+	VPMOVZXWD   (CX), Z5
+	VPSLLD      $0x10, Z5, Z5
+	VFMADD231PS Z5, Z4, Z0
+	VPMOVZXWD   (CX)(BX*1), Z5
+	VPSLLD      $0x10, Z5, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VPMOVZXWD   (CX)(BX*2), Z5
+	VPSLLD      $0x10, Z5, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VPMOVZXWD   (CX)(SI*1), Z5
+	VPSLLD      $0x10, Z5, Z5
+	VFMADD231PS Z5, Z4, Z3
+	ADDQ        $0x40, AX
+	ADDQ        $0x20, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ          c+0(FP), AX
+	MOVQ          ldc+8(FP), CX
+	SHLQ          $0x02, CX
+	MOVQ          add+56(FP), CX
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z1, Y4
+	VADDPS        Y4, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VADDPS        Y4, Y2, Y2
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y3
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y3, Y2, Y2
+	VHADDPS       Y2, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	TESTQ         CX, CX
+	JZ            store
+	VADDPS        (AX), X0, X0
+
+store:
+	VMOVUPS X0, (AX)
+	VZEROUPPER
+	RET
+
+// func dots2x4F16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX512F, AVX512VL
+TEXT ·dots2x4F16AVX512(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), SI
+	SHLQ   $0x01, SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	SHRQ   $0x04, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Z8
+	VMOVUPS     (AX)(BX*1), Z9
+	VCVTPH2PS   (CX), Z10
+	VFMADD231PS Z10, Z8, Z0
+	VFMADD231PS Z10, Z9, Z4
+	VCVTPH2PS   (CX)(SI*1), Z10
+	VFMADD231PS Z10, Z8, Z1
+	VFMADD231PS Z10, Z9, Z5
+	VCVTPH2PS   (CX)(SI*2), Z10
+	VFMADD231PS Z10, Z8, Z2
+	VFMADD231PS Z10, Z9, Z6
+	VCVTPH2PS   (CX)(DI*1), Z10
+	VFMADD231PS Z10, Z8, Z3
+	VFMADD231PS Z10, Z9, Z7
+	ADDQ        $0x40, AX
+	ADDQ        $0x20, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ          c+0(FP), AX
+	MOVQ          ldc+8(FP), CX
+	SHLQ          $0x02, CX
+	MOVQ          add+56(FP), DX
+	VEXTRACTF64X4 $0x01, Z0, Y8
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z1, Y8
+	VADDPS        Y8, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z2, Y8
+	VADDPS        Y8, Y2, Y2
+	VEXTRACTF64X4 $0x01, Z3, Y8
+	VADDPS        Y8, Y3, Y3
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y3, Y2, Y2
+	VHADDPS       Y2, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VEXTRACTF64X4 $0x01, Z4, Y1
+	VADDPS        Y1, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z5, Y1
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VADDPS        Y1, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPS        Y1, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y6
+	VHADDPS       Y6, Y4, Y4
+	VEXTRACTF32X4 $0x01, Y4, X1
+	VADDPS        X1, X4, X4
+	TESTQ         DX, DX
+	JZ            store
+	VADDPS        (AX), X0, X0
+	VADDPS        (AX)(CX*1), X4, X4
+
+store:
+	VMOVUPS X0, (AX)
+	VMOVUPS X4, (AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func dots2x4BF16AVX512(c *float32, ldc int, a *float32, lda int, b *uint16, ldb int, k int, add int)
+// Requires: AVX, AVX512F, AVX512VL
+TEXT ·dots2x4BF16AVX512(SB), NOSPLIT, $0-64
+	MOVQ   a+16(FP), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   lda+24(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   ldb+40(FP), SI
+	SHLQ   $0x01, SI
+	LEAQ   (SI)(SI*2), DI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	SHRQ   $0x04, DX
+	JZ     tail
+
+loop:
+	VMOVUPS     (AX), Z8
+	VMOVUPS     (AX)(BX*1), Z9
+	VPMOVZXWD   (CX), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VFMADD231PS Z10, Z8, Z0
+	VFMADD231PS Z10, Z9, Z4
+	VPMOVZXWD   (CX)(SI*1), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VFMADD231PS Z10, Z8, Z1
+	VFMADD231PS Z10, Z9, Z5
+	VPMOVZXWD   (CX)(SI*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VFMADD231PS Z10, Z8, Z2
+	VFMADD231PS Z10, Z9, Z6
+	VPMOVZXWD   (CX)(DI*1), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VFMADD231PS Z10, Z8, Z3
+	VFMADD231PS Z10, Z9, Z7
+	ADDQ        $0x40, AX
+	ADDQ        $0x20, CX
+	DECQ        DX
+	JNZ         loop
+
+tail:
+	MOVQ          c+0(FP), AX
+	MOVQ          ldc+8(FP), CX
+	SHLQ          $0x02, CX
+	MOVQ          add+56(FP), DX
+	VEXTRACTF64X4 $0x01, Z0, Y8
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z1, Y8
+	VADDPS        Y8, Y1, Y1
+	VEXTRACTF64X4 $0x01, Z2, Y8
+	VADDPS        Y8, Y2, Y2
+	VEXTRACTF64X4 $0x01, Z3, Y8
+	VADDPS        Y8, Y3, Y3
+	VHADDPS       Y1, Y0, Y0
+	VHADDPS       Y3, Y2, Y2
+	VHADDPS       Y2, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VEXTRACTF64X4 $0x01, Z4, Y1
+	VADDPS        Y1, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z5, Y1
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VADDPS        Y1, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z7, Y1
+	VADDPS        Y1, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y6
+	VHADDPS       Y6, Y4, Y4
+	VEXTRACTF32X4 $0x01, Y4, X1
+	VADDPS        X1, X4, X4
+	TESTQ         DX, DX
+	JZ            store
+	VADDPS        (AX), X0, X0
+	VADDPS        (AX)(CX*1), X4, X4
+
+store:
+	VMOVUPS X0, (AX)
+	VMOVUPS X4, (AX)(CX*1)
 	VZEROUPPER
 	RET
 

@@ -29,6 +29,35 @@ func Dots(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k 
 	}
 }
 
+// DotsBF16 is Dots for rows of B of bfloat16 numbers, without a copy of them. It
+// returns how many of the n rows it has done, perhaps none: as many as the
+// processor's vectors allow. The sums are those of Dots.
+func DotsBF16(c []float32, ldc int, a []float32, lda, m int, b []uint16, ldb, n, k int, add bool) int {
+	return narrowDots(c, ldc, a, lda, m, b, ldb, n, k, add, narrowBF16)
+}
+
+// DotsF16 is DotsBF16 for binary16 numbers.
+func DotsF16(c []float32, ldc int, a []float32, lda, m int, b []uint16, ldb, n, k int, add bool) int {
+	return narrowDots(c, ldc, a, lda, m, b, ldb, n, k, add, narrowF16)
+}
+
+// narrow is a type of 16-bit numbers.
+type narrow int
+
+const (
+	narrowBF16 narrow = iota
+	narrowF16
+)
+
+func narrowDots(c []float32, ldc int, a []float32, lda, m int, b []uint16, ldb, n, k int, add bool, of narrow) int {
+	fours := n &^ 3
+	if m <= 0 || fours == 0 || k == 0 || k%16 != 0 {
+		return 0
+	}
+	_, _, _ = c[(m-1)*ldc+fours-1], a[(m-1)*lda+k-1], b[(fours-1)*ldb+k-1]
+	return narrowDotsVector(c, ldc, a, lda, m, b, ldb, fours, k, add, of)
+}
+
 func dotGo(a, b []float32) float32 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float32

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -181,6 +182,36 @@ func TestMatrices(t *testing.T) {
 		require.Equal(t, float32(7), c[0])
 		MulAdd(c, 1, nil, 0, 1, nil, 0, 1, 0, false)
 		require.Equal(t, float32(0), c[0])
+	})
+}
+
+// Products with rows of 16-bit numbers have the bits of those with the same rows in float32.
+func TestNarrowDots(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	forLevels(t, func(t *testing.T) {
+		for range 100 {
+			m, n, k := 1+rng.IntN(5), 1+rng.IntN(20), 16*rng.IntN(20)+max(0, rng.IntN(8)-6)
+			ldb, add := k+rng.IntN(20), rng.IntN(2) == 1
+			a, c, wide := randomNumbers(rng, m*k), randomNumbers(rng, m*n), randomNumbers(rng, n*ldb)
+			for _, of := range []struct {
+				dots   func(c []float32, ldc int, a []float32, lda, m int, b []uint16, ldb, n, k int, add bool) int
+				narrow func([]uint16, []float32)
+				widen  func([]float32, []uint16)
+			}{{DotsBF16, ToBF16, FromBF16}, {DotsF16, ToF16, FromF16}} {
+				words := make([]uint16, len(wide))
+				of.narrow(words, wide)
+				of.widen(wide, words)
+				want, got := slices.Clone(c), slices.Clone(c)
+				Dots(want, n, a, k, m, wide, ldb, n, k, add)
+				done := of.dots(got, n, a, k, m, words, ldb, n, k, add)
+				require.True(t, done == 0 || done == n&^3 && k%16 == 0, "%d of %d rows", done, n)
+				require.Equal(t, done > 0, runtime.GOARCH == "amd64" && k > 0 && k%16 == 0 && n >= 4 && eights(8) > 0)
+				for i := range m {
+					require.Equal(t, want[i*n:i*n+done], got[i*n:i*n+done])
+					require.Equal(t, c[i*n+done:(i+1)*n], got[i*n+done:(i+1)*n])
+				}
+			}
+		}
 	})
 }
 

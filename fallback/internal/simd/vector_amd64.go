@@ -138,6 +138,45 @@ func dotsRow(c, a, b []float32, ldb, n, k, add int) {
 	}
 }
 
+// narrowDotsVector handles n rows of B, a multiple of 4, by two and then one row of A at a time.
+func narrowDotsVector(c []float32, ldc int, a []float32, lda, m int, b []uint16, ldb, n, k int, add bool, of narrow) int {
+	if active == Generic {
+		return 0
+	}
+	more, wide := toInt(add), active >= AVX512
+	for j := 0; j < n; j += 4 { // calls through a variable would move the caller's arrays to the heap
+		i := 0
+		for ; i+2 <= m; i += 2 {
+			to, row, from := &c[i*ldc+j], &a[i*lda], &b[j*ldb]
+			switch {
+			case wide && of == narrowBF16:
+				dots2x4BF16AVX512(to, ldc, row, lda, from, ldb, k, more)
+			case wide:
+				dots2x4F16AVX512(to, ldc, row, lda, from, ldb, k, more)
+			case of == narrowBF16:
+				dots2x4BF16AVX2(to, ldc, row, lda, from, ldb, k, more)
+			default:
+				dots2x4F16AVX2(to, ldc, row, lda, from, ldb, k, more)
+			}
+		}
+		if i == m {
+			continue
+		}
+		to, row, from := &c[i*ldc+j], &a[i*lda], &b[j*ldb]
+		switch {
+		case wide && of == narrowBF16:
+			dots1x4BF16AVX512(to, 0, row, 0, from, ldb, k, more)
+		case wide:
+			dots1x4F16AVX512(to, 0, row, 0, from, ldb, k, more)
+		case of == narrowBF16:
+			dots1x4BF16AVX2(to, 0, row, 0, from, ldb, k, more)
+		default:
+			dots1x4F16AVX2(to, 0, row, 0, from, ldb, k, more)
+		}
+	}
+	return n
+}
+
 func mulAddVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) bool {
 	if active == Generic {
 		return false

@@ -55,6 +55,10 @@ func dotsVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb,
 	return true
 }
 
+func narrowDotsVector([]float32, int, []float32, int, int, []uint16, int, int, int, bool, narrow) int {
+	return 0
+}
+
 func mulAddVector(c []float32, ldc int, a []float32, lda, m int, b []float32, ldb, n, k int, add bool) bool {
 	if active == Generic {
 		return false

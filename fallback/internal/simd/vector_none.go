@@ -17,6 +17,10 @@ func dotsVector([]float32, int, []float32, int, int, []float32, int, int, int, b
 	return false
 }
 
+func narrowDotsVector([]float32, int, []float32, int, int, []uint16, int, int, int, bool, narrow) int {
+	return 0
+}
+
 func mulAddVector([]float32, int, []float32, int, int, []float32, int, int, int, bool) bool {
 	return false
 }
