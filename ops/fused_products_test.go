@@ -53,9 +53,9 @@ func TestFusedProducts(t *testing.T) {
 	})
 }
 
-// byBytes reports whether the device multiplies many float32 rows by quantized_matmul_bytes.
+// byBytes reports whether the device multiplies many float32 rows by quantized_matmul_bytes_coopmat.
 func (size productSize) byBytes(dev *kompute.Device) bool {
-	return size.rows > 64 && size.group >= 64 && size.group <= 8*dev.Info().SubgroupSize && hasKernel(dev, "quantized_matmul_bytes")
+	return size.rows > 64 && size.group >= 64 && size.group <= 8*dev.Info().SubgroupSize && hasKernel(dev, "quantized_matmul_bytes_coopmat")
 }
 
 func hasKernel(dev *kompute.Device, name string) bool {
@@ -66,7 +66,7 @@ func hasKernel(dev *kompute.Device, name string) bool {
 
 func bytesCalls(dev *kompute.Device) (calls uint64) {
 	for variant, n := range dev.Stats().KernelCalls {
-		if strings.HasPrefix(variant, "quantized_matmul_bytes.") {
+		if strings.HasPrefix(variant, "quantized_matmul_bytes_coopmat.") {
 			calls += n
 		}
 	}
@@ -118,6 +118,38 @@ func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size prod
 	}
 	require.NoError(t, s.Close())
 	l.close()
+}
+
+// Codes may begin at any word of a tensor, whatever a kernel reads at once.
+func TestProductsOfCodesAnywhere(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	const k, n = 256, 40
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(2, 2)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
+		s, err := dev.NewStream()
+		require.NoError(t, err)
+		sc := s.Scope()
+		w := l.matrix(n, k)
+		words, err := w.w.Read(t.Context())
+		require.NoError(t, err)
+		for _, rows := range []int{1, 20, 70} {
+			x := l.floats(rows, k)
+			want, err := ops.QuantizedMatMul(s, x, w.w, w.scales, w.biases, l.q, ops.Transposed).Read(t.Context())
+			require.NoError(t, err)
+			for offset := 1; offset < 4; offset++ {
+				flat := keep(l, kompute.New[uint32])(append(make([]uint32, offset), words...), offset+len(words))
+				part := flat.Slice(0, offset, offset+len(words))
+				moved := part.Reshape(n, k/8)
+				l.open = append(l.open, part, moved)
+				got, err := ops.QuantizedMatMul(s, x, moved, w.scales, w.biases, l.q, ops.Transposed).Read(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+		}
+		sc.Close()
+		require.NoError(t, s.Close())
+		l.close()
+	})
 }
 
 // requireFused compares the results of a region and of single ops, and returns them.

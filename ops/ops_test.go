@@ -151,7 +151,7 @@ func partOfCases(t *testing.T) []optest.Option {
 }
 
 // forTests are variants that ops choose with KOMPUTE_GO_FUSION_ON_CPU alone, for tests on CPU drivers.
-var forTests = []string{"quantized_matmul_bytes.narrow_dot8"}
+var forTests = []string{"quantized_matmul_bytes_coopmat.narrow_dot8"}
 
 // requireChosen checks that of each kernel that was called every usable variant was.
 func requireChosen(t *testing.T, usable map[string]bool, calls map[string]uint64) {

@@ -1,4 +1,4 @@
-// Adds up the results of quantized_matmul_bytes' workgroups for several ranges of
+// Adds up the results of quantized_matmul_bytes_coopmat' workgroups for several ranges of
 // columns, four neighbouring results per thread, perhaps to a residual.
 //
 // variants: narrow

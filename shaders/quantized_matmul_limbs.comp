@@ -1,8 +1,8 @@
-// Prepares the operands of quantized_matmul_bytes. Workgroups write rows of x, after a
+// Prepares the operands of quantized_matmul_bytes_coopmat. Workgroups write rows of x, after a
 // norm, or parts of them, after SiLU(x) * factors if there is that. The elements of a
 // group of columns, as many as share a scale of w, become integers of 22 bits, which
 // are multiples of one power of two; what is rounded off is at most 2^-21 of the
-// group's largest. An integer has three limbs of 7 bits, the highest of them signed,
+// group's largest, or 2^-127. An integer has three limbs of 7 bits, the highest of them signed,
 // in planes of their own. A group that has infinities or NaNs has its elements' bits
 // in four planes instead, and NaN as its multiple. Other workgroups write the scales
 // and biases of w by groups.

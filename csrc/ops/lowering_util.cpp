@@ -228,6 +228,12 @@ Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype) {
     return out;
 }
 
+Array copy_of(Lowering &lowering, const Array &x) {
+    const Array copy = scratch_like(lowering, x, x.dtype);
+    copy_array(lowering, x, copy);
+    return copy;
+}
+
 Array contiguous(Lowering &lowering, const Array &x) {
     if (x.contiguous())
         return x;

@@ -182,6 +182,8 @@ Array contiguous(Lowering &lowering, const Array &x);
 
 // Uninitialised contiguous scratch memory with x's shape.
 Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype);
+// A contiguous copy that starts where a binding can.
+Array copy_of(Lowering &lowering, const Array &x);
 
 // A contiguous array for a kernel to write: out itself, or scratch memory that
 // store_output copies to out afterwards.

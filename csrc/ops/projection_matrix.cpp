@@ -11,7 +11,7 @@ namespace kpx {
 namespace {
 
 // The range of rows of x for which it is used: fewer are faster by projection.comp, and more by
-// quantized_matmul_coopmat, whose sums are rounded differently. Without tensor cores it is used for few rows
+// quantized_matmul's kernels, whose sums are rounded differently. Without tensor cores it is used for few rows
 // only.
 constexpr int64_t kLeastRows = 3, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;

@@ -79,13 +79,6 @@ bool takes_lanes(const Lowering &lowering, const QuantizedProduct &x) {
            x.p.x.rows <= 2 * Matvec::kMostRows; // as for quantized_matmul_vec there
 }
 
-// A contiguous copy that starts where a binding can.
-Array copy_of(Lowering &lowering, const Array &x) {
-    const Array copy = scratch_like(lowering, x, x.dtype);
-    copy_array(lowering, x, copy);
-    return copy;
-}
-
 void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
     Array rows_of_x = x.x, w = x.w;
     if (!quads_in_rows(x.p.x)) {

@@ -7,13 +7,13 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kDepth = 128;                       // DEPTH of quantized_matmul_bytes
+constexpr int64_t kDepth = 128;                       // DEPTH of quantized_matmul_bytes_coopmat
 constexpr int64_t kPlanes = 4;                        // PLANES of limb_planes.glsl
 constexpr int64_t kLimbs = 3;                         // and LIMBS
 constexpr uint32_t kPartThreads = 128, kPartRuns = 2; // of a workgroup for a part of a row
 constexpr int64_t kRowsOfW = 32;                      // W_ROWS of quantized_matmul_limbs
 
-// The shape of a workgroup of quantized_matmul_bytes.
+// The shape of a workgroup of quantized_matmul_bytes_coopmat.
 struct BytesPlan {
     uint32_t rows = 4, columns = 2;    // matrices of 16 by 16 for each subgroup
     uint32_t waves_m = 1, waves_n = 4; // subgroups
@@ -48,8 +48,7 @@ struct BytesPlan {
     // Steps of a workgroup; none of the workgroups that share a tile is without one.
     uint32_t steps_of(uint32_t s) const { return uint32_t(divide_up(steps, s)); }
 
-    // As MatrixTiles::splits: 3.1 µs for a step of 264 workgroups, 2.2 if there are at most half as many, and 6 µs
-    // besides them.
+    // As MatrixTiles::splits: 3.1 µs for a step of 264 workgroups, 2.2 if there are at most half as many.
     uint32_t best_splits(int64_t m, int64_t n) const {
         uint32_t best = 1;
         double least = 0;
@@ -60,7 +59,7 @@ struct BytesPlan {
             const int64_t groups = count(m, n) * s, rest = groups % 264;
             const double step = double(groups / 264) * 3.1 + (rest == 0 ? 0 : rest <= 132 ? 2.2 : 3.1);
             const double join = s == 1 ? 0 : 2 + double(s) * double(m * n) / 600e3;
-            const double us = 6 + steps_of(s) * step + join;
+            const double us = steps_of(s) * step + join;
             if (s == 1 || us < least) {
                 least = us;
                 best = s;
@@ -70,7 +69,7 @@ struct BytesPlan {
     }
 };
 
-// What quantized_matmul_bytes reads of x.
+// What quantized_matmul_bytes_coopmat reads of x.
 struct Limbs {
     Array planes, factors, w_factors;
 };
@@ -118,59 +117,61 @@ bool prefers_bytes(const Lowering &lowering, const QuantizedProduct &x) {
         x.p.group_shift > 7) {
         return false;
     }
-    for (const char *kernel : {spec::quantized_matmul_bytes::kKernel, spec::quantized_matmul_limbs::kKernel,
+    for (const char *kernel : {spec::quantized_matmul_bytes_coopmat::kKernel, spec::quantized_matmul_limbs::kKernel,
                                spec::quantized_matmul_bytes_join::kKernel}) {
         if (!lowering.has_kernel(kernel)) {
             return false;
         }
     }
-    return (lowering.runs_variant(spec::quantized_matmul_bytes::kKernel, "khr8") || device.as_gpu) &&
-           BytesPlan(device, x).fits(device, x.p.group_shift);
+    const bool matrices = lowering.runs_variant(spec::quantized_matmul_bytes_coopmat::kKernel, "khr8");
+    const bool usable = matrices ? device.subgroup_size == 32 || device.subgroup_size == 64 : device.as_gpu;
+    return usable && BytesPlan(device, x).fits(device, x.p.group_shift);
 }
 
 void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
     const BytesPlan plan(device, x);
     const int64_t rows = x.p.x.rows, n = x.p.n;
-    const Array w = quads_in_rows(x.w) ? x.w : contiguous(lowering, x.w);
+    const Array w = quads_in_rows(x.w) ? x.w : copy_of(lowering, x.w);
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const Limbs limbs = limbs_of(lowering, x);
     const QuantizedMatMulBytesParams p{x.p, plan.steps_of(plan.splits), uint32_t(x.residual ? x.residual.offset : 0)};
     const Array sums = plan.splits == 1 ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, n});
-    const Array &residual = x.residual ? x.residual : limbs.planes;
+    const bool whole = plan.splits == 1;
     Grid grid = grid_1d(device, plan.count(rows, n));
     grid.z = plan.splits;
-    lowering.dispatch(spec::quantized_matmul_bytes{.threads = plan.threads(),
-                                                   .scales_dtype = x.scales.dtype,
-                                                   .biases_dtype = x.biases.dtype,
-                                                   .bits = x.op.bits,
-                                                   .y_dtype = x.out.dtype,
-                                                   .splits = plan.splits,
-                                                   .residual = uint32_t(plan.splits == 1 && bool(x.residual)),
-                                                   .group_shift = x.p.group_shift,
-                                                   .rows = plan.rows,
-                                                   .columns = plan.columns,
-                                                   .waves_m = plan.waves_m,
-                                                   .waves_n = plan.waves_n,
-                                                   .lanes = plan.lanes},
+    lowering.dispatch(spec::quantized_matmul_bytes_coopmat{.threads = plan.threads(),
+                                                           .scales_dtype = x.scales.dtype,
+                                                           .biases_dtype = x.biases.dtype,
+                                                           .bits = x.op.bits,
+                                                           .y_dtype = x.out.dtype,
+                                                           .splits = plan.splits,
+                                                           .residual = uint32_t(whole && bool(x.residual)),
+                                                           .group_shift = x.p.group_shift,
+                                                           .rows = plan.rows,
+                                                           .columns = plan.columns,
+                                                           .waves_m = plan.waves_m,
+                                                           .waves_n = plan.waves_n,
+                                                           .lanes = plan.lanes},
                       {.x_planes = {limbs.planes, KPX_READ},
                        .w = {w, KPX_READ},
                        .scales = {x.scales, KPX_READ},
                        .biases = {x.biases, KPX_READ},
-                       .y = {x.out, KPX_WRITE},
+                       .y = {sums, KPX_WRITE},
                        .x_factors = {limbs.factors, KPX_READ},
                        .w_factors = {limbs.w_factors, KPX_READ},
                        .sums = {sums, KPX_WRITE},
-                       .residual = {residual, KPX_READ}},
+                       .residual = {whole && x.residual ? x.residual : limbs.planes, KPX_READ}},
                       p, grid);
     if (plan.splits > 1) {
-        lowering.dispatch(spec::quantized_matmul_bytes_join{.threads = ELEMENT_THREADS,
-                                                            .y_dtype = x.out.dtype,
-                                                            .splits = plan.splits,
-                                                            .residual = uint32_t(bool(x.residual))},
-                          {.sums = {sums, KPX_READ}, .y = {x.out, KPX_WRITE}, .residual = {residual, KPX_READ}}, p,
-                          grid_1d(device, divide_up(rows * n / 4, ELEMENT_THREADS)));
+        lowering.dispatch(
+            spec::quantized_matmul_bytes_join{.threads = ELEMENT_THREADS,
+                                              .y_dtype = x.out.dtype,
+                                              .splits = plan.splits,
+                                              .residual = uint32_t(bool(x.residual))},
+            {.sums = {sums, KPX_READ}, .y = {x.out, KPX_WRITE}, .residual = {x.residual ? x.residual : sums, KPX_READ}},
+            p, grid_1d(device, divide_up(rows * n / 4, ELEMENT_THREADS)));
     }
 }
 

@@ -1,7 +1,8 @@
-#include "ops/quantized_matmul_bytes.hpp"
+#include "ops/quantized_matmul_matrix.hpp"
 
 #include "ops/affine.hpp"
 #include "ops/matrix_tiles.hpp"
+#include "ops/quantized_matmul_bytes.hpp"
 
 namespace kpx {
 
@@ -100,10 +101,6 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const MatrixPlan
         p, grid_1d(lowering.device(), (int64_t(x.p.x.rows) * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
 }
 
-} // namespace
-
-namespace {
-
 constexpr int64_t kMostRuns = 4; // of 8 elements, in the registers of a thread of made_rows.glsl
 
 // The factors of x's rows; a vector is that of every row.
@@ -129,7 +126,6 @@ MadeRowsParams made_rows(Lowering &lowering, const QuantizedProduct &x, Array &f
     return p;
 }
 
-// The workgroup: large enough to keep that many runs of a row in registers, if any is.
 MadeRowsShape made_rows_shape(const DeviceTraits &device, const QuantizedProduct &x) {
     const int64_t runs = x.p.x.cols / 8;
     uint32_t threads = std::max(device.subgroup_size, row_threads(device, runs));

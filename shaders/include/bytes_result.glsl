@@ -1,8 +1,9 @@
-// The results of quantized_matmul_bytes, in the form that matrix_results.glsl requires.
+// The results of quantized_matmul_bytes_coopmat that are not finite: products of rows of x or of weights that are not, or
+// sums that overflowed on the way.
 //
-// Before the include: the push constants q and p; what affine.glsl needs; TENSOR_OUT and QUAD_BITS_OUT of y; the
-// buffers that quantized_matmul_limbs has written, x_planes and x_factors; and the workgroup's columns, DEPTH to a step,
-// first_step() and end_step().
+// Before the include: the push constants p, a QuantizedMatMulParams; what affine.glsl needs; the buffers that
+// quantized_matmul_limbs has written, x_planes and x_factors; and the workgroup's columns, DEPTH to a step, first_step()
+// and end_step().
 #ifndef BYTES_RESULT_GLSL
 #define BYTES_RESULT_GLSL
 
@@ -33,25 +34,16 @@ float plain_product(uint m, uint n) {
     return plain_range(m, n, first_step() * DEPTH, min(end_step() * DEPTH, p.x.cols));
 }
 
-#define RESULT_M p.x.rows
-#define RESULT_N p.n
-#define RESULT_OFFSET p.out_offset
-uint place(uint m, uint n) { return p.out_offset + m * p.n + n; }
-int a_exponent(uint m) { return 0; }
-int b_exponent(uint n) { return 0; }
-
-#include "matrix_results.glsl"
-
 // The largest of the bits of four magnitudes.
-uint magnitude4(vec4 v) {
+uint magnitude_bits4(vec4 v) {
     return max(max(magnitude_bits(v.x), magnitude_bits(v.y)), max(magnitude_bits(v.z), magnitude_bits(v.w)));
 }
 
-// Products that are not finite, computed element by element: those of rows or weights that are not.
+// Four neighbouring results; those that are not finite are computed element by element.
 vec4 finite_or_plain(uint m, uint n, vec4 v) {
     [[dont_unroll]] for (uint c = 0; c < 4; c++) {
         if (magnitude_bits(v[c]) >= INF_BITS) {
-            v[c] = plain_product(m, min(n + c, RESULT_N - 1));
+            v[c] = plain_product(m, min(n + c, p.n - 1));
         }
     }
     return v;

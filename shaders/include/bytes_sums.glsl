@@ -1,4 +1,4 @@
-// The sums of quantized_matmul_bytes: by cooperative matrices, or some in each thread.
+// The sums of quantized_matmul_bytes_coopmat: by cooperative matrices, or some in each thread.
 //
 // Before the include: tiles[], and where operands and results are in it; and the constants of matrix_blocks.glsl.
 #ifndef BYTES_SUMS_GLSL
@@ -15,7 +15,7 @@
 #define INTEGERS coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 #define FLOATS coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 
-FLOATS acc[ROWS][COLUMNS];
+FLOATS acc[ROWS][COLUMNS]; // whose elements are where those of INTEGERS are: both have 32 bits and one shape
 W_MATRIX codes[GROUP_STEPS][COLUMNS];
 INTEGERS integers[ROWS][COLUMNS];
 

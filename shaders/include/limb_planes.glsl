@@ -1,5 +1,5 @@
 // Rows of floats as integers of three limbs, in planes: quantized_matmul_limbs writes
-// them, quantized_matmul_bytes multiplies them.
+// them, quantized_matmul_bytes_coopmat multiplies them.
 #ifndef LIMB_PLANES_GLSL
 #define LIMB_PLANES_GLSL
 
@@ -17,14 +17,15 @@ uint plane_run(uint rows, uint group_shift, uint row, uint run, uint plane) {
 // The byte of element k of a run.
 uint plane_byte(uint k) { return (k & 1u) * 4u + k / 2u; }
 
-// The biased exponent that determines the integers of a group, whose largest magnitude is finite.
-uint limb_exponent(float largest) { return max(floatBitsToUint(largest) >> 23, 22u); }
+// The biased exponent that determines the integers of a group, whose largest magnitude is finite. It is limited, so that
+// the power of two below is no subnormal number: groups whose largest is below 2^-106 have fewer bits.
+uint limb_exponent(float largest) { return max(floatBitsToUint(largest) >> 23, 21u); }
 
 // What the integers are multiples of.
 float limb_multiple(uint exponent) { return uintBitsToFloat((exponent - 20u) << 23); }
 
-// Rounded to nearest even. Sums of 128 products with codes from -8 to 7 are exact in 32 bits, as the integers have 21
-// bits and a sign.
+// Rounded to nearest even. The integers have 21 bits and a sign, so sums of 128 products with codes from -8 to 7 fit 32
+// bits; sums of some of the limbs only need to be right modulo 2^32.
 ivec4 limb_integers(vec4 v, uint exponent) {
     float up = uintBitsToFloat((274u - exponent) << 23); // 2^20 over the largest one's power of two
     precise vec4 shifted = v * up + vec4(12582912.0);    // 1.5 * 2^23: puts the integer into the lowest bits

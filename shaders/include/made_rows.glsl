@@ -1,6 +1,7 @@
 // Rows of x, normed or gated if need be, for kernels that prepare the operands of
-// quantized products; a workgroup makes a row. A thread has RUNS runs of 8 elements
-// at a time, which are a block; a row of one block stays in registers.
+// quantized products. A workgroup makes a row, or if there is no norm perhaps a part
+// of one. Its threads have RUNS runs of 8 elements each at a time, which are a block; a
+// row of one block stays in registers.
 //
 // Before the include: workgroup_reduce.glsl; TENSOR_IN and QUADS_IN of x and of
 // factors; p.rows, the MadeRowsParams; and these constants:

@@ -3,8 +3,8 @@
 // parts is below float32's precision and left out.
 //
 // Shared memory holds DEPTH columns of both operands, in runs of 8 elements; the
-// next ones are loaded from memory meanwhile. The sums are those of
-// matrix_blocks.glsl.
+// next ones are loaded from memory meanwhile. Subgroups have
+// the blocks of matrix_blocks.glsl, whose sums stay in registers.
 //
 // Before the include: MATRIX_SPEC, the first of three specialization constants, and
 // BLOCK_SPEC, of five more;

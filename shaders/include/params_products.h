@@ -49,7 +49,7 @@ struct QuantizedMatMulMatrixParams {
     uint split_runs; // of them that a workgroup takes
     uint residual_offset;
 };
-// quantized_matmul_limbs, which prepares x for quantized_matmul_bytes.
+// quantized_matmul_limbs, which prepares x for quantized_matmul_bytes_coopmat.
 struct QuantizedMatMulLimbsParams {
     MadeRowsParams rows;
     QuantizedMatMulScalesParams weights;

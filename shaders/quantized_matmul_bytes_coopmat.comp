@@ -15,7 +15,7 @@
 // Without cooperative matrices (the last variant, for tests), each thread adds up some
 // results by dot products.
 //
-// variants: narrow_khr8 narrow_dot8
+// variants: narrow_khr_khr8 narrow_dot8
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -28,6 +28,7 @@ layout(local_size_x_id = 0) in;
 #include "math.glsl"
 #include "rows.glsl"
 #include "quads.glsl"
+#include "float_quads.glsl"
 
 TENSOR_OUT(4, y, 4)
 QUAD_BITS_OUT(4, y)
@@ -49,9 +50,6 @@ const uint DEPTH = 128;
 // The steps of DEPTH columns that the workgroup takes.
 uint first_step() { return gl_WorkGroupID.z * q.split_steps; }
 uint end_step() { return min(first_step() + q.split_steps, (p.x.cols + DEPTH - 1) / DEPTH); }
-
-vec4 added; // of the residual: loaded before anything is stored, which may be in its place
-#define FINISHED(v) (RESIDUAL == 0 ? (v) : (v) + added)
 
 #include "bytes_result.glsl"
 
@@ -182,14 +180,23 @@ void set_operands() {
 
 #include "bytes_sums.glsl"
 
-// Stores four neighbouring results that exist.
+// Stores four neighbouring results, of which one exists at least.
 void store_four(uint m, uint n, vec4 v) {
     if (SPLITS > 1) {
         sums[((gl_WorkGroupID.z * p.x.rows + m) * p.n + n) / 4] = v; // p.n is a multiple of 4
         return;
     }
-    added = RESIDUAL == 0 ? vec4(0.0) : residual_quad(q.residual_offset + m * p.n + n);
-    store_results(m, n, v);
+    if (RESIDUAL != 0) {
+        v += residual_quad(q.residual_offset + m * p.n + n); // as here
+    }
+    uint at = p.out_offset + m * p.n + n;
+    if (p.n % 4 == 0) {
+        STORE_FLOATS(y, at, v)
+        return;
+    }
+    for (uint c = 0; c < min(4, p.n - n); c++) {
+        y_store(at + c, v[c]);
+    }
 }
 
 // Stores the thread's results from `at` on, if they are finite, which it returns.
@@ -197,7 +204,7 @@ bool store_finite(uint m0, uint n0, uint at) {
     uint m = m0 + at / RESULT_QUADS, n = n0 + at % RESULT_QUADS * 4;
     vec4 v = uintBitsToFloat(tiles[at / RESULT_QUADS * RESULT_PITCH + at % RESULT_QUADS]);
     bool exists = m < p.x.rows && n < p.n;
-    bool finite = magnitude4(v) < INF_BITS;
+    bool finite = magnitude_bits4(v) < INF_BITS;
     if (exists && finite) {
         store_four(m, n, v);
     }
@@ -208,7 +215,7 @@ bool store_finite(uint m0, uint n0, uint at) {
 void store_others(uint m0, uint n0, uint at) {
     uint m = m0 + at / RESULT_QUADS, n = n0 + at % RESULT_QUADS * 4;
     vec4 v = uintBitsToFloat(tiles[at / RESULT_QUADS * RESULT_PITCH + at % RESULT_QUADS]);
-    if (m < p.x.rows && n < p.n && magnitude4(v) >= INF_BITS) {
+    if (m < p.x.rows && n < p.n && magnitude_bits4(v) >= INF_BITS) {
         store_four(m, n, finite_or_plain(m, n, v));
     }
 }
