@@ -1,5 +1,5 @@
-// Adds up the results of quantized_matmul_bytes_coopmat' workgroups for several ranges of
-// columns, four neighbouring results per thread, perhaps to a residual.
+// Adds up the results of the workgroups of quantized_matmul_bytes_coopmat for several
+// ranges of columns, four neighbouring results per thread, perhaps to a residual.
 //
 // variants: narrow
 #version 450
