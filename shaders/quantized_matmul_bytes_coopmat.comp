@@ -199,10 +199,15 @@ void store_four(uint m, uint n, vec4 v) {
     }
 }
 
-// Stores the thread's results from `at` on, if they are finite, which it returns.
+// Four neighbouring results of the tile: row at / RESULT_QUADS, columns from 4 * (at % RESULT_QUADS) on.
+vec4 staged(uint at) {
+    return uintBitsToFloat(tiles[at / RESULT_QUADS * RESULT_PITCH + at % RESULT_QUADS]);
+}
+
+// Stores these four, if they are finite, which it returns.
 bool store_finite(uint m0, uint n0, uint at) {
     uint m = m0 + at / RESULT_QUADS, n = n0 + at % RESULT_QUADS * 4;
-    vec4 v = uintBitsToFloat(tiles[at / RESULT_QUADS * RESULT_PITCH + at % RESULT_QUADS]);
+    vec4 v = staged(at);
     bool exists = m < p.x.rows && n < p.n;
     bool finite = magnitude_bits4(v) < INF_BITS;
     if (exists && finite) {
@@ -211,10 +216,10 @@ bool store_finite(uint m0, uint n0, uint at) {
     return finite || !exists;
 }
 
-// Computes and stores them, if they are not.
+// Computes and stores them, if they are not finite.
 void store_others(uint m0, uint n0, uint at) {
     uint m = m0 + at / RESULT_QUADS, n = n0 + at % RESULT_QUADS * 4;
-    vec4 v = uintBitsToFloat(tiles[at / RESULT_QUADS * RESULT_PITCH + at % RESULT_QUADS]);
+    vec4 v = staged(at);
     if (m < p.x.rows && n < p.n && magnitude_bits4(v) >= INF_BITS) {
         store_four(m, n, finite_or_plain(m, n, v));
     }

@@ -1,8 +1,5 @@
 #include "ops/quantized_matmul_bytes.hpp"
 
-#include "ops/affine.hpp"
-#include "ops/matrix_tiles.hpp"
-
 namespace kpx {
 
 namespace {
@@ -33,9 +30,7 @@ struct BytesPlan {
     uint32_t threads() const { return waves_m * waves_n * lanes; }
     int64_t tile_m() const { return int64_t(waves_m) * rows * 16; }
     int64_t tile_n() const { return int64_t(waves_n) * columns * 16; }
-    int64_t count(int64_t m, int64_t n) const {
-        return (m + tile_m() - 1) / tile_m() * ((n + tile_n() - 1) / tile_n());
-    }
+    int64_t count(int64_t m, int64_t n) const { return int64_t(divide_up(m, tile_m())) * divide_up(n, tile_n()); }
 
     bool fits(const DeviceTraits &device, uint32_t group_shift) const {
         const int64_t factors = (kDepth >> group_shift) * (tile_m() + tile_n()) / 2;
@@ -69,7 +64,7 @@ struct BytesPlan {
     }
 };
 
-// What quantized_matmul_bytes_coopmat reads of x.
+// What quantized_matmul_bytes_coopmat reads besides the codes.
 struct Limbs {
     Array planes, factors, w_factors;
 };
@@ -137,8 +132,8 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
     x.p.w_offset = uint32_t(w.offset);
     const Limbs limbs = limbs_of(lowering, x);
     const QuantizedMatMulBytesParams p{x.p, plan.steps_of(plan.splits), uint32_t(x.residual ? x.residual.offset : 0)};
-    const Array sums = plan.splits == 1 ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, n});
-    const bool whole = plan.splits == 1;
+    const bool whole = plan.splits == 1; // what a workgroup adds up
+    const Array sums = whole ? x.out : lowering.scratch(DT_FLOAT32, {plan.splits, rows, n});
     Grid grid = grid_1d(device, plan.count(rows, n));
     grid.z = plan.splits;
     lowering.dispatch(spec::quantized_matmul_bytes_coopmat{.threads = plan.threads(),
@@ -164,7 +159,7 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
                        .sums = {sums, KPX_WRITE},
                        .residual = {whole && x.residual ? x.residual : limbs.planes, KPX_READ}},
                       p, grid);
-    if (plan.splits > 1) {
+    if (!whole) {
         lowering.dispatch(
             spec::quantized_matmul_bytes_join{.threads = ELEMENT_THREADS,
                                               .y_dtype = x.out.dtype,
