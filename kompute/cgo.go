@@ -107,6 +107,9 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	options := (*C.kpx_device_options)(C.calloc(1, C.sizeof_kpx_device_options))
 	defer C.free(unsafe.Pointer(options))
 	options.memory_budget, options.hang_ns = C.uint64_t(o.budget), C.uint64_t(o.hangLimit)
+	if o.overlap {
+		options.overlaps = 1
+	}
 	for _, list := range []struct {
 		to    **C.char
 		names []string
@@ -174,6 +177,7 @@ func (d *cgoDevice) deviceStats(out *DeviceStats) {
 	out.PipelinesBuilt = uint64(c.pipelines_built)
 	out.Allocations = uint64(c.allocations)
 	out.ValidationMessages = uint64(c.validation_messages)
+	out.Overlap = c.overlaps != 0
 }
 
 func (d *cgoDevice) hang() string { return C.GoString(C.kpx_device_hang(d.p)) }

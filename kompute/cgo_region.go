@@ -48,6 +48,7 @@ func (d *cgoDevice) regionStats(region unsafe.Pointer) RegionStats {
 	C.kpx_region_get_stats((*C.kpx_region)(region), &c)
 	return RegionStats{
 		Ops: uint64(c.ops), FusedOps: uint64(c.fused_ops), Dispatches: uint64(c.dispatches), Barriers: uint64(c.barriers),
+		Overlaps:         uint64(c.overlaps),
 		DescriptorWrites: uint64(c.descriptor_writes), RecordedCommands: uint64(c.recorded_commands),
 		TransientBytesUnplanned: int64(c.transient_bytes_unplanned), TransientBytes: int64(c.transient_bytes),
 		RecordTime: time.Duration(c.record_ns),

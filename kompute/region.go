@@ -53,7 +53,10 @@ type RegionStats struct {
 	Dispatches uint64 // of one replay
 	// Barriers counts those of one replay: what RegionDescription marks between
 	// dispatches, and on Vulkan also those between the region and other work.
-	Barriers         uint64
+	Barriers uint64
+	// Overlaps counts dispatches that wait for results by themselves instead of behind
+	// a barrier (WithOverlap).
+	Overlaps         uint64
 	DescriptorWrites uint64 // once, when it was captured
 	RecordedCommands uint64 // once, when it was captured
 	// TransientBytes is the memory of the region's own tensors, and

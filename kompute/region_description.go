@@ -44,12 +44,15 @@ type RegionOperand struct {
 // RegionDispatch is one launch of a kernel. On the CPU backend it is a loop that
 // the workers share, or an op that runs as a whole, and its grid is [1 1 1].
 type RegionDispatch struct {
-	OpIndex int         `json:"op"` // index into RegionDescription.Ops
-	Kernel  string      `json:"kernel"`
-	Grid    [3]uint32   `json:"grid"`    // workgroups along x, y and z
-	Barrier bool        `json:"barrier"` // it waits for all dispatches before it
-	Reads   []RegionUse `json:"reads"`
-	Writes  []RegionUse `json:"writes"`
+	OpIndex int       `json:"op"` // index into RegionDescription.Ops
+	Kernel  string    `json:"kernel"`
+	Grid    [3]uint32 `json:"grid"`    // workgroups along x, y and z
+	Barrier bool      `json:"barrier"` // it waits for all dispatches before it
+	// Overlaps reports that it may begin before dispatches before it have ended, and
+	// waits for their results by itself (WithOverlap).
+	Overlaps bool        `json:"overlaps"`
+	Reads    []RegionUse `json:"reads"`
+	Writes   []RegionUse `json:"writes"`
 }
 
 // RegionUse is the part of a tensor that a dispatch reads or writes: from the
@@ -78,7 +81,7 @@ type RegionTensor struct {
 	// RegionDescription.Dispatches: the lifetime of a planned tensor.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// Arena and Offset locate a planned tensor: index into RegionMemory.Arenas, and bytes from that
+	// Arena and Offset locate a planned or awaited tensor: index into RegionMemory.Arenas, and bytes from that
 	// arena's start. They are 0 for others.
 	Arena  int   `json:"arena"`
 	Offset int64 `json:"offset"`
@@ -92,6 +95,7 @@ const (
 	RegionTensorExternal RegionTensorKind = "external" // the caller's
 	RegionTensorKept     RegionTensorKind = "kept"     // the region's, with content that persists between replays
 	RegionTensorPlanned  RegionTensorKind = "planned"  // the region's, in memory that it shares with others
+	RegionTensorAwaited  RegionTensorKind = "awaited"  // the region's, which dispatches wait for (WithOverlap), in memory of its own
 	RegionTensorMapped   RegionTensorKind = "mapped"   // in memory that the host can also access
 )
 

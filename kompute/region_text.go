@@ -80,6 +80,9 @@ func (d *RegionDescription) writeDispatch(b *strings.Builder, one RegionDispatch
 	fmt.Fprintf(b, "    %s %v", one.Kernel, one.Grid)
 	d.writeUses(b, " reads", one.Reads)
 	d.writeUses(b, " writes", one.Writes)
+	if one.Overlaps {
+		b.WriteString(" overlaps")
+	}
 	b.WriteByte('\n')
 }
 

@@ -20,6 +20,8 @@ type DeviceStats struct {
 	// RefusedKernels are the variants that the driver did not accept, with its error. The next best
 	// variants, or other kernels, do their work.
 	RefusedKernels map[string]string
+	// Overlap reports whether dispatches of a region may overlap: see WithOverlap.
+	Overlap bool
 	// Hang names the work that did not end, if the device counts as lost because of it: see WithHangLimit.
 	Hang               string
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1

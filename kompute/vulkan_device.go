@@ -41,6 +41,9 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 		n.close()
 		return nil, err
 	}
+	if o.overlap && !d.Stats().Overlap {
+		d.Logger().Warn("kompute: dispatches cannot overlap on this device, so barriers stay", "device", info.Name)
+	}
 	return d, nil
 }
 

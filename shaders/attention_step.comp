@@ -34,9 +34,8 @@ layout(constant_id = 8) const uint PARTS = 0;    // 1: the result is one part fo
     TENSOR_BLOCKS(slot, name, readonly) \
     TENSOR_LOADS(name)
 
-READ_ONLY(0, q)
-READ_ONLY(1, k)
-READ_ONLY(2, v)
+layout(constant_id = 9) const uint OVERLAP = 0;
+#include "awaited_heads.glsl"
 READ_ONLY(3, q_gain)
 READ_ONLY(4, k_gain)
 layout(set = 0, binding = 5) readonly buffer Positions { int positions[]; };
@@ -48,7 +47,8 @@ layout(set = 0, binding = 9) buffer Keys16 { uvec2 keys_16[]; };
 layout(set = 0, binding = 10) buffer Values32 { uvec4 values_32[]; };
 layout(set = 0, binding = 10) buffer Values16 { uvec2 values_16[]; };
 TENSOR_BLOCKS(11, y, )
-TENSOR_STORES(y)
+TENSOR_SET_BITS(y)
+void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(11, v), y_DT)); }
 layout(set = 0, binding = 12) coherent buffer Parts { vec4 parts[]; };
 layout(set = 0, binding = 13) coherent buffer Arrivals { uint arrivals[]; };
 
@@ -165,9 +165,11 @@ void add_values(uint first, uint end, uint fresh) {
 void main() {
     uint split = gl_WorkGroupID.y;
     uint first = split * CHUNK;
-    load_head(thread / TEAM);
+    if (AWAITED_HEADS == 0) {
+        load_head(thread / TEAM);
+    }
     // The first splits do not wait for the length: what they may load needlessly is little.
-    bool early = SHARE == 1 && split < EARLY_SPLITS;
+    bool early = SHARE == 1 && split < EARLY_SPLITS && AWAITED_HEADS == 0;
     if (early) {
         load_chunk(first, p.capacity, NOWHERE);
     }
@@ -187,6 +189,11 @@ void main() {
     uint skipped = SHARE == 1 ? NOWHERE : start;
     if (!early) {
         load_chunk(first, length, skipped);
+    }
+    if (AWAITED_HEADS != 0) { // while keys and values are loaded
+        do {
+            load_head(thread / TEAM);
+        } while (head_is_missing(thread / TEAM));
     }
     prepare_heads();
     [[unroll]] for (uint g = 0; g < HEADS; g++) {

@@ -1,7 +1,7 @@
 // Attention of one new token over pages of floats: it norms and rotates the token's heads, writes its key and value into
 // their page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one
-// key head and a range of the keys. The heads are loaded first of all, and the first keys are loaded while the heads are
-// prepared. The new key and value, which are in no page yet, replace whatever is loaded in their place.
+// key head and a range of the keys. The heads are loaded first of all, unless they may not be there yet, and the first keys are loaded
+// while the heads are prepared. The new key and value, which are in no page yet, replace whatever is loaded in their place.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -13,16 +13,14 @@
 #include "quads.glsl"
 
 layout(local_size_x_id = 0) in; // at least TEAM
-TENSOR_IN(0, q, 1)
+layout(constant_id = 1) const uint q_DT = DT_FLOAT32;
 const uint k_DT = q_DT;
 const uint v_DT = q_DT;
 const uint q_gain_DT = q_DT;
 const uint k_gain_DT = q_DT;
 const uint y_DT = q_DT;
-TENSOR_BLOCKS(1, k, readonly)
-TENSOR_LOADS(k)
-TENSOR_BLOCKS(2, v, readonly)
-TENSOR_LOADS(v)
+layout(constant_id = 14) const uint OVERLAP = 0;
+#include "awaited_heads.glsl"
 TENSOR_BLOCKS(3, q_gain, readonly)
 TENSOR_LOADS(q_gain)
 TENSOR_BLOCKS(4, k_gain, readonly)
@@ -40,7 +38,8 @@ layout(set = 0, binding = 10) readonly buffer Table { int table[]; };
 layout(set = 0, binding = 11) readonly buffer Sequences { int sequences[]; };
 layout(set = 0, binding = 12) readonly buffer Lengths { int lengths[]; };
 TENSOR_BLOCKS(13, y, )
-TENSOR_STORES(y)
+TENSOR_SET_BITS(y)
+void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(13, v), y_DT)); }
 layout(set = 0, binding = 14) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
 layout(constant_id = 3) const uint D = 128;    // a multiple of 4, at most 256
@@ -127,6 +126,16 @@ void load_heads(uint first_head, uint key_head) {
     }
 }
 
+// Whether a part of the heads is not there yet.
+bool heads_are_missing() {
+    bool missing = false;
+    [[unroll]] for (uint i = 0; i < TURNS; i++) {
+        uint kind = kind_of(job_of(i));
+        missing = missing || is_missing(kind, pairs[i].x) || is_missing(kind, pairs[i].y);
+    }
+    return missing;
+}
+
 // Stores the heads in shared memory, and the new key and value in their place. Called by all threads together.
 void prepare_heads(uint key_head, bool stores) {
     uint slot = gl_LocalInvocationIndex % TEAM;
@@ -185,7 +194,9 @@ void take_new() {
 void main() {
     uint first_head = gl_WorkGroupID.x * HEADS;
     uint key_head = gl_WorkGroupID.x / SHARE;
-    load_heads(first_head, key_head);
+    if (AWAITED_HEADS == 0) {
+        load_heads(first_head, key_head);
+    }
     place = uint(slots[p.slot_offset]);
     uint length = row_length(0);
     uint splits = splits_of(length);
@@ -199,6 +210,11 @@ void main() {
     uint own = first + slot_index() * BATCH;
     if (first < end) {
         load_keys(table_row, key_head, 0, own, end);
+    }
+    if (AWAITED_HEADS != 0) { // while keys are loaded
+        do {
+            load_heads(first_head, key_head);
+        } while (heads_are_missing());
     }
     // Normally, the last key is the new one.
     uint writer = length == 0 ? 0 : (length - 1) / per;

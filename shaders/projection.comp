@@ -16,6 +16,8 @@
 // of every result, so it is applied at the end. The weights of a step are loaded
 // while the previous one is computed, those of the first step while x is loaded.
 //
+// With OVERLAP, the first weights are loaded before x is there.
+//
 // The order of sums depends on LANES alone, not on SLOTS, ABREAST, ROWS, TURNS
 // and PIECE.
 //
@@ -33,6 +35,12 @@ layout(local_size_x_id = 0) in; // SLOTS * ABREAST * LANES
 #include "math.glsl"
 #include "minifloat.glsl"
 #include "not_finite.glsl"
+
+layout(constant_id = 23) const uint OVERLAP = 0; // 1 << …_BINDING
+#define X_BINDING 0
+#define RESIDUAL_BINDING 2
+#define RESULT_BINDING(set) (6 + 4 * (set))
+#include "overlap.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -63,6 +71,10 @@ layout(constant_id = 22) const uint HALVES = 0;   // 1: scales and biases are 16
 #define residual_DT y_DT
 TENSOR_BLOCKS(2, residual, readonly)
 TENSOR_LOADS(residual)
+
+// The same, where they may be results that are not there yet: float32.
+layout(set = 0, binding = 0) volatile coherent readonly buffer AwaitedX { uvec4 data[]; } awaited_x;
+layout(set = 0, binding = 2) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -112,12 +124,16 @@ void work(uint piece, uint fold) {
     uint end = min(SLICES, (piece + 1) * PIECE_SLICES);
     uint slice = min(wanted, end - 1); // a team without one repeats the last one and discards the result
     fetch(0, slice, 0);
+    bool two_ahead = OVERLAPS(X_BINDING) && TURNS > 1;
+    if (two_ahead) {
+        fetch(1, slice, 1);
+    }
     if (fold == 0) {
         stage(piece);
     }
     take_x(0, slice - piece * PIECE_SLICES);
     for (uint turn = 0; turn < TURNS; turn += 2) {
-        if (turn + 1 < TURNS) {
+        if (turn + 1 < TURNS && !(two_ahead && turn == 0)) {
             fetch(1, slice, turn + 1);
         }
         compute(0, piece, slice, wanted < end, turn);
@@ -132,10 +148,15 @@ void work(uint piece, uint fold) {
 
 void main() {
     locate();
-    fetch_residual();
+    if (!OVERLAPS(RESIDUAL_BINDING)) {
+        fetch_residual();
+    }
     for (uint piece = 0; piece < PIECES; piece++) {
         for (uint fold = 0; fold < FOLDS; fold++) {
             work(piece, fold);
+        }
+        if (OVERLAPS(RESIDUAL_BINDING) && piece == PIECES - 1) { // it is older than x
+            fetch_residual();
         }
         barrier();
     }

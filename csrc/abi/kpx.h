@@ -103,6 +103,7 @@ typedef struct {
      * lost: all waits end with KPX_DEVICE_LOST and a message that names the work, and everything that the work uses is
      * kept until the process ends, since the work may still be running. Calls that wait detect this. */
     uint64_t hang_ns;
+    uint32_t overlaps; /* 1: regions as in overlap.hpp, if the device passes its check */
     /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
     const char *disabled;        /* kernel variants to do without, each as kernel.variant */
     const char *disabled_passes; /* of fusion; also memory_plan and all */
@@ -124,6 +125,7 @@ typedef struct {
     uint64_t pipelines_built;
     uint64_t refusals;            /* kernel variants that the driver refused, for some calls or all */
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
+    uint64_t overlaps;            /* 1: it was opened for that and passed the check */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);
@@ -285,6 +287,7 @@ kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, ui
 typedef struct {
     uint64_t ops, fused_ops;                       /* as appended; as recorded, after the passes of csrc/fusion */
     uint64_t dispatches, barriers;                 /* of one replay */
+    uint64_t overlaps; /* dispatches that wait for results by themselves instead of behind a barrier */
     uint64_t descriptor_writes, recorded_commands; /* done once */
     uint64_t transient_bytes_unplanned,
         transient_bytes; /* memory of the region's own tensors without and with planning */

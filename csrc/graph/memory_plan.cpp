@@ -12,10 +12,12 @@ void MemoryPlan::decide(Program &program, const Graph &graph, uint64_t largest_a
         use.resolve();
     }
     list(program, graph, share);
-    place(largest_arena);
+    place(Kind::planned, largest_arena);
+    first_awaited_ = placed_.size();
+    place(Kind::awaited, largest_arena);
     for (size_t i = 0; i < of_use_.size(); i++) {
         const Tensor &tensor = tensors_[of_use_[i]];
-        if (tensor.kind == Kind::planned) {
+        if (tensor.in_arena()) {
             Use &use = program.all_uses()[i];
             use.offset = use.offset - use.storage->offset() + tensor.offset;
             use.storage = nullptr;
@@ -44,6 +46,9 @@ void MemoryPlan::list(Program &program, const Graph &graph, bool share) {
             Tensor &tensor = tensors_[found.first->second];
             tensor.last = dispatch;
             tensor.last_phase = phase;
+            if (program.uses(node)[i].awaited) {
+                tensor.kind = Kind::awaited;
+            }
             of_use_[node.first_use + i] = found.first->second;
         }
         dispatch++;
@@ -51,16 +56,17 @@ void MemoryPlan::list(Program &program, const Graph &graph, bool share) {
 }
 
 // The largest first, each at the lowest offset that is free during its phases.
-void MemoryPlan::place(uint64_t largest_arena) {
+void MemoryPlan::place(Kind kind, uint64_t largest_arena) {
+    const auto first = uint32_t(placed_.size());
     std::vector<uint32_t> order(tensors_.size());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return tensors_[a].bytes > tensors_[b].bytes; });
     for (uint32_t tensor : order) {
-        if (tensors_[tensor].kind != Kind::planned) {
+        if (tensors_[tensor].kind != kind) {
             continue;
         }
-        uint32_t arena = 0;
+        uint32_t arena = first;
         while (!place_in(arena, tensor, largest_arena)) {
             arena++;
         }
@@ -77,7 +83,8 @@ bool MemoryPlan::place_in(uint32_t arena, uint32_t index, uint64_t largest_arena
     uint64_t offset = 0;
     for (uint32_t other_index : placed) {
         const Tensor &other = tensors_[other_index];
-        if (other.last_phase < tensor.first_phase || tensor.last_phase < other.first_phase) {
+        const bool apart = other.last_phase < tensor.first_phase || tensor.last_phase < other.first_phase;
+        if (apart && tensor.kind == Kind::planned) {
             continue;
         }
         if (offset + tensor.bytes <= other.offset) {
@@ -107,10 +114,14 @@ void MemoryPlan::allocate(Device &device, Program &program) {
         arenas_.push_back(device.memory().allocate(bytes));
         arenas_.back()->close();
     }
+    for (size_t i = first_awaited_; i < arenas_.size(); i++) {
+        const std::shared_ptr<Buffer> &arena = arenas_[i];
+        program.begin_missing({arena->handle(), arena->offset(), arena_bytes_[i], KPX_WRITE, arena, arena.get()});
+    }
     for (size_t i = 0; i < of_use_.size(); i++) {
         const Tensor &tensor = tensors_[of_use_[i]];
         Use &use = program.all_uses()[i];
-        if (tensor.kind == Kind::planned) {
+        if (tensor.in_arena()) {
             const std::shared_ptr<Buffer> &arena = arenas_[tensor.arena];
             use.buffer = arena->handle();
             use.offset += arena->offset();
@@ -124,13 +135,13 @@ void MemoryPlan::allocate(Device &device, Program &program) {
 }
 
 uint64_t MemoryPlan::start_of(uint32_t tensor, const Use &use) const {
-    return use.storage->offset() + (tensors_[tensor].kind == Kind::planned ? tensors_[tensor].offset : 0);
+    return use.storage->offset() + (tensors_[tensor].in_arena() ? tensors_[tensor].offset : 0);
 }
 
 uint64_t MemoryPlan::unplanned() const {
     uint64_t sum = 0;
     for (const Tensor &tensor : tensors_) {
-        sum += tensor.kind == Kind::planned || tensor.kind == Kind::kept ? tensor.bytes : 0;
+        sum += tensor.in_arena() || tensor.kind == Kind::kept ? tensor.bytes : 0;
     }
     return sum;
 }

@@ -22,9 +22,12 @@ class MemoryPlan {
         external, // a caller holds it
         kept,     // no caller holds it, but it carries data into the region or between replays
         planned,
-        mapped, // the host sees it
+        awaited, // planned, with memory that nothing else uses (overlap.hpp)
+        mapped,  // the host sees it
     };
     struct Tensor {
+        bool in_arena() const { return kind == Kind::planned || kind == Kind::awaited; }
+
         const Buffer *buffer; // identifies it until allocate()
         Kind kind;
         uint64_t bytes;
@@ -53,7 +56,7 @@ class MemoryPlan {
 
   private:
     void list(Program &program, const Graph &graph, bool share);
-    void place(uint64_t largest_arena);
+    void place(Kind kind, uint64_t largest_arena);
     bool place_in(uint32_t arena, uint32_t tensor, uint64_t largest_arena);
 
     std::vector<Tensor> tensors_;
@@ -61,6 +64,7 @@ class MemoryPlan {
     std::vector<uint32_t> of_use_;
     std::vector<std::vector<uint32_t>> placed_; // per arena, by offset
     std::vector<uint64_t> arena_bytes_;
+    size_t first_awaited_ = 0; // arena, after those of planned tensors
     std::vector<std::shared_ptr<Buffer>> arenas_;
 };
 

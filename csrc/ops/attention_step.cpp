@@ -161,7 +161,7 @@ uint32_t power_of_two_from(int64_t n) {
 }
 
 // Launches the kernel with these numbers of heads per workgroup and of splits. The result is either the parts or out;
-// q is bound in place of absent arrays.
+// The keys are bound in place of absent arrays.
 struct Launch {
     uint32_t heads, splits;
     bool gives_parts;
@@ -173,8 +173,8 @@ void launch(Lowering &lowering, const Step &s, const Launch &l) {
     AttentionStepParams p = params_of(s);
     p.out_offset = uint32_t(l.out.offset);
     p.out_stride = uint32_t(l.out.stride(0));
-    const bool combines = l.splits > 1 && !l.gives_parts;
-    const auto or_q = [&](const Array &x) -> const Array & { return x ? x : s.q(); };
+    const bool combines = l.splits > 1 && !l.gives_parts, overlaps = s.q().dtype == DT_FLOAT32;
+    const auto or_keys = [&](const Array &x) -> const Array & { return x ? x : s.keys(); };
     lowering.dispatch(spec::attention_step{.threads = kThreads,
                                            .dtype = s.q().dtype,
                                            .d = d,
@@ -183,19 +183,20 @@ void launch(Lowering &lowering, const Step &s, const Launch &l) {
                                            .flags = flags_of(s),
                                            .v_lanes = power_of_two_from(d / 4),
                                            .chunk = kChunk,
-                                           .parts = l.gives_parts},
-                      {.q = {s.q(), KPX_READ},
-                       .k = {s.k(), KPX_READ},
-                       .v = {s.v(), KPX_READ},
-                       .q_gain = {or_q(s.q_gain()), KPX_READ},
-                       .k_gain = {or_q(s.k_gain()), KPX_READ},
-                       .positions = {or_q(s.position()), KPX_READ},
-                       .starts = {or_q(s.start()), KPX_READ},
-                       .lengths = {or_q(s.key_length()), KPX_READ},
-                       .freqs = {or_q(s.freqs()), KPX_READ},
+                                           .parts = l.gives_parts,
+                                           .overlap = 0},
+                      {.q = {s.q(), KPX_READ, overlaps},
+                       .k = {s.k(), KPX_READ, overlaps},
+                       .v = {s.v(), KPX_READ, overlaps},
+                       .q_gain = {or_keys(s.q_gain()), KPX_READ},
+                       .k_gain = {or_keys(s.k_gain()), KPX_READ},
+                       .positions = {or_keys(s.position()), KPX_READ},
+                       .starts = {or_keys(s.start()), KPX_READ},
+                       .lengths = {or_keys(s.key_length()), KPX_READ},
+                       .freqs = {or_keys(s.freqs()), KPX_READ},
                        .keys = {s.keys(), KPX_READ_WRITE},
                        .values = {s.values(), KPX_READ_WRITE},
-                       .y = {l.out, l.gives_parts ? KPX_READ : KPX_WRITE},
+                       .y = {l.out, l.gives_parts ? KPX_READ : KPX_WRITE, overlaps && !l.gives_parts},
                        .parts = {l.parts, l.splits > 1 ? KPX_WRITE : KPX_READ},
                        .arrivals = {l.arrivals, combines ? KPX_READ_WRITE : KPX_READ}},
                       p, {uint32_t(s.q().dim(0)) / l.heads, l.splits, 1});
@@ -207,13 +208,13 @@ void dispatch_attention_step(Lowering &lowering, const Step &s, const Array &out
     const int64_t heads = heads_together(s), d = s.q().dim(1);
     const uint32_t splits = attention_splits(s);
     const bool split = splits > 1;
-    const Array parts = split ? lowering.scratch(DT_FLOAT32, {s.q().dim(0), splits, d + 4}) : s.q();
-    const Array arrivals = split ? lowering.counters(s.q().dim(0) / heads) : s.q();
+    const Array parts = split ? lowering.scratch(DT_FLOAT32, {s.q().dim(0), splits, d + 4}) : s.keys();
+    const Array arrivals = split ? lowering.counters(s.q().dim(0) / heads) : s.keys();
     launch(lowering, s, {uint32_t(heads), splits, false, out, parts, arrivals});
 }
 
 void dispatch_attention_parts(Lowering &lowering, const Step &s, const Array &parts, uint32_t splits) {
-    launch(lowering, s, {uint32_t(heads_together(s)), splits, true, s.q(), parts, s.q()});
+    launch(lowering, s, {uint32_t(heads_together(s)), splits, true, s.keys(), parts, s.keys()});
 }
 
 void lower_attention_step(Lowering &lowering, const AttentionStepCall &call) {

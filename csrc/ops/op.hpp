@@ -4,6 +4,7 @@
 // supported and which kernel runs it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -35,6 +36,9 @@ template <typename... Args> [[noreturn]] void invalid(fmt::format_string<Args...
 struct Binding {
     const Array &array; // bound from its base to its last element: kernels add their own element offset
     kpx_access access;
+    // Read: the kernel can wait for it by itself, if it is a result of an earlier dispatch. Written: others can wait
+    // for it. The kernel's last specialization constant is then OVERLAP (overlap.glsl).
+    bool overlaps = false;
 };
 
 // The first member of a kernel's Bindings, which makes a list without names an error.
@@ -60,6 +64,7 @@ struct DeviceTraits {
     bool is_cpu;
     bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
                      // GPUs
+    bool overlaps;   // dispatches of a region may begin before those that they depend on have ended
     bool as_gpu;     // for tests on CPU drivers: use the kernels and fused ops of GPUs even if they do not pay
 };
 
@@ -89,6 +94,9 @@ class Lowering {
         static_assert(std::is_trivially_copyable<P>::value && sizeof(P) <= 128, "push constants");
         static_assert(std::is_trivially_copyable<S>::value && sizeof(S) == sizeof(uint32_t) * S::kCount);
         static_assert(sizeof bindings % sizeof(Binding) == 0);
+        if constexpr (requires { spec.overlap; }) {
+            static_assert(offsetof(S, overlap) == sizeof(S) - sizeof(uint32_t), "OVERLAP is the last constant");
+        }
         dispatch_bytes(kernel, reinterpret_cast<const uint32_t *>(&spec), S::kCount,
                        reinterpret_cast<const Binding *>(&bindings), sizeof bindings / sizeof(Binding), &params,
                        sizeof(P), grid);

@@ -104,8 +104,9 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) 
     const bool split = plan.splits > 1;
     plan.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
     const int64_t outputs = call.q().dim(0) * call.q().dim(1);
-    plan.parts = split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.q(); // otherwise not used
-    plan.arrivals = split ? lowering.counters(outputs / plan.heads * divide_up(dv, kValuesChunk)) : call.q();
+    plan.parts =
+        split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.keys(); // otherwise not used
+    plan.arrivals = split ? lowering.counters(outputs / plan.heads * divide_up(dv, kValuesChunk)) : call.keys();
     return plan;
 }
 

@@ -84,7 +84,8 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
     PagedStepParams p = step_params_of(s);
     p.capacity = uint32_t(paged_capacity(sdpa));
     p.out_offset = uint32_t(s.out().offset);
-    const auto or_q = [&](const Array &x) { return Binding{x ? x : s.q(), KPX_READ}; };
+    const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
+    const bool overlaps = s.q().dtype == DT_FLOAT32;
     lowering.dispatch(spec::paged_step{.threads = threads,
                                        .q_dtype = s.q().dtype,
                                        .keys_dtype = s.keys().dtype,
@@ -98,21 +99,22 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
                                        .aligned = plan.aligned,
                                        .keys = plan.keys,
                                        .lanes = plan.lanes,
-                                       .share = share},
-                      {.q = {s.q(), KPX_READ},
-                       .k = {s.k(), KPX_READ},
-                       .v = {s.v(), KPX_READ},
-                       .q_gain = or_q(s.q_gain()),
-                       .k_gain = or_q(s.k_gain()),
-                       .positions = or_q(s.position()),
-                       .freqs = or_q(s.freqs()),
+                                       .share = share,
+                                       .overlap = 0},
+                      {.q = {s.q(), KPX_READ, overlaps},
+                       .k = {s.k(), KPX_READ, overlaps},
+                       .v = {s.v(), KPX_READ, overlaps},
+                       .q_gain = or_keys(s.q_gain()),
+                       .k_gain = or_keys(s.k_gain()),
+                       .positions = or_keys(s.position()),
+                       .freqs = or_keys(s.freqs()),
                        .slots = {s.slots(), KPX_READ},
                        .keys = {s.keys(), KPX_READ_WRITE},
                        .values = {s.values(), KPX_READ_WRITE},
                        .table = {s.table(), KPX_READ},
                        .sequences = {s.sequences(), KPX_READ},
                        .lengths = {s.lengths(), KPX_READ},
-                       .y = {s.out(), KPX_WRITE},
+                       .y = {s.out(), KPX_WRITE, overlaps},
                        .parts = {plan.parts, plan.part_access()},
                        .arrivals = {plan.arrivals, plan.arrival_access()}},
                       p, {uint32_t(s.q().dim(1)) / plan.heads, 1, plan.splits});

@@ -88,7 +88,7 @@ void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const Projection
     fill_groups(p, op, m, LANES * rows);
     p.sets[0] = projection_set(m, first);
     p.sets[1] = projection_set(m, second);
-    const ProjectionBindings bind{m, m.x, m.out(first)};
+    const ProjectionBindings bind{m, m.out(first)};
     lowering.dispatch(spec::projection_lanes{.threads = LANES,
                                              .x_dtype = m.x.dtype,
                                              .gain_dtype = gain_dtype(m),
@@ -132,9 +132,12 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
             const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    const ProjectionBindings bind{m, m.x, out};
+    const ProjectionBindings bind{m, out};
     Grid grid = grid_1d(device, groups);
     grid.z = divide_up(p.x_rows, l.x_rows);
+    const bool awaits = m.x.dtype == DT_FLOAT32 && p.x_rows == 1 && m.parts.splits == 1 &&
+                        lowering.runs_variant(spec::projection::kKernel, "subgroup");
+    const bool gives = out.dtype == DT_FLOAT32;
     lowering.dispatch(spec::projection{.threads = l.threads(),
                                        .x_dtype = m.x.dtype,
                                        .gain_dtype = gain_dtype(m),
@@ -157,22 +160,23 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .abreast = l.abreast,
                                        .piece = l.piece,
                                        .x_rows = l.x_rows,
-                                       .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m))},
-                      {.x = bind.read(m.x),
+                                       .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m)),
+                                       .overlap = 0},
+                      {.x = {m.x, KPX_READ, awaits},
                        .gain = bind.read(m.gain),
-                       .residual = bind.read(m.residual),
+                       .residual = bind.read(m.residual, awaits && gives),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),
                        .biases0 = bind.biases(0),
-                       .y0 = bind.y(0),
+                       .y0 = bind.y(0, gives),
                        .w1 = bind.w(1),
                        .scales1 = bind.scales(1),
                        .biases1 = bind.biases(1),
-                       .y1 = bind.y(1),
+                       .y1 = bind.y(1, gives),
                        .w2 = bind.w(2),
                        .scales2 = bind.scales(2),
                        .biases2 = bind.biases(2),
-                       .y2 = bind.y(2)},
+                       .y2 = bind.y(2, gives)},
                       p, grid);
 }
 

@@ -128,7 +128,7 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
     const HeldTiles t = plan(lowering, op, m);
     ProjectionHeldParams p{};
     p.groups = std::min(t.groups, fill_groups(p, op, m, t.turn_rows()));
-    const ProjectionBindings bind{m, m.x, m.out(0)};
+    const ProjectionBindings bind{m, m.out(0)};
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,

@@ -123,7 +123,7 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
     ProjectionParams p{};
     p.x_stride = uint32_t(m.cols);
     const uint32_t groups = fill_groups(p, op, m, t.group_rows());
-    const ProjectionBindings bind{m, x, m.out(0)};
+    const ProjectionBindings bind{m, m.out(0)};
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,

@@ -6,22 +6,29 @@
 
 namespace kpx {
 
-// The bindings of a kernel. x or the first result is bound in place of absent arrays, and not used there.
+// The bindings of a kernel. The first matrix or result is bound in place of absent arrays, and not used there: unlike
+// x, no dispatch of a token writes it, so that it is nothing to wait for.
 struct ProjectionBindings {
     using Matrix = ProjectionOperands::Matrix;
 
     const ProjectionOperands &m;
-    const Array &x, &out; // bound as x and as the first result
+    const Array &out; // bound as the first result
 
-    Binding read(const Array &array) const { return {array ? array : x, KPX_READ}; }
+    // overlaps: as in Binding.
+    Binding read(const Array &array, bool overlaps = false) const {
+        return array ? Binding{array, KPX_READ, overlaps} : Binding{m.w(0), KPX_READ};
+    }
     Binding w(uint32_t i) const { return operand(i, &Matrix::w); }
     Binding scales(uint32_t i) const { return operand(i, &Matrix::scales); }
     Binding biases(uint32_t i) const { return operand(i, &Matrix::biases); }
-    Binding y(uint32_t i) const { return {i > 0 && i < m.count && m.out(i) ? m.out(i) : out, KPX_WRITE}; }
+    Binding y(uint32_t i, bool overlaps = false) const {
+        const bool exists = i > 0 && i < m.count && m.out(i);
+        return {exists ? m.out(i) : out, KPX_WRITE, overlaps && (exists || i == 0)};
+    }
 
   private:
     Binding operand(uint32_t i, const Array *Matrix::*member) const {
-        return {i < m.count && *(m.matrices[i].*member) ? *(m.matrices[i].*member) : x, KPX_READ};
+        return {i < m.count && *(m.matrices[i].*member) ? *(m.matrices[i].*member) : m.w(0), KPX_READ};
     }
 };
 

@@ -5,7 +5,7 @@
 namespace kpx {
 
 bool Hazards::add(const Use *uses, uint32_t n) {
-    const bool barrier = std::any_of(uses, uses + n, [this](const Use &use) { return conflicts(use); });
+    const bool barrier = std::any_of(uses, uses + n, [this](const Use &use) { return !use.awaited && conflicts(use); });
     if (barrier) {
         clear();
     }

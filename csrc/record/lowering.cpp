@@ -83,10 +83,15 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
         }
     }
     const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_);
+    bool overlaps = false;
     for (size_t i = 0; i < bound; i++) {
         program_.use(use_of(device_, bindings[i].array, bindings[i].access));
+        program_.all_uses().back().overlaps = bindings[i].overlaps;
+        overlaps = overlaps || bindings[i].overlaps;
     }
-    program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid);
+    const bool keep = overlaps && device_.traits().overlaps && scratch_ == ScratchMemory::later;
+    program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid, nullptr,
+                      keep ? std::make_shared<const SpecConstants>(constants) : nullptr);
 }
 
 // Whether one of them was not there yet.

@@ -36,13 +36,14 @@ void Program::use(Use use) {
 }
 
 void Program::dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
-                       std::shared_ptr<const void> owner) {
+                       std::shared_ptr<const void> owner, std::shared_ptr<const SpecConstants> constants) {
     Node node{};
     node.pipeline = pipeline.handle;
     node.layout = pipeline.layout;
     node.variant = pipeline.variant;
     node.kernel = kernel;
     node.owner = std::move(owner);
+    node.constants = std::move(constants);
     node.first_use = uint32_t(uses_.size()) - pipeline.layout.bindings;
     node.first_push = uint32_t(push_.size());
     node.push_bytes = push_bytes;
@@ -64,7 +65,7 @@ void Program::append(const Program &other, size_t first, size_t last) {
             use(other.uses(node)[u]);
         }
         dispatch({node.pipeline, node.layout, node.variant}, node.kernel, other.push(node), node.push_bytes, node.grid,
-                 node.owner);
+                 node.owner, node.constants);
     }
 }
 
@@ -90,7 +91,10 @@ void Program::plan() {
     Hazards hazards;
     barriers_ = 0;
     for (Node &node : nodes_) {
-        node.barrier = hazards.add(uses(node), node.layout.bindings);
+        if (node.apart) {
+            hazards.clear();
+        }
+        node.barrier = hazards.add(uses(node), node.layout.bindings) || node.apart;
         barriers_ += node.barrier;
     }
 }

@@ -22,6 +22,8 @@ struct Use {
     kpx_access access;
     std::shared_ptr<const void> owner; // keeps the memory
     Buffer *storage = nullptr;         // the owner as a Buffer, unless it is a staging block
+    bool overlaps = false;             // as in Binding
+    bool awaited = false; // set by overlap.hpp: read, it may not be there yet; written, others may already wait for it
     // After the storage was placed: names its memory.
     void resolve();
 };
@@ -38,7 +40,9 @@ struct Node {
     int32_t op = -1;   // the op that it is part of; OpNode::kOpaque: none
     uint32_t call = 0; // number of the op call in the program
     Grid grid;
-    bool barrier = false; // set by plan(): wait for what ran before
+    std::shared_ptr<const SpecConstants> constants; // null unless one of its uses overlaps
+    bool apart = false;                             // has a barrier before it in any case
+    bool barrier = false;                           // set by plan(): wait for what ran before
 };
 
 class Program {
@@ -65,7 +69,8 @@ class Program {
         return sizeof(Bindings) / sizeof(Use);
     }
     void dispatch(const Pipeline &pipeline, const char *kernel, const void *push, uint32_t push_bytes, Grid grid,
-                  std::shared_ptr<const void> owner = nullptr);
+                  std::shared_ptr<const void> owner = nullptr,
+                  std::shared_ptr<const SpecConstants> constants = nullptr);
     // Appends the dispatches [first, last) of another program: one call.
     void append(const Program &other, size_t first, size_t last);
     // Keeps memory that the dispatches use, beside the owners of their uses.
@@ -84,7 +89,21 @@ class Program {
     const Use *uses(const Node &node) const { return uses_.data() + node.first_use; }
     const void *push(const Node &node) const { return push_.data() + node.first_push; }
     uint64_t barriers() const { return barriers_; }
-    std::vector<Use> &all_uses() { return uses_; } // for the memory plan
+    std::vector<Use> &all_uses() { return uses_; }    // for the memory plan
+    std::vector<Node> &all_nodes() { return nodes_; } // for overlap.hpp
+    // Before the first dispatch, memory of awaited tensors says that they are not there.
+    void begin_missing(Use memory) { missing_.push_back(std::move(memory)); }
+    const std::vector<Use> &missing() const { return missing_; }
+    // Whether the dispatch waits for a result by itself.
+    bool awaits(const Node &node) const {
+        return std::any_of(uses(node), uses(node) + node.layout.bindings,
+                           [](const Use &use) { return use.awaited && use.access == KPX_READ; });
+    }
+    // How many do, and have no barrier before them.
+    uint64_t overlaps() const {
+        return uint64_t(std::count_if(nodes_.begin(), nodes_.end(),
+                                      [this](const Node &node) { return !node.barrier && awaits(node); }));
+    }
 
     // Marks the nodes that need a barrier before them (hazards.hpp).
     void plan();
@@ -95,6 +114,7 @@ class Program {
     std::vector<Node> nodes_;
     std::vector<Use> uses_;
     std::vector<uint8_t> push_;
+    std::vector<Use> missing_;
     std::vector<std::shared_ptr<const void>> kept_;
     bool read_by_host_ = false;
     int32_t op_ = -1;

@@ -8,6 +8,7 @@
 #include "abi/text.hpp"
 #include "runtime/creation_check.hpp"
 #include "runtime/device.hpp"
+#include "runtime/vulkan_loader.hpp"
 
 namespace kpx {
 
@@ -43,6 +44,17 @@ void host_barrier(vk::CommandBuffer commands) {
     commands.pipelineBarrier(Stage::eComputeShader, Stage::eHost, {}, barrier, {}, {});
 }
 
+// Replays begin with it: results that dispatches wait for are not there yet.
+void fill_missing(vk::CommandBuffer commands, const Program &program) {
+    const vk::MemoryBarrier before(Access::eShaderRead | Access::eShaderWrite, Access::eTransferWrite);
+    commands.pipelineBarrier(Stage::eComputeShader, Stage::eTransfer, {}, before, {}, {});
+    for (const Use &memory : program.missing()) {
+        commands.fillBuffer(memory.buffer, memory.offset, memory.bytes, OVERLAP_MISSING);
+    }
+    const vk::MemoryBarrier after(Access::eTransferWrite, Access::eShaderRead | Access::eShaderWrite);
+    commands.pipelineBarrier(Stage::eTransfer, Stage::eComputeShader, {}, after, {}, {});
+}
+
 } // namespace
 
 Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed)
@@ -70,11 +82,18 @@ void Recording::record(const vk::CommandBuffer &commands, const Program &program
     }
     compute_barrier(commands);
     counts_.barriers = 1;
+    if (!program.missing().empty()) {
+        fill_missing(commands, program);
+        counts_.barriers += 2;
+        counts_.commands += program.missing().size();
+    }
     stamp(commands, timed_ != Timed::no);
     const std::vector<vk::DescriptorSet> sets = bind(program);
+    // Dispatches that overlap cannot be timed one by one, and the validation layer expects barriers.
+    const bool apart = timed_ == Timed::each || validation_wanted();
     for (size_t i = 0; i < sets.size(); i++) {
         const Node &node = program.nodes()[i];
-        if (node.barrier) {
+        if (node.barrier || (apart && program.awaits(node))) {
             compute_barrier(commands);
             counts_.barriers++;
         }

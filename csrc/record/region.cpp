@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/passes.hpp"
+#include "graph/overlap.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
 #include "stream/op_times.hpp"
@@ -14,6 +15,9 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
     program_ = window.finish(passes);
+    if (device_->traits().overlaps) {
+        overlap_dispatches(*device_, program_, window.graph());
+    }
     memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
     list_ops(window.graph());
     {
@@ -115,6 +119,7 @@ kpx_region_stats Region::stats() const {
     out.fused_ops = ops_.size();
     out.dispatches = counts.dispatches;
     out.barriers = counts.barriers;
+    out.overlaps = program_.overlaps();
     out.descriptor_writes = counts.descriptor_writes;
     out.recorded_commands = counts.commands;
     out.transient_bytes_unplanned = memory_.unplanned();

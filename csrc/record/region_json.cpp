@@ -22,6 +22,8 @@ const char *kind_name(MemoryPlan::Kind kind) {
         return "kept";
     case MemoryPlan::Kind::planned:
         return "planned";
+    case MemoryPlan::Kind::awaited:
+        return "awaited";
     default:
         return "mapped";
     }
@@ -69,14 +71,13 @@ void write_op(JsonWriter &json, const Region::Op &op) {
 }
 
 void write_tensor(JsonWriter &json, const MemoryPlan::Tensor &tensor) {
-    const bool planned = tensor.kind == MemoryPlan::Kind::planned;
     json.object([&] {
         json.key("kind").value(kind_name(tensor.kind));
         json.key("bytes").value(tensor.bytes);
         json.key("first").value(tensor.first);
         json.key("last").value(tensor.last);
-        json.key("arena").value(planned ? tensor.arena : 0);
-        json.key("offset").value(planned ? tensor.offset : 0);
+        json.key("arena").value(tensor.in_arena() ? tensor.arena : 0);
+        json.key("offset").value(tensor.in_arena() ? tensor.offset : 0);
     });
 }
 
@@ -116,6 +117,7 @@ void write_dispatches(JsonWriter &json, const Region &region) {
                 json.value(node.grid.z);
             });
             json.key("barrier").value(node.barrier);
+            json.key("overlaps").value(!node.barrier && region.program().awaits(node));
             json.key("reads");
             write_uses(json, region, node, KPX_READ);
             json.key("writes");

@@ -35,7 +35,10 @@ VkResult noted(VkResult result) {
 
 VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice device, const VkBufferCreateInfo *info,
                                              const VkAllocationCallbacks *callbacks, VkBuffer *out) {
-    VkResult result = noted(real.create_buffer(device, info, callbacks, out));
+    VkBufferCreateInfo changed = *info;
+    changed.usage |=
+        VK_BUFFER_USAGE_TRANSFER_DST_BIT; // recordings fill some (recording.cpp); Kompute would not allow it
+    VkResult result = noted(real.create_buffer(device, &changed, callbacks, out));
     if (watching != nullptr && result == VK_SUCCESS) {
         watching->buffer = *out;
     }

@@ -12,6 +12,7 @@
 #include "runtime/descriptors.hpp"
 #include "runtime/device_list.hpp"
 #include "runtime/kernels.hpp"
+#include "runtime/overlap_check.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/staging.hpp"
 #include "runtime/vulkan_loader.hpp"
@@ -35,7 +36,9 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     if (!chosen.info.usable) {
         fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.reason);
     }
-    return std::shared_ptr<Device>(new Device(chosen.handle, options));
+    std::shared_ptr<Device> device(new Device(chosen.handle, options));
+    device->traits_.overlaps = options.overlaps != 0 && passes_overlap_check(*device);
+    return device;
 }
 
 Device::Device(vk::PhysicalDevice physical, const kpx_device_options &options)
@@ -271,6 +274,7 @@ kpx_device_stats Device::stats() {
     out.reserved_bytes = memory_->reserved();
     out.pipelines_built = kernels_->pipelines_built();
     out.refusals = kernels_->refusals();
+    out.overlaps = traits_.overlaps;
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
     out.host_bytes = host_memory_->in_use();

@@ -98,16 +98,20 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
         throw KernelRefused({family->second.begin(), family->second.end()},
                             formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
-    const Key key{chosen, bindings, spec};
+    return pipeline(*chosen, spec, bindings);
+}
+
+const Pipeline &Kernels::pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
+    const Key key{&variant, bindings, spec};
     try {
-        return pipeline(key);
+        return built(key);
     } catch (...) {
         const Error error = current_error();
         if (error.code == KPX_OUT_OF_MEMORY || error.code == KPX_DEVICE_LOST) {
             throw; // no refusal
         }
         note_refusal(key, error.what());
-        throw KernelRefused({chosen}, error.what());
+        throw KernelRefused({&variant}, error.what());
     }
 }
 
@@ -124,7 +128,7 @@ void Kernels::note_refusal(const Key &key, const std::string &reason) {
     }
 }
 
-const Pipeline &Kernels::pipeline(const Key &key) {
+const Pipeline &Kernels::built(const Key &key) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (const auto it = pipelines_.find(key); it != pipelines_.end()) {

@@ -98,6 +98,9 @@ class Kernels {
     const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
                              const Variants &without = {});
 
+    // The same for that variant alone.
+    const Pipeline &pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
+
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();
     uint64_t refusals() const {
@@ -127,7 +130,7 @@ class Kernels {
     };
     void disable(std::string_view names);
     SubgroupRequest subgroups_of(const Key &key) const;
-    const Pipeline &pipeline(const Key &key);
+    const Pipeline &built(const Key &key);
     void note_refusal(const Key &key, const std::string &reason);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 

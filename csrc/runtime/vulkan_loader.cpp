@@ -30,11 +30,6 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
     return VK_FALSE;
 }
 
-bool validation_wanted() {
-    const char *value = getenv("KOMPUTE_GO_VALIDATION");
-    return value != nullptr && *value != 0 && strcmp(value, "0") != 0;
-}
-
 void require_validation_layer() {
     for (const vk::LayerProperties &layer : vk::enumerateInstanceLayerProperties()) {
         if (strcmp(layer.layerName, kValidationLayer) == 0) {
@@ -112,6 +107,11 @@ vk::Instance start() {
 }
 
 } // namespace
+
+bool validation_wanted() {
+    const char *value = getenv("KOMPUTE_GO_VALIDATION");
+    return value != nullptr && *value != 0 && strcmp(value, "0") != 0;
+}
 
 vk::Instance vulkan_instance() {
     static std::mutex mutex;

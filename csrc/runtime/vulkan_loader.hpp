@@ -16,6 +16,9 @@ namespace kpx {
 // share it, and drivers take tens of milliseconds to start.
 vk::Instance vulkan_instance();
 
+// Whether the validation layer is on (KOMPUTE_GO_VALIDATION=1).
+bool validation_wanted();
+
 // Messages of the validation layer so far (KOMPUTE_GO_VALIDATION=1), all devices together.
 uint64_t validation_messages();
 

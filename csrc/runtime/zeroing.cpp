@@ -1,59 +1,16 @@
 #include "runtime/zeroing.hpp"
 
-#include "abi/error.hpp"
-#include "record/recording.hpp"
 #include "record/transfer.hpp"
-#include "runtime/device.hpp"
+#include "runtime/run_once.hpp"
 #include "runtime/tensors.hpp"
-#include "runtime/timeline.hpp"
-#include "stream/watchdog.hpp"
 
 namespace kpx {
 
-namespace {
-
-// Submits value 1 of a timeline.
-void submit(Device &device, Queue &queue, vk::CommandBuffer commands, Timeline &done) {
-    const vk::Semaphore signal = done.semaphore();
-    const uint64_t value = done.semaphore_value(1);
-    const vk::TimelineSemaphoreSubmitInfo timeline({}, value);
-    vk::SubmitInfo info({}, {}, commands, signal);
-    info.pNext = &timeline;
-    {
-        std::lock_guard<std::mutex> lock(queue.mutex);
-        device.check(queue.handle->submit(1, &info, nullptr), "vkQueueSubmit");
-    }
-    done.set_submitted(1);
-}
-
-} // namespace
-
 void zero(Device &device, const Block &block) {
     const std::shared_ptr<kp::Tensor> zeros = make_tensor(device, kp::Tensor::TensorTypes::eHost, block.bytes);
-    struct Work {
-        Program program; // it keeps the memory
-        Recording recording;
-        Timeline done;
-    };
-    Queue &queue = device.next_queue();
     Program program;
     append_transfer(device, program, {buffer_of(*zeros), 0, zeros}, {block.handle, 0, block.tensor}, block.bytes);
-    const std::shared_ptr<Device> shared = device.shared_from_this();
-    const std::shared_ptr<Work> work(
-        new Work{program, {shared, queue, program, Recording::Runs::once}, Timeline(shared)});
-    submit(device, queue, work->recording.commands(), work->done);
-    try {
-        work->done.wait(1, device.watchdog().limit_ns());
-    } catch (const Error &e) {
-        if (e.code == KPX_TIMEOUT) {
-            device.mark_hung("the device hangs: counters were not zeroed in time");
-        }
-        if (device.hung()) {
-            device.keep_forever(work);
-        }
-        device.check_alive();
-        throw;
-    }
+    run_once(device, std::move(program), "the device hangs: counters were not zeroed in time");
 }
 
 } // namespace kpx

@@ -40,8 +40,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return o.measureOps(ctx, stdout, stderr)
 	}
 	var devices []*kompute.Device
+	opening := []kompute.Option{kompute.WithWindow(o.window, 0)}
+	if o.overlap {
+		opening = append(opening, kompute.WithOverlap())
+	}
 	for _, spec := range strings.Split(o.device, ",") {
-		d, err := kompute.Open(spec, kompute.WithWindow(o.window, 0))
+		d, err := kompute.Open(spec, opening...)
 		if err != nil {
 			return err
 		}

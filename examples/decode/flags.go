@@ -34,6 +34,7 @@ type options struct {
 	raw         bool
 	noThink     bool
 	prefillStep int
+	overlap     bool
 	window      int // ops; 0: the device's default
 	eager       bool
 	dump        string // where to describe the decode step, or empty
@@ -76,6 +77,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, if the chat template supports that")
 	fs.IntVar(&o.prefillStep, "prefill-step", 512, "process the prompt in pieces of at most this many tokens")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops, and wait for each token, instead of replaying a region; those of the prompt, too")
+	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.StringVar(&o.dump, "dump-region", "", "describe the replayed decode step in a `file`: .json, .txt, or otherwise an SVG drawing")
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")

@@ -21,9 +21,12 @@ const (
 	profileTimeout = time.Minute
 )
 
-// deviceOptions are the device options for --window, --stats and --trace.
+// deviceOptions are the device options for --overlap, --window, --stats and --trace.
 func (o *options) deviceOptions() []kompute.Option {
 	out := []kompute.Option{kompute.WithWindow(o.window, 0)}
+	if o.overlap {
+		out = append(out, kompute.WithOverlap())
+	}
 	if o.stats {
 		out = append(out, kompute.WithOpTimes())
 	}

@@ -26,6 +26,7 @@ type options struct {
 	// The model:
 	dir, name string
 	devices   []string
+	overlap   bool
 	noThink   bool
 	hosting   model.HostOptions
 	pooling   string
@@ -57,6 +58,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 		o.devices = append(o.devices, strings.Split(v, ",")...)
 		return nil
 	})
+	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")

@@ -95,7 +95,11 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 
 // host opens a device and loads the model on it.
 func (m *loaded) host(ctx context.Context, spec string, o *options, log *slog.Logger) error {
-	d, err := kompute.Open(spec, kompute.WithLogger(log))
+	opening := []kompute.Option{kompute.WithLogger(log)}
+	if o.overlap {
+		opening = append(opening, kompute.WithOverlap())
+	}
+	d, err := kompute.Open(spec, opening...)
 	if err != nil {
 		return err
 	}

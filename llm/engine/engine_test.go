@@ -29,12 +29,12 @@ type demo struct {
 	model  model.Model
 }
 
-func eachDemo(t *testing.T, fn func(d demo)) {
+func eachDemo(t *testing.T, fn func(d demo), opts ...kompute.Option) {
 	t.Helper()
 	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
-	eachModel(t, folder, folder.Checkpoint, fn)
+	eachModel(t, folder, folder.Checkpoint, fn, opts...)
 }
 
 // eachSmall gives the demo model's tokenizer a small random model instead, which is
@@ -48,14 +48,14 @@ func eachSmall(t *testing.T, fn func(d demo)) {
 	eachModel(t, folder, c, fn)
 }
 
-func eachModel(t *testing.T, folder *generate.Folder, c *checkpoint.Checkpoint, fn func(d demo)) {
+func eachModel(t *testing.T, folder *generate.Folder, c *checkpoint.Checkpoint, fn func(d demo), opts ...kompute.Option) {
 	t.Helper()
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		m, err := model.Load(t.Context(), dev, c, model.Options{})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, m.Close()) }()
 		fn(demo{t, folder, m})
-	})
+	}, opts...)
 }
 
 func (d demo) engine(c engine.Config) *engine.Engine {

@@ -45,20 +45,22 @@ uint residual_first; // of row thread_index() of the workgroup
 
 uint residual_at(uint m, uint row) { return p.residual_offset + x_row(m) * p.sets[0].n + min(row, p.sets[0].n - 1); }
 
+uint residual_in(uint at) { return OVERLAPS(RESIDUAL_BINDING) ? awaited_residual.data[at] : residual_bits(at); }
+
 void fetch_residual() {
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        residual_first = residual_bits(residual_at(0, first_row + thread_index()));
+        residual_first = residual_in(residual_at(0, first_row + thread_index()));
     }
 }
 
 void store(uint m, uint row, float v) {
     uint at = x_row(m) * p.sets[matrix].n + row;
     if (PAIR || SETS == 1 || matrix == 0) {
-        y0_store(p.sets[0].out_offset + at, v);
+        y0_store(p.sets[0].out_offset + at, as_given(RESULT_BINDING(0), v));
     } else if (SETS == 2 || matrix == 1) {
-        y1_store(p.sets[1].out_offset + at, v);
+        y1_store(p.sets[1].out_offset + at, as_given(RESULT_BINDING(1), v));
     } else {
-        y2_store(p.sets[2].out_offset + at, v);
+        y2_store(p.sets[2].out_offset + at, as_given(RESULT_BINDING(2), v));
     }
 }
 
@@ -105,7 +107,10 @@ void finish() {
                 continue;
             }
             if (EPILOGUE == PROJECTION_RESIDUAL) {
-                uint bits = m == 0 && i == thread_index() ? residual_first : residual_bits(residual_at(m, row));
+                uint bits = m == 0 && i == thread_index() ? residual_first : residual_in(residual_at(m, row));
+                while (OVERLAPS(RESIDUAL_BINDING) && is_missing(bits)) {
+                    bits = residual_in(residual_at(m, row));
+                }
                 v += bits_to_float(bits, y_DT);
             }
             store(m, row, v);

@@ -26,6 +26,33 @@ vec4 x_in(uint m, uint quad) {
 
 vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? gained(v, gain_quad(p.gain_offset + 4 * quad)) : v; }
 
+// The columns of a row that a thread loads eight at a time: that many eights.
+const uint EIGHTS = (PIECE_UNITS * 4 + THREADS - 1) / THREADS;
+
+// The n-th of them. The last threads repeat a whole unit, so that every four threads have one.
+uint eight(uint n, uint units) {
+    uint wanted = n * THREADS + thread_index();
+    return wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
+}
+
+// A row of x that may not be there yet (overlap.glsl), all that a thread needs of it at once.
+uvec4 awaited_quads[OVERLAPS(X_BINDING) ? 2 * EIGHTS : 1];
+
+void await_x(uint from, uint units) {
+    bool missing;
+    do {
+        missing = false;
+        [[unroll]] for (uint n = 0; n < EIGHTS; n++) {
+            uint at = p.x_offset / 4 + from * 8 + 2 * eight(n, units);
+            awaited_quads[2 * n] = awaited_x.data[at];
+            awaited_quads[2 * n + 1] = awaited_x.data[at + 1];
+        }
+        [[unroll]] for (uint i = 0; i < 2 * EIGHTS; i++) {
+            missing = missing || is_missing(awaited_quads[i]);
+        }
+    } while (missing);
+}
+
 // Loads `units` units of row m, from unit `from` on, the first of the piece:
 // eight columns to a thread, so four adjacent threads share a unit. Threads
 // beyond the last unit repeat it and write nothing, because drivers handle
@@ -63,17 +90,19 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
 }
 
 void stage_rows(uint from, uint units) {
-    [[unroll]] for (uint first = 0; first < PIECE_UNITS * 4; first += THREADS) {
-        // The last threads repeat a whole unit, so that every four threads have one.
-        uint wanted = first + thread_index();
-        uint i = wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
+    if (OVERLAPS(X_BINDING)) {
+        await_x(from, units);
+    }
+    [[unroll]] for (uint n = 0; n < EIGHTS; n++) {
+        bool exists = n * THREADS + thread_index() < units * 4;
+        uint i = eight(n, units);
         vec4 a[X_ROWS], b[X_ROWS];
         [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
-            a[m] = x_in(m, from * 8 + 2 * i);
-            b[m] = x_in(m, from * 8 + 2 * i + 1);
+            a[m] = OVERLAPS(X_BINDING) ? uintBitsToFloat(awaited_quads[2 * n]) : x_in(m, from * 8 + 2 * i);
+            b[m] = OVERLAPS(X_BINDING) ? uintBitsToFloat(awaited_quads[2 * n + 1]) : x_in(m, from * 8 + 2 * i + 1);
         }
         [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
-            stage_eight(m, from, i, wanted < units * 4, a[m], b[m]);
+            stage_eight(m, from, i, exists, a[m], b[m]);
         }
     }
 }

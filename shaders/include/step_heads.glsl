@@ -46,6 +46,16 @@ void load_head(uint job) {
     }
 }
 
+// Whether a part of the head is not there yet.
+bool head_is_missing(uint job) {
+    uint kind = job < HEADS ? 0 : job == HEADS ? 1 : 2;
+    bool missing = false;
+    [[unroll]] for (uint i = 0; i < SLOTS; i++) {
+        missing = missing || is_missing(kind, first_of[i]) || is_missing(kind, second_of[i]);
+    }
+    return missing;
+}
+
 // 1 / root mean square of the team's head. Called by all threads together.
 float head_scale(float eps) {
     float squares = 0.0;

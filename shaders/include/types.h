@@ -15,6 +15,10 @@ using uint = uint32_t;
 // The most axes that a kernel over three arrays walks; arrays with more are copied.
 #define MAX_DIMS 4
 
+// The bits of a float32 that is not there yet, and those of a NaN (overlap.glsl).
+#define OVERLAP_MISSING 0xffffffffu
+#define OVERLAP_NAN 0x7fffffffu
+
 // An array as rows along its last axis: rows.glsl. Part of other structs.
 struct RowParams {
     uint rows;
@@ -26,6 +30,7 @@ struct RowParams {
 };
 
 #include "params_attention.h"
+#include "params_checks.h"
 #include "params_elements.h"
 #include "params_places.h"
 #include "params_products.h"

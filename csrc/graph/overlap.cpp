@@ -1,0 +1,163 @@
+#include "graph/overlap.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "record/hazards.hpp"
+#include "runtime/device.hpp"
+#include "runtime/kernels.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Where dispatches read little, on average for each compute unit of the device, so many follow each other without a
+// barrier; measured with four models on an H100 (docs/performance.md).
+constexpr uint64_t kShortBytes = 24 << 10;
+constexpr uint32_t kShortTogether = 3;
+
+class Overlap {
+  public:
+    Overlap(Device &device, Program &program, const Graph &graph)
+        : device_(device), program_(program), graph_(graph), bits_(program.nodes().size()) {
+        find_writers();
+    }
+
+    // A kernel awaits all that it can, also behind a barrier: different forms of it by turns would not stay in the
+    // caches for instructions.
+    void decide() {
+        for (uint32_t i = 0; i < bits_.size(); i++) {
+            await_results(i);
+        }
+        if (!are_short()) {
+            return;
+        }
+        Hazards hazards;
+        uint32_t together = 0;
+        for (Node &node : program_.all_nodes()) {
+            node.apart = together == kShortTogether;
+            if (node.apart) {
+                hazards.clear();
+            }
+            together = hazards.add(program_.uses(node), node.layout.bindings) || node.apart ? 1 : together + 1;
+        }
+    }
+
+    // Builds all pipelines before it changes anything.
+    void apply() {
+        std::vector<const Pipeline *> pipelines(bits_.size());
+        try {
+            for (uint32_t i = 0; i < bits_.size(); i++) {
+                if (bits_[i] != 0) {
+                    pipelines[i] = &overlapping(program_.nodes()[i], bits_[i]);
+                }
+            }
+        } catch (const KernelRefused &) {
+            for (Use &use : program_.all_uses()) {
+                use.awaited = false;
+            }
+            for (Node &node : program_.all_nodes()) {
+                node.apart = false;
+            }
+            return;
+        }
+        for (uint32_t i = 0; i < bits_.size(); i++) {
+            if (bits_[i] != 0) {
+                program_.all_nodes()[i].pipeline = pipelines[i]->handle;
+            }
+        }
+    }
+
+  private:
+    struct Writer {
+        uint32_t node, binding; // the first of them that others may wait for, or just the first
+        bool alone;             // no other dispatch writes the tensor
+    };
+
+    Use &use(uint32_t node, uint32_t binding) {
+        return program_.all_uses()[program_.nodes()[node].first_use + binding];
+    }
+
+    void find_writers() {
+        for (uint32_t i = 0; i < bits_.size(); i++) {
+            for (uint32_t k = 0; k < program_.nodes()[i].layout.bindings; k++) {
+                const Use &written = use(i, k);
+                if (!(written.access & KPX_WRITE)) {
+                    continue;
+                }
+                Writer &writer = writers_.emplace(written.storage, Writer{i, k, true}).first->second;
+                writer.alone = writer.alone && writer.node == i;
+                if (writer.node == i && written.overlaps) {
+                    writer.binding = k;
+                }
+            }
+        }
+    }
+
+    // The dispatch that a use may wait for, or null.
+    const Writer *awaitable(const Node &node, const Use &read) {
+        const auto found = writers_.find(read.storage);
+        if (!read.overlaps || read.access != KPX_READ || !node.constants || found == writers_.end() ||
+            !found->second.alone) {
+            return nullptr;
+        }
+        const Writer &writer = found->second;
+        const Use &written = use(writer.node, writer.binding);
+        const bool is_own =
+            read.storage->closed() && read.storage->mapped() == nullptr && graph_.starts_written(*read.storage);
+        const bool is_same = written.offset == read.offset && written.bytes == read.bytes;
+        return is_own && is_same && written.overlaps && program_.nodes()[writer.node].constants ? &writer : nullptr;
+    }
+
+    void await_results(uint32_t i) {
+        const Node &node = program_.nodes()[i];
+        for (uint32_t k = 0; k < node.layout.bindings; k++) {
+            if (const Writer *writer = awaitable(node, use(i, k))) {
+                use(i, k).awaited = true;
+                bits_[i] |= 1u << k;
+                use(writer->node, writer->binding).awaited = true;
+                bits_[writer->node] |= 1u << writer->binding;
+            }
+        }
+    }
+
+    // Whether those that overlap read little.
+    bool are_short() {
+        uint64_t bytes = 0, dispatches = 0;
+        for (uint32_t i = 0; i < bits_.size(); i++) {
+            std::unordered_set<const Buffer *> seen; // some are bound several times
+            for (uint32_t k = 0; k < program_.nodes()[i].layout.bindings && bits_[i] != 0; k++) {
+                const Use &read = use(i, k);
+                bytes += read.access == KPX_READ && seen.insert(read.storage).second ? read.bytes : 0;
+            }
+            dispatches += bits_[i] != 0;
+        }
+        return bytes < dispatches * kShortBytes * std::max(1u, device_.traits().compute_units);
+    }
+
+    const Pipeline &overlapping(const Node &node, uint32_t bits) {
+        SpecConstants constants = *node.constants;
+        constants.values[constants.count - 1] = bits;
+        return device_.kernels().pipeline(*node.variant, constants, node.layout.bindings);
+    }
+
+    Device &device_;
+    Program &program_;
+    const Graph &graph_;
+    std::unordered_map<const Buffer *, Writer> writers_;
+    std::vector<uint32_t> bits_; // of the bindings of each dispatch that are awaited
+};
+
+} // namespace
+
+void overlap_dispatches(Device &device, Program &program, const Graph &graph) {
+    for (Use &use : program.all_uses()) { // some may have been placed since their use was recorded
+        use.resolve();
+    }
+    Overlap overlap(device, program, graph);
+    overlap.decide();
+    overlap.apply();
+}
+
+} // namespace kpx

@@ -1,0 +1,54 @@
+#include "runtime/run_once.hpp"
+
+#include "abi/error.hpp"
+#include "record/recording.hpp"
+#include "runtime/device.hpp"
+#include "runtime/timeline.hpp"
+#include "stream/watchdog.hpp"
+
+namespace kpx {
+
+namespace {
+
+// Submits value 1 of a timeline.
+void submit(Device &device, Queue &queue, vk::CommandBuffer commands, Timeline &done) {
+    const vk::Semaphore signal = done.semaphore();
+    const uint64_t value = done.semaphore_value(1);
+    const vk::TimelineSemaphoreSubmitInfo timeline({}, value);
+    vk::SubmitInfo info({}, {}, commands, signal);
+    info.pNext = &timeline;
+    {
+        std::lock_guard<std::mutex> lock(queue.mutex);
+        device.check(queue.handle->submit(1, &info, nullptr), "vkQueueSubmit");
+    }
+    done.set_submitted(1);
+}
+
+} // namespace
+
+void run_once(Device &device, Program program, const char *what) {
+    struct Work {
+        Program program; // it keeps the memory
+        Recording recording;
+        Timeline done;
+    };
+    Queue &queue = device.next_queue();
+    const std::shared_ptr<Device> shared = device.shared_from_this();
+    const std::shared_ptr<Work> work(
+        new Work{std::move(program), {shared, queue, program, Recording::Runs::once}, Timeline(shared)});
+    submit(device, queue, work->recording.commands(), work->done);
+    try {
+        work->done.wait(1, device.watchdog().limit_ns());
+    } catch (const Error &e) {
+        if (e.code == KPX_TIMEOUT) {
+            device.mark_hung(what);
+        }
+        if (device.hung()) {
+            device.keep_forever(work);
+        }
+        device.check_alive();
+        throw;
+    }
+}
+
+} // namespace kpx

@@ -1,0 +1,143 @@
+// Dispatches of a region that wait for results by themselves instead of behind barriers.
+#include <cmath>
+
+#include "failing.hpp"
+#include "layer.hpp"
+
+namespace {
+
+constexpr uint64_t kHang = 60'000'000'000; // a test that waits for what never comes fails
+
+Device open_overlapping() {
+    setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1); // until the test ends
+    kpx_device_options options{};
+    options.overlaps = 1;
+    options.hang_ns = kHang;
+    Device device = open_device(options);
+    CHECK(stats_of(device).overlaps == 1);
+    return device;
+}
+
+// Gated blocks of a decoder layer: norm, gate and up, SiLU, down and residual. Each becomes two dispatches.
+std::vector<Tensor> gated_blocks(Layer &l, Tensor x, int64_t width, int blocks) {
+    const int64_t cols = x.size();
+    for (int i = 0; i < blocks; i++) {
+        const Matrix gate = l.matrix(width, cols), up = l.matrix(width, cols), down = l.matrix(cols, width);
+        const Tensor gain = l.random_row(cols);
+        Tensor normed = l.row(cols), g = l.row(width), u = l.row(width), s = l.row(width), d = l.row(cols),
+               y = l.row(cols);
+        Tensor gains = l.random(DT_FLOAT32, {cols}, 1);
+        l.norm(x, &gains, normed);
+        l.product(normed, gate, g);
+        l.product(normed, up, u);
+        l.silu_mul(g, u, s);
+        l.product(s, down, d);
+        l.add(x, d, y);
+        x = std::move(y);
+    }
+    std::vector<Tensor> results;
+    results.push_back(std::move(x));
+    return results;
+}
+
+struct Replayed {
+    std::vector<std::vector<uint32_t>> results;
+    kpx_region_stats stats;
+};
+
+Replayed replayed(const Device &device, const Build &build) {
+    Layer layer(device, nullptr);
+    begin_capture(layer.stream);
+    const std::vector<Tensor> results = build(layer);
+    const Region region = end_capture(layer.stream);
+    Replayed out{{}, stats_of(region)};
+    for (uint32_t times : {1u, 3u}) { // each replay begins without results
+        replay(layer.stream, region, times);
+    }
+    for (const Tensor &result : results) {
+        out.results.push_back(download(layer.stream, result.buffer, size_t(result.size())));
+    }
+    return out;
+}
+
+PFN_vkCreateComputePipelines create;
+constexpr uint32_t kProjectionConstants = 24;
+// Refuses kernels that await or give results: their last constant, OVERLAP, is not 0.
+VkResult refuse_overlap(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *infos,
+                        const VkAllocationCallbacks *callbacks, VkPipeline *out) {
+    const VkSpecializationInfo *info = infos->stage.pSpecializationInfo;
+    if (info != nullptr && info->mapEntryCount == kProjectionConstants &&
+        static_cast<const uint32_t *>(info->pData)[kProjectionConstants - 1] != 0) {
+        return VK_ERROR_INVALID_SHADER_NV;
+    }
+    return create(device, cache, n, infos, callbacks, out);
+}
+
+} // namespace
+
+TEST(dispatches_that_wait_by_themselves_need_no_barrier) {
+    const Device plain = open_as_gpu(), device = open_overlapping();
+    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(128), 256, 3); };
+    const Replayed want = replayed(plain, build), got = replayed(device, build);
+    CHECK(got.results == want.results);
+    CHECK(want.stats.dispatches == 6 && want.stats.overlaps == 0);
+    // They read little, so every fourth has a barrier before it; the first one's x is the caller's.
+    CHECK(got.stats.dispatches == 6 && got.stats.overlaps == 4);
+    CHECK(got.stats.transient_bytes > want.stats.transient_bytes);
+}
+
+TEST(dispatches_that_read_much_all_overlap) {
+    if (!is_cpu_driver()) {
+        return; // how much is much depends on the device
+    }
+    const Device plain = open_as_gpu(), device = open_overlapping();
+    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(1024), 4096, 2); };
+    const Replayed want = replayed(plain, build), got = replayed(device, build);
+    CHECK(got.results == want.results);
+    CHECK(got.stats.dispatches == 4 && got.stats.overlaps == 3);
+}
+
+// A NaN may have the very bits that say that a result is not there yet.
+TEST(nan_of_any_bits_is_a_result) {
+    const Device device = open_overlapping();
+    const Replayed got = replayed(device, [](Layer &l) {
+        Tensor nan = l.row(128), z = l.random_row(256), product = l.row(128), sum = l.row(128);
+        upload(l.stream, nan.buffer, std::vector<uint32_t>(128, 0xffffffff));
+        const Matrix m = l.matrix(128, 256);
+        l.product(z, m, product);
+        l.add(nan, product, sum);
+        return gated_blocks(l, std::move(sum), 256, 1);
+    });
+    CHECK(got.stats.overlaps == 2);
+    for (uint32_t word : got.results[0]) {
+        float v;
+        memcpy(&v, &word, sizeof v);
+        CHECK(std::isnan(v));
+    }
+}
+
+TEST(what_a_caller_sees_is_behind_barriers) {
+    const Device device = open_overlapping();
+    const Replayed got = replayed(device, [](Layer &l) {
+        Tensor x = l.random_row(128), product = l.row(128), next = l.row(128);
+        const Matrix first = l.matrix(128, 128), second = l.matrix(128, 128);
+        l.product(x, first, product);
+        l.product(product, second, next);
+        std::vector<Tensor> results;
+        results.push_back(std::move(next));
+        results.push_back(std::move(product));
+        return results;
+    });
+    CHECK(got.stats.overlaps == 0);
+}
+
+TEST(where_the_driver_refuses_kernels_that_wait_barriers_stay) {
+    const Device plain = open_as_gpu(), device = open_overlapping();
+    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(128), 256, 2); };
+    const Replayed want = replayed(plain, build);
+    create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
+    FAILING(vkCreateComputePipelines, refuse_overlap);
+    const Replayed got = replayed(device, build);
+    CHECK(got.results == want.results);
+    CHECK(got.stats.overlaps == 0 && got.stats.barriers == want.stats.barriers);
+}
