@@ -1,8 +1,7 @@
-// Finds out whether a device starts the workgroups of one dispatch before those of
-// the next, without a barrier between them (csrc/runtime/overlap_check.hpp): the
-// first dispatch, of more workgroups than the device runs at a time, stores a word
-// for each of them; those of the second, with AWAITS, wait until all words are
-// there, but not for ever. No op runs it.
+// Finds out whether a device starts the workgroups of a dispatch before those of
+// the next ones, without a barrier between them (csrc/runtime/overlap_check.hpp).
+// Each workgroup stores a word; with AWAITS, it first waits for all words of the
+// dispatch before, as long as `rounds` allow. No op runs it.
 //
 // variants: base
 #version 450
@@ -12,28 +11,36 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint AWAITS = 0;
+layout(constant_id = 2) const uint HELD = 1; // words of shared memory, so that few workgroups fit on a compute unit
 
-layout(set = 0, binding = 0) volatile coherent buffer Words { uint words[]; };
-layout(set = 0, binding = 1) buffer GaveUp { uint gave_up[]; };
+layout(set = 0, binding = 0) volatile coherent readonly buffer Awaited { uint awaited[]; };
+layout(set = 0, binding = 1) buffer Words { uint words[]; };
+layout(set = 0, binding = 2) buffer GaveUp { uint gave_up[]; };
 layout(push_constant) uniform Push { OverlapCheckParams p; };
 
-void main() {
-    if (AWAITS == 0) {
-        uint v = gl_WorkGroupID.x;
-        for (uint i = 0; i < p.rounds; i++) { // something that takes a while
-            v = v * 1664525u + 1013904223u;
+shared uint held[HELD];
+
+bool is_there(uint i) {
+    for (uint round = 0; awaited[i] == OVERLAP_MISSING; round++) {
+        if (round == p.rounds) {
+            return false;
         }
-        if (gl_LocalInvocationIndex == 0) {
-            words[gl_WorkGroupID.x] = v >> 1;
-        }
-        return;
     }
-    for (uint i = gl_LocalInvocationIndex; i < p.words; i += gl_WorkGroupSize.x) {
-        for (uint round = 0; words[i] == OVERLAP_MISSING; round++) {
-            if (round == p.rounds) {
-                atomicAdd(gave_up[0], 1);
-                return;
-            }
+    return true;
+}
+
+void main() {
+    for (uint i = gl_LocalInvocationIndex; AWAITS != 0 && i < p.words; i += gl_WorkGroupSize.x) {
+        if (!is_there(i)) {
+            atomicAdd(gave_up[0], 1);
+            break;
         }
+    }
+    for (uint i = gl_LocalInvocationIndex; i < HELD; i += gl_WorkGroupSize.x) { // something that takes a while
+        held[i] = (i + gl_WorkGroupID.x) * 1664525u;
+    }
+    barrier();
+    if (gl_LocalInvocationIndex == 0) {
+        words[gl_WorkGroupID.x] = held[gl_WorkGroupID.x % HELD] >> 1;
     }
 }

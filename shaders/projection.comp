@@ -155,7 +155,7 @@ void main() {
         for (uint fold = 0; fold < FOLDS; fold++) {
             work(piece, fold);
         }
-        if (OVERLAPS(RESIDUAL_BINDING) && piece == PIECES - 1) { // it is older than x
+        if (OVERLAPS(RESIDUAL_BINDING) && piece == PIECES - 1) { // computed before x, so normally there; finish() waits
             fetch_residual();
         }
         barrier();

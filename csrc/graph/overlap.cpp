@@ -12,8 +12,8 @@ namespace kpx {
 
 namespace {
 
-// Where dispatches read little, on average for each compute unit of the device, so many follow each other without a
-// barrier; measured with four models on an H100 (docs/performance.md).
+// If dispatches that overlap read less than kShortBytes for each compute unit, on average, at most kShortTogether of
+// them run between two barriers; measured with four models on an H100 (docs/performance.md).
 constexpr uint64_t kShortBytes = 24 << 10;
 constexpr uint32_t kShortTogether = 3;
 
@@ -36,11 +36,12 @@ class Overlap {
         Hazards hazards;
         uint32_t together = 0;
         for (Node &node : program_.all_nodes()) {
-            node.apart = together == kShortTogether;
+            node.apart = together == kShortTogether && program_.awaits(node);
             if (node.apart) {
                 hazards.clear();
             }
-            together = hazards.add(program_.uses(node), node.layout.bindings) || node.apart ? 1 : together + 1;
+            const bool barrier = hazards.add(program_.uses(node), node.layout.bindings) || node.apart;
+            together = barrier || !program_.awaits(node) ? 1 : together + 1;
         }
     }
 
@@ -54,6 +55,7 @@ class Overlap {
                 }
             }
         } catch (const KernelRefused &) {
+            device_.keep_barriers();
             for (Use &use : program_.all_uses()) {
                 use.awaited = false;
             }
@@ -71,7 +73,7 @@ class Overlap {
 
   private:
     struct Writer {
-        uint32_t node, binding; // the first of them that others may wait for, or just the first
+        uint32_t node, binding; // one that others may wait for, if there is one
         bool alone;             // no other dispatch writes the tensor
     };
 
@@ -126,12 +128,23 @@ class Overlap {
     bool are_short() {
         uint64_t bytes = 0, dispatches = 0;
         for (uint32_t i = 0; i < bits_.size(); i++) {
-            std::unordered_set<const Buffer *> seen; // some are bound several times
-            for (uint32_t k = 0; k < program_.nodes()[i].layout.bindings && bits_[i] != 0; k++) {
-                const Use &read = use(i, k);
-                bytes += read.access == KPX_READ && seen.insert(read.storage).second ? read.bytes : 0;
+            if (bits_[i] == 0) {
+                continue;
             }
-            dispatches += bits_[i] != 0;
+            // Some are bound several times, in place of absent ones; of those that it also writes, such as a cache of
+            // keys, it reads a part that only the device knows.
+            std::unordered_set<const Buffer *> seen;
+            const Use *uses = program_.uses(program_.nodes()[i]);
+            const uint32_t n = program_.nodes()[i].layout.bindings;
+            for (const Use *one = uses; one < uses + n; one++) {
+                if (one->access & KPX_WRITE) {
+                    seen.insert(one->storage);
+                }
+            }
+            for (const Use *one = uses; one < uses + n; one++) {
+                bytes += seen.insert(one->storage).second ? one->bytes : 0;
+            }
+            dispatches++;
         }
         return bytes < dispatches * kShortBytes * std::max(1u, device_.traits().compute_units);
     }
@@ -139,7 +152,7 @@ class Overlap {
     const Pipeline &overlapping(const Node &node, uint32_t bits) {
         SpecConstants constants = *node.constants;
         constants.values[constants.count - 1] = bits;
-        return device_.kernels().pipeline(*node.variant, constants, node.layout.bindings);
+        return device_.kernels().overlapping(*node.variant, constants, node.layout.bindings);
     }
 
     Device &device_;

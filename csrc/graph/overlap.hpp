@@ -22,7 +22,7 @@ namespace kpx {
 class Device;
 
 // Decides which uses are awaited, and gives their dispatches the pipelines that await and mark them. If the driver
-// refuses one of these, nothing changes.
+// refuses one of these, nothing changes, and no later region of the device overlaps.
 void overlap_dispatches(Device &device, Program &program, const Graph &graph);
 
 } // namespace kpx

@@ -160,7 +160,7 @@ uint32_t power_of_two_from(int64_t n) {
     return power;
 }
 
-// Launches the kernel with these numbers of heads per workgroup and of splits. The result is either the parts or out;
+// Launches the kernel with these numbers of heads per workgroup and of splits. The result is either the parts or out.
 // The keys are bound in place of absent arrays.
 struct Launch {
     uint32_t heads, splits;

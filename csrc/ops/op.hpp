@@ -4,6 +4,7 @@
 // supported and which kernel runs it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -64,7 +65,6 @@ struct DeviceTraits {
     bool is_cpu;
     bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
                      // GPUs
-    bool overlaps;   // dispatches of a region may begin before those that they depend on have ended
     bool as_gpu;     // for tests on CPU drivers: use the kernels and fused ops of GPUs even if they do not pay
 };
 
@@ -96,6 +96,8 @@ class Lowering {
         static_assert(sizeof bindings % sizeof(Binding) == 0);
         if constexpr (requires { spec.overlap; }) {
             static_assert(offsetof(S, overlap) == sizeof(S) - sizeof(uint32_t), "OVERLAP is the last constant");
+        } else if (any_overlaps(reinterpret_cast<const Binding *>(&bindings), sizeof bindings / sizeof(Binding))) {
+            fail(KPX_INTERNAL, "kernel {} does not overlap", kernel);
         }
         dispatch_bytes(kernel, reinterpret_cast<const uint32_t *>(&spec), S::kCount,
                        reinterpret_cast<const Binding *>(&bindings), sizeof bindings / sizeof(Binding), &params,
@@ -107,6 +109,10 @@ class Lowering {
 
     // Whether the variant that dispatch would run has the word in its name (shaders/README.md).
     virtual bool runs_variant(const char *kernel, std::string_view word) const = 0;
+
+    static bool any_overlaps(const Binding *bindings, size_t n) {
+        return std::any_of(bindings, bindings + n, [](const Binding &one) { return one.overlaps; });
+    }
 
   protected:
     virtual void dispatch_bytes(const char *kernel, const uint32_t *spec, uint32_t constants, const Binding *bindings,

@@ -39,6 +39,7 @@ PagedStepParams step_params_of(const PagedStepCall &s) {
     p.q_eps = op.q_eps;
     p.k_eps = op.k_eps;
     p.scale = s.op().scale;
+    p.out_offset = uint32_t(s.out().offset);
     return p;
 }
 
@@ -83,7 +84,6 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
     }
     PagedStepParams p = step_params_of(s);
     p.capacity = uint32_t(paged_capacity(sdpa));
-    p.out_offset = uint32_t(s.out().offset);
     const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
     const bool overlaps = s.q().dtype == DT_FLOAT32;
     lowering.dispatch(spec::paged_step{.threads = threads,

@@ -26,6 +26,7 @@ class Hazards {
 
     bool conflicts(const Use &use) const;
     void add(const Use &use);
+
     std::unordered_map<uint64_t, std::vector<Range>> ranges_; // by the buffer's serial number
 };
 

@@ -89,7 +89,7 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
         program_.all_uses().back().overlaps = bindings[i].overlaps;
         overlaps = overlaps || bindings[i].overlaps;
     }
-    const bool keep = overlaps && device_.traits().overlaps && scratch_ == ScratchMemory::later;
+    const bool keep = overlaps && device_.overlaps() && scratch_ == ScratchMemory::later;
     program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid, nullptr,
                       keep ? std::make_shared<const SpecConstants>(constants) : nullptr);
 }

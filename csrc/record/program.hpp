@@ -91,7 +91,7 @@ class Program {
     uint64_t barriers() const { return barriers_; }
     std::vector<Use> &all_uses() { return uses_; }    // for the memory plan
     std::vector<Node> &all_nodes() { return nodes_; } // for overlap.hpp
-    // Before the first dispatch, memory of awaited tensors says that they are not there.
+    // Fills this memory with OVERLAP_MISSING before the first dispatch of each run.
     void begin_missing(Use memory) { missing_.push_back(std::move(memory)); }
     const std::vector<Use> &missing() const { return missing_; }
     // Whether the dispatch waits for a result by itself.

@@ -82,12 +82,12 @@ void Recording::record(const vk::CommandBuffer &commands, const Program &program
     }
     compute_barrier(commands);
     counts_.barriers = 1;
+    stamp(commands, timed_ != Timed::no);
     if (!program.missing().empty()) {
         fill_missing(commands, program);
         counts_.barriers += 2;
         counts_.commands += program.missing().size();
     }
-    stamp(commands, timed_ != Timed::no);
     const std::vector<vk::DescriptorSet> sets = bind(program);
     // Dispatches that overlap cannot be timed one by one, and the validation layer expects barriers.
     const bool apart = timed_ == Timed::each || validation_wanted();

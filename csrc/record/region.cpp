@@ -15,7 +15,7 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
     program_ = window.finish(passes);
-    if (device_->traits().overlaps) {
+    if (device_->overlaps()) {
         overlap_dispatches(*device_, program_, window.graph());
     }
     memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());

@@ -37,7 +37,7 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
         fail(KPX_NO_VULKAN, "{} cannot be used: {}", chosen.info.name, chosen.info.reason);
     }
     std::shared_ptr<Device> device(new Device(chosen.handle, options));
-    device->traits_.overlaps = options.overlaps != 0 && passes_overlap_check(*device);
+    device->overlaps_ = options.overlaps != 0 && passes_overlap_check(*device);
     return device;
 }
 
@@ -274,7 +274,7 @@ kpx_device_stats Device::stats() {
     out.reserved_bytes = memory_->reserved();
     out.pipelines_built = kernels_->pipelines_built();
     out.refusals = kernels_->refusals();
-    out.overlaps = traits_.overlaps;
+    out.overlaps = overlaps_;
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
     out.host_bytes = host_memory_->in_use();

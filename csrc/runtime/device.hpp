@@ -98,6 +98,9 @@ class Device : public std::enable_shared_from_this<Device> {
     bool hung() const { return hung_; }
     const char *hang() const { return hung_ ? hang_.c_str() : ""; }
     Watchdog &watchdog() { return *watchdog_; }
+    // Whether dispatches of regions may overlap (graph/overlap.hpp): it was opened for that, and passed the check.
+    bool overlaps() const { return overlaps_; }
+    void keep_barriers() { overlaps_ = false; }
     // Keeps an object, and with it the device, until the process ends.
     void keep_forever(std::shared_ptr<const void> what);
     // Frees all of that, for a test that knows that the work has ended or never began.
@@ -132,7 +135,7 @@ class Device : public std::enable_shared_from_this<Device> {
     std::vector<std::unique_ptr<Queue>> queues_;
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<uint64_t> next_stream_{0};
-    std::atomic<bool> lost_{false}, hung_{false};
+    std::atomic<bool> lost_{false}, hung_{false}, overlaps_{false};
     std::string hang_; // written before hung_
     std::mutex state_mutex_;
     std::condition_variable moved_;

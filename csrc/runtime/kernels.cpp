@@ -98,11 +98,15 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
         throw KernelRefused({family->second.begin(), family->second.end()},
                             formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
-    return pipeline(*chosen, spec, bindings);
+    const Key key{chosen, bindings, spec};
+    return not_refused(key, [&](const std::string &reason) { note_refusal(key, reason); });
 }
 
-const Pipeline &Kernels::pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
-    const Key key{&variant, bindings, spec};
+const Pipeline &Kernels::overlapping(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
+    return not_refused({&variant, bindings, spec}, [](const std::string &) {});
+}
+
+template <typename Note> const Pipeline &Kernels::not_refused(const Key &key, Note note) {
     try {
         return built(key);
     } catch (...) {
@@ -110,8 +114,8 @@ const Pipeline &Kernels::pipeline(Variant &variant, const SpecConstants &spec, u
         if (error.code == KPX_OUT_OF_MEMORY || error.code == KPX_DEVICE_LOST) {
             throw; // no refusal
         }
-        note_refusal(key, error.what());
-        throw KernelRefused({&variant}, error.what());
+        note(error.what());
+        throw KernelRefused({key.variant}, error.what());
     }
 }
 

@@ -98,8 +98,9 @@ class Kernels {
     const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
                              const Variants &without = {});
 
-    // The same for that variant alone.
-    const Pipeline &pipeline(Variant &variant, const SpecConstants &spec, uint32_t bindings);
+    // The same for a variant in the form that overlaps (graph/overlap.hpp); a refusal of it says nothing about other
+    // forms, and is not noted.
+    const Pipeline &overlapping(Variant &variant, const SpecConstants &spec, uint32_t bindings);
 
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();
@@ -131,6 +132,8 @@ class Kernels {
     void disable(std::string_view names);
     SubgroupRequest subgroups_of(const Key &key) const;
     const Pipeline &built(const Key &key);
+    // The same; if the driver refuses it, calls note(reason) and throws KernelRefused.
+    template <typename Note> const Pipeline &not_refused(const Key &key, Note note);
     void note_refusal(const Key &key, const std::string &reason);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 

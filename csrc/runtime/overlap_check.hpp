@@ -5,9 +5,10 @@ namespace kpx {
 
 class Device;
 
-// Runs a dispatch of many workgroups and, without a barrier, one whose workgroups wait for all of them. Returns whether
-// they came; a device that starts the second ones first would leave no room for those that they wait for. Throws the
-// driver's errors.
+// Runs three dispatches without barriers, of more workgroups than the device runs at once, large ones and small ones by
+// turns, each of which waits for all words that the dispatch before it stores. Returns whether they came: a device that
+// starts later workgroups first would leave no room for those that they wait for. Also false if the kernel cannot be
+// run. Throws the driver's other errors.
 bool passes_overlap_check(Device &device);
 
 } // namespace kpx

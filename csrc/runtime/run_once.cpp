@@ -28,14 +28,14 @@ void submit(Device &device, Queue &queue, vk::CommandBuffer commands, Timeline &
 
 void run_once(Device &device, Program program, const char *what) {
     struct Work {
+        Work(const std::shared_ptr<Device> &on, const Queue &queue, Program what_to_do)
+            : program(std::move(what_to_do)), recording(on, queue, program, Recording::Runs::once), done(on) {}
         Program program; // it keeps the memory
         Recording recording;
         Timeline done;
     };
     Queue &queue = device.next_queue();
-    const std::shared_ptr<Device> shared = device.shared_from_this();
-    const std::shared_ptr<Work> work(
-        new Work{std::move(program), {shared, queue, program, Recording::Runs::once}, Timeline(shared)});
+    const auto work = std::make_shared<Work>(device.shared_from_this(), queue, std::move(program));
     submit(device, queue, work->recording.commands(), work->done);
     try {
         work->done.wait(1, device.watchdog().limit_ns());

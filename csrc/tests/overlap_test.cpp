@@ -23,10 +23,9 @@ std::vector<Tensor> gated_blocks(Layer &l, Tensor x, int64_t width, int blocks) 
     const int64_t cols = x.size();
     for (int i = 0; i < blocks; i++) {
         const Matrix gate = l.matrix(width, cols), up = l.matrix(width, cols), down = l.matrix(cols, width);
-        const Tensor gain = l.random_row(cols);
         Tensor normed = l.row(cols), g = l.row(width), u = l.row(width), s = l.row(width), d = l.row(cols),
                y = l.row(cols);
-        Tensor gains = l.random(DT_FLOAT32, {cols}, 1);
+        const Tensor gains = l.random(DT_FLOAT32, {cols}, 1);
         l.norm(x, &gains, normed);
         l.product(normed, gate, g);
         l.product(normed, up, u);
@@ -41,21 +40,34 @@ std::vector<Tensor> gated_blocks(Layer &l, Tensor x, int64_t width, int blocks) 
 }
 
 struct Replayed {
-    std::vector<std::vector<uint32_t>> results;
+    std::vector<std::vector<uint32_t>> results; // after each replay
     kpx_region_stats stats;
 };
 
-Replayed replayed(const Device &device, const Build &build) {
+// What the function captures, replayed with three different rows of n numbers.
+using Blocks = std::function<std::vector<Tensor>(Layer &, Tensor x)>;
+Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
     Layer layer(device, nullptr);
+    Tensor x = layer.random_row(n);
+    kpx_array view = x.array;
+    const Storage kept = std::move(x.buffer);
     begin_capture(layer.stream);
-    const std::vector<Tensor> results = build(layer);
+    const std::vector<Tensor> results = build(layer, {nullptr, view});
     const Region region = end_capture(layer.stream);
     Replayed out{{}, stats_of(region)};
-    for (uint32_t times : {1u, 3u}) { // each replay begins without results
-        replay(layer.stream, region, times);
-    }
-    for (const Tensor &result : results) {
-        out.results.push_back(download(layer.stream, result.buffer, size_t(result.size())));
+    for (uint32_t times : {1u, 3u, 1u}) {
+        std::vector<uint32_t> row;
+        for (int64_t i = 0; i < n; i++) {
+            const float v = float((i * 37 + times * 11) % 64) / 32 - 1;
+            uint32_t word;
+            memcpy(&word, &v, sizeof word);
+            row.push_back(word);
+        }
+        upload(layer.stream, kept, row);
+        replay(layer.stream, region, times); // each begins without the results of the one before
+        for (const Tensor &result : results) {
+            out.results.push_back(download(layer.stream, result.buffer, size_t(result.size())));
+        }
     }
     return out;
 }
@@ -73,15 +85,24 @@ VkResult refuse_overlap(VkDevice device, VkPipelineCache cache, uint32_t n, cons
     return create(device, cache, n, infos, callbacks, out);
 }
 
+PFN_vkCmdDispatch dispatch;
+int dispatched;
+bool drops_first;
+void without_the_first(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+    if (dispatched++ > 0 || !drops_first) {
+        dispatch(commands, x, y, z);
+    }
+}
+
 } // namespace
 
 TEST(dispatches_that_wait_by_themselves_need_no_barrier) {
     const Device plain = open_as_gpu(), device = open_overlapping();
-    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(128), 256, 3); };
-    const Replayed want = replayed(plain, build), got = replayed(device, build);
-    CHECK(got.results == want.results);
+    const Blocks build = [](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), 256, 3); };
+    const Replayed want = replayed(plain, 128, build), got = replayed(device, 128, build);
+    CHECK(got.results == want.results && got.results[0] != got.results[1]);
     CHECK(want.stats.dispatches == 6 && want.stats.overlaps == 0);
-    // They read little, so every fourth has a barrier before it; the first one's x is the caller's.
+    // They read little, so there is a barrier after every three; the first one's x is the caller's.
     CHECK(got.stats.dispatches == 6 && got.stats.overlaps == 4);
     CHECK(got.stats.transient_bytes > want.stats.transient_bytes);
 }
@@ -91,8 +112,8 @@ TEST(dispatches_that_read_much_all_overlap) {
         return; // how much is much depends on the device
     }
     const Device plain = open_as_gpu(), device = open_overlapping();
-    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(1024), 4096, 2); };
-    const Replayed want = replayed(plain, build), got = replayed(device, build);
+    const Blocks build = [](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), 4096, 2); };
+    const Replayed want = replayed(plain, 1024, build), got = replayed(device, 1024, build);
     CHECK(got.results == want.results);
     CHECK(got.stats.dispatches == 4 && got.stats.overlaps == 3);
 }
@@ -100,11 +121,11 @@ TEST(dispatches_that_read_much_all_overlap) {
 // A NaN may have the very bits that say that a result is not there yet.
 TEST(nan_of_any_bits_is_a_result) {
     const Device device = open_overlapping();
-    const Replayed got = replayed(device, [](Layer &l) {
-        Tensor nan = l.row(128), z = l.random_row(256), product = l.row(128), sum = l.row(128);
+    const Replayed got = replayed(device, 256, [](Layer &l, Tensor x) {
+        Tensor nan = l.row(128), product = l.row(128), sum = l.row(128);
         upload(l.stream, nan.buffer, std::vector<uint32_t>(128, 0xffffffff));
         const Matrix m = l.matrix(128, 256);
-        l.product(z, m, product);
+        l.product(x, m, product);
         l.add(nan, product, sum);
         return gated_blocks(l, std::move(sum), 256, 1);
     });
@@ -118,8 +139,8 @@ TEST(nan_of_any_bits_is_a_result) {
 
 TEST(what_a_caller_sees_is_behind_barriers) {
     const Device device = open_overlapping();
-    const Replayed got = replayed(device, [](Layer &l) {
-        Tensor x = l.random_row(128), product = l.row(128), next = l.row(128);
+    const Replayed got = replayed(device, 128, [](Layer &l, Tensor x) {
+        Tensor product = l.row(128), next = l.row(128);
         const Matrix first = l.matrix(128, 128), second = l.matrix(128, 128);
         l.product(x, first, product);
         l.product(product, second, next);
@@ -133,11 +154,36 @@ TEST(what_a_caller_sees_is_behind_barriers) {
 
 TEST(where_the_driver_refuses_kernels_that_wait_barriers_stay) {
     const Device plain = open_as_gpu(), device = open_overlapping();
-    const Build build = [](Layer &l) { return gated_blocks(l, l.random_row(128), 256, 2); };
-    const Replayed want = replayed(plain, build);
-    create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
-    FAILING(vkCreateComputePipelines, refuse_overlap);
-    const Replayed got = replayed(device, build);
-    CHECK(got.results == want.results);
-    CHECK(got.stats.overlaps == 0 && got.stats.barriers == want.stats.barriers);
+    for (int64_t width : {256, 384}) {
+        const Blocks build = [width](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), width, 2); };
+        const Replayed want = replayed(plain, 128, build);
+        create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateComputePipelines;
+        FAILING(vkCreateComputePipelines, refuse_overlap);
+        const Replayed got = replayed(device, 128, build);
+        CHECK(got.results == want.results);
+        CHECK(got.stats.overlaps == 0 && got.stats.barriers == want.stats.barriers);
+        CHECK(stats_of(device).refusals == 0 && stats_of(device).overlaps == 0);
+    }
+}
+
+// Opening a device runs three dispatches that wait for each other. Without the first one, the second gives up.
+TEST(a_device_that_fails_the_check_keeps_its_barriers) {
+    const Device before = open_device(); // the first one loads the driver's functions
+    dispatch = VULKAN_HPP_DEFAULT_DISPATCHER.vkCmdDispatch;
+    kpx_device_options options{};
+    options.overlaps = 1;
+    FAILING(vkCmdDispatch, without_the_first);
+    for (bool drops : {false, true}) {
+        dispatched = 0;
+        drops_first = drops;
+        const Device device = open_device(options);
+        CHECK(dispatched == 3 && stats_of(device).overlaps == !drops);
+    }
+}
+
+TEST(a_check_that_cannot_run_is_not_passed) {
+    kpx_device_options options{};
+    options.overlaps = 1;
+    options.disabled = "overlap_check.base";
+    CHECK(stats_of(open_device(options)).overlaps == 0);
 }

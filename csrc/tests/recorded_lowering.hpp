@@ -32,7 +32,6 @@ class RecordedLowering : public kpx::Lowering {
                              .byte_matrices_of_8 = true,
                              .is_cpu = false,
                              .small_code = false,
-                             .overlaps = false,
                              .as_gpu = false};
     std::set<std::string_view> words = {"narrow", "subgroup", "dot8"}; // of every variant
     std::vector<RecordedDispatch> dispatches;

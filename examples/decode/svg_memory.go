@@ -20,7 +20,7 @@ func (p *picture) drawMemory() {
 	scale := memoryWidth / float64(end)
 	p.drawAxis(m.Arenas, starts, scale)
 	for i, t := range m.Tensors {
-		if t.Kind != kompute.RegionTensorPlanned {
+		if t.Kind != kompute.RegionTensorPlanned && t.Kind != kompute.RegionTensorAwaited {
 			continue
 		}
 		x := p.memory + float64(starts[t.Arena]+t.Offset)*scale

@@ -59,7 +59,7 @@ func FuzzFaults(f *testing.F) {
 }
 
 func (c *chaos) open() (err error) {
-	c.d, err = kompute.Open("vulkan", kompute.WithStrict())
+	c.d, err = kompute.Open("vulkan", kompute.WithStrict(), kompute.WithOverlap())
 	return err
 }
 

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,9 @@ func TestOverlap(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.GeneratedIDs, r.IDs)
 			}
+			described, err := s.Region().Describe()
+			require.NoError(t, err)
+			requireOrdered(t, described)
 			stats := s.Region().Stats()
 			if d.Backend() == "vulkan" && d.Info().SubgroupSize >= 8 { // smaller ones have no fused products
 				require.Greater(t, stats.Overlaps, stats.Dispatches/2)
@@ -32,4 +36,51 @@ func TestOverlap(t *testing.T) {
 			}
 		})
 	}, kompute.WithStrict(), kompute.WithOverlap())
+}
+
+// requireOrdered fails if a dispatch touches what earlier ones since the last barrier
+// have written, or writes what they have read, but for results that it waits for; or if
+// such a result has another writer, or shares its memory.
+func requireOrdered(t *testing.T, d *kompute.RegionDescription) {
+	t.Helper()
+	overlap := func(a, b kompute.RegionUse) bool {
+		return a.Tensor == b.Tensor && a.Offset < b.Offset+b.Bytes && b.Offset < a.Offset+a.Bytes
+	}
+	conflicts := func(uses, earlier []kompute.RegionUse) bool {
+		return slices.ContainsFunc(uses, func(u kompute.RegionUse) bool {
+			return slices.ContainsFunc(earlier, func(e kompute.RegionUse) bool { return overlap(u, e) })
+		})
+	}
+	awaited := func(u kompute.RegionUse) bool { return d.Memory.Tensors[u.Tensor].Kind == kompute.RegionTensorAwaited }
+	var reads, writes []kompute.RegionUse // since the last barrier
+	writer := make(map[int]int) // by tensor: the last dispatch that writes it
+	for i, one := range d.Dispatches {
+		if one.Barrier {
+			reads, writes = nil, nil
+		}
+		others := slices.DeleteFunc(slices.Clone(one.Reads), awaited)
+		require.False(t, conflicts(others, writes), "dispatch %d reads what is not there", i)
+		require.False(t, conflicts(one.Writes, writes), "dispatch %d", i)
+		require.False(t, conflicts(one.Writes, reads), "dispatch %d", i)
+		for _, u := range one.Reads {
+			_, written := writer[u.Tensor]
+			require.True(t, !awaited(u) || written, "dispatch %d waits for what nobody has written", i)
+		}
+		for _, u := range one.Writes {
+			last, written := writer[u.Tensor]
+			require.False(t, awaited(u) && written && last != i, "dispatches %d and %d write one result", last, i)
+			writer[u.Tensor] = i
+		}
+		reads, writes = append(reads, one.Reads...), append(writes, one.Writes...)
+	}
+	for i, a := range d.Memory.Tensors {
+		if a.Kind != kompute.RegionTensorAwaited {
+			continue
+		}
+		for j, b := range d.Memory.Tensors {
+			placed := b.Kind == kompute.RegionTensorAwaited || b.Kind == kompute.RegionTensorPlanned
+			apart := a.Arena != b.Arena || a.Offset+a.Bytes <= b.Offset || b.Offset+b.Bytes <= a.Offset
+			require.True(t, i == j || !placed || apart, "tensors %d and %d", i, j)
+		}
+	}
 }

@@ -1,5 +1,5 @@
 // For kernels that may begin before the dispatches that they depend on have ended
-// (csrc/record/overlap.hpp): instead of waiting at a barrier, they ask memory for
+// (csrc/graph/overlap.hpp): instead of waiting at a barrier, they ask memory for
 // results that are not there yet, which OVERLAP_MISSING stands for, until they are.
 //
 // Before the include: OVERLAP, a specialization constant. Bit i of it says that

@@ -4,8 +4,8 @@
 
 // overlap_check
 struct OverlapCheckParams {
-    uint words;  // workgroups of the first dispatch
-    uint rounds; // of its work, or of waiting
+    uint words;  // of the dispatch before
+    uint rounds; // of waiting for one of them
 };
 
 #endif

@@ -21,6 +21,9 @@ vec2 held_stats;
 uint x_row(uint m) { return min(gl_WorkGroupID.z * X_ROWS + m, p.x_rows - 1); }
 
 vec4 x_in(uint m, uint quad) {
+    if (OVERLAPS(X_BINDING)) {
+        return uintBitsToFloat(awaited_x.data[p.x_offset / 4 + quad]);
+    }
     return SPLITS != 1 ? combined_quad(p.x_offset, quad) : x_quad(p.x_offset + x_row(m) * p.x_stride + 4 * quad);
 }
 
@@ -34,6 +37,9 @@ uint eight(uint n, uint units) {
     uint wanted = n * THREADS + thread_index();
     return wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
 }
+
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_vote : require
 
 // A row of x that may not be there yet (overlap.glsl), all that a thread needs of it at once.
 uvec4 awaited_quads[OVERLAPS(X_BINDING) ? 2 * EIGHTS : 1];
@@ -50,14 +56,13 @@ void await_x(uint from, uint units) {
         [[unroll]] for (uint i = 0; i < 2 * EIGHTS; i++) {
             missing = missing || is_missing(awaited_quads[i]);
         }
-    } while (missing);
+    } while (subgroupAny(missing)); // shuffles follow
 }
 
 // Loads `units` units of row m, from unit `from` on, the first of the piece:
 // eight columns to a thread, so four adjacent threads share a unit. Threads
 // beyond the last unit repeat it and write nothing, because drivers handle
 // shuffles in branches badly.
-#ifdef SUBGROUP
 void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
     uint quad = from * 8 + 2 * i;
     float square = NORM != 0 ? squares_of_eight(a, b) : 0.0;
