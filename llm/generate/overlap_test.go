@@ -53,7 +53,7 @@ func requireOrdered(t *testing.T, d *kompute.RegionDescription) {
 	}
 	awaited := func(u kompute.RegionUse) bool { return d.Memory.Tensors[u.Tensor].Kind == kompute.RegionTensorAwaited }
 	var reads, writes []kompute.RegionUse // since the last barrier
-	writer := make(map[int]int) // by tensor: the last dispatch that writes it
+	writer := make(map[int]int)           // by tensor: the last dispatch that writes it
 	for i, one := range d.Dispatches {
 		if one.Barrier {
 			reads, writes = nil, nil
