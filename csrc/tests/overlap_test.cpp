@@ -8,11 +8,12 @@ namespace {
 
 constexpr uint64_t kHang = 60'000'000'000; // a test that waits for what never comes fails
 
-Device open_overlapping() {
+Device open_overlapping(const char *disabled_passes = nullptr) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1); // until the test ends
     kpx_device_options options{};
     options.overlaps = 1;
     options.hang_ns = kHang;
+    options.disabled_passes = disabled_passes;
     Device device = open_device(options);
     CHECK(stats_of(device).overlaps == 1);
     return device;
@@ -44,7 +45,7 @@ struct Replayed {
     kpx_region_stats stats;
 };
 
-// What the function captures, replayed with three different rows of n numbers.
+// What the function captures, replayed with three different rows of n numbers, and not always by the same stream.
 using Blocks = std::function<std::vector<Tensor>(Layer &, Tensor x)>;
 Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
     Layer layer(device, nullptr);
@@ -54,6 +55,7 @@ Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
     begin_capture(layer.stream);
     const std::vector<Tensor> results = build(layer, {nullptr, view});
     const Region region = end_capture(layer.stream);
+    const Stream other = new_stream(device);
     Replayed out{{}, stats_of(region)};
     for (uint32_t times : {1u, 3u, 1u}) {
         std::vector<uint32_t> row;
@@ -64,7 +66,7 @@ Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
             row.push_back(word);
         }
         upload(layer.stream, kept, row);
-        replay(layer.stream, region, times); // each begins without the results of the one before
+        replay(times == 1 ? layer.stream : other, region, times); // each begins without the results of the one before
         for (const Tensor &result : results) {
             out.results.push_back(download(layer.stream, result.buffer, size_t(result.size())));
         }
@@ -105,6 +107,13 @@ TEST(dispatches_that_wait_by_themselves_need_no_barrier) {
     // They read little, so there is a barrier after every three; the first one's x is the caller's.
     CHECK(got.stats.dispatches == 6 && got.stats.overlaps == 4);
     CHECK(got.stats.transient_bytes > want.stats.transient_bytes);
+}
+
+TEST(results_have_memory_of_their_own_without_a_plan_too) {
+    const Device plain = open_as_gpu(), device = open_overlapping("memory_plan");
+    const Blocks build = [](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), 256, 2); };
+    const Replayed want = replayed(plain, 128, build), got = replayed(device, 128, build);
+    CHECK(got.results == want.results && got.stats.overlaps > 0);
 }
 
 TEST(dispatches_that_read_much_all_overlap) {
