@@ -77,8 +77,8 @@ func WithHangLimit(limit time.Duration) Option {
 // Results are the same. Kernels that wait are compiled beside their other forms.
 //
 // It relies on the device starting the workgroups of one dispatch before those of the
-// next, which GPUs do, but Vulkan does not promise. So it must be asked for, and Open
-// first tries it out: on a device that fails, barriers stay, DeviceStats.Overlap is
+// next, as the GPU that it was measured on does, but which Vulkan does not promise. So it
+// must be asked for, and Open first tries it out: on a device that fails, barriers stay, DeviceStats.Overlap is
 // false, and a warning is logged. A device that stops doing so hangs (WithHangLimit). The
 // CPU backend needs none of it.
 func WithOverlap() Option {

@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -42,7 +43,7 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 		return nil, err
 	}
 	if o.overlap && !d.Stats().Overlap {
-		d.Logger().Warn("kompute: dispatches cannot overlap on this device, so barriers stay", "device", info.Name)
+		d.Logger().Warn("dispatches cannot overlap on this device: barriers stay", slog.String("device", info.Name))
 	}
 	return d, nil
 }

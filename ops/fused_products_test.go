@@ -37,8 +37,8 @@ type productSize struct {
 }
 
 // What makes the rows of a product, the product, and the sum of it and a residual give what these ops give one after the
-// other, also in rows with infinities, and on every device nearly the same. They are one op for a row on the CPU, and for many
-// rows with the kernels of GPUs.
+// other, also in rows with infinities, and on every device nearly the same. They are one op for a row on the CPU, and for
+// many rows with the kernels of GPUs.
 func TestFusedProducts(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	seen := make(map[string][]float64)

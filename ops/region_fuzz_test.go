@@ -10,7 +10,8 @@ import (
 )
 
 // FuzzRegion runs random programs op by op and as a replayed region, on every
-// device, with every fusion, and dispatches that overlap: the results must be the same except for rounding.
+// device, with every fusion, and dispatches that overlap: the results must be the same
+// except for rounding.
 func FuzzRegion(f *testing.F) {
 	f.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	devices, all := make(map[string]*kompute.Device), specs(f)

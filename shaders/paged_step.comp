@@ -1,7 +1,8 @@
 // Attention of one new token over pages of floats: it norms and rotates the token's heads, writes its key and value into
 // their page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one
-// key head and a range of the keys. The heads are loaded first of all, unless they may not be there yet, and the first keys are loaded
-// while the heads are prepared. The new key and value, which are in no page yet, replace whatever is loaded in their place.
+// key head and a range of the keys. The heads are loaded first of all, unless they may not be there yet (OVERLAP), and
+// the first keys are loaded while the heads are prepared. The new key and value, which are in no page yet, replace
+// whatever is loaded in their place.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450

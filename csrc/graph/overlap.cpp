@@ -37,10 +37,7 @@ class Overlap {
         uint32_t together = 0;
         for (Node &node : program_.all_nodes()) {
             node.apart = together == kShortTogether && program_.awaits(node);
-            if (node.apart) {
-                hazards.clear();
-            }
-            const bool barrier = hazards.add(program_.uses(node), node.layout.bindings) || node.apart;
+            const bool barrier = hazards.add(program_.uses(node), node.layout.bindings, node.apart);
             together = barrier || !program_.awaits(node) ? 1 : together + 1;
         }
     }

@@ -4,8 +4,9 @@
 
 namespace kpx {
 
-bool Hazards::add(const Use *uses, uint32_t n) {
-    const bool barrier = std::any_of(uses, uses + n, [this](const Use &use) { return !use.awaited && conflicts(use); });
+bool Hazards::add(const Use *uses, uint32_t n, bool apart) {
+    const bool barrier =
+        apart || std::any_of(uses, uses + n, [this](const Use &use) { return !use.awaited && conflicts(use); });
     if (barrier) {
         clear();
     }

@@ -91,10 +91,7 @@ void Program::plan() {
     Hazards hazards;
     barriers_ = 0;
     for (Node &node : nodes_) {
-        if (node.apart) {
-            hazards.clear();
-        }
-        node.barrier = hazards.add(uses(node), node.layout.bindings) || node.apart;
+        node.barrier = hazards.add(uses(node), node.layout.bindings, node.apart);
         barriers_ += node.barrier;
     }
 }

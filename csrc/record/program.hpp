@@ -99,10 +99,11 @@ class Program {
         return std::any_of(uses(node), uses(node) + node.layout.bindings,
                            [](const Use &use) { return use.awaited && use.access == KPX_READ; });
     }
-    // How many do, and have no barrier before them.
+    // Whether it does, and has no barrier before it; how many of them do.
+    bool overlaps(const Node &node) const { return !node.barrier && awaits(node); }
     uint64_t overlaps() const {
-        return uint64_t(std::count_if(nodes_.begin(), nodes_.end(),
-                                      [this](const Node &node) { return !node.barrier && awaits(node); }));
+        return uint64_t(
+            std::count_if(nodes_.begin(), nodes_.end(), [this](const Node &node) { return overlaps(node); }));
     }
 
     // Marks the nodes that need a barrier before them (hazards.hpp).

@@ -117,7 +117,7 @@ void write_dispatches(JsonWriter &json, const Region &region) {
                 json.value(node.grid.z);
             });
             json.key("barrier").value(node.barrier);
-            json.key("overlaps").value(!node.barrier && region.program().awaits(node));
+            json.key("overlaps").value(region.program().overlaps(node));
             json.key("reads");
             write_uses(json, region, node, KPX_READ);
             json.key("writes");
