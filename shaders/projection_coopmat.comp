@@ -7,12 +7,13 @@
 // A tile is 16 rows of w by SIDE rows of x. A team, which is a subgroup of 32 lanes, has
 // TILES of them and goes through RUN chunks of CHUNK units of their columns, adding them
 // up as the lanes of projection.comp do; codes of the next chunk are loaded meanwhile.
-// ABREAST teams share the columns of a tile, SLOTS times as many are a workgroup. Then
-// the threads add up the teams' sums: runs to slices of LANES units, and slices in the
-// order of the columns. If that is not the whole row, there are several rounds. With
-// SiLU, tiles of the two matrices alternate. Loading a matrix of bytes from memory takes
-// a load for each byte, so x also goes through shared memory, chunk by chunk, for all
-// teams with the same columns.
+// X_BLOCKS teams have the same rows of w and share their codes. ABREAST such groups share
+// the columns of a tile, SLOTS times as many are a workgroup. Then the threads add up the
+// teams' sums: runs to slices of LANES units, and slices in the order of the columns. If
+// that is not the whole row, there are several rounds. With SiLU, tiles of the two
+// matrices alternate. Loading a matrix of bytes from memory takes a load for each byte,
+// so x also goes through shared memory, chunk by chunk, for all teams with the same
+// columns.
 //
 // Without cooperative matrices (the last variants), each lane of a team computes
 // some elements of a matrix by dot products.
@@ -22,7 +23,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 
-layout(local_size_x_id = 0) in; // SLOTS * ABREAST * 32
+layout(local_size_x_id = 0) in; // SLOTS * ABREAST * X_BLOCKS * 32
 
 #include "quads.glsl"
 #include "math.glsl"
@@ -47,7 +48,7 @@ layout(set = 0, binding = 0) readonly buffer RowsOfX { uvec4 rows_of_x[]; };
 #define residual_DT y_DT
 TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
-layout(constant_id = 15) const uint BUFFERS = 1; // of x: with two there is a barrier less to a chunk
+layout(constant_id = 15) const uint X_BLOCKS = 1; // of SIDE rows of x of a workgroup: 1 or 2
 layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
 
@@ -60,7 +61,8 @@ const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
 const uint ROUNDS = (CHUNKS + ABREAST * RUN - 1) / (ABREAST * RUN);
-const uint TEAMS = SLOTS * ABREAST;
+const uint PLACES = SLOTS * ABREAST; // of teams with the same codes
+const uint TEAMS = PLACES * X_BLOCKS;
 const uint THREADS = TEAMS * 32;
 const uint SIDES = PAIR ? 2 : 1;                  // matrices of a workgroup
 const uint GROUP_TILES = SLOTS * TILES / SIDES;   // of each
@@ -70,17 +72,15 @@ const uint SCALES_FROM = 16 * PITCH; // then scales and biases, by group: 16 and
 const uint SUM_PITCH = 5;            // of a team's results for a row of x, in quads: one more than needed
 const uint SUMS = SIDE * SUM_PITCH;
 const uint OPERANDS = SCALES_FROM + GROUPS * 8;
-const uint TILE_QUADS = OPERANDS > SUMS ? OPERANDS : SUMS;
+const uint TILE_QUADS = OPERANDS > X_BLOCKS * SUMS ? OPERANDS : X_BLOCKS * SUMS;
 const uint TILE = 16 * SIDE; // elements
 
-// The layout of a unit of x in shared memory: rows of digits, padded by one quad, multiples and sums.
-const uint X_PITCH = 3;
-const uint HELD_MULTIPLES = 3 * SIDE * X_PITCH;
-const uint HELD_SUMS = HELD_MULTIPLES + SIDE / 4;
-const uint HELD_UNIT = HELD_SUMS + SIDE / 4;
-const uint X_FROM = TEAMS * TILES * TILE_QUADS;
+// What a chunk of a block of x takes in shared memory: all but the sums of squares.
+const uint HELD_PITCH = X_PITCH, UNIT_SUMS = X_SUMS(SIDE) - X_MULTIPLES(SIDE);
+const uint X_QUADS = X_SQUARES(SIDE);
+const uint X_FROM = PLACES * TILES * TILE_QUADS;
 
-shared uvec4 work[X_FROM + ABREAST * BUFFERS * CHUNK * HELD_UNIT];
+shared uvec4 work[X_FROM + ABREAST * X_BLOCKS * X_QUADS];
 
 const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
@@ -89,8 +89,16 @@ const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
-uvec4 words[TILES * CHUNK / 2];
+const uint WORDS = CHUNK / 2 / X_BLOCKS; // of a tile, each lane
+uvec4 words[TILES * WORDS];
 uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
+
+// Which rows of x the team has, and what teams with the same codes have in common.
+uint x_block() { return X_BLOCKS == 1 ? 0 : team() % X_BLOCKS; }
+uint place() { return team() / X_BLOCKS; }
+
+// Which quad of a tile's codes a lane loads.
+uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
 
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
@@ -113,11 +121,14 @@ uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
         return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
-        [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) { \
-            uint at = k * 32 + team_lane(); \
+        [[unroll]] for (uint k = 0; k < WORDS; k++) { \
+            uint at = tile_quad(k); \
             uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
             uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
-            words[t * CHUNK / 2 + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
+            words[t * WORDS + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
+        } \
+        if (x_block() > 0) { \
+            return; \
         } \
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
@@ -133,12 +144,12 @@ MATRIX(2, 9)
 
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
-uint block;     // of rows of x
+uint block;     // the first one of rows of x
 
 void locate() {
-    uint blocks = (p.x_rows + SIDE - 1) / SIDE;
+    uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS);
     uint group = workgroup_index() / blocks;
-    block = workgroup_index() % blocks;
+    block = workgroup_index() % blocks * X_BLOCKS;
     matrix = 0;
     if (!PAIR) {
         matrix = uint(SETS > 1 && group >= p.starts[0]) + uint(SETS > 2 && group >= p.starts[1]);
@@ -147,13 +158,13 @@ void locate() {
     first_row = group * GROUP_TILES * 16;
 }
 
-uint slot() { return team() / ABREAST; }
+uint slot() { return place() / ABREAST; }
 
 // The first row of a tile of the workgroup, among those of its matrix.
 uint tile_row(uint tile) { return first_row + tile / SIDES * 16; }
 
 // The team's first unit of a round.
-uint first_unit(uint round_) { return (round_ * ABREAST + team() % ABREAST) * RUN * CHUNK; }
+uint first_unit(uint round_) { return (round_ * ABREAST + place() % ABREAST) * RUN * CHUNK; }
 
 // Starts the loads of a chunk of the team's tiles.
 void fetch(uint unit) {
@@ -175,48 +186,60 @@ void fetch(uint unit) {
     }
 }
 
-// Where a team's tile is in shared memory.
-uint tile_from(uint team, uint t) { return (team * TILES + t) * TILE_QUADS; }
+// Where a tile is in shared memory, first its codes, and then the sums of its teams.
+uint tile_from(uint place, uint t) { return (place * TILES + t) * TILE_QUADS; }
 
 // Stores the codes in shared memory, as a byte each, and the scales and biases.
 void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) {
-            uint at = k * 32 + team_lane();
-            uint to = tile_from(team(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
-            uvec4 v = words[t * CHUNK / 2 + k];
+        [[unroll]] for (uint k = 0; k < WORDS; k++) {
+            uint at = tile_quad(k);
+            uint to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
+            uvec4 v = words[t * WORDS + k];
             work[to] = uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu;
             work[to + 1] = uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu;
+        }
+        if (x_block() > 0) {
+            continue;
         }
         [[unroll]] for (uint g = 0; g < GROUPS; g++) {
             float scale = bits_to_float(scale_bits[t * GROUPS + g], scales_DT);
             float bias = bits_to_float(bias_bits[t * GROUPS + g], biases_DT);
             uint i = team_lane();
-            work[tile_from(team(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
+            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
         }
     }
 }
 
 // The teams with the same columns load a chunk of x into shared memory.
-const uint X_READ = X_SQUARES(SIDE); // quads of a unit
-const uint X_LOADS = (CHUNK * X_READ + SLOTS * 32 - 1) / (SLOTS * 32);
+const uint X_THREADS = SLOTS * X_BLOCKS * 32;
+const uint X_LOADS = (X_BLOCKS * X_QUADS + X_THREADS - 1) / X_THREADS;
 uvec4 x_words[X_LOADS];
 
-uint x_from(uint step_) { return X_FROM + (team() % ABREAST * BUFFERS + step_ % BUFFERS) * CHUNK * HELD_UNIT; }
+// A quad of the chunk that the thread loads. The last threads repeat the last one.
+uint chunk_quad(uint k) {
+    uint thread = (slot() * X_BLOCKS + x_block()) * 32 + team_lane();
+    return min(k * X_THREADS + thread, X_BLOCKS * X_QUADS - 1);
+}
+
+// Where a chunk of a block of rows of x is, the last one if there is no such block.
+uint chunk_from(uint block, uint chunk) {
+    return (min(block, (p.x_rows - 1) / SIDE) * CHUNKS + min(chunk, CHUNKS - 1)) * X_CHUNK(SIDE);
+}
 
 void fetch_x(uint unit) {
     [[unroll]] for (uint k = 0; k < X_LOADS; k++) {
-        uint i = min((k * SLOTS + slot()) * 32 + team_lane(), CHUNK * X_READ - 1);
-        x_words[k] = rows_of_x[(block * UNITS + min(unit + i / X_READ, UNITS - 1)) * X_UNIT(SIDE) + i % X_READ];
+        uint at = chunk_quad(k);
+        x_words[k] = rows_of_x[chunk_from(block + at / X_QUADS, unit / CHUNK) + at % X_QUADS];
     }
 }
 
-void put_x(uint step_) {
+// Where the chunk of a block is in shared memory.
+uint x_from(uint x_block) { return X_FROM + (place() % ABREAST * X_BLOCKS + x_block) * X_QUADS; }
+
+void put_x() {
     [[unroll]] for (uint k = 0; k < X_LOADS; k++) {
-        uint i = min((k * SLOTS + slot()) * 32 + team_lane(), CHUNK * X_READ - 1);
-        uint at = i % X_READ, digits = X_MULTIPLES(SIDE);
-        uint to = at < digits ? at / 2 * X_PITCH + at % 2 : HELD_MULTIPLES + at - digits;
-        work[x_from(step_) + i / X_READ * HELD_UNIT + to] = x_words[k];
+        work[x_from(0) + chunk_quad(k)] = x_words[k];
     }
 }
 
@@ -229,12 +252,12 @@ FLOATS sums[TILES];
 // Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
 void add_chunk(uint unit, uint x) {
     UNROLL for (uint u = 0; u < CHUNK; u++) {
-        hold_unit(0, x + u * HELD_UNIT);
+        hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             INTEGERS products;
-            multiply_bytes(tile_from(team(), t) + 2 * u, 0, products);
+            multiply_bytes(tile_from(place(), t) + 2 * u, 0, products);
             if (u % (1 << GROUP_SHIFT) == 0) {
-                hold_scales(t, tile_from(team(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+                hold_scales(t, tile_from(place(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
             }
             FLOATS result;
             unit_floats(products, 0, t, unit + u < UNITS, result);
@@ -270,14 +293,17 @@ void add_to_run(uint number) {
     }
 }
 
-// Element i of a tile: the previous sum plus the teams' sums of this round.
+// Where the team's sums of a tile are.
+uint sums_from(uint place, uint t, uint x_block) { return tile_from(place, t) + x_block * SUMS; }
+
+// Element i of the tiles with the same rows of w: the previous sum plus the teams' sums of this round.
 float add_round(float total, uint tile, uint i) {
-    uint at = i / 16 * SUM_PITCH * 4 + i % 16;
+    uint at = i % TILE / 16 * SUM_PITCH * 4 + i % 16;
     [[unroll]] for (uint slice = 0; slice < ABREAST / SLICE_TEAMS; slice++) {
         float part[8];
         [[unroll]] for (uint c = 0; c < SLICE_TEAMS; c++) {
             // Zeros after the last chunk.
-            uint from = tile_from(tile / TILES * ABREAST + slice * SLICE_TEAMS + c, tile % TILES);
+            uint from = sums_from(tile / TILES * ABREAST + slice * SLICE_TEAMS + c, tile % TILES, i / TILE);
             part[c] = uintBitsToFloat(work[from + at / 4][at & 3u]);
         }
         [[unroll]] for (uint reach = 1; reach < SLICE_TEAMS; reach *= 2) {
@@ -290,33 +316,59 @@ float add_round(float total, uint tile, uint i) {
     return total;
 }
 
-// The sum of squares of a unit of a row.
-float unit_squares(uint of_x, uint row) {
-    return uintBitsToFloat(rows_of_x[of_x * X_UNIT(SIDE) + X_SQUARES(SIDE) + row / 4][row & 3u]);
+// The sum of squares of a unit of a row of the workgroup's blocks.
+float unit_squares(uint row, uint unit) {
+    uint at = chunk_from(block + row / SIDE, unit / CHUNK) + X_SQUARES(SIDE) + (unit % CHUNK * SIDE + row % SIDE) / 4;
+    return uintBitsToFloat(rows_of_x[at][row & 3u]);
 }
+
+const uint GROUP_X_ROWS = SIDE * X_BLOCKS;
+shared float factors[GROUP_X_ROWS]; // 1/rms of these rows
 
 #ifdef COOPMAT_KHR
 
-// 1/rms of a row of the block. The lanes of projection.comp sum the squares.
-float row_factor(uint block, uint row) {
+// What a lane of projection.comp adds up, with several loads under way.
+float lane_squares(uint row, uint lane) {
+    const uint abreast = 4;
     float sum = 0.0;
-    for (uint unit = team_lane() % LANES; unit < UNITS; unit += LANES) {
-        sum += unit_squares(block * UNITS + unit, row);
+    for (uint unit = lane; unit < UNITS; unit += abreast * LANES) {
+        float squares[abreast];
+        [[unroll]] for (uint k = 0; k < abreast; k++) {
+            squares[k] = unit_squares(row, min(unit + k * LANES, UNITS - 1));
+        }
+        [[unroll]] for (uint k = 0; k < abreast; k++) {
+            sum += unit + k * LANES < UNITS ? squares[k] : 0.0;
+        }
     }
-    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        sum += subgroupShuffleXor(sum, bit);
+    return sum;
+}
+
+void find_factors() {
+    const uint abreast = 32 / LANES; // rows of a team
+    [[unroll]] for (uint first = 0; first < GROUP_X_ROWS; first += TEAMS * abreast) {
+        uint row = first + team() * abreast + team_lane() / LANES;
+        float sum = lane_squares(min(row, GROUP_X_ROWS - 1), team_lane() % LANES);
+        [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+            sum += subgroupShuffleXor(sum, bit);
+        }
+        if (team_lane() % LANES == 0 && row < GROUP_X_ROWS) {
+            factors[row] = norm_factor(sum, COLS, p.eps);
+        }
     }
-    return norm_factor(sum, COLS, p.eps);
 }
 
 #else
 
-float row_factor(uint block, uint row) {
+void find_factors() {
+    uint row = gl_LocalInvocationIndex;
+    if (row >= GROUP_X_ROWS) {
+        return;
+    }
     float sums[32];
     [[dont_unroll]] for (uint i = 0; i < LANES; i++) {
         sums[i] = 0.0;
         [[dont_unroll]] for (uint unit = i; unit < UNITS; unit += LANES) {
-            sums[i] += unit_squares(block * UNITS + unit, row);
+            sums[i] += unit_squares(row, unit);
         }
     }
     [[dont_unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
@@ -324,25 +376,14 @@ float row_factor(uint block, uint row) {
             sums[i] += sums[i + bit];
         }
     }
-    return norm_factor(sums[0], COLS, p.eps);
+    factors[row] = norm_factor(sums[0], COLS, p.eps);
 }
 
 #endif
 
-shared float factors[SIDE]; // 1/rms of the rows of the block
-
-void find_factors() {
-    for (uint row = team(); row < SIDE; row += TEAMS) {
-        float factor = row_factor(block, row);
-        if (team_lane() == 0) {
-            factors[row] = factor;
-        }
-    }
-}
-
 #include "byte_tile_stores.glsl"
 
-// Element i of a tile: i % 16 of its rows of w, i / 16 of its rows of x.
+// Element i of the tiles with the same rows of w: i % 16 of these, i / 16 of the rows of x.
 void finish(uint tile_first, uint i, float v, float second) {
     uint row = tile_first + i % 16;
     uint row_of_x = block * SIDE + i / 16;
@@ -360,7 +401,8 @@ void finish(uint tile_first, uint i, float v, float second) {
     store(matrix, row_of_x, row, v);
 }
 
-const uint RESULTS = GROUP_TILES * TILE;
+const uint TILE_RESULTS = TILE * X_BLOCKS; // of the same rows of w
+const uint RESULTS = GROUP_TILES * TILE_RESULTS;
 float totals[(RESULTS + THREADS - 1) / THREADS * SIDES]; // the sums so far of the thread's results
 
 // Stores the teams' results.
@@ -370,7 +412,7 @@ void collect(uint round_, bool last) {
         if (mine >= RESULTS) {
             break;
         }
-        uint tile = mine / TILE * SIDES, i = mine % TILE, k = at / THREADS * SIDES;
+        uint tile = mine / TILE_RESULTS * SIDES, i = mine % TILE_RESULTS, k = at / THREADS * SIDES;
         [[unroll]] for (uint side = 0; side < SIDES; side++) {
             totals[k + side] = add_round(round_ > 0 ? totals[k + side] : 0.0, tile + side, i);
         }
@@ -384,6 +426,10 @@ void collect(uint round_, bool last) {
 FLOATS sums_so_far[TILES];
 
 void end_round(uint round_) {
+    bool stores = ABREAST > 1 || round_ + 1 == ROUNDS;
+    if (X_BLOCKS > 1 && stores) {
+        barrier(); // other teams may still need the codes
+    }
     [[unroll]] for (uint t = 0; t < TILES; t++) {
         if (ABREAST == 1) {
             if (round_ == 0) {
@@ -392,11 +438,11 @@ void end_round(uint round_) {
             floats_add(sums_so_far[t], sums[t]);
             sums[t] = sums_so_far[t];
         }
-        if (ABREAST > 1 || round_ + 1 == ROUNDS) {
-            floats_store(sums[t], tile_from(team(), t));
+        if (stores) {
+            floats_store(sums[t], sums_from(place(), t, x_block()));
         }
     }
-    if (ABREAST > 1 || round_ + 1 == ROUNDS) {
+    if (stores) {
         barrier();
         collect(ABREAST > 1 ? round_ : 0, round_ + 1 == ROUNDS);
     }
@@ -415,10 +461,10 @@ void main() {
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
         uint round_ = step_ / RUN, number = step_ % RUN;
         uint unit = first_unit(round_) + number * CHUNK;
-        if (step_ > 0 && (BUFFERS == 1 || (number == 0 && ABREAST > 1))) {
+        if (step_ > 0) {
             barrier();
         }
-        put_x(step_);
+        put_x();
         unpack();
         barrier();
         if (step_ + 1 < steps) {
@@ -426,7 +472,7 @@ void main() {
             fetch(next);
             fetch_x(next);
         }
-        add_chunk(unit, x_from(step_));
+        add_chunk(unit, x_from(x_block()));
         add_to_run(number);
         team_barrier();
         if (number + 1 == RUN) {

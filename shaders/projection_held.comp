@@ -83,9 +83,10 @@ const uint PITCH = 5;
 const uint SCALES_FROM = 16 * PITCH;
 const uint OPERANDS = SCALES_FROM + GROUPS * 8;
 // The layout of a unit of x: rows of digits, padded by one quad, multiples and sums.
-const uint X_PITCH = 3;
-const uint HELD_MULTIPLES = 3 * SIDE * X_PITCH;
-const uint HELD_SUMS = HELD_MULTIPLES + SIDE / 4;
+const uint HELD_PITCH = 3;
+const uint HELD_MULTIPLES = 3 * SIDE * HELD_PITCH;
+const uint UNIT_SUMS = SIDE / 4;
+const uint HELD_SUMS = HELD_MULTIPLES + UNIT_SUMS;
 const uint HELD_UNIT = HELD_SUMS + SIDE / 4;
 const uint SUM_PITCH = TILES == 1 ? 5 : 4;
 #ifdef COOPMAT_KHR

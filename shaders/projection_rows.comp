@@ -1,11 +1,11 @@
 // Converts rows of x, perhaps normalised, to the form that projection_coopmat reads:
-// SIDE rows make a block, and of each unit of 32 columns of a block there are three
-// matrices of bytes, 32 columns by SIDE rows, the digits of the integers of
-// unit_integers.glsl with the lowest first; and for each row of the unit the number
-// that the integers are multiples of, the sum, and the sum of squares before the
-// gain. Digits are from -128 to 127. The even columns of every eight come first,
-// like the codes of a masked word. Rows beyond the last are zeros. Each team of 32
-// threads converts one unit of a block.
+// SIDE rows make a block, and of each chunk of 4 units of 32 columns of a block there
+// are three matrices of bytes, the digits of the integers of unit_integers.glsl with
+// the lowest first; and for each row of a unit the number that the integers are
+// multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
+// from -128 to 127. The even columns of every eight come first, like the codes of a
+// masked word. Rows beyond the last are zeros; units beyond the last are not written.
+// Each team of 32 threads converts one unit of a block.
 //
 // variants: narrow_subgroup subgroup
 #version 450
@@ -29,12 +29,13 @@ layout(constant_id = 3) const uint COLS = 1024; // of x, a multiple of 32
 layout(constant_id = 4) const uint NORM = 0;    // 1: without gain, 2: with
 layout(constant_id = 5) const uint TEAMS = 4;
 layout(constant_id = 6) const uint SIDE = 16; // rows of a block
-layout(set = 0, binding = 2) writeonly buffer Units { uvec2 units[]; }; // X_UNIT quads each
+layout(set = 0, binding = 2) writeonly buffer Units { uvec2 units[]; }; // X_CHUNK quads for each chunk
 layout(set = 0, binding = 2) writeonly buffer Stats { float stats[]; };
 
 layout(push_constant) uniform Push { ProjectionRowsParams p; };
 
 const uint UNITS = COLS / 32;
+const uint CHUNKS = (UNITS + 3) / 4;
 
 uint thread_index() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 uint team() { return thread_index() / 32; }
@@ -58,16 +59,17 @@ void make_eight(uint block, uint unit, uint row, uint i) {
         sum += subgroupShuffleXor(sum, bit);
         square += subgroupShuffleXor(square, bit);
     }
-    uint to = (block * UNITS + unit) * X_UNIT(SIDE);
+    uint to = (block * CHUNKS + unit / 4) * X_CHUNK(SIDE);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        units[to * 2 + (digit * SIDE + row) * 4 + i] = uvec2(bytes_of(even, 0), bytes_of(odd, 0));
+        units[(to + (digit * SIDE + row) * X_PITCH) * 2 + unit % 4 * 4 + i] = uvec2(bytes_of(even, 0), bytes_of(odd, 0));
         even = (even - ((even << 24) >> 24)) >> 8;
         odd = (odd - ((odd << 24) >> 24)) >> 8;
     }
     if (i == 0) {
-        stats[to * 4 + X_MULTIPLES(SIDE) * 4 + row] = unit_multiple(exponent);
-        stats[to * 4 + X_SUMS(SIDE) * 4 + row] = sum;
-        stats[to * 4 + X_SQUARES(SIDE) * 4 + row] = square;
+        uint at = to * 4 + unit % 4 * SIDE + row;
+        stats[at + X_MULTIPLES(SIDE) * 4] = unit_multiple(exponent);
+        stats[at + X_SUMS(SIDE) * 4] = sum;
+        stats[at + X_SQUARES(SIDE) * 4] = square;
     }
 }
 

@@ -30,12 +30,14 @@ struct ProjectionLaunch {
 
 // How projection_coopmat is launched; the fields are its constants.
 struct ByteTiles {
-    uint32_t lanes, abreast, slots, tiles, run, side, buffers;
+    uint32_t lanes, abreast, slots, tiles, run, side, x_blocks;
     bool pair; // tiles of two matrices alternate
 
-    uint32_t threads() const { return abreast * slots * 32; }
+    uint32_t teams() const { return abreast * slots * x_blocks; }
+    uint32_t threads() const { return teams() * 32; }
     uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
-    uint32_t shared_bytes(uint32_t group_shift) const;                          // of the kernel
+    uint32_t group_x_rows() const { return side * x_blocks; }
+    uint32_t shared_bytes(uint32_t group_shift) const; // of the kernel
     bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };
 

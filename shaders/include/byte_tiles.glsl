@@ -4,8 +4,8 @@
 //
 // Before the include: work[], shared memory by quads; HELD_UNITS and HELD_TILES, of how many units of x and of how many
 // tiles the team holds what it multiplies with; SIDE, and EVEN, whether there is every unit; in quads, what is from row
-// to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, X_PITCH, and where HELD_MULTIPLES and HELD_SUMS of a
-// unit are.
+// to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, HELD_PITCH; and from the multiples of a unit of x to its
+// sums, UNIT_SUMS.
 #ifndef BYTE_TILES_GLSL
 #define BYTE_TILES_GLSL
 
@@ -37,13 +37,13 @@ DIGITS held_digits[HELD_UNITS * 3];
 FLOATS held_multiples[HELD_UNITS], held_sums[HELD_UNITS];
 FLOATS held_scales[HELD_TILES], held_biases[HELD_TILES];
 
-// Loads the unit of x that begins at work[x].
-void hold_unit(uint u, uint x) {
+// Loads the unit of x whose digits begin at work[digits], and multiples at work[multiples].
+void hold_unit(uint u, uint digits, uint multiples) {
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        coopMatLoad(held_digits[u * 3 + digit], work, x + digit * SIDE * X_PITCH, X_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(held_digits[u * 3 + digit], work, digits + digit * SIDE * HELD_PITCH, HELD_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
     }
-    coopMatLoad(held_multiples[u], work, x + HELD_MULTIPLES, 0, gl_CooperativeMatrixLayoutRowMajor);
-    coopMatLoad(held_sums[u], work, x + HELD_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(held_multiples[u], work, multiples, 0, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(held_sums[u], work, multiples + UNIT_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
 }
 
 // Loads the scales and biases of a tile from work[group].
@@ -102,9 +102,13 @@ void team_barrier() { barrier(); }
 uint row_of_lane() { return team_lane() / 2; }
 uint column_of_lane(uint i) { return team_lane() % 2 * ELEMENTS + i; }
 
-uint held_group[HELD_TILES], held_x[HELD_UNITS];
+uint held_group[HELD_TILES], held_digits[HELD_UNITS], held_multiples[HELD_UNITS];
 
-void hold_unit(uint u, uint x) { held_x[u] = x; } // it is read when it is needed
+// They are read when they are needed.
+void hold_unit(uint u, uint digits, uint multiples) {
+    held_digits[u] = digits;
+    held_multiples[u] = multiples;
+}
 void hold_scales(uint t, uint group) { held_group[t] = group; }
 
 void multiply_bytes(uint a, uint u, out INTEGERS products) {
@@ -114,7 +118,7 @@ void multiply_bytes(uint a, uint u, out INTEGERS products) {
         [[unroll]] for (uint digit = 0; digit < 3; digit++) {
             sum <<= 8;
             [[unroll]] for (uint j = 0; j < 2; j++) {
-                uvec4 x = work[held_x[u] + ((2 - digit) * SIDE + column_of_lane(i)) * X_PITCH + j];
+                uvec4 x = work[held_digits[u] + ((2 - digit) * SIDE + column_of_lane(i)) * HELD_PITCH + j];
                 [[unroll]] for (uint k = 0; k < 4; k++) {
                     sum += dot_signed(codes[j][k], x[k], 0);
                 }
@@ -128,7 +132,7 @@ void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS resu
     uint group = held_group[t];
     float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
     float bias = uintBitsToFloat(work[group + 4 + row_of_lane() / 4][row_of_lane() & 3u]);
-    uint multiples = held_x[u] + HELD_MULTIPLES, sums = held_x[u] + HELD_SUMS;
+    uint multiples = held_multiples[u], sums = multiples + UNIT_SUMS;
     [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
         uint n = column_of_lane(i);
         float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);

@@ -50,7 +50,7 @@ void put_eight(uint to, uint u, uint pass) {
         square += subgroupShuffleXor(square, bit);
     }
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        uint at = to + (digit * SIDE + row) * X_PITCH + i / 2;
+        uint at = to + (digit * SIDE + row) * HELD_PITCH + i / 2;
         work[at][i % 2 * 2] = bytes_of(even, 0);
         work[at][i % 2 * 2 + 1] = bytes_of(odd, 0);
         even = (even - ((even << 24) >> 24)) >> 8;
@@ -81,7 +81,7 @@ void make_unit(uint u) {
         put_eight(x_from(u), u, 1);
     }
     team_barrier();
-    hold_unit(u, x_from(u));
+    hold_unit(u, x_from(u), x_from(u) + HELD_MULTIPLES);
     team_barrier();
 }
 

@@ -108,12 +108,14 @@ struct ProjectionHeldParams {
     float eps;
 };
 
-// The layout of a unit of a block of that many rows, in quads: three matrices of bytes, then for each row the number
+// The layout of a chunk of 4 units of a block of that many rows, in quads: three matrices of bytes with a row of 128
+// columns in 9 quads, so that rows begin in different banks of shared memory; then for each row of each unit the number
 // that the integers are multiples of, the sum, and the sum of squares.
-#define X_MULTIPLES(side) (6 * (side))
-#define X_SUMS(side) (X_MULTIPLES(side) + (side) / 4)
-#define X_SQUARES(side) (X_SUMS(side) + (side) / 4)
-#define X_UNIT(side) (X_SQUARES(side) + (side) / 4)
+#define X_PITCH 9
+#define X_MULTIPLES(side) (3 * X_PITCH * (side))
+#define X_SUMS(side) (X_MULTIPLES(side) + (side))
+#define X_SQUARES(side) (X_SUMS(side) + (side))
+#define X_CHUNK(side) (X_SQUARES(side) + (side))
 
 // matmul: out [batches, m, n] is contiguous.
 struct MatMulParams {
