@@ -22,9 +22,9 @@ float not_finite_sum(uint set, uint w_row, uint row) {
     uint from = p.x_offset + (block * SIDE + row) * COLS;
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < 8; j++) {
+        [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
             vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < 4; c++) {
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < UNKNOWN(4, p.x_rows); c++) {
                 uint code = 4 * j + c;
                 float weight = set == 0 ? weight0(w_row, unit, code)
                              : set == 1 ? weight1(w_row, unit, code)

@@ -8,6 +8,10 @@
 
 #include "math.glsl"
 
+// n, given a number from 1 on that the compiler does not know. It must not know n either: drivers unroll loops although
+// they are told not to, and code that hardly ever runs would push other code out of the caches of instructions.
+#define UNKNOWN(n, from_1) min((n), (n) - 1 + (from_1))
+
 bool is_finite(float v) { return magnitude_bits(v) < INF_BITS; }
 bool all_finite(vec4 v) { return is_finite(v.x) && is_finite(v.y) && is_finite(v.z) && is_finite(v.w); }
 
