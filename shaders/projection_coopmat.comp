@@ -386,75 +386,58 @@ void find_factors() {
 // Element i of the tiles with the same rows of w: i % 16 of these, i / 16 of the rows of x.
 uint row_of_w(uint tile, uint i) { return tile_row(tile) + i % 16; }
 uint row_of_x(uint i) { return block * SIDE + i / 16; }
-bool exists(uint tile, uint i) { return row_of_w(tile, i) < p.sets[matrix].n && row_of_x(i) < p.x_rows; }
 
-void finish(uint tile, uint i, float v, float second) {
-    uint row = row_of_w(tile, i), of_x = row_of_x(i);
+void finish(uint tile, uint i, float v, float second, float residual) {
+    uint row = row_of_w(tile, i);
     float factor = NORM == 0 ? 1.0 : factors[i / 16];
-    v = scaled_result(v, factor);
+    v = scaled_result(whole(v, matrix, row, i / 16), factor);
     if (PAIR) {
-        v = silu_mul_result(v, scaled_result(second, factor));
+        v = silu_mul_result(v, scaled_result(whole(second, 1, row, i / 16), factor));
     }
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        v += bits_to_float(residual_bits(p.residual_offset + of_x * p.sets[0].n + row), y_DT);
+        v += residual;
     }
-    store(matrix, of_x, row, v);
+    store(matrix, row_of_x(i), row, v);
 }
 
 // Results of the tiles with the same rows of w are a thread's by turns.
 const uint TILE_RESULTS = TILE * X_BLOCKS;
 const uint RESULTS = GROUP_TILES * TILE_RESULTS;
-const uint TURNS = (RESULTS + THREADS - 1) / THREADS; // 16 at most
-float totals[TURNS * SIDES];                          // the sums so far
+const uint TURNS = (RESULTS + THREADS - 1) / THREADS;
+const bool KEEPS = ABREAST > 1 && ROUNDS > 1;
+shared float totals[KEEPS ? RESULTS * SIDES : 1]; // the sums of earlier rounds
 
-uint result_of(uint turn) { return turn * THREADS + gl_LocalInvocationIndex; }
 uint tile_of(uint mine) { return mine / TILE_RESULTS * SIDES; }
 
-// Where a sum that is not finite waits for finish_others: in the place of the first part of it.
-uint waiting_at(uint tile, uint i) {
-    return sums_from(tile / TILES * ABREAST, tile % TILES, i / TILE) * 4 + i % TILE / 16 * SUM_PITCH * 4 + i % 16;
+float residual_of(uint mine) {
+    if (EPILOGUE != PROJECTION_RESIDUAL) {
+        return 0.0;
+    }
+    mine = min(mine, RESULTS - 1);
+    uint row = min(row_of_w(tile_of(mine), mine % 16), p.sets[0].n - 1), of_x = min(row_of_x(mine % TILE_RESULTS), p.x_rows - 1);
+    return bits_to_float(residual_bits(p.residual_offset + of_x * p.sets[0].n + row), y_DT);
 }
 
-// Stores those results of the thread that are not finite. There is one copy of this code, since it is long.
-void finish_others(uint turns) {
-    while (turns != 0) {
-        uint mine = result_of(findLSB(turns)), tile = tile_of(mine), i = mine % TILE_RESULTS;
-        turns &= turns - 1;
+// Adds up the teams' results, and stores the sums after the last round. Not unrolled: the code would be long.
+void collect(uint round_, bool last) {
+    uint mine = gl_LocalInvocationIndex;
+    float residual = residual_of(mine);
+    [[dont_unroll]] for (uint turns = UNKNOWN(TURNS, p.x_rows); turns > 0 && mine < RESULTS; turns--) {
+        float next_residual = residual_of(mine + THREADS);
+        uint tile = tile_of(mine), i = mine % TILE_RESULTS;
         float sums[2];
         [[unroll]] for (uint side = 0; side < SIDES; side++) {
-            uint at = waiting_at(tile + side, i), set = PAIR ? side : matrix;
-            sums[side] = whole(uintBitsToFloat(work[at / 4][at & 3u]), set, row_of_w(tile, i), i / 16);
+            uint kept = mine * SIDES + side;
+            sums[side] = add_round(KEEPS && round_ > 0 ? totals[kept] : 0.0, tile + side, i);
+            if (KEEPS) {
+                totals[kept] = sums[side];
+            }
         }
-        finish(tile, i, sums[0], sums[SIDES - 1]);
-    }
-}
-
-// Adds up the teams' results, and stores the sums after the last round.
-void collect(uint round_, bool last) {
-    uint others = 0;
-    [[unroll]] for (uint turn = 0; turn < TURNS; turn++) {
-        uint mine = result_of(turn), tile = tile_of(mine), i = mine % TILE_RESULTS, k = turn * SIDES;
-        if (mine >= RESULTS) {
-            break;
+        if (last && row_of_w(tile, i) < p.sets[matrix].n && row_of_x(i) < p.x_rows) {
+            finish(tile, i, sums[0], sums[SIDES - 1], residual);
         }
-        [[unroll]] for (uint side = 0; side < SIDES; side++) {
-            totals[k + side] = add_round(round_ > 0 ? totals[k + side] : 0.0, tile + side, i);
-        }
-        if (!last || !exists(tile, i)) {
-            continue;
-        }
-        if (stays(totals[k]) && stays(totals[k + SIDES - 1])) {
-            finish(tile, i, totals[k], totals[k + SIDES - 1]);
-            continue;
-        }
-        [[unroll]] for (uint side = 0; side < SIDES; side++) {
-            uint at = waiting_at(tile + side, i);
-            work[at / 4][at & 3u] = floatBitsToUint(totals[k + side]);
-        }
-        others |= 1 << turn;
-    }
-    if (NORM == 0) {
-        finish_others(others);
+        residual = next_residual;
+        mine += THREADS;
     }
 }
 
@@ -484,35 +467,39 @@ void end_round(uint round_) {
     }
 }
 
+// The first unit of a step of the team.
+uint unit_of(uint step_) { return first_unit(step_ / RUN) + step_ % RUN * CHUNK; }
+
 void main() {
     locate();
-    fetch(first_unit(0));
-    fetch_x(first_unit(0));
-    if (NORM != 0) {
-        find_factors();
-    }
-    // ROUNDS * RUN iterations, but the compiler must not know: it would unroll them, and exceed the instruction
-    // cache.
+    // ROUNDS * RUN, but the compiler must not know: it would unroll the loop.
     uint steps = (p.x_stride + 32 * CHUNK * ABREAST * RUN - 1) / (32 * CHUNK * ABREAST * RUN) * RUN;
-    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
-        uint round_ = step_ / RUN, number = step_ % RUN;
-        uint unit = first_unit(round_) + number * CHUNK;
+    // Loads of a step are issued in the iteration before it.
+    [[dont_unroll]] for (uint step_ = 0; step_ <= steps; step_++) {
         if (step_ > 0) {
+            if (step_ > 1) {
+                barrier();
+            }
+            put_x();
+            unpack();
             barrier();
         }
-        put_x();
-        unpack();
-        barrier();
-        if (step_ + 1 < steps) {
-            uint next = number + 1 < RUN ? unit + CHUNK : first_unit(round_ + 1);
-            fetch(next);
-            fetch_x(next);
+        if (step_ < steps) {
+            fetch(unit_of(step_));
+            fetch_x(unit_of(step_));
         }
-        add_chunk(unit, x_from(x_block()));
-        add_to_run(number);
+        if (step_ == 0) {
+            if (NORM != 0) {
+                find_factors();
+            }
+            continue;
+        }
+        uint done = step_ - 1;
+        add_chunk(unit_of(done), x_from(x_block()));
+        add_to_run(done % RUN);
         team_barrier();
-        if (number + 1 == RUN) {
-            end_round(round_);
+        if (done % RUN == RUN - 1) {
+            end_round(done / RUN);
         }
     }
 }

@@ -37,8 +37,8 @@ struct ByteTiles {
     uint32_t threads() const { return teams() * 32; }
     uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
     uint32_t group_x_rows() const { return side * x_blocks; }
-    uint32_t shared_bytes(uint32_t group_shift) const; // of the kernel
-    bool fits(const DeviceTraits &device, uint32_t group_shift) const;
+    uint32_t shared_bytes(uint32_t group_shift, int64_t cols) const; // of the kernel
+    bool fits(const DeviceTraits &device, uint32_t group_shift, int64_t cols) const;
 };
 
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift);

@@ -41,14 +41,16 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
 
 } // namespace
 
-uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
+uint32_t ByteTiles::shared_bytes(uint32_t group_shift, int64_t cols) const {
     const uint32_t operands = kTileRows * (2 * kChunk + 1) + std::max(1u, kChunk >> group_shift) * 8;
     const uint32_t tile = std::max(operands, x_blocks * side * 5), x = X_SQUARES(side);
-    return abreast * (slots * tiles * tile + x_blocks * x) * 16 + x_blocks * side * 4;
+    const bool keeps = abreast > 1 && cols > int64_t(abreast) * run * kChunk * 32; // sums of several rounds
+    const uint32_t kept = keeps ? slots * tiles * kTileRows * group_x_rows() : 1;
+    return abreast * (slots * tiles * tile + x_blocks * x) * 16 + (group_x_rows() + kept) * 4;
 }
 
-bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
-    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes;
+bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift, int64_t cols) const {
+    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift, cols) <= device.max_shared_bytes;
 }
 
 namespace {
@@ -62,7 +64,7 @@ uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionSh
     const uint64_t groups = uint64_t(divide_up(shape.rows, t.group_rows())) * divide_up(shape.x_rows, t.group_x_rows());
     const uint32_t registers = std::min(kRegisters[t.side / 8 - 1][t.tiles - 1], kUnitRegisters / t.threads());
     const uint32_t resident = std::max(
-        1u, std::min(kUnitShared / t.shared_bytes(group_shift), kUnitRegisters / (registers * t.threads())));
+        1u, std::min(kUnitShared / t.shared_bytes(group_shift, shape.cols), kUnitRegisters / (registers * t.threads())));
     const uint64_t compute_units = std::max(1u, device.compute_units), rounds = divide_up(chunks, t.abreast * t.run);
     const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
     const uint64_t teams = kTeam * t.side * t.teams() * together * (t.tiles == 1 ? 4 : 7) / 4;
@@ -88,7 +90,7 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
             for (t.abreast = slice; t.abreast < divide_up(units, kChunk * t.run) + slice; t.abreast += slice) {
                 const uint32_t pairs = t.pair && t.tiles == 1 ? 2 : 1;
                 for (t.slots = pairs; t.slots * t.abreast <= most_teams; t.slots += pairs) {
-                    const uint64_t now = t.fits(device, group_shift) ? cost(t, device, shape, group_shift) : UINT64_MAX;
+                    const uint64_t now = t.fits(device, group_shift, shape.cols) ? cost(t, device, shape, group_shift) : UINT64_MAX;
                     if (now < least) {
                         least = now;
                         best = t;
