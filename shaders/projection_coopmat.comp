@@ -85,7 +85,6 @@ shared uvec4 work[X_FROM + ABREAST * X_BLOCKS * X_QUADS];
 const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
 #include "byte_tiles.glsl"
-#include "not_finite.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
@@ -100,47 +99,23 @@ uint place() { return team() / X_BLOCKS; }
 // Which quad of a tile's codes a lane loads.
 uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
 
-#define MATRIX(i, slot) \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
-    const uint scales##i##_DT = scales_DT; \
-    const uint biases##i##_DT = biases_DT; \
-    const uint y##i##_DT = y_DT; \
-    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
-    TENSOR_BITS(scales##i) \
-    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
-    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
-    TENSOR_BITS(biases##i) \
-    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
-    TENSOR_BLOCKS(slot + 3, y##i, ) \
-    TENSOR_STORES(y##i) \
-    float weight##i(uint row, uint unit, uint code) { \
-        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
-        uint group = unit >> GROUP_SHIFT; \
-        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
-        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
-        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
-    } \
-    void fetch##i(uint t, uint first, uint unit) { \
-        [[unroll]] for (uint k = 0; k < WORDS; k++) { \
-            uint at = tile_quad(k); \
-            uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
-            uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
-            words[t * WORDS + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
-        } \
-        if (x_block() > 0) { \
-            return; \
-        } \
-        [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
-            uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
-            uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
-            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
-        } \
-    }
+#include "byte_tile_matrices.glsl"
 
-MATRIX(0, 1)
-MATRIX(1, 5)
-MATRIX(2, 9)
+void fetch_tile(uint t, uint set, uint first, uint unit) {
+    [[unroll]] for (uint k = 0; k < WORDS; k++) {
+        uint at = tile_quad(k), row = min(first + at / CHUNK, p.sets[set].n - 1);
+        words[t * WORDS + k] = unit_codes(set, codes_at(set, row, min(unit + at % CHUNK, UNITS - 1)));
+    }
+    if (x_block() > 0) {
+        return;
+    }
+    uint row = min(first + team_lane() % 16, p.sets[set].n - 1);
+    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
+        uint group = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT);
+        scale_bits[t * GROUPS + g] = loose_scale(set, scale_at(set, row, group));
+        bias_bits[t * GROUPS + g] = loose_bias(set, bias_at(set, row, group));
+    }
+}
 
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
@@ -169,20 +144,9 @@ uint first_unit(uint round_) { return (round_ * ABREAST + place() % ABREAST) * R
 // Starts the loads of a chunk of the team's tiles.
 void fetch(uint unit) {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        uint tile = slot() * TILES + t, row = tile_row(tile);
-        if (PAIR) {
-            if (tile % 2 == 0) {
-                fetch0(t, row, unit);
-            } else {
-                fetch1(t, row, unit);
-            }
-        } else if (SETS == 1 || matrix == 0) {
-            fetch0(t, row, unit);
-        } else if (SETS == 2 || matrix == 1) {
-            fetch1(t, row, unit);
-        } else {
-            fetch2(t, row, unit);
-        }
+        uint tile = slot() * TILES + t;
+        uint set = !PAIR ? matrix : TILES == 2 ? t : tile % 2;
+        fetch_tile(t, set, tile_row(tile), unit);
     }
 }
 
