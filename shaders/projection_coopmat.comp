@@ -85,6 +85,7 @@ shared uvec4 work[X_FROM + ABREAST * X_BLOCKS * X_QUADS];
 const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
 #include "byte_tiles.glsl"
+#include "not_finite.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
@@ -99,23 +100,47 @@ uint place() { return team() / X_BLOCKS; }
 // Which quad of a tile's codes a lane loads.
 uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
 
-#include "byte_tile_matrices.glsl"
+#define MATRIX(i, slot) \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
+    const uint scales##i##_DT = scales_DT; \
+    const uint biases##i##_DT = biases_DT; \
+    const uint y##i##_DT = y_DT; \
+    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
+    TENSOR_BITS(scales##i) \
+    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
+    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
+    TENSOR_BITS(biases##i) \
+    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
+    TENSOR_BLOCKS(slot + 3, y##i, ) \
+    TENSOR_STORES(y##i) \
+    float weight##i(uint row, uint unit, uint code) { \
+        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
+        uint group = unit >> GROUP_SHIFT; \
+        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
+        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
+        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
+    } \
+    void fetch##i(uint t, uint first, uint unit) { \
+        [[unroll]] for (uint k = 0; k < WORDS; k++) { \
+            uint at = tile_quad(k); \
+            uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
+            uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
+            words[t * WORDS + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
+        } \
+        if (x_block() > 0) { \
+            return; \
+        } \
+        [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
+            uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
+            uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
+            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
+            bias_bits[t * GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+        } \
+    }
 
-void fetch_tile(uint t, uint set, uint first, uint unit) {
-    [[unroll]] for (uint k = 0; k < WORDS; k++) {
-        uint at = tile_quad(k), row = min(first + at / CHUNK, p.sets[set].n - 1);
-        words[t * WORDS + k] = unit_codes(set, codes_at(set, row, min(unit + at % CHUNK, UNITS - 1)));
-    }
-    if (x_block() > 0) {
-        return;
-    }
-    uint row = min(first + team_lane() % 16, p.sets[set].n - 1);
-    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-        uint group = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT);
-        scale_bits[t * GROUPS + g] = loose_scale(set, scale_at(set, row, group));
-        bias_bits[t * GROUPS + g] = loose_bias(set, bias_at(set, row, group));
-    }
-}
+MATRIX(0, 1)
+MATRIX(1, 5)
+MATRIX(2, 9)
 
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
@@ -144,9 +169,20 @@ uint first_unit(uint round_) { return (round_ * ABREAST + place() % ABREAST) * R
 // Starts the loads of a chunk of the team's tiles.
 void fetch(uint unit) {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        uint tile = slot() * TILES + t;
-        uint set = !PAIR ? matrix : TILES == 2 ? t : tile % 2;
-        fetch_tile(t, set, tile_row(tile), unit);
+        uint tile = slot() * TILES + t, row = tile_row(tile);
+        if (PAIR) {
+            if (tile % 2 == 0) {
+                fetch0(t, row, unit);
+            } else {
+                fetch1(t, row, unit);
+            }
+        } else if (SETS == 1 || matrix == 0) {
+            fetch0(t, row, unit);
+        } else if (SETS == 2 || matrix == 1) {
+            fetch1(t, row, unit);
+        } else {
+            fetch2(t, row, unit);
+        }
     }
 }
 
@@ -350,58 +386,75 @@ void find_factors() {
 // Element i of the tiles with the same rows of w: i % 16 of these, i / 16 of the rows of x.
 uint row_of_w(uint tile, uint i) { return tile_row(tile) + i % 16; }
 uint row_of_x(uint i) { return block * SIDE + i / 16; }
+bool exists(uint tile, uint i) { return row_of_w(tile, i) < p.sets[matrix].n && row_of_x(i) < p.x_rows; }
 
-void finish(uint tile, uint i, float v, float second, float residual) {
-    uint row = row_of_w(tile, i);
+void finish(uint tile, uint i, float v, float second) {
+    uint row = row_of_w(tile, i), of_x = row_of_x(i);
     float factor = NORM == 0 ? 1.0 : factors[i / 16];
-    v = scaled_result(whole(v, matrix, row, i / 16), factor);
+    v = scaled_result(v, factor);
     if (PAIR) {
-        v = silu_mul_result(v, scaled_result(whole(second, 1, row, i / 16), factor));
+        v = silu_mul_result(v, scaled_result(second, factor));
     }
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        v += residual;
+        v += bits_to_float(residual_bits(p.residual_offset + of_x * p.sets[0].n + row), y_DT);
     }
-    store(matrix, row_of_x(i), row, v);
+    store(matrix, of_x, row, v);
 }
 
 // Results of the tiles with the same rows of w are a thread's by turns.
 const uint TILE_RESULTS = TILE * X_BLOCKS;
 const uint RESULTS = GROUP_TILES * TILE_RESULTS;
-const uint TURNS = (RESULTS + THREADS - 1) / THREADS;
-const bool KEEPS = ABREAST > 1 && ROUNDS > 1;
-shared float totals[KEEPS ? RESULTS * SIDES : 1]; // the sums of earlier rounds
+const uint TURNS = (RESULTS + THREADS - 1) / THREADS; // 16 at most
+float totals[TURNS * SIDES];                          // the sums so far
 
+uint result_of(uint turn) { return turn * THREADS + gl_LocalInvocationIndex; }
 uint tile_of(uint mine) { return mine / TILE_RESULTS * SIDES; }
 
-float residual_of(uint mine) {
-    if (EPILOGUE != PROJECTION_RESIDUAL) {
-        return 0.0;
-    }
-    mine = min(mine, RESULTS - 1);
-    uint row = min(row_of_w(tile_of(mine), mine % 16), p.sets[0].n - 1), of_x = min(row_of_x(mine % TILE_RESULTS), p.x_rows - 1);
-    return bits_to_float(residual_bits(p.residual_offset + of_x * p.sets[0].n + row), y_DT);
+// Where a sum that is not finite waits for finish_others: in the place of the first part of it.
+uint waiting_at(uint tile, uint i) {
+    return sums_from(tile / TILES * ABREAST, tile % TILES, i / TILE) * 4 + i % TILE / 16 * SUM_PITCH * 4 + i % 16;
 }
 
-// Adds up the teams' results, and stores the sums after the last round. Not unrolled: the code would be long.
-void collect(uint round_, bool last) {
-    uint mine = gl_LocalInvocationIndex;
-    float residual = residual_of(mine);
-    [[dont_unroll]] for (uint turns = UNKNOWN(TURNS, p.x_rows); turns > 0 && mine < RESULTS; turns--) {
-        float next_residual = residual_of(mine + THREADS);
-        uint tile = tile_of(mine), i = mine % TILE_RESULTS;
+// Stores those results of the thread that are not finite. There is one copy of this code, since it is long.
+void finish_others(uint turns) {
+    while (turns != 0) {
+        uint mine = result_of(findLSB(turns)), tile = tile_of(mine), i = mine % TILE_RESULTS;
+        turns &= turns - 1;
         float sums[2];
         [[unroll]] for (uint side = 0; side < SIDES; side++) {
-            uint kept = mine * SIDES + side;
-            sums[side] = add_round(KEEPS && round_ > 0 ? totals[kept] : 0.0, tile + side, i);
-            if (KEEPS) {
-                totals[kept] = sums[side];
-            }
+            uint at = waiting_at(tile + side, i), set = PAIR ? side : matrix;
+            sums[side] = whole(uintBitsToFloat(work[at / 4][at & 3u]), set, row_of_w(tile, i), i / 16);
         }
-        if (last && row_of_w(tile, i) < p.sets[matrix].n && row_of_x(i) < p.x_rows) {
-            finish(tile, i, sums[0], sums[SIDES - 1], residual);
+        finish(tile, i, sums[0], sums[SIDES - 1]);
+    }
+}
+
+// Adds up the teams' results, and stores the sums after the last round.
+void collect(uint round_, bool last) {
+    uint others = 0;
+    [[unroll]] for (uint turn = 0; turn < TURNS; turn++) {
+        uint mine = result_of(turn), tile = tile_of(mine), i = mine % TILE_RESULTS, k = turn * SIDES;
+        if (mine >= RESULTS) {
+            break;
         }
-        residual = next_residual;
-        mine += THREADS;
+        [[unroll]] for (uint side = 0; side < SIDES; side++) {
+            totals[k + side] = add_round(round_ > 0 ? totals[k + side] : 0.0, tile + side, i);
+        }
+        if (!last || !exists(tile, i)) {
+            continue;
+        }
+        if (stays(totals[k]) && stays(totals[k + SIDES - 1])) {
+            finish(tile, i, totals[k], totals[k + SIDES - 1]);
+            continue;
+        }
+        [[unroll]] for (uint side = 0; side < SIDES; side++) {
+            uint at = waiting_at(tile + side, i);
+            work[at / 4][at & 3u] = floatBitsToUint(totals[k + side]);
+        }
+        others |= 1 << turn;
+    }
+    if (NORM == 0) {
+        finish_others(others);
     }
 }
 
@@ -431,39 +484,35 @@ void end_round(uint round_) {
     }
 }
 
-// The first unit of a step of the team.
-uint unit_of(uint step_) { return first_unit(step_ / RUN) + step_ % RUN * CHUNK; }
-
 void main() {
     locate();
-    // ROUNDS * RUN, but the compiler must not know: it would unroll the loop.
+    fetch(first_unit(0));
+    fetch_x(first_unit(0));
+    if (NORM != 0) {
+        find_factors();
+    }
+    // ROUNDS * RUN iterations, but the compiler must not know: it would unroll them, and exceed the instruction
+    // cache.
     uint steps = (p.x_stride + 32 * CHUNK * ABREAST * RUN - 1) / (32 * CHUNK * ABREAST * RUN) * RUN;
-    // Loads of a step are issued in the iteration before it.
-    [[dont_unroll]] for (uint step_ = 0; step_ <= steps; step_++) {
+    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
+        uint round_ = step_ / RUN, number = step_ % RUN;
+        uint unit = first_unit(round_) + number * CHUNK;
         if (step_ > 0) {
-            if (step_ > 1) {
-                barrier();
-            }
-            put_x();
-            unpack();
             barrier();
         }
-        if (step_ < steps) {
-            fetch(unit_of(step_));
-            fetch_x(unit_of(step_));
+        put_x();
+        unpack();
+        barrier();
+        if (step_ + 1 < steps) {
+            uint next = number + 1 < RUN ? unit + CHUNK : first_unit(round_ + 1);
+            fetch(next);
+            fetch_x(next);
         }
-        if (step_ == 0) {
-            if (NORM != 0) {
-                find_factors();
-            }
-            continue;
-        }
-        uint done = step_ - 1;
-        add_chunk(unit_of(done), x_from(x_block()));
-        add_to_run(done % RUN);
+        add_chunk(unit, x_from(x_block()));
+        add_to_run(number);
         team_barrier();
-        if (done % RUN == RUN - 1) {
-            end_round(done / RUN);
+        if (number + 1 == RUN) {
+            end_round(round_);
         }
     }
 }

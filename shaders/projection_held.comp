@@ -110,26 +110,50 @@ shared float squares_so_far[NORM != 0 ? SIDE * LANES : 1];
 const uint HELD_UNITS = MOST_CHUNK, HELD_TILES = 1;
 
 #include "byte_tiles.glsl"
+#include "not_finite.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
 uvec4 words[MOST_TILES * MOST_CHUNK / 2];
 uint scale_bits[MOST_TILES * MOST_GROUPS], bias_bits[MOST_TILES * MOST_GROUPS];
 
-#include "byte_tile_matrices.glsl"
+#define MATRIX(i, slot) \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
+    const uint scales##i##_DT = scales_DT; \
+    const uint biases##i##_DT = biases_DT; \
+    const uint y##i##_DT = y_DT; \
+    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
+    TENSOR_BITS(scales##i) \
+    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
+    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
+    TENSOR_BITS(biases##i) \
+    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
+    TENSOR_BLOCKS(slot + 3, y##i, ) \
+    TENSOR_STORES(y##i) \
+    float weight##i(uint row, uint unit, uint code) { \
+        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
+        uint group = unit >> GROUP_SHIFT; \
+        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
+        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
+        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
+    } \
+    void fetch##i(uint t, uint first, uint unit) { \
+        uint code_row = min(first + team_lane() / 2, p.sets[i].n - 1); \
+        uint from = (p.sets[i].w_offset + code_row * p.sets[i].w_stride) / 4; \
+        [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) { \
+            words[t * (MOST_CHUNK / 2) + k] = w##i.data[from + min(unit + 2 * k + team_lane() % 2, UNITS - 1)]; \
+        } \
+        uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
+        [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
+            uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
+            scale_bits[t * MOST_GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
+            bias_bits[t * MOST_GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+        } \
+    }
 
-void fetch_tile(uint t, uint set, uint first, uint unit) {
-    uint from = codes_at(set, min(first + team_lane() / 2, p.sets[set].n - 1), 0);
-    [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) {
-        words[t * (MOST_CHUNK / 2) + k] = unit_codes(set, from + min(unit + 2 * k + team_lane() % 2, UNITS - 1));
-    }
-    uint row = min(first + team_lane() % 16, p.sets[set].n - 1);
-    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-        uint group = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT);
-        scale_bits[t * MOST_GROUPS + g] = loose_scale(set, scale_at(set, row, group));
-        bias_bits[t * MOST_GROUPS + g] = loose_bias(set, bias_at(set, row, group));
-    }
-}
+MATRIX(0, 1)
+MATRIX(1, 5)
+MATRIX(2, 9)
 
 uint block; // of rows of x
 
@@ -139,8 +163,14 @@ uint row_of(uint turn, uint matrix) { return (turn - (matrix == 0 ? 0 : p.starts
 
 // Starts the loads of a tile of a turn.
 void fetch(uint turn, uint t, uint unit) {
-    uint matrix = matrix_of(turn);
-    fetch_tile(t, PAIR ? t : matrix, row_of(turn, matrix) + t / SIDES * 16, unit);
+    uint matrix = matrix_of(turn), row = row_of(turn, matrix) + t / SIDES * 16;
+    if (PAIR ? t == 0 : SETS == 1 || matrix == 0) {
+        fetch0(t, row, unit);
+    } else if (PAIR || SETS == 2 || matrix == 1) {
+        fetch1(t, row, unit);
+    } else {
+        fetch2(t, row, unit);
+    }
 }
 
 uint team_from(uint team) { return team * TEAM_QUADS; }

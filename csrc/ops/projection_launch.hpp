@@ -33,12 +33,12 @@ struct ByteTiles {
     uint32_t lanes, abreast, slots, tiles, run, side, x_blocks;
     bool pair; // tiles of two matrices alternate
 
-    uint32_t teams() const { return abreast * slots * x_blocks; }
-    uint32_t threads() const { return teams() * 32; }
+    uint32_t places() const { return abreast * slots; } // of teams with the same codes
+    uint32_t threads() const { return places() * x_blocks * 32; }
     uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
     uint32_t group_x_rows() const { return side * x_blocks; }
-    uint32_t shared_bytes(uint32_t group_shift, int64_t cols) const; // of the kernel
-    bool fits(const DeviceTraits &device, uint32_t group_shift, int64_t cols) const;
+    uint32_t shared_bytes(uint32_t group_shift) const; // of the kernel
+    bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };
 
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift);

@@ -15,8 +15,8 @@ namespace {
 // only.
 constexpr int64_t kLeastRows = 3, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
-// The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
-constexpr uint32_t kMostTeams = 24, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
+// The most teams of a workgroup with codes of their own, and the limits of a compute unit, which are those of NVIDIA's.
+constexpr uint32_t kMostPlaces = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
@@ -41,35 +41,33 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
 
 } // namespace
 
-uint32_t ByteTiles::shared_bytes(uint32_t group_shift, int64_t cols) const {
+uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
     const uint32_t operands = kTileRows * (2 * kChunk + 1) + std::max(1u, kChunk >> group_shift) * 8;
     const uint32_t tile = std::max(operands, x_blocks * side * 5), x = X_SQUARES(side);
-    const bool keeps = abreast > 1 && cols > int64_t(abreast) * run * kChunk * 32; // sums of several rounds
-    const uint32_t kept = keeps ? slots * tiles * kTileRows * group_x_rows() : 1;
-    return abreast * (slots * tiles * tile + x_blocks * x) * 16 + (group_x_rows() + kept) * 4;
+    return abreast * (slots * tiles * tile + x_blocks * x) * 16 + x_blocks * side * 4;
 }
 
-bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift, int64_t cols) const {
-    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift, cols) <= device.max_shared_bytes;
+bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
+    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes;
 }
 
 namespace {
 
-// An estimate of a launch's time in nanoseconds, of which only ratios matter; fitted to products of one matrix with 8 and
-// 32 rows of x on an H100. A workgroup goes through steps of one chunk each. A step takes a fixed time, and more for
-// every team on the compute unit or for loading its parts of x.
+// An estimate of a launch's time, of which only ratios matter. A workgroup goes through steps of one chunk each. A step
+// takes a fixed time, and more for every tile on the compute unit or for loading its parts of x; workgroups on one
+// compute unit slow each other down.
 uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
-    constexpr uint64_t kWave = 1500, kStep = 600, kTeam = 5, kX = 12; // for a row of x
-    const uint32_t chunks = divide_up(shape.cols / 32, kChunk);
+    constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
+    const uint32_t chunks = divide_up(shape.cols / 32, kChunk), parts = t.group_x_rows() / 8;
     const uint64_t groups = uint64_t(divide_up(shape.rows, t.group_rows())) * divide_up(shape.x_rows, t.group_x_rows());
-    const uint32_t registers = std::min(kRegisters[t.side / 8 - 1][t.tiles - 1], kUnitRegisters / t.threads());
+    const uint32_t registers = kRegisters[t.side / 8 - 1][t.tiles - 1];
     const uint32_t resident = std::max(
-        1u, std::min(kUnitShared / t.shared_bytes(group_shift, shape.cols), kUnitRegisters / (registers * t.threads())));
+        1u, std::min(kUnitShared / t.shared_bytes(group_shift), kUnitRegisters / (registers * t.threads())));
     const uint64_t compute_units = std::max(1u, device.compute_units), rounds = divide_up(chunks, t.abreast * t.run);
     const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
-    const uint64_t teams = kTeam * t.side * t.teams() * together * (t.tiles == 1 ? 4 : 7) / 4;
-    const uint64_t step = std::max(kStep + teams, kX * t.abreast * together * t.group_x_rows());
-    return divide_up(groups, compute_units * together) * (kWave + rounds * t.run * step);
+    const uint64_t step =
+        std::max(kStep + kTile * t.places() * t.tiles * together * parts, kPart * t.abreast * together * parts);
+    return divide_up(groups, compute_units * together) * rounds * t.run * step * (1 + together) / 2;
 }
 
 } // namespace
@@ -80,17 +78,17 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
     const int64_t units = shape.cols / 32;
     t.pair = shape.paired == 2;
     t.lanes = slice_lanes(device, units);
-    t.side = shape.x_rows <= 16 && device.byte_matrices_of_8 ? 8 : 16;
+    // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
+    t.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
     t.x_blocks = shape.x_rows > t.side ? 2 : 1;
-    const uint32_t most_teams = (device.is_cpu ? kCpuTeams : kMostTeams) / t.x_blocks;
+    const uint32_t most_places = device.is_cpu ? kCpuTeams / t.x_blocks : kMostPlaces;
     uint64_t least = UINT64_MAX;
-    for (t.tiles = 1; t.tiles <= 2; t.tiles++) {
+    for (t.tiles = t.pair ? 2 : 1; t.tiles <= 2; t.tiles++) {
         for (t.run = t.lanes / kChunk; t.run > 0; t.run /= 2) {
             const uint32_t slice = t.lanes / kChunk / t.run; // teams
             for (t.abreast = slice; t.abreast < divide_up(units, kChunk * t.run) + slice; t.abreast += slice) {
-                const uint32_t pairs = t.pair && t.tiles == 1 ? 2 : 1;
-                for (t.slots = pairs; t.slots * t.abreast <= most_teams; t.slots += pairs) {
-                    const uint64_t now = t.fits(device, group_shift, shape.cols) ? cost(t, device, shape, group_shift) : UINT64_MAX;
+                for (t.slots = 1; t.places() <= most_places; t.slots++) {
+                    const uint64_t now = t.fits(device, group_shift) ? cost(t, device, shape, group_shift) : UINT64_MAX;
                     if (now < least) {
                         least = now;
                         best = t;

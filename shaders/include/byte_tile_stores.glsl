@@ -1,8 +1,10 @@
 // Results of projection_coopmat and projection_held: what is done about those that are not finite, and stores.
 //
-// Before the include: byte_tile_matrices.glsl; what these kernels declare of x; block, the block of rows of x.
+// Before the include: what these kernels declare of matrices and x; block, the block of rows of x.
 #ifndef BYTE_TILE_STORES_GLSL
 #define BYTE_TILE_STORES_GLSL
+
+#include "not_finite.glsl"
 
 void store(uint matrix, uint row_of_x, uint row, float v) {
     uint at = row_of_x * p.sets[matrix].n + row;
@@ -23,7 +25,11 @@ float not_finite_sum(uint set, uint w_row, uint row) {
         [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
             vec4 v = x_quad(from + unit * 32 + 4 * j);
             [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < UNKNOWN(4, p.x_rows); c++) {
-                sum += is_finite(v[c]) ? 0.0 : weight(set, w_row, unit, 4 * j + c) * v[c];
+                uint code = 4 * j + c;
+                float weight = set == 0 ? weight0(w_row, unit, code)
+                             : set == 1 ? weight1(w_row, unit, code)
+                                        : weight2(w_row, unit, code);
+                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
             }
         }
     }

@@ -9,20 +9,20 @@ uint x_from(uint u) { return team_from(team()) + (X_UNITS == 0 ? 0 : TEAM_OPERAN
 
 const uint PASSES = SIDE / 8; // over the rows of a unit, four lanes to a row
 
-vec4 x_low[MOST_PASSES], x_high[MOST_PASSES], gain_low, gain_high; // of the unit that is next
+vec4 x_low[MOST_CHUNK * MOST_PASSES], x_high[MOST_CHUNK * MOST_PASSES], gain_low[MOST_CHUNK], gain_high[MOST_CHUNK];
 
 uint pass_row(uint pass) { return pass * 8 + team_lane() / 4; }
 
-void fetch_unit(uint unit) {
-    uint column = min(unit, UNITS - 1) * 32 + team_lane() % 4 * 8;
+void fetch_unit(uint u, uint unit) {
+    uint column = min(unit + u, UNITS - 1) * 32 + team_lane() % 4 * 8;
     [[unroll]] for (uint pass = 0; pass < PASSES; pass++) {
         uint from = p.x_offset + min(block * SIDE + pass_row(pass), p.x_rows - 1) * COLS + column;
-        x_low[pass] = x_quad(from);
-        x_high[pass] = x_quad(from + 4);
+        x_low[u * MOST_PASSES + pass] = x_quad(from);
+        x_high[u * MOST_PASSES + pass] = x_quad(from + 4);
     }
     if (NORM == 2) {
-        gain_low = gain_quad(p.gain_offset + column);
-        gain_high = gain_quad(p.gain_offset + column + 4);
+        gain_low[u] = gain_quad(p.gain_offset + column);
+        gain_high[u] = gain_quad(p.gain_offset + column + 4);
     }
 }
 
@@ -35,11 +35,11 @@ uint square_at(uint row, uint unit) {
 void put_eight(uint to, uint u, uint pass) {
     bool is_row = block * SIDE + pass_row(pass) < p.x_rows;
     uint i = team_lane() % 4, row = pass_row(pass);
-    vec4 a = is_row ? x_low[pass] : vec4(0.0), b = is_row ? x_high[pass] : vec4(0.0);
+    vec4 a = is_row ? x_low[u * MOST_PASSES + pass] : vec4(0.0), b = is_row ? x_high[u * MOST_PASSES + pass] : vec4(0.0);
     float square = squares_of_eight(a, b);
     if (NORM == 2) {
-        a = gained(a, gain_low);
-        b = gained(b, gain_high);
+        a = gained(a, gain_low[u]);
+        b = gained(b, gain_high[u]);
     }
     uint exponent = unit_exponent(a, b);
     ivec4 low = integers(a, exponent), high = integers(b, exponent);
@@ -75,13 +75,14 @@ float add_squares(float sum, uint row, uint lane, uint round_) {
     return sum;
 }
 
-// Puts a unit into shared memory; the next one is loaded meanwhile.
-void make_unit(uint u, uint unit) {
+void make_unit(uint u) {
     put_eight(x_from(u), u, 0);
     if (PASSES > 1) {
         put_eight(x_from(u), u, 1);
     }
-    fetch_unit(unit + u + 1);
+    team_barrier();
+    hold_unit(u, x_from(u), x_from(u) + HELD_MULTIPLES);
+    team_barrier();
 }
 
 #ifdef COOPMAT_KHR
@@ -131,16 +132,10 @@ void find_factors(uint round_) {
 
 #endif
 
-// The loop is not unrolled, so that its code is short; but numbers of matrices must be constants.
 void hold_x(uint unit, uint round_) {
-    fetch_unit(unit);
-    [[dont_unroll]] for (uint u = 0; u < UNKNOWN(CHUNK, p.x_rows); u++) {
-        make_unit(u, unit);
-        team_barrier();
-#define HOLD(n) if (u == n) hold_unit(n, x_from(n), x_from(n) + HELD_MULTIPLES)
-        EACH_UNIT(HOLD)
-        team_barrier();
-    }
+#define FETCH_UNIT(u) fetch_unit(u, unit)
+    EACH_UNIT(FETCH_UNIT)
+    EACH_UNIT(make_unit)
     if (NORM != 0) {
         barrier();
         find_factors(round_);
