@@ -249,6 +249,18 @@ void pick() {
     draw_token(target, ties, c.count_key, warm, min_p);
 }
 
+void run(uint stage) {
+    if (stage == 0u) {
+        find_best();
+    } else if (stage <= SAMPLE_LEVELS) {
+        count_level(stage - 1u);
+    } else if (stage == WEIGH) {
+        weigh();
+    } else {
+        pick();
+    }
+}
+
 void main() {
     uint group = workgroup_index();
     uint parts = STAGE == PICK ? 1u : p.parts;
@@ -268,19 +280,13 @@ void main() {
             return;
         }
     }
-    for (uint stage = STAGE == ALL ? 0u : STAGE; stage <= min(STAGE, PICK); stage++) {
-        if (stage == 0u) {
-            find_best();
-        } else if (stage <= SAMPLE_LEVELS) {
-            count_level(stage - 1u);
-        } else if (stage == WEIGH) {
-            weigh();
-        } else {
-            pick();
-        }
-        if (STAGE == ALL) {
-            memoryBarrierBuffer();
-            barrier();
-        }
+    if (STAGE != ALL) {
+        run(STAGE);
+        return;
+    }
+    for (uint stage = 0u; stage <= PICK; stage++) {
+        run(stage);
+        memoryBarrierBuffer();
+        barrier();
     }
 }

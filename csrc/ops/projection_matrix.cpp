@@ -15,8 +15,8 @@ namespace {
 // only.
 constexpr int64_t kLeastRows = 3, kMostDotRows = 16;
 constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
-// The most teams of a workgroup with codes of their own, and the limits of a compute unit, which are those of NVIDIA's.
-constexpr uint32_t kMostPlaces = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
+// The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
+constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
@@ -81,7 +81,7 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
     // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
     t.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
     t.x_blocks = shape.x_rows > t.side ? 2 : 1;
-    const uint32_t most_places = device.is_cpu ? kCpuTeams / t.x_blocks : kMostPlaces;
+    const uint32_t most_places = (device.is_cpu ? kCpuTeams : kMostTeams) / t.x_blocks;
     uint64_t least = UINT64_MAX;
     for (t.tiles = t.pair ? 2 : 1; t.tiles <= 2; t.tiles++) {
         for (t.run = t.lanes / kChunk; t.run > 0; t.run /= 2) {
