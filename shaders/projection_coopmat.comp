@@ -15,6 +15,9 @@
 // so x also goes through shared memory, chunk by chunk, for all teams with the same
 // columns.
 //
+// Where there are few tiles, SPLITS workgroups share the columns of a tile, whole slices
+// each, and projection_join adds up the sums of slices.
+//
 // Without cooperative matrices (the last variants), each lane of a team computes
 // some elements of a matrix by dot products.
 //
@@ -51,6 +54,8 @@ TENSOR_BITS(residual)
 layout(constant_id = 15) const uint X_BLOCKS = 1; // of SIDE rows of x of a workgroup: 1 or 2
 layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
+layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
+layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -61,6 +66,7 @@ const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
 const uint ROUNDS = (CHUNKS + ABREAST * RUN - 1) / (ABREAST * RUN);
+const uint SPLIT_ROUNDS = (ROUNDS + SPLITS - 1) / SPLITS; // of a workgroup
 const uint PLACES = SLOTS * ABREAST; // of teams with the same codes
 const uint TEAMS = PLACES * X_BLOCKS;
 const uint THREADS = TEAMS * 32;
@@ -145,11 +151,17 @@ MATRIX(2, 9)
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
 uint block;     // the first one of rows of x
+uint first_round, rounds;
 
 void locate() {
-    uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS);
-    uint group = workgroup_index() / blocks;
-    block = workgroup_index() % blocks * X_BLOCKS;
+    uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS), index = workgroup_index() / SPLITS;
+    uint group = index / blocks;
+    block = index % blocks * X_BLOCKS;
+    first_round = workgroup_index() % SPLITS * SPLIT_ROUNDS;
+    // At most SPLIT_ROUNDS, but the compiler must not know: it would unroll the loop over them, and exceed the
+    // instruction cache.
+    const uint columns = 32 * CHUNK * ABREAST * RUN;
+    rounds = min(SPLIT_ROUNDS, (p.x_stride + columns - 1) / columns - first_round);
     matrix = 0;
     if (!PAIR) {
         matrix = uint(SETS > 1 && group >= p.starts[0]) + uint(SETS > 2 && group >= p.starts[1]);
@@ -458,16 +470,26 @@ void collect(uint round_, bool last) {
     }
 }
 
+// Stores the sums of a round, which is a slice.
+void store_slice(uint round_) {
+    [[dont_unroll]] for (uint mine = gl_LocalInvocationIndex; mine < RESULTS; mine += THREADS) {
+        uint tile = tile_of(mine), i = mine % TILE_RESULTS;
+        if (exists(tile, i)) {
+            slice_sums[(round_ * p.x_rows + row_of_x(i)) * p.sets[0].n + row_of_w(tile, i)] = add_round(0.0, tile, i);
+        }
+    }
+}
+
 // Stores the team's sums of a round. If it has whole rows, it keeps their sums itself.
 FLOATS sums_so_far[TILES];
 
 void end_round(uint round_) {
-    bool stores = ABREAST > 1 || round_ + 1 == ROUNDS;
+    bool stores = ABREAST > 1 || SPLITS > 1 || round_ + 1 == ROUNDS;
     if (X_BLOCKS > 1 && stores) {
         barrier(); // other teams may still need the codes
     }
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        if (ABREAST == 1) {
+        if (ABREAST == 1 && SPLITS == 1) {
             if (round_ == 0) {
                 floats_clear(sums_so_far[t]);
             }
@@ -478,24 +500,26 @@ void end_round(uint round_) {
             floats_store(sums[t], sums_from(place(), t, x_block()));
         }
     }
-    if (stores) {
-        barrier();
+    if (!stores) {
+        return;
+    }
+    barrier();
+    if (SPLITS > 1) {
+        store_slice(round_);
+    } else {
         collect(ABREAST > 1 ? round_ : 0, round_ + 1 == ROUNDS);
     }
 }
 
 void main() {
     locate();
-    fetch(first_unit(0));
-    fetch_x(first_unit(0));
+    fetch(first_unit(first_round));
+    fetch_x(first_unit(first_round));
     if (NORM != 0) {
         find_factors();
     }
-    // ROUNDS * RUN iterations, but the compiler must not know: it would unroll them, and exceed the instruction
-    // cache.
-    uint steps = (p.x_stride + 32 * CHUNK * ABREAST * RUN - 1) / (32 * CHUNK * ABREAST * RUN) * RUN;
-    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
-        uint round_ = step_ / RUN, number = step_ % RUN;
+    [[dont_unroll]] for (uint step_ = 0; step_ < rounds * RUN; step_++) {
+        uint round_ = first_round + step_ / RUN, number = step_ % RUN;
         uint unit = first_unit(round_) + number * CHUNK;
         if (step_ > 0) {
             barrier();
@@ -503,7 +527,7 @@ void main() {
         put_x();
         unpack();
         barrier();
-        if (step_ + 1 < steps) {
+        if (step_ + 1 < rounds * RUN) {
             uint next = number + 1 < RUN ? unit + CHUNK : first_unit(round_ + 1);
             fetch(next);
             fetch_x(next);

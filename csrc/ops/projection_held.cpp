@@ -17,7 +17,7 @@ constexpr uint32_t kMostTeams = 24, kCpuTeams = 8, kUnitShared = 220 << 10, kUni
 // It is faster than projection_coopmat for up to so many products of a tile and a unit on a compute unit; and from some
 // rows of x on for more of them, if there are few tiles. The first counts 8 rows of x, the others all of them by
 // eights.
-constexpr int64_t kMostWork = 100, kManyRows = 32, kMoreWork = 1500, kFewTiles = 10;
+constexpr int64_t kMostWork = 100, kManyRows = 32, kMoreWork = 1000, kFewTiles = 10;
 
 class HeldPlanner {
   public:

@@ -30,7 +30,7 @@ struct ProjectionLaunch {
 
 // How projection_coopmat is launched; the fields are its constants.
 struct ByteTiles {
-    uint32_t lanes, abreast, slots, tiles, run, side, x_blocks;
+    uint32_t lanes, abreast, slots, tiles, run, side, x_blocks, splits;
     bool pair; // tiles of two matrices alternate
 
     uint32_t places() const { return abreast * slots; } // of teams with the same codes
@@ -41,7 +41,9 @@ struct ByteTiles {
     bool fits(const DeviceTraits &device, uint32_t group_shift) const;
 };
 
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift);
+// may_split: whether workgroups may share the columns of a tile, for projection_join to add up their results.
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift,
+                          bool may_split);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units);

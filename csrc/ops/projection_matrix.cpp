@@ -39,6 +39,30 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
     return out;
 }
 
+// Adds up the slices of projection_coopmat.
+void join_slices(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
+                 const Array &sums) {
+    constexpr uint32_t kThreads = 256;
+    const ProjectionBindings bind{m, m.out(0)};
+    lowering.dispatch(spec::projection_join{.threads = kThreads,
+                                            .y_dtype = m.out(0).dtype,
+                                            .scales_dtype = m.scales(0).dtype,
+                                            .biases_dtype = m.biases(0).dtype,
+                                            .group_shift = group_shift(op.group_size) - 5,
+                                            .cols = uint32_t(m.cols),
+                                            .epilogue = op.epilogue,
+                                            .slices = uint32_t(sums.shape[0]),
+                                            .x_dtype = m.x.dtype},
+                      {.slice_sums = bind.read(sums),
+                       .w = bind.w(0),
+                       .scales = bind.scales(0),
+                       .biases = bind.biases(0),
+                       .y = bind.y(0),
+                       .residual = bind.read(m.residual),
+                       .x = bind.read(m.x)},
+                      p, grid_1d(lowering.device(), divide_up(m.x_rows * int64_t(p.sets[0].n), kThreads)));
+}
+
 } // namespace
 
 uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
@@ -56,52 +80,108 @@ namespace {
 // An estimate of a launch's time, of which only ratios matter. A workgroup goes through steps of one chunk each. A step
 // takes a fixed time, and more for every tile on the compute unit or for loading its parts of x; workgroups on one
 // compute unit slow each other down.
-uint64_t cost(const ByteTiles &t, const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
-    constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
-    const uint32_t chunks = divide_up(shape.cols / 32, kChunk), parts = t.group_x_rows() / 8;
-    const uint64_t groups = uint64_t(divide_up(shape.rows, t.group_rows())) * divide_up(shape.x_rows, t.group_x_rows());
-    const uint32_t registers = kRegisters[t.side / 8 - 1][t.tiles - 1];
-    const uint32_t resident = std::max(
-        1u, std::min(kUnitShared / t.shared_bytes(group_shift), kUnitRegisters / (registers * t.threads())));
-    const uint64_t compute_units = std::max(1u, device.compute_units), rounds = divide_up(chunks, t.abreast * t.run);
-    const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
-    const uint64_t step =
-        std::max(kStep + kTile * t.places() * t.tiles * together * parts, kPart * t.abreast * together * parts);
-    return divide_up(groups, compute_units * together) * rounds * t.run * step * (1 + together) / 2;
-}
+class ByteTilesPlanner {
+  public:
+    ByteTilesPlanner(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift)
+        : device_(device), shape_(shape), group_shift_(group_shift), chunks_(divide_up(shape.cols / 32, kChunk)) {
+        t_.pair = shape.paired == 2;
+        t_.lanes = slice_lanes(device, shape.cols / 32);
+        // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
+        t_.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
+        t_.x_blocks = shape.x_rows > t_.side ? 2 : 1;
+        t_.splits = 1;
+    }
 
-} // namespace
-
-// The cheapest launch. Only its lanes determine the order of sums.
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift) {
-    ByteTiles best{}, t{};
-    const int64_t units = shape.cols / 32;
-    t.pair = shape.paired == 2;
-    t.lanes = slice_lanes(device, units);
-    // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
-    t.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
-    t.x_blocks = shape.x_rows > t.side ? 2 : 1;
-    const uint32_t most_places = (device.is_cpu ? kCpuTeams : kMostTeams) / t.x_blocks;
-    uint64_t least = UINT64_MAX;
-    for (t.tiles = t.pair ? 2 : 1; t.tiles <= 2; t.tiles++) {
-        for (t.run = t.lanes / kChunk; t.run > 0; t.run /= 2) {
-            const uint32_t slice = t.lanes / kChunk / t.run; // teams
-            for (t.abreast = slice; t.abreast < divide_up(units, kChunk * t.run) + slice; t.abreast += slice) {
-                for (t.slots = 1; t.places() <= most_places; t.slots++) {
-                    const uint64_t now = t.fits(device, group_shift) ? cost(t, device, shape, group_shift) : UINT64_MAX;
-                    if (now < least) {
-                        least = now;
-                        best = t;
-                    }
+    void consider_whole_rows() {
+        const uint32_t units = uint32_t(shape_.cols / 32);
+        for (t_.tiles = t_.pair ? 2 : 1; t_.tiles <= 2; t_.tiles++) {
+            for (t_.run = t_.lanes / kChunk; t_.run > 0; t_.run /= 2) {
+                const uint32_t slice = t_.lanes / kChunk / t_.run; // teams
+                for (t_.abreast = slice; t_.abreast < divide_up(units, kChunk * t_.run) + slice; t_.abreast += slice) {
+                    consider_slots();
                 }
             }
         }
     }
-    return best;
+
+    // Workgroups with whole slices.
+    void consider_splits() {
+        if (device_.is_cpu) {
+            least_ = UINT64_MAX; // so that tests split columns
+        }
+        t_.abreast = 1;
+        t_.run = t_.lanes / kChunk;
+        const uint32_t slices = divide_up(chunks_, t_.run);
+        for (t_.tiles = 1; t_.tiles <= 2; t_.tiles++) {
+            for (uint32_t each = 1; each < slices; each++) { // slices of a workgroup
+                t_.splits = divide_up(slices, each);
+                consider_slots();
+            }
+        }
+    }
+
+    ByteTiles best() const { return best_; }
+
+  private:
+    void consider_slots() {
+        const uint32_t most = (device_.is_cpu ? kCpuTeams : kMostTeams) / t_.x_blocks;
+        for (t_.slots = 1; t_.places() <= most; t_.slots++) {
+            const uint64_t now = t_.fits(device_, group_shift_) ? cost() : UINT64_MAX;
+            if (now < least_) {
+                least_ = now;
+                best_ = t_;
+            }
+        }
+    }
+
+    uint64_t cost() const {
+        constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
+        constexpr uint64_t kJoin = 70, kJoined = 150000;     // for so many results
+        const uint32_t parts = t_.group_x_rows() / 8, registers = kRegisters[t_.side / 8 - 1][t_.tiles - 1];
+        const uint64_t blocks = divide_up(shape_.x_rows, t_.group_x_rows());
+        const uint64_t groups = divide_up(shape_.rows, t_.group_rows()) * blocks * t_.splits;
+        const uint32_t resident = std::max(
+            1u, std::min(kUnitShared / t_.shared_bytes(group_shift_), kUnitRegisters / (registers * t_.threads())));
+        const uint64_t compute_units = std::max(1u, device_.compute_units);
+        const uint64_t rounds = divide_up(chunks_, t_.abreast * t_.run);
+        const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
+        const uint64_t step =
+            std::max(kStep + kTile * t_.places() * t_.tiles * together * parts, kPart * t_.abreast * together * parts);
+        const uint64_t join = t_.splits == 1 ? 0 : kJoin + rounds * shape_.rows * shape_.x_rows / kJoined;
+        return divide_up(groups, compute_units * together) * divide_up(rounds, t_.splits) * t_.run * step *
+                   (1 + together) / 2 +
+               join;
+    }
+
+    const DeviceTraits &device_;
+    const ProjectionShape &shape_;
+    const uint32_t group_shift_, chunks_;
+    ByteTiles t_{}, best_{};
+    uint64_t least_ = UINT64_MAX;
+};
+
+} // namespace
+
+// The cheapest launch. Only its lanes determine the order of sums.
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift,
+                          bool may_split) {
+    ByteTilesPlanner planner(device, shape, group_shift);
+    planner.consider_whole_rows();
+    if (may_split && shape.x_rows > 8) {
+        planner.consider_splits();
+    }
+    return planner.best();
+}
+
+// Whether projection_join can finish the results.
+static bool may_split(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return m.count == 1 && op.norm == 0 && (op.epilogue == PROJECTION_STORE || op.epilogue == PROJECTION_RESIDUAL) &&
+           lowering.has_kernel(spec::projection_join::kKernel);
 }
 
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_byte_tiles(lowering.device(), projection_shape(op, m), group_shift(op.group_size) - 5);
+    return plan_byte_tiles(lowering.device(), projection_shape(op, m), group_shift(op.group_size) - 5,
+                           may_split(lowering, op, m));
 }
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
@@ -126,6 +206,9 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
     p.x_stride = uint32_t(m.cols);
     const uint32_t groups = fill_groups(p, op, m, t.group_rows());
     const ProjectionBindings bind{m, m.out(0)};
+    const int64_t slices = divide_up(m.cols / 32, t.lanes);
+    const Array sums =
+        t.splits == 1 ? Array() : lowering.scratch(DT_FLOAT32, {slices, m.x_rows, int64_t(p.sets[0].n)});
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
@@ -142,7 +225,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .side = t.side,
                                                .norm = op.norm,
                                                .x_blocks = t.x_blocks,
-                                               .x_dtype = m.x.dtype},
+                                               .x_dtype = m.x.dtype,
+                                               .splits = t.splits},
                       {.rows_of_x = bind.read(x),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),
@@ -157,8 +241,12 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                        .biases2 = bind.biases(2),
                        .y2 = bind.y(2),
                        .residual = bind.read(m.residual),
-                       .x = bind.read(m.x)},
-                      p, grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows())));
+                       .x = bind.read(m.x),
+                       .slice_sums = sums ? Binding{sums, KPX_WRITE} : bind.w(0)},
+                      p, grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows()) * t.splits));
+    if (t.splits > 1) {
+        join_slices(lowering, op, m, p, sums);
+    }
 }
 
 } // namespace kpx

@@ -112,12 +112,15 @@ TEST(launches_of_byte_tiles_fit) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     for (uint32_t paired : {1u, 2u}) {
                         const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
-                        const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, 0);
+                        const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, 0, paired == 1);
                         CHECK(t.fits(lowering.traits, 0));
                         CHECK(t.abreast % (t.lanes / 4 / t.run) == 0);
                         CHECK(paired == 1 || t.tiles == 2);
                         CHECK(t.side == (x_rows <= 8 ? 8u : 16u));
                         CHECK(t.x_blocks == (x_rows > t.side ? 2u : 1u));
+                        const uint32_t slices = uint32_t(cols / 32 + t.lanes - 1) / t.lanes;
+                        CHECK(t.splits == 1 || (t.abreast == 1 && t.run * 4 == t.lanes && t.splits <= slices));
+                        CHECK((t.splits - 1) * ((slices + t.splits - 1) / t.splits) < slices); // each has some
                     }
                 }
             }
