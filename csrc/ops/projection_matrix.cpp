@@ -207,8 +207,7 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
     const uint32_t groups = fill_groups(p, op, m, t.group_rows());
     const ProjectionBindings bind{m, m.out(0)};
     const int64_t slices = divide_up(m.cols / 32, t.lanes);
-    const Array sums =
-        t.splits == 1 ? Array() : lowering.scratch(DT_FLOAT32, {slices, m.x_rows, int64_t(p.sets[0].n)});
+    const Array sums = t.splits == 1 ? Array() : lowering.scratch(DT_FLOAT32, {slices, m.x_rows, int64_t(p.sets[0].n)});
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
@@ -243,7 +242,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                        .residual = bind.read(m.residual),
                        .x = bind.read(m.x),
                        .slice_sums = sums ? Binding{sums, KPX_WRITE} : bind.w(0)},
-                      p, grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows()) * t.splits));
+                      p,
+                      grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows()) * t.splits));
     if (t.splits > 1) {
         join_slices(lowering, op, m, p, sums);
     }
