@@ -5,7 +5,7 @@
 // multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
 // from -128 to 127. The even columns of every eight come first, like the codes of a
 // masked word. Rows beyond the last are zeros; units beyond the last are not written.
-// Each team of 32 threads converts one unit of a block.
+// Each team of 32 threads converts 8 rows of one unit of a block.
 //
 // variants: narrow_subgroup subgroup
 #version 450
@@ -74,14 +74,13 @@ void make_eight(uint block, uint unit, uint row, uint i) {
 }
 
 void main() {
-    const uint groups = (UNITS + TEAMS - 1) / TEAMS; // of a block
+    const uint passes = SIDE / 8;
+    const uint groups = (UNITS * passes + TEAMS - 1) / TEAMS; // of a block
     uint block = workgroup_index() / groups;
     uint wanted = workgroup_index() % groups * TEAMS + team();
     if (block * SIDE >= p.x_rows) {
         return;
     }
-    uint unit = min(wanted, UNITS - 1); // threads beyond the last unit repeat it, so that shuffles are not in a branch
-    [[unroll]] for (uint first = 0; first < SIDE; first += 8) {
-        make_eight(block, unit, first + thread_index() % 32 / 4, thread_index() & 3u);
-    }
+    uint part = min(wanted, UNITS * passes - 1); // threads beyond the last repeat it, so that shuffles are not in a branch
+    make_eight(block, part / passes, part % passes * 8 + thread_index() % 32 / 4, thread_index() & 3u);
 }

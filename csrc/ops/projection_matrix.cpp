@@ -35,7 +35,7 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .teams = kRowTeams,
                                             .side = t.side},
                       {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), blocks * divide_up(units, kRowTeams)));
+                      grid_1d(lowering.device(), blocks * divide_up(units * t.side / 8, kRowTeams)));
     return out;
 }
 
