@@ -53,7 +53,7 @@ func TestFusedProducts(t *testing.T) {
 	})
 }
 
-// byBytes reports whether the device multiplies many float32 rows by quantized_matmul_bytes_coopmat.
+// byBytes reports whether the device multiplies many rows by quantized_matmul_bytes_coopmat.
 func (size productSize) byBytes(dev *kompute.Device) bool {
 	return size.rows > 64 && size.group >= 64 && size.group <= 8*dev.Info().SubgroupSize && hasKernel(dev, "quantized_matmul_bytes_coopmat")
 }
@@ -95,7 +95,7 @@ func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size prod
 	l.open = append(l.open, x, y)
 	onCPU := dev.Backend() == "cpu"
 	dtype := array.DTypeOf[T]()
-	byBytes := dtype == array.Float32 && size.byBytes(dev)
+	byBytes := size.byBytes(dev)
 	oneOp := onCPU && rows == 1 || byBytes || rows > 64 && hasKernel(dev, "quantized_matmul_coopmat")
 	for name, makeRows := range productRows(l) {
 		key := fmt.Sprintf("%v %v %s", size, dtype, name)

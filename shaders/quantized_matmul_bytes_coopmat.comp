@@ -1,6 +1,6 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k], perhaps plus a residual, by cooperative
 // matrices of bytes, for affine codes of 4 bits. quantized_matmul_limbs has made rows
-// of integers with three limbs of x. In a group of columns g,
+// of integers with LIMBS limbs of x. In a group of columns g,
 //
 //   sum of x * w = scale * multiple * (sum of integer * (code - 8)) + (bias + 8 * scale) * (sum of x)
 //
@@ -41,6 +41,8 @@ layout(constant_id = 6) const uint RESIDUAL = 0; // whether there is one, of y's
 #define residual_DT y_DT
 QUADS_IN(8, residual)
 layout(constant_id = 7) const uint GROUP_SHIFT = 7; // log2 of the columns of a group: 6 or 7
+
+layout(constant_id = 13) const uint LIMBS = 3; // of x
 
 layout(push_constant) uniform Push { QuantizedMatMulBytesParams q; };
 #define p q.product

@@ -1,9 +1,9 @@
 // Prepares the operands of quantized_matmul_bytes_coopmat. Workgroups write rows of x,
 // after a norm, or parts of them, after SiLU(x) * factors if there is that. The
-// elements of a group of columns, as many as share a scale of w, become integers of 22
-// bits, which are multiples of one power of two; what is rounded off is at most 2^-21
-// of the group's largest, or 2^-127. An integer has three limbs of 7 bits, the highest
-// of them signed, in planes of their own. A group that has infinities or NaNs has its
+// elements of a group of columns, as many as share a scale of w, become integers of 21
+// bits and a sign (of 14, if they are of 16 bits), which are multiples of one power of
+// two; what is rounded off is at most 2^-21 (2^-14) of the group's largest, or 2^-127.
+// An integer has limbs of 7 bits, the highest of them signed, in planes of their own. A group that has infinities or NaNs has its
 // elements' bits in four planes instead, and NaN as its multiple. Other workgroups
 // write the scales and biases of w by groups.
 //
@@ -22,6 +22,7 @@
 #include "rows.glsl"
 #include "tensor.glsl"
 #include "quads.glsl"
+layout(constant_id = 9) const uint LIMBS = 3;
 #include "limb_planes.glsl"
 
 TENSOR_IN(0, x, 1)

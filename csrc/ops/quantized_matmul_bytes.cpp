@@ -6,9 +6,13 @@ namespace {
 
 constexpr int64_t kDepth = 128;                       // DEPTH of quantized_matmul_bytes_coopmat
 constexpr int64_t kPlanes = 4;                        // PLANES of limb_planes.glsl
-constexpr int64_t kLimbs = 3;                         // and LIMBS
 constexpr uint32_t kPartThreads = 128, kPartRuns = 2; // of a workgroup for a part of a row
 constexpr int64_t kRowsOfW = 32;                      // W_ROWS of quantized_matmul_limbs
+
+// LIMBS of limb_planes.glsl.
+uint32_t limb_count(const QuantizedProduct &x) {
+    return x.x.dtype == DT_FLOAT32 ? 3 : 2;
+}
 
 // The shape of a workgroup of quantized_matmul_bytes_coopmat.
 struct BytesPlan {
@@ -17,8 +21,10 @@ struct BytesPlan {
     uint32_t lanes;
     uint32_t steps;  // of kDepth columns
     uint32_t splits; // workgroups that share the steps of a tile
+    uint32_t limbs;
 
-    BytesPlan(const DeviceTraits &device, const QuantizedProduct &x) : lanes(std::max(device.subgroup_size, 32u)) {
+    BytesPlan(const DeviceTraits &device, const QuantizedProduct &x)
+        : lanes(std::max(device.subgroup_size, 32u)), limbs(limb_count(x)) {
         if (!fits(device, x.p.group_shift)) { // into shared memory
             waves_n = 2;
             rows = 2;
@@ -34,7 +40,7 @@ struct BytesPlan {
 
     bool fits(const DeviceTraits &device, uint32_t group_shift) const {
         const int64_t factors = (kDepth >> group_shift) * (tile_m() + tile_n()) / 2;
-        const int64_t operands = (kLimbs * tile_m() + tile_n()) * (kDepth / 16 + 1) + factors;
+        const int64_t operands = (limbs * tile_m() + tile_n()) * (kDepth / 16 + 1) + factors;
         const int64_t results = tile_m() * (tile_n() / 4 + 1);
         return threads() <= device.max_workgroup_invocations &&
                std::max(operands, results) * 16 <= device.max_shared_bytes;
@@ -92,7 +98,8 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
                                      .biases_dtype = x.biases.dtype,
                                      .rows_kind = x.rows_kind,
                                      .runs = shape.runs,
-                                     .w_turns = turns},
+                                     .w_turns = turns,
+                                     .limbs = limb_count(x)},
         {.x = {x.x, KPX_READ},
          .planes = {out.planes, KPX_WRITE},
          .x_factors = {out.factors, KPX_WRITE},
@@ -108,8 +115,7 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
 
 bool prefers_bytes(const Lowering &lowering, const QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
-    if (x.x.dtype != DT_FLOAT32 || x.op.mode != QUANTIZATION_AFFINE || x.op.bits != 4 || x.p.group_shift < 6 ||
-        x.p.group_shift > 7) {
+    if (x.op.mode != QUANTIZATION_AFFINE || x.op.bits != 4 || x.p.group_shift < 6 || x.p.group_shift > 7) {
         return false;
     }
     for (const char *kernel : {spec::quantized_matmul_bytes_coopmat::kKernel, spec::quantized_matmul_limbs::kKernel,
@@ -148,7 +154,8 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
                                                            .columns = plan.columns,
                                                            .waves_m = plan.waves_m,
                                                            .waves_n = plan.waves_n,
-                                                           .lanes = plan.lanes},
+                                                           .lanes = plan.lanes,
+                                                           .limbs = plan.limbs},
                       {.x_planes = {limbs.planes, KPX_READ},
                        .w = {w, KPX_READ},
                        .scales = {x.scales, KPX_READ},

@@ -18,13 +18,15 @@ uint x_byte(uint m, uint k, uint plane) {
 
 // Element k of row m of x, or of what quantized_matmul_limbs has made of it.
 float x_element(uint m, uint k) {
-    uvec3 b = uvec3(x_byte(m, k, 0), x_byte(m, k, 1), x_byte(m, k, 2));
     float multiple = x_factors[(k >> p.group_shift) * p.x.rows + m].x;
     if (is_nan(multiple)) {
-        return uintBitsToFloat(b.x | (b.y << 8) | (b.z << 16) | (x_byte(m, k, 3) << 24));
+        return uintBitsToFloat(x_byte(m, k, 0) | (x_byte(m, k, 1) << 8) | (x_byte(m, k, 2) << 16) | (x_byte(m, k, 3) << 24));
     }
-    int high = int(b.z << 24) >> 24;
-    return multiple * float((high << 14) | int(b.y << 7) | int(b.x));
+    int integer = int(x_byte(m, k, LIMBS - 1) << 24) >> 24;
+    for (uint limb = LIMBS - 1; limb-- > 0;) {
+        integer = (integer << LIMB_BITS) | int(x_byte(m, k, limb));
+    }
+    return multiple * float(integer);
 }
 
 #include "plain_products.glsl"

@@ -1,10 +1,14 @@
-// Rows of floats as integers of three limbs, in planes: quantized_matmul_limbs writes
-// them, quantized_matmul_bytes_coopmat multiplies them.
+// Rows of floats as integers of LIMBS limbs, in planes: quantized_matmul_limbs writes
+// them, quantized_matmul_bytes_coopmat multiplies them. Floats of 32 bits need three
+// limbs, floats of 16 bits two: what is then rounded off is at most half of what the
+// largest of a group may have lost when it became 16 bits.
+//
+// Before the include: the constant LIMBS.
 #ifndef LIMB_PLANES_GLSL
 #define LIMB_PLANES_GLSL
 
-const uint LIMBS = 3;
 const uint LIMB_BITS = 7;
+const uint INTEGER_BITS = LIMB_BITS * LIMBS; // and a sign
 const uint LIMB_MASK = 0x7f7f7f7fu;
 const uint PLANES = 4; // bytes of an element
 
@@ -22,14 +26,14 @@ uint plane_byte(uint k) { return (k & 1u) * 4u + k / 2u; }
 uint limb_exponent(float largest) { return max(floatBitsToUint(largest) >> 23, 21u); }
 
 // What the integers are multiples of.
-float limb_multiple(uint exponent) { return uintBitsToFloat((exponent - 20u) << 23); }
+float limb_multiple(uint exponent) { return uintBitsToFloat((exponent + 1u - INTEGER_BITS) << 23); }
 
-// Rounded to nearest even. The integers have 21 bits and a sign, so sums of 128 products with codes from -8 to 7 fit 32
-// bits; sums of some of the limbs only need to be right modulo 2^32.
+// Rounded to nearest even. The integers have 21 bits and a sign at most, so sums of 128 products with codes from -8 to 7
+// fit 32 bits; sums of some of the limbs only need to be right modulo 2^32.
 ivec4 limb_integers(vec4 v, uint exponent) {
-    float up = uintBitsToFloat((274u - exponent) << 23); // 2^20 over the largest one's power of two
-    precise vec4 shifted = v * up + vec4(12582912.0);    // 1.5 * 2^23: puts the integer into the lowest bits
-    const int most = (1 << 21) - 1;
+    float up = uintBitsToFloat((253u + INTEGER_BITS - exponent) << 23); // 2^(INTEGER_BITS-1) over the largest one's power of two
+    precise vec4 shifted = v * up + vec4(12582912.0);                   // 1.5 * 2^23: puts the integer into the lowest bits
+    const int most = (1 << INTEGER_BITS) - 1;
     return clamp(floatBitsToInt(shifted) - 0x4b400000, ivec4(-most), ivec4(most));
 }
 
