@@ -99,7 +99,7 @@ const uint WORDS = CHUNK / 2 / X_BLOCKS; // of a tile, each lane
 uvec4 words[TILES * WORDS];
 uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 
-// Which rows of x the team has, and what teams with the same codes have in common.
+// Which block of rows of x the team has; and its place, which teams with the same codes share.
 uint x_block() { return X_BLOCKS == 1 ? 0 : team() % X_BLOCKS; }
 uint place() { return team() / X_BLOCKS; }
 
@@ -150,16 +150,16 @@ MATRIX(2, 9)
 
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
-uint block;     // the first one of rows of x
-uint first_round, rounds;
+uint block;     // the workgroup's first block of rows of x
+uint first_round, rounds; // of the workgroup
 
 void locate() {
     uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS), index = workgroup_index() / SPLITS;
     uint group = index / blocks;
     block = index % blocks * X_BLOCKS;
     first_round = workgroup_index() % SPLITS * SPLIT_ROUNDS;
-    // At most SPLIT_ROUNDS, but the compiler must not know: it would unroll the loop over them, and exceed the
-    // instruction cache.
+    // SPLIT_ROUNDS, fewer in the last workgroup of a row, and at least one. The compiler must not be able to compute
+    // it: it would unroll the loop over rounds, and exceed the instruction cache.
     const uint columns = 32 * CHUNK * ABREAST * RUN;
     rounds = min(SPLIT_ROUNDS, (p.x_stride + columns - 1) / columns - first_round);
     matrix = 0;
@@ -198,7 +198,7 @@ void fetch(uint unit) {
     }
 }
 
-// Where a tile is in shared memory, first its codes, and then the sums of its teams.
+// Where a tile is in shared memory: its codes and, after the last of them, the sums of its teams in their place.
 uint tile_from(uint place, uint t) { return (place * TILES + t) * TILE_QUADS; }
 
 // Stores the codes in shared memory, as a byte each, and the scales and biases.

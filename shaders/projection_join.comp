@@ -52,9 +52,9 @@ float not_finite_sum(uint w_row, uint x_row) {
     uint from = p.x_offset + x_row * COLS;
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
+        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
             vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < UNKNOWN(4, p.x_rows); c++) {
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
                 sum += is_finite(v[c]) ? 0.0 : weight(w_row, unit, 4 * j + c) * v[c];
             }
         }

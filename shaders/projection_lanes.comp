@@ -119,9 +119,9 @@ float whole(float v, uint second, uint row) {
     }
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < COLS / 32; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
+        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
             vec4 x = x_quad(p.x_offset + 32 * unit + 4 * j);
-            [[dont_unroll]] for (uint i = all_finite(x) ? 4 : 0; i < UNKNOWN(4, p.x_rows); i++) {
+            [[dont_unroll]] for (uint i = all_finite(x) ? 4 : 0; i < HIDDEN(4, p.x_rows); i++) {
                 float weight = second == 0 ? weight0(row, unit, 4 * j + i) : weight1(row, unit, 4 * j + i);
                 sum += is_finite(x[i]) ? 0.0 : weight * x[i];
             }

@@ -175,7 +175,7 @@ float not_finite_sum(uint x_row, uint row) {
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < p.x.cols / 32; unit++) {
         uint group = unit * 32u >> p.group_shift;
-        [[dont_unroll]] for (uint i = 0; i < UNKNOWN(32, p.x.rows); i++) {
+        [[dont_unroll]] for (uint i = 0; i < HIDDEN(32, p.x.rows); i++) {
             float v = x_load(from + (unit * 32 + i) * p.x.col_stride);
             if (!is_finite(v)) {
                 uint code = affine_code(words_from, p.w_strides[1], unit * 32 + i);

@@ -20,6 +20,7 @@ constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUni
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
+constexpr int64_t kFewTiles = 4;  // of a matrix for each compute unit, for workgroups to share their columns
 
 // The result of projection_rows.comp.
 Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
@@ -77,9 +78,7 @@ bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
 
 namespace {
 
-// An estimate of a launch's time, of which only ratios matter. A workgroup goes through steps of one chunk each. A step
-// takes a fixed time, and more for every tile on the compute unit or for loading its parts of x; workgroups on one
-// compute unit slow each other down.
+// Finds the cheapest launch by the estimates of cost().
 class ByteTilesPlanner {
   public:
     ByteTilesPlanner(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift)
@@ -134,9 +133,13 @@ class ByteTilesPlanner {
         }
     }
 
+    // An estimate of a launch's time, of which only ratios matter; a unit is some 50 ns on an H100. A workgroup goes
+    // through steps of one chunk each. A step takes a fixed time, and more for every tile on the compute unit or for
+    // loading its parts of x; workgroups on one compute unit slow each other down. Adding up slices takes a fixed time
+    // as well, and more for storing and loading them.
     uint64_t cost() const {
         constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
-        constexpr uint64_t kJoin = 70, kJoined = 150000;     // for so many results
+        constexpr uint64_t kJoin = 70, kJoined = 20000;      // results of slices in a unit
         const uint32_t parts = t_.group_x_rows() / 8, registers = kRegisters[t_.side / 8 - 1][t_.tiles - 1];
         const uint64_t blocks = divide_up(shape_.x_rows, t_.group_x_rows());
         const uint64_t groups = divide_up(shape_.rows, t_.group_rows()) * blocks * t_.splits;
@@ -167,7 +170,8 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
                           bool may_split) {
     ByteTilesPlanner planner(device, shape, group_shift);
     planner.consider_whole_rows();
-    if (may_split && shape.x_rows > 8) {
+    const bool few_tiles = shape.rows / kTileRows <= kFewTiles * std::max(1u, device.compute_units);
+    if (may_split && few_tiles && shape.x_rows > 8) {
         planner.consider_splits();
     }
     return planner.best();

@@ -1,6 +1,6 @@
 // Results of projection_coopmat and projection_held: what is done about those that are not finite, and stores.
 //
-// Before the include: what these kernels declare of matrices and x; block, the block of rows of x.
+// Before the include: what these kernels declare of matrices and x; block, the first block of rows of x of the workgroup.
 #ifndef BYTE_TILE_STORES_GLSL
 #define BYTE_TILE_STORES_GLSL
 
@@ -17,14 +17,14 @@ void store(uint matrix, uint row_of_x, uint row, float v) {
     }
 }
 
-// The sum of the products of a row of a matrix with those elements of a row of the block that are not finite.
+// The sum of the products of a row of a matrix with those elements of row `row` of the blocks that are not finite.
 float not_finite_sum(uint set, uint w_row, uint row) {
     uint from = p.x_offset + (block * SIDE + row) * COLS;
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
+        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
             vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < UNKNOWN(4, p.x_rows); c++) {
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
                 uint code = 4 * j + c;
                 float weight = set == 0 ? weight0(w_row, unit, code)
                              : set == 1 ? weight1(w_row, unit, code)

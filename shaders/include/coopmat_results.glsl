@@ -45,7 +45,7 @@ void finish(uint tile, uint i, float v, float second) {
     store(matrix, of_x, row, v);
 }
 
-// Results of the tiles with the same rows of w are a thread's by turns.
+// A thread has one of every THREADS results of the workgroup; those of the blocks of x of a tile follow one another.
 const uint TILE_RESULTS = TILE * X_BLOCKS;
 const uint RESULTS = GROUP_TILES * TILE_RESULTS;
 const uint TURNS = (RESULTS + THREADS - 1) / THREADS; // 16 at most

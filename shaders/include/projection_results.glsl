@@ -17,9 +17,9 @@ float not_finite_sum(uint m, uint second, uint i) {
     uint set = PAIR ? second : matrix;
     float sum = 0.0;
     [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < UNKNOWN(8, p.x_rows); j++) {
+        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
             vec4 v = x_in(m, unit * 8 + j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < UNKNOWN(4, p.x_rows); c++) {
+            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
                 uint code = 4 * j + c;
                 float weight = set == 0 ? weight0(first_row + i, unit, code)
                              : set == 1 ? weight1(first_row + i, unit, code)
