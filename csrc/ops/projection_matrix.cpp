@@ -245,7 +245,7 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                        .y2 = bind.y(2),
                        .residual = bind.read(m.residual),
                        .x = bind.read(m.x),
-                       .slice_sums = sums ? Binding{sums, KPX_WRITE} : bind.w(0)},
+                       .slice_sums = sums ? Binding{sums, KPX_WRITE} : bind.y(0)},
                       p,
                       grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows()) * t.splits));
     if (t.splits > 1) {
