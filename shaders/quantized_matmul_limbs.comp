@@ -3,9 +3,9 @@
 // elements of a group of columns, as many as share a scale of w, become integers of 21
 // bits and a sign (of 14, if they are of 16 bits), which are multiples of one power of
 // two; what is rounded off is at most 2^-21 (2^-14) of the group's largest, or 2^-127.
-// An integer has limbs of 7 bits, the highest of them signed, in planes of their own. A group that has infinities or NaNs has its
-// elements' bits in four planes instead, and NaN as its multiple. Other workgroups
-// write the scales and biases of w by groups.
+// An integer has limbs of 7 bits, the highest of them signed, in planes of their own.
+// A group that has infinities or NaNs has its elements' bits in four planes instead,
+// and NaN as its multiple. Other workgroups write the scales and biases of w by groups.
 //
 // Elements are in runs of 8, in the order 0 2 4 6 1 3 5 7, the order in which the
 // codes of a word are unpacked.
