@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -26,8 +25,9 @@ const shardBytes = 1 << 30
 
 // recipe describes how a folder was made; it is stored in the folder.
 type recipe struct {
-	Shape string `json:"shape"`
-	Seed  uint64 `json:"seed"`
+	Shape   string             `json:"shape"`
+	Packing checkpoint.Packing `json:"packing"`
+	Seed    uint64             `json:"seed"`
 }
 
 const recipeFile = "bench.json"
@@ -36,7 +36,7 @@ const recipeFile = "bench.json"
 // it cannot finish, because ctx is cancelled or the disk is full, it removes the
 // folder again if it has created it.
 func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io.Writer) error {
-	want := recipe{s.name, seed}
+	want := recipe{s.name, s.packing, seed}
 	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
 		var have recipe
 		text, err := os.ReadFile(filepath.Join(dir, recipeFile))
@@ -44,8 +44,8 @@ func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io
 			err = json.Unmarshal(text, &have)
 		}
 		if err != nil || have != want {
-			return fmt.Errorf("--out: %s holds another model than %s with seed %d (%s: %+v, %v); name another folder, or --model to measure it as it is",
-				dir, s.name, seed, recipeFile, have, err)
+			return fmt.Errorf("--out: %s holds another model than %s in %+v with seed %d (%s: %+v, %v); name another folder, or --model to measure it as it is",
+				dir, s.name, s.packing, seed, recipeFile, have, err)
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli
 	rng := rand.NewChaCha8(key)
 	modules := s.modules()
 	for i, m := range modules {
-		if err := errors.Join(ctx.Err(), w.add(randomModule(rng, m, s)...)); err != nil {
+		if err := errors.Join(ctx.Err(), w.add(randomModule(rng, m, s.packing)...)); err != nil {
 			return err
 		}
 		bar.Set(int64(i+1), int64(len(modules)))
@@ -108,22 +108,6 @@ func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli
 		}
 	}
 	return w.close()
-}
-
-// randomModule makes a matrix of uniform codes, scaled so that a product keeps
-// the variance of its input.
-func randomModule(rng *rand.ChaCha8, m module, s shape) []checkpoint.Tensor {
-	codes := make([]byte, m.out*m.in*s.bits/8)
-	_, _ = rng.Read(codes) // never fails
-	levels := float64(int(1)<<s.bits - 1)
-	deviation := math.Sqrt((levels*levels + 2*levels) / 12)
-	scale := 1 / (deviation * math.Sqrt(float64(m.in)))
-	groups := []int{m.out, m.in / s.groupSize}
-	return []checkpoint.Tensor{
-		{Name: m.path + ".weight", DType: kompute.DTypeUint32, Shape: []int{m.out, m.in * s.bits / 32}, Data: codes},
-		bf16Tensor(m.path+".scales", groups, func() float32 { return float32(scale) }),
-		bf16Tensor(m.path+".biases", groups, func() float32 { return float32(-scale * levels / 2) }),
-	}
 }
 
 func bf16Tensor(name string, shape []int, value func() float32) checkpoint.Tensor {

@@ -105,7 +105,7 @@ func (o *options) folder(ctx context.Context, stderr io.Writer) (*generate.Folde
 		f, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 		return f, nothing, err
 	}
-	s, err := findShape(o.shape)
+	s, err := findShape(o.shape, o.packing)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -139,7 +139,7 @@ func TestOneModeAlone(t *testing.T) {
 }
 
 func TestSameSeedMakesTheSameFolder(t *testing.T) {
-	s, err := findShape("tiny")
+	s, err := findShape("tiny", defaultPacking)
 	require.NoError(t, err)
 	files := func(seed uint64) []byte {
 		dir := t.TempDir()
@@ -156,7 +156,7 @@ func TestSameSeedMakesTheSameFolder(t *testing.T) {
 
 // A folder is reused only for the same shape and seed.
 func TestAFolderIsNotTakenForAnother(t *testing.T) {
-	s, err := findShape("tiny")
+	s, err := findShape("tiny", defaultPacking)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "tiny")
 	require.NoError(t, makeFolder(t.Context(), dir, s, 1, io.Discard))
@@ -169,7 +169,7 @@ func TestAFolderIsNotTakenForAnother(t *testing.T) {
 func TestShapesAreThePublishedSizes(t *testing.T) {
 	weights := map[string]float64{"qwen3-0.6b": 0.596e9, "qwen3-1.7b": 1.72e9, "qwen3-4b": 4.02e9, "qwen3-8b": 8.19e9}
 	for name, want := range weights {
-		s, err := findShape(name)
+		s, err := findShape(name, defaultPacking)
 		require.NoError(t, err)
 		n := 0.0
 		for _, m := range s.modules() {
@@ -181,7 +181,7 @@ func TestShapesAreThePublishedSizes(t *testing.T) {
 
 func TestBadArguments(t *testing.T) {
 	for _, args := range [][]string{
-		{"--shape", "huge"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--repetitions", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
+		{"--shape", "huge"}, {"--packing", "7g64"}, {"--packing", "4g64x"}, {"--packing", "fp4"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--repetitions", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
 		{"--profile", "-1"}, {"--eager", "--region"}, {"--plot", "a.pdf"}, {"tg128"}, {"--no-such-flag"},
 	} {
 		var out bytes.Buffer

@@ -16,20 +16,20 @@ import (
 
 // options are those of the command line.
 type options struct {
-	model, shape, out, device, plot string
-	seed                            uint64
-	prompts, gens, depths, threads  []int
-	batch                           []int // clients at once; empty: one session
-	draft, chunk                    int
-	textFile                        string
-	reps, profile, window           int
-	overlap                         bool
-	eager, region, json             bool
-	ops                             string // "all", or names of ops; empty: measure a model
-	opNames                         []string
-	sizes, rows                     []int
-	sampling                        sample.Params
-	loading                         model.Options
+	model, shape, packing, out, device, plot string
+	seed                                     uint64
+	prompts, gens, depths, threads           []int
+	batch                                    []int // clients at once; empty: one session
+	draft, chunk                             int
+	textFile                                 string
+	reps, profile, window                    int
+	overlap                                  bool
+	eager, region, json                      bool
+	ops                                      string // "all", or names of ops; empty: measure a model
+	opNames                                  []string
+	sizes, rows                              []int
+	sampling                                 sample.Params
+	loading                                  model.Options
 }
 
 // parse reads the command line. It returns flag.ErrHelp after it has printed the
@@ -40,6 +40,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		"their time goes: on random weights of a known shape, or on a checkpoint.")
 	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
 	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
+	fs.StringVar(&o.packing, "packing", defaultPacking, "`form` of its weights: BITSgGROUP for affine codes, or mxfp4, nvfp4, mxfp8")
 	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; with --batch also several, separated by commas, which share the clients")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")

@@ -4,34 +4,42 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
 // shape holds what determines the speed of a Qwen3 model.
 type shape struct {
+	size
+	packing checkpoint.Packing
+}
+
+type size struct {
 	name                    string
 	layers, hidden          int
 	heads, kvHeads, headDim int
 	intermediate, vocab     int
 	tied                    bool
-	bits, groupSize         int
 }
 
-// shapes are the published Qwen3 sizes, in MLX's 4-bit form.
-var shapes = []shape{
-	{"tiny", 2, 256, 4, 2, 64, 768, 2048, true, 4, 128},
-	{"qwen3-0.6b", 28, 1024, 16, 8, 128, 3072, 151936, true, 4, 128},
-	{"qwen3-1.7b", 28, 2048, 16, 8, 128, 6144, 151936, true, 4, 128},
-	{"qwen3-4b", 36, 2560, 32, 8, 128, 9728, 151936, true, 4, 128},
-	{"qwen3-8b", 36, 4096, 32, 8, 128, 12288, 151936, false, 4, 128},
+// sizes are those of the published Qwen3 models.
+var sizes = []size{
+	{"tiny", 2, 256, 4, 2, 64, 768, 2048, true},
+	{"qwen3-0.6b", 28, 1024, 16, 8, 128, 3072, 151936, true},
+	{"qwen3-1.7b", 28, 2048, 16, 8, 128, 6144, 151936, true},
+	{"qwen3-4b", 36, 2560, 32, 8, 128, 9728, 151936, true},
+	{"qwen3-8b", 36, 4096, 32, 8, 128, 12288, 151936, false},
 }
 
-func findShape(name string) (shape, error) {
-	i := slices.IndexFunc(shapes, func(s shape) bool { return s.name == strings.ToLower(name) })
+// findShape returns the shape of --shape and --packing.
+func findShape(name, packing string) (shape, error) {
+	i := slices.IndexFunc(sizes, func(s size) bool { return s.name == strings.ToLower(name) })
 	if i >= 0 {
-		return shapes[i], nil
+		p, err := parsePacking(packing)
+		return shape{sizes[i], p}, err
 	}
 	var names []string
-	for _, s := range shapes {
+	for _, s := range sizes {
 		names = append(names, s.name)
 	}
 	return shape{}, fmt.Errorf("--shape: %q is none of %s", name, strings.Join(names, ", "))
@@ -46,7 +54,7 @@ func (s shape) config() map[string]any {
 		"max_position_embeddings": 40960, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "rope_scaling": nil,
 		"tie_word_embeddings": s.tied, "attention_bias": false, "torch_dtype": "bfloat16", "vocab_size": s.vocab,
 		"bos_token_id": 0, "eos_token_id": 1,
-		"quantization": map[string]any{"group_size": s.groupSize, "bits": s.bits},
+		"quantization": packingConfig(s.packing),
 	}
 }
 

@@ -29,12 +29,9 @@ float x_element(uint m, uint k) {
     return multiple * float(integer);
 }
 
+#define PLAIN_FIRST (first_step() * DEPTH) // the workgroup's columns
+#define PLAIN_END min(end_step() * DEPTH, p.x.cols)
 #include "plain_products.glsl"
-
-// The product of the workgroup's columns.
-float plain_product(uint m, uint n) {
-    return plain_range(m, n, first_step() * DEPTH, min(end_step() * DEPTH, p.x.cols));
-}
 
 // The largest of the bits of four magnitudes.
 uint magnitude_bits4(vec4 v) {

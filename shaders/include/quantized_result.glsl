@@ -22,9 +22,9 @@ float x_element(uint m, uint k) {
     return scale_by(float16_to_float(first) + float16_to_float(second), e);
 }
 
+#define PLAIN_FIRST 0u
+#define PLAIN_END p.x.cols
 #include "plain_products.glsl"
-
-float plain_product(uint m, uint n) { return plain_range(m, n, 0, p.x.cols); }
 
 #define RESULT_M p.x.rows
 #define RESULT_N p.n
