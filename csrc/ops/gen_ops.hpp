@@ -243,7 +243,7 @@ class AttentionProjectionCall : public CallOf<AttentionProjectionOp> {
         {"residual", KPX_READ, true},
         {"w", KPX_READ, false},
         {"scales", KPX_READ, false},
-        {"biases", KPX_READ, false},
+        {"biases", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
     static constexpr bool kVariadic = false; // of the first operand there may be more

@@ -320,7 +320,7 @@ var AttentionProjection = struct {
 		{Index: 11, Name: "residual", Access: Read, Optional: true},
 		{Index: 12, Name: "w", Access: Read, Optional: false},
 		{Index: 13, Name: "scales", Access: Read, Optional: false},
-		{Index: 14, Name: "biases", Access: Read, Optional: false},
+		{Index: 14, Name: "biases", Access: Read, Optional: true},
 		{Index: 15, Name: "out", Access: Write, Optional: false},
 	}},
 	Q:         Operand{Index: 0, Name: "q", Access: Read, Optional: false},
@@ -337,7 +337,7 @@ var AttentionProjection = struct {
 	Residual:  Operand{Index: 11, Name: "residual", Access: Read, Optional: true},
 	W:         Operand{Index: 12, Name: "w", Access: Read, Optional: false},
 	Scales:    Operand{Index: 13, Name: "scales", Access: Read, Optional: false},
-	Biases:    Operand{Index: 14, Name: "biases", Access: Read, Optional: false},
+	Biases:    Operand{Index: 14, Name: "biases", Access: Read, Optional: true},
 	Out:       Operand{Index: 15, Name: "out", Access: Write, Optional: false},
 }
 
