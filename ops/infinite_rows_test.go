@@ -53,6 +53,31 @@ func requireProducts(t *testing.T, want []float64, got []float32) {
 	}
 }
 
+type infiniteRows struct {
+	rows int
+	q    ops.Quantization
+}
+
+// multiplier returns a function that multiplies rows of x with a matrix [n, k], and the
+// matrix's elements.
+func multiplier(t *testing.T, l *layer[float32], s *kompute.Stream, n, k int, q ops.Quantization) (func(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32], []float32) {
+	if q.Mode != ops.ModeAffine {
+		w, scales, _ := ops.Quantize[uint8](s, l.floats(n, k), q)
+		elements, err := ops.Dequantize[float32](s, w, scales, nil, q).Read(t.Context())
+		require.NoError(t, err)
+		return func(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+			return ops.QuantizedMatMul(s, x, w, scales, nil, q, ops.Transposed)
+		}, elements
+	}
+	w, scales, biases := ops.Quantize[float32](s, l.floats(n, k), q)
+	biases = ops.Add(s, biases, ops.Scalar(s, float32(0.01))) // no element is zero, whose product with an infinity is NaN
+	elements, err := ops.Dequantize[float32](s, w, scales, biases, q).Read(t.Context())
+	require.NoError(t, err)
+	return func(s *kompute.Stream, x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+		return ops.QuantizedMatMul(s, x, w, scales, biases, q, ops.Transposed)
+	}, elements
+}
+
 // Rows with infinities have the infinities and NaNs of the weights' own products,
 // eagerly and fused, for any number of rows, with the kernels of a GPU.
 func TestRowsWithInfinities(t *testing.T) {
@@ -64,19 +89,15 @@ func TestRowsWithInfinities(t *testing.T) {
 		s, err := dev.NewStream()
 		require.NoError(t, err)
 		sc := s.Scope()
-		for _, form := range testmodel.Some(dev, []struct{ rows, bits, group int }{{4, 4, 128}, {2, 8, 64}, {12, 4, 32}, {1, 4, 128}, {37, 4, 128}, {70, 4, 64}}...) {
-			q := ops.Quantization{GroupSize: form.group, Bits: form.bits}
-			w, scales, biases := ops.Quantize[float32](s, l.floats(n, k), q)
-			biases = ops.Add(s, biases, ops.Scalar(s, float32(0.01))) // no element is zero, whose product with an infinity is NaN
-			elements, err := ops.Dequantize[float32](s, w, scales, biases, q).Read(t.Context())
-			require.NoError(t, err)
+		for _, form := range testmodel.Some(dev, []infiniteRows{{4, ops.Quantization{GroupSize: 128, Bits: 4}}, {9, ops.MXFP4}, {12, ops.Quantization{GroupSize: 32, Bits: 4}},
+			{5, ops.Quantization{GroupSize: 64, Bits: 8}}, {1, ops.Quantization{GroupSize: 128, Bits: 4}}, {2, ops.MXFP8}, {3, ops.NVFP4},
+			{37, ops.Quantization{GroupSize: 128, Bits: 4}}, {33, ops.Quantization{GroupSize: 32, Bits: 8}}, {70, ops.Quantization{GroupSize: 64, Bits: 4}}, {1, ops.MXFP4}}...) {
+			multiply, elements := multiplier(t, l, s, n, k, form.q)
 			values, err := l.floats(form.rows, k).Read(t.Context())
 			require.NoError(t, err)
 			withInfinities(values, k)
 			x, residual := keep(l, kompute.New[float32])(values, form.rows, k), l.floats(form.rows, n)
-			product := func(s *kompute.Stream) *kompute.Tensor[float32] {
-				return ops.QuantizedMatMul(s, x, w, scales, biases, q, ops.Transposed)
-			}
+			product := func(s *kompute.Stream) *kompute.Tensor[float32] { return multiply(s, x) }
 			want := productOf(values, elements, k)
 			eager, err := product(s).Read(t.Context())
 			require.NoError(t, err)

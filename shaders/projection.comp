@@ -21,8 +21,9 @@
 // The order of sums depends on LANES alone, not on SLOTS, ABREAST, ROWS, TURNS
 // and PIECE.
 //
-// With INTEGERS, codes of 4 bits are multiplied as bytes, and x is kept as
-// integers: byte_limbs.glsl. That takes half as many instructions as floats.
+// With INTEGERS, codes that fit into bytes are multiplied as such (code_bytes.glsl),
+// and x is kept as integers: byte_limbs.glsl. For codes of 4 bits that takes half as
+// many instructions as floats.
 //
 // variants: narrow_subgroup_dot8 narrow_subgroup narrow subgroup base
 #version 450
@@ -33,8 +34,6 @@ layout(local_size_x_id = 0) in; // SLOTS * ABREAST * LANES
 
 #include "quads.glsl"
 #include "math.glsl"
-#include "minifloat.glsl"
-#include "not_finite.glsl"
 
 layout(constant_id = 23) const uint OVERLAP = 0; // 1 << …_BINDING
 #define X_BINDING 0
@@ -89,10 +88,12 @@ const uint PIECES = (SLICES + PIECE_SLICES - 1) / PIECE_SLICES;
 const uint FOLDS = (PIECE_SLICES + ABREAST - 1) / ABREAST; // slices of a piece that a team processes one after another
 const uint GROUP_ROWS = SLOTS * TURNS * ROWS;              // of each matrix, in a workgroup
 
-const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
+const uint SMALL_SHIFT = HALVES == 2 ? 4 : 5;
+
+#include "code_bytes.glsl"
 
 #ifdef DOT8
-const bool LIMBS = BITS * INTEGERS == 4 && !SMALL_FLOATS;
+const bool LIMBS = INTEGERS != 0 && CODE_BYTES;
 #else
 const bool LIMBS = false;
 #endif
@@ -104,17 +105,28 @@ const bool LIMBS = false;
 #include "projection_dot.glsl"
 #include "projection_results.glsl"
 
-// Multiplies the part of a slice in a buffer with the rows of x.
+// Multiplies the part of a slice in a buffer with a row of x.
+void compute_row(uint m, uint held, uint piece, uint slice, bool exists, uint turn) {
+    if (X_ROWS > 1) {
+        take_x(m, slice - piece * PIECE_SLICES);
+    }
+    multiply(held, slice);
+    float mine = stream_sum();
+    if (exists && lane() < STREAMS) {
+        put_part(m, slice, turn, mine);
+    }
+}
+
+// Multiplies it with the rows of x.
 void compute(uint held, uint piece, uint slice, bool exists, uint turn) {
+    if (SMALL_FLOATS && !LIMBS) { // so much code that a copy for each row would not fit into caches
+        [[dont_unroll]] for (uint m = 0; m < HIDDEN(X_ROWS, p.x_rows); m++) {
+            compute_row(m, held, piece, slice, exists, turn);
+        }
+        return;
+    }
     [[unroll]] for (uint m = 0; m < X_ROWS; m++) {
-        if (X_ROWS > 1) {
-            take_x(m, slice - piece * PIECE_SLICES);
-        }
-        multiply(held, slice);
-        float mine = stream_sum();
-        if (exists && lane() < STREAMS) {
-            put_part(m, slice, turn, mine);
-        }
+        compute_row(m, held, piece, slice, exists, turn);
     }
 }
 

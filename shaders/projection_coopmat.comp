@@ -1,4 +1,4 @@
-// projection.comp for several rows of x: the same sums of the same integers, computed
+// projection.comp for several rows of x and codes that fit into bytes (code_bytes.glsl): the same sums of the same integers, computed
 // by matrices of bytes. A unit of 32 codes of 16 rows of w and one of SIDE rows of x
 // give one product of such matrices for each digit of x (projection_rows.comp). The
 // integers are exact, and the float sums that follow are those of projection.comp, so
@@ -55,6 +55,7 @@ layout(constant_id = 15) const uint X_BLOCKS = 1; // of SIDE rows of x of a work
 layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
 layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
+layout(constant_id = 18) const uint BITS = 4;   // 4 or 8
 layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
 
 layout(push_constant) uniform Push { ProjectionParams p; };
@@ -62,6 +63,8 @@ layout(push_constant) uniform Push { ProjectionParams p; };
 const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
 const uint UNITS = COLS / 32;
 const uint CHUNK = 4;
+const uint UNIT_QUADS = BITS / 4, ROW_QUADS = CHUNK * UNIT_QUADS; // of codes in memory
+const uint SMALL_SHIFT = 5;
 const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
@@ -90,12 +93,12 @@ shared uvec4 work[X_FROM + ABREAST * X_BLOCKS * X_QUADS];
 
 const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
+#include "code_bytes.glsl"
 #include "byte_tiles.glsl"
-#include "not_finite.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
-const uint WORDS = CHUNK / 2 / X_BLOCKS; // of a tile, each lane
+const uint WORDS = ROW_QUADS / 2 / X_BLOCKS; // of a tile, each lane
 uvec4 words[TILES * WORDS];
 uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 
@@ -120,18 +123,17 @@ uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
-        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
-        uint group = unit >> GROUP_SHIFT; \
-        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
-        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
-        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
+        uint bit = code * BITS, group = unit >> GROUP_SHIFT; \
+        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit * UNIT_QUADS + bit / 128][bit / 32 % 4]; \
+        uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
+        return code_weight((word >> (bit & 31u)) & ((1u << BITS) - 1u), scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
         [[unroll]] for (uint k = 0; k < WORDS; k++) { \
             uint at = tile_quad(k); \
-            uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
+            uint row = min(first + at / ROW_QUADS, p.sets[i].n - 1); \
             uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
-            words[t * WORDS + k] = w##i.data[from + min(unit + at % CHUNK, UNITS - 1)]; \
+            words[t * WORDS + k] = w##i.data[from + min(unit * UNIT_QUADS + at % ROW_QUADS, UNITS * UNIT_QUADS - 1)]; \
         } \
         if (x_block() > 0) { \
             return; \
@@ -140,7 +142,7 @@ uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
             uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
             scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            bias_bits[t * GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
         } \
     }
 
@@ -206,19 +208,22 @@ void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
         [[unroll]] for (uint k = 0; k < WORDS; k++) {
             uint at = tile_quad(k);
-            uint to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
+            uint to = tile_from(place(), t) + at / ROW_QUADS * PITCH + at % ROW_QUADS * (8 / BITS);
             uvec4 v = words[t * WORDS + k];
-            work[to] = uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu;
-            work[to + 1] = uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu;
+            if (BITS == 8) {
+                work[to] = byte_bytes(v);
+                continue;
+            }
+            work[to] = nibble_bytes(v.xy);
+            work[to + 1] = nibble_bytes(v.zw);
         }
         if (x_block() > 0) {
             continue;
         }
         [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-            float scale = bits_to_float(scale_bits[t * GROUPS + g], scales_DT);
-            float bias = bits_to_float(bias_bits[t * GROUPS + g], biases_DT);
+            vec2 by = byte_factors(loaded_scale(scale_bits[t * GROUPS + g]), loaded_bias(bias_bits[t * GROUPS + g]));
             uint i = team_lane();
-            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
+            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
         }
     }
 }
@@ -238,13 +243,13 @@ void add_chunk(uint unit, uint x) {
     UNROLL for (uint u = 0; u < CHUNK; u++) {
         hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
-            INTEGERS products;
-            multiply_bytes(tile_from(place(), t) + 2 * u, 0, products);
+            INTEGERS high, rest;
+            multiply_bytes(tile_from(place(), t) + 2 * u, 0, high, rest);
             if (u % (1 << GROUP_SHIFT) == 0) {
                 hold_scales(t, tile_from(place(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
             }
             FLOATS result;
-            unit_floats(products, 0, t, unit + u < UNITS, result);
+            unit_floats(high, rest, 0, t, unit + u < UNITS, result);
             if (u % 2 == 0) {
                 waiting_unit[t] = result;
                 continue;

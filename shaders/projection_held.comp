@@ -1,4 +1,4 @@
-// projection_coopmat.comp for products of which a compute unit has little to do: one
+// projection_coopmat.comp for codes of 4 bits and products of which a compute unit has little to do: one
 // dispatch instead of two, with x in registers. Its rows have the same bits.
 //
 // A workgroup handles SIDE rows of x. Its teams, which are subgroups of 32 lanes, share
@@ -109,8 +109,10 @@ shared float squares_so_far[NORM != 0 ? SIDE * LANES : 1];
 
 const uint HELD_UNITS = MOST_CHUNK, HELD_TILES = 1;
 
+const uint BITS = 4, SMALL_SHIFT = 5;
+
+#include "code_bytes.glsl"
 #include "byte_tiles.glsl"
-#include "not_finite.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
@@ -131,11 +133,10 @@ uint scale_bits[MOST_TILES * MOST_GROUPS], bias_bits[MOST_TILES * MOST_GROUPS];
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
-        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][code / 8]; \
-        uint group = unit >> GROUP_SHIFT; \
-        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
-        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
-        return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias); \
+        uint bit = code * 4, group = unit >> GROUP_SHIFT; \
+        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit][bit / 32 % 4]; \
+        uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
+        return code_weight((word >> (bit & 31u)) & 15u, scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
         uint code_row = min(first + team_lane() / 2, p.sets[i].n - 1); \
@@ -147,7 +148,7 @@ uint scale_bits[MOST_TILES * MOST_GROUPS], bias_bits[MOST_TILES * MOST_GROUPS];
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
             scale_bits[t * MOST_GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * MOST_GROUPS + g] = biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            bias_bits[t * MOST_GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
         } \
     }
 
@@ -182,16 +183,15 @@ uint sums_from(uint team, uint t) { return team_from(team) + SUMS_FROM + t * SID
 void unpack(uint t, uint k) {
     uint to = team_from(team()) + team_lane() / 2 * PITCH + team_lane() % 2 * 2;
     uvec4 v = words[t * (MOST_CHUNK / 2) + k];
-    work[to] = uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu;
-    work[to + 1] = uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu;
+    work[to] = nibble_bytes(v.xy);
+    work[to + 1] = nibble_bytes(v.zw);
 }
 
 void put_scales(uint t) {
     [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-        float scale = bits_to_float(scale_bits[t * MOST_GROUPS + g], scales_DT);
-        float bias = bits_to_float(bias_bits[t * MOST_GROUPS + g], biases_DT);
+        vec2 by = byte_factors(loaded_scale(scale_bits[t * MOST_GROUPS + g]), loaded_bias(bias_bits[t * MOST_GROUPS + g]));
         uint i = team_lane();
-        work[team_from(team()) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? scale : bias);
+        work[team_from(team()) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
     }
 }
 
@@ -201,12 +201,12 @@ void put_scales(uint t) {
 
 // The product of a unit, two of which have their codes in shared memory.
 void unit_result_of(uint u, uint unit, out FLOATS result) {
-    INTEGERS products;
-    multiply_bytes(team_from(team()) + u % 2 * 2, u, products);
+    INTEGERS high, rest;
+    multiply_bytes(team_from(team()) + u % 2 * 2, u, high, rest);
     if (u % (1 << GROUP_SHIFT) == 0) {
         hold_scales(0, team_from(team()) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
     }
-    unit_floats(products, u, 0, unit + u < UNITS, result);
+    unit_floats(high, rest, u, 0, unit + u < UNITS, result);
 }
 
 // The sum of two units, the first of which is u.

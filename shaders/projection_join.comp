@@ -21,7 +21,7 @@ layout(constant_id = 6) const uint EPILOGUE = 0;    // PROJECTION_STORE or PROJE
 layout(constant_id = 7) const uint SLICES = 2;
 
 layout(set = 0, binding = 0) readonly buffer SliceSums { float slice_sums[]; };
-layout(set = 0, binding = 1) readonly buffer W { uvec4 w[]; };
+layout(set = 0, binding = 1) readonly buffer W { uint w[]; };
 #define BITS_IN(slot, name) \
     TENSOR_BLOCKS(slot, name, readonly) \
     TENSOR_BITS(name)
@@ -36,30 +36,24 @@ QUADS_IN(6, x)
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
-#include "not_finite.glsl"
+layout(constant_id = 9) const uint BITS = 4;
 
-const uint UNITS = COLS / 32;
+const uint UNITS = COLS / 32, SMALL_SHIFT = 5;
+
+#include "code_bytes.glsl"
 
 float weight(uint row, uint unit, uint code) {
-    uint word = w[(p.sets[0].w_offset + row * p.sets[0].w_stride) / 4 + unit][code / 8], group = unit >> GROUP_SHIFT;
-    float scale = bits_to_float(scales_bits(p.sets[0].s_offset + row * p.sets[0].s_stride + group), scales_DT);
-    float bias = bits_to_float(biases_bits(p.sets[0].b_offset + row * p.sets[0].b_stride + group), biases_DT);
-    return affine_weight(scale, (word >> (code % 8 * 4)) & 15u, bias);
+    uint bit = code * BITS, group = unit >> GROUP_SHIFT;
+    uint word = w[p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS + bit / 32];
+    return code_weight((word >> (bit & 31u)) & ((1u << BITS) - 1u),
+                       scales_bits(p.sets[0].s_offset + row * p.sets[0].s_stride + group),
+                       SMALL_FLOATS ? 0 : biases_bits(p.sets[0].b_offset + row * p.sets[0].b_stride + group));
 }
 
 // The sum of the products of a row of w with those elements of a row of x that are not finite.
 float not_finite_sum(uint w_row, uint x_row) {
     uint from = p.x_offset + x_row * COLS;
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
-            vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
-                sum += is_finite(v[c]) ? 0.0 : weight(w_row, unit, 4 * j + c) * v[c];
-            }
-        }
-    }
-    return sum;
+    SUM_NOT_FINITE(UNITS, p.x_rows, x_quad(from + unit * 32 + 4 * j), weight(w_row, unit, code))
 }
 
 void main() {

@@ -3,8 +3,8 @@
 // are three matrices of bytes, the digits of the integers of unit_integers.glsl with
 // the lowest first; and for each row of a unit the number that the integers are
 // multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
-// from -128 to 127. The even columns of every eight come first, like the codes of a
-// masked word. Rows beyond the last are zeros; units beyond the last are not written.
+// from -128 to 127. The even columns of every eight may come first, like the
+// codes of a masked word. Rows beyond the last are zeros; units beyond the last are not written.
 // Each team of 32 threads converts 8 rows of one unit of a block.
 //
 // variants: narrow_subgroup subgroup
@@ -29,6 +29,7 @@ layout(constant_id = 3) const uint COLS = 1024; // of x, a multiple of 32
 layout(constant_id = 4) const uint NORM = 0;    // 1: without gain, 2: with
 layout(constant_id = 5) const uint TEAMS = 4;
 layout(constant_id = 6) const uint SIDE = 16; // rows of a block
+layout(constant_id = 7) const uint EVEN_FIRST = 1; // as in code_bytes.glsl
 layout(set = 0, binding = 2) writeonly buffer Units { uvec2 units[]; }; // X_CHUNK quads for each chunk
 layout(set = 0, binding = 2) writeonly buffer Stats { float stats[]; };
 
@@ -53,7 +54,8 @@ void make_eight(uint block, uint unit, uint row, uint i) {
     }
     uint exponent = unit_exponent(a, b);
     ivec4 low = integers(a, exponent), high = integers(b, exponent);
-    ivec4 even = ivec4(low.xz, high.xz), odd = ivec4(low.yw, high.yw);
+    ivec4 first_four = EVEN_FIRST != 0 ? ivec4(low.xz, high.xz) : low;
+    ivec4 last_four = EVEN_FIRST != 0 ? ivec4(low.yw, high.yw) : high;
     float sum = sum_of_eight(a, b);
     [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
         sum += subgroupShuffleXor(sum, bit);
@@ -61,9 +63,9 @@ void make_eight(uint block, uint unit, uint row, uint i) {
     }
     uint to = (block * CHUNKS + unit / 4) * X_CHUNK(SIDE);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        units[(to + (digit * SIDE + row) * X_PITCH) * 2 + unit % 4 * 4 + i] = uvec2(bytes_of(even, 0), bytes_of(odd, 0));
-        even = (even - ((even << 24) >> 24)) >> 8;
-        odd = (odd - ((odd << 24) >> 24)) >> 8;
+        units[(to + (digit * SIDE + row) * X_PITCH) * 2 + unit % 4 * 4 + i] = uvec2(bytes_of(first_four, 0), bytes_of(last_four, 0));
+        first_four = (first_four - ((first_four << 24) >> 24)) >> 8;
+        last_four = (last_four - ((last_four << 24) >> 24)) >> 8;
     }
     if (i == 0) {
         uint at = to * 4 + unit % 4 * SIDE + row;

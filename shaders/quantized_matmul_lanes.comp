@@ -61,22 +61,16 @@ void add_unit(uint unit) {
     }
 }
 
+float weight(uint row, uint unit, uint code) {
+    uint group = unit * 32u >> p.group_shift;
+    float scale = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]);
+    float bias = biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
+    return affine_weight(scale, CODE_AT(w, p.w_offset + row * p.w_strides[0] + unit * BITS, code * BITS), bias);
+}
+
 // The sum of the products of a row of w with those elements of row m of x that are not finite.
 float not_finite_sum(uint m, uint row) {
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < p.x.cols / 32; unit++) {
-        uint group = unit * 32u >> p.group_shift;
-        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x.rows); j++) {
-            vec4 v = x_quad(starts[m] + 32 * unit + 4 * j);
-            [[dont_unroll]] for (uint i = all_finite(v) ? 4 : 0; i < HIDDEN(4, p.x.rows); i++) {
-                uint code = CODE_AT(w, p.w_offset + row * p.w_strides[0] + unit * BITS, (4 * j + i) * BITS);
-                float scale = scales_load(p.s_offset + row * p.s_strides[0] + group * p.s_strides[1]);
-                float bias = biases_load(p.b_offset + row * p.b_strides[0] + group * p.b_strides[1]);
-                sum += is_finite(v[i]) ? 0.0 : affine_weight(scale, code, bias) * v[i];
-            }
-        }
-    }
-    return sum;
+    SUM_NOT_FINITE(p.x.cols / 32, p.x.rows, x_quad(starts[m] + 32 * unit + 4 * j), weight(row, unit, code))
 }
 
 void main() {

@@ -182,7 +182,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
 
 ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     ProjectionShape shape = projection_shape(op, m);
-    shape.integers = op.bits == 4 && m.biases(0) && takes_integers(lowering);
+    shape.integers = has_code_bytes(op.bits, bool(m.biases(0))) && takes_integers(lowering);
     shape.subgroup = lowering.runs_variant(spec::projection::kKernel, "subgroup");
     return plan_projection(lowering.device(), shape);
 }

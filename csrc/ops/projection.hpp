@@ -34,8 +34,13 @@ struct ProjectionOperands {
     const Array &out(uint32_t i) const { return *matrices[i].out; }
 };
 
-// Whether a row of x is multiplied as integers, for affine matrices with codes of 4 bits.
+// Whether a row of x is multiplied as integers, if codes fit into bytes.
 bool takes_integers(const Lowering &lowering);
+
+// CODE_BYTES of code_bytes.glsl.
+inline bool has_code_bytes(uint32_t bits, bool biases) {
+    return bits == 4 || (bits == 8 && biases);
+}
 
 // Whether the kernels can read x without a copy.
 inline bool rows_in_quads(const Array &x) {

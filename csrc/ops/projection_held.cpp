@@ -114,6 +114,9 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
 }
 
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (op.bits != 4) {
+        return false;
+    }
     const ProjectionShape shape = shape_of(op, m);
     const int64_t compute_units = std::max(1u, lowering.device().compute_units);
     const int64_t tiles = shape.rows / kTileRows * shape.paired, work = tiles * (m.cols / 32);
@@ -132,7 +135,7 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,
-                                            .biases_dtype = m.biases(0).dtype,
+                                            .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
                                             .group_shift = group_shift(op.group_size) - 5,
                                             .cols = uint32_t(m.cols),
                                             .sets = m.count,

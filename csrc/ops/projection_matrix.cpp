@@ -34,7 +34,8 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .cols = uint32_t(m.cols),
                                             .norm = norm_constant(op, m),
                                             .teams = kRowTeams,
-                                            .side = t.side},
+                                            .side = t.side,
+                                            .even_first = uint32_t(op.bits == 4)},
                       {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), blocks * divide_up(units * t.side / 8, kRowTeams)));
     return out;
@@ -48,12 +49,13 @@ void join_slices(Lowering &lowering, const ProjectionOp &op, const ProjectionOpe
     lowering.dispatch(spec::projection_join{.threads = kThreads,
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,
-                                            .biases_dtype = m.biases(0).dtype,
+                                            .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
                                             .group_shift = group_shift(op.group_size) - 5,
                                             .cols = uint32_t(m.cols),
                                             .epilogue = op.epilogue,
                                             .slices = uint32_t(sums.shape[0]),
-                                            .x_dtype = m.x.dtype},
+                                            .x_dtype = m.x.dtype,
+                                            .bits = op.bits},
                       {.slice_sums = bind.read(sums),
                        .w = bind.w(0),
                        .scales = bind.scales(0),
@@ -190,7 +192,8 @@ static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const Pr
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
-    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows && op.bits == 4 && m.biases(0) &&
+    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows &&
+           has_code_bytes(op.bits, bool(m.biases(0))) && op.group_size >= 32 &&
            m.parts.splits == 1 && op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
            (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
@@ -215,7 +218,7 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
-                                               .biases_dtype = m.biases(0).dtype,
+                                               .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
                                                .group_shift = group_shift(op.group_size) - 5,
                                                .cols = uint32_t(m.cols),
                                                .sets = m.count,
@@ -229,7 +232,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .norm = op.norm,
                                                .x_blocks = t.x_blocks,
                                                .x_dtype = m.x.dtype,
-                                               .splits = t.splits},
+                                               .splits = t.splits,
+                                               .bits = op.bits},
                       {.rows_of_x = bind.read(x),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),

@@ -176,7 +176,7 @@ Array packed(Array x) {
 // copy.
 bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call) {
     const Array &x = call.x();
-    if (call.op().transpose == 0 || call.op().bits != 4 || !call.biases() || x.size() == 0 ||
+    if (call.op().transpose == 0 || !has_code_bytes(call.op().bits, bool(call.biases())) || x.size() == 0 ||
         x.size() > kMostProjectionRows * x.dim(-1) || !lowering.has_kernel(spec::projection::kKernel) ||
         prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
         return false;
@@ -197,6 +197,9 @@ bool takes_projection(const Lowering &lowering, const QuantizedMatMulCall &call)
 // Operands whose layout the kernels cannot read are copied.
 void project(Lowering &lowering, const QuantizedMatMulCall &call) {
     const auto rows = [&](const Array &x, int64_t unit) {
+        if (!x) {
+            return x;
+        }
         const bool fits = x.stride(-1) == 1 && x.offset % unit == 0 && (x.dim(0) == 1 || x.stride(0) % unit == 0);
         return fits ? x : copy_of(lowering, x);
     };

@@ -190,6 +190,8 @@ TEST(a_projection_refuses_what_it_cannot_do) {
 struct Rows {
     int64_t rows, cols, out;
     uint32_t group, norm;
+    uint32_t bits = 4;
+    bool mxfp4 = false; // cols: a multiple of 128
 };
 static bool same_results(const std::vector<float> &a, const std::vector<float> &b) {
     const auto same = [](float x, float y) {
@@ -199,11 +201,12 @@ static bool same_results(const std::vector<float> &a, const std::vector<float> &
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm] = c;
+    const auto [rows, cols, out, group, norm, bits, mxfp4] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(DT_FLOAT32, {rows, cols}, 1), residual = l.random(DT_FLOAT32, {rows, out}, 1);
     const Tensor gain = l.random(DT_FLOAT32, {cols}, 1);
-    const Matrix m = l.matrix(out, cols, group), up = l.matrix(out, cols, group);
+    const auto matrix = [&] { return c.mxfp4 ? l.mxfp4(c.out, c.cols) : l.matrix(c.out, c.cols, c.group, c.bits); };
+    const Matrix m = matrix(), up = matrix();
     if (norm == 0) { // the norm of a row with infinities is NaN
         const float infinities[2] = {INFINITY, -INFINITY};
         write_bytes(l.stream, x.buffer, 3 * sizeof(float), &infinities[0], sizeof(float));
@@ -213,7 +216,7 @@ static void check_rows(const Device &device, const Rows &c) {
         uint32_t group_size, bits, norm, epilogue;
         float eps;
         uint32_t dtype;
-    } params{group, 4, norm, 0, 1e-5f, 0};
+    } params{group, bits, norm, 0, 1e-5f, 0};
     const auto run = [&](kpx_array input, kpx_array added, kpx_array result, kpx_array second) {
         std::vector<kpx_array> arrays(std::size(Call::kOperands));
         arrays[Call::kX] = input;
@@ -223,7 +226,7 @@ static void check_rows(const Device &device, const Rows &c) {
         for (uint32_t i = 0; i < (params.epilogue == 1 ? 1 : 2); i++) {
             arrays[Call::kW + Call::kGroupSize * i] = matrices[i]->w.array;
             arrays[Call::kScales + Call::kGroupSize * i] = matrices[i]->scales.array;
-            arrays[Call::kBiases + Call::kGroupSize * i] = matrices[i]->biases.array;
+            arrays[Call::kBiases + Call::kGroupSize * i] = c.mxfp4 ? kpx_array{} : matrices[i]->biases.array;
         }
         arrays[Call::kOut] = result;
         arrays[Call::kOut].access = KPX_WRITE;
@@ -252,7 +255,8 @@ static void check_rows(const Device &device, const Rows &c) {
                           (params.epilogue != 0 || same_results(l.read(together2), l.read(alone2)));
         if (!same) {
             throw Failure{std::to_string(rows) + " rows of " + std::to_string(cols) + " times " + std::to_string(out) +
-                          ", groups of " + std::to_string(group) + ", epilogue " + std::to_string(params.epilogue)};
+                          (mxfp4 ? ", mxfp4" : "") + ", " + std::to_string(bits) + " bits, groups of " +
+                          std::to_string(group) + ", epilogue " + std::to_string(params.epilogue)};
         }
     }
 }
@@ -264,12 +268,16 @@ TEST(a_projection_takes_several_rows) {
         kpx_device_options options{};
         options.disabled = disabled;
         Device device = open_device(options);
-        std::vector<Rows> cases{{5, 352, 40, 32, 1}};
+        std::vector<Rows> cases{{5, 352, 40, 32, 1}, {3, 384, 24, 32, 1, 4, true}};
         if (*disabled != 0) { // on CPU drivers, two blocks of rows in a workgroup, and columns shared by several
-            cases.push_back({16, 352, 40, 32, 0});
+            cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}};
         }
         if (runs_every_case()) {
-            cases.insert(cases.end(), {{16, 1024, 17, 128, 0}, {37, 352, 40, 32, 1}, {40, 2560, 40, 128, 0}});
+            cases.insert(cases.end(), {{16, 1024, 17, 128, 0},
+                                       {37, 352, 40, 32, 1},
+                                       {40, 2560, 40, 128, 0},
+                                       {37, 352, 40, 32, 1, 8},
+                                       {20, 384, 40, 32, 0, 4, true}});
         }
         for (const Rows &c : cases) {
             check_rows(device, c);

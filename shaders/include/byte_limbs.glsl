@@ -7,16 +7,18 @@
 #include "byte_dots.glsl"
 #include "unit_integers.glsl"
 
-// a and b are floats 8i to 8i + 7 of x: the words with one byte of the even ones and
-// of the odd ones are adjacent, like the codes of a word when they are masked.
+// a and b are floats 8i to 8i + 7 of x: the words with one byte of the even ones and of
+// the odd ones are adjacent (EVEN_FIRST of code_bytes.glsl), or those of the first and
+// of the last four.
 // Returns 2^-k of the unit. Lanes 4j to 4j + 3 of a subgroup handle one unit. first:
 // where the row's quads begin in staged[]; exists: whether to write it.
 float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
     uint exponent = unit_exponent(a, b);
     ivec4 low = integers(a, exponent), high = integers(b, exponent);
-    ivec4 even = ivec4(low.xz, high.xz), odd = ivec4(low.yw, high.yw);
+    ivec4 first_four = EVEN_FIRST ? ivec4(low.xz, high.xz) : low;
+    ivec4 last_four = EVEN_FIRST ? ivec4(low.yw, high.yw) : high;
     [[unroll]] for (uint limb = 0; limb < 3; limb++) {
-        uvec2 pair = uvec2(bytes_of(even, 8 * limb), bytes_of(odd, 8 * limb));
+        uvec2 pair = uvec2(bytes_of(first_four, 8 * limb), bytes_of(last_four, 8 * limb));
         uint at = first + (2 * limb + ((i >> 1) & 1)) * PIECE_UNITS + (i >> 2);
         if (exists && (i & 1) == 0) {
             staged[at].xy = pair;

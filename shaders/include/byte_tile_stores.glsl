@@ -4,7 +4,7 @@
 #ifndef BYTE_TILE_STORES_GLSL
 #define BYTE_TILE_STORES_GLSL
 
-#include "not_finite.glsl"
+
 
 void store(uint matrix, uint row_of_x, uint row, float v) {
     uint at = row_of_x * p.sets[matrix].n + row;
@@ -20,20 +20,10 @@ void store(uint matrix, uint row_of_x, uint row, float v) {
 // The sum of the products of a row of a matrix with those elements of row `row` of the blocks that are not finite.
 float not_finite_sum(uint set, uint w_row, uint row) {
     uint from = p.x_offset + (block * SIDE + row) * COLS;
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
-            vec4 v = x_quad(from + unit * 32 + 4 * j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
-                uint code = 4 * j + c;
-                float weight = set == 0 ? weight0(w_row, unit, code)
-                             : set == 1 ? weight1(w_row, unit, code)
-                                        : weight2(w_row, unit, code);
-                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
-            }
-        }
-    }
-    return sum;
+    SUM_NOT_FINITE(UNITS, p.x_rows, x_quad(from + unit * 32 + 4 * j),
+                   set == 0 ? weight0(w_row, unit, code)
+                   : set == 1 ? weight1(w_row, unit, code)
+                              : weight2(w_row, unit, code))
 }
 
 // Whether a sum is a result as it is: with a norm, one that is not finite makes NaN anyway.

@@ -2,7 +2,7 @@
 // cooperative matrix of a team, or with some of its elements in each of the team's 32
 // lanes.
 //
-// Before the include: work[], shared memory by quads; HELD_UNITS and HELD_TILES, of how many units of x and of how many
+// Before the include: code_bytes.glsl; work[], shared memory by quads; HELD_UNITS and HELD_TILES, of how many units of x and of how many
 // tiles the team holds what it multiplies with; SIDE, and EVEN, whether there is every unit; in quads, what is from row
 // to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, HELD_PITCH; and from the multiples of a unit of x to its
 // sums, UNIT_SUMS.
@@ -52,25 +52,30 @@ void hold_scales(uint t, uint group) {
     coopMatLoad(held_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-// The product of the codes that begin at work[a] with the three digits of a unit, combined.
-void multiply_bytes(uint a, uint u, out INTEGERS products) {
+// The product of the codes that begin at work[a] with the digits of a unit: codes of 8 bits keep that with the highest
+// ones apart (code_sum).
+void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
     CODES codes;
     coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-    products = INTEGERS(0);
-    [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        if (digit > 0) {
-            [[unroll]] for (uint i = 0; i < products.length(); i++) {
-                products[i] <<= 8;
-            }
+    high = INTEGERS(0);
+    rest = coopMatMulAdd(codes, held_digits[u * 3 + 2], INTEGERS(0));
+    if (BITS == 8) {
+        high = rest;
+        rest = INTEGERS(0);
+    }
+    [[unroll]] for (uint digit = 2; digit-- > 0;) {
+        [[unroll]] for (uint i = 0; i < rest.length(); i++) {
+            rest[i] <<= 8;
         }
-        products = coopMatMulAdd(codes, held_digits[u * 3 + 2 - digit], products);
+        rest = coopMatMulAdd(codes, held_digits[u * 3 + digit], rest);
     }
 }
 
 // The contribution of a unit to a tile.
-void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS result) {
+void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float v = unit_result(held_multiples[u][i] * float(products[i]), held_scales[t][i], held_biases[t][i], held_sums[u][i]);
+        float sum = BITS == 4 ? float(rest[i]) : code_sum(high[i], rest[i]);
+        float v = unit_result(held_multiples[u][i] * sum, held_scales[t][i], held_biases[t][i], held_sums[u][i]);
         result[i] = EVEN || exists ? v : 0.0;
     }
 }
@@ -111,24 +116,26 @@ void hold_unit(uint u, uint digits, uint multiples) {
 }
 void hold_scales(uint t, uint group) { held_group[t] = group; }
 
-void multiply_bytes(uint a, uint u, out INTEGERS products) {
+int digit_product(uvec4 codes[2], uint digits) {
+    int sum = 0;
+    [[unroll]] for (uint j = 0; j < 2; j++) {
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            sum += dot_signed(codes[j][k], work[digits + j][k], 0);
+        }
+    }
+    return sum;
+}
+
+void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
     uvec4 codes[2] = uvec4[2](work[a + row_of_lane() * PITCH], work[a + row_of_lane() * PITCH + 1]);
     UNROLL for (uint i = 0; i < ELEMENTS; i++) {
-        int sum = 0;
-        [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-            sum <<= 8;
-            [[unroll]] for (uint j = 0; j < 2; j++) {
-                uvec4 x = work[held_digits[u] + ((2 - digit) * SIDE + column_of_lane(i)) * HELD_PITCH + j];
-                [[unroll]] for (uint k = 0; k < 4; k++) {
-                    sum += dot_signed(codes[j][k], x[k], 0);
-                }
-            }
-        }
-        products.v[i] = sum;
+        uint digits = held_digits[u] + column_of_lane(i) * HELD_PITCH, step_ = SIDE * HELD_PITCH;
+        high.v[i] = digit_product(codes, digits + 2 * step_);
+        rest.v[i] = (digit_product(codes, digits + step_) << 8) + digit_product(codes, digits);
     }
 }
 
-void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS result) {
+void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
     uint group = held_group[t];
     float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
     float bias = uintBitsToFloat(work[group + 4 + row_of_lane() / 4][row_of_lane() & 3u]);
@@ -137,7 +144,7 @@ void unit_floats(INTEGERS products, uint u, uint t, bool exists, out FLOATS resu
         uint n = column_of_lane(i);
         float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
         float sum = uintBitsToFloat(work[sums + n / 4][n & 3u]);
-        float v = unit_result(multiple * float(products.v[i]), scale, bias, sum);
+        float v = unit_result(multiple * code_sum(high.v[i], rest.v[i]), scale, bias, sum);
         result.v[i] = exists ? v : 0.0;
     }
 }

@@ -50,32 +50,53 @@ float dot_floats(uint from, uint first, float sum) {
     return sum;
 }
 
-float small_scale(uint code) { return HALVES == 2 ? e4m3_to_float(code) : uintBitsToFloat(e8m0_bits(code)); }
-
 // The product of a unit of small floats; with two scales, each half has its own.
 float small_result(uint from, uvec2 scales) {
     float first = dot_floats(from, 0, 0.0);
     if (HALVES != 2) {
-        return small_scale(scales.x) * dot_floats(from, 4, first);
+        return loaded_scale(scales.x) * dot_floats(from, 4, first);
     }
-    precise float sum = small_scale(scales.x) * first;
-    return fma(small_scale(scales.y), dot_floats(from, 4, 0.0), sum);
+    precise float sum = loaded_scale(scales.x) * first;
+    return fma(loaded_scale(scales.y), dot_floats(from, 4, 0.0), sum);
+}
+
+float affine_result(uint from, float scale, float bias) {
+    return unit_result(dot_floats(from, 4, dot_floats(from, 0, 0.0)), scale, bias, held_stats.x);
 }
 
 #ifdef DOT8
-float dot_integers(uint from) {
-    uint low = 0, middle = 0;
-    int high = 0;
-    [[unroll]] for (uint half_unit = 0; half_unit < 2; half_unit++) {
-        uvec2 w = uvec2(words[from + 2 * half_unit], words[from + 2 * half_unit + 1]);
-        uvec4 c = uvec4(w.x, w.x >> 4, w.y, w.y >> 4) & 0x0f0f0f0fu;
-        [[unroll]] for (uint i = 0; i < 4; i++) {
-            low += dot_unsigned(c[i], held_x[half_unit][i], 0);
-            middle += dot_unsigned(c[i], held_x[2 + half_unit][i], 0);
-            high += dot_signed(c[i], held_x[4 + half_unit][i], 0);
+// Adds the products of half of a unit with the three digits of x, the lowest first.
+void add_products(uint from, uint half_unit, inout ivec3 sums) {
+    uint at = from + half_unit * (BITS / 2);
+    uvec4 c = BITS == 8 ? byte_bytes(uvec4(words[at], words[at + 1], words[at + min(2, BITS / 2 - 1)], words[at + min(3, BITS / 2 - 1)]))
+                        : nibble_bytes(uvec2(words[at], words[at + 1]));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        if (BITS == 4 && !SMALL_FLOATS) {
+            sums.x += int(dot_unsigned(c[i], held_x[half_unit][i], 0));
+            sums.y += int(dot_unsigned(c[i], held_x[2 + half_unit][i], 0));
+        } else {
+            sums.x += dot_mixed(c[i], held_x[half_unit][i], 0);
+            sums.y += dot_mixed(c[i], held_x[2 + half_unit][i], 0);
         }
+        sums.z += dot_signed(c[i], held_x[4 + half_unit][i], 0);
     }
-    return float(int(low) + (int(middle) << 8) + (high << 16));
+}
+
+float products(ivec3 sums) { return held_stats.y * code_sum(sums.z, sums.x + (sums.y << 8)); }
+
+// The product of a unit, given its scale and bias, or both scales.
+float integer_result(uint from, float scale, float bias) {
+    ivec3 sums = ivec3(0);
+    add_products(from, 0, sums);
+    vec2 factors_of_first = byte_factors(scale, bias);
+    if (HALVES != 2) {
+        add_products(from, 1, sums);
+        return unit_result(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
+    }
+    float first = unit_result(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
+    sums = ivec3(0);
+    add_products(from, 1, sums);
+    return fma(byte_factors(bias, 0.0).x, products(sums), first);
 }
 #endif
 
@@ -85,17 +106,18 @@ void multiply(uint held, uint slice) {
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
         uint from = (held * STREAMS + s) * BITS;
         uvec2 bits = affine[held * STREAMS + s];
-        if (SMALL_FLOATS) {
-            float small = small_result(from, bits);
-            acc[s] = exists ? small : 0.0;
-            continue;
-        }
+        float sum;
+        if (SMALL_FLOATS && !LIMBS) {
+            sum = small_result(from, bits);
+        } else {
+            float scale = SMALL_FLOATS ? loaded_scale(bits.x) : affine_float(bits.x, slice, scales_DT);
+            float other = SMALL_FLOATS ? loaded_scale(bits.y) : affine_float(bits.y, slice, biases_DT);
 #ifdef DOT8
-        float sum = LIMBS ? held_stats.y * dot_integers(from) : dot_floats(from, 4, dot_floats(from, 0, 0.0));
+            sum = LIMBS ? integer_result(from, scale, other) : affine_result(from, scale, other);
 #else
-        float sum = dot_floats(from, 4, dot_floats(from, 0, 0.0));
+            sum = affine_result(from, scale, other);
 #endif
-        sum = unit_result(sum, affine_float(bits.x, slice, scales_DT), affine_float(bits.y, slice, biases_DT), held_stats.x);
+        }
         acc[s] = exists ? sum : 0.0;
     }
 }

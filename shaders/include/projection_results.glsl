@@ -15,20 +15,10 @@ void put_part(uint m, uint slice, uint turn, float sum) {
 // The sum of the products of row i of the workgroup with those elements of row m of x that are not finite.
 float not_finite_sum(uint m, uint second, uint i) {
     uint set = PAIR ? second : matrix;
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < UNITS; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
-            vec4 v = x_in(m, unit * 8 + j);
-            [[dont_unroll]] for (uint c = all_finite(v) ? 4 : 0; c < HIDDEN(4, p.x_rows); c++) {
-                uint code = 4 * j + c;
-                float weight = set == 0 ? weight0(first_row + i, unit, code)
-                             : set == 1 ? weight1(first_row + i, unit, code)
-                                        : weight2(first_row + i, unit, code);
-                sum += is_finite(v[c]) ? 0.0 : weight * v[c];
-            }
-        }
-    }
-    return sum;
+    SUM_NOT_FINITE(UNITS, p.x_rows, x_in(m, unit * 8 + j),
+                   set == 0 ? weight0(first_row + i, unit, code)
+                   : set == 1 ? weight1(first_row + i, unit, code)
+                              : weight2(first_row + i, unit, code))
 }
 
 float whole(uint m, uint second, uint i) {
@@ -36,8 +26,8 @@ float whole(uint m, uint second, uint i) {
     [[unroll]] for (uint slice = 0; slice < SLICES; slice++) {
         sum += parts[part_at(m, second, slice) + i];
     }
-    // The norm of such a row is NaN, and sums of small floats have no biases, so neither needs this.
-    bool is_right = NORM != 0 || SMALL_FLOATS || is_finite(sum) || first_row + i >= p.sets[matrix].n;
+    // The norm of such a row is NaN, and sums of floats without biases are as they should be, so neither needs this.
+    bool is_right = NORM != 0 || (SMALL_FLOATS && !LIMBS) || is_finite(sum) || first_row + i >= p.sets[matrix].n;
     return is_right ? sum : mended(sum, not_finite_sum(m, second, i));
 }
 

@@ -35,9 +35,9 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
         uint v = w##i##_1.data[at] >> shift; \
         v |= shift + BITS > 32u ? w##i##_1.data[at + 1] << (32u - shift) : 0u; \
         uint group = unit >> GROUP_SHIFT; \
-        float scale = bits_to_float(scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), scales_DT); \
-        float bias = bits_to_float(biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group), biases_DT); \
-        return affine_weight(scale, v & ((1u << BITS) - 1u), bias); \
+        uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + group * SCALES + (SCALES == 2 ? code / 16 : 0); \
+        uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
+        return code_weight(v & ((1u << BITS) - 1u), scales##i##_bits(scale_at), bias); \
     } \
     uvec2 fetch_affine##i(uint scale_at, uint bias_at) { \
         if (HALVES == 1) { \

@@ -1,7 +1,8 @@
 // A unit of 32 floats as 2^-k times integers of at most 2^22, where k depends on the
 // largest of the floats. The rounding error is below 2^-23 of the largest, and sums of
-// 32 products with codes of 4 bits are exact in 32 bits. With infinities, the integers
-// are arbitrary multiples of an infinity, so that no sum of their products is finite.
+// 32 products with codes of 4 bits are exact in 32 bits. With infinities or NaNs, the
+// integers are arbitrary multiples of an infinity, so that no sum of their products is
+// finite.
 //
 // Four adjacent lanes of a subgroup handle a unit, eight floats each.
 #ifndef UNIT_INTEGERS_GLSL
@@ -11,11 +12,11 @@
 
 // The biased exponent that determines the scale of the unit's integers.
 uint unit_exponent(vec4 a, vec4 b) {
-    vec4 magnitudes = max(abs(a), abs(b));
-    float largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
+    uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
+    uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
     largest = max(largest, subgroupShuffleXor(largest, 1));
     largest = max(largest, subgroupShuffleXor(largest, 2));
-    return max(floatBitsToUint(largest) >> 23, 22u);
+    return max(largest >> 23, 22u);
 }
 
 const uint INFINITE_EXPONENT = 255;

@@ -1,0 +1,62 @@
+// The codes of quantized weights as bytes, for products of integers: affine codes of 4 bits as they are, those of 8 bits
+// minus 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
+//
+// Before the include: BITS; scales_DT and biases_DT; and SMALL_SHIFT, log2 of the columns of a scale of small floats.
+#ifndef CODE_BYTES_GLSL
+#define CODE_BYTES_GLSL
+
+#include "minifloat.glsl"
+#include "not_finite.glsl"
+
+const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
+const bool CODE_BYTES = BITS % (SMALL_FLOATS ? 8 : 4) == (SMALL_FLOATS ? 4 : 0);
+
+// Whether the even ones of eight codes come first: then four of them are a masked word. Bytes are in order.
+const bool EVEN_FIRST = BITS == 4;
+
+// Twice the value of four codes of E2M1, in the low bits of v's bytes: 0, 1, 2, 3, 4, 6, 8 or 12, and a sign.
+uint doubled_e2m1(uint v) {
+    uint more = v & 0x03030303u & (((v >> 2) & 0x01010101u) * 3u); // what magnitudes from 4 on stand for above 4 to 7
+    uint most = more & (more >> 1) & 0x01010101u;                  // the largest stands for 2 more
+    uint magnitude = (v & 0x07070707u) + more + 2u * most;
+    uint negative = magnitude & (((v >> 3) & 0x01010101u) * 15u);
+    return (0x80808080u + magnitude - 2u * negative) ^ 0x80808080u;
+}
+
+// Four codes of 4 bits, in the low bits of v's bytes.
+uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; }
+
+// 16 codes of 4 bits, and of 8 bits.
+uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
+uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
+
+// The sum of 32 products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
+// units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
+float code_sum(int high, int rest) {
+    if (BITS == 4) {
+        return float((high << 16) + rest);
+    }
+    // Together these may exceed 32 bits.
+    return fma(float(high + (rest >> 16)), 65536.0, float(rest & 0xffff));
+}
+
+// What that sum, and that of x, are multiplied by.
+vec2 byte_factors(float scale, float bias) {
+    if (SMALL_FLOATS) {
+        return vec2(0.5 * scale, 0.0);
+    }
+    return vec2(scale, BITS == 8 ? fma(scale, 128.0, bias) : bias);
+}
+
+float loaded_scale(uint bits) { return SMALL_FLOATS ? small_scale(bits, SMALL_SHIFT) : bits_to_float(bits, scales_DT); }
+float loaded_bias(uint bits) { return SMALL_FLOATS ? 0.0 : bits_to_float(bits, biases_DT); }
+
+// A weight from its code and the bits of its scale and bias.
+float code_weight(uint code, uint scale, uint bias) {
+    if (SMALL_FLOATS) {
+        return loaded_scale(scale) * (BITS == 4 ? e2m1_to_float(code) : e4m3_to_float(code));
+    }
+    return affine_weight(loaded_scale(scale), code, loaded_bias(bias));
+}
+
+#endif
