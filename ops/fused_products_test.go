@@ -32,8 +32,8 @@ func productRows[T kompute.Float](l *layer[T]) map[string]func(s *kompute.Stream
 
 // productSize is a size of such a product; odd: x and y begin where no four elements are one load.
 type productSize struct {
-	rows, k, group int
-	odd            bool
+	rows, k, group, bits int
+	odd                  bool
 }
 
 // What makes the rows of a product, the product, and the sum of it and a residual give what these ops give one after the
@@ -43,7 +43,8 @@ func TestFusedProducts(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	seen := make(map[string][]float64)
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		for _, size := range testmodel.Some(dev, []productSize{{70, 1088, 64, false}, {1, 1024, 128, false}, {70, 1024, 32, true}, {70, 9216, 128, false}}...) {
+		for _, size := range testmodel.Some(dev, []productSize{
+			{70, 1088, 64, 4, false}, {1, 1024, 128, 4, false}, {70, 1024, 32, 4, true}, {70, 9216, 128, 4, false}, {70, 1024, 128, 8, true}, {1, 1024, 64, 8, false}, {70, 1088, 64, 8, false}}...) {
 			fusedProducts[float32](t, dev, size, seen)
 			if size.k < 9216 {
 				fusedProducts[array.BF16](t, dev, size, seen)
@@ -77,7 +78,7 @@ func bytesCalls(dev *kompute.Device) (calls uint64) {
 func fusedProducts[T kompute.Float](t *testing.T, dev *kompute.Device, size productSize, seen map[string][]float64) {
 	rows, k := size.rows, size.k
 	const n = 132
-	l := &layer[T]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: size.group, Bits: 4}}
+	l := &layer[T]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: size.group, Bits: size.bits}}
 	s, err := dev.NewStream()
 	require.NoError(t, err)
 	l.matrices, l.gains = []weights{l.matrix(n, k)}, []*kompute.Tensor[T]{l.floats(k)}
@@ -125,30 +126,31 @@ func TestProductsOfCodesAnywhere(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	const k, n = 256, 40
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(2, 2)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
-		s, err := dev.NewStream()
-		require.NoError(t, err)
-		sc := s.Scope()
-		w := l.matrix(n, k)
-		words, err := w.w.Read(t.Context())
-		require.NoError(t, err)
-		for _, rows := range []int{1, 20, 70} {
+		for _, c := range testmodel.Some(dev, []struct{ rows, bits int }{{1, 4}, {1, 8}, {20, 8}, {20, 4}, {70, 8}, {20, 4}, {70, 4}}...) {
+			rows, bits := c.rows, c.bits
+			l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(2, 2)), q: ops.Quantization{GroupSize: 64, Bits: bits}}
+			s, err := dev.NewStream()
+			require.NoError(t, err)
+			sc := s.Scope()
+			w := l.matrix(n, k)
+			words, err := w.w.Read(t.Context())
+			require.NoError(t, err)
 			x := l.floats(rows, k)
 			want, err := ops.QuantizedMatMul(s, x, w.w, w.scales, w.biases, l.q, ops.Transposed).Read(t.Context())
 			require.NoError(t, err)
 			for offset := 1; offset < 4; offset++ {
 				flat := keep(l, kompute.New[uint32])(append(make([]uint32, offset), words...), offset+len(words))
 				part := flat.Slice(0, offset, offset+len(words))
-				moved := part.Reshape(n, k/8)
+				moved := part.Reshape(n, k*bits/32)
 				l.open = append(l.open, part, moved)
 				got, err := ops.QuantizedMatMul(s, x, moved, w.scales, w.biases, l.q, ops.Transposed).Read(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, want, got)
 			}
+			sc.Close()
+			require.NoError(t, s.Close())
+			l.close()
 		}
-		sc.Close()
-		require.NoError(t, s.Close())
-		l.close()
 	})
 }
 

@@ -1,12 +1,13 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k], perhaps plus a residual, by cooperative
-// matrices of bytes, for affine codes of 4 bits. quantized_matmul_limbs has made rows
-// of integers with LIMBS limbs of x. In a group of columns g,
+// matrices of bytes, for affine codes of 4 and of 8 bits. quantized_matmul_limbs has
+// made rows of integers with LIMBS limbs of x. In a group of columns g, with the middle
+// of the codes, 8 or 128,
 //
-//   sum of x * w = scale * multiple * (sum of integer * (code - 8)) + (bias + 8 * scale) * (sum of x)
+//   sum of x * w = scale * multiple * (sum of integer * (code - middle)) + (bias + middle * scale) * (sum of x)
 //
 // The sums of integers are exact: the products of a limb with the codes are added up
 // behind those of the limb above, shifted by its bits. They become floats once for
-// each group.
+// each group, or, where they may exceed 32 bits, those of the highest limb apart.
 //
 // Shared memory holds DEPTH columns of all limbs and of the codes; the next codes are
 // loaded from memory meanwhile. With SPLITS > 1, several workgroups process a range
@@ -82,7 +83,8 @@ shared uvec4 tiles[OPERANDS > RESULTS ? OPERANDS : RESULTS]; // operands; at the
 // What a thread loads: the same quad of several rows.
 const uint X_ROWS = THREADS / QUADS_DEEP; // at a time
 const uint X_TURNS = TILE_M / X_ROWS;     // of each limb
-const uint W_ROWS = 2 * X_ROWS;
+const uint W_QUADS = DEPTH * BITS / 128; // of codes of a row in memory
+const uint W_ROWS = THREADS / W_QUADS;
 const uint W_TURNS = TILE_N / W_ROWS;
 const uint N_TURNS = (GROUPS * TILE_N + THREADS - 1) / THREADS;
 const uint M_TURNS = (GROUPS * TILE_M + THREADS - 1) / THREADS;
@@ -96,8 +98,8 @@ uint x_at[X_TURNS], w_at[W_TURNS]; // where the thread's rows begin
 uint groups() { return p.x.cols >> GROUP_SHIFT; }
 uint x_quad() { return gl_LocalInvocationIndex % QUADS_DEEP; }
 uint x_row() { return gl_LocalInvocationIndex / QUADS_DEEP; }
-uint w_quad() { return gl_LocalInvocationIndex % (QUADS_DEEP / 2); }
-uint w_row() { return gl_LocalInvocationIndex / (QUADS_DEEP / 2); }
+uint w_quad() { return gl_LocalInvocationIndex % W_QUADS; }
+uint w_row() { return gl_LocalInvocationIndex / W_QUADS; }
 
 void locate(uint m0, uint n0) {
     [[unroll]] for (uint t = 0; t < X_TURNS; t++) {
@@ -122,12 +124,12 @@ void load_x(uint step_) {
 }
 
 void load_w(uint step_) {
-    uint unit = step_ * (DEPTH / 32) + w_quad();
+    uint quad = step_ * W_QUADS + w_quad();
     if (GROUPS > 1) {
-        unit = min(unit, p.x.cols / 32 - 1);
+        quad = min(quad, p.x.cols / 32 * (BITS / 4) - 1);
     }
     [[unroll]] for (uint t = 0; t < W_TURNS; t++) {
-        next_w[t] = w_4.data[w_at[t] + unit];
+        next_w[t] = w_4.data[w_at[t] + quad];
     }
 }
 
@@ -156,9 +158,13 @@ void set_operands() {
             tiles[x_to + (limb * TILE_M + t * X_ROWS) * PITCH] = next_x[limb * X_TURNS + t];
         }
     }
-    uint w_to = W_FROM + w_row() * PITCH + w_quad() * 2;
+    uint w_to = W_FROM + w_row() * PITCH + w_quad() * (8 / BITS);
     [[unroll]] for (uint t = 0; t < W_TURNS; t++) {
         uvec4 v = next_w[t];
+        if (BITS == 8) {
+            tiles[w_to + t * W_ROWS * PITCH] = v ^ 0x80808080u;
+            continue;
+        }
         tiles[w_to + t * W_ROWS * PITCH] = minus_8(uvec4(v.x, v.x >> 4, v.y, v.y >> 4));
         tiles[w_to + t * W_ROWS * PITCH + 1] = minus_8(uvec4(v.z, v.z >> 4, v.w, v.w >> 4));
     }

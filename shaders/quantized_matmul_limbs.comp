@@ -7,8 +7,7 @@
 // A group that has infinities or NaNs has its elements' bits in four planes instead,
 // and NaN as its multiple. Other workgroups write the scales and biases of w by groups.
 //
-// Elements are in runs of 8, in the order 0 2 4 6 1 3 5 7, the order in which the
-// codes of a word are unpacked.
+// Elements are in runs of 8, in the order of plane_byte.
 //
 // variants: narrow
 // requires: subgroup
@@ -23,6 +22,7 @@
 #include "tensor.glsl"
 #include "quads.glsl"
 layout(constant_id = 9) const uint LIMBS = 3;
+layout(constant_id = 10) const uint BITS = 4; // of a code of w: 4 or 8
 #include "limb_planes.glsl"
 
 TENSOR_IN(0, x, 1)
@@ -46,10 +46,9 @@ layout(push_constant) uniform Push { QuantizedMatMulLimbsParams p; };
 
 // One byte of each of eight integers of a run.
 uvec2 bytes_of_run(uvec4 low, uvec4 high, uint shift) {
-    uvec4 even = (uvec4(low.xz, high.xz) >> shift) & 255u;
-    uvec4 odd = (uvec4(low.yw, high.yw) >> shift) & 255u;
-    return uvec2(even.x | (even.y << 8) | (even.z << 16) | (even.w << 24),
-                 odd.x | (odd.y << 8) | (odd.z << 16) | (odd.w << 24));
+    uvec4 a = ((BITS == 8 ? low : uvec4(low.xz, high.xz)) >> shift) & 255u;
+    uvec4 b = ((BITS == 8 ? high : uvec4(low.yw, high.yw)) >> shift) & 255u;
+    return uvec2(a.x | (a.y << 8) | (a.z << 16) | (a.w << 24), b.x | (b.y << 8) | (b.z << 16) | (b.w << 24));
 }
 
 void keep_run(uint row, uint run, vec4 low, vec4 high) {
@@ -132,7 +131,7 @@ void write_weights(uint workgroup) {
         if (n < p.weights.n && g < p.weights.groups) {
             float scale = scales_load(p.weights.s_offset + n * p.weights.s_strides[0] + g * p.weights.s_strides[1]);
             float bias = biases_load(p.weights.b_offset + n * p.weights.b_strides[0] + g * p.weights.b_strides[1]);
-            w_factors[g * p.weights.n + n] = vec2(scale, fma(scale, 8.0, bias));
+            w_factors[g * p.weights.n + n] = vec2(scale, fma(scale, float(1u << (BITS - 1)), bias));
         }
     }
 }

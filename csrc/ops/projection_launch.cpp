@@ -12,8 +12,8 @@ constexpr uint32_t kMostXRows = 4;      // the most per workgroup: with more, re
 constexpr uint32_t kThreads = 768;      // of a workgroup
 constexpr uint32_t kUnitThreads = 1024; // of a compute unit
 // The threads of a workgroup that takes many turns, by how many such workgroups a compute unit has: with two rows of
-// matrices in flight, and with four. Drivers assign as many registers as a workgroup of its size may have, and the
-// rest does not suffice for a second one.
+// matrices of 4 bits in flight, and with four, or two of more bits. Drivers assign as many registers as a workgroup of its
+// size may have, and the rest does not suffice for a second one.
 constexpr uint32_t kLongThreads[] = {768, 352}, kWideThreads[] = {640, 256};
 constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer would not hide its loads
 // The number of rows per compute unit from which on four in flight pay, for one matrix and for two side by side.
@@ -39,7 +39,8 @@ class Planner {
     }
 
     ProjectionLaunch best() {
-        const uint32_t most_rows = device_.is_cpu || base_.x_rows > 1 ? 2 : 4 / shape_.paired;
+        const uint32_t fit = 4 / shape_.paired / width(), most = device_.is_cpu || base_.x_rows > 1 ? 2 : 4;
+        const uint32_t most_rows = std::min(most, fit);
         for (uint32_t groups : {1u, 2u}) { // workgroups of a compute unit
             for (uint32_t rows = 2 / shape_.paired; rows <= most_rows; rows *= 2) {
                 consider(groups, rows);
@@ -77,7 +78,7 @@ class Planner {
     void consider(uint32_t groups, uint32_t rows) {
         ProjectionLaunch l = base_;
         l.rows = rows;
-        const bool four = rows * shape_.paired >= 4;
+        const bool four = rows * shape_.paired * width() >= 4;
         const uint32_t wanted = divide_up(shape_.rows, int64_t(units()) * groups);
         deal(l, wanted, std::min(kThreads, kUnitThreads / groups));
         if (l.turns > (four ? 1 : 2)) {
@@ -117,6 +118,9 @@ class Planner {
         l.slots = divide_up(wanted, int64_t(l.turns) * l.rows);
         fill_subgroups(l, most_slots);
     }
+
+    // How much more registers codes take than those of 4 bits.
+    uint32_t width() const { return shape_.bits > 4 ? 2 : 1; }
 
     uint32_t units() const { return std::max(1u, device_.compute_units); }
 

@@ -11,6 +11,7 @@ struct ProjectionShape {
     int64_t cols; // of x
     int64_t x_rows;
     uint32_t paired; // matrices that a workgroup reads at once
+    uint32_t bits;   // of a code
     bool integers;   // x in the form of byte_limbs.glsl
     bool norm, arg_max;
     bool subgroup; // lanes add up by subgroup operations instead of shared memory

@@ -11,6 +11,7 @@ ProjectionShape projection_shape(const ProjectionOp &op, const ProjectionOperand
             .cols = m.cols,
             .x_rows = m.x_rows,
             .paired = is_pair(op) ? 2u : 1u,
+            .bits = op.bits,
             .integers = true,
             .norm = op.norm != 0,
             .arg_max = op.epilogue == PROJECTION_ARG_MAX,

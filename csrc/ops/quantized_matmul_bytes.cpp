@@ -99,7 +99,8 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
                                      .rows_kind = x.rows_kind,
                                      .runs = shape.runs,
                                      .w_turns = turns,
-                                     .limbs = limb_count(x)},
+                                     .limbs = limb_count(x),
+                                     .bits = x.op.bits},
         {.x = {x.x, KPX_READ},
          .planes = {out.planes, KPX_WRITE},
          .x_factors = {out.factors, KPX_WRITE},
@@ -115,7 +116,7 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
 
 bool prefers_bytes(const Lowering &lowering, const QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
-    if (x.op.mode != QUANTIZATION_AFFINE || x.op.bits != 4 || x.p.group_shift < 6 || x.p.group_shift > 7) {
+    if (x.op.mode != QUANTIZATION_AFFINE || (x.op.bits != 4 && x.op.bits != 8) || x.p.group_shift < 6 || x.p.group_shift > 7) {
         return false;
     }
     for (const char *kernel : {spec::quantized_matmul_bytes_coopmat::kKernel, spec::quantized_matmul_limbs::kKernel,

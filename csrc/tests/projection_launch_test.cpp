@@ -44,6 +44,7 @@ kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_row
             .cols = cols,
             .x_rows = x_rows,
             .paired = paired,
+            .bits = 4,
             .integers = true,
             .norm = true,
             .arg_max = false,

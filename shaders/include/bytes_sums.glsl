@@ -4,6 +4,17 @@
 #ifndef BYTES_SUMS_GLSL
 #define BYTES_SUMS_GLSL
 
+// With codes of 8 bits and three limbs, sums may exceed 32 bits, so that those of the highest limb are added by themselves.
+const uint PARTS = BITS * LIMBS == 24 ? 2 : 1;
+
+// The limbs of a part, from the highest, end_limb - 1, to last_limb; and what its integers are multiples of.
+uint end_limb(uint part, uint limbs) { return limbs - part; }
+uint last_limb(uint part, uint limbs) { return part + 1 < PARTS ? limbs - 1 : 0; }
+float part_unit(uint part) { return part + 1 < PARTS ? float(1u << ((LIMBS - 1) * LIMB_BITS)) : 1.0; }
+
+// PARTS and LIMBS, but where they are not 1, the compiler must not know them: it would unroll loops over them.
+uint hidden(uint n) { return n == 1 ? 1 : min(p.x.rows + n - 1, n); }
+
 #ifdef COOPMAT_KHR
 
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
@@ -49,22 +60,21 @@ void multiply_limb(uint group, uint limb) {
     }
 }
 
-void multiply_group(uint group) {
+void multiply_part(uint group, uint part) {
     [[unroll]] for (uint i = 0; i < ROWS; i++) {
         [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
             integers[i][j] = INTEGERS(0);
         }
     }
-    load_codes(group);
-    uint limbs = min(p.x.rows + LIMBS - 1, LIMBS); // LIMBS, but the compiler must not know: it would unroll the loop
-    [[dont_unroll]] for (uint limb = limbs; limb-- > 0;) {
+    uint limbs = hidden(LIMBS);
+    [[dont_unroll]] for (uint limb = end_limb(part, limbs); limb-- > last_limb(part, limbs);) {
         multiply_limb(group, limb);
     }
 }
 
-// Adds a group to the sums.
-void add_group(uint group) {
-    multiply_group(group);
+// Adds what a part has of a group to the sums.
+void add_part(uint group, uint part) {
+    multiply_part(group, part);
     uint from = FACTORS_FROM + group * GROUP_FACTORS;
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
         FLOATS scale, bias;
@@ -77,10 +87,22 @@ void add_group(uint group) {
             coopMatLoad(multiple, tiles, of_x, 0, gl_CooperativeMatrixLayoutColumnMajor);
             coopMatLoad(sum, tiles, of_x + SUMS_AT, 0, gl_CooperativeMatrixLayoutColumnMajor);
             [[unroll]] for (uint e = 0; e < multiple.length(); e++) {
-                float products = float(integers[i][j][e]) * multiple[e];
-                acc[i][j][e] = fma(products, scale[e], fma(sum[e], bias[e], acc[i][j][e]));
+                float products = float(integers[i][j][e]) * multiple[e] * part_unit(part);
+                float before = acc[i][j][e];
+                if (part + 1 == PARTS) {
+                    before = fma(sum[e], bias[e], before);
+                }
+                acc[i][j][e] = fma(products, scale[e], before);
             }
         }
+    }
+}
+
+// Adds a group to the sums.
+void add_group(uint group) {
+    load_codes(group);
+    [[dont_unroll]] for (uint part = 0; part < hidden(PARTS); part++) {
+        add_part(group, part);
     }
 }
 
@@ -112,9 +134,9 @@ uint row_of_x(uint i) { return (i * THREADS + gl_LocalInvocationIndex) / TILE_N;
 uint row_of_w(uint i) { return (i * THREADS + gl_LocalInvocationIndex) % TILE_N; }
 float float_at(uint from, uint i) { return uintBitsToFloat(tiles[from + i / 4][i & 3u]); }
 
-int group_integer(uint group, uint m, uint n) {
+int part_integer(uint group, uint part, uint m, uint n) {
     int sum = 0;
-    [[dont_unroll]] for (uint limb = LIMBS; limb-- > 0;) {
+    [[dont_unroll]] for (uint limb = end_limb(part, LIMBS); limb-- > last_limb(part, LIMBS);) {
         sum <<= LIMB_BITS;
         [[dont_unroll]] for (uint i = group * GROUP_QUADS; i < (group + 1) * GROUP_QUADS; i++) {
             uvec4 x = tiles[(limb * TILE_M + m) * PITCH + i], codes = tiles[W_FROM + n * PITCH + i];
@@ -130,8 +152,12 @@ void add_group(uint group) {
     uint from = FACTORS_FROM + group * GROUP_FACTORS;
     [[dont_unroll]] for (uint i = 0; i < acc.length(); i++) {
         uint m = row_of_x(i), n = row_of_w(i);
-        float products = float(group_integer(group, m, n)) * float_at(from, m);
-        acc[i] = fma(products, float_at(from + SCALES_AT, n), fma(float_at(from + SUMS_AT, m), float_at(from + BIASES_AT, n), acc[i]));
+        float sum = fma(float_at(from + SUMS_AT, m), float_at(from + BIASES_AT, n), acc[i]);
+        [[dont_unroll]] for (uint part = 0; part < PARTS; part++) {
+            float products = float(part_integer(group, part, m, n)) * float_at(from, m) * part_unit(part);
+            sum = fma(products, float_at(from + SCALES_AT, n), sum);
+        }
+        acc[i] = sum;
     }
 }
 

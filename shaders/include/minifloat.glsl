@@ -17,10 +17,10 @@ float e2m1_to_float(uint code) {
 
 float e4m3_to_float(uint code) {
     uint m = code & 127u;
-    if (m == 127u) {
-        return uintBitsToFloat(0x7fc00000u);
-    }
-    return float16_to_float((m << 7) | ((code & 128u) << 8)) * 256.0;
+    bool subnormal = m < 8u; // m * 2^-9, which added to 2^-6 has m as its mantissa
+    float v = uintBitsToFloat((m << 20) + (subnormal ? 0x3c800000u : 0x3c000000u)) - (subnormal ? 0.015625 : 0.0);
+    uint bits = m == 127u ? 0x7fc00000u : floatBitsToUint(v);
+    return uintBitsToFloat(bits | ((code & 128u) << 24));
 }
 
 // Rounds to nearest even; 448 or more, infinities and NaN become 448.
