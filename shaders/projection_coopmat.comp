@@ -56,6 +56,7 @@ layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
 layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
 layout(constant_id = 18) const uint BITS = 4;   // 4 or 8
+layout(constant_id = 19) const uint SCALE_WORDS = 0; // whether the scales of a chunk are a word, and so are its biases
 layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
 
 layout(push_constant) uniform Push { ProjectionParams p; };
@@ -140,7 +141,15 @@ uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
         } \
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
+            if (SCALE_WORDS != 0 && g > 0) { \
+                continue; \
+            } \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
+            if (SCALE_WORDS != 0) { \
+                scale_bits[t * GROUPS] = scales##i##_32.data[(p.sets[i].s_offset + row * p.sets[i].s_stride + number) / GROUPS]; \
+                bias_bits[t * GROUPS] = SMALL_FLOATS ? 0 : biases##i##_32.data[(p.sets[i].b_offset + row * p.sets[i].b_stride + number) / GROUPS]; \
+                continue; \
+            } \
             scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
             bias_bits[t * GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
         } \
@@ -203,6 +212,12 @@ void fetch(uint unit) {
 // Where a tile is in shared memory: its codes and, after the last of them, the sums of its teams in their place.
 uint tile_from(uint place, uint t) { return (place * TILES + t) * TILE_QUADS; }
 
+// The bits of a group's scale or bias, and perhaps others above them.
+#define group_bits(words, t, g) \
+    (SCALE_WORDS == 0 ? words[(t) * GROUPS + (g)] \
+     : SMALL_FLOATS ? (words[(t) * GROUPS] >> (8 * (g))) & 255u \
+                    : words[(t) * GROUPS] >> (16 * (g)))
+
 // Stores the codes in shared memory, as a byte each, and the scales and biases.
 void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
@@ -221,7 +236,7 @@ void unpack() {
             continue;
         }
         [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-            vec2 by = byte_factors(loaded_scale(scale_bits[t * GROUPS + g]), loaded_bias(bias_bits[t * GROUPS + g]));
+            vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
             uint i = team_lane();
             work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
         }

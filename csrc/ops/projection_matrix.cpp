@@ -41,6 +41,23 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
     return out;
 }
 
+// Whether the scales of a chunk, and its biases, fill one word each, which begins where a word does.
+bool scales_in_words(const ProjectionOp &op, const ProjectionOperands &m) {
+    const int64_t groups = kChunk * 32 / op.group_size;
+    for (uint32_t i = 0; i < m.count; i++) {
+        for (const Array *x : {&m.scales(i), &m.biases(i)}) {
+            if (!*x) {
+                continue;
+            }
+            const bool fills = groups * x->element_size() == 4 && x->offset % groups == 0 && x->stride(0) % groups == 0;
+            if (!fills) {
+                return false;
+            }
+        }
+    }
+    return m.cols % (kChunk * 32) == 0;
+}
+
 // Adds up the slices of projection_coopmat.
 void join_slices(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
                  const Array &sums) {
@@ -192,10 +209,9 @@ static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const Pr
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
-    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows &&
-           has_code_bytes(op.bits, bool(m.biases(0))) && op.group_size >= 32 &&
-           m.parts.splits == 1 && op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
-           (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows && has_code_bytes(op.bits, bool(m.biases(0))) &&
+           op.group_size >= 32 && m.parts.splits == 1 && op.epilogue != PROJECTION_ARG_MAX &&
+           takes_integers(lowering) && (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&
@@ -233,7 +249,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .x_blocks = t.x_blocks,
                                                .x_dtype = m.x.dtype,
                                                .splits = t.splits,
-                                               .bits = op.bits},
+                                               .bits = op.bits,
+                                               .scale_words = scales_in_words(op, m)},
                       {.rows_of_x = bind.read(x),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),

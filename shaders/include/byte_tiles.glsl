@@ -43,12 +43,18 @@ void hold_unit(uint u, uint digits, uint multiples) {
         coopMatLoad(held_digits[u * 3 + digit], work, digits + digit * SIDE * HELD_PITCH, HELD_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
     }
     coopMatLoad(held_multiples[u], work, multiples, 0, gl_CooperativeMatrixLayoutRowMajor);
+    if (SMALL_FLOATS) { // which have no biases
+        return;
+    }
     coopMatLoad(held_sums[u], work, multiples + UNIT_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
 }
 
 // Loads the scales and biases of a tile from work[group].
 void hold_scales(uint t, uint group) {
     coopMatLoad(held_scales[t], work, group, 0, gl_CooperativeMatrixLayoutColumnMajor);
+    if (SMALL_FLOATS) {
+        return;
+    }
     coopMatLoad(held_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
@@ -75,7 +81,9 @@ void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
 void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
         float sum = BITS == 4 ? float(rest[i]) : code_sum(high[i], rest[i]);
-        float v = unit_result(held_multiples[u][i] * sum, held_scales[t][i], held_biases[t][i], held_sums[u][i]);
+        float products = held_multiples[u][i] * sum, scale = held_scales[t][i];
+        float v = SMALL_FLOATS ? unit_product(products, scale, 0.0, 0.0)
+                               : unit_product(products, scale, held_biases[t][i], held_sums[u][i]);
         result[i] = EVEN || exists ? v : 0.0;
     }
 }
@@ -144,7 +152,7 @@ void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out 
         uint n = column_of_lane(i);
         float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
         float sum = uintBitsToFloat(work[sums + n / 4][n & 3u]);
-        float v = unit_result(multiple * code_sum(high.v[i], rest.v[i]), scale, bias, sum);
+        float v = unit_product(multiple * code_sum(high.v[i], rest.v[i]), scale, bias, sum);
         result.v[i] = exists ? v : 0.0;
     }
 }

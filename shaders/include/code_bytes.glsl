@@ -7,6 +7,7 @@
 
 #include "minifloat.glsl"
 #include "not_finite.glsl"
+#include "projection_sums.glsl"
 
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
 const bool CODE_BYTES = BITS % (SMALL_FLOATS ? 8 : 4) == (SMALL_FLOATS ? 4 : 0);
@@ -46,6 +47,16 @@ vec2 byte_factors(float scale, float bias) {
         return vec2(0.5 * scale, 0.0);
     }
     return vec2(scale, BITS == 8 ? fma(scale, 128.0, bias) : bias);
+}
+
+// The contribution of a unit of 32 columns: products are those of bytes and x, sum is that of x, and scale and bias are what
+// byte_factors returns.
+float unit_product(float products, float scale, float bias, float sum) {
+    if (SMALL_FLOATS) {
+        precise float v = scale * products;
+        return v;
+    }
+    return unit_result(products, scale, bias, sum);
 }
 
 float loaded_scale(uint bits) { return SMALL_FLOATS ? small_scale(bits, SMALL_SHIFT) : bits_to_float(bits, scales_DT); }

@@ -91,9 +91,9 @@ float integer_result(uint from, float scale, float bias) {
     vec2 factors_of_first = byte_factors(scale, bias);
     if (HALVES != 2) {
         add_products(from, 1, sums);
-        return unit_result(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
+        return unit_product(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
     }
-    float first = unit_result(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
+    float first = unit_product(products(sums), factors_of_first.x, factors_of_first.y, held_stats.x);
     sums = ivec3(0);
     add_products(from, 1, sums);
     return fma(byte_factors(bias, 0.0).x, products(sums), first);
