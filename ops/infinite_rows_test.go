@@ -90,7 +90,7 @@ func TestRowsWithInfinities(t *testing.T) {
 		require.NoError(t, err)
 		sc := s.Scope()
 		for _, form := range testmodel.Some(dev, []infiniteRows{{4, ops.Quantization{GroupSize: 128, Bits: 4}}, {9, ops.MXFP4}, {12, ops.Quantization{GroupSize: 32, Bits: 4}},
-			{5, ops.Quantization{GroupSize: 64, Bits: 8}}, {1, ops.Quantization{GroupSize: 128, Bits: 4}}, {2, ops.MXFP8}, {3, ops.NVFP4},
+			{5, ops.Quantization{GroupSize: 64, Bits: 8}}, {1, ops.Quantization{GroupSize: 128, Bits: 4}}, {2, ops.MXFP8}, {3, ops.NVFP4}, {6, ops.Quantization{GroupSize: 64, Bits: 3}}, {3, ops.Quantization{GroupSize: 64, Bits: 6}}, {17, ops.Quantization{GroupSize: 32, Bits: 5}}, {1, ops.Quantization{GroupSize: 32, Bits: 2}},
 			{37, ops.Quantization{GroupSize: 128, Bits: 4}}, {33, ops.Quantization{GroupSize: 32, Bits: 8}}, {70, ops.Quantization{GroupSize: 64, Bits: 4}}, {1, ops.MXFP4}}...) {
 			multiply, elements := multiplier(t, l, s, n, k, form.q)
 			values, err := l.floats(form.rows, k).Read(t.Context())

@@ -55,7 +55,7 @@ layout(constant_id = 15) const uint X_BLOCKS = 1; // of SIDE rows of x of a work
 layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
 layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
-layout(constant_id = 18) const uint BITS = 4;   // 4 or 8
+layout(constant_id = 18) const uint BITS = 4;
 layout(constant_id = 19) const uint SCALE_WORDS = 0; // whether the scales of a chunk are a word, and so are its biases
 layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
 
@@ -99,19 +99,23 @@ const uint HELD_UNITS = 1, HELD_TILES = TILES;
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
-const uint WORDS = ROW_QUADS / 2 / X_BLOCKS; // of a tile, each lane
-uvec4 words[TILES * WORDS];
+const bool BY_UNITS = BITS % 4 != 0; // a lane loads whole units, not quads
+const uint UNITS_HELD = CHUNK / 2 / X_BLOCKS, WORDS = ROW_QUADS / 2 / X_BLOCKS; // of a tile, each lane
+uvec4 words[BY_UNITS ? 1 : TILES * WORDS];
+uint unit_words[BY_UNITS ? TILES * UNITS_HELD * BITS : 1];
 uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 
 // Which block of rows of x the team has; and its place, which teams with the same codes share.
 uint x_block() { return X_BLOCKS == 1 ? 0 : team() % X_BLOCKS; }
 uint place() { return team() / X_BLOCKS; }
 
-// Which quad of a tile's codes a lane loads.
-uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
+// Which quad of a tile's codes a lane loads, or which unit.
+uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
 
 #define MATRIX(i, slot) \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block { uvec4 data[]; } w##i; \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
+    layout(set = 0, binding = slot) readonly buffer w##i##_Block4 { uvec4 data[]; } w##i; \
     const uint scales##i##_DT = scales_DT; \
     const uint biases##i##_DT = biases_DT; \
     const uint y##i##_DT = y_DT; \
@@ -124,14 +128,29 @@ uint tile_quad(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
-        uint bit = code * BITS, group = unit >> GROUP_SHIFT; \
-        uint word = w##i.data[(p.sets[i].w_offset + row * p.sets[i].w_stride) / 4 + unit * UNIT_QUADS + bit / 128][bit / 32 % 4]; \
+        uint bit = code * BITS, shift = bit & 31u, group = unit >> GROUP_SHIFT; \
+        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS + bit / 32; \
+        uint word = (w##i##_1.data[at] >> shift) | (shift + BITS > 32 ? w##i##_1.data[at + 1] << (32 - shift) : 0); \
         uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
-        return code_weight((word >> (bit & 31u)) & ((1u << BITS) - 1u), scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
+        return code_weight(word & ((1u << BITS) - 1u), scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
-        [[unroll]] for (uint k = 0; k < WORDS; k++) { \
-            uint at = tile_quad(k); \
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) { \
+            uint at = tile_part(k), to = (t * UNITS_HELD + k) * BITS; \
+            uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
+            uint from = p.sets[i].w_offset + row * p.sets[i].w_stride + min(unit + at % CHUNK, UNITS - 1) * BITS; \
+            [[unroll]] for (uint j = 0; j < BITS; j += BITS % 2 == 0 ? 2 : 1) { \
+                if (BITS % 2 == 0) { \
+                    uvec2 v = w##i##_2.data[(from + j) / 2]; \
+                    unit_words[to + j] = v.x; \
+                    unit_words[to + j + 1] = v.y; \
+                } else { \
+                    unit_words[to + j] = w##i##_1.data[from + j]; \
+                } \
+            } \
+        } \
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) { \
+            uint at = tile_part(k); \
             uint row = min(first + at / ROW_QUADS, p.sets[i].n - 1); \
             uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
             words[t * WORDS + k] = w##i.data[from + min(unit * UNIT_QUADS + at % ROW_QUADS, UNITS * UNIT_QUADS - 1)]; \
@@ -218,11 +237,25 @@ uint tile_from(uint place, uint t) { return (place * TILES + t) * TILE_QUADS; }
      : SMALL_FLOATS ? (words[(t) * GROUPS] >> (8 * (g))) & 255u \
                     : words[(t) * GROUPS] >> (16 * (g)))
 
+void unpack_unit(uint to, uint from) {
+    [[unroll]] for (uint i = 0; i < 2; i++) {
+        uvec4 v;
+        [[unroll]] for (uint c = 0; c < 4; c++) {
+            v[c] = FOUR_CODES(unit_words, from, 4 * i + c);
+        }
+        work[to + i] = v;
+    }
+}
+
 // Stores the codes in shared memory, as a byte each, and the scales and biases.
 void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        [[unroll]] for (uint k = 0; k < WORDS; k++) {
-            uint at = tile_quad(k);
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
+            uint at = tile_part(k), to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
+            unpack_unit(to, (t * UNITS_HELD + k) * BITS);
+        }
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
+            uint at = tile_part(k);
             uint to = tile_from(place(), t) + at / ROW_QUADS * PITCH + at % ROW_QUADS * (8 / BITS);
             uvec4 v = words[t * WORDS + k];
             if (BITS == 8) {

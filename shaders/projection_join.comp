@@ -43,9 +43,10 @@ const uint UNITS = COLS / 32, SMALL_SHIFT = 5;
 #include "code_bytes.glsl"
 
 float weight(uint row, uint unit, uint code) {
-    uint bit = code * BITS, group = unit >> GROUP_SHIFT;
-    uint word = w[p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS + bit / 32];
-    return code_weight((word >> (bit & 31u)) & ((1u << BITS) - 1u),
+    uint bit = code * BITS, shift = bit & 31u, group = unit >> GROUP_SHIFT;
+    uint at = p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS + bit / 32;
+    uint word = (w[at] >> shift) | (shift + BITS > 32 ? w[at + 1] << (32 - shift) : 0);
+    return code_weight(word & ((1u << BITS) - 1u),
                        scales_bits(p.sets[0].s_offset + row * p.sets[0].s_stride + group),
                        SMALL_FLOATS ? 0 : biases_bits(p.sets[0].b_offset + row * p.sets[0].b_stride + group));
 }

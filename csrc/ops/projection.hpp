@@ -39,7 +39,7 @@ bool takes_integers(const Lowering &lowering);
 
 // CODE_BYTES of code_bytes.glsl.
 inline bool has_code_bytes(uint32_t bits, bool biases) {
-    return bits == 4 || (bits == 8 && biases);
+    return bits == 4 || biases;
 }
 
 // Whether the kernels can read x without a copy.

@@ -58,14 +58,14 @@ void hold_scales(uint t, uint group) {
     coopMatLoad(held_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-// The product of the codes that begin at work[a] with the digits of a unit: codes of 8 bits keep that with the highest
-// ones apart (code_sum).
+// The product of the codes that begin at work[a] with the digits of a unit. Of more than 4 bits, that with the
+// highest ones is apart (code_sum).
 void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
     CODES codes;
     coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
     high = INTEGERS(0);
     rest = coopMatMulAdd(codes, held_digits[u * 3 + 2], INTEGERS(0));
-    if (BITS == 8) {
+    if (BITS > 4) {
         high = rest;
         rest = INTEGERS(0);
     }
@@ -80,7 +80,7 @@ void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
 // The contribution of a unit to a tile.
 void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float sum = BITS == 4 ? float(rest[i]) : code_sum(high[i], rest[i]);
+        float sum = BITS <= 4 ? float(rest[i]) : code_sum(high[i], rest[i]);
         float products = held_multiples[u][i] * sum, scale = held_scales[t][i];
         float v = SMALL_FLOATS ? unit_product(products, scale, 0.0, 0.0)
                                : unit_product(products, scale, held_biases[t][i], held_sums[u][i]);

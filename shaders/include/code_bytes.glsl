@@ -1,5 +1,5 @@
-// The codes of quantized weights as bytes, for products of integers: affine codes of 4 bits as they are, those of 8 bits
-// minus 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
+// The codes of quantized weights as bytes, for products of integers: affine codes as they are, but those of 8 bits minus
+// 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
 //
 // Before the include: BITS; scales_DT and biases_DT; and SMALL_SHIFT, log2 of the columns of a scale of small floats.
 #ifndef CODE_BYTES_GLSL
@@ -10,7 +10,7 @@
 #include "projection_sums.glsl"
 
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
-const bool CODE_BYTES = BITS % (SMALL_FLOATS ? 8 : 4) == (SMALL_FLOATS ? 4 : 0);
+const bool CODE_BYTES = !SMALL_FLOATS || BITS == 4;
 
 // Whether the even ones of eight codes come first: then four of them are a masked word. Bytes are in order.
 const bool EVEN_FIRST = BITS == 4;
@@ -31,10 +31,24 @@ uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; 
 uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
 uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
 
+// Four codes of fewer than 8 bits, in the lowest bits of v.
+uint spread(uint v) {
+    const uint both = (1u << (2 * BITS)) - 1, one = ((1u << BITS) - 1) * 0x10001u;
+    uint pairs = (v & both) | ((v << (16 - 2 * BITS)) & (both << 16));
+    return (pairs & one) | ((pairs << (8 - BITS)) & (one << 8));
+}
+
+// Codes 4j to 4j + 3 of a unit whose words begin at words[from], as bytes.
+#define FOUR_CODES(words, from, j) \
+    spread(4 * (j) * BITS % 32 + 4 * BITS <= 32 \
+               ? words[(from) + 4 * (j) * BITS / 32] >> (4 * (j) * BITS % 32) \
+               : (words[(from) + 4 * (j) * BITS / 32] >> (4 * (j) * BITS % 32)) | \
+                     (words[(from) + min(4 * (j) * BITS / 32 + 1, BITS - 1)] << ((32 - 4 * (j) * BITS % 32) & 31)))
+
 // The sum of 32 products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
 // units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
 float code_sum(int high, int rest) {
-    if (BITS == 4) {
+    if (BITS <= 4) {
         return float((high << 16) + rest);
     }
     // Together these may exceed 32 bits.

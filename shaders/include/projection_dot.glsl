@@ -67,11 +67,17 @@ float affine_result(uint from, float scale, float bias) {
 #ifdef DOT8
 // Adds the products of half of a unit with the three digits of x, the lowest first.
 void add_products(uint from, uint half_unit, inout ivec3 sums) {
-    uint at = from + half_unit * (BITS / 2);
-    uvec4 c = BITS == 8 ? byte_bytes(uvec4(words[at], words[at + 1], words[at + min(2, BITS / 2 - 1)], words[at + min(3, BITS / 2 - 1)]))
-                        : nibble_bytes(uvec2(words[at], words[at + 1]));
+    uvec4 c;
+    if (BITS == 4) {
+        c = nibble_bytes(uvec2(words[from + 2 * half_unit], words[from + 2 * half_unit + 1]));
+    } else {
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            c[i] = BITS == 8 ? words[from + min(4 * half_unit + i, BITS - 1)] : FOUR_CODES(words, from, 4 * half_unit + i);
+        }
+        c = BITS == 8 ? byte_bytes(c) : c;
+    }
     [[unroll]] for (uint i = 0; i < 4; i++) {
-        if (BITS == 4 && !SMALL_FLOATS) {
+        if (BITS != 8 && !SMALL_FLOATS) {
             sums.x += int(dot_unsigned(c[i], held_x[half_unit][i], 0));
             sums.y += int(dot_unsigned(c[i], held_x[2 + half_unit][i], 0));
         } else {
