@@ -44,7 +44,7 @@ func TestFusedProducts(t *testing.T) {
 	seen := make(map[string][]float64)
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, size := range testmodel.Some(dev, []productSize{
-			{70, 1088, 64, 4, false}, {1, 1024, 128, 4, false}, {70, 1024, 32, 4, true}, {70, 9216, 128, 4, false}, {70, 1024, 128, 8, true}, {1, 1024, 64, 8, false}, {70, 1088, 64, 8, false}}...) {
+			{70, 1088, 64, 4, false}, {1, 1024, 128, 4, false}, {70, 1024, 32, 4, true}, {70, 9216, 128, 4, false}, {70, 1024, 128, 8, true}, {70, 1088, 64, 5, false}, {70, 1088, 64, 8, false}, {1, 1024, 64, 8, false}, {70, 1024, 128, 6, false}, {70, 1024, 128, 3, true}, {70, 1088, 64, 2, false}}...) {
 			fusedProducts[float32](t, dev, size, seen)
 			if size.k < 9216 {
 				fusedProducts[array.BF16](t, dev, size, seen)

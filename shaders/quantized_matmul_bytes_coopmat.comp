@@ -1,7 +1,6 @@
 // out[m, n] = sum over k of x[m, k] * w[n, k], perhaps plus a residual, by cooperative
-// matrices of bytes, for affine codes of 4 and of 8 bits. quantized_matmul_limbs has
-// made rows of integers with LIMBS limbs of x. In a group of columns g, with the middle
-// of the codes, 8 or 128,
+// matrices of bytes, for affine codes. quantized_matmul_limbs has made rows of integers
+// with LIMBS limbs of x. In a group of columns g, with the middle of the codes, as 8,
 //
 //   sum of x * w = scale * multiple * (sum of integer * (code - middle)) + (bias + middle * scale) * (sum of x)
 //
@@ -55,6 +54,7 @@ uint first_step() { return gl_WorkGroupID.z * q.split_steps; }
 uint end_step() { return min(first_step() + q.split_steps, (p.x.cols + DEPTH - 1) / DEPTH); }
 
 #include "bytes_result.glsl"
+#include "four_codes.glsl"
 
 const uint FRAGMENT = 16;
 #define BLOCK_SPEC 8
@@ -83,14 +83,16 @@ shared uvec4 tiles[OPERANDS > RESULTS ? OPERANDS : RESULTS]; // operands; at the
 // What a thread loads: the same quad of several rows.
 const uint X_ROWS = THREADS / QUADS_DEEP; // at a time
 const uint X_TURNS = TILE_M / X_ROWS;     // of each limb
-const uint W_QUADS = DEPTH * BITS / 128; // of codes of a row in memory
-const uint W_ROWS = THREADS / W_QUADS;
+const bool BY_UNITS = BITS % 4 != 0; // a thread loads whole units of 32 codes, not quads
+const uint W_UNITS = DEPTH / 32, W_PARTS = BY_UNITS ? W_UNITS : W_UNITS * BITS / 4; // of codes of a row in memory
+const uint W_ROWS = THREADS / W_PARTS;
 const uint W_TURNS = TILE_N / W_ROWS;
 const uint N_TURNS = (GROUPS * TILE_N + THREADS - 1) / THREADS;
 const uint M_TURNS = (GROUPS * TILE_M + THREADS - 1) / THREADS;
 
 uvec4 next_x[LIMBS * X_TURNS];
-uvec4 next_w[W_TURNS];
+uvec4 next_w[BY_UNITS ? 1 : W_TURNS];
+uint next_units[BY_UNITS ? W_TURNS * BITS : 1];
 vec2 next_x_factors[M_TURNS], next_w_factors[N_TURNS];
 
 uint x_at[X_TURNS], w_at[W_TURNS]; // where the thread's rows begin
@@ -98,15 +100,15 @@ uint x_at[X_TURNS], w_at[W_TURNS]; // where the thread's rows begin
 uint groups() { return p.x.cols >> GROUP_SHIFT; }
 uint x_quad() { return gl_LocalInvocationIndex % QUADS_DEEP; }
 uint x_row() { return gl_LocalInvocationIndex / QUADS_DEEP; }
-uint w_quad() { return gl_LocalInvocationIndex % W_QUADS; }
-uint w_row() { return gl_LocalInvocationIndex / W_QUADS; }
+uint w_part() { return gl_LocalInvocationIndex % W_PARTS; }
+uint w_row() { return gl_LocalInvocationIndex / W_PARTS; }
 
 void locate(uint m0, uint n0) {
     [[unroll]] for (uint t = 0; t < X_TURNS; t++) {
         x_at[t] = min(m0 + t * X_ROWS + x_row(), p.x.rows - 1) * GROUP_QUADS + x_quad() % GROUP_QUADS;
     }
     [[unroll]] for (uint t = 0; t < W_TURNS; t++) {
-        w_at[t] = (p.w_offset + min(n0 + t * W_ROWS + w_row(), p.n - 1) * p.w_strides[0]) / 4;
+        w_at[t] = (p.w_offset + min(n0 + t * W_ROWS + w_row(), p.n - 1) * p.w_strides[0]) / (BY_UNITS ? 1 : 4);
     }
 }
 
@@ -124,12 +126,18 @@ void load_x(uint step_) {
 }
 
 void load_w(uint step_) {
-    uint quad = step_ * W_QUADS + w_quad();
+    uint part = step_ * W_PARTS + w_part();
     if (GROUPS > 1) {
-        quad = min(quad, p.x.cols / 32 * (BITS / 4) - 1);
+        part = min(part, p.x.cols / 32 * (W_PARTS / W_UNITS) - 1);
     }
     [[unroll]] for (uint t = 0; t < W_TURNS; t++) {
-        next_w[t] = w_4.data[w_at[t] + quad];
+        if (!BY_UNITS) {
+            next_w[t] = w_4.data[w_at[t] + part];
+            continue;
+        }
+        [[unroll]] for (uint i = 0; i < BITS; i++) {
+            next_units[t * BITS + i] = w.data[w_at[t] + part * BITS + i];
+        }
     }
 }
 
@@ -146,8 +154,17 @@ void load_factors(uint m0, uint n0, uint step_) {
     }
 }
 
-// Four codes, in the low bits of v's bytes, minus 8.
-uvec4 minus_8(uvec4 v) { return ((v & 0x0f0f0f0fu) + 0x78787878u) ^ 0x80808080u; }
+// Four codes of fewer than 8 bits minus their middle.
+uvec4 minus_middle(uvec4 v) { return (v + (128u - (1u << (BITS - 1))) * 0x01010101u) ^ 0x80808080u; }
+
+// Half of a unit, as bytes.
+uvec4 unit_bytes(uint t, uint half_unit) {
+    uvec4 v;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        v[i] = FOUR_CODES(next_units, t * BITS, 4 * half_unit + i);
+    }
+    return minus_middle(v);
+}
 
 void set_float(uint from, uint i, float v) { tiles[from + i / 4][i & 3u] = floatBitsToUint(v); }
 
@@ -158,15 +175,21 @@ void set_operands() {
             tiles[x_to + (limb * TILE_M + t * X_ROWS) * PITCH] = next_x[limb * X_TURNS + t];
         }
     }
-    uint w_to = W_FROM + w_row() * PITCH + w_quad() * (8 / BITS);
+    uint w_to = W_FROM + w_row() * PITCH + w_part() * (2 * W_UNITS / W_PARTS);
     [[unroll]] for (uint t = 0; t < W_TURNS; t++) {
-        uvec4 v = next_w[t];
-        if (BITS == 8) {
-            tiles[w_to + t * W_ROWS * PITCH] = v ^ 0x80808080u;
+        uint to = w_to + t * W_ROWS * PITCH;
+        if (BY_UNITS) {
+            tiles[to] = unit_bytes(t, 0);
+            tiles[to + 1] = unit_bytes(t, 1);
             continue;
         }
-        tiles[w_to + t * W_ROWS * PITCH] = minus_8(uvec4(v.x, v.x >> 4, v.y, v.y >> 4));
-        tiles[w_to + t * W_ROWS * PITCH + 1] = minus_8(uvec4(v.z, v.z >> 4, v.w, v.w >> 4));
+        uvec4 v = next_w[t];
+        if (BITS == 8) {
+            tiles[to] = v ^ 0x80808080u;
+            continue;
+        }
+        tiles[to] = minus_middle(uvec4(v.x, v.x >> 4, v.y, v.y >> 4) & 0x0f0f0f0fu);
+        tiles[to + 1] = minus_middle(uvec4(v.z, v.z >> 4, v.w, v.w >> 4) & 0x0f0f0f0fu);
     }
     [[unroll]] for (uint t = 0; t < N_TURNS; t++) {
         uint i = t * THREADS + gl_LocalInvocationIndex;

@@ -22,7 +22,7 @@
 #include "tensor.glsl"
 #include "quads.glsl"
 layout(constant_id = 9) const uint LIMBS = 3;
-layout(constant_id = 10) const uint BITS = 4; // of a code of w: 4 or 8
+layout(constant_id = 10) const uint BITS = 4; // of a code of w
 #include "limb_planes.glsl"
 
 TENSOR_IN(0, x, 1)
@@ -46,8 +46,8 @@ layout(push_constant) uniform Push { QuantizedMatMulLimbsParams p; };
 
 // One byte of each of eight integers of a run.
 uvec2 bytes_of_run(uvec4 low, uvec4 high, uint shift) {
-    uvec4 a = ((BITS == 8 ? low : uvec4(low.xz, high.xz)) >> shift) & 255u;
-    uvec4 b = ((BITS == 8 ? high : uvec4(low.yw, high.yw)) >> shift) & 255u;
+    uvec4 a = ((BITS != 4 ? low : uvec4(low.xz, high.xz)) >> shift) & 255u;
+    uvec4 b = ((BITS != 4 ? high : uvec4(low.yw, high.yw)) >> shift) & 255u;
     return uvec2(a.x | (a.y << 8) | (a.z << 16) | (a.w << 24), b.x | (b.y << 8) | (b.z << 16) | (b.w << 24));
 }
 

@@ -116,7 +116,7 @@ Limbs limbs_of(Lowering &lowering, const QuantizedProduct &x) {
 
 bool prefers_bytes(const Lowering &lowering, const QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
-    if (x.op.mode != QUANTIZATION_AFFINE || (x.op.bits != 4 && x.op.bits != 8) || x.p.group_shift < 6 || x.p.group_shift > 7) {
+    if (x.op.mode != QUANTIZATION_AFFINE || x.p.group_shift < 6 || x.p.group_shift > 7) {
         return false;
     }
     for (const char *kernel : {spec::quantized_matmul_bytes_coopmat::kKernel, spec::quantized_matmul_limbs::kKernel,
@@ -134,7 +134,8 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
     const DeviceTraits &device = lowering.device();
     const BytesPlan plan(device, x);
     const int64_t rows = x.p.x.rows, n = x.p.n;
-    const Array w = quads_in_rows(x.w) ? x.w : copy_of(lowering, x.w);
+    const bool readable = x.op.bits % 4 == 0 ? quads_in_rows(x.w) : x.w.stride(1) == 1; // by quads, or by words
+    const Array w = readable ? x.w : copy_of(lowering, x.w);
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
     const Limbs limbs = limbs_of(lowering, x);

@@ -4,8 +4,8 @@
 #ifndef BYTES_SUMS_GLSL
 #define BYTES_SUMS_GLSL
 
-// With codes of 8 bits and three limbs, sums may exceed 32 bits, so that those of the highest limb are added by themselves.
-const uint PARTS = BITS * LIMBS == 24 ? 2 : 1;
+// With codes of more than 4 bits, sums of three limbs may exceed 32 bits, so that those of the highest limb are added by themselves.
+const uint PARTS = BITS > 4 ? LIMBS - 1 : 1;
 
 // The limbs of a part, from the highest, end_limb - 1, to last_limb; and what its integers are multiples of.
 uint end_limb(uint part, uint limbs) { return limbs - part; }

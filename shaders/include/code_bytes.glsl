@@ -5,6 +5,7 @@
 #ifndef CODE_BYTES_GLSL
 #define CODE_BYTES_GLSL
 
+#include "four_codes.glsl"
 #include "minifloat.glsl"
 #include "not_finite.glsl"
 #include "projection_sums.glsl"
@@ -30,20 +31,6 @@ uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; 
 // 16 codes of 4 bits, and of 8 bits.
 uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
 uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
-
-// Four codes of fewer than 8 bits, in the lowest bits of v.
-uint spread(uint v) {
-    const uint both = (1u << (2 * BITS)) - 1, one = ((1u << BITS) - 1) * 0x10001u;
-    uint pairs = (v & both) | ((v << (16 - 2 * BITS)) & (both << 16));
-    return (pairs & one) | ((pairs << (8 - BITS)) & (one << 8));
-}
-
-// Codes 4j to 4j + 3 of a unit whose words begin at words[from], as bytes.
-#define FOUR_CODES(words, from, j) \
-    spread(4 * (j) * BITS % 32 + 4 * BITS <= 32 \
-               ? words[(from) + 4 * (j) * BITS / 32] >> (4 * (j) * BITS % 32) \
-               : (words[(from) + 4 * (j) * BITS / 32] >> (4 * (j) * BITS % 32)) | \
-                     (words[(from) + min(4 * (j) * BITS / 32 + 1, BITS - 1)] << ((32 - 4 * (j) * BITS % 32) & 31)))
 
 // The sum of 32 products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
 // units of 2^16, and that of the others. It does not depend on how integers are divided into digits.

@@ -19,7 +19,7 @@ uint plane_run(uint rows, uint group_shift, uint row, uint run, uint plane) {
 }
 
 // The byte of element k of a run, in the order in which codes are unpacked: of 4 bits, the even ones of a word come first.
-uint plane_byte(uint k) { return BITS == 8 ? k : (k & 1u) * 4u + k / 2u; }
+uint plane_byte(uint k) { return BITS != 4 ? k : (k & 1u) * 4u + k / 2u; }
 
 // The biased exponent that determines the integers of a group, whose largest magnitude is finite. It is limited, so that
 // the power of two below is no subnormal number: groups whose largest is below 2^-106 have fewer bits.
@@ -29,7 +29,7 @@ uint limb_exponent(float largest) { return max(floatBitsToUint(largest) >> 23, 2
 float limb_multiple(uint exponent) { return uintBitsToFloat((exponent + 1u - INTEGER_BITS) << 23); }
 
 // Rounded to nearest even. The integers have 21 bits and a sign at most, so sums of 128 products with codes from -8 to 7
-// fit 32 bits; sums of some of the limbs only need to be right modulo 2^32. With codes of 8 bits, those of two limbs fit.
+// fit 32 bits; sums of some of the limbs only need to be right modulo 2^32. With codes of up to 8 bits, those of two limbs fit.
 ivec4 limb_integers(vec4 v, uint exponent) {
     float up = uintBitsToFloat((253u + INTEGER_BITS - exponent) << 23); // 2^(INTEGER_BITS-1) over the largest one's power of two
     precise vec4 shifted = v * up + vec4(12582912.0);                   // 1.5 * 2^23: puts the integer into the lowest bits
