@@ -1,8 +1,9 @@
-// projection.comp for several rows of x and codes that fit into bytes (code_bytes.glsl): the same sums of the same integers, computed
-// by matrices of bytes. A unit of 32 codes of 16 rows of w and one of SIDE rows of x
-// give one product of such matrices for each digit of x (projection_rows.comp). The
-// integers are exact, and the float sums that follow are those of projection.comp, so
-// a row of x gives the same bits in either kernel, whatever other rows there are.
+// projection.comp for several rows of x and codes that fit into bytes (code_bytes.glsl):
+// the same sums of the same integers, computed by matrices of bytes. A unit of 32 codes
+// of 16 rows of w and one of SIDE rows of x give one product of such matrices for each
+// digit of x (projection_rows.comp). The integers are exact, and the float sums that
+// follow are those of projection.comp, so a row of x gives the same bits in either
+// kernel, whatever other rows there are.
 //
 // A tile is 16 rows of w by SIDE rows of x. A team, which is a subgroup of 32 lanes, has
 // TILES of them and goes through RUN chunks of CHUNK units of their columns, adding them
@@ -132,7 +133,8 @@ uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
         uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS + bit / 32; \
         uint word = (w##i##_1.data[at] >> shift) | (shift + BITS > 32 ? w##i##_1.data[at + 1] << (32 - shift) : 0); \
         uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
-        return code_weight(word & ((1u << BITS) - 1u), scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
+        uint scale = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group); \
+        return code_weight(word & ((1u << BITS) - 1u), scale, bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
         [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) { \
@@ -164,13 +166,15 @@ uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
                 continue; \
             } \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
+            uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + number; \
+            uint bias_at = p.sets[i].b_offset + row * p.sets[i].b_stride + number; \
             if (SCALE_WORDS != 0) { \
-                scale_bits[t * GROUPS] = scales##i##_32.data[(p.sets[i].s_offset + row * p.sets[i].s_stride + number) / GROUPS]; \
-                bias_bits[t * GROUPS] = SMALL_FLOATS ? 0 : biases##i##_32.data[(p.sets[i].b_offset + row * p.sets[i].b_stride + number) / GROUPS]; \
+                scale_bits[t * GROUPS] = scales##i##_32.data[scale_at / GROUPS]; \
+                bias_bits[t * GROUPS] = SMALL_FLOATS ? 0 : biases##i##_32.data[bias_at / GROUPS]; \
                 continue; \
             } \
-            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(scale_at); \
+            bias_bits[t * GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(bias_at); \
         } \
     }
 

@@ -12,8 +12,8 @@ constexpr uint32_t kMostXRows = 4;      // the most per workgroup: with more, re
 constexpr uint32_t kThreads = 768;      // of a workgroup
 constexpr uint32_t kUnitThreads = 1024; // of a compute unit
 // The threads of a workgroup that takes many turns, by how many such workgroups a compute unit has: with two rows of
-// matrices of 4 bits in flight, and with four, or two of more bits. Drivers assign as many registers as a workgroup of its
-// size may have, and the rest does not suffice for a second one.
+// matrices of 4 bits in flight, and with four, or two of more bits. Drivers assign as many registers as a workgroup of
+// its size may have, and the rest does not suffice for a second one.
 constexpr uint32_t kLongThreads[] = {768, 352}, kWideThreads[] = {640, 256};
 constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer would not hide its loads
 // The number of rows per compute unit from which on four in flight pay, for one matrix and for two side by side.
