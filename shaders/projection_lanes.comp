@@ -111,23 +111,15 @@ void add_unit(uint unit) {
     }
 }
 
-// The sum; if it is not finite, the sum of the products of the row with those elements of x that are not finite, unless
-// a norm makes it NaN.
+// The sum of the products of the row with those elements of x that are not finite.
+float not_finite_sum(uint second, uint row) {
+    SUM_NOT_FINITE(COLS / 32, p.x_rows, x_quad(p.x_offset + 32 * unit + 4 * j),
+                   second == 0 ? weight0(row, unit, code) : weight1(row, unit, code))
+}
+
+// The sum; if it is not finite, that of what is not finite alone, unless a norm makes it NaN.
 float whole(float v, uint second, uint row) {
-    if (NORM != 0 || is_finite(v)) {
-        return v;
-    }
-    float sum = 0.0;
-    [[dont_unroll]] for (uint unit = 0; unit < COLS / 32; unit++) {
-        [[dont_unroll]] for (uint j = 0; j < HIDDEN(8, p.x_rows); j++) {
-            vec4 x = x_quad(p.x_offset + 32 * unit + 4 * j);
-            [[dont_unroll]] for (uint i = all_finite(x) ? 4 : 0; i < HIDDEN(4, p.x_rows); i++) {
-                float weight = second == 0 ? weight0(row, unit, 4 * j + i) : weight1(row, unit, 4 * j + i);
-                sum += is_finite(x[i]) ? 0.0 : weight * x[i];
-            }
-        }
-    }
-    return mended(v, sum);
+    return NORM != 0 || is_finite(v) ? v : mended(v, not_finite_sum(second, row));
 }
 
 void main() {

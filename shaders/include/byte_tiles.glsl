@@ -2,10 +2,11 @@
 // cooperative matrix of a team, or with some of its elements in each of the team's 32
 // lanes.
 //
-// Before the include: code_bytes.glsl; work[], shared memory by quads; HELD_UNITS and HELD_TILES, of how many units of x and of how many
-// tiles the team holds what it multiplies with; SIDE, and EVEN, whether there is every unit; in quads, what is from row
-// to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, HELD_PITCH; and from the multiples of a unit of x to its
-// sums, UNIT_SUMS.
+// Before the include: code_bytes.glsl; work[], shared memory by quads; HELD_UNITS and
+// HELD_TILES, of how many units of x and of how many tiles the team holds what it
+// multiplies with; SIDE, and EVEN, whether there is every unit; and in quads, what is
+// from row to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, HELD_PITCH,
+// and from the multiples of a unit of x to its sums, UNIT_SUMS.
 #ifndef BYTE_TILES_GLSL
 #define BYTE_TILES_GLSL
 
