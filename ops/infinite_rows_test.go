@@ -89,9 +89,15 @@ func TestRowsWithInfinities(t *testing.T) {
 		s, err := dev.NewStream()
 		require.NoError(t, err)
 		sc := s.Scope()
-		for _, form := range testmodel.Some(dev, []infiniteRows{{4, ops.Quantization{GroupSize: 128, Bits: 4}}, {9, ops.MXFP4}, {12, ops.Quantization{GroupSize: 32, Bits: 4}},
-			{5, ops.Quantization{GroupSize: 64, Bits: 8}}, {1, ops.Quantization{GroupSize: 128, Bits: 4}}, {2, ops.MXFP8}, {3, ops.NVFP4}, {6, ops.Quantization{GroupSize: 64, Bits: 3}}, {3, ops.Quantization{GroupSize: 64, Bits: 6}}, {17, ops.Quantization{GroupSize: 32, Bits: 5}}, {1, ops.Quantization{GroupSize: 32, Bits: 2}},
-			{37, ops.Quantization{GroupSize: 128, Bits: 4}}, {33, ops.Quantization{GroupSize: 32, Bits: 8}}, {70, ops.Quantization{GroupSize: 64, Bits: 4}}, {1, ops.MXFP4}}...) {
+		affine := func(bits, group int) ops.Quantization { return ops.Quantization{GroupSize: group, Bits: bits} }
+		for _, form := range testmodel.Some(dev, []infiniteRows{
+			{4, affine(4, 128)}, {2, affine(8, 64)}, {12, affine(4, 32)},
+			{1, affine(4, 128)}, {37, affine(4, 128)}, {70, affine(4, 64)},
+			{9, ops.MXFP4}, {1, ops.MXFP4}, {2, ops.MXFP8},
+			{5, affine(8, 64)}, {33, affine(8, 32)}, {1, affine(2, 32)},
+			{3, ops.NVFP4}, {6, affine(3, 64)}, {3, affine(6, 64)},
+			{17, affine(5, 32)},
+		}...) {
 			multiply, elements := multiplier(t, l, s, n, k, form.q)
 			values, err := l.floats(form.rows, k).Read(t.Context())
 			require.NoError(t, err)

@@ -129,12 +129,10 @@ uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
-        uint bit = code * BITS, shift = bit & 31u, group = unit >> GROUP_SHIFT; \
-        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS + bit / 32; \
-        uint word = (w##i##_1.data[at] >> shift) | (shift + BITS > 32 ? w##i##_1.data[at + 1] << (32 - shift) : 0); \
+        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS, group = unit >> GROUP_SHIFT; \
         uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
         uint scale = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group); \
-        return code_weight(word & ((1u << BITS) - 1u), scale, bias); \
+        return code_weight(CODE_AT(w##i, at, code * BITS), scale, bias); \
     } \
     void fetch##i(uint t, uint first, uint unit) { \
         [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) { \

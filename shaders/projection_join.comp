@@ -21,7 +21,7 @@ layout(constant_id = 6) const uint EPILOGUE = 0;    // PROJECTION_STORE or PROJE
 layout(constant_id = 7) const uint SLICES = 2;
 
 layout(set = 0, binding = 0) readonly buffer SliceSums { float slice_sums[]; };
-layout(set = 0, binding = 1) readonly buffer W { uint w[]; };
+layout(set = 0, binding = 1) readonly buffer w_Block1 { uint data[]; } w_1;
 #define BITS_IN(slot, name) \
     TENSOR_BLOCKS(slot, name, readonly) \
     TENSOR_BITS(name)
@@ -43,10 +43,8 @@ const uint UNITS = COLS / 32, SMALL_SHIFT = 5;
 #include "code_bytes.glsl"
 
 float weight(uint row, uint unit, uint code) {
-    uint bit = code * BITS, shift = bit & 31u, group = unit >> GROUP_SHIFT;
-    uint at = p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS + bit / 32;
-    uint word = (w[at] >> shift) | (shift + BITS > 32 ? w[at + 1] << (32 - shift) : 0);
-    return code_weight(word & ((1u << BITS) - 1u),
+    uint at = p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS, group = unit >> GROUP_SHIFT;
+    return code_weight(CODE_AT(w, at, code * BITS),
                        scales_bits(p.sets[0].s_offset + row * p.sets[0].s_stride + group),
                        SMALL_FLOATS ? 0 : biases_bits(p.sets[0].b_offset + row * p.sets[0].b_stride + group));
 }

@@ -54,7 +54,7 @@ uint first_step() { return gl_WorkGroupID.z * q.split_steps; }
 uint end_step() { return min(first_step() + q.split_steps, (p.x.cols + DEPTH - 1) / DEPTH); }
 
 #include "bytes_result.glsl"
-#include "four_codes.glsl"
+#include "code_words.glsl"
 
 const uint FRAGMENT = 16;
 #define BLOCK_SPEC 8

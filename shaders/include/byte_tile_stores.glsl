@@ -4,7 +4,7 @@
 #ifndef BYTE_TILE_STORES_GLSL
 #define BYTE_TILE_STORES_GLSL
 
-
+#include "not_finite.glsl"
 
 void store(uint matrix, uint row_of_x, uint row, float v) {
     uint at = row_of_x * p.sets[matrix].n + row;

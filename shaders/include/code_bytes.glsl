@@ -5,7 +5,7 @@
 #ifndef CODE_BYTES_GLSL
 #define CODE_BYTES_GLSL
 
-#include "four_codes.glsl"
+#include "code_words.glsl"
 #include "minifloat.glsl"
 #include "not_finite.glsl"
 #include "projection_sums.glsl"

@@ -8,6 +8,8 @@
 
 layout(constant_id = 6) const uint BITS = 4;
 
+#include "code_words.glsl"
+
 vec4 weighted(vec4 v) {
     if (BITS == 4) { // no ?: here, which some versions of Mesa compile wrongly for vectors
         v *= vec4(1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / 4096.0);
@@ -23,12 +25,6 @@ vec4 weighted(vec4 v) {
 #define any_code(from, bit) \
     (((words[(from) + ((bit) >> 5)] >> ((bit) & 31u)) | \
       (((bit) & 31u) + BITS > 32u ? words[(from) + min(((bit) >> 5) + 1u, BITS - 1u)] << (32u - ((bit) & 31u)) : 0u)) & \
-     ((1u << BITS) - 1u))
-
-// A code at any bit of a row whose words start at `from`.
-#define CODE_AT(name, from, bit) \
-    (((name##_1.data[(from) + ((bit) >> 5)] >> ((bit) & 31u)) | \
-      (((bit) & 31u) + BITS > 32u ? name##_1.data[(from) + ((bit) >> 5) + 1u] << (32u - ((bit) & 31u)) : 0u)) & \
      ((1u << BITS) - 1u))
 
 // A binding of words, and name_fetch(at, to): the BITS words at `at` into words[to…].

@@ -1,8 +1,8 @@
 // Products of quantized weights in float32, one element after the other: for results that cannot be computed otherwise.
 //
 // Before the include: the push constants p, a QuantizedMatMulParams; what affine.glsl needs; float x_element(m, k); and
-// PLAIN_FIRST and PLAIN_END, the range of columns. As parameters of a function, these made NVIDIA's driver keep
-// quantized_matmul_coopmat's matrices in memory, and the kernel five times as slow.
+// PLAIN_FIRST and PLAIN_END, the range of columns. As parameters of a function, these made
+// quantized_matmul_coopmat three to five times as slow on NVIDIA's driver.
 #ifndef PLAIN_PRODUCTS_GLSL
 #define PLAIN_PRODUCTS_GLSL
 

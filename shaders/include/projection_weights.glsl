@@ -30,14 +30,11 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
     float weight##i(uint row, uint unit, uint code) { \
-        uint bit = code * BITS, shift = bit & 31u; \
-        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS + (bit >> 5); \
-        uint v = w##i##_1.data[at] >> shift; \
-        v |= shift + BITS > 32u ? w##i##_1.data[at + 1] << (32u - shift) : 0u; \
+        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS; \
         uint group = unit >> GROUP_SHIFT; \
         uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + group * SCALES + (SCALES == 2 ? code / 16 : 0); \
         uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
-        return code_weight(v & ((1u << BITS) - 1u), scales##i##_bits(scale_at), bias); \
+        return code_weight(CODE_AT(w##i, at, code * BITS), scales##i##_bits(scale_at), bias); \
     } \
     uvec2 fetch_affine##i(uint scale_at, uint bias_at) { \
         if (HALVES == 1) { \

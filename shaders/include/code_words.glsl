@@ -1,6 +1,12 @@
-// Codes of fewer than 8 bits, taken from the words of a unit of 32 and put into bytes. Before the include: BITS.
-#ifndef FOUR_CODES_GLSL
-#define FOUR_CODES_GLSL
+// Codes taken from the words of a row: one anywhere, or four of fewer than 8 bits as bytes. Before the include: BITS.
+#ifndef CODE_WORDS_GLSL
+#define CODE_WORDS_GLSL
+
+// A code at any bit of a row whose words start at `from`.
+#define CODE_AT(name, from, bit) \
+    (((name##_1.data[(from) + ((bit) >> 5)] >> ((bit) & 31u)) | \
+      (((bit) & 31u) + BITS > 32u ? name##_1.data[(from) + ((bit) >> 5) + 1u] << (32u - ((bit) & 31u)) : 0u)) & \
+     ((1u << BITS) - 1u))
 
 // Four codes of fewer than 8 bits, in the lowest bits of v.
 uint spread(uint v) {
