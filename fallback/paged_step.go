@@ -40,8 +40,8 @@ func (c *checker) pagedStep(a []array.Array, op opdef.PagedStepParams) {
 		return
 	}
 	c.dtype("out", out, q.DType)
-	c.shape("out", out, []int{1, q.Shape[1], a[o.V.Index].Shape[2]})
-	if c.err == nil && (q.Shape[0] != 1 || a[o.K.Index].Shape[1] == 0 || q.Shape[1]%a[o.K.Index].Shape[1] != 0) {
-		c.fail("%d rows instead of one, or %d query heads for %d", q.Shape[0], q.Shape[1], a[o.K.Index].Shape[1])
+	c.shape("out", out, []int{q.Shape[0], q.Shape[1], a[o.V.Index].Shape[2]})
+	if c.err == nil && (a[o.K.Index].Shape[1] == 0 || q.Shape[1]%a[o.K.Index].Shape[1] != 0) {
+		c.fail("%d query heads for %d", q.Shape[1], a[o.K.Index].Shape[1])
 	}
 }

@@ -27,6 +27,12 @@ type PagedSDPAParams struct {
 	Lengths *kompute.Tensor[int32]
 	// Scale multiplies q·k; 0 means 1/sqrt(D).
 	Scale float32
+	// Apart promises that no row sees a key that the [PagedUpdate] before it has
+	// written for another row: each row is of a sequence of its own, and nobody
+	// else's table has the page that its token is in. Then tokens may be prepared
+	// and attend in one step. Where the promise is broken, results are undefined;
+	// rows of one sequence may give NaNs.
+	Apart bool
 }
 
 // PagedSDPA is scaled dot-product attention of R tokens, of any number of
@@ -74,6 +80,9 @@ func PagedSDPA[T kompute.Float, C PageElement](s *kompute.Stream, q *kompute.Ten
 		return kompute.Failed[T](s, c.err)
 	}
 	params := opdef.PagedSDPAParams{Scale: p.Scale}
+	if p.Apart {
+		params.Apart = 1
+	}
 	if params.Scale == 0 {
 		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(2), 1))))
 	}

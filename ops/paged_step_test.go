@@ -19,6 +19,7 @@ import (
 // whose keys before it are there.
 type pagedRows struct {
 	heads, kvHeads, d, length int
+	meet                      bool // the first two are of one sequence instead
 }
 
 const pagedRowsTokens, pagedRowsPages = 16, 20 // of a page; of a sequence
@@ -32,7 +33,7 @@ func first[E kompute.Element](l *layer[float32], x *kompute.Tensor[E], rows int)
 
 // attend returns what attention gives for the first rows of three tokens, and the bits of
 // the pages, from a region.
-func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, rows int) (out []float32, keys, values []C, passes map[string]bool) {
+func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, rows int, apart bool) (out []float32, keys, values []C, passes map[string]bool) {
 	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(3, 1))}
 	defer l.close()
 	q, k, v := l.floats(3, p.heads, p.d), l.floats(3, p.kvHeads, p.d), l.floats(3, p.kvHeads, p.d)
@@ -42,9 +43,12 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 	var at [4][]int32 // positions, lengths, slots, sequences
 	var table []int32
 	for r := range 3 {
-		length := max(1, p.length-7*r)
+		length, sequence := max(1, p.length-7*r), int32(r)
+		if p.meet && r == 1 {
+			sequence = 0
+		}
 		page := int32(3*((length-1)/pagedRowsTokens) + r)
-		for i, n := range []int32{int32(length - 1), int32(length), page*pagedRowsTokens + int32(length-1)%pagedRowsTokens, int32(r)} {
+		for i, n := range []int32{int32(length - 1), int32(length), page*pagedRowsTokens + int32(length-1)%pagedRowsTokens, sequence} {
 			at[i] = append(at[i], n)
 		}
 		for i := range int32(pagedRowsPages) {
@@ -70,7 +74,7 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 		ops.PagedUpdate(s, keyPages, rk, slots)
 		ops.PagedUpdate(s, valuePages, ops.Copy(s, v), slots)
 		result = kompute.Result(s, ops.PagedSDPA(s, rq, keyPages, valuePages, ops.PagedSDPAParams{
-			Table: tables, Sequences: sequences, Lengths: lengths, Scale: 0.1,
+			Table: tables, Sequences: sequences, Lengths: lengths, Scale: 0.1, Apart: apart,
 		}))
 	})
 	require.NoError(t, err)
@@ -95,11 +99,11 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 	return out, keys, values, passes
 }
 
-// A token alone, whose way to attention over pages is one op, has the bits that it has
-// among others, whose way is several.
+// A token alone, and tokens apart, whose way to attention over pages is one op, have the
+// bits that they have among others, whose way is several.
 func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
-	cases := []pagedRows{{8, 2, 64, 129}, {4, 2, 128, 1}, {4, 2, 128, 16}, {8, 1, 64, 40}, {3, 1, 96, 300}}
+	cases := []pagedRows{{8, 2, 64, 129, false}, {4, 2, 128, 1, false}, {4, 2, 128, 16, false}, {8, 1, 64, 40, false}, {3, 1, 96, 300, false}}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, p := range testmodel.Some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
@@ -112,6 +116,26 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 			fn(t, cases[3], dev)
 		}
 	}, kompute.WithMaskedFeatures("subgroup", "storage16"))
+}
+
+// Tokens of one sequence that are said to be apart give NaNs on a GPU, not numbers that
+// depend on which of them came first.
+func TestTokensOfOneSequenceAreNotApart(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		if dev.Backend() == "cpu" {
+			return // where tokens are prepared before any attends
+		}
+		p := pagedRows{4, 2, 128, 16, true}
+		want, _, _, _ := attend[float32](t, p, dev, 3, false)
+		got, _, _, passes := attend[float32](t, p, dev, 3, true)
+		require.True(t, passes["paged_step"], passes)
+		row := len(got) / 3
+		for _, v := range got[:2*row] {
+			require.True(t, math.IsNaN(float64(v)))
+		}
+		require.Equal(t, want[2*row:], got[2*row:])
+	})
 }
 
 // randomPages returns pages [P, H, L, D] of random numbers; of codes, with scales of at
@@ -149,12 +173,17 @@ func (p pagedRows) aloneAsAmongOthers(t *testing.T, dev *kompute.Device) {
 
 func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device) {
 	t.Run(fmt.Sprintf("%+v/%T", p, *new(C)), func(t *testing.T) {
-		alone, aloneKeys, aloneValues, passes := attend[C](t, p, dev, 1)
+		alone, aloneKeys, aloneValues, passes := attend[C](t, p, dev, 1, false)
 		_, codes := any(*new(C)).(uint8)
 		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
-		others, keys, values, passes := attend[C](t, p, dev, 3)
+		others, keys, values, passes := attend[C](t, p, dev, 3, false)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
+		apart, apartKeys, apartValues, passes := attend[C](t, p, dev, 3, true)
+		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
+		require.Equal(t, others, apart)
+		require.Equal(t, keys, apartKeys)
+		require.Equal(t, values, apartValues)
 		// The pages of the first sequence: every third one.
 		size := len(keys) / (3 * pagedRowsPages)
 		for i := 0; i < len(keys); i += 3 * size {
@@ -173,7 +202,7 @@ func requireCodesOfCPU(t *testing.T, p pagedRows, out []float32, keys, values []
 	cpu, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cpu.Close()) }()
-	want, wantKeys, wantValues, _ := attend[uint8](t, p, cpu, 3)
+	want, wantKeys, wantValues, _ := attend[uint8](t, p, cpu, 3, false)
 	row := ops.PageRow(kompute.DTypeUint8, p.d)
 	for _, pair := range [][2][]uint8{{wantKeys, keys}, {wantValues, values}} {
 		want, got := pair[0], pair[1]

@@ -1,8 +1,8 @@
-// Attention of one new token over pages of floats: it norms and rotates the token's heads, writes its key and value into
-// their page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles some query heads of one
-// key head and a range of the keys. The heads are loaded first of all, unless they may not be there yet (OVERLAP), and
-// the first keys are loaded while the heads are prepared. The new key and value, which are in no page yet, replace
-// whatever is loaded in their place.
+// Attention over pages of floats of new tokens that do not see each other: it norms and rotates a token's heads, writes
+// its key and value into their page, and attends, with the same bits as paged_heads and paged_sdpa. A workgroup handles
+// some query heads of one key head of a token and a range of the keys. The heads are loaded first of all, unless they
+// may not be there yet (OVERLAP), and the first keys are loaded while the heads are prepared. The new key and value,
+// which are in no page yet, replace whatever is loaded in their place. New tokens of one sequence give NaNs.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -13,7 +13,7 @@
 #include "tensor.glsl"
 #include "quads.glsl"
 
-layout(local_size_x_id = 0) in; // at least TEAM
+layout(local_size_x_id = 0) in; // at least TEAM, and as many as there are rows
 layout(constant_id = 1) const uint q_DT = DT_FLOAT32;
 const uint k_DT = q_DT;
 const uint v_DT = q_DT;
@@ -52,8 +52,8 @@ layout(constant_id = 13) const uint SHARE = 1; // workgroups that share a key he
 layout(push_constant) uniform Push { PagedStepParams p; };
 
 #define VALUE_ELEMENTS D
-#define SEQUENCE_OF(row) sequences[p.sequence_offset]
-#define LENGTH_OF(row) lengths[p.length_offset]
+#define SEQUENCE_OF(row) sequences[p.sequence_offset + (row)]
+#define LENGTH_OF(row) lengths[p.length_offset + (row)]
 #include "paged_attention.glsl"
 #define PAIR_THREADS 512
 #define PREPARED_QUADS ((HEADS + 2) * (D / 4)) // the queries, the new key, the new value
@@ -113,15 +113,15 @@ vec2 pairs[TURNS], gains[TURNS];
 uint job_of(uint turn) { return turn * TEAMS + gl_LocalInvocationIndex / TEAM; }
 uint kind_of(uint job) { return job < HEADS ? 0 : job == HEADS ? 1 : 2; }
 
-void load_heads(uint first_head, uint key_head) {
+void load_heads(uint row, uint first_head, uint key_head) {
     uint slot = gl_LocalInvocationIndex % TEAM;
     uvec2 at = pair_at(slot < D / 2 ? slot : 0);
     [[unroll]] for (uint i = 0; i < TURNS; i++) {
         uint job = job_of(i), kind = kind_of(job);
         bool exists = slot < D / 2 && job < HEADS + 2;
-        uint from = kind == 0   ? p.q_offset + (first_head + job) * p.q_stride
-                    : kind == 1 ? p.k_offset + key_head * p.k_stride
-                                : p.v_offset + key_head * p.v_stride;
+        uint from = kind == 0   ? p.q_offset + row * p.q_stride + (first_head + job) * D
+                    : kind == 1 ? p.k_offset + row * p.k_stride + key_head * D
+                                : p.v_offset + row * p.v_stride + key_head * D;
         pairs[i] = exists ? load_pair(kind, from, at) : vec2(0.0);
         gains[i] = exists ? gain_of(kind, at) : vec2(1.0);
     }
@@ -137,11 +137,17 @@ bool heads_are_missing() {
     return missing;
 }
 
-// Stores the heads in shared memory, and the new key and value in their place. Called by all threads together.
-void prepare_heads(uint key_head, bool stores) {
+shared uint rows_met_s; // whether another new token is of this row's sequence, so that each might miss the other's key
+
+// Stores the heads in shared memory, and the new key and value in their place. met: whether this thread has found
+// another new token of the row's sequence. Called by all threads together.
+void prepare_heads(uint row, uint key_head, bool stores, bool met) {
     uint slot = gl_LocalInvocationIndex % TEAM;
     uvec2 at = pair_at(slot < D / 2 ? slot : 0);
-    vec2 turn = slot < DIMS / 2 ? turn_of(slot, 0) : vec2(0.0, 1.0);
+    if (gl_LocalInvocationIndex == 0) {
+        rows_met_s = 0;
+    }
+    vec2 turn = slot < DIMS / 2 ? turn_of(slot, row) : vec2(0.0, 1.0);
     [[unroll]] for (uint i = 0; i < TURNS; i++) {
         uint job = job_of(i), kind = kind_of(job);
         if (i != 0) {
@@ -163,6 +169,9 @@ void prepare_heads(uint key_head, bool stores) {
                 store_pair(kind, key_head, at, pair);
             }
         }
+    }
+    if (met) {
+        rows_met_s = 1;
     }
     barrier();
 }
@@ -192,14 +201,25 @@ void take_new() {
     }
 }
 
+// Makes NaNs of the results.
+void spoil_sums() {
+    [[unroll]] for (uint i = 0; i < HEADS * V_QUADS; i++) {
+        acc[i] = vec4(uintBitsToFloat(0x7fc00000u));
+    }
+}
+
 void main() {
+    uint row = gl_WorkGroupID.y;
     uint first_head = gl_WorkGroupID.x * HEADS;
     uint key_head = gl_WorkGroupID.x / SHARE;
     if (AWAITED_HEADS == 0) {
-        load_heads(first_head, key_head);
+        load_heads(row, first_head, key_head);
     }
-    place = uint(slots[p.slot_offset]);
-    uint length = row_length(0);
+    place = uint(slots[p.slot_offset + row]);
+    uint other = min(gl_LocalInvocationIndex, gl_NumWorkGroups.y - 1); // each thread looks at another row
+    bool other_is_new = uint(slots[p.slot_offset + other]) < p.pages * p.page;
+    bool met = other != row && other_is_new && SEQUENCE_OF(other) == SEQUENCE_OF(row);
+    uint length = row_length(row);
     uint splits = splits_of(length);
     if (gl_WorkGroupID.z >= splits) {
         return;
@@ -207,21 +227,24 @@ void main() {
     uint per = keys_of_split(length, splits);
     uint first = min(length, gl_WorkGroupID.z * per);
     uint end = min(length, first + per);
-    uint table_row = table_row_of(0);
+    uint table_row = table_row_of(row);
     uint own = first + slot_index() * BATCH;
     if (first < end) {
         load_keys(table_row, key_head, 0, own, end);
     }
     if (AWAITED_HEADS != 0) { // while keys are loaded
         do {
-            load_heads(first_head, key_head);
+            load_heads(row, first_head, key_head);
         } while (heads_are_missing());
     }
     // Normally, the last key is the new one.
     uint writer = length == 0 ? 0 : (length - 1) / per;
-    prepare_heads(key_head, gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0);
+    prepare_heads(row, key_head, gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0, met && length > 0);
     take_queries();
     begin_sums();
+    if (rows_met_s != 0) {
+        spoil_sums();
+    }
     for (uint key = first; key < end; key += slot_count() * BATCH) {
         if (key != first) {
             own = key + slot_index() * BATCH;
@@ -230,5 +253,5 @@ void main() {
         take_new();
         add_keys(own, end);
     }
-    store_heads(first_head, 0, splits);
+    store_heads(row * gl_NumWorkGroups.x * HEADS + first_head, 0, splits);
 }

@@ -1,5 +1,5 @@
-// Attention of one new token over pages: paged_heads of one row, and the paged_sdpa that is the only reader of its
-// queries, become paged_step. Runs after paged_heads.
+// Attention over pages of new tokens that do not see each other: paged_heads, and the paged_sdpa that is the only
+// reader of its queries, become paged_step. Runs after paged_heads.
 #include "fusion/pass.hpp"
 
 namespace kpx {
@@ -7,12 +7,12 @@ namespace kpx {
 void pass_paged_step(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const std::optional<PagedSDPACall> sdpa = graph.node(id).as<PagedSDPACall>();
-        if (!sdpa || sdpa->q().dim(0) != 1) {
+        if (!sdpa || (sdpa->q().dim(0) != 1 && sdpa->op().apart == 0)) {
             continue;
         }
         const std::optional<Graph::Touch> from = graph.producer(id, sdpa->q());
         const auto heads = from ? graph.node(from->node).as<PagedHeadsCall>() : std::nullopt;
-        // It must read the pages that the token is written to.
+        // It must read the pages that the tokens are written to.
         if (!heads || from->array != PagedHeadsCall::kOut || !same_view(heads->out(), sdpa->q()) ||
             !same_view(heads->keys(), sdpa->keys()) || !same_view(heads->values(), sdpa->values())) {
             continue;

@@ -107,6 +107,7 @@ struct PagedHeadsOp {
 
 struct PagedSDPAOp {
     float scale;
+    uint32_t apart;
 };
 
 struct PagedStepOp {
@@ -553,7 +554,8 @@ void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &call);
 // q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens (of uint8, see CACHE_GROUP),
 // table int32 [S, M], sequences and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped
 // to 0…M*L) tokens of sequence sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there
-// is no such page, token and sequence do not exist. A row that sees no key gives zeros.
+// is no such page, token and sequence do not exist. A row that sees no key gives zeros. apart is 1 if no row sees what
+// the paged_update before it writes for another row.
 class PagedSDPACall : public CallOf<PagedSDPAOp> {
   public:
     static constexpr int32_t kOp = 15;
@@ -580,7 +582,8 @@ class PagedSDPACall : public CallOf<PagedSDPAOp> {
 };
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 
-// paged_heads of one token, and paged_sdpa of its row: operands as of these, out [1, Hq, D].
+// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
+// D]. Rows of one sequence give NaNs.
 class PagedStepCall : public CallOf<PagedStepOp> {
   public:
     static constexpr int32_t kOp = 16;

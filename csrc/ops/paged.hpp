@@ -38,7 +38,7 @@ struct PagedPlan {
 void check_paged(const PagedSDPACall &call);
 // The most tokens that a sequence of the table has.
 int64_t paged_capacity(const PagedSDPACall &call);
-// The capacity must be at least 1. For a single row, the heads that share keys are divided among more workgroups.
-PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone);
+// The capacity must be at least 1.
+PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call);
 
 } // namespace kpx

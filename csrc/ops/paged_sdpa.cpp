@@ -15,7 +15,7 @@ constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
 constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
 constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
 constexpr uint32_t kMostSlots = 8;        // SLOTS there
-constexpr uint32_t kHeadsAlone = 2;       // of a workgroup, where there is one row
+constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
 constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
 constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
 constexpr int64_t kAloneRows = 64;        // up to which no row's result depends on how many there are
@@ -36,12 +36,12 @@ uint32_t heads_together(int64_t group, int64_t quads) {
     return 1;
 }
 
-// For a single row: a half or a quarter of the heads, provided that the lanes then add up their scores in the same
-// order, and pairs of tokens share a page.
-uint32_t heads_alone(const PagedPlan &plan, int64_t page) {
+// A half or a quarter of the heads, provided that the lanes then add up their scores in the same order, and pairs of
+// tokens share a page.
+uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     const uint32_t scores = plan.heads * plan.batch;
     const bool alike = (scores & (scores - 1)) == 0 && scores <= plan.lanes && page % 2 == 0;
-    return alike && plan.heads > kHeadsAlone ? kHeadsAlone : plan.heads;
+    return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
 }
 
 // The largest number of workgroups that share the keys of a row. It depends only on the capacity, since the lengths
@@ -82,7 +82,7 @@ int64_t paged_capacity(const PagedSDPACall &call) {
     return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
-PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) {
+PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     const DeviceTraits &device = lowering.device();
     const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
     PagedPlan plan{};
@@ -98,7 +98,9 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool alone) 
     plan.heads = heads_together(call.q().dim(1) / call.keys().dim(1), quads);
     const uint32_t most = device.is_cpu ? kCpuBatch : kMostBatch;
     plan.batch = std::max<uint32_t>(1, std::min(most, kMostScores / plan.heads) / quads);
-    plan.heads = alone ? heads_alone(plan, page) : plan.heads;
+    if (!device.is_cpu || device.as_gpu) {
+        plan.heads = fewer_heads(plan, page);
+    }
     plan.aligned = page % plan.batch == 0;
     plan.splits = uint32_t(most_splits(device, paged_capacity(call)));
     const bool split = plan.splits > 1;
@@ -262,7 +264,7 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         dispatch_tiles(lowering, call, dense, p);
         return store_output(lowering, dense, out);
     }
-    const PagedPlan plan = plan_paged(lowering, call, false);
+    const PagedPlan plan = plan_paged(lowering, call);
     p.out_offset = uint32_t(dense.offset);
     Grid grid = grid_1d(lowering.device(), out.dim(0) * out.dim(1) / plan.heads * divide_up(p.dv, kValuesChunk));
     grid.z = plan.splits;

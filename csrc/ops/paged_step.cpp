@@ -1,5 +1,5 @@
-// Prepares one new token for attention over pages and attends, in one dispatch. It gives the same bits as paged_heads
-// and paged_sdpa, so that a row's result is the same alone and among others.
+// Prepares new tokens, which do not see each other, for attention over pages and attends, in one dispatch. It gives the
+// same bits as paged_heads and paged_sdpa, so that a row's result is the same alone and among others.
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/rotary.hpp"
@@ -16,9 +16,9 @@ PagedStepParams step_params_of(const PagedStepCall &s) {
     p.page = uint32_t(s.keys().dim(2));
     p.pages = uint32_t(s.keys().dim(0));
     p.sequences = uint32_t(s.table().dim(0));
-    p.q_stride = uint32_t(s.q().stride(1));
-    p.k_stride = uint32_t(s.k().stride(1));
-    p.v_stride = uint32_t(s.v().stride(1));
+    p.q_stride = uint32_t(s.q().stride(0));
+    p.k_stride = uint32_t(s.k().stride(0));
+    p.v_stride = uint32_t(s.v().stride(0));
     fill(p.pages_strides, 3, s.keys().strides, 3, 0);
     fill(p.table_strides, 2, s.table().strides, 2, 0);
     p.q_offset = uint32_t(s.q().offset);
@@ -54,15 +54,48 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
     check_operands({&s.table(), &s.sequences(), &s.lengths(), &s.out()});
     const Array &keys = s.keys(), &values = s.values();
     const int64_t d = s.q().dim(2);
-    if (s.q().dim(0) != 1 || d > kMostStepElements || !s.out().contiguous() || paged_capacity(sdpa) == 0 ||
-        keys.dim(0) == 0) {
+    if (d > kMostStepElements || !s.out().contiguous() || paged_capacity(sdpa) == 0 || keys.dim(0) == 0 ||
+        s.q().dim(0) > device.max_workgroup_count[1]) {
         unsupported("{} rows of heads of {} elements, or no pages", s.q().dim(0), d);
+    }
+    for (const Array *x : {&s.q(), &s.k(), &s.v()}) {
+        if (x->dim(1) > 1 && x->stride(1) != d) {
+            unsupported("a row's heads do not follow one another");
+        }
+    }
+    for (const Array *x : {&s.sequences(), &s.lengths()}) {
+        if (x->dim(0) > 1 && x->stride(0) != 1) {
+            unsupported("sequences or lengths do not follow one another");
+        }
     }
     if (keys.dtype == DT_UINT8) { // seen on NVIDIA's driver, where the last bits of some results differed
         unsupported("8-bit pages: the sums of codes are not rounded as by paged_sdpa in every driver");
     }
     if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {
         unsupported("keys and values do not have the same layout in quads");
+    }
+}
+
+// Workgroups of a row and a range of keys.
+uint32_t groups_of_row(const PagedStepCall &s, const PagedPlan &plan) {
+    return uint32_t(s.q().dim(1)) / plan.heads;
+}
+
+// How many of them share a key head.
+uint32_t share_of_key(const PagedStepCall &s, const PagedPlan &plan) {
+    return uint32_t(s.q().dim(1) / s.k().dim(1)) / plan.heads;
+}
+
+void check_plan(const DeviceTraits &device, const PagedStepCall &s, const PagedPlan &plan) {
+    const int64_t rows = s.q().dim(0), d = s.q().dim(2), page = s.keys().dim(2);
+    const uint32_t threads = plan.slots * plan.lanes, groups = groups_of_row(s, plan);
+    if (threads < std::max<int64_t>({32, d / 2, rows}) || (share_of_key(s, plan) > 1 && page % 2 != 0)) {
+        unsupported("{} rows of heads of {} elements in workgroups of {}, or pages of {} tokens for several", rows, d,
+                    threads, page);
+    }
+    // Where compute units have several workgroups, preparing the heads in a dispatch of their own is faster.
+    if (rows > 1 && rows * groups > device.compute_units && !device.is_cpu) {
+        unsupported("{} rows of {} workgroups", rows, groups);
     }
 }
 
@@ -73,23 +106,19 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
                                     s.freqs(), s.slots(), s.keys(), s.values(), s.q()};
     const PagedHeadsCall heads(heads_operands, uint32_t(std::size(heads_operands)), s.op().heads);
     const Array sdpa_operands[] = {s.q(), s.keys(), s.values(), s.table(), s.sequences(), s.lengths(), s.out()};
-    const PagedSDPACall sdpa(sdpa_operands, uint32_t(std::size(sdpa_operands)), PagedSDPAOp{s.op().scale});
+    const PagedSDPACall sdpa(sdpa_operands, uint32_t(std::size(sdpa_operands)), PagedSDPAOp{s.op().scale, 1});
     check_step(lowering, s, heads, sdpa);
-    const PagedPlan plan = plan_paged(lowering, sdpa, true);
-    const int64_t d = s.q().dim(2), group = s.q().dim(1) / s.k().dim(1);
-    const uint32_t threads = plan.slots * plan.lanes, share = uint32_t(group / plan.heads);
-    if (threads < std::max<int64_t>(32, d / 2) || (share > 1 && s.keys().dim(2) % 2 != 0)) {
-        unsupported("heads of {} elements in workgroups of {}, or pages of {} tokens for several", d, threads,
-                    s.keys().dim(2));
-    }
+    const PagedPlan plan = plan_paged(lowering, sdpa);
+    check_plan(lowering.device(), s, plan);
+    const uint32_t rows = uint32_t(s.q().dim(0)), d = uint32_t(s.q().dim(2)), groups = groups_of_row(s, plan);
     PagedStepParams p = step_params_of(s);
     p.capacity = uint32_t(paged_capacity(sdpa));
     const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
     const bool overlaps = s.q().dtype == DT_FLOAT32;
-    lowering.dispatch(spec::paged_step{.threads = threads,
+    lowering.dispatch(spec::paged_step{.threads = plan.slots * plan.lanes,
                                        .q_dtype = s.q().dtype,
                                        .keys_dtype = s.keys().dtype,
-                                       .d = uint32_t(d),
+                                       .d = d,
                                        .dims = s.op().heads.dims,
                                        .flags = paged_heads_flags(heads),
                                        .k_quads = plan.k_quads,
@@ -99,7 +128,7 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
                                        .aligned = plan.aligned,
                                        .keys = plan.keys,
                                        .lanes = plan.lanes,
-                                       .share = share,
+                                       .share = share_of_key(s, plan),
                                        .overlap = 0},
                       {.q = {s.q(), KPX_READ, overlaps},
                        .k = {s.k(), KPX_READ, overlaps},
@@ -117,7 +146,7 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
                        .y = {s.out(), KPX_WRITE, overlaps},
                        .parts = {plan.parts, plan.part_access()},
                        .arrivals = {plan.arrivals, plan.arrival_access()}},
-                      p, {uint32_t(s.q().dim(1)) / plan.heads, 1, plan.splits});
+                      p, {groups, rows, plan.splits});
 }
 
 } // namespace kpx

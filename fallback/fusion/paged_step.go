@@ -2,13 +2,14 @@ package fusion
 
 import "github.com/kompute-go/kompute-go/internal/opdef"
 
-// pagedStep replaces paged_heads of one new token, and the paged_sdpa that is the only
-// reader of its queries, by paged_step. It runs after pagedHeads.
+// pagedStep replaces paged_heads of new tokens that do not see each other, and the
+// paged_sdpa that is the only reader of its queries, by paged_step. It runs after
+// pagedHeads.
 func pagedStep(g *Graph) {
 	o, h, f := &opdef.PagedSDPA, &opdef.PagedHeads, &opdef.PagedStep
 	g.all(func(id int, sdpa *Node) {
 		op, is := as[opdef.PagedSDPAParams](sdpa, o.Op)
-		if !is || sdpa.at(o.Q).Dim(0) != 1 {
+		if !is || sdpa.at(o.Q).Dim(0) != 1 && op.Apart == 0 {
 			return
 		}
 		from, ok := g.producer(id, sdpa.at(o.Q))
@@ -17,7 +18,7 @@ func pagedStep(g *Graph) {
 		}
 		heads := g.nodes[from.node]
 		of, is := as[opdef.PagedHeadsParams](heads, h.Op)
-		// It must read the pages that the token is written to.
+		// It must read the pages that the tokens are written to.
 		if !is || from.operand != h.Out.Index || !sameView(heads.at(h.Out), sdpa.at(o.Q)) ||
 			!sameView(heads.at(h.Keys), sdpa.at(o.Keys)) || !sameView(heads.at(h.Values), sdpa.at(o.Values)) {
 			return

@@ -691,6 +691,7 @@ var PagedHeads = struct {
 // PagedSDPAParams are the parameters of paged_sdpa.
 type PagedSDPAParams struct {
 	Scale float32
+	Apart uint32
 }
 
 // PagedSDPA is the op paged_sdpa and its operands.
@@ -698,7 +699,8 @@ type PagedSDPAParams struct {
 // q [R, Hq, D], keys [P, Hkv, L, D] and values [P, Hkv, L, Dv] of P pages of L tokens (of uint8, see CACHE_GROUP),
 // table int32 [S, M], sequences and lengths int32 [R], out [R, Hq, Dv]. Row r attends to the first lengths[r] (clamped
 // to 0…M*L) tokens of sequence sequences[r], whose token t is token t % L of page table[sequence, t / L]. Where there
-// is no such page, token and sequence do not exist. A row that sees no key gives zeros.
+// is no such page, token and sequence do not exist. A row that sees no key gives zeros. apart is 1 if no row sees what
+// the paged_update before it writes for another row.
 var PagedSDPA = struct {
 	Op
 	Q, Keys, Values, Table, Sequences, Lengths, Out Operand
@@ -729,7 +731,8 @@ type PagedStepParams struct {
 
 // PagedStep is the op paged_step and its operands.
 //
-// paged_heads of one token, and paged_sdpa of its row: operands as of these, out [1, Hq, D].
+// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
+// D]. Rows of one sequence give NaNs.
 var PagedStep = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Table, Sequences, Lengths, Out Operand

@@ -26,6 +26,7 @@ type size struct {
 	rows, chosen int
 	mode         mode
 	states       bool // the host gets the states of all rows
+	apart        bool // each row is of another sequence
 	slot         int
 }
 
@@ -93,6 +94,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	at := nn.Rows{
 		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
 		Table: part(5*n+k, len(c.listed)*perSequence).Reshape(len(c.listed), perSequence),
+		Apart: c.apart,
 	}
 	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)
 	defer ring.Close()

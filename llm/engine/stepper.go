@@ -38,7 +38,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{c.ChunkTokens + c.Sequences, c.Sequences, withLogits, true, slot})
+		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, mode: withLogits, states: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -61,6 +61,7 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	if f.rows == f.chosen {
 		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
 		z.chosen = z.rows
+		z.apart = !slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 })
 		return z
 	}
 	z.rows, z.chosen = 16, 1
@@ -204,7 +205,7 @@ func (t *stepper) captured(z size) (*step, error) {
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
 		for other, larger := range t.sizes {
-			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && (other.states || !z.states) && other.slot == z.slot {
+			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && (other.states || !z.states) && (z.apart || !other.apart) && other.slot == z.slot {
 				c, err = larger, nil
 			}
 		}

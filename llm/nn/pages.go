@@ -98,6 +98,9 @@ type Rows struct {
 	Sequences *kompute.Tensor[int32]
 	// Table [S, M] lists the pages of each of S sequences.
 	Table *kompute.Tensor[int32]
+	// Apart promises that each of the tokens is of another sequence, as in
+	// [ops.PagedSDPAParams].
+	Apart bool
 }
 
 // PlacePages returns the pool's layers for a pass over these tokens, with
@@ -130,7 +133,7 @@ func (l *pagedLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.
 func (l *pagedLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
 	updateRows(s, l.LayerCache, k, v, l.rows)
 	out := ops.PagedSDPA(s, q, l.keys, l.values, ops.PagedSDPAParams{
-		Table: l.rows.Table, Sequences: l.rows.Sequences, Lengths: l.rows.Lengths, Scale: scale,
+		Table: l.rows.Table, Sequences: l.rows.Sequences, Lengths: l.rows.Lengths, Scale: scale, Apart: l.rows.Apart,
 	})
 	return out.Reshape(1, v.Dim(1), -1)
 }

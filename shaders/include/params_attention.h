@@ -185,8 +185,9 @@ struct PagedHeadsParams {
     float k_eps;
 };
 
-// paged_step. Strides are those of heads (of q, k and v), of P, H and L (of keys and values alike), and of the table;
-// out is contiguous. The rest is as in PagedHeadsParams and PagedSDPAParams.
+// paged_step. Strides are those of rows (of q, k and v), of P, H and L (of keys and values alike), and of the table; a
+// row's heads, out, slots, sequences and lengths are contiguous. The rest is as in PagedHeadsParams and
+// PagedSDPAParams.
 struct PagedStepParams {
     uint page;
     uint pages;
