@@ -20,6 +20,7 @@ import (
 type pagedRows struct {
 	heads, kvHeads, d, length int
 	meet                      bool // the first two are of one sequence instead
+	unused                    int  // columns of the table
 }
 
 const pagedRowsTokens, pagedRowsPages = 16, 20 // of a page; of a sequence
@@ -54,12 +55,13 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 		for i := range int32(pagedRowsPages) {
 			table = append(table, 3*i+int32(r))
 		}
+		table = append(table, make([]int32, p.unused)...)
 	}
 	ints := func(data []int32, shape ...int) *kompute.Tensor[int32] {
 		return keep(l, kompute.New[int32])(data, shape...)
 	}
 	positions, lengths, slots, sequences := ints(at[0], 3), ints(at[1], 3), ints(at[2], 3), ints(at[3], 3)
-	tables := ints(table, 3, pagedRowsPages)
+	tables := ints(table, 3, pagedRowsPages+p.unused)
 	q, k, v = first(l, q, rows), first(l, k, rows), first(l, v, rows)
 	positions, lengths, slots, sequences = first(l, positions, rows), first(l, lengths, rows), first(l, slots, rows), first(l, sequences, rows)
 	s, err := dev.NewStream()
@@ -100,10 +102,10 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 }
 
 // A token alone, and tokens apart, whose way to attention over pages is one op, have the
-// bits that they have among others, whose way is several.
+// bits that they have among others, whose way is several, however large the table is.
 func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
-	cases := []pagedRows{{8, 2, 64, 129, false}, {4, 2, 128, 1, false}, {4, 2, 128, 16, false}, {8, 1, 64, 40, false}, {3, 1, 96, 300, false}}
+	cases := []pagedRows{{8, 2, 64, 129, false, 0}, {4, 2, 128, 1, false, 0}, {4, 2, 128, 16, false, 0}, {8, 1, 64, 40, false, 0}, {3, 1, 96, 300, false, 0}}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, p := range testmodel.Some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
@@ -126,7 +128,7 @@ func TestTokensOfOneSequenceAreNotApart(t *testing.T) {
 		if dev.Backend() == "cpu" {
 			return // where tokens are prepared before any attends
 		}
-		p := pagedRows{4, 2, 128, 16, true}
+		p := pagedRows{4, 2, 128, 16, true, 0}
 		want, _, _, _ := attend[float32](t, p, dev, 3, false)
 		got, _, _, passes := attend[float32](t, p, dev, 3, true)
 		require.True(t, passes["paged_step"], passes)
@@ -179,6 +181,7 @@ func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompu
 		others, keys, values, passes := attend[C](t, p, dev, 3, false)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
+		p.unused = 100 // a larger table makes no difference
 		apart, apartKeys, apartValues, passes := attend[C](t, p, dev, 3, true)
 		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
 		require.Equal(t, others, apart)

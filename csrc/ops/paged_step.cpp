@@ -94,8 +94,8 @@ void check_plan(const DeviceTraits &device, const PagedStepCall &s, const PagedP
                     threads, page);
     }
     // Where compute units have several workgroups, preparing the heads in a dispatch of their own is faster.
-    if (rows > 1 && rows * groups > device.compute_units && !device.is_cpu) {
-        unsupported("{} rows of {} workgroups", rows, groups);
+    if (rows > 1 && rows * groups * plan.splits > device.compute_units && !device.is_cpu) {
+        unsupported("{} rows of {} workgroups", rows, groups * plan.splits);
     }
 }
 

@@ -93,8 +93,9 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 	prompt, tokens := b.prompts[0], b.gens[0]
 	before := b.model.Device().Stats().LiveBytes
 	each := (prompt+tokens)/64*64 + 64
+	most := max(prompt+tokens, b.context)
 	e, err := engine.NewHosted(b.hosts, b.folder.Tokenizer, engine.Config{
-		Sequences: clients * (1 + b.draft), Context: prompt + tokens, CacheTokens: each * clients, Queue: clients,
+		Sequences: clients * (1 + b.draft), Context: most, CacheTokens: max(each*clients, most), Queue: clients,
 		Draft: b.draft, ChunkTokens: b.chunk,
 	})
 	if err != nil {

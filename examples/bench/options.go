@@ -20,7 +20,7 @@ type options struct {
 	seed                                     uint64
 	prompts, gens, depths, threads           []int
 	batch                                    []int // clients at once; empty: one session
-	draft, chunk                             int
+	draft, chunk, context                    int
 	textFile                                 string
 	reps, profile, window                    int
 	overlap                                  bool
@@ -49,6 +49,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
 	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers that many requests at once")
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
+	fs.IntVar(&o.context, "context", 0, "with --batch: maximum number of `tokens` of a request that the engine is made for; 0: just as many as are needed (default 0)")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	o.loading.AddFlags(fs.FlagSet)
@@ -111,10 +112,10 @@ func (o *options) check() error {
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager and --n-depth")
-	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
-		return errors.New("--draft, --chunk, --text and several devices need --batch")
-	case o.draft < 0 || o.chunk < 0:
-		return fmt.Errorf("--draft %d or --chunk %d is negative", o.draft, o.chunk)
+	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
+		return errors.New("--draft, --chunk, --context, --text and several devices need --batch")
+	case o.draft < 0 || o.chunk < 0 || o.context < 0:
+		return fmt.Errorf("--draft %d, --chunk %d or --context %d is negative", o.draft, o.chunk, o.context)
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}

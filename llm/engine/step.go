@@ -20,10 +20,11 @@ const (
 )
 
 // size is how many rows a step has, after how many of them a token is chosen,
-// and how. Each of the steps in flight has operands of its own, and so regions
-// of its own.
+// and how, and how many pages of each sequence it sees. Each of the steps in flight
+// has operands of its own, and so regions of its own.
 type size struct {
 	rows, chosen int
+	pages        int
 	mode         mode
 	states       bool // the host gets the states of all rows
 	apart        bool // each row is of another sequence
@@ -56,10 +57,10 @@ type listed struct {
 }
 
 func (t *stepper) capture(z size) (*step, error) {
-	d, sequences, perSequence := t.model.Device(), min(z.rows, t.config.Sequences), t.config.pagesFor(t.config.Context)
+	d, sequences := t.model.Device(), min(z.rows, t.config.Sequences)
 	c := &step{
 		size: z, listed: make([]listed, sequences),
-		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*perSequence), hostInputs: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
+		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*z.pages), hostInputs: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
 	}
 	var errs [4]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
@@ -88,12 +89,12 @@ func (t *stepper) capture(z size) (*step, error) {
 // record enqueues the step. It begins by copying its operands, because mapped
 // memory is slow for the device.
 func (t *stepper) record(s *kompute.Stream, c *step) {
-	n, k, perSequence := c.rows, c.chosen, t.config.pagesFor(t.config.Context)
+	n, k := c.rows, c.chosen
 	places, inputs := ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.inputs.Tensor())
 	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
 	at := nn.Rows{
 		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
-		Table: part(5*n+k, len(c.listed)*perSequence).Reshape(len(c.listed), perSequence),
+		Table: part(5*n+k, len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
 		Apart: c.apart,
 	}
 	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)

@@ -38,7 +38,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, mode: withLogits, states: true, slot: slot})
+		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, pages: c.pagesFor(c.Context), mode: withLogits, states: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -51,7 +51,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // step takes nearly as long with few rows as with many, and a power of two from
 // proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
-	z := size{mode: greedy, slot: f.slot, states: f.embedded > 0}
+	z := size{pages: t.pagesFor(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
 	case f.onHost > 0:
 		z.mode = withLogits
@@ -83,6 +83,22 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	}
 	z.chosen = min(z.chosen, t.config.Sequences)
 	return z
+}
+
+// pagesFor returns how many pages of each sequence a step sees: as many as hold 256,
+// 1,024, 4,096, … tokens, or the whole context. Attention over pages has workgroups for
+// all tokens that a row could see, which take time even if it does not see them. A row's
+// sums do not depend on it.
+func (t *stepper) pagesFor(f *pendingStep) int {
+	most := 0
+	for i := range f.pieces {
+		most = max(most, len(f.pieces[i].pages))
+	}
+	n := t.config.pagesFor(256)
+	for n < most {
+		n *= 4
+	}
+	return min(n, t.config.pagesFor(t.config.Context))
 }
 
 // proportionalRows is how many rows a step must have to take about twice as long with
@@ -132,13 +148,13 @@ func readRows(ctx context.Context, into *[]float32, from *kompute.Tensor[float32
 
 // list updates the step's page table: row i belongs to piece i.
 func (t *stepper) list(c *step, f *pendingStep) error {
-	table, perSequence := 5*c.rows+c.chosen, t.config.pagesFor(t.config.Context)
+	table := 5*c.rows + c.chosen
 	for i := range f.pieces {
 		p, l := &f.pieces[i], &c.listed[i]
 		if l.admission != p.admission {
 			*l = listed{admission: p.admission}
 		}
-		from := table + i*perSequence + l.pages
+		from := table + i*c.pages + l.pages
 		if l.pages == len(p.pages) {
 			continue
 		}
@@ -205,7 +221,7 @@ func (t *stepper) captured(z size) (*step, error) {
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
 		for other, larger := range t.sizes {
-			if other.rows >= z.rows && other.chosen >= z.chosen && other.mode == withLogits && (other.states || !z.states) && (z.apart || !other.apart) && other.slot == z.slot {
+			if other.rows >= z.rows && other.chosen >= z.chosen && other.pages >= z.pages && other.mode == withLogits && (other.states || !z.states) && (z.apart || !other.apart) && other.slot == z.slot {
 				c, err = larger, nil
 			}
 		}

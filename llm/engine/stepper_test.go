@@ -9,7 +9,7 @@ import (
 // A step with prompts never has twice the rows that it needs where its time is
 // proportional to them.
 func TestSizes(t *testing.T) {
-	s := &stepper{config: &Config{Sequences: 32, ChunkTokens: 1024}}
+	s := &stepper{config: &Config{Sequences: 32, ChunkTokens: 1024, PageTokens: 64, Context: 6400}}
 	rows := func(n, chosen int) int {
 		z := s.sizeFor(&pendingStep{rows: n, chosen: chosen})
 		require.GreaterOrEqual(t, z.rows, n)
@@ -21,5 +21,21 @@ func TestSizes(t *testing.T) {
 	}
 	for n, want := range map[int]int{1: 1, 3: 4, 17: 32, 32: 32} {
 		require.Equal(t, want, rows(n, n), "%d tokens", n)
+	}
+}
+
+// A step sees little more than the pages that its sequences have, and all of them.
+func TestPagesOfAStep(t *testing.T) {
+	s := &stepper{config: &Config{PageTokens: 64, Context: 6400, Sequences: 2, ChunkTokens: 2}}
+	for most, want := range map[int]int{1: 4, 4: 4, 5: 16, 16: 16, 17: 64, 64: 64, 65: 100, 100: 100} {
+		f := &pendingStep{rows: 2, chosen: 2, pieces: []piece{
+			{sequence: &sequence{pages: make([]*page, 1)}, count: 1},
+			{sequence: &sequence{pages: make([]*page, most)}, count: 1},
+		}}
+		z := s.sizeFor(f)
+		require.Equal(t, want, z.pages, "%d pages", most)
+		require.True(t, z.apart)
+		f.pieces[1].count = 2
+		require.False(t, s.sizeFor(f).apart)
 	}
 }
