@@ -57,7 +57,8 @@ layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
 layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
 layout(constant_id = 18) const uint BITS = 4;
-layout(constant_id = 19) const uint SCALE_WORDS = 0; // whether the scales of a chunk are a word, and so are its biases
+layout(constant_id = 19) const uint SCALE_WORDS = 0; // words that the scales of a chunk fill, and its biases; 0: not whole ones
+layout(constant_id = 20) const uint UNIT_SCALES = 1; // 2: each half of a unit has its own, and there are no biases
 layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
 
 layout(push_constant) uniform Push { ProjectionParams p; };
@@ -66,7 +67,7 @@ const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
 const uint UNITS = COLS / 32;
 const uint CHUNK = 4;
 const uint UNIT_QUADS = BITS / 4, ROW_QUADS = CHUNK * UNIT_QUADS; // of codes in memory
-const uint SMALL_SHIFT = 5;
+const uint SMALL_SHIFT = UNIT_SCALES == 2 ? 4 : 5;
 const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
@@ -77,8 +78,13 @@ const uint TEAMS = PLACES * X_BLOCKS;
 const uint THREADS = TEAMS * 32;
 const uint SIDES = PAIR ? 2 : 1;                  // matrices of a workgroup
 const uint GROUP_TILES = SLOTS * TILES / SIDES;   // of each
-const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // groups of scales in a chunk
-const uint PITCH = 2 * CHUNK + 1;    // of a row of codes in shared memory, in quads
+const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : (CHUNK >> GROUP_SHIFT) * UNIT_SCALES; // of scales in a chunk
+// What a unit of a row takes in shared memory, in quads. Between halves with their own scales are zeros, so that each of
+// them and the zeros beside it are like a unit, with zeros in place of the other half.
+const uint UNIT_PITCH = UNIT_SCALES + 1;
+const uint PITCH = UNIT_PITCH * CHUNK + 1;
+const uint LAST_GROUP = ((UNITS - 1) >> GROUP_SHIFT) * UNIT_SCALES + UNIT_SCALES - 1; // of a row
+const uint WORD_SCALES = SCALE_WORDS == 0 ? 1 : GROUPS / SCALE_WORDS;
 const uint SCALES_FROM = 16 * PITCH; // then scales and biases, by group: 16 and 16
 const uint SUM_PITCH = 5;            // of a team's results for a row of x, in quads: one more than needed
 const uint SUMS = SIDE * SUM_PITCH;
@@ -98,87 +104,9 @@ const uint HELD_UNITS = 1, HELD_TILES = TILES;
 #include "code_bytes.glsl"
 #include "byte_tiles.glsl"
 
-// Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
-// lanes loaded one and some the other, these loads would wait for each other.
-const bool BY_UNITS = BITS % 4 != 0; // a lane loads whole units, not quads
-const uint UNITS_HELD = CHUNK / 2 / X_BLOCKS, WORDS = ROW_QUADS / 2 / X_BLOCKS; // of a tile, each lane
-uvec4 words[BY_UNITS ? 1 : TILES * WORDS];
-uint unit_words[BY_UNITS ? TILES * UNITS_HELD * BITS : 1];
-uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
-
 // Which block of rows of x the team has; and its place, which teams with the same codes share.
 uint x_block() { return X_BLOCKS == 1 ? 0 : team() % X_BLOCKS; }
 uint place() { return team() / X_BLOCKS; }
-
-// Which quad of a tile's codes a lane loads, or which unit.
-uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
-
-#define MATRIX(i, slot) \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block4 { uvec4 data[]; } w##i; \
-    const uint scales##i##_DT = scales_DT; \
-    const uint biases##i##_DT = biases_DT; \
-    const uint y##i##_DT = y_DT; \
-    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
-    TENSOR_BITS(scales##i) \
-    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
-    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
-    TENSOR_BITS(biases##i) \
-    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
-    TENSOR_BLOCKS(slot + 3, y##i, ) \
-    TENSOR_STORES(y##i) \
-    float weight##i(uint row, uint unit, uint code) { \
-        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS, group = unit >> GROUP_SHIFT; \
-        uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
-        uint scale = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group); \
-        return code_weight(CODE_AT(w##i, at, code * BITS), scale, bias); \
-    } \
-    void fetch##i(uint t, uint first, uint unit) { \
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) { \
-            uint at = tile_part(k), to = (t * UNITS_HELD + k) * BITS; \
-            uint row = min(first + at / CHUNK, p.sets[i].n - 1); \
-            uint from = p.sets[i].w_offset + row * p.sets[i].w_stride + min(unit + at % CHUNK, UNITS - 1) * BITS; \
-            [[unroll]] for (uint j = 0; j < BITS; j += BITS % 2 == 0 ? 2 : 1) { \
-                if (BITS % 2 == 0) { \
-                    uvec2 v = w##i##_2.data[(from + j) / 2]; \
-                    unit_words[to + j] = v.x; \
-                    unit_words[to + j + 1] = v.y; \
-                } else { \
-                    unit_words[to + j] = w##i##_1.data[from + j]; \
-                } \
-            } \
-        } \
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) { \
-            uint at = tile_part(k); \
-            uint row = min(first + at / ROW_QUADS, p.sets[i].n - 1); \
-            uint from = (p.sets[i].w_offset + row * p.sets[i].w_stride) / 4; \
-            words[t * WORDS + k] = w##i.data[from + min(unit * UNIT_QUADS + at % ROW_QUADS, UNITS * UNIT_QUADS - 1)]; \
-        } \
-        if (x_block() > 0) { \
-            return; \
-        } \
-        [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
-            uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
-            if (SCALE_WORDS != 0 && g > 0) { \
-                continue; \
-            } \
-            uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
-            uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + number; \
-            uint bias_at = p.sets[i].b_offset + row * p.sets[i].b_stride + number; \
-            if (SCALE_WORDS != 0) { \
-                scale_bits[t * GROUPS] = scales##i##_32.data[scale_at / GROUPS]; \
-                bias_bits[t * GROUPS] = SMALL_FLOATS ? 0 : biases##i##_32.data[bias_at / GROUPS]; \
-                continue; \
-            } \
-            scale_bits[t * GROUPS + g] = scales##i##_loose_bits(scale_at); \
-            bias_bits[t * GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(bias_at); \
-        } \
-    }
-
-MATRIX(0, 1)
-MATRIX(1, 5)
-MATRIX(2, 9)
 
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
@@ -210,74 +138,7 @@ uint tile_row(uint tile) { return first_row + tile / SIDES * 16; }
 // The team's first unit of a round.
 uint first_unit(uint round_) { return (round_ * ABREAST + place() % ABREAST) * RUN * CHUNK; }
 
-// Starts the loads of a chunk of the team's tiles.
-void fetch(uint unit) {
-    [[unroll]] for (uint t = 0; t < TILES; t++) {
-        uint tile = slot() * TILES + t, row = tile_row(tile);
-        if (PAIR) {
-            if (tile % 2 == 0) {
-                fetch0(t, row, unit);
-            } else {
-                fetch1(t, row, unit);
-            }
-        } else if (SETS == 1 || matrix == 0) {
-            fetch0(t, row, unit);
-        } else if (SETS == 2 || matrix == 1) {
-            fetch1(t, row, unit);
-        } else {
-            fetch2(t, row, unit);
-        }
-    }
-}
-
-// Where a tile is in shared memory: its codes and, after the last of them, the sums of its teams in their place.
-uint tile_from(uint place, uint t) { return (place * TILES + t) * TILE_QUADS; }
-
-// The bits of a group's scale or bias, and perhaps others above them.
-#define group_bits(words, t, g) \
-    (SCALE_WORDS == 0 ? words[(t) * GROUPS + (g)] \
-     : SMALL_FLOATS ? (words[(t) * GROUPS] >> (8 * (g))) & 255u \
-                    : words[(t) * GROUPS] >> (16 * (g)))
-
-void unpack_unit(uint to, uint from) {
-    [[unroll]] for (uint i = 0; i < 2; i++) {
-        uvec4 v;
-        [[unroll]] for (uint c = 0; c < 4; c++) {
-            v[c] = FOUR_CODES(unit_words, from, 4 * i + c);
-        }
-        work[to + i] = v;
-    }
-}
-
-// Stores the codes in shared memory, as a byte each, and the scales and biases.
-void unpack() {
-    [[unroll]] for (uint t = 0; t < TILES; t++) {
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
-            uint at = tile_part(k), to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
-            unpack_unit(to, (t * UNITS_HELD + k) * BITS);
-        }
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
-            uint at = tile_part(k);
-            uint to = tile_from(place(), t) + at / ROW_QUADS * PITCH + at % ROW_QUADS * (8 / BITS);
-            uvec4 v = words[t * WORDS + k];
-            if (BITS == 8) {
-                work[to] = byte_bytes(v);
-                continue;
-            }
-            work[to] = nibble_bytes(v.xy);
-            work[to + 1] = nibble_bytes(v.zw);
-        }
-        if (x_block() > 0) {
-            continue;
-        }
-        [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-            vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
-            uint i = team_lane();
-            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
-        }
-    }
-}
-
+#include "coopmat_codes.glsl"
 #include "coopmat_x.glsl"
 #include "byte_tile_stores.glsl"
 #include "coopmat_results.glsl"
@@ -288,18 +149,26 @@ FLOATS waiting_unit[TILES], waiting_pair[TILES];
 FLOATS waiting_run[TILES * 3];
 FLOATS sums[TILES];
 
+// Where the scales and biases of a group are.
+uint group_from(uint t, uint group) { return tile_from(place(), t) + SCALES_FROM + group * 8; }
+
 // Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
 void add_chunk(uint unit, uint x) {
     UNROLL for (uint u = 0; u < CHUNK; u++) {
         hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             INTEGERS high, rest;
-            multiply_bytes(tile_from(place(), t) + 2 * u, 0, high, rest);
+            multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u, 0, high, rest);
             if (u % (1 << GROUP_SHIFT) == 0) {
-                hold_scales(t, tile_from(place(), t) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+                hold_scales(t, group_from(t, (u >> GROUP_SHIFT) * UNIT_SCALES));
             }
             FLOATS result;
             unit_floats(high, rest, 0, t, unit + u < UNITS, result);
+            if (UNIT_SCALES == 2) {
+                multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u + 1, 0, high, rest);
+                hold_scales(t, group_from(t, 2 * u + 1));
+                add_half(high, rest, 0, t, unit + u < UNITS, result);
+            }
             if (u % 2 == 0) {
                 waiting_unit[t] = result;
                 continue;

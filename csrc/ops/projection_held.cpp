@@ -114,7 +114,7 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
 }
 
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    if (op.bits != 4) {
+    if (op.bits != 4 || op.group_size < 32) {
         return false;
     }
     const ProjectionShape shape = shape_of(op, m);

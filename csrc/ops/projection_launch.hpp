@@ -38,12 +38,12 @@ struct ByteTiles {
     uint32_t threads() const { return places() * x_blocks * 32; }
     uint32_t group_rows() const { return slots * tiles * 16 / (pair ? 2 : 1); } // of each matrix
     uint32_t group_x_rows() const { return side * x_blocks; }
-    uint32_t shared_bytes(uint32_t group_shift) const; // of the kernel
-    bool fits(const DeviceTraits &device, uint32_t group_shift) const;
+    uint32_t shared_bytes(uint32_t group_size) const; // of the kernel
+    bool fits(const DeviceTraits &device, uint32_t group_size) const;
 };
 
 // may_split: whether workgroups may share the columns of a tile, for projection_join to add up their results.
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift,
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size,
                           bool may_split);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.

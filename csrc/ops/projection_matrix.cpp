@@ -21,6 +21,9 @@ constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUni
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
 constexpr int64_t kFewTiles = 4;  // of a matrix for each compute unit, for workgroups to share their columns
+// A unit with two scales takes the time of two. So projection.comp is faster for fewer rows of x, and where a compute
+// unit has little to do: up to so many products of a tile and a unit.
+constexpr int64_t kLeastHalvedRows = 5, kLittleWork = 100;
 
 // The result of projection_rows.comp.
 Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
@@ -41,21 +44,27 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
     return out;
 }
 
-// Whether the scales of a chunk, and its biases, fill one word each, which begins where a word does.
-bool scales_in_words(const ProjectionOp &op, const ProjectionOperands &m) {
-    const int64_t groups = kChunk * 32 / op.group_size;
+// Scales of a unit of 32 columns.
+uint32_t unit_scales(uint32_t group_size) {
+    return group_size < 32 ? 2 : 1;
+}
+
+// How many words the scales of a chunk fill, and so do its biases, that begin where words do; 0 if they do not.
+uint32_t scale_words(const ProjectionOp &op, const ProjectionOperands &m) {
+    const int64_t groups = kChunk * 32 / op.group_size, words = std::max<int64_t>(1, groups / 4);
     for (uint32_t i = 0; i < m.count; i++) {
         for (const Array *x : {&m.scales(i), &m.biases(i)}) {
             if (!*x) {
                 continue;
             }
-            const bool fills = groups * x->element_size() == 4 && x->offset % groups == 0 && x->stride(0) % groups == 0;
+            const bool fills =
+                groups * x->element_size() == 4 * words && x->offset % groups == 0 && x->stride(0) % groups == 0;
             if (!fills) {
-                return false;
+                return 0;
             }
         }
     }
-    return m.cols % (kChunk * 32) == 0;
+    return m.cols % (kChunk * 32) == 0 ? uint32_t(words) : 0;
 }
 
 // Adds up the slices of projection_coopmat.
@@ -85,14 +94,15 @@ void join_slices(Lowering &lowering, const ProjectionOp &op, const ProjectionOpe
 
 } // namespace
 
-uint32_t ByteTiles::shared_bytes(uint32_t group_shift) const {
-    const uint32_t operands = kTileRows * (2 * kChunk + 1) + std::max(1u, kChunk >> group_shift) * 8;
+uint32_t ByteTiles::shared_bytes(uint32_t group_size) const {
+    const uint32_t pitch = (unit_scales(group_size) + 1) * kChunk + 1;
+    const uint32_t operands = kTileRows * pitch + std::max(1u, kChunk * 32 / group_size) * 8;
     const uint32_t tile = std::max(operands, x_blocks * side * 5), x = X_SQUARES(side);
     return abreast * (slots * tiles * tile + x_blocks * x) * 16 + x_blocks * side * 4;
 }
 
-bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_shift) const {
-    return threads() <= device.max_workgroup_invocations && shared_bytes(group_shift) <= device.max_shared_bytes;
+bool ByteTiles::fits(const DeviceTraits &device, uint32_t group_size) const {
+    return threads() <= device.max_workgroup_invocations && shared_bytes(group_size) <= device.max_shared_bytes;
 }
 
 namespace {
@@ -100,8 +110,8 @@ namespace {
 // Finds the cheapest launch by the estimates of cost().
 class ByteTilesPlanner {
   public:
-    ByteTilesPlanner(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift)
-        : device_(device), shape_(shape), group_shift_(group_shift), chunks_(divide_up(shape.cols / 32, kChunk)) {
+    ByteTilesPlanner(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size)
+        : device_(device), shape_(shape), group_size_(group_size), chunks_(divide_up(shape.cols / 32, kChunk)) {
         t_.pair = shape.paired == 2;
         t_.lanes = slice_lanes(device, shape.cols / 32);
         // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
@@ -144,7 +154,7 @@ class ByteTilesPlanner {
     void consider_slots() {
         const uint32_t most = (device_.is_cpu ? kCpuTeams : kMostTeams) / t_.x_blocks;
         for (t_.slots = 1; t_.places() <= most; t_.slots++) {
-            const uint64_t now = t_.fits(device_, group_shift_) ? cost() : UINT64_MAX;
+            const uint64_t now = t_.fits(device_, group_size_) ? cost() : UINT64_MAX;
             if (now < least_) {
                 least_ = now;
                 best_ = t_;
@@ -163,7 +173,7 @@ class ByteTilesPlanner {
         const uint64_t blocks = divide_up(shape_.x_rows, t_.group_x_rows());
         const uint64_t groups = divide_up(shape_.rows, t_.group_rows()) * blocks * t_.splits;
         const uint32_t resident = std::max(
-            1u, std::min(kUnitShared / t_.shared_bytes(group_shift_), kUnitRegisters / (registers * t_.threads())));
+            1u, std::min(kUnitShared / t_.shared_bytes(group_size_), kUnitRegisters / (registers * t_.threads())));
         const uint64_t compute_units = std::max(1u, device_.compute_units);
         const uint64_t rounds = divide_up(chunks_, t_.abreast * t_.run);
         const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
@@ -177,7 +187,7 @@ class ByteTilesPlanner {
 
     const DeviceTraits &device_;
     const ProjectionShape &shape_;
-    const uint32_t group_shift_, chunks_;
+    const uint32_t group_size_, chunks_;
     ByteTiles t_{}, best_{};
     uint64_t least_ = UINT64_MAX;
 };
@@ -185,9 +195,9 @@ class ByteTilesPlanner {
 } // namespace
 
 // The cheapest launch. Only its lanes determine the order of sums.
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift,
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size,
                           bool may_split) {
-    ByteTilesPlanner planner(device, shape, group_shift);
+    ByteTilesPlanner planner(device, shape, group_size);
     planner.consider_whole_rows();
     const bool few_tiles = shape.rows / kTileRows <= kFewTiles * std::max(1u, device.compute_units);
     if (may_split && few_tiles && shape.x_rows > 8) {
@@ -196,22 +206,33 @@ ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &sha
     return planner.best();
 }
 
-// Whether projection_join can finish the results.
+// Whether projection_join can finish the results; it expects one scale for a unit.
 static bool may_split(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return m.count == 1 && op.norm == 0 && (op.epilogue == PROJECTION_STORE || op.epilogue == PROJECTION_RESIDUAL) &&
+    return m.count == 1 && op.norm == 0 && op.group_size >= 32 &&
+           (op.epilogue == PROJECTION_STORE || op.epilogue == PROJECTION_RESIDUAL) &&
            lowering.has_kernel(spec::projection_join::kKernel);
 }
 
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_byte_tiles(lowering.device(), projection_shape(op, m), group_shift(op.group_size) - 5,
-                           may_split(lowering, op, m));
+    return plan_byte_tiles(lowering.device(), projection_shape(op, m), op.group_size, may_split(lowering, op, m));
+}
+
+// Whether there are enough rows of x, and not too many.
+static bool suits_byte_tiles(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (unit_scales(op.group_size) == 1 || device.is_cpu) {
+        return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows;
+    }
+    const ProjectionShape shape = projection_shape(op, m);
+    const int64_t work = shape.rows / kTileRows * shape.paired * (shape.cols / 32);
+    return work > kLittleWork * std::max(1u, device.compute_units) && m.x_rows >= kLeastHalvedRows &&
+           m.x_rows <= kMostDotRows;
 }
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
-    return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows && has_code_bytes(op.bits, bool(m.biases(0))) &&
-           op.group_size >= 32 && m.parts.splits == 1 && op.epilogue != PROJECTION_ARG_MAX &&
-           takes_integers(lowering) && (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+    return suits_byte_tiles(device, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
+           op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
+           (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&
@@ -235,7 +256,7 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
                                                .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
-                                               .group_shift = group_shift(op.group_size) - 5,
+                                               .group_shift = std::max(group_shift(op.group_size), 5u) - 5,
                                                .cols = uint32_t(m.cols),
                                                .sets = m.count,
                                                .epilogue = op.epilogue,
@@ -250,7 +271,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .x_dtype = m.x.dtype,
                                                .splits = t.splits,
                                                .bits = op.bits,
-                                               .scale_words = scales_in_words(op, m)},
+                                               .scale_words = scale_words(op, m),
+                                               .unit_scales = unit_scales(op.group_size)},
                       {.rows_of_x = bind.read(x),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),

@@ -100,12 +100,20 @@ Matrix Layer::matrix(int64_t n, int64_t k, uint32_t group, uint32_t bits) {
             random(dtypes.scales, {n, k / group}, 0.5f), group, bits};
 }
 
-Matrix Layer::mxfp4(int64_t n, int64_t k) {
-    Tensor scales = empty(DT_UINT32, {n, k / 128});
-    upload(stream, scales.buffer, std::vector<uint32_t>(size_t(n * k / 128), 0x7c7b7d7cu)); // about 1/8
+Matrix Layer::small_floats(int64_t n, int64_t k, uint32_t group, uint32_t mode, uint32_t four_scales) {
+    Tensor scales = empty(DT_UINT32, {n, k / group / 4});
+    upload(stream, scales.buffer, std::vector<uint32_t>(size_t(n * k / group / 4), four_scales));
     scales.array.dtype = DT_UINT8;
-    scales.array.shape[1] = scales.array.strides[0] = k / 32;
-    return {random(DT_UINT32, {n, k / 8}, 0), std::move(scales), {}, 32, 4, 1};
+    scales.array.shape[1] = scales.array.strides[0] = k / group;
+    return {random(DT_UINT32, {n, k / 8}, 0), std::move(scales), {}, group, 4, mode};
+}
+
+Matrix Layer::mxfp4(int64_t n, int64_t k) {
+    return small_floats(n, k, 32, QUANTIZATION_MXFP4, 0x7c7b7d7cu); // about 1/8
+}
+
+Matrix Layer::nvfp4(int64_t n, int64_t k) {
+    return small_floats(n, k, 16, QUANTIZATION_NVFP4, 0x1c21231eu);
 }
 
 void Layer::norm(const Tensor &x, const Tensor *gain, const Tensor &out) {

@@ -34,6 +34,7 @@ class Layer {
     Tensor random_row(int64_t n) { return random(dtypes.activations, {1, 1, n}, 1); }
     Matrix matrix(int64_t n, int64_t k, uint32_t group = 128, uint32_t bits = 4);
     Matrix mxfp4(int64_t n, int64_t k); // k a multiple of 128
+    Matrix nvfp4(int64_t n, int64_t k); // k a multiple of 64
 
     void norm(const Tensor &x, const Tensor *gain, const Tensor &out);
     void product(const Tensor &x, const Matrix &m, const Tensor &out);
@@ -42,6 +43,9 @@ class Layer {
     std::vector<float> read(const Tensor &tensor) const;
 
   private:
+    // Codes of 4 bits with a scale of a byte for each group of columns: the bytes of four_scales by turns.
+    Matrix small_floats(int64_t n, int64_t k, uint32_t group, uint32_t mode, uint32_t four_scales);
+
     const Device own_;
 
   public:

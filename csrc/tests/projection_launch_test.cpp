@@ -113,8 +113,9 @@ TEST(launches_of_byte_tiles_fit) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     for (uint32_t paired : {1u, 2u}) {
                         const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
-                        const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, 0, paired == 1);
-                        CHECK(t.fits(lowering.traits, 0));
+                        const uint32_t group = cols % 64 == 0 ? 32 : 16;
+                        const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, group, paired == 1);
+                        CHECK(t.fits(lowering.traits, group));
                         CHECK(t.abreast % (t.lanes / 4 / t.run) == 0);
                         CHECK(paired == 1 || t.tiles == 2);
                         CHECK(t.side == (x_rows <= 8 ? 8u : 16u));

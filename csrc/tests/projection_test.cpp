@@ -191,7 +191,7 @@ struct Rows {
     int64_t rows, cols, out;
     uint32_t group, norm;
     uint32_t bits = 4;
-    bool mxfp4 = false; // cols: a multiple of 128
+    uint32_t mode = 0; // QUANTIZATION_*; of mxfp4, cols are a multiple of 128, and of nvfp4 of 64
 };
 static bool same_results(const std::vector<float> &a, const std::vector<float> &b) {
     const auto same = [](float x, float y) {
@@ -201,11 +201,15 @@ static bool same_results(const std::vector<float> &a, const std::vector<float> &
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm, bits, mxfp4] = c;
+    const auto [rows, cols, out, group, norm, bits, mode] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(DT_FLOAT32, {rows, cols}, 1), residual = l.random(DT_FLOAT32, {rows, out}, 1);
     const Tensor gain = l.random(DT_FLOAT32, {cols}, 1);
-    const auto matrix = [&] { return c.mxfp4 ? l.mxfp4(c.out, c.cols) : l.matrix(c.out, c.cols, c.group, c.bits); };
+    const auto matrix = [&] {
+        return c.mode == QUANTIZATION_MXFP4   ? l.mxfp4(c.out, c.cols)
+               : c.mode == QUANTIZATION_NVFP4 ? l.nvfp4(c.out, c.cols)
+                                              : l.matrix(c.out, c.cols, c.group, c.bits);
+    };
     const Matrix m = matrix(), up = matrix();
     if (norm == 0) { // the norm of a row with infinities is NaN
         const float infinities[2] = {INFINITY, -INFINITY};
@@ -226,7 +230,7 @@ static void check_rows(const Device &device, const Rows &c) {
         for (uint32_t i = 0; i < (params.epilogue == 1 ? 1 : 2); i++) {
             arrays[Call::kW + Call::kGroupSize * i] = matrices[i]->w.array;
             arrays[Call::kScales + Call::kGroupSize * i] = matrices[i]->scales.array;
-            arrays[Call::kBiases + Call::kGroupSize * i] = c.mxfp4 ? kpx_array{} : matrices[i]->biases.array;
+            arrays[Call::kBiases + Call::kGroupSize * i] = c.mode != 0 ? kpx_array{} : matrices[i]->biases.array;
         }
         arrays[Call::kOut] = result;
         arrays[Call::kOut].access = KPX_WRITE;
@@ -255,8 +259,9 @@ static void check_rows(const Device &device, const Rows &c) {
                           (params.epilogue != 0 || same_results(l.read(together2), l.read(alone2)));
         if (!same) {
             throw Failure{std::to_string(rows) + " rows of " + std::to_string(cols) + " times " + std::to_string(out) +
-                          (mxfp4 ? ", mxfp4" : "") + ", " + std::to_string(bits) + " bits, groups of " +
-                          std::to_string(group) + ", epilogue " + std::to_string(params.epilogue)};
+                          (mode != 0 ? ", mode " + std::to_string(mode) : "") + ", " + std::to_string(bits) +
+                          " bits, groups of " + std::to_string(group) + ", epilogue " +
+                          std::to_string(params.epilogue)};
         }
     }
 }
@@ -268,7 +273,9 @@ TEST(a_projection_takes_several_rows) {
         kpx_device_options options{};
         options.disabled = disabled;
         Device device = open_device(options);
-        std::vector<Rows> cases{{5, 352, 40, 32, 1}, {3, 384, 24, 32, 1, 4, true}};
+        std::vector<Rows> cases{{5, 352, 40, 32, 1},
+                                {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
+                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4}};
         if (*disabled != 0) { // on CPU drivers, two blocks of rows in a workgroup, and columns shared by several
             cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}};
         }
@@ -281,7 +288,9 @@ TEST(a_projection_takes_several_rows) {
                                        {20, 352, 24, 32, 0, 5},
                                        {5, 352, 24, 32, 0, 3},
                                        {3, 352, 24, 32, 1, 2},
-                                       {20, 384, 40, 32, 0, 4, true}});
+                                       {20, 384, 40, 32, 0, 4, QUANTIZATION_MXFP4},
+                                       {20, 384, 40, 16, 1, 4, QUANTIZATION_NVFP4},
+                                       {3, 256, 40, 16, 0, 4, QUANTIZATION_NVFP4}});
         }
         for (const Rows &c : cases) {
             check_rows(device, c);

@@ -89,6 +89,14 @@ void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out 
     }
 }
 
+// Adds the contribution of the other half of a unit, which has another scale: the same as in projection_dot.glsl.
+void add_half(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, inout FLOATS result) {
+    [[unroll]] for (uint i = 0; i < result.length(); i++) {
+        float products = held_multiples[u][i] * (BITS <= 4 ? float(rest[i]) : code_sum(high[i], rest[i]));
+        result[i] = EVEN || exists ? fma(held_scales[t][i], products, result[i]) : 0.0;
+    }
+}
+
 #define floats_clear(f) f = FLOATS(0.0)
 #define floats_add(to, more) to = to + more
 // By columns: the results of 16 rows of w for a row of x are contiguous.
@@ -155,6 +163,17 @@ void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out 
         float sum = uintBitsToFloat(work[sums + n / 4][n & 3u]);
         float v = unit_product(multiple * code_sum(high.v[i], rest.v[i]), scale, bias, sum);
         result.v[i] = exists ? v : 0.0;
+    }
+}
+
+void add_half(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, inout FLOATS result) {
+    uint group = held_group[t], multiples = held_multiples[u];
+    float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
+    [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
+        uint n = column_of_lane(i);
+        float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
+        float products = multiple * code_sum(high.v[i], rest.v[i]);
+        result.v[i] = exists ? fma(scale, products, result.v[i]) : 0.0;
     }
 }
 
