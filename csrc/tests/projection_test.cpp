@@ -289,7 +289,8 @@ TEST(a_projection_takes_several_rows) {
                                        {5, 352, 24, 32, 0, 3},
                                        {3, 352, 24, 32, 1, 2},
                                        {20, 384, 40, 32, 0, 4, QUANTIZATION_MXFP4},
-                                       {20, 384, 40, 16, 1, 4, QUANTIZATION_NVFP4},
+                                       {16, 384, 40, 16, 1, 4, QUANTIZATION_NVFP4},
+                                       {7, 2560, 2720, 16, 0, 4, QUANTIZATION_NVFP4},
                                        {3, 256, 40, 16, 0, 4, QUANTIZATION_NVFP4}});
         }
         for (const Rows &c : cases) {
