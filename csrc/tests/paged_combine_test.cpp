@@ -156,8 +156,11 @@ TEST(rows_of_pages_that_are_nan_are_computed) {
     std::vector<kpx_array> arrays = o.arrays();
     arrays.push_back(all.array);
     kpx_error err{};
-    const float scale = 0.25f;
-    REQUIRE_OK(append_op(layer.stream, "paged_sdpa", arrays, &scale, 4, &err));
+    const struct {
+        float scale;
+        uint32_t apart;
+    } op{0.25f, 0};
+    REQUIRE_OK(append_op(layer.stream, "paged_sdpa", arrays, &op, sizeof op, &err));
     std::vector<float> expected = layer.read(all);
     CHECK(std::isnan(expected[0]));
     CHECK(std::isfinite(expected[kDV]) && expected[kDV + 3] == kInf);
