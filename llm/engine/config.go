@@ -28,8 +28,9 @@ type Config struct {
 	// differ.
 	CacheType kompute.DType
 	// ChunkTokens is the maximum number of prompt tokens in one step; default 512, and
-	// 1,024 on a discrete GPU. More make prompts faster, and let the others' tokens
-	// wait longer for one another. Tokens of requests that generate are subtracted from it, down to a quarter.
+	// 1,024 on a discrete GPU. More make prompts faster, and let the tokens of others
+	// wait longer. Tokens of requests that generate are subtracted from it, down to a
+	// quarter.
 	ChunkTokens int
 	// Draft is the maximum number of tokens that are guessed ahead for a request, from
 	// what followed the same tokens earlier in its prompt and answer, and verified in

@@ -68,8 +68,8 @@ uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
             if (SCALE_WORDS != 0 && g >= SCALE_WORDS) { \
                 continue; \
             } \
-            uint first_number = (unit >> GROUP_SHIFT) * UNIT_SCALES; \
-            uint number = SCALE_WORDS != 0 ? first_number : min(first_number + g, LAST_GROUP); \
+            uint number = (unit >> GROUP_SHIFT) * UNIT_SCALES; /* of the group; after the last chunk, one of that */ \
+            number = SCALE_WORDS != 0 ? min(number, LAST_GROUP + 1 - GROUPS) : min(number + g, LAST_GROUP); \
             uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + number; \
             uint bias_at = p.sets[i].b_offset + row * p.sets[i].b_stride + number; \
             if (SCALE_WORDS != 0) { \
