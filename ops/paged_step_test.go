@@ -105,7 +105,13 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 // bits that they have among others, whose way is several, however large the table is.
 func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
-	cases := []pagedRows{{8, 2, 64, 129, false, 0}, {4, 2, 128, 1, false, 0}, {4, 2, 128, 16, false, 0}, {8, 1, 64, 40, false, 0}, {3, 1, 96, 300, false, 0}}
+	cases := []pagedRows{
+		{heads: 8, kvHeads: 2, d: 64, length: 129},
+		{heads: 4, kvHeads: 2, d: 128, length: 1},
+		{heads: 4, kvHeads: 2, d: 128, length: 16},
+		{heads: 8, kvHeads: 1, d: 64, length: 40},
+		{heads: 3, kvHeads: 1, d: 96, length: 300},
+	}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, p := range testmodel.Some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
@@ -128,7 +134,7 @@ func TestTokensOfOneSequenceAreNotApart(t *testing.T) {
 		if dev.Backend() == "cpu" {
 			return // where tokens are prepared before any attends
 		}
-		p := pagedRows{4, 2, 128, 16, true, 0}
+		p := pagedRows{heads: 4, kvHeads: 2, d: 128, length: 16, meet: true}
 		want, _, _, _ := attend[float32](t, p, dev, 3, false)
 		got, _, _, passes := attend[float32](t, p, dev, 3, true)
 		require.True(t, passes["paged_step"], passes)

@@ -583,7 +583,7 @@ class PagedSDPACall : public CallOf<PagedSDPAOp> {
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 
 // paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
-// D]. Rows of one sequence give NaNs.
+// D]. Rows of one sequence may give NaNs.
 class PagedStepCall : public CallOf<PagedStepOp> {
   public:
     static constexpr int32_t kOp = 16;

@@ -113,17 +113,26 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
     return HeldPlanner(device, shape, group_shift, matrices).best();
 }
 
+// Tiles of the rows of w of all matrices.
+static int64_t tiles_of(const ProjectionOp &op, const ProjectionOperands &m) {
+    const ProjectionShape shape = shape_of(op, m);
+    return shape.rows / kTileRows * shape.paired;
+}
+
+bool has_little_work(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m) {
+    return tiles_of(op, m) * (m.cols / 32) <= kMostWork * std::max(1u, device.compute_units);
+}
+
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (op.bits != 4 || op.group_size < 32) {
         return false;
     }
-    const ProjectionShape shape = shape_of(op, m);
     const int64_t compute_units = std::max(1u, lowering.device().compute_units);
-    const int64_t tiles = shape.rows / kTileRows * shape.paired, work = tiles * (m.cols / 32);
+    const int64_t tiles = tiles_of(op, m), work = tiles * (m.cols / 32);
     const int64_t blocks = divide_up(m.x_rows, 8);
     const bool few = m.x_rows >= kManyRows && work * blocks <= kMoreWork * compute_units &&
                      tiles * blocks <= kFewTiles * compute_units;
-    return (work <= kMostWork * compute_units || few) && lowering.has_kernel(spec::projection_held::kKernel) &&
+    return (has_little_work(lowering.device(), op, m) || few) && lowering.has_kernel(spec::projection_held::kKernel) &&
            plan(lowering, op, m).lanes != 0;
 }
 

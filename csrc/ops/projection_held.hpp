@@ -24,6 +24,9 @@ struct HeldTiles {
 HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_shift,
                           bool matrices);
 
+// Whether a compute unit has little to do.
+bool has_little_work(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m);
+
 // Whether a projection that byte tiles can do (projection_matrix.hpp) is faster that way. The bits are the same.
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);

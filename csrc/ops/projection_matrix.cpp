@@ -22,8 +22,8 @@ constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
 constexpr int64_t kFewTiles = 4;  // of a matrix for each compute unit, for workgroups to share their columns
 // A unit with two scales takes the time of two. So projection.comp is faster for fewer rows of x, and where a compute
-// unit has little to do: up to so many products of a tile and a unit.
-constexpr int64_t kLeastHalvedRows = 5, kLittleWork = 100;
+// unit has little to do.
+constexpr int64_t kLeastHalvedRows = 5;
 
 // The result of projection_rows.comp.
 Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
@@ -222,10 +222,7 @@ static bool suits_byte_tiles(const DeviceTraits &device, const ProjectionOp &op,
     if (unit_scales(op.group_size) == 1 || device.is_cpu) {
         return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows;
     }
-    const ProjectionShape shape = projection_shape(op, m);
-    const int64_t work = shape.rows / kTileRows * shape.paired * (shape.cols / 32);
-    return work > kLittleWork * std::max(1u, device.compute_units) && m.x_rows >= kLeastHalvedRows &&
-           m.x_rows <= kMostDotRows;
+    return m.x_rows >= kLeastHalvedRows && m.x_rows <= kMostDotRows && !has_little_work(device, op, m);
 }
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

@@ -732,7 +732,7 @@ type PagedStepParams struct {
 // PagedStep is the op paged_step and its operands.
 //
 // paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
-// D]. Rows of one sequence give NaNs.
+// D]. Rows of one sequence may give NaNs.
 var PagedStep = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Table, Sequences, Lengths, Out Operand

@@ -51,7 +51,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // step takes nearly as long with few rows as with many, and a power of two from
 // proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
-	z := size{pages: t.pagesFor(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
+	z := size{pages: t.visiblePages(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
 	switch {
 	case f.onHost > 0:
 		z.mode = withLogits
@@ -85,11 +85,11 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	return z
 }
 
-// pagesFor returns how many pages of each sequence a step sees: as many as hold 256,
+// visiblePages returns how many pages of each sequence a step sees: as many as hold 256,
 // 1,024, 4,096, … tokens, or the whole context. Attention over pages has workgroups for
 // all tokens that a row could see, which take time even if it does not see them. A row's
 // sums do not depend on it.
-func (t *stepper) pagesFor(f *pendingStep) int {
+func (t *stepper) visiblePages(f *pendingStep) int {
 	most := 0
 	for i := range f.pieces {
 		most = max(most, len(f.pieces[i].pages))
