@@ -24,12 +24,13 @@ CACHE_LOADS(k)
 CACHE_LOADS(v)
 layout(set = 0, binding = 7) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads; codes always
+layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads; codes always; 2: and every lane has only whole ones
 layout(constant_id = 6) const uint V_VECTOR = 0;
 #define KEY_SPEC 7
 #define SLOT_SPEC 13
 layout(push_constant) uniform Push { PagedSDPAParams p; };
 
+const bool CODES = k_DT == DT_UINT8;
 #define VALUE_ELEMENTS p.dv
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row) * p.sequence_stride]
 #define LENGTH_OF(row) lengths[p.length_offset + (row) * p.length_stride]
@@ -52,12 +53,10 @@ void load_q(uint row, uint head) {
     }
 }
 
-// A lane's quad of a key, or zeros beyond the end of the head: it then loads
-// another quad, so that no load depends on a branch.
-vec4 load_k(uint from, uint quad) {
+// A lane's quad of a key. Beyond the end of the head it loads another one, so that no load depends on a branch.
+uvec4 load_k(uint from, uint quad) {
     if (K_VECTOR != 0) {
-        vec4 r = k_cache_quad(from, min(quad, p.d / 4 - 1), p.d);
-        return quad * 4 < p.d ? r : vec4(0.0);
+        return k_cache_words(from, min(quad, p.d / 4 - 1), p.d);
     }
     vec4 r = vec4(0.0);
     [[unroll]] for (uint c = 0; c < 4; c++) {
@@ -65,14 +64,21 @@ vec4 load_k(uint from, uint quad) {
             r[c] = k_load(from + (quad * 4 + c) * p.k_strides[3]);
         }
     }
-    return r;
+    return floatBitsToUint(r);
 }
 
-vec4 load_v(uint from, uint first, uint quad) {
+vec4 key_quad(uint j, uint i) {
+    uvec4 words = key_words[j * K_QUADS + i];
+    vec4 r = CODES ? code_values(words.x) : K_VECTOR != 0 ? quad_of_words(k_DT, words) : uintBitsToFloat(words);
+    return K_VECTOR == 2 || lane_quad(i) * 4 < p.d ? r : vec4(0.0);
+}
+
+float key_scale(uint j, uint i) { return uintBitsToFloat(key_words[j * K_QUADS + i].y); }
+
+uvec4 load_v(uint from, uint first, uint quad) {
     uint d = first + quad * 4;
     if (V_VECTOR != 0) {
-        vec4 r = v_cache_quad(from, min(d, p.dv - 4) / 4, p.dv);
-        return quad * 4 < DV_CHUNK && d < p.dv ? r : vec4(0.0);
+        return v_cache_words(from, min(d, p.dv - 4) / 4, p.dv);
     }
     vec4 r = vec4(0.0);
     [[unroll]] for (uint c = 0; c < 4; c++) {
@@ -80,8 +86,16 @@ vec4 load_v(uint from, uint first, uint quad) {
             r[c] = v_load(from + (d + c) * p.v_strides[3]);
         }
     }
-    return r;
+    return floatBitsToUint(r);
 }
+
+vec4 value_quad(uint j, uint i, uint first) {
+    uvec4 words = value_words[j * V_QUADS + i];
+    vec4 r = CODES ? code_values(words.x) : V_VECTOR != 0 ? quad_of_words(v_DT, words) : uintBitsToFloat(words);
+    return V_VECTOR == 2 || (lane_quad(i) * 4 < DV_CHUNK && first + lane_quad(i) * 4 < p.dv) ? r : vec4(0.0);
+}
+
+float value_scale(uint j, uint i) { return uintBitsToFloat(value_words[j * V_QUADS + i].y); }
 
 void main() {
     uint chunks = (p.dv + DV_CHUNK - 1) / DV_CHUNK;
@@ -111,7 +125,7 @@ void main() {
     for (uint key = first; key < end; key += slot_count() * BATCH) {
         uint own = key + slot_index() * BATCH;
         load_keys(table_row, key_head, dv_first, own, end);
-        add_keys(own, end);
+        add_keys(dv_first);
     }
     store_heads(row * p.key_heads * p.group + head, dv_first, splits);
 }

@@ -51,6 +51,7 @@ layout(constant_id = 13) const uint SHARE = 1; // workgroups that share a key he
 #define SLOT_SPEC 12
 layout(push_constant) uniform Push { PagedStepParams p; };
 
+const bool CODES = false;
 #define VALUE_ELEMENTS D
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row)]
 #define LENGTH_OF(row) lengths[p.length_offset + (row)]
@@ -78,15 +79,30 @@ uint values_from(uint page, uint head, uint token) {
     return p.values_offset + offset_of(page, head, other_than_new(page, token));
 }
 
-vec4 load_k(uint from, uint quad) {
-    vec4 r = keys_quad(from + min(quad, QUADS - 1) * 4);
-    return quad < QUADS ? r : vec4(0.0);
+const bool WHOLE = QUADS == K_QUADS * LANES; // no lane is beyond the end of a head
+
+uvec4 load_k(uint from, uint quad) { return keys_quad_words(from + min(quad, QUADS - 1) * 4); }
+
+uvec4 load_v(uint from, uint first, uint quad) { return values_quad_words(from + min(quad, QUADS - 1) * 4); }
+
+// Whether key j of the batch is the new one, which is not loaded.
+bool is_new(uint j) { return j < seen_keys && pages_of[j] * p.page + tokens_of[j] == place; }
+
+vec4 key_quad(uint j, uint i) {
+    uint quad = lane_quad(i);
+    vec4 r = is_new(j) ? heads_s[HEADS * QUADS + min(quad, QUADS - 1)] : quad_of_words(keys_DT, key_words[j * K_QUADS + i]);
+    return WHOLE || quad < QUADS ? r : vec4(0.0);
 }
 
-vec4 load_v(uint from, uint first, uint quad) {
-    vec4 r = values_quad(from + min(quad, QUADS - 1) * 4);
-    return quad < QUADS ? r : vec4(0.0);
+vec4 value_quad(uint j, uint i, uint first) {
+    uint quad = lane_quad(i);
+    vec4 r = is_new(j) ? heads_s[(HEADS + 1) * QUADS + min(quad, QUADS - 1)]
+                       : quad_of_words(values_DT, value_words[j * V_QUADS + i]);
+    return WHOLE || quad < QUADS ? r : vec4(0.0);
 }
+
+float key_scale(uint j, uint i) { return 1.0; }
+float value_scale(uint j, uint i) { return 1.0; }
 
 float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype), dtype); }
 
@@ -185,22 +201,6 @@ void take_queries() {
     }
 }
 
-// Replaces the key and value of the batch that are at the new token's place by the new ones.
-void take_new() {
-    [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        if (pages_of[j] * p.page + tokens_of[j] == place) {
-            [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
-                uint quad = min(lane_quad(i), QUADS - 1);
-                keys[j * K_QUADS + i] = lane_quad(i) < QUADS ? heads_s[HEADS * QUADS + quad] : vec4(0.0);
-            }
-            [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
-                uint quad = min(lane_quad(i), QUADS - 1);
-                values[j * V_QUADS + i] = lane_quad(i) < QUADS ? heads_s[(HEADS + 1) * QUADS + quad] : vec4(0.0);
-            }
-        }
-    }
-}
-
 // Makes NaNs of the results.
 void spoil_sums() {
     [[unroll]] for (uint i = 0; i < HEADS * V_QUADS; i++) {
@@ -250,8 +250,7 @@ void main() {
             own = key + slot_index() * BATCH;
             load_keys(table_row, key_head, 0, own, end);
         }
-        take_new();
-        add_keys(own, end);
+        add_keys(0);
     }
     store_heads(row * gl_NumWorkGroups.x * HEADS + first_head, 0, splits);
 }

@@ -7,23 +7,25 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;     // DV_CHUNK of paged_attention.glsl
-constexpr uint32_t kMostHeads = 8;        // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;       // the most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;        // the most quads of one head that a lane holds
-constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
-constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
-constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
-constexpr uint32_t kMostSlots = 8;        // SLOTS there
-constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
-constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
-constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
-constexpr int64_t kAloneRows = 64;        // up to which no row's result depends on how many there are
-constexpr int64_t kMatrixHead = 128;      // most elements of a head in paged_sdpa_coopmat2,
-constexpr uint32_t kTileKeys = 32;        // its keys at a time,
-constexpr uint32_t kMatrixRows = 128;     // and rows of its tile: of 8 subgroups
-constexpr int64_t kTurnRows = 4096;       // rows whose parts are in memory at the same time
-constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
+constexpr int64_t kValuesChunk = 256;       // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;          // query heads of a workgroup
+constexpr uint32_t kHeadQuads = 16;         // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;          // the most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;          // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;           // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;        // and their scores, of all heads
+constexpr uint32_t kSlots = 8;              // of a workgroup,
+constexpr uint32_t kNarrowSlots = 16;       // and with 16- or 8-bit keys, of which more have to be in flight,
+constexpr uint32_t kNarrowBytes = 48 << 10; // where workgroups have that much shared memory
+constexpr uint32_t kFewHeads = 2;           // of a workgroup, for more workgroups
+constexpr int64_t kKeysPerSplit = 256;      // of a range, at least: fewer would not pay for combining
+constexpr int64_t kMostSplits = 16;         // MOST_SPLITS there
+constexpr int64_t kAloneRows = 64;          // up to which no row's result depends on how many there are
+constexpr int64_t kMatrixHead = 128;        // most elements of a head in paged_sdpa_coopmat2,
+constexpr uint32_t kTileKeys = 32;          // its keys at a time,
+constexpr uint32_t kMatrixRows = 128;       // and rows of its tile: of 8 subgroups
+constexpr int64_t kTurnRows = 4096;         // rows whose parts are in memory at the same time
+constexpr uint32_t kCombineThreads = 256;   // of paged_sdpa_combine
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -42,6 +44,12 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     const uint32_t scores = plan.heads * plan.batch;
     const bool alike = (scores & (scores - 1)) == 0 && scores <= plan.lanes && page % 2 == 0;
     return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
+}
+
+uint32_t most_slots(const DeviceTraits &device, const Array &keys) {
+    const bool many = keys.dtype != DT_FLOAT32 && device.subgroup_arithmetic && (!device.is_cpu || device.as_gpu) &&
+                      device.max_shared_bytes >= kNarrowBytes;
+    return many ? kNarrowSlots : kSlots;
 }
 
 // The largest number of workgroups that share the keys of a row. It depends only on the capacity, since the lengths
@@ -87,8 +95,9 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
     PagedPlan plan{};
     plan.lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
-    plan.slots = kMostSlots;
-    while (plan.slots > 1 && plan.slots * plan.lanes > std::min(device.max_workgroup_invocations, 256u))
+    plan.slots = most_slots(device, call.keys());
+    const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * plan.slots);
+    while (plan.slots > 1 && plan.slots * plan.lanes > threads)
         plan.slots /= 2;
     plan.k_quads = std::max<uint32_t>(1, divide_up(d, plan.lanes * 4));
     plan.v_quads = divide_up(std::min(dv, kValuesChunk), plan.lanes * 4);
@@ -245,6 +254,12 @@ void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &
     }
 }
 
+// How paged_sdpa loads keys or values, of which a workgroup has chunk elements of a head: K_VECTOR there.
+uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const PagedPlan &plan) {
+    const bool whole = cache_head(x) % chunk == 0 && chunk == int64_t(4) * plan.lanes * lane_quads;
+    return !quads_in_rows(x) ? 0 : whole ? 2 : 1;
+}
+
 } // namespace
 
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
@@ -273,8 +288,9 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
                                        .k_dtype = k.dtype,
                                        .v_dtype = k.dtype,
                                        .y_dtype = dense.dtype,
-                                       .k_vector = quads_in_rows(k),
-                                       .v_vector = quads_in_rows(call.values()),
+                                       .k_vector = vector_of(k, p.d, plan.k_quads, plan),
+                                       .v_vector = vector_of(call.values(), std::min<int64_t>(p.dv, kValuesChunk),
+                                                             plan.v_quads, plan),
                                        .k_quads = plan.k_quads,
                                        .v_quads = plan.v_quads,
                                        .heads = plan.heads,

@@ -43,11 +43,11 @@ uint float_to_float16(float f) {
 // Both forms are computed and one is selected: a branch for each element costs more.
 float float16_to_float(uint h) {
     uint sign = (h & 0x8000u) << 16;
-    uint a = h & 0x7fffu;
-    uint small = floatBitsToUint(float(a) * 5.9604644775390625e-8); // zero or subnormal: a * 2^-24, a normal float32
-    uint rebias = a < 0x7c00u ? 0x38000000u : 0x70000000u;          // infinity and NaN keep a full exponent
-    uint large = (a << 13) + rebias;
-    return uintBitsToFloat(sign | (a < 0x400u ? small : large));
+    uint a = (h & 0x7fffu) << 13;
+    // Zero or subnormal: 2^-14 more than it is, as a normal float32.
+    uint small = floatBitsToUint(uintBitsToFloat(a | 0x38800000u) - 6.103515625e-5);
+    uint large = a + (a < 0x0f800000u ? 0x38000000u : 0x70000000u); // infinity and NaN keep a full exponent
+    return uintBitsToFloat(sign | (a < 0x00800000u ? small : large));
 }
 
 // Truncates toward zero; out of range saturates, NaN gives 0 (GLSL leaves both open).

@@ -21,22 +21,20 @@ layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, at lea
 #include "slots.glsl"
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
+#include "exchanged_sums.glsl"
 #endif
 #include "last_arrival.glsl"
 
 const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
-const uint SLOTS = 8;        // of a workgroup, at most
+const uint SLOTS = gl_WorkGroupSize.x / LANES;
 const uint MOST_SPLITS = 16; // ranges of a row that are combined
 const uint DV_CHUNK = 256;   // elements of an output row in one workgroup
 const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
-const uint COMBINED = 4;     // partial results that a thread has in flight
 
 shared float slot_highest[HEADS * SLOTS];
 shared float slot_weight[HEADS * SLOTS];
 shared vec4 slot_part[SLOTS * STORED * DV_CHUNK / 4];
-shared float split_top[HEADS * MOST_SPLITS];
-shared float split_weight[HEADS * MOST_SPLITS];
 
 vec4 q_row[HEADS * K_QUADS];
 vec4 acc[HEADS * V_QUADS];
@@ -46,8 +44,12 @@ float weight[HEADS];  // sum of exp2(score - highest)
 // Quad i of the lane, in quads of the head (of the workgroup's part of v's).
 uint lane_quad(uint i) { return slot_lane() + i * slot_lanes(); }
 
-vec4 load_k(uint from, uint quad);
-vec4 load_v(uint from, uint first, uint quad);
+uvec4 load_k(uint from, uint quad);
+uvec4 load_v(uint from, uint first, uint quad);
+vec4 key_quad(uint j, uint i); // of key j of the loaded batch, the lane's quad i
+vec4 value_quad(uint j, uint i, uint first);
+float key_scale(uint j, uint i); // of that quad, if it is made of CODES
+float value_scale(uint j, uint i);
 uint keys_from(uint page, uint head, uint token);
 uint values_from(uint page, uint head, uint token);
 
@@ -60,9 +62,11 @@ uint row_length(uint row) {
 
 uint pages_of[BATCH];  // the keys' pages, and
 uint tokens_of[BATCH]; // their places in them
+uint seen_keys;        // how many of them exist
 
 // Locates the keys key..key+BATCH-1; beyond the last one, it is the last one.
 void find_keys(uint table_row, uint key, uint end) {
+    seen_keys = end - min(key, end);
     if (ALIGNED != 0) {
         uint first = min(key, end - 1);
         uint number = first / p.page;
@@ -80,9 +84,8 @@ void find_keys(uint table_row, uint key, uint end) {
     }
 }
 
-vec4 keys[BATCH * K_QUADS];
-vec4 values[BATCH * V_QUADS];
-float scores[BATCH * HEADS];
+uvec4 key_words[BATCH * K_QUADS];
+uvec4 value_words[BATCH * V_QUADS];
 
 // Loads the keys key..key+BATCH-1 and their values.
 void load_keys(uint table_row, uint key_head, uint dv_first, uint key, uint end) {
@@ -91,19 +94,20 @@ void load_keys(uint table_row, uint key_head, uint dv_first, uint key, uint end)
         uint page = min(pages_of[j], p.pages - 1);
         uint from = keys_from(page, key_head, tokens_of[j]);
         [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
-            keys[j * K_QUADS + i] = load_k(from, lane_quad(i));
+            key_words[j * K_QUADS + i] = load_k(from, lane_quad(i));
         }
     }
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
         uint page = min(pages_of[j], p.pages - 1);
         uint from = values_from(page, key_head, tokens_of[j]);
         [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
-            values[j * V_QUADS + i] = load_v(from, dv_first, lane_quad(i));
+            value_words[j * V_QUADS + i] = load_v(from, dv_first, lane_quad(i));
         }
     }
 }
 
 const uint SCORES = BATCH * HEADS;
+float scores[SCORES];
 
 // Adds up the lanes' shares of all scores; every lane gets all sums.
 #ifdef SUBGROUP
@@ -114,15 +118,7 @@ void sum_scores() {
         }
         return;
     }
-    // Lanes exchange halves of their values, until each has the sum of one score.
-    [[unroll]] for (uint bit = 1; bit < SCORES; bit *= 2) {
-        bool upper = (slot_lane() & bit) != 0;
-        [[unroll]] for (uint i = 0; i < SCORES / (2 * bit); i++) {
-            float kept = upper ? scores[2 * i + 1] : scores[2 * i];
-            float given = upper ? scores[2 * i] : scores[2 * i + 1];
-            scores[i] = kept + subgroupShuffleXor(given, bit);
-        }
-    }
+    EXCHANGE_SUMS(scores, SCORES, slot_lane())
     float sum = scores[0];
     for (uint bit = SCORES; bit < gl_SubgroupSize; bit *= 2) {
         sum += subgroupShuffleXor(sum, bit);
@@ -139,13 +135,34 @@ void sum_scores() {
 }
 #endif
 
-// Whether key j of the batch exists.
-bool seen(uint j, uint key, uint end) { return key + j < end && pages_of[j] < p.pages; }
+// Whether a whole batch is in one page, so that add_keys looks at it only once.
+#ifdef SUBGROUP
+const bool PAGE_CHECKED = ALIGNED != 0;
+#else
+const bool PAGE_CHECKED = false; // where slots add up together, none may leave early
+#endif
 
-void add_head(uint h, uint key, uint end) {
+bool in_page(uint j) { return PAGE_CHECKED || pages_of[j] < p.pages; }
+
+// Whether key j of the batch exists.
+bool seen(uint j) { return j < seen_keys && in_page(j); }
+
+// Makes zeros of the values that stand for missing ones: weights of zero would make NaNs of infinities.
+void drop_unseen() {
+    if (seen_keys < BATCH) {
+        [[unroll]] for (uint j = 0; j < BATCH; j++) {
+            [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+                value_words[j * V_QUADS + i] = j < seen_keys ? value_words[j * V_QUADS + i] : uvec4(0);
+            }
+        }
+    }
+}
+
+// Makes weights of head h's scores.
+void weigh_head(uint h) {
     float top = highest[h];
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        top = seen(j, key, end) ? max(top, scores[j * HEADS + h]) : top;
+        top = seen(j) ? max(top, scores[j * HEADS + h]) : top;
     }
     float keep = exp2(highest[h] - top);
     highest[h] = top;
@@ -154,33 +171,43 @@ void add_head(uint h, uint key, uint end) {
         acc[h * V_QUADS + i] *= keep;
     }
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        float e = seen(j, key, end) ? exp2(scores[j * HEADS + h] - top) : 0.0;
+        float e = seen(j) ? exp2(scores[j * HEADS + h] - top) : 0.0;
         weight[h] += e;
-        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
-            acc[h * V_QUADS + i] += e * values[j * V_QUADS + i];
-        }
+        scores[j * HEADS + h] = e;
     }
 }
 
-// Adds those of the loaded keys key..key+BATCH-1 that are below end. Called by all threads together.
-void add_keys(uint key, uint end) {
+// Adds those of the loaded keys that exist. Called by all threads together.
+void add_keys(uint dv_first) {
+    if (PAGE_CHECKED && pages_of[0] >= p.pages) {
+        return;
+    }
+    drop_unseen();
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
         [[unroll]] for (uint h = 0; h < HEADS; h++) {
-            float sum = 0.0;
-            [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
-                sum += dot(q_row[h * K_QUADS + i], keys[j * K_QUADS + i]);
+            scores[j * HEADS + h] = 0.0;
+        }
+        [[unroll]] for (uint i = 0; i < K_QUADS; i++) {
+            vec4 quad = key_quad(j, i);
+            [[unroll]] for (uint h = 0; h < HEADS; h++) {
+                float product = dot(q_row[h * K_QUADS + i], quad);
+                scores[j * HEADS + h] += CODES ? product * key_scale(j, i) : product;
             }
-            scores[j * HEADS + h] = sum;
         }
     }
     sum_scores();
-    [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        [[unroll]] for (uint i = 0; i < V_QUADS; i++) { // a key that is in no page may be NaN
-            values[j * V_QUADS + i] = pages_of[j] < p.pages ? values[j * V_QUADS + i] : vec4(0.0);
-        }
-    }
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
-        add_head(h, key, end);
+        weigh_head(h);
+    }
+    [[unroll]] for (uint j = 0; j < BATCH; j++) {
+        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
+            vec4 quad = in_page(j) ? value_quad(j, i, dv_first) : vec4(0.0); // in no page it may be NaN
+            float scale = in_page(j) ? value_scale(j, i) : 0.0;
+            [[unroll]] for (uint h = 0; h < HEADS; h++) {
+                float e = scores[j * HEADS + h];
+                acc[h * V_QUADS + i] += (CODES ? e * scale : e) * quad;
+            }
+        }
     }
 }
 
@@ -269,35 +296,41 @@ void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
     }
 }
 
-// Scales the ranges' results to one maximum, adds them up and stores the sums. Called by all threads together.
-void combine(uint first_row, uint dv_first, uint splits) {
-    for (uint i = gl_LocalInvocationIndex; i < HEADS * splits; i += gl_WorkGroupSize.x) {
-        uint from = part_of(first_row + i / splits, i % splits) + VALUE_ELEMENTS;
-        split_top[i / splits * MOST_SPLITS + i % splits] = parts[from];
-        split_weight[i / splits * MOST_SPLITS + i % splits] = parts[from + 1];
-    }
-    barrier();
+// Combines up to `most` ranges of a row: scales their results to one maximum and adds them up. All loads of a thread are
+// in flight together.
+void combine_up_to(uint most, uint first_row, uint dv_first, uint splits) {
     uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
     for (uint i = gl_LocalInvocationIndex; i < HEADS * count; i += gl_WorkGroupSize.x) {
-        uint h = i / count, d = dv_first + i % count;
+        uint row = first_row + i / count, d = dv_first + i % count;
+        float tops[MOST_SPLITS], weights[MOST_SPLITS], sums[MOST_SPLITS];
+        [[unroll]] for (uint s = 0; s < most; s++) {
+            uint from = part_of(row, min(s, splits - 1));
+            sums[s] = parts[from + d];
+            tops[s] = parts[from + VALUE_ELEMENTS];
+            weights[s] = parts[from + VALUE_ELEMENTS + 1];
+        }
         float top = LOWEST;
-        for (uint s = 0; s < splits; s++) {
-            top = max(top, split_top[h * MOST_SPLITS + s]);
+        [[unroll]] for (uint s = 0; s < most; s++) {
+            top = max(top, tops[s]);
         }
         float sum = 0.0, all = 0.0;
-        for (uint s = 0; s < splits; s += COMBINED) {
-            float part[COMBINED];
-            [[unroll]] for (uint j = 0; j < COMBINED; j++) {
-                part[j] = parts[part_of(first_row + h, min(s + j, splits - 1)) + d];
-            }
-            [[unroll]] for (uint j = 0; j < COMBINED; j++) {
-                uint at = h * MOST_SPLITS + min(s + j, splits - 1);
-                float keep = s + j < splits ? exp2(split_top[at] - top) : 0.0;
-                all += keep * split_weight[at];
-                sum += keep * part[j];
-            }
+        [[unroll]] for (uint s = 0; s < most; s++) {
+            float keep = s < splits ? exp2(tops[s] - top) : 0.0;
+            all += keep * weights[s];
+            sum += keep * sums[s];
         }
-        y_store(p.out_offset + (first_row + h) * VALUE_ELEMENTS + d, all == 0.0 ? 0.0 : sum / all);
+        y_store(p.out_offset + row * VALUE_ELEMENTS + d, all == 0.0 ? 0.0 : sum / all);
+    }
+}
+
+// Stores the results of HEADS rows with that many ranges. Called by all threads together.
+void combine(uint first_row, uint dv_first, uint splits) {
+    if (splits <= 4) {
+        combine_up_to(4, first_row, dv_first, splits);
+    } else if (splits <= 8) {
+        combine_up_to(8, first_row, dv_first, splits);
+    } else {
+        combine_up_to(MOST_SPLITS, first_row, dv_first, splits);
     }
 }
 
