@@ -156,6 +156,30 @@ func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
 	}
 }
 
+// pagedSDPALastValues checks rows whose last keys have infinite values: whatever a kernel loads in place of keys behind
+// them must not count. Each row sees one page more than the one before.
+func pagedSDPALastValues(t *testing.T, dev *kompute.Device) {
+	u := &runner{suite: pagedSDPASuite(), dev: dev}
+	for _, cache := range []array.DType{array.Float32, array.BFloat16} {
+		c := pagedCase(newSource(88), array.Float32, cache, pagedShape{3, 4, 2, 64, 3, 16, 1, 3})
+		c.In["table"], c.In["sequences"] = dense(array.Int32, []float64{0, 1, 2}, 1, 3), dense(array.Int32, []float64{0, 0, 0}, 3)
+		c.In["lengths"] = dense(array.Int32, []float64{5, 19, 33}, 3)
+		values := floats(c.In["values"])
+		for page, last := range []int{4, 2, 0} { // of the first key head, in a column of its own
+			values[(page*2*16+last)*64+page] = math.Inf(2*page - 1)
+		}
+		c.In["values"] = dense(cache, values, c.In["values"].Shape...)
+		for i, got := range floats(u.result(t, dev, &c)) {
+			row, head, column := i/(4*64), i/64%4, i%64
+			if infinite := head < 2 && column <= row; infinite {
+				require.Equal(t, math.Inf(2*column-1), got, "row %d, head %d, column %d", row, head, column)
+			} else {
+				require.Less(t, math.Abs(got), 100.0, "row %d, head %d, column %d", row, head, column)
+			}
+		}
+	}
+}
+
 func largePagedSDPA(dtype array.DType, _ string, size int) Case {
 	pages := size / 65536
 	table := make([]float64, pages)
@@ -183,6 +207,7 @@ func pagedSDPASuite() suite {
 		along: pagedSDPAAlong, thin: 25, extra: func(t *testing.T, dev *kompute.Device) {
 			pagedSDPAPlaces(t, dev)
 			pagedSDPACompany(t, dev)
+			pagedSDPALastValues(t, dev)
 		},
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(cacheFloats(c.In["values"])))
