@@ -16,7 +16,8 @@ constexpr uint32_t kCpuBatch = 2;           // of CPU drivers, which have no loa
 constexpr uint32_t kMostScores = 32;        // and their scores, of all heads
 constexpr uint32_t kSlots = 8;              // of a workgroup,
 constexpr uint32_t kNarrowSlots = 16;       // and with 16- or 8-bit keys, of which more have to be in flight,
-constexpr uint32_t kNarrowBytes = 48 << 10; // where workgroups have that much shared memory
+constexpr int64_t kFewGroups = 8;           // where a range of a row's keys has at most that many workgroups,
+constexpr uint32_t kNarrowBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;           // of a workgroup, for more workgroups
 constexpr int64_t kKeysPerSplit = 256;      // of a range, at least: fewer would not pay for combining
 constexpr int64_t kMostSplits = 16;         // MOST_SPLITS there
@@ -46,10 +47,18 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
 }
 
-uint32_t most_slots(const DeviceTraits &device, const Array &keys) {
-    const bool many = keys.dtype != DT_FLOAT32 && device.subgroup_arithmetic && (!device.is_cpu || device.as_gpu) &&
+// The slots of a workgroup. Where few workgroups share a range of a row's keys, they have many: compute units have one
+// of these at a time then. With float32 keys, half as many have as much in flight.
+uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const PagedPlan &plan) {
+    const bool many = call.keys().dtype != DT_FLOAT32 && call.q().dim(1) / plan.heads <= kFewGroups &&
+                      device.subgroup_arithmetic && (!device.is_cpu || device.as_gpu) &&
                       device.max_shared_bytes >= kNarrowBytes;
-    return many ? kNarrowSlots : kSlots;
+    uint32_t slots = many ? kNarrowSlots : kSlots;
+    const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * slots);
+    while (slots > 1 && slots * plan.lanes > threads) {
+        slots /= 2;
+    }
+    return slots;
 }
 
 // The largest number of workgroups that share the keys of a row. It depends only on the capacity, since the lengths
@@ -95,10 +104,6 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
     PagedPlan plan{};
     plan.lanes = device.subgroup_arithmetic ? device.subgroup_size : 32;
-    plan.slots = most_slots(device, call.keys());
-    const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * plan.slots);
-    while (plan.slots > 1 && plan.slots * plan.lanes > threads)
-        plan.slots /= 2;
     plan.k_quads = std::max<uint32_t>(1, divide_up(d, plan.lanes * 4));
     plan.v_quads = divide_up(std::min(dv, kValuesChunk), plan.lanes * 4);
     if (plan.k_quads > kLaneQuads)
@@ -110,6 +115,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     if (!device.is_cpu || device.as_gpu) {
         plan.heads = fewer_heads(plan, page);
     }
+    plan.slots = slots_of(device, call, plan);
     plan.aligned = page % plan.batch == 0;
     plan.splits = uint32_t(most_splits(device, paged_capacity(call)));
     const bool split = plan.splits > 1;
