@@ -7,8 +7,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 
 #include "tensor.glsl"
-#include "quads.glsl"
-#include "cache_codes.glsl"
+#include "cache_words.glsl"
 
 layout(local_size_x_id = 0) in;
 TENSOR_IN(0, q, 1)
@@ -20,8 +19,10 @@ layout(set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 TENSOR_OUT(6, y, 4)
 QUADS_IN(1, k)
 QUADS_IN(2, v)
-CACHE_LOADS(k)
-CACHE_LOADS(v)
+QUAD_WORDS(k)
+QUAD_WORDS(v)
+CACHE_WORDS(k)
+CACHE_WORDS(v)
 layout(set = 0, binding = 7) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
 layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads; codes always; 2: and every lane has only whole ones

@@ -11,7 +11,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 
 #include "tensor.glsl"
-#include "quads.glsl"
+#include "cache_words.glsl"
 
 layout(local_size_x_id = 0) in; // at least TEAM, and as many as there are rows
 layout(constant_id = 1) const uint q_DT = DT_FLOAT32;
@@ -35,6 +35,8 @@ TENSOR_BLOCKS(9, values, )
 TENSOR_STORES(values)
 QUADS_INOUT(8, keys)
 QUADS_INOUT(9, values)
+QUAD_WORDS(keys)
+QUAD_WORDS(values)
 layout(set = 0, binding = 10) readonly buffer Table { int table[]; };
 layout(set = 0, binding = 11) readonly buffer Sequences { int sequences[]; };
 layout(set = 0, binding = 12) readonly buffer Lengths { int lengths[]; };

@@ -18,38 +18,23 @@
 
 #include "tensor.glsl"
 #include "divide.glsl"
-#include "quads.glsl"
 
 const uint CACHE_QUADS = CACHE_GROUP / 4; // of a group
 
-// 2^23 as a float. Since no compiler knows that, a byte of a word becomes a float's last bits in one operation.
-uint TWO_23 = 0x4b000000u + (gl_NumWorkGroups.z >> 31);
-
-// Four codes less CACHE_ZERO: as the last bits of 2^23, exactly.
-vec4 code_values(uint word) {
-    uvec4 code = uvec4(word & 0xffu, (word >> 8) & 0xffu, (word >> 16) & 0xffu, word >> 24);
-    return uintBitsToFloat(code | TWO_23) - (8388608.0 + float(CACHE_ZERO));
-}
-
+// Bytes as floats: in the last bits of 2^23.
 vec4 cache_values(uint word, float scale) {
-    precise vec4 r = code_values(word) * scale;
+    uvec4 code = uvec4(word & 0xffu, (word >> 8) & 0xffu, (word >> 16) & 0xffu, word >> 24);
+    precise vec4 r = (uintBitsToFloat(code | 0x4b000000u) - (8388608.0 + float(CACHE_ZERO))) * scale;
     return r;
 }
 
-vec4 cache_quad_of(uint dtype, uvec4 words) {
-    return dtype == DT_UINT8 ? cache_values(words.x, uintBitsToFloat(words.y)) : quad_of_words(dtype, words);
-}
-
 #define CACHE_LOADS(name) \
-    uvec4 name##_cache_words(uint from, uint quad, uint d) { \
+    vec4 name##_cache_quad(uint from, uint quad, uint d) { \
         if (name##_DT == DT_UINT8) { \
             uint scale = name##_32.data[(from >> 2) + (d >> 2) + quad / CACHE_QUADS]; \
-            return uvec4(name##_32.data[(from >> 2) + quad], scale, 0, 0); \
+            return cache_values(name##_32.data[(from >> 2) + quad], uintBitsToFloat(scale)); \
         } \
-        return name##_quad_words(from + quad * 4); \
-    } \
-    vec4 name##_cache_quad(uint from, uint quad, uint d) { \
-        return cache_quad_of(name##_DT, name##_cache_words(from, quad, d)); \
+        return name##_quad(from + quad * 4); \
     }
 
 #define CACHE_ELEMENT_LOADS(name) \

@@ -17,10 +17,6 @@ vec4 quad_of(uint dtype, uvec2 v) {
                 bits_to_float(v.y & 0xffffu, dtype), bits_to_float(v.y >> 16, dtype));
 }
 
-vec4 quad_of_words(uint dtype, uvec4 words) {
-    return dtype == DT_FLOAT32 ? uintBitsToFloat(words) : quad_of(dtype, words.xy);
-}
-
 // Each takes two lines: cmake/kernel_bindings.cmake parses macros in this form.
 #define QUADS_IN(slot, name) \
     QUADS_OF(slot, name, readonly)
@@ -30,10 +26,10 @@ vec4 quad_of_words(uint dtype, uvec4 words) {
 #define QUADS_OF(slot, name, qualifier) \
     layout(set = 0, binding = slot) qualifier buffer name##_Quads32 { uvec4 data[]; } name##_q32; \
     layout(set = 0, binding = slot) qualifier buffer name##_Quads16 { uvec2 data[]; } name##_q16; \
-    uvec4 name##_quad_words(uint at) { \
-        return name##_DT == DT_FLOAT32 ? name##_q32.data[at >> 2] : uvec4(name##_q16.data[at >> 2], 0, 0); \
-    } \
-    vec4 name##_quad(uint at) { return quad_of_words(name##_DT, name##_quad_words(at)); }
+    vec4 name##_quad(uint at) { \
+        return name##_DT == DT_FLOAT32 ? uintBitsToFloat(name##_q32.data[at >> 2]) \
+                                       : quad_of(name##_DT, name##_q16.data[at >> 2]); \
+    }
 
 uvec4 quad_bits_16(uvec2 v) { return uvec4(v.x & 0xffffu, v.x >> 16, v.y & 0xffffu, v.y >> 16); }
 uvec4 quad_bits_8(uint v) { return uvec4(v & 0xffu, (v >> 8) & 0xffu, (v >> 16) & 0xffu, v >> 24); }

@@ -20,13 +20,6 @@ vec4 finite4(vec4 v, inout uint flags) {
                 finite_or_zero(v.w, flags));
 }
 
-void join_lanes(const in uint bit, inout float top, inout uint flags) {
-    if (bit < LANES_OF_ROW) {
-        top = max(top, subgroupShuffleXor(top, bit));
-        flags |= subgroupShuffleXor(flags, bit);
-    }
-}
-
 // Scales a lane's elements by its row's power of two and returns the row's exponent. All lanes of the row together.
 int scale_run(inout vec4 a, inout vec4 b) {
     uint flags = 0;
@@ -34,12 +27,10 @@ int scale_run(inout vec4 a, inout vec4 b) {
     b = finite4(b, flags);
     vec4 m = max(abs(a), abs(b));
     float top = max(max(m.x, m.y), max(m.z, m.w));
-    // Written out, since NVIDIA's driver does not unroll a loop whose step is a product.
-    join_lanes(1u, top, flags);
-    join_lanes(2u, top, flags);
-    join_lanes(4u, top, flags);
-    join_lanes(8u, top, flags);
-    join_lanes(16u, top, flags);
+    [[unroll]] for (uint i = 1; i < LANES_OF_ROW; i *= 2) {
+        top = max(top, subgroupShuffleXor(top, i));
+        flags |= subgroupShuffleXor(flags, i);
+    }
     int n = row_exponent(top);
     if (n >= SPLIT_COMMON && n <= SPLIT_COMMON + SPLIT_SPARE) {
         n = SPLIT_COMMON;
