@@ -3,12 +3,15 @@
 // are merged at the end. The number of ranges of a row depends on how many keys it sees: each has KEYS or more. Of
 // several workgroups, the last to finish combines their results.
 //
-// All loads of a batch of keys are in flight together, so nothing may branch before them.
+// All loads of a batch of keys are in flight together, so nothing may branch before them; they are held as they were
+// loaded until they are used.
 //
 // Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the push
 // constants p with page, pages, sequences, capacity, table_strides, table_offset and out_offset; table[], parts[] and
-// arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head. After the include: keys_from and
-// values_from, where the key and value of a head and token of a page begin; load_k and load_v, a lane's quad of them.
+// arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head; whether its elements are CODES. After
+// the include: keys_from and values_from, where the key and value of a head and token of a page begin; load_k and load_v,
+// the words of a lane's quad of them; key_quad and value_quad, which make floats of the words, and of CODES key_scale and
+// value_scale, by which these are to be multiplied.
 #ifndef PAGED_ATTENTION_GLSL
 #define PAGED_ATTENTION_GLSL
 
@@ -46,9 +49,9 @@ uint lane_quad(uint i) { return slot_lane() + i * slot_lanes(); }
 
 uvec4 load_k(uint from, uint quad);
 uvec4 load_v(uint from, uint first, uint quad);
-vec4 key_quad(uint j, uint i); // of key j of the loaded batch, the lane's quad i
+vec4 key_quad(uint j, uint i); // the lane's quad i of key j of the batch
 vec4 value_quad(uint j, uint i, uint first);
-float key_scale(uint j, uint i); // of that quad, if it is made of CODES
+float key_scale(uint j, uint i);
 float value_scale(uint j, uint i);
 uint keys_from(uint page, uint head, uint token);
 uint values_from(uint page, uint head, uint token);
