@@ -7,26 +7,26 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;       // DV_CHUNK of paged_attention.glsl
-constexpr uint32_t kMostHeads = 8;          // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;         // the most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;          // the most quads of one head that a lane holds
-constexpr uint32_t kMostBatch = 8;          // keys that a slot loads at once,
-constexpr uint32_t kCpuBatch = 2;           // of CPU drivers, which have no loads in flight and compile slowly,
-constexpr uint32_t kMostScores = 32;        // and their scores, of all heads
-constexpr uint32_t kSlots = 8;              // of a workgroup,
-constexpr uint32_t kNarrowSlots = 16;       // and with 16- or 8-bit keys, of which more have to be in flight,
-constexpr int64_t kFewGroups = 8;           // where a range of a row's keys has at most that many workgroups,
-constexpr uint32_t kNarrowBytes = 48 << 10; // with that much shared memory
-constexpr uint32_t kFewHeads = 2;           // of a workgroup, for more workgroups
-constexpr int64_t kKeysPerSplit = 256;      // of a range, at least: fewer would not pay for combining
-constexpr int64_t kMostSplits = 16;         // MOST_SPLITS there
-constexpr int64_t kAloneRows = 64;          // up to which no row's result depends on how many there are
-constexpr int64_t kMatrixHead = 128;        // most elements of a head in paged_sdpa_coopmat2,
-constexpr uint32_t kTileKeys = 32;          // its keys at a time,
-constexpr uint32_t kMatrixRows = 128;       // and rows of its tile: of 8 subgroups
-constexpr int64_t kTurnRows = 4096;         // rows whose parts are in memory at the same time
-constexpr uint32_t kCombineThreads = 256;   // of paged_sdpa_combine
+constexpr int64_t kValuesChunk = 256;     // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;        // query heads of a workgroup
+constexpr uint32_t kHeadQuads = 16;       // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;        // the most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
+constexpr uint32_t kSlots = 8;            // of a workgroup,
+constexpr uint32_t kManySlots = 16;       // and with 8-bit keys
+constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
+constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
+constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
+constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
+constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
+constexpr int64_t kAloneRows = 64;        // up to which no row's result depends on how many there are
+constexpr int64_t kMatrixHead = 128;      // most elements of a head in paged_sdpa_coopmat2,
+constexpr uint32_t kTileKeys = 32;        // its keys at a time,
+constexpr uint32_t kMatrixRows = 128;     // and rows of its tile: of 8 subgroups
+constexpr int64_t kTurnRows = 4096;       // rows whose parts are in memory at the same time
+constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -47,13 +47,13 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
 }
 
-// The slots of a workgroup. Where few workgroups share a range of a row's keys, they have many: compute units have one
-// of these at a time then. With float32 keys, half as many have as much in flight.
+// The slots of a workgroup. With codes, whose floats take more instructions than they take time to load, many where few
+// workgroups share a range of a row's keys: compute units have one of these at a time then.
 uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const PagedPlan &plan) {
-    const bool many = call.keys().dtype != DT_FLOAT32 && call.q().dim(1) / plan.heads <= kFewGroups &&
+    const bool many = call.keys().dtype == DT_UINT8 && call.q().dim(1) / plan.heads <= kFewGroups &&
                       device.subgroup_arithmetic && (!device.is_cpu || device.as_gpu) &&
-                      device.max_shared_bytes >= kNarrowBytes;
-    uint32_t slots = many ? kNarrowSlots : kSlots;
+                      device.max_shared_bytes >= kManyBytes;
+    uint32_t slots = many ? kManySlots : kSlots;
     const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * slots);
     while (slots > 1 && slots * plan.lanes > threads) {
         slots /= 2;
