@@ -15,7 +15,7 @@ constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
 constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
 constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
 constexpr uint32_t kSlots = 8;            // of a workgroup,
-constexpr uint32_t kManySlots = 16;       // and with 8-bit keys
+constexpr uint32_t kManySlots = 16;       // and with 8-bit or float16 keys
 constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
 constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
@@ -47,12 +47,12 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
 }
 
-// The slots of a workgroup. With codes, whose floats take more instructions than they take time to load, many where few
-// workgroups share a range of a row's keys: compute units have one of these at a time then.
+// The slots of a workgroup. With keys that take more instructions to make floats of than they take time to load, many
+// where few workgroups share a range of a row's keys: compute units have one of these at a time then.
 uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const PagedPlan &plan) {
-    const bool many = call.keys().dtype == DT_UINT8 && call.q().dim(1) / plan.heads <= kFewGroups &&
-                      device.subgroup_arithmetic && (!device.is_cpu || device.as_gpu) &&
-                      device.max_shared_bytes >= kManyBytes;
+    const bool costly = call.keys().dtype == DT_UINT8 || call.keys().dtype == DT_FLOAT16;
+    const bool many = costly && call.q().dim(1) / plan.heads <= kFewGroups && device.subgroup_arithmetic &&
+                      (!device.is_cpu || device.as_gpu) && device.max_shared_bytes >= kManyBytes;
     uint32_t slots = many ? kManySlots : kSlots;
     const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * slots);
     while (slots > 1 && slots * plan.lanes > threads) {
