@@ -21,6 +21,7 @@ type pagedRows struct {
 	heads, kvHeads, d, length int
 	meet                      bool // the first two are of one sequence instead
 	unused                    int  // columns of the table
+	infinite                  bool // the first element of the first value head of the first one
 }
 
 const pagedRowsTokens, pagedRowsPages = 16, 20 // of a page; of a sequence
@@ -38,6 +39,11 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(3, 1))}
 	defer l.close()
 	q, k, v := l.floats(3, p.heads, p.d), l.floats(3, p.kvHeads, p.d), l.floats(3, p.kvHeads, p.d)
+	if p.infinite {
+		data := make([]float32, 3*p.kvHeads*p.d)
+		data[0] = float32(math.Inf(1))
+		v = keep(l, kompute.New[float32])(data, 3, p.kvHeads, p.d)
+	}
 	gains := []*kompute.Tensor[float32]{l.floats(p.d), l.floats(p.d)}
 	keyPages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
 	valuePages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
@@ -143,6 +149,24 @@ func TestTokensOfOneSequenceAreNotApart(t *testing.T) {
 			require.True(t, math.IsNaN(float64(v)))
 		}
 		require.Equal(t, want[2*row:], got[2*row:])
+	})
+}
+
+// Where a new token is the last key of a batch that is not full, its infinite value counts
+// once, and makes no NaN of a sum.
+func TestTokenWithAnInfiniteValue(t *testing.T) {
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
+		p := pagedRows{heads: 4, kvHeads: 2, d: 64, length: 21, infinite: true}
+		got, _, _, passes := attend[float32](t, p, dev, 1, false)
+		require.True(t, passes["paged_step"], passes)
+		for i, v := range got {
+			if of := i / p.d; i%p.d == 0 && of < p.heads/p.kvHeads {
+				require.True(t, math.IsInf(float64(v), 1), "head %d: %v", of, v)
+			} else {
+				require.Less(t, math.Abs(float64(v)), 100.0, "element %d", i)
+			}
+		}
 	})
 }
 

@@ -25,7 +25,8 @@ CACHE_WORDS(k)
 CACHE_WORDS(v)
 layout(set = 0, binding = 7) coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
-layout(constant_id = 5) const uint K_VECTOR = 0; // whether k (v) can be loaded in quads; codes always; 2: by all lanes
+// Whether k (v) can be loaded in quads, as codes always can; 2: and no lane has one beyond the end of a head.
+layout(constant_id = 5) const uint K_VECTOR = 0;
 layout(constant_id = 6) const uint V_VECTOR = 0;
 #define KEY_SPEC 7
 #define SLOT_SPEC 13
