@@ -34,7 +34,7 @@ const (
 	// projectionAlign is the number of products in a line of the cache. It is less
 	// than Grain, because a small matrix has few rows for many workers.
 	projectionAlign = 16
-	// argMaxBlock is how many products one entry of best covers, at most projectionBlock.
+	// argMaxBlock is how many products one entry of best covers; projectionBlock is a multiple of it.
 	// It is also the smallest piece: with 256, workers waited for the last of them as long
 	// as for three loops of a layer.
 	argMaxBlock = 64
@@ -180,12 +180,8 @@ func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*wo
 		if !c.Prepared() {
 			p.prepare(l, k)
 		}
-		block := projectionBlock
-		if p.op.Epilogue == opdef.ProjectionArgMax {
-			block = argMaxBlock
-		}
-		for ; lo < hi; lo += block {
-			f(l, lo, min(lo+block, hi), l.space)
+		for ; lo < hi; lo += projectionBlock {
+			f(l, lo, min(lo+projectionBlock, hi), l.space)
 		}
 		return nil
 	}
@@ -279,13 +275,15 @@ func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
 	p.storeTo(0, lo, n, res)
 }
 
-// argMax finds the largest of a block.
+// argMax finds the largest of each block; lo begins one.
 func (p *projection) argMax(l *lane, lo, hi int, space []float32) {
 	sums := p.products(l, 0, lo, hi, cut(&space, hi-lo))
 	roundFloats(array.DType(p.op.Dtype), sums)
-	at := firstLargest(sums)
-	block := lo / argMaxBlock
-	p.best[block], p.best[len(p.best)/2+block] = sums[at], math.Float32frombits(uint32(lo+at))
+	for ; lo < hi; lo += argMaxBlock {
+		some := cut(&sums, min(argMaxBlock, hi-lo))
+		at, block := firstLargest(some), lo/argMaxBlock
+		p.best[block], p.best[len(p.best)/2+block] = some[at], math.Float32frombits(uint32(lo+at))
+	}
 }
 
 // firstLargest returns the place of the first NaN or, if there is none, of the first of

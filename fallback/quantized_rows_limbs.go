@@ -6,12 +6,19 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// limbBlock is how many rows of w are multiplied at a time: so few that their
-// codes are still in the cache for the next row of x.
-const limbBlock = 64
+// limbBlock returns how many rows of w are multiplied at a time with rows of x: so few that their
+// codes are still in the cache for the next row of x. For one row, only their scales and biases
+// need to stay there, 8 KiB of floats.
+func (m *QuantizedRows) limbBlock(rows int) int {
+	if rows > 1 || m.groups == 0 {
+		return 64
+	}
+	return min(max(1024/m.groups/Grain*Grain, Grain), 4*Grain)
+}
 
 // multiplyLimbs multiplies codes with whole numbers.
 func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+	limbBlock := m.limbBlock(end - from)
 	scratch := borrow(2 * limbBlock * m.groups)
 	defer scratch.release()
 	var unpacked []byte

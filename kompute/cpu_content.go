@@ -12,11 +12,12 @@ import (
 // is set, a goroutine copies with dev.mu released, and no work that uses the
 // storage is appended.
 type cpuContent struct {
-	host    []byte // nil until it is needed
-	own     bool   // host is to be recycled
-	busy    bool
-	writer  mark
-	readers []mark // since the last write, at most one a stream
+	host     []byte // nil until it is needed
+	own      bool   // host is to be recycled
+	uploaded bool   // wrapped memory has been copied, if there was memory for it
+	busy     bool
+	writer   mark
+	readers  []mark // since the last write, at most one a stream
 }
 
 // wrote records m as the last writer. dev.mu is held.

@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 	"unsafe"
 )
 
 // cpuBackend keeps all storage in host memory and runs ops through Op.CPU.
-type cpuBackend struct{}
+type cpuBackend struct {
+	uploads *cpuUploads
+}
 
 func openCPU(o options) *Device {
 	info := cpuInfo()
 	d := newDevice(info, o)
-	d.backend = cpuBackend{}
+	d.backend = cpuBackend{uploads: new(cpuUploads)}
 	d.clock = clock{time.Now(), processClock()}
 	if d.budget == 0 {
 		// Go would abort the process on larger allocations.
@@ -86,23 +87,4 @@ func cpuName() string {
 		}
 	}
 	return fmt.Sprintf("%s CPU", runtime.GOARCH)
-}
-
-// hostMemorySize returns the bytes of total and available RAM, 0 if unknown.
-func hostMemorySize() (total, available int64) {
-	text, _ := os.ReadFile("/proc/meminfo")
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch key {
-		case "MemTotal":
-			total = kib << 10
-		case "MemAvailable":
-			available = kib << 10
-		}
-	}
-	return total, available
 }

@@ -79,9 +79,6 @@ func (op Op) used(m mark) {
 	}
 }
 
-// upload implements queue: there is nothing to do.
-func (q *cpuQueue) upload(*storage) error { return nil }
-
 // push appends an item and starts the work that it depends on. dev.mu is held.
 func (q *cpuQueue) push(item cpuItem) {
 	if q.first > 0 && len(q.items) == cap(q.items) {

@@ -4,7 +4,12 @@ import "fmt"
 
 // Upload copies tensors to the device, in the order of the stream. Work that
 // needs them does so anyway; this does it earlier, for example when weights are
-// loaded. On the CPU backend it copies nothing.
+// loaded.
+//
+// On the CPU backend it copies only tensors made by Wrap, into memory of huge pages, in which
+// products with weights are faster; the caller's memory is not read any more then, but must still
+// be valid. It does so on Linux, where transparent huge pages are on, as long as copies take at most
+// half of the memory that is available without them.
 //
 // A nil or failed tensor poisons the stream, as it does in an op.
 func (s *Stream) Upload(tensors ...AnyTensor) {

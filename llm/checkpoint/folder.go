@@ -192,6 +192,14 @@ func plainName(name string) bool {
 	return name != "." && fs.ValidPath(name) && filepath.IsLocal(name) && !strings.ContainsAny(name, "/\\:\x00")
 }
 
+// Unload takes mapped weights out of this process's memory, for example once a device has
+// them. They are still there: what needs them reads them from the files again.
+func (c *Checkpoint) Unload() {
+	for _, f := range c.orEmpty().files {
+		f.source.unload()
+	}
+}
+
 // orEmpty replaces a nil checkpoint by one without files.
 func (c *Checkpoint) orEmpty() *Checkpoint {
 	if c == nil {

@@ -84,6 +84,29 @@ func folder(t testing.TB) fstest.MapFS {
 	}
 }
 
+// What is unloaded is read again when it is needed.
+func TestUnload(t *testing.T) {
+	dir, err := checkpoint.Open(moteDir)
+	require.NoError(t, err)
+	embedded, err := checkpoint.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	for _, name := range dir.Names() {
+		a, err := dir.Tensor(name)
+		require.NoError(t, err)
+		b, err := embedded.Tensor(name)
+		require.NoError(t, err)
+		before := bytes.Clone(a.Data)
+		dir.Unload()
+		embedded.Unload()
+		require.Equal(t, before, a.Data)
+		require.Equal(t, before, b.Data)
+	}
+	require.NoError(t, dir.Close())
+	require.NoError(t, embedded.Close())
+	dir.Unload()
+	(*checkpoint.Checkpoint)(nil).Unload()
+}
+
 func TestShards(t *testing.T) {
 	files := folder(t)
 	check := func(c *checkpoint.Checkpoint, err error) {

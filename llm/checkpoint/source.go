@@ -35,6 +35,13 @@ func (s *source) Close() error {
 	return s.err
 }
 
+// unload gives the memory of a mapped file back to the system, until it is read again.
+func (s *source) unload() {
+	if s != nil && s.mapped != nil {
+		forgetPages(s.mapped)
+	}
+}
+
 // openSource maps a file of the operating system and reads any other. If a mapped
 // file shrinks while it is open, touching what is gone is a fault, which package
 // fault makes an error of.

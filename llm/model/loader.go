@@ -234,7 +234,8 @@ func quantizedTable[S ops.Scale, T kompute.Float](l *Loader[T], m checkpoint.Mod
 	return &nn.QuantizedEmbedding[T, S]{Quantized: q}
 }
 
-// finish waits until the device has the weights.
+// finish waits until the device has the weights, which the host then needs no more.
 func (l *Loader[T]) finish() error {
+	defer l.weights.Unload()
 	return errors.Join(l.stream.Synchronize(l.ctx), l.stream.Close())
 }

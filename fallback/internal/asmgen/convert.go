@@ -7,17 +7,32 @@ import (
 )
 
 // eights writes a function that handles n, a multiple of 8, elements of src, 8 at
-// a time. from and to are element sizes.
+// a time, four times in a turn while there are as many. from and to are element sizes.
 func eights(name, doc, signature string, from, to int, prepare, body func(src, dst Mem)) {
 	text(doc, "%s", name)(signature)
 	dst, src, n := arg("dst"), arg("src"), arg("n")
 	prepare(Mem{}, Mem{})
+	turn := func(times int) {
+		for i := range times {
+			body(Mem{Base: src, Disp: i * 8 * from}, Mem{Base: dst, Disp: i * 8 * to})
+		}
+		ADDQ(U32(times*8*from), src)
+		ADDQ(U32(times*8*to), dst)
+	}
+	SUBQ(U8(32), n)
+	JL(LabelRef("few"))
+	Label("many")
+	turn(4)
+	SUBQ(U8(32), n)
+	JGE(LabelRef("many"))
+	Label("few")
+	ADDQ(U8(32), n)
+	JZ(LabelRef("done"))
 	Label("loop")
-	body(Mem{Base: src}, Mem{Base: dst})
-	ADDQ(U8(8*from), src)
-	ADDQ(U8(8*to), dst)
+	turn(1)
 	SUBQ(U8(8), n)
 	JNZ(LabelRef("loop"))
+	Label("done")
 	VZEROUPPER()
 	RET()
 }

@@ -2349,15 +2349,41 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JL   few
+
+many:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVDQU   Y0, 32(AX)
+	VPMOVZXWD 32(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVDQU   Y0, 64(AX)
+	VPMOVZXWD 48(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVDQU   Y0, 96(AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VPMOVZXWD (CX), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVDQU   Y0, (AX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, AX
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2367,14 +2393,36 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JL   few
+
+many:
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	VCVTPH2PS 16(CX), Y0
+	VMOVUPS   Y0, 32(AX)
+	VCVTPH2PS 32(CX), Y0
+	VMOVUPS   Y0, 64(AX)
+	VCVTPH2PS 48(CX), Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VCVTPH2PS (CX), Y0
 	VMOVUPS   Y0, (AX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, AX
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2384,16 +2432,46 @@ TEXT ·addBF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JL   few
+
+many:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    32(AX), Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VPMOVZXWD 32(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    64(AX), Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VPMOVZXWD 48(CX), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VADDPS    96(AX), Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VPMOVZXWD (CX), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VADDPS    (AX), Y0, Y0
 	VMOVUPS   Y0, (AX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, AX
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2403,15 +2481,41 @@ TEXT ·addF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JL   few
+
+many:
+	VCVTPH2PS (CX), Y0
+	VADDPS    (AX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VCVTPH2PS 16(CX), Y0
+	VADDPS    32(AX), Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VCVTPH2PS 32(CX), Y0
+	VADDPS    64(AX), Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VCVTPH2PS 48(CX), Y0
+	VADDPS    96(AX), Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VCVTPH2PS (CX), Y0
 	VADDPS    (AX), Y0, Y0
 	VMOVUPS   Y0, (AX)
-	ADDQ      $0x10, CX
-	ADDQ      $0x20, AX
+	ADDQ      $0x00000010, CX
+	ADDQ      $0x00000020, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2421,14 +2525,36 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JL   few
+
+many:
+	VMOVUPS   (CX), Y0
+	VCVTPS2PH $0x00, Y0, (AX)
+	VMOVUPS   32(CX), Y0
+	VCVTPS2PH $0x00, Y0, 16(AX)
+	VMOVUPS   64(CX), Y0
+	VCVTPS2PH $0x00, Y0, 32(AX)
+	VMOVUPS   96(CX), Y0
+	VCVTPS2PH $0x00, Y0, 48(AX)
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000040, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, (AX)
-	ADDQ      $0x20, CX
-	ADDQ      $0x10, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000010, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 
@@ -2447,6 +2573,66 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-24
 	MOVL         $0x00000040, BX
 	VMOVD        BX, X2
 	VPBROADCASTD X2, Y2
+	SUBQ         $0x20, DX
+	JL           few
+
+many:
+	VMOVUPS   (CX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y3, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VCMPPS    $0x03, Y3, Y3, Y3
+	VPOR      Y2, Y4, Y4
+	VPBLENDVB Y3, Y4, Y5, Y5
+	VPACKUSDW Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VMOVDQU   X5, (AX)
+	VMOVUPS   32(CX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y3, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VCMPPS    $0x03, Y3, Y3, Y3
+	VPOR      Y2, Y4, Y4
+	VPBLENDVB Y3, Y4, Y5, Y5
+	VPACKUSDW Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VMOVDQU   X5, 16(AX)
+	VMOVUPS   64(CX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y3, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VCMPPS    $0x03, Y3, Y3, Y3
+	VPOR      Y2, Y4, Y4
+	VPBLENDVB Y3, Y4, Y5, Y5
+	VPACKUSDW Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VMOVDQU   X5, 32(AX)
+	VMOVUPS   96(CX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VPAND     Y0, Y4, Y5
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y3, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VCMPPS    $0x03, Y3, Y3, Y3
+	VPOR      Y2, Y4, Y4
+	VPBLENDVB Y3, Y4, Y5, Y5
+	VPACKUSDW Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VMOVDQU   X5, 48(AX)
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000040, AX
+	SUBQ      $0x20, DX
+	JGE       many
+
+few:
+	ADDQ $0x20, DX
+	JZ   done
 
 loop:
 	VMOVUPS   (CX), Y3
@@ -2461,10 +2647,12 @@ loop:
 	VPACKUSDW Y5, Y5, Y5
 	VPERMQ    $0x08, Y5, Y5
 	VMOVDQU   X5, (AX)
-	ADDQ      $0x20, CX
-	ADDQ      $0x10, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000010, AX
 	SUBQ      $0x08, DX
 	JNZ       loop
+
+done:
 	VZEROUPPER
 	RET
 

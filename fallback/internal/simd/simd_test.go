@@ -42,6 +42,12 @@ func TestWidenEveryHalf(t *testing.T) {
 		for i, v := range out {
 			require.True(t, sameFloat(array.BF16(i).Float32(), v), "%#x: %v", i, v)
 		}
+		for n := range 80 { // in pieces, and what is left of them
+			some := make([]float32, n+1)
+			FromBF16(some[:n], all[0x4000:0x4000+n])
+			require.Equal(t, out[0x4000:0x4000+n], some[:n])
+			require.Zero(t, some[n])
+		}
 		before := make([]float32, len(out)+3) // an odd number in all
 		for i := range before {
 			before[i] = float32(i%7) - 3

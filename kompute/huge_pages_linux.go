@@ -1,0 +1,21 @@
+package kompute
+
+import (
+	"bytes"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasHugePages reports whether the system gives huge pages to those that ask for them.
+var hasHugePages = sync.OnceValue(func() bool {
+	text, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	return err == nil && !bytes.Contains(text, []byte("[never]"))
+})
+
+// adviseHugePages asks for huge pages in memory that begins at one and that nobody has touched yet. It
+// reports whether the system has some.
+func adviseHugePages(memory []byte) bool {
+	return hasHugePages() && unix.Madvise(memory, unix.MADV_HUGEPAGE) == nil
+}
