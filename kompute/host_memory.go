@@ -28,7 +28,7 @@ func memorySizeIn(read func(name string) ([]byte, error)) (total, available int6
 		}
 		used, _ := numberIn(read, path.Join(group, "memory.current"))
 		text, _ := read(path.Join(group, "memory.stat"))
-		used -= numbersOf(string(text))["inactive_file"] // the system takes those back when it needs memory
+		used -= numbersOf(string(text))["inactive_file"]                    // the system takes those back when it needs memory
 		if free := max(limit-used, 1); available == 0 || free < available { // at least 1, since 0 is unknown
 			available = free
 		}

@@ -16,9 +16,6 @@
 // so x also goes through shared memory, chunk by chunk, for all teams with the same
 // columns.
 //
-// Where there are few tiles, SPLITS workgroups share the columns of a tile, whole slices
-// each, and projection_join adds up the sums of slices.
-//
 // Without cooperative matrices (the last variants), each lane of a team computes
 // some elements of a matrix by dot products.
 //
@@ -55,11 +52,9 @@ TENSOR_BITS(residual)
 layout(constant_id = 15) const uint X_BLOCKS = 1; // of SIDE rows of x of a workgroup: 1 or 2
 layout(constant_id = 16) const uint x_DT = DT_FLOAT32;
 QUADS_IN(14, x)
-layout(constant_id = 17) const uint SPLITS = 1; // more only for one team to a slice, one matrix and no norm
-layout(constant_id = 18) const uint BITS = 4;
-layout(constant_id = 19) const uint SCALE_WORDS = 0; // words that the scales of a chunk fill, and its biases; 0: not whole ones
-layout(constant_id = 20) const uint UNIT_SCALES = 1; // 2: each half of a unit has its own, and there are no biases
-layout(set = 0, binding = 15) writeonly buffer SliceSums { float slice_sums[]; }; // by slice, row of x and row of w
+layout(constant_id = 17) const uint BITS = 4;
+layout(constant_id = 18) const uint SCALE_WORDS = 0; // words that the scales of a chunk fill, and its biases; 0: not whole ones
+layout(constant_id = 19) const uint UNIT_SCALES = 1; // 2: each half of a unit has its own, and there are no biases
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -72,7 +67,6 @@ const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
 const uint ROUNDS = (CHUNKS + ABREAST * RUN - 1) / (ABREAST * RUN);
-const uint SPLIT_ROUNDS = (ROUNDS + SPLITS - 1) / SPLITS; // of a workgroup
 const uint PLACES = SLOTS * ABREAST; // of teams with the same codes
 const uint TEAMS = PLACES * X_BLOCKS;
 const uint THREADS = TEAMS * 32;
@@ -111,17 +105,15 @@ uint place() { return team() / X_BLOCKS; }
 uint matrix;    // the matrix of this workgroup
 uint first_row; // of the workgroup
 uint block;     // the workgroup's first block of rows of x
-uint first_round, rounds; // of the workgroup
+uint rounds;    // ROUNDS
 
 void locate() {
-    uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS), index = workgroup_index() / SPLITS;
+    uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS), index = workgroup_index();
     uint group = index / blocks;
     block = index % blocks * X_BLOCKS;
-    first_round = workgroup_index() % SPLITS * SPLIT_ROUNDS;
-    // SPLIT_ROUNDS, fewer in the last workgroup of a row, and at least one. The compiler must not be able to compute
-    // it: it would unroll the loop over rounds, and exceed the instruction cache.
+    // The compiler must not be able to compute it: it would unroll the loop over rounds, and exceed the instruction cache.
     const uint columns = 32 * CHUNK * ABREAST * RUN;
-    rounds = min(SPLIT_ROUNDS, (p.x_stride + columns - 1) / columns - first_round);
+    rounds = (p.x_stride + columns - 1) / columns;
     matrix = 0;
     if (!PAIR) {
         matrix = uint(SETS > 1 && group >= p.starts[0]) + uint(SETS > 2 && group >= p.starts[1]);
@@ -205,12 +197,12 @@ void add_to_run(uint number) {
 FLOATS sums_so_far[TILES];
 
 void end_round(uint round_) {
-    bool stores = ABREAST > 1 || SPLITS > 1 || round_ + 1 == ROUNDS;
+    bool stores = ABREAST > 1 || round_ + 1 == ROUNDS;
     if (X_BLOCKS > 1 && stores) {
         barrier(); // other teams may still need the codes
     }
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        if (ABREAST == 1 && SPLITS == 1) {
+        if (ABREAST == 1) {
             if (round_ == 0) {
                 floats_clear(sums_so_far[t]);
             }
@@ -225,22 +217,18 @@ void end_round(uint round_) {
         return;
     }
     barrier();
-    if (SPLITS > 1) {
-        store_slice(round_);
-    } else {
-        collect(ABREAST > 1 ? round_ : 0, round_ + 1 == ROUNDS);
-    }
+    collect(ABREAST > 1 ? round_ : 0, round_ + 1 == ROUNDS);
 }
 
 void main() {
     locate();
-    fetch(first_unit(first_round));
-    fetch_x(first_unit(first_round));
+    fetch(first_unit(0));
+    fetch_x(first_unit(0));
     if (NORM != 0) {
         find_factors();
     }
     [[dont_unroll]] for (uint step_ = 0; step_ < rounds * RUN; step_++) {
-        uint round_ = first_round + step_ / RUN, number = step_ % RUN;
+        uint round_ = step_ / RUN, number = step_ % RUN;
         uint unit = first_unit(round_) + number * CHUNK;
         if (step_ > 0) {
             barrier();

@@ -1,12 +1,12 @@
-// Adds up the sums of slices of projection_coopmat's workgroups, in the order of the
-// columns, perhaps to a residual. Neighbouring threads have neighbouring rows of w.
+// Finishes the products of projection_parts: adds up the sums of parts, those of a slice first and the slices in the
+// order of the columns, and stores what becomes of them. A workgroup has neighbouring columns of one row of x.
 //
 // variants: narrow
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 
-layout(local_size_x_id = 0) in;
+layout(local_size_x_id = 0) in; // at least LANES
 
 #include "quads.glsl"
 #include "math.glsl"
@@ -17,62 +17,98 @@ layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
 layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
 layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
 layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
-layout(constant_id = 6) const uint EPILOGUE = 0;    // PROJECTION_STORE or PROJECTION_RESIDUAL
-layout(constant_id = 7) const uint SLICES = 2;
+layout(constant_id = 6) const uint SETS = 1;        // matrices
+layout(constant_id = 7) const uint EPILOGUE = 0;    // PROJECTION_*, but no arg_max
+layout(constant_id = 8) const uint LANES = 32;      // units of a slice
+layout(constant_id = 9) const uint PART = 16;       // of a part
+layout(constant_id = 10) const uint SIDE = 16;      // rows of x of a block
+layout(constant_id = 11) const uint BITS = 4;
+layout(constant_id = 12) const uint NORM = 0; // whether x is to be multiplied by 1/rms
+layout(constant_id = 13) const uint x_DT = DT_FLOAT32;
 
-layout(set = 0, binding = 0) readonly buffer SliceSums { float slice_sums[]; };
-layout(set = 0, binding = 1) readonly buffer w_Block1 { uint data[]; } w_1;
-#define BITS_IN(slot, name) \
-    TENSOR_BLOCKS(slot, name, readonly) \
-    TENSOR_BITS(name)
-BITS_IN(2, scales)
-BITS_IN(3, biases)
-TENSOR_BLOCKS(4, y, )
-TENSOR_STORES(y)
+layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
 #define residual_DT y_DT
-BITS_IN(5, residual)
-layout(constant_id = 8) const uint x_DT = DT_FLOAT32;
-QUADS_IN(6, x)
+TENSOR_BLOCKS(13, residual, readonly)
+TENSOR_BITS(residual)
+QUADS_IN(14, x)
+layout(set = 0, binding = 15) readonly buffer RowsOfX { uvec4 rows_of_x[]; }; // for the sums of squares
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
-layout(constant_id = 9) const uint BITS = 4;
-
-const uint UNITS = COLS / 32, SMALL_SHIFT = 5;
+const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
+const uint UNITS = COLS / 32, CHUNK = 4, CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
+const uint SMALL_SHIFT = 5, UNIT_SCALES = 1;
+const uint PARTS = (UNITS + PART - 1) / PART, SLICE_PARTS = LANES / PART; // one or two
+const uint block = 0;                                                     // rows are not counted in blocks
 
 #include "code_bytes.glsl"
+#include "projection_matrices.glsl"
+#include "byte_tile_stores.glsl"
 
-float weight(uint row, uint unit, uint code) {
-    uint at = p.sets[0].w_offset + row * p.sets[0].w_stride + unit * BITS, group = unit >> GROUP_SHIFT;
-    return code_weight(CODE_AT(w, at, code * BITS),
-                       scales_bits(p.sets[0].s_offset + row * p.sets[0].s_stride + group),
-                       SMALL_FLOATS ? 0 : biases_bits(p.sets[0].b_offset + row * p.sets[0].b_stride + group));
+// The columns of a row of sums.
+uint width() { return ((p.sets[SETS - 1].n + 15) / 16 + (SETS == 1 ? 0 : p.starts[SETS - 2])) * 16; }
+
+float sum_of(uint x_row, uint column) {
+    uint pitch = width(), rows = (p.x_rows + SIDE - 1) / SIDE * SIDE;
+    float parts[PARTS];
+    [[unroll]] for (uint i = 0; i < PARTS; i++) {
+        parts[i] = part_sums[(i * rows + x_row) * pitch + column];
+    }
+    float sum = 0.0;
+    [[unroll]] for (uint i = 0; i < PARTS; i += SLICE_PARTS) {
+        sum += SLICE_PARTS == 2 && i + 1 < PARTS ? parts[i] + parts[i + 1] : parts[i];
+    }
+    return sum;
 }
 
-// The sum of the products of a row of w with those elements of a row of x that are not finite.
-float not_finite_sum(uint w_row, uint x_row) {
-    uint from = p.x_offset + x_row * COLS;
-    SUM_NOT_FINITE(UNITS, p.x_rows, x_quad(from + unit * 32 + 4 * j), weight(w_row, unit, code))
+shared float squares[LANES];
+
+// 1/rms of the row, from sums of squares added up as lanes of projection.comp do. Called by all threads together.
+float row_factor(uint row) {
+    uint lane = gl_LocalInvocationIndex;
+    if (lane < LANES) {
+        float sum = 0.0;
+        [[unroll]] for (uint i = 0; i < (UNITS + LANES - 1) / LANES; i++) {
+            uint unit = min(lane + i * LANES, UNITS - 1);
+            uint chunk = (row / SIDE * CHUNKS + unit / CHUNK) * X_CHUNK(SIDE) + X_SQUARES(SIDE);
+            float v = uintBitsToFloat(rows_of_x[chunk + (unit % CHUNK * SIDE + row % SIDE) / 4][row & 3u]);
+            sum += lane + i * LANES < UNITS ? v : 0.0;
+        }
+        squares[lane] = sum;
+    }
+    barrier();
+    float sums[LANES];
+    [[unroll]] for (uint i = 0; i < LANES; i++) {
+        sums[i] = squares[i];
+    }
+    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
+        [[unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
+            sums[i] += sums[i + bit];
+        }
+    }
+    return norm_factor(sums[0], COLS, p.eps);
 }
 
 void main() {
-    uint n = p.sets[0].n, at = workgroup_index() * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    if (at >= p.x_rows * n) {
+    uint x_row = workgroup_index() % p.x_rows;
+    uint column = workgroup_index() / p.x_rows * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    uint end = PAIR ? p.starts[0] * 16 : width(); // sums of the second matrix follow those of the first
+    uint tile = min(column, end - 1) / 16;
+    uint matrix = uint(!PAIR && SETS > 1 && tile >= p.starts[0]) + uint(!PAIR && SETS > 2 && tile >= p.starts[1]);
+    uint row = column - (matrix == 0 ? 0 : p.starts[matrix - 1] * 16);
+    bool exists = column < end && row < p.sets[matrix].n;
+    float v = exists ? sum_of(x_row, column) : 0.0;
+    float second = PAIR && exists ? sum_of(x_row, end + column) : 0.0;
+    float factor = NORM == 0 ? 1.0 : row_factor(x_row);
+    if (!exists) {
         return;
     }
-    float slices[SLICES];
-    [[unroll]] for (uint i = 0; i < SLICES; i++) {
-        slices[i] = slice_sums[i * p.x_rows * n + at];
-    }
-    float v = 0.0;
-    [[unroll]] for (uint i = 0; i < SLICES; i++) {
-        v += slices[i];
-    }
-    if (!is_finite(v)) {
-        v = mended(v, not_finite_sum(at % n, at / n));
+    v = scaled_result(whole(v, matrix, row, x_row), factor);
+    if (PAIR) {
+        v = silu_mul_result(v, scaled_result(whole(second, 1, row, x_row), factor));
     }
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        v += bits_to_float(residual_bits(p.residual_offset + at), y_DT);
+        v += bits_to_float(residual_bits(p.residual_offset + x_row * p.sets[0].n + row), y_DT);
     }
-    y_store(p.sets[0].out_offset + at, v);
+    store(matrix, x_row, row, v);
 }

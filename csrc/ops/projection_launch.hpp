@@ -31,7 +31,7 @@ struct ProjectionLaunch {
 
 // How projection_coopmat is launched; the fields are its constants.
 struct ByteTiles {
-    uint32_t lanes, abreast, slots, tiles, run, side, x_blocks, splits;
+    uint32_t lanes, abreast, slots, tiles, run, side, x_blocks;
     bool pair; // tiles of two matrices alternate
 
     uint32_t places() const { return abreast * slots; } // of teams with the same codes
@@ -42,9 +42,19 @@ struct ByteTiles {
     bool fits(const DeviceTraits &device, uint32_t group_size) const;
 };
 
-// may_split: whether workgroups may share the columns of a tile, for projection_join to add up their results.
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size,
-                          bool may_split);
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size);
+
+// How projection_parts is launched; the fields are its constants.
+struct PartTiles {
+    uint32_t lanes; // of a slice
+    uint32_t part, teams, turns, side;
+
+    uint32_t threads() const { return teams * 32; }
+    uint32_t shared_bytes(uint32_t group_size) const; // of the kernel
+};
+
+// The cheapest launch for that many tiles of 16 rows of all matrices; no teams if there is none.
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t group_size);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units);

@@ -5,6 +5,7 @@
 #include "ops/affine.hpp"
 #include "ops/projection_held.hpp"
 #include "ops/projection_operands.hpp"
+#include "ops/projection_parts.hpp"
 
 namespace kpx {
 
@@ -20,15 +21,15 @@ constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUni
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
 constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
-constexpr int64_t kFewTiles = 4;  // of a matrix for each compute unit, for workgroups to share their columns
 // A unit with two scales takes the time of two. So projection.comp is faster for fewer rows of x, and where a compute
 // unit has little to do.
 constexpr int64_t kLeastHalvedRows = 5;
 
-// The result of projection_rows.comp.
-Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ByteTiles &t) {
-    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, t.side);
-    const Array out = lowering.scratch(DT_UINT32, {blocks, divide_up(units, kChunk), X_CHUNK(t.side), 4});
+} // namespace
+
+Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t side) {
+    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, side);
+    const Array out = lowering.scratch(DT_UINT32, {blocks, divide_up(units, kChunk), X_CHUNK(side), 4});
     const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
                                  m.gain ? uint32_t(m.gain.offset) : 0};
     lowering.dispatch(spec::projection_rows{.threads = kRowTeams * kTeamLanes,
@@ -37,19 +38,22 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .cols = uint32_t(m.cols),
                                             .norm = norm_constant(op, m),
                                             .teams = kRowTeams,
-                                            .side = t.side,
+                                            .side = side,
                                             .even_first = uint32_t(op.bits == 4)},
                       {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), blocks * divide_up(units * t.side / 8, kRowTeams)));
+                      grid_1d(lowering.device(), blocks * divide_up(units * side / 8, kRowTeams)));
     return out;
 }
+
+namespace {
 
 // Scales of a unit of 32 columns.
 uint32_t unit_scales(uint32_t group_size) {
     return group_size < 32 ? 2 : 1;
 }
 
-// How many words the scales of a chunk fill, and so do its biases, that begin where words do; 0 if they do not.
+} // namespace
+
 uint32_t scale_words(const ProjectionOp &op, const ProjectionOperands &m) {
     const int64_t groups = kChunk * 32 / op.group_size, words = std::max<int64_t>(1, groups / 4);
     for (uint32_t i = 0; i < m.count; i++) {
@@ -67,32 +71,7 @@ uint32_t scale_words(const ProjectionOp &op, const ProjectionOperands &m) {
     return m.cols % (kChunk * 32) == 0 ? uint32_t(words) : 0;
 }
 
-// Adds up the slices of projection_coopmat.
-void join_slices(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
-                 const Array &sums) {
-    constexpr uint32_t kThreads = 256;
-    const ProjectionBindings bind{m, m.out(0)};
-    lowering.dispatch(spec::projection_join{.threads = kThreads,
-                                            .y_dtype = m.out(0).dtype,
-                                            .scales_dtype = m.scales(0).dtype,
-                                            .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
-                                            .group_shift = group_shift(op.group_size) - 5,
-                                            .cols = uint32_t(m.cols),
-                                            .epilogue = op.epilogue,
-                                            .slices = uint32_t(sums.shape[0]),
-                                            .x_dtype = m.x.dtype,
-                                            .bits = op.bits},
-                      {.slice_sums = bind.read(sums),
-                       .w = bind.w(0),
-                       .scales = bind.scales(0),
-                       .biases = bind.biases(0),
-                       .y = bind.y(0),
-                       .residual = bind.read(m.residual),
-                       .x = bind.read(m.x)},
-                      p, grid_1d(lowering.device(), divide_up(m.x_rows * int64_t(p.sets[0].n), kThreads)));
-}
-
-} // namespace
+namespace {} // namespace
 
 uint32_t ByteTiles::shared_bytes(uint32_t group_size) const {
     const uint32_t pitch = (unit_scales(group_size) + 1) * kChunk + 1;
@@ -117,7 +96,6 @@ class ByteTilesPlanner {
         // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
         t_.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
         t_.x_blocks = shape.x_rows > t_.side ? 2 : 1;
-        t_.splits = 1;
     }
 
     void consider_whole_rows() {
@@ -128,22 +106,6 @@ class ByteTilesPlanner {
                 for (t_.abreast = slice; t_.abreast < divide_up(units, kChunk * t_.run) + slice; t_.abreast += slice) {
                     consider_slots();
                 }
-            }
-        }
-    }
-
-    // Workgroups with whole slices.
-    void consider_splits() {
-        if (device_.is_cpu) {
-            least_ = UINT64_MAX; // so that tests split columns
-        }
-        t_.abreast = 1;
-        t_.run = t_.lanes / kChunk;
-        const uint32_t slices = divide_up(chunks_, t_.run);
-        for (t_.tiles = 1; t_.tiles <= 2; t_.tiles++) {
-            for (uint32_t each = 1; each < slices; each++) { // slices of a workgroup
-                t_.splits = divide_up(slices, each);
-                consider_slots();
             }
         }
     }
@@ -164,14 +126,12 @@ class ByteTilesPlanner {
 
     // An estimate of a launch's time, of which only ratios matter; a unit is some 50 ns on an H100. A workgroup goes
     // through steps of one chunk each. A step takes a fixed time, and more for every tile on the compute unit or for
-    // loading its parts of x; workgroups on one compute unit slow each other down. Adding up slices takes a fixed time
-    // as well, and more for storing and loading them.
+    // loading its parts of x; workgroups on one compute unit slow each other down.
     uint64_t cost() const {
         constexpr uint32_t kStep = 14, kTile = 1, kPart = 5; // tiles and parts of 8 rows of x
-        constexpr uint64_t kJoin = 70, kJoined = 20000;      // results of slices in a unit
         const uint32_t parts = t_.group_x_rows() / 8, registers = kRegisters[t_.side / 8 - 1][t_.tiles - 1];
         const uint64_t blocks = divide_up(shape_.x_rows, t_.group_x_rows());
-        const uint64_t groups = divide_up(shape_.rows, t_.group_rows()) * blocks * t_.splits;
+        const uint64_t groups = divide_up(shape_.rows, t_.group_rows()) * blocks;
         const uint32_t resident = std::max(
             1u, std::min(kUnitShared / t_.shared_bytes(group_size_), kUnitRegisters / (registers * t_.threads())));
         const uint64_t compute_units = std::max(1u, device_.compute_units);
@@ -179,10 +139,7 @@ class ByteTilesPlanner {
         const uint64_t together = std::min<uint64_t>(resident, divide_up(groups, compute_units)); // on one compute unit
         const uint64_t step =
             std::max(kStep + kTile * t_.places() * t_.tiles * together * parts, kPart * t_.abreast * together * parts);
-        const uint64_t join = t_.splits == 1 ? 0 : kJoin + rounds * shape_.rows * shape_.x_rows / kJoined;
-        return divide_up(groups, compute_units * together) * divide_up(rounds, t_.splits) * t_.run * step *
-                   (1 + together) / 2 +
-               join;
+        return divide_up(groups, compute_units * together) * rounds * t_.run * step * (1 + together) / 2;
     }
 
     const DeviceTraits &device_;
@@ -195,26 +152,14 @@ class ByteTilesPlanner {
 } // namespace
 
 // The cheapest launch. Only its lanes determine the order of sums.
-ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size,
-                          bool may_split) {
+ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size) {
     ByteTilesPlanner planner(device, shape, group_size);
     planner.consider_whole_rows();
-    const bool few_tiles = shape.rows / kTileRows <= kFewTiles * std::max(1u, device.compute_units);
-    if (may_split && few_tiles && shape.x_rows > 8) {
-        planner.consider_splits();
-    }
     return planner.best();
 }
 
-// Whether projection_join can finish the results; it expects one scale for a unit.
-static bool may_split(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return m.count == 1 && op.norm == 0 && op.group_size >= 32 &&
-           (op.epilogue == PROJECTION_STORE || op.epilogue == PROJECTION_RESIDUAL) &&
-           lowering.has_kernel(spec::projection_join::kKernel);
-}
-
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_byte_tiles(lowering.device(), projection_shape(op, m), op.group_size, may_split(lowering, op, m));
+    return plan_byte_tiles(lowering.device(), projection_shape(op, m), op.group_size);
 }
 
 // Whether there are enough rows of x, and not too many.
@@ -241,14 +186,16 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
         dispatch_held_x(lowering, op, m);
         return;
     }
+    if (takes_parts(lowering, op, m)) {
+        dispatch_parts(lowering, op, m);
+        return;
+    }
     const ByteTiles t = plan(lowering, op, m);
-    const Array x = make_rows(lowering, op, m, t);
+    const Array x = make_rows(lowering, op, m, t.side);
     ProjectionParams p{};
     p.x_stride = uint32_t(m.cols);
     const uint32_t groups = fill_groups(p, op, m, t.group_rows());
     const ProjectionBindings bind{m, m.out(0)};
-    const int64_t slices = divide_up(m.cols / 32, t.lanes);
-    const Array sums = t.splits == 1 ? Array() : lowering.scratch(DT_FLOAT32, {slices, m.x_rows, int64_t(p.sets[0].n)});
     lowering.dispatch(spec::projection_coopmat{.threads = t.threads(),
                                                .y_dtype = m.out(0).dtype,
                                                .scales_dtype = m.scales(0).dtype,
@@ -266,7 +213,6 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .norm = op.norm,
                                                .x_blocks = t.x_blocks,
                                                .x_dtype = m.x.dtype,
-                                               .splits = t.splits,
                                                .bits = op.bits,
                                                .scale_words = scale_words(op, m),
                                                .unit_scales = unit_scales(op.group_size)},
@@ -284,13 +230,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                        .biases2 = bind.biases(2),
                        .y2 = bind.y(2),
                        .residual = bind.read(m.residual),
-                       .x = bind.read(m.x),
-                       .slice_sums = sums ? Binding{sums, KPX_WRITE} : bind.y(0)},
-                      p,
-                      grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows()) * t.splits));
-    if (t.splits > 1) {
-        join_slices(lowering, op, m, p, sums);
-    }
+                       .x = bind.read(m.x)},
+                      p, grid_1d(lowering.device(), int64_t(groups) * divide_up(m.x_rows, t.group_x_rows())));
 }
 
 } // namespace kpx

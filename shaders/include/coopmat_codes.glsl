@@ -1,10 +1,12 @@
-// Codes of projection_coopmat: their way from memory, a chunk ahead, to shared memory, as bytes, with the scales and
+// Codes of projection_coopmat and projection_parts: their way from memory, a chunk ahead, to shared memory, as bytes, with the scales and
 // biases.
 //
 // Before the include: code_bytes.glsl; what the kernel declares of its matrices and places in shared memory, and which
 // of them the team has.
 #ifndef COOPMAT_CODES_GLSL
 #define COOPMAT_CODES_GLSL
+
+#include "projection_matrices.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
 // lanes loaded one and some the other, these loads would wait for each other.
@@ -17,28 +19,7 @@ uint scale_bits[TILES * GROUPS], bias_bits[TILES * GROUPS];
 // Which quad of a tile's codes a lane loads, or which unit.
 uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
 
-#define MATRIX(i, slot) \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block4 { uvec4 data[]; } w##i; \
-    const uint scales##i##_DT = scales_DT; \
-    const uint biases##i##_DT = biases_DT; \
-    const uint y##i##_DT = y_DT; \
-    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
-    TENSOR_BITS(scales##i) \
-    TENSOR_LOOSE_BITS(slot + 1, scales##i) \
-    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
-    TENSOR_BITS(biases##i) \
-    TENSOR_LOOSE_BITS(slot + 2, biases##i) \
-    TENSOR_BLOCKS(slot + 3, y##i, ) \
-    TENSOR_STORES(y##i) \
-    float weight##i(uint row, uint unit, uint code) { \
-        uint at = p.sets[i].w_offset + row * p.sets[i].w_stride + unit * BITS; \
-        uint group = (unit >> GROUP_SHIFT) * UNIT_SCALES + code / 16 * (UNIT_SCALES - 1); \
-        uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
-        uint scale = scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group); \
-        return code_weight(CODE_AT(w##i, at, code * BITS), scale, bias); \
-    } \
+#define FETCHES(i) \
     void fetch##i(uint t, uint first, uint unit) { \
         [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) { \
             uint at = tile_part(k), to = (t * UNITS_HELD + k) * BITS; \
@@ -82,9 +63,20 @@ uint tile_part(uint k) { return (k * X_BLOCKS + x_block()) * 32 + team_lane(); }
         } \
     }
 
-MATRIX(0, 1)
-MATRIX(1, 5)
-MATRIX(2, 9)
+FETCHES(0)
+FETCHES(1)
+FETCHES(2)
+
+// Starts the loads of a chunk of a tile of the matrix, from row on, as tile t of those in flight.
+void fetch_of(uint set, uint t, uint row, uint unit) {
+    if (SETS == 1 || set == 0) {
+        fetch0(t, row, unit);
+    } else if (SETS == 2 || set == 1) {
+        fetch1(t, row, unit);
+    } else {
+        fetch2(t, row, unit);
+    }
+}
 
 // Starts the loads of a chunk of the team's tiles.
 void fetch(uint unit) {
@@ -96,12 +88,8 @@ void fetch(uint unit) {
             } else {
                 fetch1(t, row, unit);
             }
-        } else if (SETS == 1 || matrix == 0) {
-            fetch0(t, row, unit);
-        } else if (SETS == 2 || matrix == 1) {
-            fetch1(t, row, unit);
         } else {
-            fetch2(t, row, unit);
+            fetch_of(matrix, t, row, unit);
         }
     }
 }
@@ -125,35 +113,39 @@ void unpack_unit(uint to, uint from) {
     }
 }
 
-// Stores the codes in shared memory, as a byte each, and the scales and biases.
-void unpack() {
-    [[unroll]] for (uint t = 0; t < TILES; t++) {
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
-            uint at = tile_part(k), to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
-            unpack_unit(to, (t * UNITS_HELD + k) * BITS);
-        }
-        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
-            uint at = tile_part(k);
-            uint to = tile_from(place(), t) + at / ROW_QUADS * PITCH + at % ROW_QUADS * (BITS == 8 ? 1 : UNIT_PITCH);
-            uvec4 v = words[t * WORDS + k];
-            if (BITS == 8) {
-                work[to] = byte_bytes(v);
-                continue;
-            }
-            work[to] = nibble_bytes(v.xy);
-            work[to + UNIT_SCALES] = nibble_bytes(v.zw);
-            if (UNIT_SCALES == 2) {
-                work[to + 1] = uvec4(0);
-            }
-        }
-        if (x_block() > 0) {
+// Stores the codes of tile t of those in flight in shared memory, as a byte each, and the scales and biases.
+void unpack_tile(uint t, uint tile) {
+    [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
+        uint at = tile_part(k), to = tile + at / CHUNK * PITCH + at % CHUNK * 2;
+        unpack_unit(to, (t * UNITS_HELD + k) * BITS);
+    }
+    [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
+        uint at = tile_part(k);
+        uint to = tile + at / ROW_QUADS * PITCH + at % ROW_QUADS * (BITS == 8 ? 1 : UNIT_PITCH);
+        uvec4 v = words[t * WORDS + k];
+        if (BITS == 8) {
+            work[to] = byte_bytes(v);
             continue;
         }
-        [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-            vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
-            uint i = team_lane();
-            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
+        work[to] = nibble_bytes(v.xy);
+        work[to + UNIT_SCALES] = nibble_bytes(v.zw);
+        if (UNIT_SCALES == 2) {
+            work[to + 1] = uvec4(0);
         }
+    }
+    if (x_block() > 0) {
+        return;
+    }
+    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
+        vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
+        uint i = team_lane();
+        work[tile + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
+    }
+}
+
+void unpack() {
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        unpack_tile(t, tile_from(place(), t));
     }
 }
 

@@ -102,14 +102,4 @@ void collect(uint round_, bool last) {
     }
 }
 
-// Stores the sums of a round, which is a slice.
-void store_slice(uint round_) {
-    [[dont_unroll]] for (uint mine = gl_LocalInvocationIndex; mine < RESULTS; mine += THREADS) {
-        uint tile = tile_of(mine), i = mine % TILE_RESULTS;
-        if (exists(tile, i)) {
-            slice_sums[(round_ * p.x_rows + row_of_x(i)) * p.sets[0].n + row_of_w(tile, i)] = add_round(0.0, tile, i);
-        }
-    }
-}
-
 #endif

@@ -1,0 +1,170 @@
+#include "ops/projection_parts.hpp"
+
+#include <algorithm>
+
+#include "ops/affine.hpp"
+#include "ops/projection_matrix.hpp"
+#include "ops/projection_operands.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr uint32_t kRowsOfTile = 16, kChunkUnits = 4, kMostPart = 16;
+constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
+constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
+
+// The matrices side by side, whatever is done with their products.
+ProjectionOp without_epilogue(ProjectionOp op) {
+    op.epilogue = PROJECTION_STORE;
+    return op;
+}
+
+int64_t tiles_of(const ProjectionOperands &m) {
+    int64_t tiles = 0;
+    for (uint32_t i = 0; i < m.count; i++) {
+        tiles += divide_up(m.w(i).dim(0), kRowsOfTile);
+    }
+    return tiles;
+}
+
+PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of(m), op.group_size);
+}
+
+Array make_sums(Lowering &lowering, const ProjectionOperands &m, const PartTiles &t) {
+    const int64_t parts = divide_up(m.cols / 32, t.part), rows = divide_up(m.x_rows, t.side) * t.side;
+    return lowering.scratch(DT_FLOAT32, {parts, rows, tiles_of(m) * kRowsOfTile});
+}
+
+void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
+                const PartTiles &t, const Array &sums, const Array &x) {
+    constexpr uint32_t kJoinThreads = 128;
+    const int64_t columns = (is_pair(op) ? p.starts[0] : tiles_of(m)) * kRowsOfTile;
+    const ProjectionBindings bind{m, m.out(0)};
+    lowering.dispatch(spec::projection_join{.threads = kJoinThreads,
+                                            .y_dtype = m.out(0).dtype,
+                                            .scales_dtype = m.scales(0).dtype,
+                                            .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
+                                            .group_shift = group_shift(op.group_size) - 5,
+                                            .cols = uint32_t(m.cols),
+                                            .sets = m.count,
+                                            .epilogue = op.epilogue,
+                                            .lanes = t.lanes,
+                                            .part = t.part,
+                                            .side = t.side,
+                                            .bits = op.bits,
+                                            .norm = op.norm,
+                                            .x_dtype = m.x.dtype},
+                      {.part_sums = bind.read(sums),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = bind.y(0),
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = bind.y(1),
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = bind.y(2),
+                       .residual = bind.read(m.residual),
+                       .x = bind.read(m.x),
+                       .rows_of_x = bind.read(x)},
+                      p, grid_1d(lowering.device(), m.x_rows * divide_up(columns, kJoinThreads)));
+}
+
+} // namespace
+
+uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
+    const uint32_t tile = kRowsOfTile * (2 * kChunkUnits + 1) + std::max(1u, kChunkUnits * 32 / group_size) * 8;
+    return (teams * tile + part / kChunkUnits * X_SQUARES(side)) * 16;
+}
+
+// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter: a
+// turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and loading x takes a few
+// steps.
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles,
+                          uint32_t group_size) {
+    constexpr uint64_t kStep = 8, kTogether = 1, kFixed = 20;
+    PartTiles t{};
+    t.lanes = slice_lanes(device, shape.cols / 32);
+    t.part = std::min(t.lanes, kMostPart);
+    t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : 16;
+    t.teams = device.is_cpu ? kCpuPartTeams : kMostPartTeams;
+    while (t.teams > 0 &&
+           (t.threads() > device.max_workgroup_invocations || t.shared_bytes(group_size) > device.max_shared_bytes)) {
+        t.teams--;
+    }
+    if (t.teams == 0) {
+        return t;
+    }
+    const uint64_t all = divide_up(tiles, t.teams); // turns of all workgroups of a part
+    const uint64_t others = divide_up(shape.cols / 32, t.part) * divide_up(shape.x_rows, t.side); // parts and blocks
+    const uint64_t compute_units = std::max(1u, device.compute_units), resident = t.side == 8 ? 2 : 1;
+    uint64_t least = UINT64_MAX;
+    for (uint64_t groups = 1; groups <= std::min(all, 8 * compute_units); groups++) {
+        const uint64_t turns = divide_up(all, groups), workgroups = divide_up(all, turns) * others;
+        const uint64_t together = std::min(resident, uint64_t(divide_up(workgroups, compute_units)));
+        const uint64_t steps = turns * (t.part / kChunkUnits) * (kStep + kTogether * (together - 1));
+        const uint64_t cost = divide_up(workgroups, compute_units * together) * (kFixed + steps);
+        if (cost < least) {
+            least = cost;
+            t.turns = uint32_t(turns);
+        }
+    }
+    return t;
+}
+
+bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (op.group_size < 32 || !lowering.has_kernel(spec::projection_parts::kKernel) ||
+        !lowering.has_kernel(spec::projection_join::kKernel)) {
+        return false;
+    }
+    const PartTiles t = plan_parts(lowering, op, m);
+    const int64_t rows = divide_up(m.x_rows, 16) * 16;
+    return t.teams != 0 && t.lanes % kChunkUnits == 0 &&
+           divide_up(m.cols / 32, t.part) * rows * tiles_of(m) * kRowsOfTile * 4 <= kMostSums;
+}
+
+void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const PartTiles t = plan_parts(lowering, op, m);
+    const Array x = make_rows(lowering, op, m, t.side), sums = make_sums(lowering, m, t);
+    ProjectionParams p{};
+    const int64_t tiles = fill_groups(p, without_epilogue(op), m, kRowsOfTile);
+    const int64_t groups = divide_up(tiles, int64_t(t.teams) * t.turns);
+    const ProjectionBindings bind{m, m.out(0)};
+    lowering.dispatch(
+        spec::projection_parts{.threads = t.threads(),
+                               .y_dtype = m.out(0).dtype,
+                               .scales_dtype = m.scales(0).dtype,
+                               .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
+                               .group_shift = group_shift(op.group_size) - 5,
+                               .cols = uint32_t(m.cols),
+                               .sets = m.count,
+                               .part = t.part,
+                               .teams = t.teams,
+                               .turns = t.turns,
+                               .side = t.side,
+                               .bits = op.bits,
+                               .scale_words = scale_words(op, m)},
+        {.rows_of_x = bind.read(x),
+         .w0 = bind.w(0),
+         .scales0 = bind.scales(0),
+         .biases0 = bind.biases(0),
+         .y0 = {m.w(0), KPX_READ},
+         .w1 = bind.w(1),
+         .scales1 = bind.scales(1),
+         .biases1 = bind.biases(1),
+         .y1 = {m.w(0), KPX_READ},
+         .w2 = bind.w(2),
+         .scales2 = bind.scales(2),
+         .biases2 = bind.biases(2),
+         .y2 = {m.w(0), KPX_READ},
+         .part_sums = {sums, KPX_WRITE}},
+        p, grid_1d(lowering.device(), groups * divide_up(m.cols / 32, t.part) * divide_up(m.x_rows, t.side)));
+    join_parts(lowering, op, m, p, t, sums, x);
+}
+
+} // namespace kpx

@@ -1,0 +1,184 @@
+// projection_coopmat with the columns divided among workgroups, for products of which a compute unit has much to do: the
+// same sums of the same integers, but for the last steps, which projection_join does.
+//
+// A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup has all of x for one
+// part and a block of SIDE rows in shared memory. After that, its teams do not wait for each other: each goes through
+// TURNS tiles of 16 rows of w, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
+// more to do at a time, and the code stays short enough for their caches of instructions.
+//
+// Tiles of all matrices are numbered one after the other, and the sums of tile t are columns 16t to 16t + 15 of a row.
+//
+// variants: narrow_subgroup_khr8 narrow_dot8
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0) in; // TEAMS * 32
+
+#include "quads.glsl"
+#include "math.glsl"
+#include "projection_sums.glsl"
+
+layout(constant_id = 1) const uint y_DT = DT_FLOAT32;
+layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
+layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
+layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
+layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
+layout(constant_id = 6) const uint SETS = 1;        // matrices
+layout(constant_id = 7) const uint PART = 16;       // units of a part: 8 or 16
+layout(constant_id = 8) const uint TEAMS = 8;
+layout(constant_id = 9) const uint TURNS = 1;
+layout(constant_id = 10) const uint SIDE = 16; // rows of x: 16 or 8
+layout(constant_id = 11) const uint BITS = 4;
+layout(constant_id = 12) const uint SCALE_WORDS = 0; // as in projection_coopmat
+
+layout(set = 0, binding = 0) readonly buffer RowsOfX { uvec4 rows_of_x[]; };
+layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; // by part, block, row of x and tile
+
+layout(push_constant) uniform Push { ProjectionParams p; };
+
+const bool PAIR = false;
+const uint TILES = 1, X_BLOCKS = 1, UNIT_SCALES = 1;
+const uint UNITS = COLS / 32;
+const uint CHUNK = 4;
+const uint RUN = PART / CHUNK; // chunks of a part
+const uint PARTS = (UNITS + PART - 1) / PART;
+const uint UNIT_QUADS = BITS / 4, ROW_QUADS = CHUNK * UNIT_QUADS;
+const uint SMALL_SHIFT = 5;
+const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
+const bool EVEN = UNITS % PART == 0;
+const uint THREADS = TEAMS * 32;
+const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // of scales in a chunk
+const uint UNIT_PITCH = 2, PITCH = UNIT_PITCH * CHUNK + 1;                  // quads of a unit, and of a row of a chunk
+const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT;                         // of a row
+const uint WORD_SCALES = SCALE_WORDS == 0 ? 1 : GROUPS / SCALE_WORDS;
+const uint SCALES_FROM = 16 * PITCH, TILE_QUADS = SCALES_FROM + GROUPS * 8;
+const uint SUM_PITCH = 0; // sums do not go through shared memory
+const uint HELD_PITCH = X_PITCH, UNIT_SUMS = X_SUMS(SIDE) - X_MULTIPLES(SIDE);
+const uint X_QUADS = X_SQUARES(SIDE); // of a chunk of x: all but the sums of squares
+const uint X_FROM = TEAMS * TILE_QUADS;
+
+shared uvec4 work[X_FROM + RUN * X_QUADS];
+
+const uint HELD_UNITS = 1, HELD_TILES = 1;
+
+#include "code_bytes.glsl"
+#include "byte_tiles.glsl"
+
+uint x_block() { return 0; }
+uint place() { return team(); }
+uint slot() { return 0; }
+
+uint tiles; // of all matrices
+uint block, blocks, part;
+uint matrix, first_row; // of the tile whose codes are loaded
+
+uint tile_row(uint) { return first_row; }
+
+#include "coopmat_codes.glsl"
+
+void locate() {
+    tiles = (p.sets[SETS - 1].n + 15) / 16 + (SETS == 1 ? 0 : p.starts[SETS - 2]);
+    blocks = (p.x_rows + SIDE - 1) / SIDE;
+    block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
+    part = workgroup_index() / blocks % PARTS;
+}
+
+// The team's tile of a turn.
+uint tile_of(uint turn) { return (workgroup_index() / blocks / PARTS * TURNS + turn) * TEAMS + team(); }
+
+// Starts the loads of the codes of a step: chunk step_ % RUN of a tile, another one where there is no such tile.
+void fetch_step(uint step_) {
+    uint tile = min(tile_of(step_ / RUN), tiles - 1);
+    matrix = uint(SETS > 1 && tile >= p.starts[0]) + uint(SETS > 2 && tile >= p.starts[1]);
+    first_row = (tile - (matrix == 0 ? 0 : p.starts[matrix - 1])) * 16;
+    fetch((part * RUN + step_ % RUN) * CHUNK);
+}
+
+// Loads x into shared memory. Chunks beyond the last are others, whose products are not used.
+void load_x() {
+    [[unroll]] for (uint i = 0; i < (RUN * X_QUADS + THREADS - 1) / THREADS; i++) {
+        uint at = min(i * THREADS + gl_LocalInvocationIndex, RUN * X_QUADS - 1);
+        uint chunk = min(part * RUN + at / X_QUADS, CHUNKS - 1);
+        work[X_FROM + at] = rows_of_x[(block * CHUNKS + chunk) * X_CHUNK(SIDE) + at % X_QUADS];
+    }
+}
+
+// Sums that are still to be added to the next one of the same size: of a unit, of two, of a chunk and of two chunks.
+FLOATS waiting_unit, waiting_pair, waiting_run[2];
+FLOATS sums;
+
+// Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
+void add_chunk(uint unit, uint x) {
+    uint tile = tile_from(place(), 0);
+    UNROLL for (uint u = 0; u < CHUNK; u++) {
+        hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
+        INTEGERS high, rest;
+        multiply_bytes(tile + UNIT_PITCH * u, 0, high, rest);
+        if (u % (1 << GROUP_SHIFT) == 0) {
+            hold_scales(0, tile + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+        }
+        FLOATS result;
+        unit_floats(high, rest, 0, 0, unit + u < UNITS, result);
+        if (u % 2 == 0) {
+            waiting_unit = result;
+            continue;
+        }
+        floats_add(result, waiting_unit);
+        if (u % 4 == 1) {
+            waiting_pair = result;
+            continue;
+        }
+        floats_add(result, waiting_pair);
+        sums = result;
+    }
+}
+
+// Adds up the chunks of a part in the same way.
+void add_to_part(uint number) {
+    bool done = false;
+    [[unroll]] for (uint level = 0; 1 << level < RUN; level++) {
+        if (!done) {
+            if ((number >> level) % 2 == 0) {
+                waiting_run[level] = sums;
+                done = true;
+            } else {
+                floats_add(sums, waiting_run[level]);
+            }
+        }
+    }
+}
+
+// Rows of x beyond the last and rows of w beyond those of a matrix have a place as well.
+void store_sums(uint tile) {
+    uint pitch = tiles * 16, at = (part * blocks + block) * SIDE * pitch + tile * 16;
+#ifdef COOPMAT_KHR
+    coopMatStore(sums, part_sums, at, pitch, gl_CooperativeMatrixLayoutColumnMajor);
+#else
+    [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
+        part_sums[at + column_of_lane(i) * pitch + row_of_lane()] = sums.v[i];
+    }
+#endif
+}
+
+void main() {
+    locate();
+    fetch_step(0);
+    load_x();
+    barrier();
+    uint steps = HIDDEN(TURNS * RUN, p.x_rows);
+    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
+        uint number = step_ % RUN, tile = tile_of(step_ / RUN);
+        unpack();
+        team_barrier();
+        if (step_ + 1 < steps) {
+            fetch_step(step_ + 1);
+        }
+        add_chunk((part * RUN + number) * CHUNK, X_FROM + number * X_QUADS);
+        add_to_part(number);
+        team_barrier();
+        if (number + 1 == RUN && tile < tiles) {
+            store_sums(tile);
+        }
+    }
+}
