@@ -3,7 +3,7 @@
 //
 // A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup has all of x for one
 // part and a block of SIDE rows in shared memory. After that, its teams do not wait for each other: each goes through
-// TURNS tiles of 16 rows of w, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
+// TURNS tiles of 16 rows of a matrix, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
 // more to do at a time, and the code stays short enough for their caches of instructions.
 //
 // Tiles of all matrices are numbered one after the other, and the sums of tile t are columns 16t to 16t + 15 of a row.
@@ -38,6 +38,7 @@ layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
 const bool PAIR = false;
+const uint matrix = 0; // coopmat_codes.glsl's own choice of a matrix is not used
 const uint TILES = 1, X_BLOCKS = 1, UNIT_SCALES = 1;
 const uint UNITS = COLS / 32;
 const uint CHUNK = 4;
@@ -69,30 +70,35 @@ uint x_block() { return 0; }
 uint place() { return team(); }
 uint slot() { return 0; }
 
-uint tiles; // of all matrices
 uint block, blocks, part;
-uint matrix, first_row; // of the tile whose codes are loaded
+uint set_of_group;          // the workgroup's matrix
+uint first_tile, set_tiles; // the team's first tile, among those of the matrix, and how many it has
+uint first_row;             // of the tile whose codes are loaded
 
 uint tile_row(uint) { return first_row; }
 
 #include "coopmat_codes.glsl"
 
+uint tiles_in(uint set) { return (p.sets[set].n + 15) / 16; }
+
+// The first tile of a matrix, among those of all.
+uint tiles_before(uint set) { return set == 0 ? 0 : p.starts[set - 1]; }
+
 void locate() {
-    tiles = (p.sets[SETS - 1].n + 15) / 16 + (SETS == 1 ? 0 : p.starts[SETS - 2]);
     blocks = (p.x_rows + SIDE - 1) / SIDE;
     block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
     part = workgroup_index() / blocks % PARTS;
-}
-
-// The team's tile of a turn.
-uint tile_of(uint turn) { return (workgroup_index() / blocks / PARTS * TURNS + turn) * TEAMS + team(); }
-
-// Starts the loads of the codes of a step: chunk step_ % RUN of a tile, another one where there is no such tile.
-void fetch_step(uint step_) {
-    uint tile = min(tile_of(step_ / RUN), tiles - 1);
-    matrix = uint(SETS > 1 && tile >= p.starts[0]) + uint(SETS > 2 && tile >= p.starts[1]);
-    first_row = (tile - (matrix == 0 ? 0 : p.starts[matrix - 1])) * 16;
-    fetch((part * RUN + step_ % RUN) * CHUNK);
+    uint group = workgroup_index() / blocks / PARTS;
+    set_of_group = 0;
+    [[unroll]] for (uint i = 0; i + 1 < SETS; i++) {
+        uint groups = (tiles_in(i) + TEAMS * TURNS - 1) / (TEAMS * TURNS);
+        if (set_of_group == i && group >= groups) {
+            group -= groups;
+            set_of_group++;
+        }
+    }
+    first_tile = group * TEAMS * TURNS + team();
+    set_tiles = tiles_in(set_of_group);
 }
 
 // Loads x into shared memory. Chunks beyond the last are others, whose products are not used.
@@ -151,7 +157,8 @@ void add_to_part(uint number) {
 
 // Rows of x beyond the last and rows of w beyond those of a matrix have a place as well.
 void store_sums(uint tile) {
-    uint pitch = tiles * 16, at = (part * blocks + block) * SIDE * pitch + tile * 16;
+    uint pitch = (tiles_before(SETS - 1) + tiles_in(SETS - 1)) * 16;
+    uint at = (part * blocks + block) * SIDE * pitch + (tiles_before(set_of_group) + tile) * 16;
 #ifdef COOPMAT_KHR
     coopMatStore(sums, part_sums, at, pitch, gl_CooperativeMatrixLayoutColumnMajor);
 #else
@@ -161,24 +168,40 @@ void store_sums(uint tile) {
 #endif
 }
 
+// Starts the loads of the codes of a step: chunk step_ % RUN of a tile, another one where there is no such tile.
+#define FETCH_STEP(i, step_) \
+    first_row = min(first_tile + (step_) / RUN * TEAMS, set_tiles - 1) * 16; \
+    fetch##i(0, first_row, (part * RUN + (step_) % RUN) * CHUNK);
+
+// The team's tiles of one matrix. There is a copy for each matrix: loads in branches of the loop would end in registers
+// that differ, and be moved, and so waited for, where the branches meet.
+#define GO_THROUGH_TILES(i) \
+    FETCH_STEP(i, 0) \
+    load_x(); \
+    barrier(); \
+    uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
+    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
+        uint number = step_ % RUN, tile = first_tile + step_ / RUN * TEAMS; \
+        unpack(); \
+        team_barrier(); \
+        if (step_ + 1 < steps) { \
+            FETCH_STEP(i, step_ + 1) \
+        } \
+        add_chunk((part * RUN + number) * CHUNK, X_FROM + number * X_QUADS); \
+        add_to_part(number); \
+        team_barrier(); \
+        if (number + 1 == RUN && tile < set_tiles) { \
+            store_sums(tile); \
+        } \
+    }
+
 void main() {
     locate();
-    fetch_step(0);
-    load_x();
-    barrier();
-    uint steps = HIDDEN(TURNS * RUN, p.x_rows);
-    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) {
-        uint number = step_ % RUN, tile = tile_of(step_ / RUN);
-        unpack();
-        team_barrier();
-        if (step_ + 1 < steps) {
-            fetch_step(step_ + 1);
-        }
-        add_chunk((part * RUN + number) * CHUNK, X_FROM + number * X_QUADS);
-        add_to_part(number);
-        team_barrier();
-        if (number + 1 == RUN && tile < tiles) {
-            store_sums(tile);
-        }
+    if (SETS == 1 || set_of_group == 0) {
+        GO_THROUGH_TILES(0)
+    } else if (SETS == 2 || set_of_group == 1) {
+        GO_THROUGH_TILES(1)
+    } else {
+        GO_THROUGH_TILES(2)
     }
 }

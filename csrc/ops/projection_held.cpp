@@ -14,10 +14,8 @@ namespace {
 constexpr uint32_t kTileRows = 16, kMostChunk = 4, kMostTiles = 2;
 // The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
 constexpr uint32_t kMostTeams = 24, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536, kUnitGroups = 2;
-// It is faster than projection_coopmat for up to so many products of a tile and a unit on a compute unit; and from some
-// rows of x on for more of them, if there are few tiles. The first counts 8 rows of x, the others all of them by
-// eights.
-constexpr int64_t kMostWork = 100, kManyRows = 32, kMoreWork = 1000, kFewTiles = 10;
+// It is faster than other kernels for up to so many products of a tile and a unit on a compute unit.
+constexpr int64_t kMostWork = 100;
 
 class HeldPlanner {
   public:
@@ -127,12 +125,7 @@ bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const Proj
     if (op.bits != 4 || op.group_size < 32) {
         return false;
     }
-    const int64_t compute_units = std::max(1u, lowering.device().compute_units);
-    const int64_t tiles = tiles_of(op, m), work = tiles * (m.cols / 32);
-    const int64_t blocks = divide_up(m.x_rows, 8);
-    const bool few = m.x_rows >= kManyRows && work * blocks <= kMoreWork * compute_units &&
-                     tiles * blocks <= kFewTiles * compute_units;
-    return (has_little_work(lowering.device(), op, m) || few) && lowering.has_kernel(spec::projection_held::kKernel) &&
+    return has_little_work(lowering.device(), op, m) && lowering.has_kernel(spec::projection_held::kKernel) &&
            plan(lowering, op, m).lanes != 0;
 }
 

@@ -54,7 +54,8 @@ struct PartTiles {
 };
 
 // The cheapest launch for that many tiles of 16 rows of all matrices; no teams if there is none.
-PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t group_size);
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t sets,
+                          uint32_t group_size);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units);

@@ -29,7 +29,7 @@ int64_t tiles_of(const ProjectionOperands &m) {
 }
 
 PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of(m), op.group_size);
+    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of(m), m.count, op.group_size);
 }
 
 Array make_sums(Lowering &lowering, const ProjectionOperands &m, const PartTiles &t) {
@@ -85,7 +85,7 @@ uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter: a
 // turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and loading x takes a few
 // steps.
-PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles,
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t sets,
                           uint32_t group_size) {
     constexpr uint64_t kStep = 8, kTogether = 1, kFixed = 20;
     PartTiles t{};
@@ -105,7 +105,8 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
     const uint64_t compute_units = std::max(1u, device.compute_units), resident = t.side == 8 ? 2 : 1;
     uint64_t least = UINT64_MAX;
     for (uint64_t groups = 1; groups <= std::min(all, 8 * compute_units); groups++) {
-        const uint64_t turns = divide_up(all, groups), workgroups = divide_up(all, turns) * others;
+        // A workgroup has tiles of one matrix.
+        const uint64_t turns = divide_up(all, groups), workgroups = (divide_up(all, turns) + sets - 1) * others;
         const uint64_t together = std::min(resident, uint64_t(divide_up(workgroups, compute_units)));
         const uint64_t steps = turns * (t.part / kChunkUnits) * (kStep + kTogether * (together - 1));
         const uint64_t cost = divide_up(workgroups, compute_units * together) * (kFixed + steps);
@@ -124,16 +125,18 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
     }
     const PartTiles t = plan_parts(lowering, op, m);
     const int64_t rows = divide_up(m.x_rows, 16) * 16;
-    return t.teams != 0 && t.lanes % kChunkUnits == 0 &&
-           divide_up(m.cols / 32, t.part) * rows * tiles_of(m) * kRowsOfTile * 4 <= kMostSums;
+    return t.teams != 0 && divide_up(m.cols / 32, t.part) * rows * tiles_of(m) * kRowsOfTile * 4 <= kMostSums;
 }
 
 void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const PartTiles t = plan_parts(lowering, op, m);
     const Array x = make_rows(lowering, op, m, t.side), sums = make_sums(lowering, m, t);
     ProjectionParams p{};
-    const int64_t tiles = fill_groups(p, without_epilogue(op), m, kRowsOfTile);
-    const int64_t groups = divide_up(tiles, int64_t(t.teams) * t.turns);
+    (void)fill_groups(p, without_epilogue(op), m, kRowsOfTile); // starts are first tiles
+    int64_t groups = 0;
+    for (uint32_t i = 0; i < m.count; i++) {
+        groups += divide_up(divide_up(m.w(i).dim(0), kRowsOfTile), int64_t(t.teams) * t.turns);
+    }
     const ProjectionBindings bind{m, m.out(0)};
     lowering.dispatch(
         spec::projection_parts{.threads = t.threads(),

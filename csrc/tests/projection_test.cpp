@@ -266,17 +266,21 @@ static void check_rows(const Device &device, const Rows &c) {
     }
 }
 
-// With x in registers, and with a dispatch of its own for x.
+// With x in registers; with a dispatch of its own for x, and columns divided among workgroups, or not.
 TEST(a_projection_takes_several_rows) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    for (const char *disabled : {"", "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8"}) {
+    const std::string held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
+                      parts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_dot8";
+    for (const std::string &disabled : {std::string(), held, held + "," + parts}) {
         kpx_device_options options{};
-        options.disabled = disabled;
+        options.disabled = disabled.c_str();
         Device device = open_device(options);
         std::vector<Rows> cases{{5, 352, 40, 32, 1},
                                 {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
                                 {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4}};
-        if (*disabled != 0) { // on CPU drivers, two blocks of rows in a workgroup, and columns shared by several
+        if (disabled == held) { // slices of one part and of two
+            cases = {{16, 352, 40, 32, 1}, {16, 384, 40, 64, 0, 8}, {3, 1024, 17, 128, 0}};
+        } else if (!disabled.empty()) { // on CPU drivers, two blocks of rows in a workgroup
             cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}};
         }
         if (runs_every_case()) {

@@ -67,17 +67,6 @@ FETCHES(0)
 FETCHES(1)
 FETCHES(2)
 
-// Starts the loads of a chunk of a tile of the matrix, from row on, as tile t of those in flight.
-void fetch_of(uint set, uint t, uint row, uint unit) {
-    if (SETS == 1 || set == 0) {
-        fetch0(t, row, unit);
-    } else if (SETS == 2 || set == 1) {
-        fetch1(t, row, unit);
-    } else {
-        fetch2(t, row, unit);
-    }
-}
-
 // Starts the loads of a chunk of the team's tiles.
 void fetch(uint unit) {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
@@ -88,8 +77,12 @@ void fetch(uint unit) {
             } else {
                 fetch1(t, row, unit);
             }
+        } else if (SETS == 1 || matrix == 0) {
+            fetch0(t, row, unit);
+        } else if (SETS == 2 || matrix == 1) {
+            fetch1(t, row, unit);
         } else {
-            fetch_of(matrix, t, row, unit);
+            fetch2(t, row, unit);
         }
     }
 }
@@ -113,39 +106,35 @@ void unpack_unit(uint to, uint from) {
     }
 }
 
-// Stores the codes of tile t of those in flight in shared memory, as a byte each, and the scales and biases.
-void unpack_tile(uint t, uint tile) {
-    [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
-        uint at = tile_part(k), to = tile + at / CHUNK * PITCH + at % CHUNK * 2;
-        unpack_unit(to, (t * UNITS_HELD + k) * BITS);
-    }
-    [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
-        uint at = tile_part(k);
-        uint to = tile + at / ROW_QUADS * PITCH + at % ROW_QUADS * (BITS == 8 ? 1 : UNIT_PITCH);
-        uvec4 v = words[t * WORDS + k];
-        if (BITS == 8) {
-            work[to] = byte_bytes(v);
-            continue;
-        }
-        work[to] = nibble_bytes(v.xy);
-        work[to + UNIT_SCALES] = nibble_bytes(v.zw);
-        if (UNIT_SCALES == 2) {
-            work[to + 1] = uvec4(0);
-        }
-    }
-    if (x_block() > 0) {
-        return;
-    }
-    [[unroll]] for (uint g = 0; g < GROUPS; g++) {
-        vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
-        uint i = team_lane();
-        work[tile + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
-    }
-}
-
+// Stores the codes in shared memory, as a byte each, and the scales and biases.
 void unpack() {
     [[unroll]] for (uint t = 0; t < TILES; t++) {
-        unpack_tile(t, tile_from(place(), t));
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? UNITS_HELD : 0); k++) {
+            uint at = tile_part(k), to = tile_from(place(), t) + at / CHUNK * PITCH + at % CHUNK * 2;
+            unpack_unit(to, (t * UNITS_HELD + k) * BITS);
+        }
+        [[unroll]] for (uint k = 0; k < (BY_UNITS ? 0 : WORDS); k++) {
+            uint at = tile_part(k);
+            uint to = tile_from(place(), t) + at / ROW_QUADS * PITCH + at % ROW_QUADS * (BITS == 8 ? 1 : UNIT_PITCH);
+            uvec4 v = words[t * WORDS + k];
+            if (BITS == 8) {
+                work[to] = byte_bytes(v);
+                continue;
+            }
+            work[to] = nibble_bytes(v.xy);
+            work[to + UNIT_SCALES] = nibble_bytes(v.zw);
+            if (UNIT_SCALES == 2) {
+                work[to + 1] = uvec4(0);
+            }
+        }
+        if (x_block() > 0) {
+            continue;
+        }
+        [[unroll]] for (uint g = 0; g < GROUPS; g++) {
+            vec2 by = byte_factors(loaded_scale(group_bits(scale_bits, t, g)), loaded_bias(group_bits(bias_bits, t, g)));
+            uint i = team_lane();
+            work[tile_from(place(), t) + SCALES_FROM + g * 8 + i / 4][i & 3u] = floatBitsToUint(i < 16 ? by.x : by.y);
+        }
     }
 }
 
