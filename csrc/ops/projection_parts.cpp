@@ -13,6 +13,8 @@ namespace {
 constexpr uint32_t kRowsOfTile = 16, kChunkUnits = 4, kMostPart = 16;
 constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
 constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
+// Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
+constexpr int64_t kLeastPartWork = 250;
 
 // The matrices side by side, whatever is done with their products.
 ProjectionOp without_epilogue(ProjectionOp op) {
@@ -123,9 +125,14 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
         !lowering.has_kernel(spec::projection_join::kKernel)) {
         return false;
     }
+    const DeviceTraits &device = lowering.device();
+    const int64_t tiles = tiles_of(m), work = tiles * (m.cols / 32) * divide_up(m.x_rows, 8);
+    if (!device.is_cpu && work < kLeastPartWork * std::max(1u, device.compute_units)) {
+        return false; // CPU drivers take it for little work, too, so that tests do
+    }
     const PartTiles t = plan_parts(lowering, op, m);
     const int64_t rows = divide_up(m.x_rows, 16) * 16;
-    return t.teams != 0 && divide_up(m.cols / 32, t.part) * rows * tiles_of(m) * kRowsOfTile * 4 <= kMostSums;
+    return t.teams != 0 && divide_up(m.cols / 32, t.part) * rows * tiles * kRowsOfTile * 4 <= kMostSums;
 }
 
 void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
