@@ -1,6 +1,8 @@
 // How the projection kernel is launched.
 #pragma once
 
+#include <vector>
+
 #include "ops/op.hpp"
 
 namespace kpx {
@@ -53,8 +55,8 @@ struct PartTiles {
     uint32_t shared_bytes(uint32_t group_size) const; // of the kernel
 };
 
-// The cheapest launch for that many tiles of 16 rows of all matrices; no teams if there is none.
-PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t sets,
+// The cheapest launch for matrices of so many tiles of 16 rows each; no teams if there is none.
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, const std::vector<int64_t> &tiles,
                           uint32_t group_size);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.

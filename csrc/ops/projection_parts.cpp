@@ -1,6 +1,7 @@
 #include "ops/projection_parts.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops/affine.hpp"
 #include "ops/projection_matrix.hpp"
@@ -22,16 +23,28 @@ ProjectionOp without_epilogue(ProjectionOp op) {
     return op;
 }
 
-int64_t tiles_of(const ProjectionOperands &m) {
-    int64_t tiles = 0;
+// Tiles of the rows of each matrix.
+std::vector<int64_t> tiles_of_each(const ProjectionOperands &m) {
+    std::vector<int64_t> tiles;
     for (uint32_t i = 0; i < m.count; i++) {
-        tiles += divide_up(m.w(i).dim(0), kRowsOfTile);
+        tiles.push_back(divide_up(m.w(i).dim(0), kRowsOfTile));
     }
     return tiles;
 }
 
+int64_t tiles_of(const ProjectionOperands &m) {
+    const std::vector<int64_t> tiles = tiles_of_each(m);
+    return std::accumulate(tiles.begin(), tiles.end(), int64_t(0));
+}
+
 PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of(m), m.count, op.group_size);
+    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of_each(m), op.group_size);
+}
+
+// Workgroups for a part of the columns: each has up to `most` tiles of one matrix.
+int64_t part_groups(const std::vector<int64_t> &tiles, int64_t most) {
+    return std::accumulate(tiles.begin(), tiles.end(), int64_t(0),
+                           [&](int64_t sum, int64_t n) { return sum + divide_up(n, most); });
 }
 
 Array make_sums(Lowering &lowering, const ProjectionOperands &m, const PartTiles &t) {
@@ -87,7 +100,7 @@ uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter: a
 // turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and loading x takes a few
 // steps.
-PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, int64_t tiles, uint32_t sets,
+PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, const std::vector<int64_t> &tiles,
                           uint32_t group_size) {
     constexpr uint64_t kStep = 8, kTogether = 1, kFixed = 20;
     PartTiles t{};
@@ -102,13 +115,12 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
     if (t.teams == 0) {
         return t;
     }
-    const uint64_t all = divide_up(tiles, t.teams); // turns of all workgroups of a part
     const uint64_t others = divide_up(shape.cols / 32, t.part) * divide_up(shape.x_rows, t.side); // parts and blocks
     const uint64_t compute_units = std::max(1u, device.compute_units), resident = t.side == 8 ? 2 : 1;
+    const uint64_t most = divide_up(*std::max_element(tiles.begin(), tiles.end()), t.teams);
     uint64_t least = UINT64_MAX;
-    for (uint64_t groups = 1; groups <= std::min(all, 8 * compute_units); groups++) {
-        // A workgroup has tiles of one matrix.
-        const uint64_t turns = divide_up(all, groups), workgroups = (divide_up(all, turns) + sets - 1) * others;
+    for (uint64_t turns = most; turns > 0; turns--) {
+        const uint64_t workgroups = part_groups(tiles, t.teams * turns) * others;
         const uint64_t together = std::min(resident, uint64_t(divide_up(workgroups, compute_units)));
         const uint64_t steps = turns * (t.part / kChunkUnits) * (kStep + kTogether * (together - 1));
         const uint64_t cost = divide_up(workgroups, compute_units * together) * (kFixed + steps);
@@ -140,10 +152,7 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
     const Array x = make_rows(lowering, op, m, t.side), sums = make_sums(lowering, m, t);
     ProjectionParams p{};
     (void)fill_groups(p, without_epilogue(op), m, kRowsOfTile); // starts are first tiles
-    int64_t groups = 0;
-    for (uint32_t i = 0; i < m.count; i++) {
-        groups += divide_up(divide_up(m.w(i).dim(0), kRowsOfTile), int64_t(t.teams) * t.turns);
-    }
+    const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
     const ProjectionBindings bind{m, m.out(0)};
     lowering.dispatch(
         spec::projection_parts{.threads = t.threads(),

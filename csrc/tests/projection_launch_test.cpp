@@ -112,7 +112,8 @@ TEST(launches_of_parts_fit) {
             for (int64_t tiles : {1, 63, 1216, 9496}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     const kpx::ProjectionShape shape = shape_of_integers(16 * tiles, cols, x_rows, 1);
-                    const kpx::PartTiles t = kpx::plan_part_tiles(lowering.traits, shape, tiles, 3, 32);
+                    const kpx::PartTiles t =
+                        kpx::plan_part_tiles(lowering.traits, shape, {tiles, 1, tiles / 2 + 1}, 32);
                     if (t.teams == 0) {
                         CHECK(bytes == 32768 && x_rows > 8); // x of 16 rows and four teams do not fit
                         continue;
