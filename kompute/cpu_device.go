@@ -17,7 +17,7 @@ type cpuBackend struct {
 func openCPU(o options) *Device {
 	info := cpuInfo()
 	d := newDevice(info, o)
-	d.backend = cpuBackend{uploads: new(cpuUploads)}
+	d.backend = cpuBackend{uploads: newCPUUploads()}
 	d.clock = clock{time.Now(), processClock()}
 	if d.budget == 0 {
 		// Go would abort the process on larger allocations.

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -17,9 +18,11 @@ import (
 // tensors are closed.
 type cpuUploads struct {
 	mu    sync.Mutex
-	free  []byte // the rest of the last block
-	taken int64  // bytes of all blocks
+	free  []byte        // the rest of the last block
+	taken *atomic.Int64 // bytes of all blocks that have not been freed; apart, since blocks must not refer to themselves
 }
+
+func newCPUUploads() *cpuUploads { return &cpuUploads{taken: new(atomic.Int64)} }
 
 const (
 	hugePage        = 2 << 20
@@ -86,18 +89,22 @@ func (u *cpuUploads) take(n int) []byte {
 // grow begins a block of at least that many bytes, if there is memory for it. Blocks double, so that a
 // small model does not take a large one.
 func (u *cpuUploads) grow(least int) bool {
-	size := max(least, int(min(u.taken, mostHugeBlock)))
+	taken := u.taken.Load()
+	size := max(least, int(min(taken, mostHugeBlock)))
 	size = (size + hugePage - 1) / hugePage * hugePage
 	_, available := hostMemorySize()
-	if u.taken+int64(size) > (available+u.taken)/2 {
+	if taken+int64(size) > (available+taken)/2 {
 		return false
 	}
-	block := alignedBytes(size + hugePage)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(block))) % hugePage)
-	block = block[at : at+size]
+	whole := alignedBytes(size + hugePage)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(whole))) % hugePage)
+	block := whole[at : at+size]
 	if !adviseHugePages(block) {
 		return false
 	}
-	u.free, u.taken = block, u.taken+int64(size)
+	u.free = block
+	u.taken.Add(int64(size))
+	counter := u.taken
+	runtime.AddCleanup(unsafe.SliceData(whole), func(size int64) { counter.Add(-size) }, int64(size))
 	return true
 }

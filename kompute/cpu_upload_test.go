@@ -1,7 +1,9 @@
 package kompute
 
 import (
+	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +14,7 @@ import (
 func TestUploadsLieBehindOneAnother(t *testing.T) {
 	needHugePages(t)
 	rapid.Check(t, func(t *rapid.T) {
-		var u cpuUploads
+		u := newCPUUploads()
 		var copies [][]byte
 		for i, n := range rapid.SliceOfN(rapid.IntRange(1, 3<<20), 1, 20).Draw(t, "sizes") {
 			b := u.take(n)
@@ -29,13 +31,13 @@ func TestUploadsLieBehindOneAnother(t *testing.T) {
 		for _, b := range copies {
 			bytes += int64(len(b))
 		}
-		require.LessOrEqual(t, u.taken, 4*bytes+2*hugePage, "blocks double")
+		require.LessOrEqual(t, u.taken.Load(), 4*bytes+2*hugePage, "blocks double")
 	})
 }
 
 // needHugePages skips a test of what is not done without them.
 func needHugePages(t *testing.T) {
-	if new(cpuUploads).take(1) == nil {
+	if newCPUUploads().take(1) == nil {
 		t.Skip("this system has no transparent huge pages")
 	}
 }
@@ -43,11 +45,12 @@ func needHugePages(t *testing.T) {
 // Where memory is short, tensors stay where they are.
 func TestUploadsLeaveMemoryToOthers(t *testing.T) {
 	_, available := hostMemorySize()
-	u := cpuUploads{taken: available + hugePage}
+	u := newCPUUploads()
+	u.taken.Store(available + hugePage)
 	require.Nil(t, u.take(1))
 
 	d := openTest(t, "cpu")
-	d.backend.(cpuBackend).uploads.taken = available + hugePage
+	d.backend.(cpuBackend).uploads.taken.Store(available + hugePage)
 	weights := []float32{1, 2, 3}
 	s, x := newStream(t, d), wrapped(t, d, weights)
 	s.Upload(x)
@@ -69,7 +72,22 @@ func TestUploadCopiesWrappedMemory(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 3}, read(t, x))
 	require.Equal(t, []float32{-1, -2, -3}, read(t, closing(t, run(s, "neg", x))))
 	taken := d.backend.(cpuBackend).uploads
-	require.Len(t, taken.free, int(taken.taken)-uploadAlignment, "x once, and nothing else")
+	require.Len(t, taken.free, int(taken.taken.Load())-uploadAlignment, "x once, and nothing else")
+}
+
+// The memory of closed tensors can be taken again.
+func TestUploadsAreFreed(t *testing.T) {
+	needHugePages(t)
+	u := newCPUUploads()
+	for range 10 {
+		require.NotNil(t, u.take(hugePage))
+	}
+	before := u.taken.Load()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return u.taken.Load() < before
+	}, 10*time.Second, time.Millisecond)
+	require.Positive(t, u.taken.Load(), "the last block is still in use")
 }
 
 // wrapped returns a tensor in the caller's memory.
