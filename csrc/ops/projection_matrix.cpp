@@ -6,6 +6,7 @@
 #include "ops/projection_held.hpp"
 #include "ops/projection_operands.hpp"
 #include "ops/projection_parts.hpp"
+#include "ops/projection_rows.hpp"
 
 namespace kpx {
 
@@ -20,32 +21,9 @@ constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
 constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
 constexpr uint32_t kRegisters[2][2] = {{124, 176}, {176, 254}};
-constexpr uint32_t kRowTeams = 4; // of a workgroup of projection_rows
 // A unit with two scales takes the time of two. So projection.comp is faster for fewer rows of x, and where a compute
 // unit has little to do.
 constexpr int64_t kLeastHalvedRows = 5;
-
-} // namespace
-
-Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t side) {
-    const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, side);
-    const Array out = lowering.scratch(DT_UINT32, {blocks, divide_up(units, kChunk), X_CHUNK(side), 4});
-    const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
-                                 m.gain ? uint32_t(m.gain.offset) : 0};
-    lowering.dispatch(spec::projection_rows{.threads = kRowTeams * kTeamLanes,
-                                            .x_dtype = m.x.dtype,
-                                            .gain_dtype = gain_dtype(m),
-                                            .cols = uint32_t(m.cols),
-                                            .norm = norm_constant(op, m),
-                                            .teams = kRowTeams,
-                                            .side = side,
-                                            .even_first = uint32_t(op.bits == 4)},
-                      {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
-                      grid_1d(lowering.device(), blocks * divide_up(units * side / 8, kRowTeams)));
-    return out;
-}
-
-namespace {
 
 // Scales of a unit of 32 columns.
 uint32_t unit_scales(uint32_t group_size) {
@@ -53,25 +31,6 @@ uint32_t unit_scales(uint32_t group_size) {
 }
 
 } // namespace
-
-uint32_t scale_words(const ProjectionOp &op, const ProjectionOperands &m) {
-    const int64_t groups = kChunk * 32 / op.group_size, words = std::max<int64_t>(1, groups / 4);
-    for (uint32_t i = 0; i < m.count; i++) {
-        for (const Array *x : {&m.scales(i), &m.biases(i)}) {
-            if (!*x) {
-                continue;
-            }
-            const bool fills =
-                groups * x->element_size() == 4 * words && x->offset % groups == 0 && x->stride(0) % groups == 0;
-            if (!fills) {
-                return 0;
-            }
-        }
-    }
-    return m.cols % (kChunk * 32) == 0 ? uint32_t(words) : 0;
-}
-
-namespace {} // namespace
 
 uint32_t ByteTiles::shared_bytes(uint32_t group_size) const {
     const uint32_t pitch = (unit_scales(group_size) + 1) * kChunk + 1;

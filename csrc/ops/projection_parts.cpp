@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "ops/affine.hpp"
-#include "ops/projection_matrix.hpp"
 #include "ops/projection_operands.hpp"
+#include "ops/projection_rows.hpp"
 
 namespace kpx {
 
