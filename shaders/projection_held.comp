@@ -22,7 +22,7 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
-#include "unit_integers.glsl"
+#include "unit_digits.glsl"
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32; // the residual's too
 layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;

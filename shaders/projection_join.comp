@@ -31,12 +31,12 @@ layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
 TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
 QUADS_IN(14, x)
-layout(set = 0, binding = 15) readonly buffer RowsOfX { uvec4 rows_of_x[]; }; // for the sums of squares
+layout(set = 0, binding = 15) readonly buffer Squares { float squares[]; }; // of each unit of a row of x
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
 const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
-const uint UNITS = COLS / 32, CHUNK = 4, CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
+const uint UNITS = COLS / 32;
 const uint SMALL_SHIFT = 5, UNIT_SCALES = 1;
 const uint PARTS = (UNITS + PART - 1) / PART, SLICE_PARTS = LANES / PART; // one or two
 const uint block = 0;                                                     // rows are not counted in blocks
@@ -61,7 +61,7 @@ float sum_of(uint x_row, uint column) {
     return sum;
 }
 
-shared float squares[LANES];
+shared float lane_squares[LANES];
 
 // 1/rms of the row, from sums of squares added up as lanes of projection.comp do. Called by all threads together.
 float row_factor(uint row) {
@@ -69,17 +69,15 @@ float row_factor(uint row) {
     if (lane < LANES) {
         float sum = 0.0;
         [[unroll]] for (uint i = 0; i < (UNITS + LANES - 1) / LANES; i++) {
-            uint unit = min(lane + i * LANES, UNITS - 1);
-            uint chunk = (row / SIDE * CHUNKS + unit / CHUNK) * X_CHUNK(SIDE) + X_SQUARES(SIDE);
-            float v = uintBitsToFloat(rows_of_x[chunk + (unit % CHUNK * SIDE + row % SIDE) / 4][row & 3u]);
+            float v = squares[row * UNITS + min(lane + i * LANES, UNITS - 1)];
             sum += lane + i * LANES < UNITS ? v : 0.0;
         }
-        squares[lane] = sum;
+        lane_squares[lane] = sum;
     }
     barrier();
     float sums[LANES];
     [[unroll]] for (uint i = 0; i < LANES; i++) {
-        sums[i] = squares[i];
+        sums[i] = lane_squares[i];
     }
     [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
         [[unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {

@@ -1,14 +1,14 @@
 // projection_coopmat with the columns divided among workgroups, for products of which a compute unit has much to do: the
 // same sums of the same integers, but for the last steps, which projection_join does.
 //
-// A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup has all of x for one
-// part and a block of SIDE rows in shared memory. After that, its teams do not wait for each other: each goes through
+// A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup makes the digits of
+// x for one part and a block of SIDE rows. After that, its teams do not wait for each other: each goes through
 // TURNS tiles of 16 rows of a matrix, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
 // more to do at a time, and the code stays short enough for their caches of instructions.
 //
 // Tiles of all matrices are numbered one after the other, and the sums of tile t are columns 16t to 16t + 15 of a row.
 //
-// variants: narrow_subgroup_khr8 narrow_dot8
+// variants: narrow_subgroup_khr8 narrow_subgroup_dot8
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -18,6 +18,7 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
+#include "unit_digits.glsl"
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32;
 layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
@@ -32,8 +33,14 @@ layout(constant_id = 10) const uint SIDE = 16; // rows of x: 16 or 8
 layout(constant_id = 11) const uint BITS = 4;
 layout(constant_id = 12) const uint SCALE_WORDS = 0; // as in projection_coopmat
 
-layout(set = 0, binding = 0) readonly buffer RowsOfX { uvec4 rows_of_x[]; };
+layout(constant_id = 13) const uint NORM = 0; // 1: without gain, 2: with
+
+TENSOR_IN(0, x, 14)
+QUADS_IN(0, x)
 layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; // by part, block, row of x and tile
+TENSOR_IN(14, gain, 15)
+QUADS_IN(14, gain)
+layout(set = 0, binding = 15) writeonly buffer Squares { float squares[]; }; // of each unit of a row of x, for a norm
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -46,7 +53,6 @@ const uint RUN = PART / CHUNK; // chunks of a part
 const uint PARTS = (UNITS + PART - 1) / PART;
 const uint UNIT_QUADS = BITS / 4, ROW_QUADS = CHUNK * UNIT_QUADS;
 const uint SMALL_SHIFT = 5;
-const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % PART == 0;
 const uint THREADS = TEAMS * 32;
 const uint GROUPS = (CHUNK >> GROUP_SHIFT) == 0 ? 1 : CHUNK >> GROUP_SHIFT; // of scales in a chunk
@@ -72,7 +78,9 @@ uint slot() { return 0; }
 
 uint block, blocks, part;
 uint set_of_group;          // the workgroup's matrix
+bool first_of_part;         // whether the workgroup has the first tiles
 uint first_tile, set_tiles; // the team's first tile, among those of the matrix, and how many it has
+
 uint first_row;             // of the tile whose codes are loaded
 
 uint tile_row(uint) { return first_row; }
@@ -89,6 +97,7 @@ void locate() {
     block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
     part = workgroup_index() / blocks % PARTS;
     uint group = workgroup_index() / blocks / PARTS;
+    first_of_part = group == 0;
     set_of_group = 0;
     [[unroll]] for (uint i = 0; i + 1 < SETS; i++) {
         uint groups = (tiles_in(i) + TEAMS * TURNS - 1) / (TEAMS * TURNS);
@@ -101,12 +110,49 @@ void locate() {
     set_tiles = tiles_in(set_of_group);
 }
 
-// Loads x into shared memory. Chunks beyond the last are others, whose products are not used.
-void load_x() {
-    [[unroll]] for (uint i = 0; i < (RUN * X_QUADS + THREADS - 1) / THREADS; i++) {
-        uint at = min(i * THREADS + gl_LocalInvocationIndex, RUN * X_QUADS - 1);
-        uint chunk = min(part * RUN + at / X_QUADS, CHUNKS - 1);
-        work[X_FROM + at] = rows_of_x[(block * CHUNKS + chunk) * X_CHUNK(SIDE) + at % X_QUADS];
+// Threads make eight columns of a row of the block at a time, and four neighbours a unit of the part.
+const uint EIGHTS = PART * SIDE * 4, PASSES = (EIGHTS + THREADS - 1) / THREADS;
+vec4 x_low, x_high, gain_low, gain_high; // under way
+
+// Which eight columns: four neighbours are always a unit, so that shuffles are not in a branch. Threads beyond the last
+// repeat its work.
+uint eight_of(uint pass) {
+    uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+    return min((pass * THREADS + thread) / 4, EIGHTS / 4 - 1) * 4 + thread % 4;
+}
+
+uint row_of(uint eight) { return eight / (PART * 4); }
+uint unit_of(uint eight) { return eight / 4 % PART; }
+
+// Units beyond the last are others, whose products are not used; and rows beyond the last are that one.
+void load_eight(uint pass) {
+    uint eight = eight_of(pass), row = min(block * SIDE + row_of(eight), p.x_rows - 1);
+    uint column = min(part * PART + unit_of(eight), UNITS - 1) * 32 + eight % 4 * 8;
+    x_low = x_quad(p.x_offset + row * COLS + column);
+    x_high = x_quad(p.x_offset + row * COLS + column + 4);
+    if (NORM == 2) {
+        gain_low = gain_quad(p.gain_offset + column);
+        gain_high = gain_quad(p.gain_offset + column + 4);
+    }
+}
+
+void make_eight(uint pass, vec4 low, vec4 high, vec4 by_low, vec4 by_high) {
+    uint eight = eight_of(pass), row = row_of(eight), unit = unit_of(eight), i = eight % 4;
+    UnitDigits made = unit_digits(low, high, NORM == 2, by_low, by_high, EVEN_FIRST);
+    uint to = X_FROM + unit / CHUNK * X_QUADS;
+    [[unroll]] for (uint digit = 0; digit < 3; digit++) {
+        uint at = to + (digit * SIDE + row) * X_PITCH + unit % CHUNK * 2 + i / 2;
+        work[at][i % 2 * 2] = made.digits[digit].x;
+        work[at][i % 2 * 2 + 1] = made.digits[digit].y;
+    }
+    if (i == 0) {
+        uint at = to + (unit % CHUNK * SIDE + row) / 4;
+        work[at + X_MULTIPLES(SIDE)][row & 3u] = floatBitsToUint(made.multiple);
+        work[at + X_SUMS(SIDE)][row & 3u] = floatBitsToUint(made.sum);
+        uint x_row = block * SIDE + row, x_unit = part * PART + unit;
+        if (NORM != 0 && first_of_part && x_row < p.x_rows && x_unit < UNITS) {
+            squares[x_row * UNITS + x_unit] = made.square;
+        }
     }
 }
 
@@ -168,6 +214,17 @@ void store_sums(uint tile) {
 #endif
 }
 
+// Not unrolled: a workgroup's first way through code takes as long as loading it.
+#define MAKE_X \
+    uint passes = HIDDEN(PASSES, p.x_rows); \
+    [[dont_unroll]] for (uint pass = 0; pass < passes; pass++) { \
+        vec4 low = x_low, high = x_high, by_low = gain_low, by_high = gain_high; \
+        if (pass + 1 < passes) { \
+            load_eight(pass + 1); \
+        } \
+        make_eight(pass, low, high, by_low, by_high); \
+    }
+
 // Starts the loads of the codes of a step: chunk step_ % RUN of a tile, another one where there is no such tile.
 #define FETCH_STEP(i, step_) \
     first_row = min(first_tile + (step_) / RUN * TEAMS, set_tiles - 1) * 16; \
@@ -176,10 +233,13 @@ void store_sums(uint tile) {
 // The team's tiles of one matrix. There is a copy for each matrix: loads in branches of the loop would end in registers
 // that differ, and be moved, and so waited for, where the branches meet.
 #define GO_THROUGH_TILES(i) \
-    FETCH_STEP(i, 0) \
-    load_x(); \
-    barrier(); \
     uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
+    if (steps > 0) { /* a driver would delay these loads to where they are needed */ \
+        load_eight(0); \
+        FETCH_STEP(i, 0) \
+    } \
+    MAKE_X \
+    barrier(); \
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
         uint number = step_ % RUN, tile = first_tile + step_ / RUN * TEAMS; \
         unpack(); \

@@ -4,7 +4,7 @@
 // the lowest first; and for each row of a unit the number that the integers are
 // multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
 // from -128 to 127. The even columns of every eight may come first, like the codes of
-// a masked word. Rows beyond the last are zeros; units beyond the last are not written.
+// a masked word. Rows beyond the last are that one; units beyond the last are not written.
 // Each team of 32 threads converts 8 rows of one unit of a block.
 //
 // variants: narrow_subgroup subgroup
@@ -19,7 +19,7 @@ layout(local_size_x_id = 0) in; // 32 * TEAMS
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
-#include "unit_integers.glsl"
+#include "unit_digits.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -43,35 +43,21 @@ uint team() { return thread_index() / 32; }
 
 // Columns 8i to 8i + 7 of a unit of a row of the block.
 void make_eight(uint block, uint unit, uint row, uint i) {
-    bool is_row = block * SIDE + row < p.x_rows;
     uint column = 32 * unit + 8 * i;
     uint from = p.x_offset + min(block * SIDE + row, p.x_rows - 1) * p.x_stride + column;
-    vec4 a = is_row ? x_quad(from) : vec4(0.0), b = is_row ? x_quad(from + 4) : vec4(0.0);
-    float square = squares_of_eight(a, b);
-    if (NORM == 2) {
-        a = gained(a, gain_quad(p.gain_offset + column));
-        b = gained(b, gain_quad(p.gain_offset + column + 4));
-    }
-    uint exponent = unit_exponent(a, b);
-    ivec4 low = integers(a, exponent), high = integers(b, exponent);
-    ivec4 first_four = EVEN_FIRST != 0 ? ivec4(low.xz, high.xz) : low;
-    ivec4 last_four = EVEN_FIRST != 0 ? ivec4(low.yw, high.yw) : high;
-    float sum = sum_of_eight(a, b);
-    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
-        sum += subgroupShuffleXor(sum, bit);
-        square += subgroupShuffleXor(square, bit);
-    }
+    vec4 a = x_quad(from), b = x_quad(from + 4);
+    vec4 gain_a = NORM == 2 ? gain_quad(p.gain_offset + column) : vec4(1.0);
+    vec4 gain_b = NORM == 2 ? gain_quad(p.gain_offset + column + 4) : vec4(1.0);
+    UnitDigits made = unit_digits(a, b, NORM == 2, gain_a, gain_b, EVEN_FIRST != 0);
     uint to = (block * CHUNKS + unit / 4) * X_CHUNK(SIDE);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        units[(to + (digit * SIDE + row) * X_PITCH) * 2 + unit % 4 * 4 + i] = uvec2(bytes_of(first_four, 0), bytes_of(last_four, 0));
-        first_four = (first_four - ((first_four << 24) >> 24)) >> 8;
-        last_four = (last_four - ((last_four << 24) >> 24)) >> 8;
+        units[(to + (digit * SIDE + row) * X_PITCH) * 2 + unit % 4 * 4 + i] = made.digits[digit];
     }
     if (i == 0) {
         uint at = to * 4 + unit % 4 * SIDE + row;
-        stats[at + X_MULTIPLES(SIDE) * 4] = unit_multiple(exponent);
-        stats[at + X_SUMS(SIDE) * 4] = sum;
-        stats[at + X_SQUARES(SIDE) * 4] = square;
+        stats[at + X_MULTIPLES(SIDE) * 4] = made.multiple;
+        stats[at + X_SUMS(SIDE) * 4] = made.sum;
+        stats[at + X_SQUARES(SIDE) * 4] = made.square;
     }
 }
 

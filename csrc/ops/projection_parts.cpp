@@ -15,7 +15,7 @@ constexpr uint32_t kRowsOfTile = 16, kChunkUnits = 4, kMostPart = 16;
 constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
 constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
-constexpr int64_t kLeastPartWork = 250;
+constexpr int64_t kLeastPartWork = 60;
 
 // The matrices side by side, whatever is done with their products.
 ProjectionOp without_epilogue(ProjectionOp op) {
@@ -53,7 +53,7 @@ Array make_sums(Lowering &lowering, const ProjectionOperands &m, const PartTiles
 }
 
 void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
-                const PartTiles &t, const Array &sums, const Array &x) {
+                const PartTiles &t, const Array &sums, const Array &squares) {
     constexpr uint32_t kJoinThreads = 128;
     const int64_t columns = (is_pair(op) ? p.starts[0] : tiles_of(m)) * kRowsOfTile;
     const ProjectionBindings bind{m, m.out(0)};
@@ -86,7 +86,7 @@ void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                        .y2 = bind.y(2),
                        .residual = bind.read(m.residual),
                        .x = bind.read(m.x),
-                       .rows_of_x = bind.read(x)},
+                       .squares = bind.read(squares)},
                       p, grid_1d(lowering.device(), m.x_rows * divide_up(columns, kJoinThreads)));
 }
 
@@ -149,7 +149,8 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
 
 void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const PartTiles t = plan_parts(lowering, op, m);
-    const Array x = make_rows(lowering, op, m, t.side), sums = make_sums(lowering, m, t);
+    const Array sums = make_sums(lowering, m, t);
+    const Array squares = op.norm == 0 ? sums : lowering.scratch(DT_FLOAT32, {m.x_rows, m.cols / 32});
     ProjectionParams p{};
     (void)fill_groups(p, without_epilogue(op), m, kRowsOfTile); // starts are first tiles
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
@@ -167,8 +168,11 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                                .turns = t.turns,
                                .side = t.side,
                                .bits = op.bits,
-                               .scale_words = scale_words(op, m)},
-        {.rows_of_x = bind.read(x),
+                               .scale_words = scale_words(op, m),
+                               .norm = norm_constant(op, m),
+                               .x_dtype = m.x.dtype,
+                               .gain_dtype = gain_dtype(m)},
+        {.x = bind.read(m.x),
          .w0 = bind.w(0),
          .scales0 = bind.scales(0),
          .biases0 = bind.biases(0),
@@ -181,9 +185,11 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
          .scales2 = bind.scales(2),
          .biases2 = bind.biases(2),
          .y2 = {m.w(0), KPX_READ},
-         .part_sums = {sums, KPX_WRITE}},
+         .part_sums = {sums, KPX_WRITE},
+         .gain = bind.read(m.gain),
+         .squares = {squares, KPX_WRITE}},
         p, grid_1d(lowering.device(), groups * divide_up(m.cols / 32, t.part) * divide_up(m.x_rows, t.side)));
-    join_parts(lowering, op, m, p, t, sums, x);
+    join_parts(lowering, op, m, p, t, sums, squares);
 }
 
 } // namespace kpx

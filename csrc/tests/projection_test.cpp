@@ -270,7 +270,7 @@ static void check_rows(const Device &device, const Rows &c) {
 TEST(a_projection_takes_several_rows) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
     const std::string held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
-                      parts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_dot8";
+                      parts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_subgroup_dot8";
     for (const std::string &disabled : {std::string(), held, held + "," + parts}) {
         kpx_device_options options{};
         options.disabled = disabled.c_str();

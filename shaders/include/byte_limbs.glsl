@@ -14,11 +14,11 @@
 // where the row's quads begin in staged[]; exists: whether to write it.
 float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
     uint exponent = unit_exponent(a, b);
-    ivec4 low = integers(a, exponent), high = integers(b, exponent);
-    ivec4 first_four = EVEN_FIRST ? ivec4(low.xz, high.xz) : low;
-    ivec4 last_four = EVEN_FIRST ? ivec4(low.yw, high.yw) : high;
+    uvec4 low = uvec4(integers(a, exponent)), high = uvec4(integers(b, exponent));
+    uvec3 first_four = bytes_of(EVEN_FIRST ? uvec4(low.xz, high.xz) : low);
+    uvec3 last_four = bytes_of(EVEN_FIRST ? uvec4(low.yw, high.yw) : high);
     [[unroll]] for (uint limb = 0; limb < 3; limb++) {
-        uvec2 pair = uvec2(bytes_of(first_four, 8 * limb), bytes_of(last_four, 8 * limb));
+        uvec2 pair = uvec2(first_four[limb], last_four[limb]);
         uint at = first + (2 * limb + ((i >> 1) & 1)) * PIECE_UNITS + (i >> 2);
         if (exists && (i & 1) == 0) {
             staged[at].xy = pair;

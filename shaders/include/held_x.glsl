@@ -1,6 +1,5 @@
-// x of projection_held: each team makes the integers of its units (unit_integers.glsl), puts their digits, from -128
-// to 127 and the lowest first, into shared memory and takes them from there as matrices. The even columns of every
-// eight come first, like the codes of a masked word. Rows beyond the last are zeros.
+// x of projection_held: each team makes the digits of its units (unit_digits.glsl), puts them into shared memory and
+// takes them from there as matrices. Rows beyond the last are that one.
 #ifndef HELD_X_GLSL
 #define HELD_X_GLSL
 
@@ -33,35 +32,20 @@ uint square_at(uint row, uint unit) {
 
 // Columns 8i to 8i + 7 of a unit of a row, which four lanes share.
 void put_eight(uint to, uint u, uint pass) {
-    bool is_row = block * SIDE + pass_row(pass) < p.x_rows;
     uint i = team_lane() % 4, row = pass_row(pass);
-    vec4 a = is_row ? x_low[u * MOST_PASSES + pass] : vec4(0.0), b = is_row ? x_high[u * MOST_PASSES + pass] : vec4(0.0);
-    float square = squares_of_eight(a, b);
-    if (NORM == 2) {
-        a = gained(a, gain_low[u]);
-        b = gained(b, gain_high[u]);
-    }
-    uint exponent = unit_exponent(a, b);
-    ivec4 low = integers(a, exponent), high = integers(b, exponent);
-    ivec4 even = ivec4(low.xz, high.xz), odd = ivec4(low.yw, high.yw);
-    float sum = sum_of_eight(a, b);
-    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
-        sum += subgroupShuffleXor(sum, bit);
-        square += subgroupShuffleXor(square, bit);
-    }
+    vec4 a = x_low[u * MOST_PASSES + pass], b = x_high[u * MOST_PASSES + pass];
+    UnitDigits made = unit_digits(a, b, NORM == 2, gain_low[u], gain_high[u], true);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
         uint at = to + (digit * SIDE + row) * HELD_PITCH + i / 2;
-        work[at][i % 2 * 2] = bytes_of(even, 0);
-        work[at][i % 2 * 2 + 1] = bytes_of(odd, 0);
-        even = (even - ((even << 24) >> 24)) >> 8;
-        odd = (odd - ((odd << 24) >> 24)) >> 8;
+        work[at][i % 2 * 2] = made.digits[digit].x;
+        work[at][i % 2 * 2 + 1] = made.digits[digit].y;
     }
     if (i == 0) {
-        work[to + HELD_MULTIPLES + row / 4][row & 3u] = floatBitsToUint(unit_multiple(exponent));
-        work[to + HELD_SUMS + row / 4][row & 3u] = floatBitsToUint(sum);
+        work[to + HELD_MULTIPLES + row / 4][row & 3u] = floatBitsToUint(made.multiple);
+        work[to + HELD_SUMS + row / 4][row & 3u] = floatBitsToUint(made.sum);
         if (NORM != 0) {
             uint at = square_at(row, team() * CHUNK + u);
-            work[at / 4][at & 3u] = floatBitsToUint(square);
+            work[at / 4][at & 3u] = floatBitsToUint(made.square);
         }
     }
 }

@@ -29,14 +29,16 @@ float unit_multiple(uint exponent) {
 // v * 2^k, rounded to nearest even.
 ivec4 integers(vec4 v, uint exponent) {
     float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
-    precise vec4 shifted = v * up + vec4(12582912.0);    // 1.5 * 2^23: puts the integer into the lowest bits
+    vec4 shifted = fma(v, vec4(up), vec4(12582912.0));   // 1.5 * 2^23: puts the integer into the lowest bits
     return floatBitsToInt(shifted) - 0x4b400000;
 }
 
-// One byte of each of four integers.
-uint bytes_of(ivec4 n, uint shift) {
-    uvec4 byte = (uvec4(n) >> shift) & 255u;
-    return byte.x | (byte.y << 8) | (byte.z << 16) | (byte.w << 24);
+// Bytes 0, 1 and 2 of four integers, each in one word. In this form, it takes half as many instructions as by bytes.
+uvec3 bytes_of(uvec4 n) {
+    uvec2 outer = (n.xz & 0x00ff00ffu) | ((n.yw << 8) & 0xff00ff00u); // bytes 0 and 2 of two of them
+    uvec2 middle = ((n.xz >> 8) & 0xffu) | (n.yw & 0xff00u);
+    return uvec3((outer.x & 0xffffu) | (outer.y << 16), middle.x | (middle.y << 16),
+                 (outer.x >> 16) | (outer.y & 0xffff0000u));
 }
 
 #endif
