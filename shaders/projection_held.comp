@@ -23,6 +23,7 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "math.glsl"
 #include "projection_sums.glsl"
 #include "unit_digits.glsl"
+#extension GL_KHR_shader_subgroup_vote : require
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32; // the residual's too
 layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
@@ -46,6 +47,11 @@ QUADS_IN(14, gain)
 #define residual_DT y_DT
 TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
+
+layout(constant_id = 17) const uint OVERLAP = 0; // 1 << a binding
+#include "awaited_x.glsl"
+layout(set = 0, binding = 13) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;
+const bool AWAITS_RESIDUAL = OVERLAPS(13);
 
 layout(push_constant) uniform Push { ProjectionHeldParams p; };
 

@@ -25,6 +25,7 @@ layout(constant_id = 10) const uint SIDE = 16;      // rows of x of a block
 layout(constant_id = 11) const uint BITS = 4;
 layout(constant_id = 12) const uint NORM = 0; // whether x is to be multiplied by 1/rms
 layout(constant_id = 13) const uint x_DT = DT_FLOAT32;
+layout(constant_id = 14) const uint OVERLAP = 0; // 1 << a binding
 
 layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
 #define residual_DT y_DT
@@ -43,6 +44,7 @@ const uint block = 0;                                                     // row
 
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
+vec4 x_in(uint at) { return x_quad(at); }
 #include "byte_tile_stores.glsl"
 
 // The columns of a row of sums.

@@ -4,7 +4,8 @@
 // A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup makes the digits of
 // x for one part and a block of SIDE rows. After that, its teams do not wait for each other: each goes through
 // TURNS tiles of 16 rows of a matrix, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
-// more to do at a time, and the code stays short enough for their caches of instructions.
+// more to do at a time, and the code stays short enough for their caches of instructions. With OVERLAP, the first codes
+// are loaded before x is there.
 //
 // Tiles of all matrices are numbered one after the other, and the sums of tile t are columns 16t to 16t + 15 of a row.
 //
@@ -19,6 +20,7 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "math.glsl"
 #include "projection_sums.glsl"
 #include "unit_digits.glsl"
+#extension GL_KHR_shader_subgroup_vote : require
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32;
 layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
@@ -40,6 +42,8 @@ QUADS_IN(0, x)
 layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; // by part, block, row of x and tile
 TENSOR_IN(14, gain, 15)
 QUADS_IN(14, gain)
+layout(constant_id = 16) const uint OVERLAP = 0; // 1 << a binding
+#include "awaited_x.glsl"
 layout(set = 0, binding = 15) writeonly buffer Squares { float squares[]; }; // of each unit of a row of x, for a norm
 
 layout(push_constant) uniform Push { ProjectionParams p; };
@@ -128,12 +132,14 @@ uint unit_of(uint eight) { return eight / 4 % PART; }
 void load_eight(uint pass) {
     uint eight = eight_of(pass), row = min(block * SIDE + row_of(eight), p.x_rows - 1);
     uint column = min(part * PART + unit_of(eight), UNITS - 1) * 32 + eight % 4 * 8;
-    x_low = x_quad(p.x_offset + row * COLS + column);
-    x_high = x_quad(p.x_offset + row * COLS + column + 4);
     if (NORM == 2) {
         gain_low = gain_quad(p.gain_offset + column);
         gain_high = gain_quad(p.gain_offset + column + 4);
     }
+    do {
+        x_low = x_in(p.x_offset + row * COLS + column);
+        x_high = x_in(p.x_offset + row * COLS + column + 4);
+    } while (AWAITS_X && subgroupAny(x_is_missing(x_low) || x_is_missing(x_high))); // shuffles follow
 }
 
 void make_eight(uint pass, vec4 low, vec4 high, vec4 by_low, vec4 by_high) {
@@ -235,8 +241,8 @@ void store_sums(uint tile) {
 #define GO_THROUGH_TILES(i) \
     uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
     if (steps > 0) { /* a driver would delay these loads to where they are needed */ \
-        load_eight(0); \
         FETCH_STEP(i, 0) \
+        load_eight(0); \
     } \
     MAKE_X \
     barrier(); \

@@ -134,6 +134,7 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
     ProjectionHeldParams p{};
     p.groups = std::min(t.groups, fill_groups(p, op, m, t.turn_rows()));
     const ProjectionBindings bind{m, m.out(0)};
+    const bool awaits = m.x.dtype == DT_FLOAT32, gives = m.out(0).dtype == DT_FLOAT32;
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,
@@ -150,21 +151,22 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
                                             .norm = norm_constant(op, m),
                                             .turns = t.rounds > 1 ? t.turns : 1,
                                             .x_dtype = m.x.dtype,
-                                            .gain_dtype = gain_dtype(m)},
-                      {.x = bind.read(m.x),
+                                            .gain_dtype = gain_dtype(m),
+                                            .overlap = 0},
+                      {.x = bind.read(m.x, awaits),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),
                        .biases0 = bind.biases(0),
-                       .y0 = bind.y(0),
+                       .y0 = bind.y(0, gives),
                        .w1 = bind.w(1),
                        .scales1 = bind.scales(1),
                        .biases1 = bind.biases(1),
-                       .y1 = bind.y(1),
+                       .y1 = bind.y(1, gives),
                        .w2 = bind.w(2),
                        .scales2 = bind.scales(2),
                        .biases2 = bind.biases(2),
-                       .y2 = bind.y(2),
-                       .residual = bind.read(m.residual),
+                       .y2 = bind.y(2, gives),
+                       .residual = bind.read(m.residual, awaits && gives),
                        .gain = bind.read(m.gain)},
                       p, grid_1d(lowering.device(), int64_t(p.groups) * divide_up(m.x_rows, t.side)));
 }

@@ -17,6 +17,10 @@ constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
 constexpr int64_t kLeastPartWork = 60;
 
+// Where dispatches overlap, more rows than these are faster behind a barrier: x is then read by so many that those who
+// ask for it slow down those who make it.
+constexpr int64_t kMostAwaitedRows = 8;
+
 // The matrices side by side, whatever is done with their products.
 ProjectionOp without_epilogue(ProjectionOp op) {
     op.epilogue = PROJECTION_STORE;
@@ -57,6 +61,7 @@ void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
     constexpr uint32_t kJoinThreads = 128;
     const int64_t columns = (is_pair(op) ? p.starts[0] : tiles_of(m)) * kRowsOfTile;
     const ProjectionBindings bind{m, m.out(0)};
+    const bool gives = m.out(0).dtype == DT_FLOAT32;
     lowering.dispatch(spec::projection_join{.threads = kJoinThreads,
                                             .y_dtype = m.out(0).dtype,
                                             .scales_dtype = m.scales(0).dtype,
@@ -70,20 +75,21 @@ void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .side = t.side,
                                             .bits = op.bits,
                                             .norm = op.norm,
-                                            .x_dtype = m.x.dtype},
+                                            .x_dtype = m.x.dtype,
+                                            .overlap = 0},
                       {.part_sums = bind.read(sums),
                        .w0 = bind.w(0),
                        .scales0 = bind.scales(0),
                        .biases0 = bind.biases(0),
-                       .y0 = bind.y(0),
+                       .y0 = bind.y(0, gives),
                        .w1 = bind.w(1),
                        .scales1 = bind.scales(1),
                        .biases1 = bind.biases(1),
-                       .y1 = bind.y(1),
+                       .y1 = bind.y(1, gives),
                        .w2 = bind.w(2),
                        .scales2 = bind.scales(2),
                        .biases2 = bind.biases(2),
-                       .y2 = bind.y(2),
+                       .y2 = bind.y(2, gives),
                        .residual = bind.read(m.residual),
                        .x = bind.read(m.x),
                        .squares = bind.read(squares)},
@@ -155,6 +161,7 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
     (void)fill_groups(p, without_epilogue(op), m, kRowsOfTile); // starts are first tiles
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
     const ProjectionBindings bind{m, m.out(0)};
+    const bool awaits = m.x.dtype == DT_FLOAT32 && m.x_rows <= kMostAwaitedRows;
     lowering.dispatch(
         spec::projection_parts{.threads = t.threads(),
                                .y_dtype = m.out(0).dtype,
@@ -171,8 +178,9 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                                .scale_words = scale_words(op, m),
                                .norm = norm_constant(op, m),
                                .x_dtype = m.x.dtype,
-                               .gain_dtype = gain_dtype(m)},
-        {.x = bind.read(m.x),
+                               .gain_dtype = gain_dtype(m),
+                               .overlap = 0},
+        {.x = bind.read(m.x, awaits),
          .w0 = bind.w(0),
          .scales0 = bind.scales(0),
          .biases0 = bind.biases(0),

@@ -11,12 +11,12 @@ import (
 )
 
 // A request alone, whose dispatches wait for results by themselves instead of behind
-// barriers, and then with others.
+// barriers, and then several at once.
 func TestOverlap(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
 	cases, _ := testmodel.Goldens(t)
 	eachDemo(t, func(d demo) {
-		e := d.engine(engine.Config{Sequences: 2, Context: 256})
+		e := d.engine(engine.Config{Sequences: 4, Context: 256})
 		defer d.close(e)
 		submit := func(c testmodel.Case) *engine.Stream {
 			s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
@@ -29,28 +29,39 @@ func TestOverlap(t *testing.T) {
 			require.Equal(d, c.GeneratedIDs, got.IDs)
 		}
 		result(cases[0], submit(cases[0]))
-		a, b := submit(cases[1]), submit(cases[2])
-		result(cases[1], a)
-		result(cases[2], b)
+		var streams []*engine.Stream
+		for i := range 4 {
+			streams = append(streams, submit(cases[i%len(cases)]))
+		}
+		for i, stream := range streams {
+			result(cases[i%len(cases)], stream)
+		}
 		steps, err := e.Profile(d.Context(), 1)
 		require.NoError(d, err)
 		require.NotEmpty(d, steps)
-		dev, alone := d.model.Device(), 0
+		dev, alone, several := d.model.Device(), 0, 0
 		for _, step := range steps {
-			if step.Rows != 1 {
+			if step.Rows > 4 {
 				continue
 			}
-			alone++
 			overlaps := 0
 			for _, dispatch := range step.Region.Dispatches {
 				if dispatch.Overlaps {
 					overlaps++
 				}
 			}
-			if dev.Backend() == "vulkan" && dev.Info().SubgroupSize >= 8 { // smaller ones have no fused products
-				require.Greater(d, overlaps, len(step.Region.Dispatches)/2)
+			least := 1
+			if step.Rows == 1 {
+				alone++
+				least = len(step.Region.Dispatches) / 2
+			} else if step.Rows == 4 {
+				several++
+			}
+			if step.Rows != 2 && dev.Backend() == "vulkan" && dev.Info().SubgroupSize >= 8 { // smaller ones have no fused products
+				require.Greater(d, overlaps, least)
 			}
 		}
 		require.Positive(d, alone, "a step of one row")
+		require.Positive(d, several, "a step of four rows")
 	}, kompute.WithStrict(), kompute.WithOverlap())
 }

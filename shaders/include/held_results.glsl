@@ -38,11 +38,13 @@ uint residual_at(uint turn, uint mine) {
     return p.residual_offset + min(block * SIDE + mine % TILE / 16, p.x_rows - 1) * p.sets[0].n + row;
 }
 
+uint residual_in(uint at) { return AWAITS_RESIDUAL ? awaited_residual.data[at] : residual_bits(at); }
+
 uint first_residual; // of a turn: loaded before it is needed
 
 void fetch_residual(uint turn) {
     if (EPILOGUE == PROJECTION_RESIDUAL) {
-        first_residual = residual_bits(residual_at(turn, min(gl_LocalInvocationIndex, RESULTS - 1)));
+        first_residual = residual_in(residual_at(turn, min(gl_LocalInvocationIndex, RESULTS - 1)));
     }
 }
 
@@ -61,7 +63,10 @@ void finish(uint turn, uint mine, float sum, float second) {
     if (EPILOGUE == PROJECTION_RESIDUAL) {
         uint residual = first_residual;
         if (mine >= THREADS) {
-            residual = residual_bits(residual_at(turn, mine));
+            residual = residual_in(residual_at(turn, mine));
+        }
+        while (AWAITS_RESIDUAL && is_missing(residual)) { // hardly ever: it was computed before x
+            residual = residual_in(residual_at(turn, mine));
         }
         v += bits_to_float(residual, y_DT);
     }

@@ -12,16 +12,28 @@ vec4 x_low[MOST_CHUNK * MOST_PASSES], x_high[MOST_CHUNK * MOST_PASSES], gain_low
 
 uint pass_row(uint pass) { return pass * 8 + team_lane() / 4; }
 
+uint unit_column(uint u, uint unit) { return min(unit + u, UNITS - 1) * 32 + team_lane() % 4 * 8; }
+
 void fetch_unit(uint u, uint unit) {
-    uint column = min(unit + u, UNITS - 1) * 32 + team_lane() % 4 * 8;
     [[unroll]] for (uint pass = 0; pass < PASSES; pass++) {
-        uint from = p.x_offset + min(block * SIDE + pass_row(pass), p.x_rows - 1) * COLS + column;
-        x_low[u * MOST_PASSES + pass] = x_quad(from);
-        x_high[u * MOST_PASSES + pass] = x_quad(from + 4);
+        uint row = min(block * SIDE + pass_row(pass), p.x_rows - 1), from = p.x_offset + row * COLS + unit_column(u, unit);
+        x_low[u * MOST_PASSES + pass] = x_in(from);
+        x_high[u * MOST_PASSES + pass] = x_in(from + 4);
     }
+}
+
+bool unit_is_missing(uint u) {
+    bool missing = false;
+    [[unroll]] for (uint pass = 0; pass < PASSES; pass++) {
+        missing = missing || x_is_missing(x_low[u * MOST_PASSES + pass]) || x_is_missing(x_high[u * MOST_PASSES + pass]);
+    }
+    return missing;
+}
+
+void fetch_gain(uint u, uint unit) {
     if (NORM == 2) {
-        gain_low[u] = gain_quad(p.gain_offset + column);
-        gain_high[u] = gain_quad(p.gain_offset + column + 4);
+        gain_low[u] = gain_quad(p.gain_offset + unit_column(u, unit));
+        gain_high[u] = gain_quad(p.gain_offset + unit_column(u, unit) + 4);
     }
 }
 
@@ -117,8 +129,16 @@ void find_factors(uint round_) {
 #endif
 
 void hold_x(uint unit, uint round_) {
+    bool missing;
 #define FETCH_UNIT(u) fetch_unit(u, unit)
-    EACH_UNIT(FETCH_UNIT)
+#define FETCH_GAIN(u) fetch_gain(u, unit)
+#define LOOK_AT_UNIT(u) missing = missing || unit_is_missing(u)
+    EACH_UNIT(FETCH_GAIN)
+    do {
+        missing = false;
+        EACH_UNIT(FETCH_UNIT)
+        EACH_UNIT(LOOK_AT_UNIT)
+    } while (AWAITS_X && subgroupAny(missing)); // shuffles follow
     EACH_UNIT(make_unit)
     if (NORM != 0) {
         barrier();
