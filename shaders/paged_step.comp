@@ -230,29 +230,31 @@ void main() {
     uint first = min(length, gl_WorkGroupID.z * per);
     uint end = min(length, first + per);
     uint table_row = table_row_of(row);
-    uint own = first + slot_index() * BATCH;
-    if (first < end) {
-        load_keys(table_row, key_head, 0, own, end);
-    }
-    if (AWAITED_HEADS != 0) { // while keys are loaded
-        do {
-            load_heads(row, first_head, key_head);
-        } while (heads_are_missing());
-    }
     // Normally, the last key is the new one.
     uint writer = length == 0 ? 0 : (length - 1) / per;
-    prepare_heads(row, key_head, gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0, met && length > 0);
-    take_queries();
-    begin_sums();
-    if (rows_met_s != 0) {
-        spoil_sums();
-    }
-    for (uint key = first; key < end; key += slot_count() * BATCH) {
-        if (key != first) {
-            own = key + slot_index() * BATCH;
-            load_keys(table_row, key_head, 0, own, end);
+    bool stores = gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0;
+    uint key = first;
+    do { // the loop is there once, since a workgroup's first way through code takes as long as loading it
+        if (key < end) {
+            load_keys(table_row, key_head, 0, key + slot_index() * BATCH, end);
         }
-        add_keys(0);
-    }
+        if (key == first) { // while keys are loaded
+            if (AWAITED_HEADS != 0) {
+                do {
+                    load_heads(row, first_head, key_head);
+                } while (heads_are_missing());
+            }
+            prepare_heads(row, key_head, stores, met && length > 0);
+            take_queries();
+            begin_sums();
+            if (rows_met_s != 0) {
+                spoil_sums();
+            }
+        }
+        if (key < end) {
+            add_keys(0);
+        }
+        key += slot_count() * BATCH;
+    } while (key < end);
     store_heads(row * gl_NumWorkGroups.x * HEADS + first_head, 0, splits);
 }
