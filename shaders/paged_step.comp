@@ -234,7 +234,7 @@ void main() {
     uint writer = length == 0 ? 0 : (length - 1) / per;
     bool stores = gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0;
     uint key = first;
-    do { // the loop is there once, since a workgroup's first way through code takes as long as loading it
+    do { // no copy for the first keys: a workgroup's first pass through code takes as long as fetching it
         if (key < end) {
             load_keys(table_row, key_head, 0, key + slot_index() * BATCH, end);
         }

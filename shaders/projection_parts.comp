@@ -220,7 +220,7 @@ void store_sums(uint tile) {
 #endif
 }
 
-// Not unrolled: a workgroup's first way through code takes as long as loading it.
+// Not unrolled: a workgroup's first pass through code takes as long as fetching it.
 #define MAKE_X \
     uint passes = HIDDEN(PASSES, p.x_rows); \
     [[dont_unroll]] for (uint pass = 0; pass < passes; pass++) { \

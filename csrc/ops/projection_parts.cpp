@@ -17,8 +17,7 @@ constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
 constexpr int64_t kLeastPartWork = 60;
 
-// Where dispatches overlap, more rows than these are faster behind a barrier: x is then read by so many that those who
-// ask for it slow down those who make it.
+// Where dispatches overlap, products of more rows than these are faster behind a barrier.
 constexpr int64_t kMostAwaitedRows = 8;
 
 // The matrices side by side, whatever is done with their products.

@@ -1,5 +1,5 @@
-// What kernels that multiply bytes (projection_coopmat.comp, projection_parts.comp) read: x as digits, and whether scales
-// are read by words.
+// What kernels that multiply bytes read: x as digits (projection_coopmat.comp), and whether scales are read by words
+// (projection_parts.comp, too).
 #pragma once
 
 #include "ops/projection.hpp"
