@@ -127,6 +127,12 @@ std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size
     return take(read(stream, buffer, 0, n * 4, KPX_READ_SOON), n);
 }
 
+void require_usable(const Device &device, const Stream &stream) {
+    Storage buffer = new_storage(device, 64);
+    upload(stream, buffer, {77});
+    CHECK(download(stream, buffer, 1)[0] == 77);
+}
+
 uint64_t flush(const Stream &stream) {
     kpx_error err{};
     uint64_t value = 0;
