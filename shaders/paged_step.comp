@@ -234,7 +234,7 @@ void main() {
     uint writer = length == 0 ? 0 : (length - 1) / per;
     bool stores = gl_WorkGroupID.z == writer && gl_WorkGroupID.x % SHARE == 0;
     uint key = first;
-    do { // no copy for the first keys: a workgroup's first pass through code takes as long as fetching it
+    do { // no copy for the first keys: code that runs for the first time waits until it is fetched
         if (key < end) {
             load_keys(table_row, key_head, 0, key + slot_index() * BATCH, end);
         }

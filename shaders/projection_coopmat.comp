@@ -132,7 +132,7 @@ uint first_unit(uint round_) { return (round_ * ABREAST + place() % ABREAST) * R
 
 #include "coopmat_codes.glsl"
 #include "coopmat_x.glsl"
-const uint OVERLAP = 0;
+const uint OVERLAP = 0; // it waits for nothing
 vec4 x_in(uint at) { return x_quad(at); }
 #include "byte_tile_stores.glsl"
 #include "coopmat_results.glsl"

@@ -84,7 +84,6 @@ uint block, blocks, part;
 uint set_of_group;          // the workgroup's matrix
 bool first_of_part;         // whether the workgroup has the first tiles
 uint first_tile, set_tiles; // the team's first tile, among those of the matrix, and how many it has
-
 uint first_row;             // of the tile whose codes are loaded
 
 uint tile_row(uint) { return first_row; }
@@ -128,7 +127,7 @@ uint eight_of(uint pass) {
 uint row_of(uint eight) { return eight / (PART * 4); }
 uint unit_of(uint eight) { return eight / 4 % PART; }
 
-// Units beyond the last are others, whose products are not used; and rows beyond the last are that one.
+// In place of rows beyond the last, the last is repeated, and so are units, whose products are not used.
 void load_eight(uint pass) {
     uint eight = eight_of(pass), row = min(block * SIDE + row_of(eight), p.x_rows - 1);
     uint column = min(part * PART + unit_of(eight), UNITS - 1) * 32 + eight % 4 * 8;
@@ -220,7 +219,7 @@ void store_sums(uint tile) {
 #endif
 }
 
-// Not unrolled: a workgroup's first pass through code takes as long as fetching it.
+// Not unrolled: code that runs for the first time waits until it is fetched, so there should be little of it.
 #define MAKE_X \
     uint passes = HIDDEN(PASSES, p.x_rows); \
     [[dont_unroll]] for (uint pass = 0; pass < passes; pass++) { \
@@ -240,7 +239,7 @@ void store_sums(uint tile) {
 // that differ, and be moved, and so waited for, where the branches meet.
 #define GO_THROUGH_TILES(i) \
     uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
-    if (steps > 0) { /* a driver would delay these loads to where they are needed */ \
+    if (steps > 0) { /* without the branch, drivers move these loads to where they are needed */ \
         FETCH_STEP(i, 0) \
         load_eight(0); \
     } \

@@ -4,7 +4,8 @@
 // the lowest first; and for each row of a unit the number that the integers are
 // multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
 // from -128 to 127. The even columns of every eight may come first, like the codes of
-// a masked word. Rows beyond the last are that one; units beyond the last are not written.
+// a masked word. In place of rows beyond the last, the last is repeated; units beyond the
+// last are not written.
 // Each team of 32 threads converts 8 rows of one unit of a block.
 //
 // variants: narrow_subgroup subgroup

@@ -15,6 +15,7 @@ constexpr uint32_t kRowsOfTile = 16, kChunkUnits = 4, kMostPart = 16;
 constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
 constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
+// Codes of 4 bits with less to do take projection_held, so the limit decides for others.
 constexpr int64_t kLeastPartWork = 60;
 
 // Where dispatches overlap, products of more rows than these are faster behind a barrier.
@@ -103,8 +104,8 @@ uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
 }
 
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter: a
-// turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and loading x takes a few
-// steps.
+// turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and making the digits of x
+// takes a few steps.
 PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, const std::vector<int64_t> &tiles,
                           uint32_t group_size) {
     constexpr uint64_t kStep = 8, kTogether = 1, kFixed = 20;

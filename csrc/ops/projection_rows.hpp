@@ -1,5 +1,5 @@
-// What kernels that multiply bytes read: x as digits (projection_coopmat.comp), and whether scales are read by words
-// (projection_parts.comp, too).
+// For kernels that multiply bytes: x as digits, which projection_coopmat.comp reads, and whether it and
+// projection_parts.comp read scales by words.
 #pragma once
 
 #include "ops/projection.hpp"

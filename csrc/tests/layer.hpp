@@ -29,9 +29,9 @@ class Layer {
     Layer(const Device &device, const char *disabled, Dtypes dtypes = {});
 
     Tensor empty(uint32_t dtype, const std::vector<int64_t> &shape) const;
-    Tensor row(int64_t n) const { return empty(dtypes.activations, {1, 1, n}); }
+    Tensor row(int64_t n, int64_t rows = 1) const { return empty(dtypes.activations, {1, rows, n}); }
     Tensor random(uint32_t dtype, const std::vector<int64_t> &shape, float size);
-    Tensor random_row(int64_t n) { return random(dtypes.activations, {1, 1, n}, 1); }
+    Tensor random_row(int64_t n, int64_t rows = 1) { return random(dtypes.activations, {1, rows, n}, 1); }
     Matrix matrix(int64_t n, int64_t k, uint32_t group = 128, uint32_t bits = 4);
     Matrix mxfp4(int64_t n, int64_t k); // k a multiple of 128
     Matrix nvfp4(int64_t n, int64_t k); // k a multiple of 64

@@ -8,12 +8,13 @@ namespace {
 
 constexpr uint64_t kHang = 60'000'000'000; // a test that waits for what never comes fails
 
-Device open_overlapping(const char *disabled_passes = nullptr) {
+Device open_overlapping(const char *disabled_passes = nullptr, const char *disabled = nullptr) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1); // until the test ends
     kpx_device_options options{};
     options.overlaps = 1;
     options.hang_ns = kHang;
     options.disabled_passes = disabled_passes;
+    options.disabled = disabled;
     Device device = open_device(options);
     CHECK(stats_of(device).overlaps == 1);
     return device;
@@ -21,11 +22,11 @@ Device open_overlapping(const char *disabled_passes = nullptr) {
 
 // Gated blocks of a decoder layer: norm, gate and up, SiLU, down and residual. Each becomes two dispatches.
 std::vector<Tensor> gated_blocks(Layer &l, Tensor x, int64_t width, int blocks) {
-    const int64_t cols = x.size();
+    const int64_t rows = x.array.shape[1], cols = x.array.shape[2];
     for (int i = 0; i < blocks; i++) {
         const Matrix gate = l.matrix(width, cols), up = l.matrix(width, cols), down = l.matrix(cols, width);
-        Tensor normed = l.row(cols), g = l.row(width), u = l.row(width), s = l.row(width), d = l.row(cols),
-               y = l.row(cols);
+        Tensor normed = l.row(cols, rows), g = l.row(width, rows), u = l.row(width, rows), s = l.row(width, rows),
+               d = l.row(cols, rows), y = l.row(cols, rows);
         const Tensor gains = l.random(DT_FLOAT32, {cols}, 1);
         l.norm(x, &gains, normed);
         l.product(normed, gate, g);
@@ -45,11 +46,11 @@ struct Replayed {
     kpx_region_stats stats;
 };
 
-// What the function captures, replayed with three different rows of n numbers, and not always by the same stream.
+// What the function captures, replayed with three different x of rows of n numbers, and not always by the same stream.
 using Blocks = std::function<std::vector<Tensor>(Layer &, Tensor x)>;
-Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
+Replayed replayed(const Device &device, int64_t n, const Blocks &build, int64_t rows = 1) {
     Layer layer(device, nullptr);
-    Tensor x = layer.random_row(n);
+    Tensor x = layer.random_row(n, rows);
     kpx_array view = x.array;
     const Storage kept = std::move(x.buffer);
     begin_capture(layer.stream);
@@ -58,14 +59,14 @@ Replayed replayed(const Device &device, int64_t n, const Blocks &build) {
     const Stream other = new_stream(device);
     Replayed out{{}, stats_of(region)};
     for (uint32_t times : {1u, 3u, 1u}) {
-        std::vector<uint32_t> row;
-        for (int64_t i = 0; i < n; i++) {
+        std::vector<uint32_t> words;
+        for (int64_t i = 0; i < n * rows; i++) {
             const float v = float((i * 37 + times * 11) % 64) / 32 - 1;
             uint32_t word;
             memcpy(&word, &v, sizeof word);
-            row.push_back(word);
+            words.push_back(word);
         }
-        upload(layer.stream, kept, row);
+        upload(layer.stream, kept, words);
         replay(times == 1 ? layer.stream : other, region, times); // each begins without the results of the one before
         for (const Tensor &result : results) {
             out.results.push_back(download(layer.stream, result.buffer, size_t(result.size())));
@@ -127,22 +128,42 @@ TEST(dispatches_that_read_much_all_overlap) {
     CHECK(got.stats.dispatches == 4 && got.stats.overlaps == 3);
 }
 
+// With x in registers, and with columns divided among workgroups.
+TEST(several_rows_that_wait_need_no_barrier) {
+    const char *held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8";
+    for (const char *disabled : {"", held}) {
+        setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
+        kpx_device_options options{};
+        options.disabled = disabled;
+        const Device plain = open_device(options), device = open_overlapping(nullptr, disabled);
+        const Blocks build = [](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), 256, 2); };
+        const Replayed want = replayed(plain, 128, build, 5), got = replayed(device, 128, build, 5);
+        CHECK(got.results == want.results && got.results[0] != got.results[1]);
+        // Sums of parts are behind barriers, and so is the caller's x.
+        CHECK(want.stats.overlaps == 0 && got.stats.overlaps >= 2);
+        CHECK(got.stats.dispatches == want.stats.dispatches && got.stats.dispatches == (disabled == held ? 8 : 4));
+    }
+}
+
 // A NaN may have the very bits that say that a result is not there yet.
 TEST(nan_of_any_bits_is_a_result) {
     const Device device = open_overlapping();
-    const Replayed got = replayed(device, 256, [](Layer &l, Tensor x) {
-        Tensor nan = l.row(128), product = l.row(128), sum = l.row(128);
-        upload(l.stream, nan.buffer, std::vector<uint32_t>(128, 0xffffffff));
-        const Matrix m = l.matrix(128, 256);
-        l.product(x, m, product);
-        l.add(nan, product, sum);
-        return gated_blocks(l, std::move(sum), 256, 1);
-    });
-    CHECK(got.stats.overlaps == 2);
-    for (uint32_t word : got.results[0]) {
-        float v;
-        memcpy(&v, &word, sizeof v);
-        CHECK(std::isnan(v));
+    for (int64_t rows : {1, 3}) {
+        const auto build = [rows](Layer &l, Tensor x) {
+            Tensor nan = l.row(128, rows), product = l.row(128, rows), sum = l.row(128, rows);
+            upload(l.stream, nan.buffer, std::vector<uint32_t>(size_t(128 * rows), 0xffffffff));
+            const Matrix m = l.matrix(128, 256);
+            l.product(x, m, product);
+            l.add(nan, product, sum);
+            return gated_blocks(l, std::move(sum), 256, 1);
+        };
+        const Replayed got = replayed(device, 256, build, rows);
+        CHECK(got.stats.overlaps == 2);
+        for (uint32_t word : got.results[0]) {
+            float v;
+            memcpy(&v, &word, sizeof v);
+            CHECK(std::isnan(v));
+        }
     }
 }
 

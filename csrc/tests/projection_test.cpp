@@ -186,12 +186,14 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y, x.array)); // either a norm or SiLU
 }
 
-// Rows of x give the same bits together as each of them alone, in every form of the kernel; some have infinities.
+// Rows of x give the same bits together as each of them alone, in every form of the kernel; some of float32 have
+// infinities.
 struct Rows {
     int64_t rows, cols, out;
     uint32_t group, norm;
     uint32_t bits = 4;
     uint32_t mode = 0; // QUANTIZATION_*; of mxfp4, cols are a multiple of 128, and of nvfp4 of 64
+    uint32_t dtype = DT_FLOAT32;
 };
 static bool same_results(const std::vector<float> &a, const std::vector<float> &b) {
     const auto same = [](float x, float y) {
@@ -201,17 +203,17 @@ static bool same_results(const std::vector<float> &a, const std::vector<float> &
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm, bits, mode] = c;
+    const auto [rows, cols, out, group, norm, bits, mode, dtype] = c;
     Layer l(device, nullptr);
-    const Tensor x = l.random(DT_FLOAT32, {rows, cols}, 1), residual = l.random(DT_FLOAT32, {rows, out}, 1);
-    const Tensor gain = l.random(DT_FLOAT32, {cols}, 1);
+    const Tensor x = l.random(dtype, {rows, cols}, 1), residual = l.random(dtype, {rows, out}, 1);
+    const Tensor gain = l.random(dtype, {cols}, 1);
     const auto matrix = [&] {
         return c.mode == QUANTIZATION_MXFP4   ? l.mxfp4(c.out, c.cols)
                : c.mode == QUANTIZATION_NVFP4 ? l.nvfp4(c.out, c.cols)
                                               : l.matrix(c.out, c.cols, c.group, c.bits);
     };
     const Matrix m = matrix(), up = matrix();
-    if (norm == 0) { // the norm of a row with infinities is NaN
+    if (norm == 0 && dtype == DT_FLOAT32) { // the norm of a row with infinities is NaN
         const float infinities[2] = {INFINITY, -INFINITY};
         write_bytes(l.stream, x.buffer, 3 * sizeof(float), &infinities[0], sizeof(float));
         write_bytes(l.stream, x.buffer, (rows * cols - 1) * sizeof(float), &infinities[1], sizeof(float));
@@ -249,8 +251,8 @@ static void check_rows(const Device &device, const Rows &c) {
         return a;
     };
     for (params.epilogue = 0; params.epilogue < 3; params.epilogue++) {
-        const Tensor together = l.empty(DT_FLOAT32, {rows, out}), alone = l.empty(DT_FLOAT32, {rows, out});
-        const Tensor together2 = l.empty(DT_FLOAT32, {rows, out}), alone2 = l.empty(DT_FLOAT32, {rows, out});
+        const Tensor together = l.empty(dtype, {rows, out}), alone = l.empty(dtype, {rows, out});
+        const Tensor together2 = l.empty(dtype, {rows, out}), alone2 = l.empty(dtype, {rows, out});
         run(x.array, residual.array, together.array, together2.array);
         for (int64_t row = 0; row < rows; row++) {
             run(row_of(x, row), row_of(residual, row), row_of(alone, row), row_of(alone2, row));
@@ -260,13 +262,13 @@ static void check_rows(const Device &device, const Rows &c) {
         if (!same) {
             throw Failure{std::to_string(rows) + " rows of " + std::to_string(cols) + " times " + std::to_string(out) +
                           (mode != 0 ? ", mode " + std::to_string(mode) : "") + ", " + std::to_string(bits) +
-                          " bits, groups of " + std::to_string(group) + ", epilogue " +
-                          std::to_string(params.epilogue)};
+                          " bits, groups of " + std::to_string(group) + ", dtype " + std::to_string(dtype) +
+                          ", epilogue " + std::to_string(params.epilogue)};
         }
     }
 }
 
-// With x in registers; with a dispatch of its own for x, and columns divided among workgroups, or not.
+// With x in registers; with columns divided among workgroups; and with a dispatch of its own for x.
 TEST(a_projection_takes_several_rows) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
     const std::string held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
@@ -277,9 +279,13 @@ TEST(a_projection_takes_several_rows) {
         Device device = open_device(options);
         std::vector<Rows> cases{{5, 352, 40, 32, 1},
                                 {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
-                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4}};
+                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
+                                {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
         if (disabled == held) { // slices of one part and of two
-            cases = {{16, 352, 40, 32, 1}, {16, 384, 40, 64, 0, 8}, {3, 1024, 17, 128, 0}};
+            cases = {{16, 352, 40, 32, 1},
+                     {16, 384, 40, 64, 0, 8},
+                     {3, 1024, 17, 128, 0},
+                     {3, 352, 24, 32, 1, 4, 0, DT_FLOAT16}};
         } else if (!disabled.empty()) { // on CPU drivers, two blocks of rows in a workgroup
             cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}};
         }

@@ -93,7 +93,7 @@ void write_bytes(const Stream &stream, const Storage &buffer, uint64_t offset, c
 // Writes the first words, and has them uploaded.
 void upload(const Stream &stream, const Storage &buffer, const std::vector<uint32_t> &data);
 std::vector<uint32_t> download(const Stream &stream, const Storage &buffer, size_t n);
-// Checks that the device, of which this is a stream, still works.
+// Checks that a device still works, by one of its streams.
 void require_usable(const Device &device, const Stream &stream);
 Read read(const Stream &stream, const Storage &buffer, uint64_t offset, uint64_t bytes,
           kpx_read_when when = KPX_READ_APPEND);

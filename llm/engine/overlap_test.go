@@ -50,15 +50,16 @@ func TestOverlap(t *testing.T) {
 					overlaps++
 				}
 			}
-			least := 1
+			above := 0
 			if step.Rows == 1 {
 				alone++
-				least = len(step.Region.Dispatches) / 2
+				above = len(step.Region.Dispatches) / 2
 			} else if step.Rows == 4 {
 				several++
 			}
+			// The kernel for two rows waits for x behind a barrier.
 			if step.Rows != 2 && dev.Backend() == "vulkan" && dev.Info().SubgroupSize >= 8 { // smaller ones have no fused products
-				require.Greater(d, overlaps, least)
+				require.Greater(d, overlaps, above)
 			}
 		}
 		require.Positive(d, alone, "a step of one row")

@@ -1,5 +1,5 @@
 // x of projection_held: each team makes the digits of its units (unit_digits.glsl), puts them into shared memory and
-// takes them from there as matrices. Rows beyond the last are that one.
+// takes them from there as matrices. In place of rows beyond the last, the last is repeated.
 #ifndef HELD_X_GLSL
 #define HELD_X_GLSL
 
@@ -46,7 +46,7 @@ uint square_at(uint row, uint unit) {
 void put_eight(uint to, uint u, uint pass) {
     uint i = team_lane() % 4, row = pass_row(pass);
     vec4 a = x_low[u * MOST_PASSES + pass], b = x_high[u * MOST_PASSES + pass];
-    UnitDigits made = unit_digits(a, b, NORM == 2, gain_low[u], gain_high[u], true);
+    UnitDigits made = unit_digits(a, b, NORM == 2, gain_low[u], gain_high[u], EVEN_FIRST);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
         uint at = to + (digit * SIDE + row) * HELD_PITCH + i / 2;
         work[at][i % 2 * 2] = made.digits[digit].x;
