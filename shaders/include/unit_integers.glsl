@@ -33,8 +33,8 @@ ivec4 integers(vec4 v, uint exponent) {
     return floatBitsToInt(shifted) - 0x4b400000;
 }
 
-// Bytes 0, 1 and 2 of four integers, each in one word. This takes half as many instructions as taking
-// the bytes one by one.
+// Bytes 0, 1 and 2 of four integers, each in one word. By pairs, that takes fewer instructions
+// than byte by byte.
 uvec3 bytes_of(uvec4 n) {
     uvec2 outer = (n.xz & 0x00ff00ffu) | ((n.yw << 8) & 0xff00ff00u); // bytes 0 and 2 of two of them
     uvec2 middle = ((n.xz >> 8) & 0xffu) | (n.yw & 0xff00u);
