@@ -9,11 +9,9 @@ namespace kpx {
 static int64_t run_length(const DeviceTraits &device) {
     return device.is_cpu ? 16384 : 1024;
 }
-static constexpr int64_t MOST_PARTS = 1024;
 // The number of rows that keep a device busy with one workgroup each, although its loops over a vocabulary are long.
 static constexpr int64_t MANY_ROWS = 1024;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
-static constexpr uint32_t ALL_STAGES = SAMPLE_LEVELS + 3;
 
 static void check_sample(const SampleCall &call) {
     const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
@@ -39,10 +37,10 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     const DeviceTraits &device = lowering.device();
     const int64_t rows = params.x.rows, cols = params.x.cols, run = run_length(device);
     const bool share = cols > LONGEST_ROW || (cols > 4 * run && rows < MANY_ROWS);
-    const int64_t length = share ? std::max(run, (cols + MOST_PARTS - 1) / MOST_PARTS) : cols;
+    const int64_t length = share ? std::max(run, (cols + SAMPLE_MOST_PARTS - 1) / SAMPLE_MOST_PARTS) : cols;
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);
-    params.scratch_stride = SAMPLE_PART_WORDS * params.parts + SAMPLE_STATE + SAMPLE_HISTOGRAMS + 2 * SAMPLE_LIST;
+    params.scratch_stride = share ? (SAMPLE_PARTS_FROM + SAMPLE_PART_WORDS * params.parts + 3) / 4 * 4 : 4;
     // Some rows at a time, so that scratch memory stays small however many there are.
     const int64_t most = std::min<int64_t>(rows, 1024);
     Array scratch = lowering.scratch(DT_UINT32, {most, int64_t(params.scratch_stride)});
@@ -53,7 +51,7 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     for (params.first_row = 0; params.first_row < rows; params.first_row += uint32_t(most)) {
         const int64_t turn = std::min(most, rows - params.first_row);
         if (!share) {
-            lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = ALL_STAGES},
+            lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = SAMPLE_STAGES},
                               {.x = {x, KPX_READ},
                                .settings = {settings, KPX_READ},
                                .steps = {step, KPX_READ},
@@ -62,15 +60,15 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
                               params, grid_1d(device, turn));
             continue;
         }
-        for (uint32_t stage = 0; stage < ALL_STAGES; stage++) {
-            const bool last = stage + 1 == ALL_STAGES;
+        for (uint32_t stage = 0; stage < SAMPLE_STAGES; stage++) {
+            const bool first = stage == 0, second = stage == 1;
             lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = stage},
                               {.x = {x, KPX_READ},
                                .settings = {settings, KPX_READ},
                                .steps = {step, KPX_READ},
-                               .scratch = {scratch, stage == 0 ? KPX_WRITE : KPX_READ_WRITE},
-                               .y = {last ? out : x, last ? writes : KPX_READ}},
-                              params, grid_1d(device, last ? turn : turn * params.parts));
+                               .scratch = {scratch, first ? KPX_WRITE : KPX_READ_WRITE},
+                               .y = {first ? x : out, first ? KPX_READ : second ? writes : KPX_READ_WRITE}},
+                              params, grid_1d(device, turn * params.parts));
         }
     }
 }

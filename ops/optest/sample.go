@@ -147,6 +147,14 @@ func sampleCases() []Case {
 	for i, at := range []int{5, 150000, 150001, 199999} {
 		setter(masked)(at, float64(i)/3)
 	}
+	for i, apart := range []float64{1.0 / 8, 1e-5} { // some of the likely tokens are equal, or all hardly differ
+		for j, p := range []sample.Params{
+			{Temperature: 1, TopP: 0.5}, {Temperature: 0.7, TopK: 120, TopP: 0.9}, {Temperature: 1.5, TopK: 60}, {Temperature: 1, TopK: 3},
+		} {
+			p.Seed = uint64(12 + j)
+			cases = append(cases, sampleCase(name(array.Float32, "few likely", []int{i, j}), fewLikely(apart), p, 0, 0))
+		}
+	}
 	huge := dense(array.Float32, []float64{-3e38, 3e38, 3e38, -1e-40, 0, 1e38}, 2, 3)
 	cases = append(cases,
 		sampleCase("equal", equal, sample.Params{Temperature: 1, TopK: 77777, Seed: 9}, 0, 0),
@@ -170,6 +178,19 @@ func sampleCases() []Case {
 	return cases
 }
 
+// fewLikely returns rows in which 200 tokens are likely: eight each differ by a multiple of apart. So few are kept that one
+// more or less would change most draws.
+func fewLikely(apart float64) array.Array {
+	const rows, cols, likely = 40, 70000, 200
+	logits := newSource(3).normal(array.Float32, 1, 1, cols)
+	set := setter(logits)
+	for i := range likely {
+		set((i*4127+i*i*31)%cols, 20+float64(i*7%(likely/8))*apart)
+	}
+	logits.Layout = must(logits.Broadcast(rows, cols))
+	return logits
+}
+
 // plus adds a number to all elements.
 func plus(a array.Array, v float64) array.Array {
 	get, set := getter(a), setter(a)
@@ -181,6 +202,9 @@ func randomSample(t *rapid.T) Case {
 	dtype, shape, r := drawType(t, "type", floatTypes), drawRows(t), drawSource(t)
 	if shape[len(shape)-1] == 0 {
 		shape[len(shape)-1] = 1
+	}
+	if rapid.IntRange(0, 3).Draw(t, "long") == 0 { // rows that several workgroups share
+		shape = []int{rapid.IntRange(1, 2).Draw(t, "rows"), rapid.IntRange(66000, 90000).Draw(t, "length")}
 	}
 	logits := r.normal(dtype, rapid.SampledFrom([]float64{0.01, 1, 5, 40}).Draw(t, "scale"), shape...)
 	p := sample.Params{

@@ -6,12 +6,8 @@
 #ifndef NOT_FINITE_GLSL
 #define NOT_FINITE_GLSL
 
+#include "hidden.glsl"
 #include "math.glsl"
-
-// n, as a bound that the compiler cannot compute; at_least_1 is a number that it does not know, 1 or more. Drivers unroll
-// loops of a known count although they are told not to, and code that hardly ever runs would then push other code out of
-// the caches of instructions.
-#define HIDDEN(n, at_least_1) min((n), (n) - 1 + (at_least_1))
 
 bool is_finite(float v) { return magnitude_bits(v) < INF_BITS; }
 bool all_finite(vec4 v) { return is_finite(v.x) && is_finite(v.y) && is_finite(v.z) && is_finite(v.w); }

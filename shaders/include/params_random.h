@@ -13,18 +13,23 @@ struct RandomParams {
     float limit;
 };
 
-// The scratch memory of sample for each row: the best token of each part, sums of each part, choices of the levels,
-// histograms, and a list of tokens.
-#define SAMPLE_LEVELS 3
-#define SAMPLE_BINS 2048                                  // of the first two levels; the last has half of them
-#define SAMPLE_CHOICE 8                                   // words of a choice
-#define SAMPLE_MASS (SAMPLE_CHOICE * (SAMPLE_LEVELS + 1)) // where the state has the weight of all tokens,
-#define SAMPLE_LISTED (SAMPLE_MASS + 2)                   // and how many of them were to be listed
-#define SAMPLE_STATE (SAMPLE_LISTED + 1)
-#define SAMPLE_LIST 512    // tokens of the list, a key and an index each
-#define SAMPLE_BIN_WORDS 3 // the number of tokens, and their weight
-#define SAMPLE_HISTOGRAMS (SAMPLE_BIN_WORDS * (2 * SAMPLE_BINS + SAMPLE_BINS / 2))
+// The scratch memory of sample for each row: a histogram, a state, a list of tokens, and SAMPLE_PART_WORDS for each part,
+// which are its best token and the sum of its weights.
+#define SAMPLE_STAGES 3 // in which parts share a row
+#define SAMPLE_BINS 2048
+#define SAMPLE_PLANES 4 // of bins: the number of tokens, and 22 bits each of their weight, so that no sum carries
+#define SAMPLE_BEST (SAMPLE_PLANES * SAMPLE_BINS) // the best token, and the size of bins
+#define SAMPLE_LISTED (SAMPLE_BEST + 3)           // the number of tokens on the list
+#define SAMPLE_ARRIVED (SAMPLE_BEST + 4)          // that of parts that have arrived
+#define SAMPLE_MASS (SAMPLE_BEST + 5)             // the weight of all tokens, 22 bits at a time
+#define SAMPLE_CLEARED (SAMPLE_BEST + 8)          // what comes before it is zero at first
+#define SAMPLE_LIST_FROM SAMPLE_CLEARED
+#define SAMPLE_LIST 512 // tokens, each its key, index, weight, and weight at temperature 1
+#define SAMPLE_LIST_WORDS 6
+#define SAMPLE_PARTS_FROM (SAMPLE_LIST_FROM + SAMPLE_LIST_WORDS * SAMPLE_LIST)
+#define SAMPLE_MOST_PARTS 1024
 #define SAMPLE_PART_WORDS 5
+#define SAMPLE_PART_SUM 3 // where a part has its sum
 
 // sample: out is dense.
 struct SampleParams {
@@ -41,7 +46,7 @@ struct SampleParams {
     uint step_offset;
     int step; // if there is none on the device
     uint scratch_offset;
-    uint scratch_stride; // from row to row
+    uint scratch_stride; // from row to row; a multiple of 4, like the offset
     uint out_offset;
 };
 

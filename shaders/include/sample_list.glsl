@@ -1,17 +1,17 @@
-// The short way of sample.comp, for a small top-k: at least k tokens are as likely as the best token of the part that
-// comes k-th, so those that are as likely are listed, and one workgroup filters and draws. Where too many are, the
-// histograms, to which the same tokens were added, find where top-k and top-p end. A part of sample_levels.glsl.
+// The list of sample.comp, and the draw from it alone, for a small top-k: at least k tokens are as likely as the best
+// token of the part that comes k-th, so those that are as likely are listed. Include it after sample_bins.glsl.
 #ifndef SAMPLE_LIST_GLSL
 #define SAMPLE_LIST_GLSL
 
-bool lists() { return filters_count() && setting(SAMPLE_TOP_K) <= p.parts && p.parts <= gl_WorkGroupSize.x; }
+uint row_words; // the row's scratch memory
+uint part_words(uint i) { return row_words + SAMPLE_PARTS_FROM + SAMPLE_PART_WORDS * i; }
+uint list_at(uint i) { return row_words + SAMPLE_LIST_FROM + SAMPLE_LIST_WORDS * i; }
+uint listed() { return scratch[row_words + SAMPLE_LISTED]; } // too many: more than SAMPLE_LIST
 
-uvec2 state_mass() { return uvec2(scratch[state + SAMPLE_MASS], scratch[state + SAMPLE_MASS + 1u]); }
-
-uint list_at(uint i) { return hist + SAMPLE_HISTOGRAMS + 2u * i; }
+bool is_ahead(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
 
 const uint PART_LISTED = SAMPLE_LIST / 4u; // tokens that a part may list, so that many equal ones do not queue up
-shared uint part_listed;
+shared uint part_listed;                   // zero at first
 
 void list_token(uint key, uint c) {
     uint of_part = atomicAdd(part_listed, 1u);
@@ -19,22 +19,59 @@ void list_token(uint key, uint c) {
         return;
     }
     // One more than it may have makes the list too long.
-    uint i = atomicAdd(scratch[state + SAMPLE_LISTED], of_part < PART_LISTED ? 1u : SAMPLE_LIST + 1u);
-    if (i < SAMPLE_LIST && of_part < PART_LISTED) {
-        scratch[list_at(i)] = key;
-        scratch[list_at(i) + 1u] = c;
+    uint i = atomicAdd(scratch[row_words + SAMPLE_LISTED], of_part < PART_LISTED ? 1u : SAMPLE_LIST + 1u);
+    if (i >= SAMPLE_LIST || of_part == PART_LISTED) {
+        return;
+    }
+    uvec2 weight = weight_at(key), natural = filters_mass() ? natural_weight(key) : uvec2(0u);
+    uint words[SAMPLE_LIST_WORDS] = uint[](key, c, weight.x, weight.y, natural.x, natural.y);
+    [[unroll]] for (uint k = 0u; k < SAMPLE_LIST_WORDS; k++) {
+        scratch[list_at(i) + k] = words[k];
     }
 }
 
-// The number of tokens on the list; 0: it is not to be used.
-uint listed() {
-    uint n = scratch[state + SAMPLE_LISTED];
-    return n <= SAMPLE_LIST ? n : 0u;
+// In shared memory, in place of the bins.
+uvec2 list_pair(uint i, uint k) {
+    return uvec2(bins[SAMPLE_LIST_WORDS * i + 2u * k], bins[SAMPLE_LIST_WORDS * i + 2u * k + 1u]);
+}
+uvec2 listed_token(uint i) { return list_pair(i, 0u); }
+uvec2 listed_weight(uint i) { return list_pair(i, 1u); }
+uvec2 natural_of_listed(uint i) { return list_pair(i, 2u); }
+
+// The first loads do not wait for n.
+void load_list(uint n) {
+    const uint AT_ONCE = 4u, LAST = SAMPLE_LIST_WORDS * SAMPLE_LIST - 1u;
+    uint t = gl_LocalInvocationID.x;
+    for (uint first = t; first == t || first < SAMPLE_LIST_WORDS * n; first += AT_ONCE * gl_WorkGroupSize.x) {
+        uint words[AT_ONCE];
+        [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+            words[i] = scratch[list_at(0u) + min(first + i * gl_WorkGroupSize.x, LAST)];
+        }
+        [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+            bins[min(first + i * gl_WorkGroupSize.x, LAST)] = words[i];
+        }
+    }
 }
 
-shared uvec2 limit; // the key and index of the last token that is listed
+// Tokens of the list that compete for the last places, by their numbers in the list, in shared memory behind all else.
+const uint RIVALS_FROM = SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS;
+shared uint rivals;
 
-bool is_ahead(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y < b.y); }
+// Whether one of them is kept, where `before` is the sum of the tokens ahead of all of them.
+bool is_kept(uvec2 token, uvec3 before, Limits limits) {
+    [[dont_unroll]] for (uint first = 0u; first < rivals; first += 4u) {
+        [[unroll]] for (uint k = 0u; k < 4u; k++) {
+            uint i = bins[RIVALS_FROM + min(first + k, rivals - 1u)];
+            bool counts = first + k < rivals && is_ahead(listed_token(i), token);
+            before = plus(before, counts ? uvec3(1u, natural_of_listed(i)) : uvec3(0u));
+        }
+    }
+    return !reaches(before, limits);
+}
+
+bool lists() { return filters_count() && chosen.top_k <= p.parts && p.parts <= gl_WorkGroupSize.x; }
+
+shared uvec2 limit; // the last token that is listed
 
 // Finds the limit among the parts' best tokens, of which this thread's is given. All threads together.
 void find_limit(uvec2 own) {
@@ -45,59 +82,63 @@ void find_limit(uvec2 own) {
     for (uint i = 0u; i < p.parts; i++) {
         rank += uint(bins[i] > own.x || (bins[i] == own.x && i < t)); // parts are in the order of indices
     }
-    if (t < p.parts && rank == setting(SAMPLE_TOP_K)) {
+    if (t < p.parts && rank == chosen.top_k) {
         limit = own;
     }
     barrier();
 }
 
-// The list in shared memory: keys, indices, and weights at temperature 1, then those of the tokens that are kept.
-uvec2 list_token_of(uint i) { return uvec2(bins[4u * i], bins[4u * i + 1u]); }
-uvec2 list_weight(uint i) { return uvec2(bins[4u * i + 2u], bins[4u * i + 3u]); }
-uvec2 kept_weight(uint i) { return uvec2(bins[4u * SAMPLE_LIST + 2u * i], bins[4u * SAMPLE_LIST + 2u * i + 1u]); }
-
-// Loads the list, and sets the weights of what the filters keep of it. Returns their sum. All threads together.
-uvec2 filter_list(uint n, Scale warm, uint min_p) {
-    bool masses = filters_mass();
-    for (uint i = gl_LocalInvocationID.x; i < n; i += gl_WorkGroupSize.x) {
-        uint key = scratch[list_at(i)];
-        uvec2 weight = masses ? weight_at(key, natural(), FARTHEST) : uvec2(0u);
-        bins[4u * i] = key;
-        bins[4u * i + 1u] = scratch[list_at(i) + 1u];
-        bins[4u * i + 2u] = weight.x;
-        bins[4u * i + 3u] = weight.y;
-    }
-    barrier();
-    uvec2 mass = masses ? mass_of(state_mass()) : uvec2(0u);
+// Lists the part's tokens down to the limit, and adds the weight of all.
+void list_part() {
+    bool weighs = filters_mass();
     uvec3 sum = uvec3(0u);
-    for (uint i = gl_LocalInvocationID.x; i < n; i += gl_WorkGroupSize.x) {
-        uvec2 own = list_token_of(i);
-        uvec3 before = uvec3(0u); // the tokens that are likelier, and their weight
-        for (uint j = 0u; j < n; j++) {
-            if (is_ahead(list_token_of(j), own)) {
-                before = plus(before, uvec3(1u, list_weight(j)));
-            }
+    EACH_TOKEN(c, key, {
+        if (weighs) {
+            sum.yz = wide_add(sum.yz, natural_weight(key));
         }
-        bool kept = before.x < setting(SAMPLE_TOP_K) && (!masses || wide_less(before.yz, mass));
-        uvec2 weight = kept ? weight_at(own.x, warm, min_p) : uvec2(0u);
-        bins[4u * SAMPLE_LIST + 2u * i] = weight.x;
-        bins[4u * SAMPLE_LIST + 2u * i + 1u] = weight.y;
-        sum.yz = wide_add(sum.yz, weight);
+        if (key > UNLIKELIEST && !is_ahead(limit, uvec2(key, c))) { // others weigh nothing
+            list_token(key, c);
+        }
+    })
+    if (weighs) {
+        uvec3 words = words_of(total(sum).yz);
+        if (gl_LocalInvocationID.x < 3u) {
+            atomicAdd(scratch[row_words + SAMPLE_MASS + gl_LocalInvocationID.x], words[gl_LocalInvocationID.x]);
+        }
     }
-    return total(sum).yz;
 }
 
-// The token of the list at which the running sum, by index, exceeds the target.
-void draw_listed(uint n, uvec2 target) {
+// Stores the listed token at which the sum of weights, by index, exceeds the target.
+void draw_from_list() {
+    uint mass = row_words + SAMPLE_MASS, n = listed();
+    Limits limits = limits_of(weight_of_words(uvec3(scratch[mass], scratch[mass + 1u], scratch[mass + 2u])));
+    load_list(n);
     for (uint i = gl_LocalInvocationID.x; i < n; i += gl_WorkGroupSize.x) {
-        uint own = list_token_of(i).y;
+        bins[RIVALS_FROM + i] = i;
+    }
+    rivals = n;
+    barrier();
+    uvec3 sum = uvec3(0u);
+    [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < n; i += threads()) {
+        if (is_kept(listed_token(i), uvec3(0u), limits)) {
+            sum.yz = wide_add(sum.yz, listed_weight(i));
+        } else {
+            bins[SAMPLE_LIST_WORDS * i + 2u] = 0u;
+            bins[SAMPLE_LIST_WORDS * i + 3u] = 0u;
+        }
+    }
+    uvec2 target = random_part(total(sum).yz);
+    [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < n; i += threads()) {
+        uint own = listed_token(i).y;
         uvec2 before = uvec2(0u);
-        for (uint j = 0u; j < n; j++) {
-            if (list_token_of(j).y < own) {
-                before = wide_add(before, kept_weight(j));
+        [[dont_unroll]] for (uint first = 0u; first < n; first += 4u) {
+            [[unroll]] for (uint k = 0u; k < 4u; k++) {
+                uint j = min(first + k, n - 1u);
+                bool counts = first + k < n && listed_token(j).y < own;
+                before = wide_add(before, counts ? listed_weight(j) : uvec2(0u));
             }
         }
-        if (!wide_less(target, before) && wide_less(target, wide_add(before, kept_weight(i)))) {
+        if (!wide_less(target, before) && wide_less(target, wide_add(before, listed_weight(i)))) {
             y[p.out_offset + row] = own;
         }
     }

@@ -1,0 +1,109 @@
+// Where top-k and top-p of sample.comp end, by histograms of the tokens: bins with how many there are in each, and
+// their weight at temperature 1, from the best token down. Include it after sample_tokens.glsl.
+#ifndef SAMPLE_BINS_GLSL
+#define SAMPLE_BINS_GLSL
+
+// Of the likeliest tokens, as many are kept as have less than this count and this weight before them.
+struct Limits {
+    uint count;
+    uvec2 mass;
+};
+
+// The probability to keep, of a total weight, rounded up.
+uvec2 mass_of(uvec2 total) {
+    uint high, low;
+    umulExtended(total.x, chosen.top_p, high, low);
+    uvec2 mass = wide_add(wide_mul(uvec2(total.y, 0u), chosen.top_p), uvec2(high, 0u));
+    return low == 0u ? mass : wide_add(mass, uvec2(1u, 0u));
+}
+
+Limits limits_of(uvec2 total) {
+    return Limits(filters_count() ? chosen.top_k : 0xffffffffu, filters_mass() ? mass_of(total) : uvec2(0xffffffffu));
+}
+
+bool reaches(uvec3 sum, Limits limits) { return sum.x >= limits.count || !wide_less(sum.yz, limits.mass); }
+
+// Bins in shared memory, three words each: a count and a weight. Of each 8, one more word is not used, so that threads
+// with 8 of them use different banks. `bins_from` is where they begin.
+const uint BIN_WORDS = 3u * SAMPLE_BINS + SAMPLE_BINS / 8u;
+const uint FEWER_BINS = 256u, FEWER_WORDS = 3u * FEWER_BINS + FEWER_BINS / 8u;            // after other data
+shared uint bins[SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS + FEWER_WORDS]; // more than BIN_WORDS
+uint bins_from = 0u;
+
+uint bin_at(uint b) { return bins_from + 3u * b + b / 8u; }
+
+uvec3 bin_sum(uint b) {
+    uint at = bin_at(b);
+    return uvec3(bins[at], bins[at + 1u], bins[at + 2u]);
+}
+
+// Adds atomically to a count and a weight.
+#define ADD_TO_BIN(array, at, v) \
+    if (v.x != 0u) { \
+        atomicAdd(array[at], v.x); \
+    } \
+    if (v.yz != uvec2(0u)) { \
+        uint old = atomicAdd(array[(at) + 1u], v.y); \
+        uint carried = v.z + uint(old + v.y < old); \
+        if (carried != 0u) { \
+            atomicAdd(array[(at) + 2u], carried); \
+        } \
+    }
+
+// A weight as three words of 22 bits, of which sums of up to 1,024 do not carry; and such sums as a weight.
+uvec3 words_of(uvec2 v) { return uvec3(v.x & 0x3fffffu, ((v.x >> 22) | (v.y << 10)) & 0x3fffffu, v.y >> 12); }
+uvec2 weight_of_words(uvec3 v) { return wide_add(uvec2(v.x, 0u), uvec2(v.y << 22, (v.y >> 10) + (v.z << 12))); }
+
+void clear_bins(uint words) {
+    barrier();
+    for (uint i = gl_LocalInvocationID.x; i < words; i += gl_WorkGroupSize.x) {
+        bins[bins_from + i] = 0u;
+    }
+    barrier();
+}
+
+// Tokens that weigh nothing at any temperature are in no bin.
+void add_token(uint key, uint bin, bool weighs) {
+    if (key > UNLIKELIEST) {
+        uvec3 v = uvec3(1u, weighs ? natural_weight(key) : uvec2(0u));
+        uint at = bin_at(bin);
+        ADD_TO_BIN(bins, at, v)
+    }
+}
+
+// Adds up the first n bins, for find_bin; scanned_all() is their sum.
+void scan_bins(uint n) {
+    uint each = n / gl_WorkGroupSize.x;
+    uvec3 sum = uvec3(0u);
+    barrier();
+    [[dont_unroll]] for (uint i = 0u; i < each; i++) {
+        sum = plus(sum, bin_sum(gl_LocalInvocationID.x * each + i));
+    }
+    scan(sum);
+}
+
+shared uint found_bin; // n if there is none
+shared uvec3 found_before;
+
+// Finds the first of n bins with which the sums reach a limit, where `before` is the sum of what precedes the bins, and
+// the sum of what precedes that bin.
+void find_bin(uint n, uvec3 before, Limits limits) {
+    uint t = gl_LocalInvocationID.x, b = t * (n / gl_WorkGroupSize.x);
+    if (t == 0u) {
+        found_bin = n;
+    }
+    barrier();
+    uvec3 sum = plus(before, lanes[t]);
+    before = plus(before, scanned_before());
+    if (!reaches(before, limits) && reaches(sum, limits)) {
+        for (sum = plus(before, bin_sum(b)); !reaches(sum, limits); sum = plus(before, bin_sum(b))) {
+            before = sum;
+            b++;
+        }
+        found_bin = b;
+        found_before = before;
+    }
+    barrier();
+}
+
+#endif
