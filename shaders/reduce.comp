@@ -98,6 +98,10 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             v[j] = load_quad(from, c + j * next); \
         } \
+        if (KIND == REDUCE_LOG_SUM_EXP) { \
+            JOIN_EXPS(own.x, v, n) \
+            continue; \
+        } \
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             own = join_quad(own, v[j], c + j * next); \
         } \
@@ -109,7 +113,9 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
     if (STAGE != STAGE_FROM_PARTS) {
 #ifndef ROLLED
         if (AHEAD > 1u) {
-            JOIN_QUADS(8u)
+            if (KIND != REDUCE_LOG_SUM_EXP) { // which would have fewer threads on a compute unit
+                JOIN_QUADS(8u)
+            }
             JOIN_QUADS(4u)
         }
 #endif

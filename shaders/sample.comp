@@ -25,7 +25,7 @@ layout(set = 0, binding = 4) writeonly buffer Out { uint y[]; };
 layout(constant_id = 2) const uint STAGE = 0;
 layout(push_constant) uniform Push { SampleParams p; };
 
-const uint FIND = 0, COUNT = 1, DRAW = 2, ALONE = SAMPLE_STAGES;
+const uint FIND = 0, COUNT = 1, DRAW = 2; // SAMPLE_STAGES: one dispatch
 
 #define arrivals scratch
 #include "last_arrival.glsl"
@@ -35,27 +35,26 @@ const uint FIND = 0, COUNT = 1, DRAW = 2, ALONE = SAMPLE_STAGES;
 #include "sample_list.glsl"
 #include "sample_parts.glsl"
 
-// Of two tokens, each a key and an index, the likelier one; and the smaller key of two threads' best tokens.
+// Of two tokens, each a key and an index, the likelier one; and the smaller of two keys, those of threads' best tokens.
 uvec3 better(uvec3 a, uvec3 b) { return uvec3(is_ahead(a.xy, b.xy) ? a.xy : b.xy, min(a.z, b.z)); }
 
 const uvec3 NO_TOKEN = uvec3(0u, 0xffffffffu, 0xffffffffu);
 
-// The same of all threads: every thread gets it.
-uvec3 best_of(uvec3 v) {
+// The same of all threads, or of each of `groups` of threads, a power of two: the first of lanes.
+void find_bests(uvec3 v, uint groups) {
     uint t = gl_LocalInvocationID.x;
     barrier();
     lanes[t] = v;
-    [[dont_unroll]] for (uint k = threads() / 2u; k > 0u; k /= 2u) {
+    [[dont_unroll]] for (uint k = threads() / 2u; k >= groups; k /= 2u) {
         barrier();
         if (t < k) {
             lanes[t] = better(lanes[t], lanes[t + k]);
         }
     }
     barrier();
-    return lanes[0];
 }
 
-uvec3 best_of_part() {
+void find_bests_of_part(uint groups) {
     uvec3 own = NO_TOKEN;
     EACH_TOKEN(c, key, {
         if (key > own.x) {
@@ -65,33 +64,35 @@ uvec3 best_of_part() {
     if (own.x > UNLIKELIEST) {
         own.z = own.x;
     }
-    return best_of(own);
+    find_bests(own, groups);
 }
 
-void find_best() {
+void find() {
     load_first_turn();
     uint share = (SAMPLE_CLEARED + p.parts - 1u) / p.parts;
-    uint cleared = min(SAMPLE_CLEARED, (part + 1u) * share);
-    for (uint i = part * share + gl_LocalInvocationID.x; i < cleared; i += gl_WorkGroupSize.x) {
+    uint cleared = min(SAMPLE_CLEARED, (part + 1u) * share), t = gl_LocalInvocationID.x;
+    for (uint i = part * share + t; i < cleared; i += gl_WorkGroupSize.x) {
         scratch[row_words + i] = 0u;
     }
-    uvec3 best = best_of_part();
-    if (gl_LocalInvocationID.x < 3u) {
-        scratch[part_words(part) + gl_LocalInvocationID.x] = best[gl_LocalInvocationID.x];
+    find_bests_of_part(p.bests);
+    if (t < 3u * p.bests) {
+        scratch[part_words(part) + t] = lanes[t / 3u][t % 3u];
     }
 }
 
 // The best of all parts. Where tokens are listed, it also finds the limit.
 uvec3 join_best() {
     uvec3 all = NO_TOKEN, own = all;
-    for (uint i = gl_LocalInvocationID.x; i < p.parts; i += gl_WorkGroupSize.x) {
-        own = uvec3(scratch[part_words(i)], scratch[part_words(i) + 1u], scratch[part_words(i) + 2u]);
+    for (uint i = gl_LocalInvocationID.x; i < bests(); i += gl_WorkGroupSize.x) {
+        uint at = part_words(i / p.bests) + i % p.bests * 3u;
+        own = uvec3(scratch[at], scratch[at + 1u], scratch[at + 2u]);
         all = better(all, own);
     }
     if (lists()) {
-        find_limit(own.xy);
+        find_limit(own.x);
     }
-    return best_of(all);
+    find_bests(all, 1u);
+    return lanes[0];
 }
 
 // Without a draw, the result is the best token, if that is a number.
@@ -156,7 +157,8 @@ void draw() {
 
 void find_and_draw() {
     load_first_turn();
-    top = best_of_part().xy;
+    find_bests_of_part(1u);
+    top = lanes[0].xy;
     if (draws()) {
         draw_alone();
     } else {
@@ -178,7 +180,7 @@ void main() {
         load_settings();
     }
     if (STAGE == FIND) {
-        find_best();
+        find();
     } else if (STAGE == COUNT) {
         count();
     } else if (STAGE == DRAW) {

@@ -4,10 +4,10 @@
 
 namespace kpx {
 
-// Columns per workgroup if several share a row. A GPU needs many short loops at
-// once, a CPU few workgroups.
-static int64_t run_length(const DeviceTraits &device) {
-    return device.is_cpu ? 16384 : 1024;
+// Columns per workgroup if several share a row. For one row a GPU needs many short loops at once, for several rows
+// fewer, since each begins and ends with steps that take as long as hundreds of columns. A CPU needs few workgroups.
+static int64_t run_length(const DeviceTraits &device, int64_t rows) {
+    return device.is_cpu ? 16384 : 1024 * std::clamp<int64_t>(rows, 1, 8);
 }
 // The number of rows that keep a device busy with one workgroup each, although its loops over a vocabulary are long.
 static constexpr int64_t MANY_ROWS = 1024;
@@ -35,11 +35,13 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
                             SampleParams params) {
     const Array &settings = call.params(), &step = call.step() ? call.step() : call.params();
     const DeviceTraits &device = lowering.device();
-    const int64_t rows = params.x.rows, cols = params.x.cols, run = run_length(device);
-    const bool share = cols > LONGEST_ROW || (cols > 4 * run && rows < MANY_ROWS);
+    const int64_t rows = params.x.rows, cols = params.x.cols, run = run_length(device, rows);
+    const bool share = cols > LONGEST_ROW || (cols > 4 * run_length(device, 1) && rows < MANY_ROWS);
     const int64_t length = share ? std::max(run, (cols + SAMPLE_MOST_PARTS - 1) / SAMPLE_MOST_PARTS) : cols;
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);
+    const uint32_t threads = row_threads(device, length);
+    params.bests = params.parts * SAMPLE_PART_BESTS <= threads ? SAMPLE_PART_BESTS : 1;
     params.scratch_stride = share ? (SAMPLE_PARTS_FROM + SAMPLE_PART_WORDS * params.parts + 3) / 4 * 4 : 4;
     // Some rows at a time, so that scratch memory stays small however many there are.
     const int64_t most = std::min<int64_t>(rows, 1024);
@@ -47,7 +49,6 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     params.scratch_offset = uint32_t(scratch.offset);
     params.slots = uint32_t(most);
     const kpx_access writes = rows == most ? KPX_WRITE : KPX_READ_WRITE;
-    const uint32_t threads = row_threads(device, length);
     for (params.first_row = 0; params.first_row < rows; params.first_row += uint32_t(most)) {
         const int64_t turn = std::min(most, rows - params.first_row);
         if (!share) {
@@ -60,14 +61,15 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
                               params, grid_1d(device, turn));
             continue;
         }
+        const kpx_access scratch_access[] = {KPX_WRITE, KPX_READ_WRITE, KPX_READ_WRITE};
+        const kpx_access y_access[] = {KPX_READ, writes, KPX_READ_WRITE};
         for (uint32_t stage = 0; stage < SAMPLE_STAGES; stage++) {
-            const bool first = stage == 0, second = stage == 1;
             lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = stage},
                               {.x = {x, KPX_READ},
                                .settings = {settings, KPX_READ},
                                .steps = {step, KPX_READ},
-                               .scratch = {scratch, first ? KPX_WRITE : KPX_READ_WRITE},
-                               .y = {first ? x : out, first ? KPX_READ : second ? writes : KPX_READ_WRITE}},
+                               .scratch = {scratch, scratch_access[stage]},
+                               .y = {stage == 0 ? x : out, y_access[stage]}},
                               params, grid_1d(device, turn * params.parts));
         }
     }

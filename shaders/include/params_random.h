@@ -14,7 +14,7 @@ struct RandomParams {
 };
 
 // The scratch memory of sample for each row: a histogram, a state, a list of tokens, and SAMPLE_PART_WORDS for each part,
-// which are its best token and the sum of its weights.
+// which are its best tokens and the sum of its weights.
 #define SAMPLE_STAGES 3 // in which parts share a row
 #define SAMPLE_BINS 2048
 #define SAMPLE_PLANES 4 // of bins: the number of tokens, and 22 bits each of their weight, so that no sum carries
@@ -28,8 +28,9 @@ struct RandomParams {
 #define SAMPLE_LIST_WORDS 6
 #define SAMPLE_PARTS_FROM (SAMPLE_LIST_FROM + SAMPLE_LIST_WORDS * SAMPLE_LIST)
 #define SAMPLE_MOST_PARTS 1024
-#define SAMPLE_PART_WORDS 5
-#define SAMPLE_PART_SUM 3 // where a part has its sum
+#define SAMPLE_PART_BESTS 4 // at most
+#define SAMPLE_PART_WORDS (3 * SAMPLE_PART_BESTS + 2)
+#define SAMPLE_PART_SUM (3 * SAMPLE_PART_BESTS) // where a part has its sum
 
 // sample: out is dense.
 struct SampleParams {
@@ -38,6 +39,7 @@ struct SampleParams {
     uint slots;     // rows of scratch memory
     uint parts;     // workgroups per row
     uint run;       // columns of each
+    uint bests;     // of its tokens that each part finds
     uint settings_offset;
     uint settings_stride;
     uint settings_row; // from one row's to the next one's

@@ -26,8 +26,9 @@ bool reaches(uvec3 sum, Limits limits) { return sum.x >= limits.count || !wide_l
 // Bins in shared memory, three words each: a count and a weight. Of each 8, one more word is not used, so that threads
 // with 8 of them use different banks. `bins_from` is where they begin.
 const uint BIN_WORDS = 3u * SAMPLE_BINS + SAMPLE_BINS / 8u;
-const uint FEWER_BINS = 256u, FEWER_WORDS = 3u * FEWER_BINS + FEWER_BINS / 8u;            // after other data
-shared uint bins[SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS + FEWER_WORDS]; // more than BIN_WORDS
+const uint FEWER_BINS = 256u, FEWER_WORDS = 3u * FEWER_BINS + FEWER_BINS / 8u;
+// Also the list, the sums of parts, and fewer bins behind them, which together take more than BIN_WORDS.
+shared uint bins[SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS + FEWER_WORDS];
 uint bins_from = 0u;
 
 uint bin_at(uint b) { return bins_from + 3u * b + b / 8u; }

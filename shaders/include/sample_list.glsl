@@ -1,5 +1,5 @@
-// The list of sample.comp, and the draw from it alone, for a small top-k: at least k tokens are as likely as the best
-// token of the part that comes k-th, so those that are as likely are listed. Include it after sample_bins.glsl.
+// The list of sample.comp, and the draw from it alone, for a small top-k: at least k tokens are as likely as the k-th of
+// the parts' best tokens, so those that are as likely are listed. Include it after sample_bins.glsl.
 #ifndef SAMPLE_LIST_GLSL
 #define SAMPLE_LIST_GLSL
 
@@ -69,21 +69,24 @@ bool is_kept(uvec2 token, uvec3 before, Limits limits) {
     return !reaches(before, limits);
 }
 
-bool lists() { return filters_count() && chosen.top_k <= p.parts && p.parts <= gl_WorkGroupSize.x; }
+uint bests() { return p.parts * p.bests; }
+bool lists() { return filters_count() && chosen.top_k <= bests() && bests() <= gl_WorkGroupSize.x; }
 
-shared uvec2 limit; // the last token that is listed
+shared uint limit; // the key of the last token that is listed
 
 // Finds the limit among the parts' best tokens, of which this thread's is given. All threads together.
-void find_limit(uvec2 own) {
-    uint t = gl_LocalInvocationID.x, rank = 1u;
+void find_limit(uint key) {
+    uint t = gl_LocalInvocationID.x, rank = 1u, n = bests();
     barrier();
-    bins[t] = own.x;
+    bins[t] = t < n ? key : 0u;
     barrier();
-    for (uint i = 0u; i < p.parts; i++) {
-        rank += uint(bins[i] > own.x || (bins[i] == own.x && i < t)); // parts are in the order of indices
+    [[dont_unroll]] for (uint first = 0u; first < n; first += 4u) {
+        [[unroll]] for (uint i = first; i < first + 4u; i++) {
+            rank += uint(bins[i] > key || (bins[i] == key && i < t));
+        }
     }
-    if (t < p.parts && rank == chosen.top_k) {
-        limit = own;
+    if (t < n && rank == chosen.top_k) {
+        limit = key;
     }
     barrier();
 }
@@ -96,7 +99,7 @@ void list_part() {
         if (weighs) {
             sum.yz = wide_add(sum.yz, natural_weight(key));
         }
-        if (key > UNLIKELIEST && !is_ahead(limit, uvec2(key, c))) { // others weigh nothing
+        if (key > UNLIKELIEST && key >= limit) { // others weigh nothing
             list_token(key, c);
         }
     })
