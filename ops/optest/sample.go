@@ -147,14 +147,6 @@ func sampleCases() []Case {
 	for i, at := range []int{5, 150000, 150001, 199999} {
 		setter(masked)(at, float64(i)/3)
 	}
-	for i, apart := range []float64{1.0 / 8, 1e-5} { // some of the likely tokens are equal, or all hardly differ
-		for j, p := range []sample.Params{
-			{Temperature: 1, TopP: 0.5}, {Temperature: 0.7, TopK: 120, TopP: 0.9}, {Temperature: 1.5, TopK: 60}, {Temperature: 1, TopK: 3},
-		} {
-			p.Seed = uint64(12 + j)
-			cases = append(cases, sampleCase(name(array.Float32, "few likely", []int{i, j}), fewLikely(apart), p, 0, 0))
-		}
-	}
 	huge := dense(array.Float32, []float64{-3e38, 3e38, 3e38, -1e-40, 0, 1e38}, 2, 3)
 	cases = append(cases,
 		sampleCase("equal", equal, sample.Params{Temperature: 1, TopK: 77777, Seed: 9}, 0, 0),
@@ -176,19 +168,6 @@ func sampleCases() []Case {
 		}
 	}
 	return cases
-}
-
-// fewLikely returns rows in which 200 tokens are likely: eight each differ by a multiple of apart. So few are kept that one
-// more or less would change most draws.
-func fewLikely(apart float64) array.Array {
-	const rows, cols, likely = 40, 70000, 200
-	logits := newSource(3).normal(array.Float32, 1, 1, cols)
-	set := setter(logits)
-	for i := range likely {
-		set((i*4127+i*i*31)%cols, 20+float64(i*7%(likely/8))*apart)
-	}
-	logits.Layout = must(logits.Broadcast(rows, cols))
-	return logits
 }
 
 // plus adds a number to all elements.
@@ -232,6 +211,7 @@ func sampleSuite() suite {
 			drawsFollowWeights(t, dev)
 			replaysAdvance(t, dev)
 			rowsDrawAlone(t, dev)
+			longRowsDraw(t, dev)
 		},
 		large: func(dtype array.DType, _ string, size int) Case {
 			row := newSource(1).normal(dtype, 3, 1, 151936)

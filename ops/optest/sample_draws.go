@@ -132,3 +132,37 @@ func rowsDrawAlone(t *testing.T, dev *kompute.Device) {
 		require.Equal(t, want, got)
 	}
 }
+
+// longRowsDraw checks rows that several workgroups share, by each of the ways to find which tokens are kept.
+func longRowsDraw(t *testing.T, dev *kompute.Device) {
+	cpu, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cpu.Close()) }()
+	r := &runner{suite: sampleSuite(), dev: dev, cpu: cpu}
+	for _, apart := range []float64{1.0 / 8, 1e-5} { // some of the likely tokens are equal, or all hardly differ
+		for i, p := range []sample.Params{
+			{Temperature: 1, TopP: 0.5},
+			{Temperature: 0.7, TopP: 0.9, TopK: 120},
+			{Temperature: 1.5, TopK: 60},
+			{Temperature: 1, TopK: 3},
+			{Temperature: 1, MinP: 0.3},
+		} {
+			p.Seed = uint64(12 + i)
+			c := sampleCase("", fewLikely(apart), p, 0, 0)
+			r.against(t, &c, r.oracle(t, &c))
+		}
+	}
+}
+
+// fewLikely returns rows in which 200 tokens are likely: eight each differ by a multiple of apart. So few are kept that one
+// more or less would change most draws.
+func fewLikely(apart float64) array.Array {
+	const rows, cols, likely = 16, 70000, 200
+	logits := newSource(3).normal(array.Float32, 1, 1, cols)
+	set := setter(logits)
+	for i := range likely {
+		set((i*4127+i*i*31)%cols, 20+float64(i*7%(likely/8))*apart)
+	}
+	logits.Layout = must(logits.Broadcast(rows, cols))
+	return logits
+}
