@@ -13,8 +13,8 @@ struct RandomParams {
     float limit;
 };
 
-// The scratch memory of sample for each row: a histogram, a state, a list of tokens, and SAMPLE_PART_WORDS for each part,
-// which are its best tokens and the sum of its weights.
+// The scratch memory of sample for each row: a histogram, a state, a list of tokens, and SAMPLE_PART_WORDS for each
+// part, which are its best tokens and the sum of its weights.
 #define SAMPLE_STAGES 3 // in which parts share a row
 #define SAMPLE_BINS 2048
 #define SAMPLE_PLANES 4 // of bins: the number of tokens, and 22 bits each of their weight, so that no sum carries
