@@ -91,6 +91,14 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
     return own;
 }
 
+#ifdef ROLLED // whose compiler takes minutes for JOIN_EXPS, even where KIND does not need it
+#define JOINS_EXPS false
+#undef JOIN_EXPS
+#define JOIN_EXPS(own, v, n)
+#else
+#define JOINS_EXPS (KIND == REDUCE_LOG_SUM_EXP)
+#endif
+
 // Joins n quads at a time, all of which are loaded before any is used, while there are so many.
 #define JOIN_QUADS(n) \
     for (; c < end && end - c >= (n - 1u) * next + 4u; c += n * next) { \
@@ -98,12 +106,12 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             v[j] = load_quad(from, c + j * next); \
         } \
-        if (KIND == REDUCE_LOG_SUM_EXP) { \
+        if (JOINS_EXPS) { \
             JOIN_EXPS(own.x, v, n) \
-            continue; \
-        } \
-        [[unroll]] for (uint j = 0u; j < n; j++) { \
-            own = join_quad(own, v[j], c + j * next); \
+        } else { \
+            [[unroll]] for (uint j = 0u; j < n; j++) { \
+                own = join_quad(own, v[j], c + j * next); \
+            } \
         } \
     }
 
