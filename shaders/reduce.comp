@@ -91,14 +91,6 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
     return own;
 }
 
-#ifdef ROLLED // whose compiler takes minutes for JOIN_EXPS, even where KIND does not need it
-#define JOINS_EXPS false
-#undef JOIN_EXPS
-#define JOIN_EXPS(own, v, n)
-#else
-#define JOINS_EXPS (KIND == REDUCE_LOG_SUM_EXP)
-#endif
-
 // Joins n quads at a time, all of which are loaded before any is used, while there are so many.
 #define JOIN_QUADS(n) \
     for (; c < end && end - c >= (n - 1u) * next + 4u; c += n * next) { \
@@ -106,12 +98,8 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             v[j] = load_quad(from, c + j * next); \
         } \
-        if (JOINS_EXPS) { \
-            JOIN_EXPS(own.x, v, n) \
-        } else { \
-            [[unroll]] for (uint j = 0u; j < n; j++) { \
-                own = join_quad(own, v[j], c + j * next); \
-            } \
+        [[unroll]] for (uint j = 0u; j < n; j++) { \
+            own = join_quad(own, v[j], c + j * next); \
         } \
     }
 
@@ -121,9 +109,7 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
     if (STAGE != STAGE_FROM_PARTS) {
 #ifndef ROLLED
         if (AHEAD > 1u) {
-            if (KIND != REDUCE_LOG_SUM_EXP) { // which would have fewer threads on a compute unit
-                JOIN_QUADS(8u)
-            }
+            JOIN_QUADS(8u)
             JOIN_QUADS(4u)
         }
 #endif

@@ -73,57 +73,6 @@ uvec2 join_exps(uvec2 a, uvec2 b) {
     return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
 }
 
-// 2^x for x between -126 and 0.
-float exp2_of_negative(float x) {
-    precise float shifted = x + 12582912.0; // 1.5 * 2^23: puts the rounded number into the lowest bits
-    precise float r = x - (shifted - 12582912.0);
-    float q = fma(0.000153533618, r, 0.00133988750); // fitted to |r| <= 1/2
-    q = fma(q, r, 0.00961843736);
-    q = fma(q, r, 0.0555033236);
-    q = fma(q, r, 0.240226477);
-    q = fma(q, r, 0.693147182);
-    q = fma(q, r, 1.0);
-    return q * uintBitsToFloat((floatBitsToUint(shifted) << 23) + 0x3f800000u);
-}
-
-// exp(x - top) for x <= top, where below is -top * LOG2_E; instead of less than 2^-126 it is 2^-126. Its error is that of
-// rounding top. Where top is infinite, it is arbitrary.
-const float LOG2_E = 1.44269504;
-float exp_from(float x, float below) { return exp2_of_negative(max(fma(x, LOG2_E, below), -126.0)); }
-
-float float_of(uint bits) { return bits_to_float(bits, x_DT); }
-vec4 floats_of(uvec4 bits) { return vec4(float_of(bits.x), float_of(bits.y), float_of(bits.z), float_of(bits.w)); }
-
-float max_of(vec4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
-bool any_nan(uvec4 bits) {
-    return bits_nan(bits.x, x_DT) || bits_nan(bits.y, x_DT) || bits_nan(bits.z, x_DT) || bits_nan(bits.w, x_DT);
-}
-
-// Joins n quads with a partial result of log_sum_exp. With the largest of all known first, an element takes half of the
-// instructions of join_exps. Where that is infinite, the sum only tells whether there was a NaN. A sum of the elements is
-// NaN if one of them is, and hardly ever otherwise.
-#define JOIN_EXPS(own, v, n) { \
-    float before = uintBitsToFloat(own.x), top = before, sum = uintBitsToFloat(own.y); \
-    vec4 all = vec4(0.0), sums = vec4(0.0); \
-    [[unroll]] for (uint j = 0u; j < n; j++) { \
-        all += floats_of(v[j]); \
-        top = max(top, max_of(floats_of(v[j]))); \
-    } \
-    float below = -top * LOG2_E; \
-    [[unroll]] for (uint j = 0u; j < n; j++) { \
-        vec4 x = floats_of(v[j]); \
-        sums += vec4(exp_from(x.x, below), exp_from(x.y, below), exp_from(x.z, below), exp_from(x.w, below)); \
-    } \
-    float all_sums = sum * exp_from(before, below) + (sums.x + sums.y) + (sums.z + sums.w); \
-    sum = is_nan(sum) ? sum : is_inf(top) ? 1.0 : all_sums; \
-    if (is_nan((all.x + all.y) + (all.z + all.w))) { \
-        [[unroll]] for (uint j = 0u; j < n; j++) { \
-            sum = any_nan(v[j]) ? make_nan() : sum; \
-        } \
-    } \
-    own = uvec2(floatBitsToUint(top), floatBitsToUint(sum)); \
-}
-
 // Sums of floats carry their rounding error (compensated summation), so that they are accurate however many elements
 // they have. The error of an infinite sum is meaningless, and reduction_result ignores it.
 uvec2 join_sums(uvec2 a, uvec2 b) {
