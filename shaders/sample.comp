@@ -1,6 +1,6 @@
 // A draw from each row of logits, in three dispatches, or in one with a workgroup for each row. In three dispatches,
 // `parts` workgroups share a row (sample_parts.glsl):
-//   FIND   each part finds its best token, and scratch memory is cleared
+//   FIND   each part finds its best tokens, and scratch memory is cleared
 //   COUNT  a histogram of the tokens' distances from the best one; with a small top-k, a list of tokens instead; without
 //          filters, sums of weights
 //   DRAW   where there is a histogram, sums of weights and a list of the tokens among which top-k or top-p ends; the draw
@@ -14,8 +14,7 @@
 #include "sample.glsl"
 #include "philox.glsl"
 
-layout(local_size_x_id = 0) in; // at most MOST_THREADS, a power of two
-#define MOST_THREADS 256
+layout(local_size_x_id = 0) in; // at most SAMPLE_MOST_THREADS, a power of two
 TENSOR_IN(0, x, 1)
 layout(set = 0, binding = 1) readonly buffer SettingWords { uint settings[]; };
 layout(set = 0, binding = 2) readonly buffer Steps { int steps[]; };
@@ -35,12 +34,14 @@ const uint FIND = 0, COUNT = 1, DRAW = 2; // SAMPLE_STAGES: one dispatch
 #include "sample_list.glsl"
 #include "sample_parts.glsl"
 
-// Of two tokens, each a key and an index, the likelier one; and the smaller of two keys, those of threads' best tokens.
+// x, y: the key and the index of the likelier of two tokens; z: the smaller one of two keys, which are the least of those
+// that threads found to be their best.
 uvec3 better(uvec3 a, uvec3 b) { return uvec3(is_ahead(a.xy, b.xy) ? a.xy : b.xy, min(a.z, b.z)); }
 
 const uvec3 NO_TOKEN = uvec3(0u, 0xffffffffu, 0xffffffffu);
 
-// The same of all threads, or of each of `groups` of threads, a power of two: the first of lanes.
+// The same of all threads of a group, for `groups` groups, a power of two. Afterwards the first `groups` of lanes have the
+// results; thread t belongs to group t % groups.
 void find_bests(uvec3 v, uint groups) {
     uint t = gl_LocalInvocationID.x;
     barrier();
@@ -117,7 +118,7 @@ void count() {
     if (!draws()) {
         store_best();
     } else if (!filters()) {
-        weigh_part(no_bound());
+        weigh_part(SAMPLE_BINS);
     } else if (lists()) {
         list_part();
     } else {
@@ -125,10 +126,9 @@ void count() {
     }
 }
 
-// With one part alone, if there is a list, or if all tokens are kept.
+// By part 0 alone if there is no histogram.
 void draw() {
-    bool alone = lists() || !filters();
-    if (alone && part != 0u) {
+    if (part != 0u && (lists() || !filters())) {
         return;
     }
     uint state = row_words + SAMPLE_BEST;
@@ -137,18 +137,18 @@ void draw() {
         return;
     }
     if (!filters()) {
-        draw_from_all(no_bound());
-    } else if (alone && listed() <= SAMPLE_LIST) {
+        load_part_sums();
+        barrier();
+        draw_part(NO_LAST);
+    } else if (lists()) {
         draw_from_list();
-    } else if (alone) {
-        draw_alone();
     } else {
         load_first_turn();
         load_histogram();
         part_listed = 0u;
         bins_of_distance = uintBitsToFloat(scratch[state + 2u]);
         Bound bound = find_bound();
-        weigh_part(bound);
+        weigh_part(bound.bin);
         if (is_last(row_words + SAMPLE_ARRIVED, p.parts)) {
             draw_from_all(bound);
         }

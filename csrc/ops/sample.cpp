@@ -11,7 +11,8 @@ static int64_t run_length(const DeviceTraits &device, int64_t rows) {
 }
 // The number of rows that keep a device busy with one workgroup each, although its loops over a vocabulary are long.
 static constexpr int64_t MANY_ROWS = 1024;
-static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup
+static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup, if that may be avoided
+static constexpr int64_t MOST_TOKENS = 10000; // of a thread on a CPU, which may go through them six times (row_threads)
 
 static void check_sample(const SampleCall &call) {
     const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
@@ -36,11 +37,15 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     const Array &settings = call.params(), &step = call.step() ? call.step() : call.params();
     const DeviceTraits &device = lowering.device();
     const int64_t rows = params.x.rows, cols = params.x.cols, run = run_length(device, rows);
-    const bool share = cols > LONGEST_ROW || (cols > 4 * run_length(device, 1) && rows < MANY_ROWS);
+    const bool share = cols > LONGEST_ROW || (cols > std::max(run, 4 * run_length(device, 1)) && rows < MANY_ROWS);
     const int64_t length = share ? std::max(run, (cols + SAMPLE_MOST_PARTS - 1) / SAMPLE_MOST_PARTS) : cols;
+    // One workgroup may have to go through all of the row.
+    const uint32_t threads =
+        std::min(row_threads(device, device.is_cpu ? cols : length), uint32_t(SAMPLE_MOST_THREADS));
+    if (device.is_cpu && cols / threads > MOST_TOKENS)
+        unsupported("a row of {} elements is too long", cols);
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);
-    const uint32_t threads = row_threads(device, length);
     params.bests = params.parts * SAMPLE_PART_BESTS <= threads ? SAMPLE_PART_BESTS : 1;
     params.scratch_stride = share ? (SAMPLE_PARTS_FROM + SAMPLE_PART_WORDS * params.parts + 3) / 4 * 4 : 4;
     // Some rows at a time, so that scratch memory stays small however many there are.
@@ -61,14 +66,13 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
                               params, grid_1d(device, turn));
             continue;
         }
-        const kpx_access scratch_access[] = {KPX_WRITE, KPX_READ_WRITE, KPX_READ_WRITE};
         const kpx_access y_access[] = {KPX_READ, writes, KPX_READ_WRITE};
         for (uint32_t stage = 0; stage < SAMPLE_STAGES; stage++) {
             lowering.dispatch(spec::sample{.threads = threads, .x_dtype = x.dtype, .stage = stage},
                               {.x = {x, KPX_READ},
                                .settings = {settings, KPX_READ},
                                .steps = {step, KPX_READ},
-                               .scratch = {scratch, scratch_access[stage]},
+                               .scratch = {scratch, stage == 0 ? KPX_WRITE : KPX_READ_WRITE},
                                .y = {stage == 0 ? x : out, y_access[stage]}},
                               params, grid_1d(device, turn * params.parts));
         }

@@ -124,5 +124,16 @@ TEST(what_kernels_do_not_reach_is_unsupported) {
     const kpx::SDPAOp op{1, 0};
     REQUIRE_CODE(KPX_UNSUPPORTED, append_op(stream, "sdpa", {q, q, v, {}, {}, out}, &op, sizeof op, &err));
     CHECK(strstr(err.message, "heads of 1048576") != nullptr);
+    if (is_cpu_driver()) { // which ends kernels with more rounds of loops than a row of so many tokens may take
+        kpx_array logits = v, params = words_of(buffer, SAMPLE_PARAMS_SIZE, KPX_READ),
+                  token = words_of(other, 1, KPX_WRITE);
+        logits.rank = 2;
+        logits.shape[1] = 3000000; // one element, repeated
+        params.dtype = token.dtype = DT_UINT32;
+        const kpx::SampleOp draw{0};
+        REQUIRE_CODE(KPX_UNSUPPORTED,
+                     append_op(stream, "sample", {logits, params, {}, token}, &draw, sizeof draw, &err));
+        CHECK(strstr(err.message, "3000000") != nullptr);
+    }
     CHECK(flush(stream) == 0 && stats_of(stream).ops == 0);
 }

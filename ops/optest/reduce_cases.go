@@ -55,6 +55,19 @@ func reduceEdges() []Case {
 	set(700, nan)
 	set(1501, inf)
 	setter(late)(5999, nan)
+	far := newSource(7).normal(array.Float32, 1, 6, 4096)
+	fill := setter(far)
+	for i := range 4096 { // all or half of a row as masks fill it, and others whose exponentials only exist relative to the largest
+		fill(i, -math.MaxFloat32)
+		if i%512 < 256 {
+			fill(4096+i, -math.MaxFloat32)
+		}
+		fill(2*4096+i, -1e30)
+		fill(3*4096+i, -1e20)
+		fill(5*4096+i, 3e38)
+	}
+	fill(4*4096+1000, 1e12)
+	cases = append(cases, Case{Name: "log_sum_exp/far", In: map[string]array.Array{"x": far}, Params: Params{Kind: "log_sum_exp", Axes: []int{1}}})
 	for _, kind := range concat(extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp", "sum"}) {
 		if kind != "all" && kind != "any" { // elsewhere, devices may flush subnormals
 			rows := rows

@@ -133,12 +133,17 @@ func rowsDrawAlone(t *testing.T, dev *kompute.Device) {
 	}
 }
 
-// longRowsDraw checks rows that several workgroups share, by each of the ways to find which tokens are kept.
+// longRowsDraw checks rows that several workgroups share, by each of the ways to find which tokens are kept: the last two
+// rows have more equal tokens than those workgroups list.
 func longRowsDraw(t *testing.T, dev *kompute.Device) {
 	cpu, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cpu.Close()) }()
 	r := &runner{suite: sampleSuite(), dev: dev, cpu: cpu}
+	draw := func(logits array.Array, p sample.Params) {
+		c := sampleCase("", logits, p, 0, 0)
+		r.against(t, &c, r.oracle(t, &c))
+	}
 	for _, apart := range []float64{1.0 / 8, 1e-5} { // some of the likely tokens are equal, or all hardly differ
 		for i, p := range []sample.Params{
 			{Temperature: 1, TopP: 0.5},
@@ -148,10 +153,13 @@ func longRowsDraw(t *testing.T, dev *kompute.Device) {
 			{Temperature: 1, MinP: 0.3},
 		} {
 			p.Seed = uint64(12 + i)
-			c := sampleCase("", fewLikely(apart), p, 0, 0)
-			r.against(t, &c, r.oracle(t, &c))
+			draw(fewLikely(apart), p)
 		}
 	}
+	const equal = 400000
+	logits := dense(array.Float32, make([]float64, equal), 1, equal)
+	draw(logits, sample.Params{Temperature: 1, TopP: 0.5, Seed: 3})
+	draw(logits, sample.Params{Temperature: 1, TopK: 3, Seed: 3})
 }
 
 // fewLikely returns rows in which 200 tokens are likely: eight each differ by a multiple of apart. So few are kept that one

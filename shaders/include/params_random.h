@@ -13,12 +13,14 @@ struct RandomParams {
     float limit;
 };
 
+#define SAMPLE_MOST_THREADS 256 // of a workgroup
+
 // The scratch memory of sample for each row: a histogram, a state, a list of tokens, and SAMPLE_PART_WORDS for each
 // part, which are its best tokens and the sum of its weights.
 #define SAMPLE_STAGES 3 // in which parts share a row
 #define SAMPLE_BINS 2048
 #define SAMPLE_PLANES 4 // of bins: the number of tokens, and 22 bits each of their weight, so that no sum carries
-#define SAMPLE_BEST (SAMPLE_PLANES * SAMPLE_BINS) // the best token, and the size of bins
+#define SAMPLE_BEST (SAMPLE_PLANES * SAMPLE_BINS) // the best token, and bins_of_distance
 #define SAMPLE_LISTED (SAMPLE_BEST + 3)           // the number of tokens on the list
 #define SAMPLE_ARRIVED (SAMPLE_BEST + 4)          // that of parts that have arrived
 #define SAMPLE_MASS (SAMPLE_BEST + 5)             // the weight of all tokens, 22 bits at a time
@@ -39,7 +41,7 @@ struct SampleParams {
     uint slots;     // rows of scratch memory
     uint parts;     // workgroups per row
     uint run;       // columns of each
-    uint bests;     // of its tokens that each part finds
+    uint bests;     // groups of the threads of a part, of which each finds its best token
     uint settings_offset;
     uint settings_stride;
     uint settings_row; // from one row's to the next one's

@@ -24,17 +24,16 @@ Limits limits_of(uvec2 total) {
 bool reaches(uvec3 sum, Limits limits) { return sum.x >= limits.count || !wide_less(sum.yz, limits.mass); }
 
 // Bins in shared memory, three words each: a count and a weight. Of each 8, one more word is not used, so that threads
-// with 8 of them use different banks. `bins_from` is where they begin.
+// with 8 of them use different banks.
 const uint BIN_WORDS = 3u * SAMPLE_BINS + SAMPLE_BINS / 8u;
 const uint FEWER_BINS = 256u, FEWER_WORDS = 3u * FEWER_BINS + FEWER_BINS / 8u;
 // Also the list, the sums of parts, and fewer bins behind them, which together take more than BIN_WORDS.
 shared uint bins[SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS + FEWER_WORDS];
-uint bins_from = 0u;
 
-uint bin_at(uint b) { return bins_from + 3u * b + b / 8u; }
+uint bin_at(uint from, uint b) { return from + 3u * b + b / 8u; }
 
-uvec3 bin_sum(uint b) {
-    uint at = bin_at(b);
+uvec3 bin_sum(uint from, uint b) {
+    uint at = bin_at(from, b);
     return uvec3(bins[at], bins[at + 1u], bins[at + 2u]);
 }
 
@@ -55,30 +54,30 @@ uvec3 bin_sum(uint b) {
 uvec3 words_of(uvec2 v) { return uvec3(v.x & 0x3fffffu, ((v.x >> 22) | (v.y << 10)) & 0x3fffffu, v.y >> 12); }
 uvec2 weight_of_words(uvec3 v) { return wide_add(uvec2(v.x, 0u), uvec2(v.y << 22, (v.y >> 10) + (v.z << 12))); }
 
-void clear_bins(uint words) {
+void clear_bins(uint from, uint words) {
     barrier();
     for (uint i = gl_LocalInvocationID.x; i < words; i += gl_WorkGroupSize.x) {
-        bins[bins_from + i] = 0u;
+        bins[from + i] = 0u;
     }
     barrier();
 }
 
-// Tokens that weigh nothing at any temperature are in no bin.
-void add_token(uint key, uint bin, bool weighs) {
+// Adds what the filters go by. Tokens that weigh nothing at any temperature are in no bin.
+void add_token(uint key, uint bin) {
     if (key > UNLIKELIEST) {
-        uvec3 v = uvec3(1u, weighs ? natural_weight(key) : uvec2(0u));
-        uint at = bin_at(bin);
+        uvec3 v = uvec3(uint(filters_count()), filters_mass() ? natural_weight(key) : uvec2(0u));
+        uint at = bin_at(0u, bin);
         ADD_TO_BIN(bins, at, v)
     }
 }
 
-// Adds up the first n bins, for find_bin; scanned_all() is their sum.
-void scan_bins(uint n) {
+// Adds up n bins, for find_bin; scanned_all() is their sum.
+void scan_bins(uint from, uint n) {
     uint each = n / gl_WorkGroupSize.x;
     uvec3 sum = uvec3(0u);
     barrier();
     [[dont_unroll]] for (uint i = 0u; i < each; i++) {
-        sum = plus(sum, bin_sum(gl_LocalInvocationID.x * each + i));
+        sum = plus(sum, bin_sum(from, gl_LocalInvocationID.x * each + i));
     }
     scan(sum);
 }
@@ -88,7 +87,7 @@ shared uvec3 found_before;
 
 // Finds the first of n bins with which the sums reach a limit, where `before` is the sum of what precedes the bins, and
 // the sum of what precedes that bin.
-void find_bin(uint n, uvec3 before, Limits limits) {
+void find_bin(uint from, uint n, uvec3 before, Limits limits) {
     uint t = gl_LocalInvocationID.x, b = t * (n / gl_WorkGroupSize.x);
     if (t == 0u) {
         found_bin = n;
@@ -97,7 +96,7 @@ void find_bin(uint n, uvec3 before, Limits limits) {
     uvec3 sum = plus(before, lanes[t]);
     before = plus(before, scanned_before());
     if (!reaches(before, limits) && reaches(sum, limits)) {
-        for (sum = plus(before, bin_sum(b)); !reaches(sum, limits); sum = plus(before, bin_sum(b))) {
+        for (sum = plus(before, bin_sum(from, b)); !reaches(sum, limits); sum = plus(before, bin_sum(from, b))) {
             before = sum;
             b++;
         }

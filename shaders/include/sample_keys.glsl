@@ -13,18 +13,18 @@ Last last_by_keys() {
     Limits limits;
     [[dont_unroll]] for (uint level = 0u; level < KEY_LEVELS; level++) {
         uint n = level_bins(level), shift = level_shift(level);
-        clear_bins(BIN_WORDS);
+        clear_bins(0u, BIN_WORDS);
         load_first_turn();
         EACH_TOKEN(c, key, {
             if (((key ^ last) & ~known) == 0u) {
-                add_token(key, n - 1u - ((key >> shift) & (n - 1u)), filters_mass());
+                add_token(key, n - 1u - ((key >> shift) & (n - 1u)));
             }
         })
-        scan_bins(n);
+        scan_bins(0u, n);
         if (level == 0u) {
             limits = limits_of(scanned_all().yz);
         }
-        find_bin(n, before, limits);
+        find_bin(0u, n, before, limits);
         if (found_bin == n) {
             return NO_LAST;
         }

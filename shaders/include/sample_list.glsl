@@ -114,6 +114,10 @@ void list_part() {
 // Stores the listed token at which the sum of weights, by index, exceeds the target.
 void draw_from_list() {
     uint mass = row_words + SAMPLE_MASS, n = listed();
+    if (n > SAMPLE_LIST) {
+        draw_alone();
+        return;
+    }
     Limits limits = limits_of(weight_of_words(uvec3(scratch[mass], scratch[mass + 1u], scratch[mass + 2u])));
     load_list(n);
     for (uint i = gl_LocalInvocationID.x; i < n; i += gl_WorkGroupSize.x) {

@@ -6,34 +6,36 @@
 
 float bins_of_distance; // how many bins of the histogram a unit of natural_exponent() has
 
-// From the best token to 1.5 times the distance of the least likely of those that threads found to be their best; the
-// last bin has what is beyond.
+// The bins span a multiple of the distance of the least likely of those tokens that threads found to be their best; the
+// last one has what is beyond. The more tokens a thread has, the likelier is its best one.
 void set_distances(uint lowest) {
-    float distance = float(max(natural_exponent(lowest), 1u));
-    bins_of_distance = float(SAMPLE_BINS) / 1.5 / distance;
+    float distance = float(max(natural_exponent(lowest), 1u)), times = run > AHEAD * gl_WorkGroupSize.x ? 2.5 : 1.5;
+    bins_of_distance = float(SAMPLE_BINS) / times / distance;
 }
 
+// Different pipelines have to agree about a token's bin, so all of it is precise.
 uint bin_of(float distance) { return uint(min(distance, float(SAMPLE_BINS - 1u))); }
-float distance_in_bins(uint key) { return float(natural_exponent(key)) * bins_of_distance; }
+float distance_in_bins(uint key) {
+    precise float distance = float(natural_exponent(key)) * bins_of_distance;
+    return distance;
+}
 uint distance_bin(uint key) { return bin_of(distance_in_bins(key)); }
 
 // A bin divided into FEWER_BINS: which of these a token of the bin belongs to.
 uint place_in_bin(uint key) {
     float distance = distance_in_bins(key);
-    float rest = distance - float(bin_of(distance));
-    return uint(min(rest * float(FEWER_BINS), float(FEWER_BINS - 1u)));
+    precise float place = (distance - float(bin_of(distance))) * float(FEWER_BINS);
+    return uint(min(place, float(FEWER_BINS - 1u)));
 }
 
 // Adds the part's tokens to the row's histogram.
 void add_part() {
-    clear_bins(BIN_WORDS);
-    bool weighs = filters_mass();
-    EACH_TOKEN(c, key, { add_token(key, distance_bin(key), weighs); })
+    clear_bins(0u, BIN_WORDS);
+    EACH_TOKEN(c, key, { add_token(key, distance_bin(key)); })
     barrier();
-    bool counts = filters_count();
     [[dont_unroll]] for (uint b = gl_LocalInvocationID.x; b < SAMPLE_BINS; b += threads()) {
-        uvec3 v = bin_sum(b);
-        uvec4 planes = uvec4(counts ? v.x : 0u, words_of(v.yz));
+        uvec3 v = bin_sum(0u, b);
+        uvec4 planes = uvec4(v.x, words_of(v.yz));
         [[unroll]] for (uint i = 0u; i < SAMPLE_PLANES; i++) {
             if (planes[i] != 0u) {
                 atomicAdd(scratch[row_words + i * SAMPLE_BINS + b], planes[i]);
@@ -54,7 +56,7 @@ void load_histogram() {
             }
         }
         [[unroll]] for (uint i = 0u; i < 4u * AT_ONCE; i++) {
-            uint c = i % 4u, at = bin_at(4u * min(first + i / 4u * gl_WorkGroupSize.x, QUADS - 1u) + c);
+            uint c = i % 4u, at = bin_at(0u, 4u * min(first + i / 4u * gl_WorkGroupSize.x, QUADS - 1u) + c);
             uvec3 words = uvec3(planes[i / 4u][1][c], planes[i / 4u][2][c], planes[i / 4u][3][c]);
             uvec3 v = uvec3(planes[i / 4u][0][c], weight_of_words(words));
             bins[at] = v.x, bins[at + 1u] = v.y, bins[at + 2u] = v.z;
@@ -70,23 +72,21 @@ struct Bound {
     Limits limits;
 };
 
-Bound no_bound() { return Bound(SAMPLE_BINS, uvec3(0u), limits_of(uvec2(0u))); }
-
 Bound find_bound() {
-    scan_bins(SAMPLE_BINS);
+    scan_bins(0u, SAMPLE_BINS);
     Limits limits = limits_of(scanned_all().yz);
-    find_bin(SAMPLE_BINS, uvec3(0u), limits);
+    find_bin(0u, SAMPLE_BINS, uvec3(0u), limits);
     return Bound(found_bin, found_before, limits);
 }
 
-// Stores the weight of the part's tokens before the bound, and lists those in its bin.
-void weigh_part(Bound bound) {
+// Stores the weight of the part's tokens before a bin, and lists those in it. Behind the last bin, that is all tokens.
+void weigh_part(uint last_bin) {
     uvec3 sum = uvec3(0u);
     EACH_TOKEN(c, key, {
-        uint bin = bound.bin == SAMPLE_BINS ? 0u : distance_bin(key);
-        if (bin < bound.bin) {
+        uint bin = last_bin == SAMPLE_BINS ? 0u : distance_bin(key);
+        if (bin < last_bin) {
             sum.yz = wide_add(sum.yz, weight_at(key));
-        } else if (bin == bound.bin && key > UNLIKELIEST) {
+        } else if (bin == last_bin && key > UNLIKELIEST) {
             list_token(key, c);
         }
     })
@@ -113,15 +113,14 @@ shared uvec2 last_weight;
 
 // Finds the place in the bin at which the n listed tokens that are kept end. Those with this place are rivals.
 void find_place(uint n, Bound bound) {
-    bins_from = RIVALS_FROM;
-    clear_bins(FEWER_WORDS);
+    clear_bins(RIVALS_FROM, FEWER_WORDS);
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < n; i += threads()) {
         uvec3 v = uvec3(1u, natural_of_listed(i));
-        uint at = bin_at(place_in_bin(listed_token(i).x));
+        uint at = bin_at(RIVALS_FROM, place_in_bin(listed_token(i).x));
         ADD_TO_BIN(bins, at, v)
     }
-    scan_bins(FEWER_BINS);
-    find_bin(FEWER_BINS, bound.before, bound.limits);
+    scan_bins(RIVALS_FROM, FEWER_BINS);
+    find_bin(RIVALS_FROM, FEWER_BINS, bound.before, bound.limits);
     if (gl_LocalInvocationID.x == 0u) {
         rivals = 0u;
         last_key = 0xffffffffu;

@@ -11,7 +11,7 @@ uint row, part; // of this workgroup
 uint run;       // tokens of a part
 uint tokens;    // where the row starts in x
 uvec2 top;      // the best token: its key, and its index
-shared uvec3 lanes[MOST_THREADS];
+shared uvec3 lanes[SAMPLE_MOST_THREADS];
 
 // The row's parameters, loaded before anything that depends on other memory.
 struct Settings {
@@ -155,9 +155,9 @@ uvec2 random_part(uvec2 total) {
     return wide_mul_high(uvec2(r.y, r.x), total);
 }
 
-// The token of the part with which the sums, to which those of parts before are added, exceed the target; alone, the
-// target is part of the sum of this part. Threads have neighbouring tokens, and go through them twice: for their sums,
-// and one of them for the token. All threads together.
+// Stores the first token of the part at which the running sum exceeds the target. The sum starts from `before`, that of
+// earlier parts. If `alone`, the part is the whole row, and the target is drawn here. Threads have neighbouring tokens,
+// and go through them twice: for their sums, and one of them for the token. All threads together.
 void draw_from_part(Last last, bool alone, uvec2 target, uvec3 before) {
     uint each = (run + gl_WorkGroupSize.x - 1u) / gl_WorkGroupSize.x;
     uint begin = part * run + gl_LocalInvocationID.x * each, end = min(part_end(), begin + each);
